@@ -241,7 +241,7 @@ def asked_by(actor: int, report: int | None, request: Request) -> SubmittedReque
     if report is not None and isinstance(request, Hold | Adjust | Charge | Release):
         kind = "end" if isinstance(request, Charge | Release) else type(request).__name__
         said = f"{kind} {request.run} {report}".encode()
-    return SubmittedRequest(request, Instant(0), actor, said=said)
+    return SubmittedRequest(request, Instant(0), actor, report_digest=said)
 
 
 actors = st.sampled_from([0, 0, 0, 7])

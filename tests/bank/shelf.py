@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.allocation_filter import AllocationFilter
-from fairbank.bank.entry import Entry, tells_of, undone_by
-from fairbank.bank.lock_set import LockSet, entries_of_runs, lock_set_of
+from fairbank.bank.entry import Entry, subject_of, undone_by
+from fairbank.bank.lock_set import AllocationFilter, LockSet, entries_of_runs, lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Outcome, apply
@@ -71,7 +70,7 @@ class Shelf:
             drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}
         lines = (
             {above for number in needs.projects for above in self._line(number)}
-            if needs.lines
+            if needs.with_parents
             else set()
         )
         taken = {
@@ -80,7 +79,7 @@ class Shelf:
             for what in ("gname", "gid", "account")
         }
         enriched = {
-            rows.allocations[each].project for each in needs.enriched if each in rows.allocations
+            rows.allocations[each].project for each in needs.credited if each in rows.allocations
         }
         told = entries_of_runs(needs, runs)
         entries, opened, created, issued = (
@@ -97,7 +96,7 @@ class Shelf:
                 by_key=[entry for entry in self.journal if (entry.actor, entry.key) in needs.keys],
                 of_runs=[entry for entry in self.journal if entry.id in told],
                 undoing=[entry for entry in self.journal if undone_by(entry) in needs.undone],
-                of_terms=[entry for entry in self.journal if tells_of(entry) in needs.reworded],
+                of_terms=[entry for entry in self.journal if subject_of(entry) in needs.subjects],
             ),
             registry=RegistryRows(
                 head=rows.registry if needs.registry else None,

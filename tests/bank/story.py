@@ -110,7 +110,9 @@ class Teller:
         report = options["report"].encode() if "report" in options else None
         self.said = apply(
             self.work,
-            SubmittedRequest(self.cast.request(deed, self.now), self.now, actor, said=report),
+            SubmittedRequest(
+                self.cast.request(deed, self.now), self.now, actor, report_digest=report
+            ),
             self.policy,
         )
         if isinstance(self.said, Done):

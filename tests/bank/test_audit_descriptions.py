@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.audit.descriptions import differences, told, unreadable
+from fairbank.bank.audit.findings import differences, told, unreadable
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.cluster.job import Run
 from fairbank.cluster.job_details import JobDetails

@@ -4,14 +4,11 @@ contain.
 
 from __future__ import annotations
 
-from typing import get_args
-
 import msgspec
 import pytest
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.allocation_filter import ALL_OF_IT, AllocationFilter
-from fairbank.bank.lock_set import _OF, LockSet, lock_set_of
+from fairbank.bank.lock_set import ALL_OF_IT, AllocationFilter, LockSet, lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import (
@@ -220,10 +217,6 @@ def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
         AllocationFilter(0, 99, own=False).has(msgspec.structs.replace(row, shared=True))
         for row in rows
     )
-
-
-def test_every_request_has_a_lock_set() -> None:
-    assert set(_OF) == set(get_args(Request))
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ class Bank(RuleBasedStateMachine):
         reports = [
             asked
             for asked in self.asked
-            if asked.said is not None and not isinstance(asked.request, Release)
+            if asked.report_digest is not None and not isinstance(asked.request, Release)
         ]
         if reports:
             before = data.draw(st.sampled_from(reports))

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.pricing import Bill, cost, longest_paid
-from fairbank.bank.quote import OBSERVED, Quote, quote, remarks
+from fairbank.bank.pricing import OBSERVED, Bill, Quote, cost, longest_paid, quote, remarks
 from fairbank.bank.rules import Done
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition

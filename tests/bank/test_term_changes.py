@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.entry import Kind
-from fairbank.bank.term_changes import changes
+from fairbank.bank.entry import Kind, term_changes
 from tests.bank.story import tell
 
 STORY = """
@@ -20,7 +19,7 @@ amend physics/cpu limit 5
 
 def test_changed_terms_are_shown_with_new_values() -> None:
     book = [each for each in tell(STORY).work.entries if each.book]
-    told = changes(None, book)
+    told = term_changes(None, book)
     assert [told[each.id] for each in book if each.kind is Kind.TERMS] == [
         {"state": "frozen"},
         {"state": "active"},
@@ -33,6 +32,6 @@ def test_changed_terms_are_shown_with_new_values() -> None:
 def test_without_earlier_terms_all_count_as_changed(known: bool) -> None:
     book = [each for each in tell(STORY).work.entries if each.book]
     frozen = next(each for each in book if each.kind is Kind.TERMS)
-    told = changes(book[0] if known else None, [frozen])[frozen.id]
+    told = term_changes(book[0] if known else None, [frozen])[frozen.id]
     assert told["state"] == "frozen"
     assert ({"start", "end", "shared", "credit_limit", "category"} <= told.keys()) is not known

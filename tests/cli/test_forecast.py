@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.report.ranking_rule import RankingRule
-from fairbank.report.share_tree import level_of
+from fairbank.report.fair_share import RankingRule, level_of
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.shares import recovery_times
 from tests.cli.conftest import Run, Said

@@ -16,7 +16,7 @@ import pytest
 from fairbank.cli.framework.exit_codes import NO_ANSWER
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
-from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.fair_share import RankingRule
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.shares import daily_records
 from tests.cli.conftest import Run, Said

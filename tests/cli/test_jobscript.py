@@ -10,9 +10,9 @@ from fairbank.cli.commands.bank.job_script import (
     DEARER,
     Described,
     add_job_options,
+    describe_unread,
     described,
     read_script,
-    told,
 )
 from fairbank.cli.framework.parser import Parser
 from fairbank.core.errors import InvalidInput
@@ -72,17 +72,17 @@ def test_what_a_job_holds(words: str, tres: str) -> None:
     ],
 )
 def test_unreadable_value_is_reported_with_its_option(words: str, field: str) -> None:
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as error:
         job(words)
-    assert told.value.field == field
+    assert error.value.field == field
 
 
 @pytest.mark.parametrize("size", ["99999999P", "16GG", "1.5G", "-1", "9" * 13 + "G"])
 def test_a_size_that_cannot_be_read_is_reported_with_the_suffixes_that_can(size: str) -> None:
-    with pytest.raises(InvalidInput, match="is not a size of memory") as told:
+    with pytest.raises(InvalidInput, match="is not a size of memory") as error:
         job(f"--mem={size}")
     assert (
-        told.value.remedy
+        error.value.remedy
         == "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
     )
 
@@ -139,7 +139,7 @@ def test_only_what_may_change_the_price_is_reported(words: str, unread: list[str
 
 def test_unpriced_options_are_reported() -> None:
     assert (
-        told(["-w", "--exclusive", "-w", "--wonder"])
+        describe_unread(["-w", "--exclusive", "-w", "--wonder"])
         == "--exclusive (all of each node), --wonder, -w (more nodes)"
     )
 
@@ -175,5 +175,5 @@ def test_an_open_quote_is_reported_with_its_line() -> None:
 def test_any_script_is_read_or_reported(lines: list[str]) -> None:
     try:
         described(read_script(lines)[0])
-    except InvalidInput as told:
-        assert told.message.isprintable()
+    except InvalidInput as error:
+        assert error.message.isprintable()

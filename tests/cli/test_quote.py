@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.bank.quote import OBSERVED
+from fairbank.bank.pricing import OBSERVED
 from fairbank.cli import main
 from tests.cli.conftest import Run, runner
 from tests.cli.served_site import served

@@ -13,7 +13,7 @@ from fairbank.cli import main
 from fairbank.cli.commands.bank import jobs, sproject
 from fairbank.core.time import parse_instant
 from fairbank.report.columns import Look
-from fairbank.report.envelope import envelope
+from fairbank.report.tables import envelope
 from fairbank.rest.client import Client, Refused, parse_address
 from tests.cli.conftest import Run, runner
 from tests.cli.output_values import numbers

@@ -92,7 +92,7 @@ def test_nothing_heavy_is_imported(
     ours = {"fairbank.cli", "fairbank.report", "fairbank.rest", "fairbank.core", "fairbank.bank"}
     assert packages <= ours
     of_bank = {name for name in imported if name.startswith("fairbank.bank.")}
-    assert of_bank <= {"fairbank.bank.pace"}, "the outlook's names only, no rules"
+    assert of_bank <= {"fairbank.bank.outlook"}, "the outlook's names only, no rules"
 
 
 def test_help_opens_no_connection(bank: Bank) -> None:

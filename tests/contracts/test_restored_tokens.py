@@ -9,7 +9,7 @@ import pytest
 
 from fairbank.bank.entry import Kind
 from fairbank.bank.requests import RevokeToken
-from fairbank.bank.rules.tokens import RESTORED
+from fairbank.bank.rules.registry import RESTORED
 from fairbank.core.time import ManualClock
 from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.backup import Backups

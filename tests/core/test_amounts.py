@@ -13,6 +13,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.units import (
     AMOUNT_MAX,
     WORTH,
+    AmountFormat,
     amount,
     parse_su,
     show_change,
@@ -181,7 +182,7 @@ def test_finer_than_a_minute_is_reported(text: str) -> None:
 @example(25, True)
 def test_printed_amount_reads_back(minutes: int, down: bool) -> None:
     assert parse_su(show_su(minutes, down=down), least=0) == minutes
-    assert parse_su(f"{show_su(minutes, down=down, decimals=2)}h", least=0) == minutes
+    assert parse_su(f"{show_su(minutes, AmountFormat(decimals=2), down=down)}h", least=0) == minutes
 
 
 def test_two_decimals_to_the_nearest_are_read_as_well() -> None:
@@ -204,14 +205,14 @@ def test_displayed_amounts_of_an_allocation_add_up(
         granted + limit - used - held,
         Fraction(1, 10 ** (2 if decimals is None else decimals)),
     )
-    sums = show_sums(granted, used, held, available, units=units, decimals=decimals)
+    sums = show_sums(granted, used, held, available, AmountFormat(units, decimals=decimals))
     shown = [Fraction(each) for each in sums]
     assert shown[0] + shown[1] == sum(shown[2:])
     exact = [Fraction(each, WORTH[units]) for each in (granted, limit, used, held, available)]
     assert all(abs(one - other) < step for one, other in zip(shown, exact, strict=True))
     assert shown[4] <= exact[4]
-    assert sums.granted == show_su(granted, units=units, decimals=decimals)
-    assert sums.available == show_su(available, units=units, decimals=decimals, down=True)
+    assert sums.granted == show_su(granted, AmountFormat(units, decimals=decimals))
+    assert sums.available == show_su(available, AmountFormat(units, decimals=decimals), down=True)
 
 
 @given(
@@ -230,7 +231,7 @@ def test_without_decimals_amounts_are_rounded_and_available_is_truncated(
     shown = [
         Fraction(each)
         for each in show_sums(
-            granted, used, held, granted + limit - used - held, units=units, decimals=0
+            granted, used, held, granted + limit - used - held, AmountFormat(units, decimals=0)
         )
     ]
     assert all(
@@ -292,12 +293,23 @@ def test_displayed_sums_differ_by_the_displayed_movements(
     """
     granted, used, shown = 10**6, 0, Fraction(0)
     for held, cost in jobs:
-        assert show_change((used, used), owed=True, decimals=decimals) in ("0", "0.00")
-        freed = Fraction(show_change((held, 0), (used, used + cost), owed=True, decimals=decimals))
-        before = show_running_sums(granted, used, held, granted - used - held, decimals=decimals)
-        shown += Fraction(show_change((used, used + cost), owed=True, decimals=decimals))
+        assert show_change((used, used), owed=True, form=AmountFormat(decimals=decimals)) in (
+            "0",
+            "0.00",
+        )
+        freed = Fraction(
+            show_change(
+                (held, 0), (used, used + cost), owed=True, form=AmountFormat(decimals=decimals)
+            )
+        )
+        before = show_running_sums(
+            granted, used, held, granted - used - held, AmountFormat(decimals=decimals)
+        )
+        shown += Fraction(
+            show_change((used, used + cost), owed=True, form=AmountFormat(decimals=decimals))
+        )
         used += cost
-        after = show_running_sums(granted, used, 0, granted - used, decimals=decimals)
+        after = show_running_sums(granted, used, 0, granted - used, AmountFormat(decimals=decimals))
         assert (Fraction(after.used), Fraction(after.granted)) == (shown, Fraction(before.granted))
         assert abs(Fraction(after.available) - Fraction(before.available)) == freed
         assert Fraction(after.granted) == sum(map(Fraction, after[2:]))

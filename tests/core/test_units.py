@@ -12,6 +12,7 @@ from fairbank.core.units import (
     AMOUNT_MAX,
     MINUTES_IN_SU,
     WORTH,
+    AmountFormat,
     exact_su,
     parse_su,
     round_up,
@@ -77,21 +78,21 @@ def test_people_read_hours_with_two_decimals_at_most(minutes: int, shown: str) -
     ],
 )
 def test_other_units_are_cut_off_too(minutes: int, units: str, shown: str) -> None:
-    assert show_su(minutes, units=units) == shown
+    assert show_su(minutes, AmountFormat(units)) == shown
 
 
 def test_separators_for_people() -> None:
-    assert show_su(7_200_000, separators=True) == "120,000"
-    assert show_su(-7_200_090, separators=True) == "-120,001.50"
+    assert show_su(7_200_000, AmountFormat(separators=True)) == "120,000"
+    assert show_su(-7_200_090, AmountFormat(separators=True)) == "-120,001.50"
 
 
 @given(st.integers(-AMOUNT_MAX, AMOUNT_MAX), st.sampled_from(sorted(WORTH)))
 @example(minutes=-1, units="M")
 def test_shown_amount_is_truncated_to_hundredths(minutes: int, units: str) -> None:
-    shown = Fraction(show_su(minutes, units=units))
+    shown = Fraction(show_su(minutes, AmountFormat(units)))
     assert 0 <= abs(Fraction(minutes, WORTH[units])) - abs(shown) < Fraction(1, 100)
-    assert show_su(minutes, units=units, separators=True).replace(",", "") == show_su(
-        minutes, units=units
+    assert show_su(minutes, AmountFormat(units, separators=True)).replace(",", "") == show_su(
+        minutes, AmountFormat(units)
     )
 
 
@@ -107,9 +108,9 @@ def test_rounded_down_amount_never_exceeds_the_exact_one(
         Fraction(minutes, WORTH[units]),
         Fraction(1, 10 ** (2 if decimals is None else decimals)),
     )
-    shown = show_su(minutes, units=units, decimals=decimals, down=True)
+    shown = show_su(minutes, AmountFormat(units, decimals=decimals), down=True)
     assert exact - step < Fraction(shown) <= exact
-    near = show_su(minutes, units=units, decimals=decimals)
+    near = show_su(minutes, AmountFormat(units, decimals=decimals))
     assert 0 <= abs(exact) - abs(Fraction(near)) < step
     if decimals is not None:
         assert [len(text.partition(".")[2]) for text in (shown, near)] == [decimals] * 2
@@ -117,10 +118,10 @@ def test_rounded_down_amount_never_exceeds_the_exact_one(
 
 @given(amounts)
 def test_minutes_and_whole_hours_can_be_typed_back(minutes: int) -> None:
-    assert parse_su(f"{show_su(minutes, units='m')}m") == minutes
+    assert parse_su(f"{show_su(minutes, AmountFormat('m'))}m") == minutes
     whole = minutes - minutes % MINUTES_IN_SU
     if whole:
-        assert parse_su(show_su(whole, separators=True)) == whole
+        assert parse_su(show_su(whole, AmountFormat(separators=True))) == whole
 
 
 @pytest.mark.parametrize(

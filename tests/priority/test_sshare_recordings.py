@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.fair_share import RankingRule
 from fairbank.report.sshare import ShareField, ShareRow, lines, parse_fields
 from fairbank.slurm.fairshare_view.shares import compute_shares
 from fairbank.slurm.rankings import Shares, read_shares

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from fairbank.report.what_if import interval, quantile
+from fairbank.report.simulations import interval, quantile
 
 
 @pytest.mark.parametrize(

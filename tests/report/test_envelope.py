@@ -8,8 +8,7 @@ import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import Column, Look, su, text
-from fairbank.report.envelope import as_json, envelope
-from fairbank.report.tables import sort_rows
+from fairbank.report.tables import as_json, envelope, sort_rows
 
 ROW = {"id": 1, "account": "chem\x1b[31m", "available": 90, "state": "active"}
 

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from math import isnan
 
 from fairbank.report.plots.figures import SERIES_MAX
-from fairbank.report.share_history import ShareHistoryRow, day_name, day_number, figures
+from fairbank.report.share_history import figures
 from tests.support.plots import checked
 
-DAY = day_number("2026-11-18")
-BIO = ShareHistoryRow("darwin", DAY, "bio", "", "", 40, 0.4, 18.0, 0.18, 2.2, 0.5)
+DAY = date(2026, 11, 18)
+BIO = {
+    "cluster": "darwin",
+    "day": DAY.isoformat(),
+    "account": "bio",
+    "user": None,
+    "partition": None,
+    "shares": 40,
+    "norm_shares": 0.4,
+    "usage": 18.0,
+    "effective": 0.18,
+    "level": 2.2,
+    "factor": 0.5,
+}
 
 
-def test_days_are_named_by_their_dates() -> None:
-    assert day_name(0) == "1970-01-01"
-    assert day_number(day_name(20_000)) == 20_000
+def after(days: int) -> str:
+    return (DAY + timedelta(days)).isoformat()
 
 
 def test_figure_has_a_panel_for_each_measure_with_its_data() -> None:
-    physics = BIO._replace(account="physics", usage=70.0, effective=0.7, level=0.5, factor=0.25)
-    rows = [row._replace(day=DAY + day) for row in (BIO, physics) for day in (0, 1, 3)]
+    physics = {
+        **BIO,
+        "account": "physics",
+        "usage": 70.0,
+        "effective": 0.7,
+        "level": 0.5,
+        "factor": 0.25,
+    }
+    rows = [{**row, "day": after(day)} for row in (BIO, physics) for day in (0, 1, 3)]
     (figure,) = figures(rows, "fairbank report fairshare figures").values()
     texts = checked(figure)
     assert texts.title == "Fair share on darwin"
@@ -36,15 +55,16 @@ def test_figure_has_a_panel_for_each_measure_with_its_data() -> None:
     assert values == [[0.5, 2.2], [0.7, 0.18], [0.25, 0.5]]
     days = [day for day, _ in figure.panels[0].series[0].points]
     gaps = [isnan(value) for _, value in figure.panels[0].series[0].points]
-    assert days == [DAY, DAY + 1, DAY + 3, DAY + 3]
+    first = DAY.toordinal()
+    assert days == [first, first + 1, first + 3, first + 3]
     assert gaps == [False, False, True, False]
 
 
 def test_levels_beyond_the_scale_stay_at_its_edge() -> None:
     rows = [
-        BIO._replace(account="high", usage=3.0, level=1e9),
-        BIO._replace(account="low", usage=2.0, level=0.001),
-        BIO._replace(account="unused", usage=0.0, effective=0.0, level=None),
+        {**BIO, "account": "high", "usage": 3.0, "level": 1e9},
+        {**BIO, "account": "low", "usage": 2.0, "level": 0.001},
+        {**BIO, "account": "unused", "usage": 0.0, "effective": 0.0, "level": None},
     ]
     (figure,) = figures(rows, "").values()
     levels = {series.name: series.points[0][1] for series in figure.panels[0].series}
@@ -55,14 +75,14 @@ def test_a_day_alone_has_one_tick_and_many_days_have_five() -> None:
     (figure,) = figures([BIO], "fairbank report fairshare figures").values()
     assert [text for _, text in figure.across.ticks] == ["2026-11-18"]
     checked(figure)
-    (figure,) = figures([BIO._replace(day=DAY + day) for day in range(400)], "").values()
+    (figure,) = figures([{**BIO, "day": after(day)} for day in range(400)], "").values()
     assert len(figure.across.ticks) == 5
 
 
 def test_figure_shows_those_that_used_most_and_no_root() -> None:
-    rows = [BIO._replace(account=f"a{number}", usage=float(number)) for number in range(9)]
-    rows.append(BIO._replace(account="root", shares=None, usage=99.0))
-    rows.append(BIO._replace(cluster="other", user="carol", partition="idle"))
+    rows = [{**BIO, "account": f"a{number}", "usage": float(number)} for number in range(9)]
+    rows.append({**BIO, "account": "root", "shares": None, "usage": 99.0})
+    rows.append({**BIO, "cluster": "other", "user": "carol", "partition": "idle"})
     drawn = figures(rows, "")
     assert list(drawn) == ["darwin", "other"]
     names = [series.name for series in drawn["darwin"].panels[0].series]

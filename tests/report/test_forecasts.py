@@ -7,16 +7,16 @@ import math
 import pytest
 
 from fairbank.report.columns import Look
-from fairbank.report.forecasts import (
-    COLUMNS,
+from fairbank.report.fair_share import (
+    FORECAST_COLUMNS,
+    RankingRule,
     Recovery,
-    as_data,
     assumptions,
+    forecast_data,
+    forecast_rows,
     sentences,
     span,
-    table_rows,
 )
-from fairbank.report.ranking_rule import RankingRule
 from fairbank.report.tables import table
 
 DAY = 86_400
@@ -29,7 +29,7 @@ BACKS = [
 
 
 def test_the_table() -> None:
-    assert table(COLUMNS, table_rows(BACKS), Look()).lines == [
+    assert table(FORECAST_COLUMNS, forecast_rows(BACKS), Look()).lines == [
         "ACCOUNT  USER         LEVEL   SOONEST    LATEST",
         "bio                  unused       now       now",
         "chem                   0.77  5.3 days  9.8 days",
@@ -47,7 +47,7 @@ def test_in_words() -> None:
 
 
 def test_for_programs() -> None:
-    found = as_data(BACKS, RankingRule(fair_tree=False))
+    found = forecast_data(BACKS, RankingRule(fair_tree=False))
     assert found[0]["level"] == "inf"
     assert found[2] == {
         "account": "chem",

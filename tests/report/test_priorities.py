@@ -1,180 +1,164 @@
-"""Priorities in sprio's form, byte for byte as a real Slurm 22.05 printed them, and of the vector
-that we know.
-"""
+"""A priority explained: bars, the place in the queue, and why another job is ahead."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-import pytest
-
-from fairbank.core.errors import InvalidInput
-from fairbank.report.sprio import (
-    FIELDS,
-    PriorityRow,
-    WeightRow,
-    default_format,
-    lines,
-    parse_format,
-    select_rows,
-    sort_rows,
-    weight_lines,
+from fairbank.report.priorities import (
+    as_data,
+    best_rows,
+    explain_priority,
+    partition_queues,
+    parts,
+    undated_note,
+    unnamed_note,
 )
-from tests.support.fairshare_recordings import asked, printed, priorities_then, weights_then
+from fairbank.report.sprio import PriorityRow, WeightRow
 
-RULES = ("fair-tree", "classic")
-NOTHING = (
-    "no-jobs",
-    "by-nice",
-)  # sprio says in words that there is no job, or that it cannot sort by its own S
-FINER = ("classic", "by-fair-share")  # factors differ there in digits that sprio does not print
-QUESTIONS = [
-    (rule, name)
-    for rule in RULES
-    for name in asked(rule, "sprio")
-    if name not in NOTHING and (rule, name) != FINER
-]
-
-
-@pytest.mark.parametrize(("rule", "name"), QUESTIONS)
-def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
-    _, words = asked(rule, "sprio")[name]
-    weights = weights_then(rule)
-    given = dict(pairwise(words))
-    wanted = given.get("-o")
-    format_ = (
-        parse_format(wanted)
-        if wanted
-        else default_format(weights, long="-l" in words, norm="-n" in words, users="-u" in words)
-    )
-    if "-w" in words:
-        made = weight_lines(weights, format_)
-    else:
-        rows = select_rows(
-            priorities_then(rule),
-            jobs=[int(job) for job in given["-j"].split(",")] if "-j" in words else None,
-            users=given["-u"].split(",") if "-u" in words else None,
-            partitions=given["-p"].split(",") if "-p" in words else None,
-        )
-        made = lines(
-            sort_rows(rows, weights, given.get("-S", "i")),
-            weights,
-            format_,
-            header="-h" not in words,
-        )
-    assert "".join(f"{line}\n" for line in made) == printed(rule, f"sprio-{name}")
-
-
-# vector V12: a job of 8 CPUs and 32 GiB that has waited for half of PriorityMaxAge
 WEIGHTS = WeightRow(
-    1000, 0, 10000, 500, 1000, 2000, {"cpu": 1000.0, "mem": 2000.0}, "cpu=1000,mem=2000"
+    age=10_000,
+    fair_share=100_000,
+    job_size=1000,
+    qos=2000,
+    tres={"cpu": 1000.0},
+    tres_text="cpu=1000",
 )
-JOB = PriorityRow(
-    job=1,
-    partition_name="cpu",
-    age=500.0,
-    fair_share=4084.7886331027494,
-    job_size=37.50000000000001,
-    partition=500.0,
-    qos=1000.0,
-    tres={"cpu": 50.0, "mem": 100.0},
-    site=50,
+MINE = PriorityRow(
+    812345,
+    "idle",
+    "ayla",
+    "chem_qmc",
+    age=1200.0,
+    fair_share=41_200.4,
+    job_size=31.0,
+    tres={"cpu": 250.0, "mem": 0.0},
     nice=100,
 )
-
-
-def test_columns_are_rounded_and_their_sum_is_cut_off() -> None:
-    assert JOB.priority == pytest.approx(6222.288633102749, abs=1e-9)
-    (line,) = lines([JOB], WEIGHTS, parse_format("%A|%F|%J|%P|%Q|%S|%N|%T|%Y"), header=False)
-    assert line == "500|4085|38|500|1000|50|100|cpu=50,mem=100|6222"
-    shown = line.split("|")
-    assert sum(map(int, shown[:5])) + 50 - 100 + 150 == 6223
-
-
-def test_factors_by_themselves() -> None:
-    (line,) = lines([JOB], WEIGHTS, parse_format("%a|%b|%f|%j|%p|%q|%t|%16y"), header=False)
-    assert (
-        line == "0.5000000|0.0000000|0.4084789|0.0750000|0.5000000|0.5000000|cpu=0.05,mem=0.05|"
-        "0.00000144873947"
-    )
-
-
-def test_half_is_rounded_to_the_even_number() -> None:
-    (line,) = lines(
-        [PriorityRow(1, "p", age=0.5, job_size=1.5, qos=2.5)],
-        WEIGHTS,
-        parse_format("%A %J %Q"),
-        header=False,
-    )
-    assert line == "0 2 2"
-
-
-@pytest.mark.parametrize(
-    ("age", "nice", "shown"),
-    [(0.0, 0, "1"), (50.0, 100, "1"), (5.0, -2147483645, "2147483650"), (1.5, 0, "1")],
+THEIRS = PriorityRow(
+    812300,
+    "idle",
+    "jorge",
+    "bio",
+    age=1100.0,
+    fair_share=42_000.0,
+    job_size=31.0,
+    qos=500.0,
+    site=-20,
 )
-def test_a_job_that_is_not_held_has_at_least_1(age: float, nice: int, shown: str) -> None:
-    assert lines(
-        [PriorityRow(1, "p", age=age, nice=nice)], WEIGHTS, parse_format("%Y"), header=False
-    ) == [shown]
+GIVEN = PriorityRow(812350, "idle", "root", direct=99_999)
+ELSEWHERE = PriorityRow(812000, "gpu", "ayla", fair_share=99_000.0)
+QUEUE = partition_queues([ELSEWHERE, MINE, THEIRS, GIVEN])["idle"]
 
 
-def test_the_long_form_of_newer_slurms_has_account_and_qos() -> None:
-    row = PriorityRow(7, "cpu", "ayla", "chem_qmc_long", "a_long_quality", nice=5)
-    head, line = lines([row], WEIGHTS, default_format(WEIGHTS, long=True, named=True))
-    assert (
-        head
-        == "          JOBID PARTITION     USER  ACCOUNT   PRIORITY       SITE        AGE      ASSOC"
-        "  FAIRSHARE    JOBSIZE  PARTITION    QOSNAME        QOS        NICE                "
-        " TRES"
-    )
-    assert (
-        line
-        == "              7 cpu           ayla chem_qmc          1          0          0          0"
-        "          0          0          0 a_long_qua          0           5                "
-        "     "
-    )
-    head, _ = lines([row], WEIGHTS, default_format(WEIGHTS, long=True, norm=True, named=True))
-    assert (
-        head
-        == "          JOBID PARTITION     USER  ACCOUNT PRIORITY   AGE        ASSOC      FAIRSHARE "
-        " JOBSIZE    PARTITION  QOSNAME    QOS        TRES                "
-    )
-    assert lines([row], WEIGHTS, default_format(WEIGHTS, users=True))[0].startswith(
-        "          JOBID PARTITION     USER   PRIORITY"
-    )
-
-
-def test_only_factors_that_count_are_shown_unless_all_are_asked_for() -> None:
-    head, _ = lines([JOB], WeightRow(age=1), default_format(WeightRow(age=1)))
-    assert head == "          JOBID PARTITION   PRIORITY       SITE        AGE"
-
-
-def test_every_letter_sorts_up_and_down() -> None:
-    rows = [
-        JOB,
-        JOB._replace(job=2, age=1.0, partition_name="a", tres={}),
-        JOB._replace(job=3, nice=-5, user="z"),
+def test_priority_bars_and_jobs_ahead() -> None:
+    assert explain_priority(MINE, QUEUE, WEIGHTS) == [
+        "Job 812345 (ayla, chem_qmc, partition idle)",
+        "priority 42,581, 3rd of 3 that wait in idle",
+        "  age                 1,200   0.120 x 10,000       #",
+        "  fair share         41,200   0.412 x 100,000      ########################",
+        "  job size               31   0.031 x 1,000",
+        "  QOS                     0   0.000 x 2,000",
+        "  cpu                   250   0.250 x 1,000",
+        "  nice                 -100",
+        (
+            "Just ahead: job 812300 of jorge with 43,611: fair share +800, QOS +500, nice +100,"
+            " site factor -20, age -100, cpu -250."
+        ),
     ]
-    for letter in FIELDS:
-        up = sort_rows(rows, WEIGHTS, letter)
-        keys = [FIELDS[letter].key(row, WEIGHTS) for row in up]
-        assert keys == sorted(keys)
-        assert [
-            FIELDS[letter].key(row, WEIGHTS) for row in sort_rows(rows, WEIGHTS, f"-{letter}")
-        ] == keys[::-1]
-        assert sort_rows(rows, WEIGHTS, f"+{letter}") == up
 
 
-@pytest.mark.parametrize("wrong", ["%z", "%.10", "no column", "", "%5x %i", "%i %9"])
-def test_a_letter_that_there_is_not_is_reported_with_those_that_there_are(wrong: str) -> None:
-    with pytest.raises(InvalidInput) as told:
-        parse_format(wrong)
-    assert (told.value.field, bool(told.value.remedy)) == ("--format", True)
+def test_a_given_priority_has_no_factors() -> None:
+    assert explain_priority(GIVEN, QUEUE, WEIGHTS)[1:] == [
+        "priority 99,999, 1st of 3 that wait in idle",
+        "  An administrator gave it this priority; no factor counts.",
+        "Nobody is ahead of it there.",
+    ]
+    assert (
+        explain_priority(THEIRS, QUEUE, WEIGHTS)[-1]
+        == "Just ahead: job 812350 of root with 99,999, which an administrator gave it."
+    )
+    assert parts(GIVEN, WEIGHTS) == []
 
 
-@pytest.mark.parametrize("wrong", ["z", "i,", "", "--i", "ii", "-"])
-def test_sorting_by_nothing_is_refused(wrong: str) -> None:
-    with pytest.raises(InvalidInput) as told:
-        sort_rows([JOB], WEIGHTS, wrong)
-    assert told.value.field == "--sort"
+def test_job_with_a_lower_given_priority_is_not_ahead() -> None:
+    low = GIVEN._replace(direct=7)
+    assert (
+        explain_priority(low, [MINE, low], WEIGHTS)[-1]
+        == "Just ahead: job 812345 of ayla with 42,581."
+    )
+
+
+def test_of_equals_the_lower_number_goes_first() -> None:
+    first, second = MINE, MINE._replace(job=812346)
+    assert partition_queues([second, ELSEWHERE, first]) == {
+        "gpu": [ELSEWHERE],
+        "idle": [first, second],
+    }
+    assert explain_priority(second, [first, second], WEIGHTS)[-1].endswith(
+        "with 42,581: the same, and the lower number goes first."
+    )
+
+
+def test_of_equals_the_one_that_was_submitted_first_goes_first() -> None:
+    """A requeued job keeps its number, and goes behind those that came while it ran."""
+    requeued, later = MINE._replace(submitted=2_000), MINE._replace(job=812346, submitted=1_000)
+    assert partition_queues([requeued, later])["idle"] == [later, requeued]
+    assert explain_priority(requeued, [later, requeued], WEIGHTS)[-1].endswith(
+        "with 42,581: the same, and it was submitted earlier."
+    )
+
+
+def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
+    dear = MINE._replace(qos=2000.0, qos_name="dear")
+    rows = [MINE, dear, THEIRS, ELSEWHERE, MINE._replace(partition_name="gpu")]
+    assert partition_queues(rows)["idle"] == [dear, THEIRS], "each once, where its best QOS puts it"
+    assert [row.qos_name for row in best_rows(rows) if row.job == MINE.job] == ["dear", ""], (
+        "once in each partition"
+    )
+    told = explain_priority(dear, partition_queues(rows)["idle"], WEIGHTS)
+    assert (told[1], told[-1]) == (
+        "priority 44,581, 1st of 2 that wait in idle",
+        "Nobody is ahead of it there.",
+    )
+
+
+def test_running_job_has_no_queue_neighbours() -> None:
+    runs = THEIRS._replace(runs=True)
+    there = partition_queues([runs, MINE, GIVEN])
+    assert there == {"idle": [GIVEN, MINE]}
+    told = explain_priority(runs, there["idle"], WEIGHTS)
+    assert (told[1], told[-1]) == ("priority 43,611, and it runs", "  site factor           -20")
+    assert undated_note([runs]) == unnamed_note([runs._replace(account="")]) == [], (
+        "squeue was asked for those that wait"
+    )
+
+
+def test_the_least_priority_is_reported() -> None:
+    row = MINE._replace(nice=2**31 - 3)
+    assert "  All together is less than 1, the least that a job has." in explain_priority(
+        row, [row], WEIGHTS
+    )
+
+
+def test_places_are_counted_as_people_do() -> None:
+    rows = [PriorityRow(number, "p", age=float(200 - number)) for number in range(1, 124)]
+    told = {
+        rows[at].job: explain_priority(rows[at], rows, WEIGHTS)[1].split(", ")[1]
+        for at in (0, 1, 2, 3, 10, 11, 12, 20, 100, 110, 121, 122)
+    }
+    assert [
+        place.split(" of ")[0] for place in told.values()
+    ] == "1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th 122nd 123rd".split()
+
+
+def test_for_programs() -> None:
+    mine, given = as_data([MINE, GIVEN])
+    assert mine["priority"] == 42581
+    one_by_one = {
+        "age": 1200.0,
+        "association": 0.0,
+        "fair_share": 41_200.4,
+        "job_size": 31.0,
+        "partition": 0.0,
+        "qos": 0.0,
+    }
+    assert mine["factors"] == {**one_by_one, "tres": {"cpu": 250.0, "mem": 0.0}}
+    assert (given["given"], given["factors"], given["priority"]) == (True, None, 99_999)

@@ -10,9 +10,15 @@ import pytest
 
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.columns import Look
-from fairbank.report.forecasts import Recovery
-from fairbank.report.ranking_rule import RankingRule
-from fairbank.report.share_tree import COLUMNS, as_data, level_of, reading_guide, tree_rows
+from fairbank.report.fair_share import (
+    TREE_COLUMNS,
+    RankingRule,
+    Recovery,
+    level_of,
+    reading_guide,
+    tree_data,
+    tree_rows,
+)
 from fairbank.report.sshare import ShareRow
 from fairbank.report.tables import table
 
@@ -63,7 +69,7 @@ BACKS = [
 
 
 def test_the_tree() -> None:
-    assert table(COLUMNS, tree_rows(ROWS, FAIR_TREE), Look()).lines == [
+    assert table(TREE_COLUMNS, tree_rows(ROWS, FAIR_TREE), Look()).lines == [
         "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
         "bio                 40  0.400  0.180    2.22          under",
         "chem                40  0.400  0.520    0.77          over",
@@ -128,7 +134,7 @@ def test_the_classic_rule_has_levels_too() -> None:
 
 
 def test_for_programs() -> None:
-    by_name = {(row["account"], row["user"]): row for row in as_data(ROWS, FAIR_TREE)}
+    by_name = {(row["account"], row["user"]): row for row in tree_data(ROWS, FAIR_TREE)}
     assert by_name["new", None]["level"] == "inf"
     assert by_name["chem_qmc", "minh"]["shares"] == "parent"
     assert by_name["chem_qmc", "minh"]["level"] is None

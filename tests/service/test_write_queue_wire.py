@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.refusals import Detail, Facts, Reason, Refusal, Resolution
 from fairbank.bank.requests import Request, SubmittedRequest, digest
-from fairbank.bank.requests.submitted import Request as EveryKind
+from fairbank.bank.requests import Request as EveryKind
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunState
 from fairbank.core.errors import Busy, Corrupt, FairbankError, Unavailable
@@ -72,7 +72,9 @@ def test_requests_arrive_as_they_were_and_count_as_the_same(batch: list[Submitte
     "bank_request", requests(), ids=lambda bank_request: type(bank_request).__name__
 )
 def test_so_does_one_of_each_kind_with_all_its_particulars(bank_request: Request) -> None:
-    asked = SubmittedRequest(bank_request, Instant(5), 7, acting_as=8, said=b"\0\xff", latest=9)
+    asked = SubmittedRequest(
+        bank_request, Instant(5), 7, acting_as=8, report_digest=b"\0\xff", latest=9
+    )
     (arrived,) = decode_batches(encode([RequestBatch(0, 0.0, [asked])]))
     assert arrived.batch == [asked]
     assert digest(arrived.batch[0]) == digest(asked)

@@ -118,9 +118,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         )
 
     def state_at(self, now: int) -> AllocationState:
-        """Return the state that events start from: ended after its end, even before the upkeep
-        records it.
-        """
+        """Return the state that events start from: ended after its end, recorded or not."""
         return AllocationState.ENDED if self.end <= now else self.state
 
     def standing(self, now: int) -> Standing:

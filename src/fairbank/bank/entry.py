@@ -6,7 +6,7 @@ registry (book 0): projects, members, tokens, actions as another user, refusals 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -52,9 +52,7 @@ class Kind(IdentityEnum):
 
 
 class Effect(NamedTuple):
-    """Change of an allocation's sums, in multiples of the amount, and whether the run's hold is
-    closed.
-    """
+    """Change of sums, in multiples of the amount, and whether the hold of the run is closed."""
 
     deposits: int = 0
     charges: int = 0
@@ -162,7 +160,7 @@ TERMS = -1
 """Stands for the terms of an allocation, where a user id stands for the user's cap."""
 
 
-def tells_of(entry: Entry) -> tuple[int, int] | None:
+def subject_of(entry: Entry) -> tuple[int, int] | None:
     """Return the subject that an entry sets, or None.
 
     It is (allocation, TERMS) for terms, (allocation, user) for a cap, and (REGISTRY, user) for a
@@ -175,15 +173,45 @@ def tells_of(entry: Entry) -> tuple[int, int] | None:
     )
 
 
+def term_changes(before: Entry | None, entries: Iterable[Entry]) -> Mapping[int, dict[str, Any]]:
+    """Return the changed terms of each entry of kind TERMS, by entry id, with their new values.
+
+    Times are in seconds since 1970, the credit limit is in SU-minutes.
+
+    Args:
+        before: last entry before `entries` that set the terms; None if unknown: then all count as
+            changed.
+        entries: entries of one allocation, in their order.
+    """
+    found = {}
+    known = {} if before is None else _terms(before)
+    for entry in entries:
+        if entry.kind not in OF_TERMS:
+            continue
+        now = _terms(entry)
+        if entry.kind is Kind.TERMS:
+            found[entry.id] = {
+                name: value
+                for name, value in now.items()
+                if name not in known or known[name] != value
+            }
+        known = now
+    return found
+
+
+def _terms(entry: Entry) -> dict[str, Any]:
+    facts = facts_of(entry)
+    facts.pop("undoes", None)
+    return {**facts, "credit_limit": entry.credit_limit}
+
+
 _encode = msgspec.msgpack.Encoder().encode
 # Only copied: a copy takes two thirds of the time of a new object.
 _UNBEGUN = blake2b(digest_size=32)
 
 
 def link_of(entry: Entry, before: bytes) -> bytes:
-    """Return the link of an entry: blake2b of its fields, with the previous link in place of its
-    own.
-    """
+    """Return the link: blake2b of the fields, with the previous link in place of its own."""
     link = _UNBEGUN.copy()
     link.update(
         _encode(entry if entry.link == before else msgspec.structs.replace(entry, link=before))

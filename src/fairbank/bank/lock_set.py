@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import assert_never
 
 import msgspec
 
-from fairbank.bank.allocation import AllocationEvent
-from fairbank.bank.allocation_filter import ALL_OF_IT, AllocationFilter, Funds, want
+from fairbank.bank import requests as requests
+from fairbank.bank.allocation import Allocation, AllocationEvent
 from fairbank.bank.entry import REGISTRY, TERMS
-from fairbank.bank.requests import (
-    Adjust,
-    Amend,
-    AmendProject,
-    AuditNote,
-    Charge,
-    CreateProject,
-    Deposit,
-    Expire,
-    Hold,
-    IssueToken,
-    Lapse,
-    Open,
-    Refund,
-    Release,
-    RemoveProject,
-    RevokeToken,
-    SetCap,
-    SetMember,
-    SubmittedRequest,
-    Transfer,
-    Undo,
-    Unpriced,
-    Withdraw,
-)
 from fairbank.bank.run import RESOLVED, RunRecord
 from fairbank.cluster.job import Run
+from fairbank.core.time import DAY, LAST_INSTANT
+
+_WEEK = 7 * DAY
+
+
+class AllocationFilter(msgspec.Struct, frozen=True):
+    """Allocations valid at a time from `first` to `last`; only shared ones unless `own`."""
+
+    first: int
+    last: int
+    own: bool
+
+    def __or__(self, other: AllocationFilter) -> AllocationFilter:
+        """Return a filter for both and the time between; both begin in one week."""
+        return AllocationFilter(
+            min(self.first, other.first), max(self.last, other.last), self.own or other.own
+        )
+
+    def has(self, allocation: Allocation) -> bool:
+        return (
+            allocation.start <= self.last
+            and self.first < allocation.end
+            and (self.own or allocation.shared)
+        )
+
+
+ALL_OF_IT = AllocationFilter(0, LAST_INSTANT, own=True)
+
+Funds = dict[tuple[int, str, int], AllocationFilter]
+"""Filters by project, resource, and the week in which they begin. A report that is a year late
+should not lock all allocations of that year.
+"""
 
 
 class LockSet(msgspec.Struct, kw_only=True):
@@ -54,7 +61,7 @@ class LockSet(msgspec.Struct, kw_only=True):
     """Ids of allocations."""
     funds: Funds = msgspec.field(default_factory=dict)
     """Filters for allocations, by project and resource."""
-    late: Funds = msgspec.field(default_factory=dict)
+    without_hold: Funds = msgspec.field(default_factory=dict)
     """The same, but needed only if one of the `ending` runs has no row."""
     ending: set[Run] = msgspec.field(default_factory=set)
     """Runs that end; a part of `runs`."""
@@ -68,23 +75,25 @@ class LockSet(msgspec.Struct, kw_only=True):
     """Actors and idempotency keys of entries."""
     undone: set[int] = msgspec.field(default_factory=set)
     """Entries to be undone, with those that have undone them."""
-    reworded: set[tuple[int, int]] = msgspec.field(default_factory=set)
-    """Terms, caps and roles, as `bank.entry.tells_of` names them: all entries about them."""
+    subjects: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    """Terms, caps and roles, as `bank.entry.subject_of` names them: all entries about them."""
     owners: dict[tuple[int, str], set[int]] = msgspec.field(default_factory=dict)
     """Users whose sums are needed in all loaded allocations of a project and resource."""
     caps: set[tuple[int, int]] = msgspec.field(default_factory=set)
     """Sums and caps as (allocation, user)."""
     projects: set[int] = msgspec.field(default_factory=set)
     """Ids of projects."""
-    enriched: set[int] = msgspec.field(default_factory=set)
+    credited: set[int] = msgspec.field(default_factory=set)
     """Allocations that get credit, whose projects are needed."""
-    creating: list[CreateProject | AmendProject] = msgspec.field(default_factory=list)
+    creating: list[requests.CreateProject | requests.AmendProject] = msgspec.field(
+        default_factory=list
+    )
     """Names to be given, with the projects that have one of them already."""
     closing: set[int] = msgspec.field(default_factory=set)
     """Projects to be removed: with all allocations, open runs and child projects."""
     renaming: set[int] = msgspec.field(default_factory=set)
     """Projects of which a rule needs to know whether they were ever used."""
-    lines: bool = False
+    with_parents: bool = False
     """True adds all parents of the loaded projects."""
     members: set[tuple[int, int]] = msgspec.field(default_factory=set)
     """Members, by project and user."""
@@ -105,13 +114,23 @@ class LockSet(msgspec.Struct, kw_only=True):
     dry_run: bool = False
     """Dry run: ids are only read, not taken."""
 
+    def add_filter(
+        self, project: int, resource: str, wanted: AllocationFilter, *, without_hold: bool = False
+    ) -> None:
+        """Add a filter for the allocations of a project and resource."""
+        funds = self.without_hold if without_hold else self.funds
+        fund = project, resource, wanted.first // _WEEK
+        known = funds.get(fund)
+        if known != wanted:  # most jobs of a batch begin in the same second
+            funds[fund] = wanted if known is None else known | wanted
+
     def filters(self, known: Set[Run]) -> Iterator[tuple[int, str, AllocationFilter]]:
         """Yield project, resource and filter of the allocations that are needed.
 
         Args:
-            known: runs that have a row. If all `ending` runs have one, `late` is not needed.
+            known: runs that have a row. If all `ending` runs do, `without_hold` is not needed.
         """
-        for funds in (self.funds,) if self.ending <= known else (self.funds, self.late):
+        for funds in (self.funds,) if self.ending <= known else (self.funds, self.without_hold):
             for (project, resource, _), reach in funds.items():
                 yield project, resource, reach
 
@@ -128,7 +147,7 @@ def entries_of_runs(locks: LockSet, runs: Iterable[RunRecord]) -> set[int]:
 
 
 def lock_set_of(
-    batch: Sequence[SubmittedRequest], *, registry: bool = False, dry_run: bool = False
+    batch: Sequence[requests.SubmittedRequest], *, registry: bool = False, dry_run: bool = False
 ) -> LockSet:
     """Return the rows that the requests of a batch need together.
 
@@ -146,11 +165,18 @@ def lock_set_of(
         locks.entries += 2
         if request.key is not None:
             locks.keys.add((submitted.actor, request.key))
-        draw = _OF[type(request)](locks, request)
-        if draw is not None:
-            draws[draw] = None
-    for draw in draws:
-        _drawn_on(locks, draw)
+        if isinstance(request, requests.RequestOfRun):
+            draw = _add_run(locks, request)
+            if draw is not None:
+                draws[draw] = None
+        else:
+            _add_rows(locks, request)
+    for without_hold, chain, resource, owner, start in draws:
+        for place, project in enumerate(chain):
+            # The project's own allocations, and shared ones of its parents.
+            own = AllocationFilter(start, start, own=place == 0)
+            locks.add_filter(project, resource, own, without_hold=without_hold)
+            locks.owners.setdefault((project, resource), set()).add(owner)
     return locks
 
 
@@ -160,77 +186,93 @@ resource, owner and start. Most requests have none.
 """
 
 
-def _drawn_on(locks: LockSet, draw: _Draw) -> None:
-    """Add the allocations that a run may draw on: the project's own, and shared ones of its
-    parents.
-    """
-    late, chain, resource, owner, start = draw
-    for place, project in enumerate(chain):
-        want(
-            locks.late if late else locks.funds,
-            project,
-            resource,
-            AllocationFilter(start, start, own=place == 0),
-        )
-        locks.owners.setdefault((project, resource), set()).add(owner)
-
-
-# --- rows of each request ---
-
-
-def _hold(locks: LockSet, request: Hold) -> _Draw:
-    locks.starting.add(request.run)
-    locks.runs.add(request.run)
-    if not request.chain:
-        locks.registry = True
-    return False, request.chain, request.resource, request.owner, request.start
-
-
-def _resolution(locks: LockSet, request: Charge | Release) -> _Draw | None:
-    locks.runs.add(request.run)
-    _of_nobody(locks, request)
-    if request.resource is None or request.owner is None or request.start is None:
-        return None
-    locks.ending.add(request.run)
-    return True, request.chain, request.resource, request.owner, request.start
-
-
-def _adjust(locks: LockSet, request: Adjust) -> None:
-    locks.changing.add(request.run)
-    locks.runs.add(request.run)
-    _of_nobody(locks, request)
-
-
-def _unpriced(locks: LockSet, request: Unpriced) -> None:
-    locks.runs.add(request.run)
-    _of_nobody(locks, request)
-
-
-def _of_nobody(locks: LockSet, request: Adjust | Charge | Release | Unpriced) -> None:
-    """Add the registry, which keeps refusals of jobs whose account no project has."""
+def _add_run(locks: LockSet, request: requests.RequestOfRun) -> _Draw | None:
+    """Add the run of a request, and return the allocations that it may draw on."""
+    run = request.run
+    locks.runs.add(run)
+    match request:
+        case requests.Hold():  # first: most requests are holds and charges
+            locks.starting.add(run)
+            if not request.chain:
+                locks.registry = True
+            return False, request.chain, request.resource, request.owner, request.start
+        case requests.Lapse() | requests.Refund():
+            return None
     if request.account is not None:
-        locks.registry = True
+        locks.registry = True  # it keeps refusals of jobs whose account no project has
+    match request:
+        case requests.Adjust():
+            locks.changing.add(run)
+        case requests.Charge() | requests.Release():
+            if not (request.resource is None or request.owner is None or request.start is None):
+                locks.ending.add(run)
+                return True, request.chain, request.resource, request.owner, request.start
+    return None
 
 
-def _run_alone(locks: LockSet, request: Lapse | Refund) -> None:
-    locks.runs.add(request.run)
+def _add_rows(locks: LockSet, request: requests.RequestOfRows) -> None:
+    """Add the rows of a request that is not about a run."""
+    match request:
+        case requests.Deposit():
+            locks.allocations.add(request.allocation)
+            locks.credited.add(request.allocation)
+        case requests.Withdraw() | requests.Expire():
+            locks.allocations.add(request.allocation)
+        case requests.Transfer():
+            locks.allocations |= {request.source, request.target}
+            locks.credited.add(request.target)
+        case requests.Open():
+            locks.projects.add(request.project)
+            locks.registry = True  # so that the project is not removed meanwhile
+            locks.add_filter(request.project, request.resource, ALL_OF_IT)
+            locks.opens += 1
+        case requests.Amend():
+            locks.allocations.add(request.allocation)
+            locks.add_filter(request.project, request.resource, ALL_OF_IT)
+            reopens = request.event is AllocationEvent.REOPEN
+            if request.end is not None or request.credit_limit is not None or reopens:
+                locks.projects.add(request.project)  # a removed project gets no time or credit
+        case requests.SetCap():
+            locks.allocations.add(request.allocation)
+            _add_user(locks, request.allocation, request.uid, request.project, request.by)
+        case requests.Undo():
+            _add_undo(locks, request)
+        case requests.CreateProject():
+            locks.creating.append(request)
+            locks.creates += 1
+            locks.registry = True
+            if request.parent is not None:
+                locks.projects.add(request.parent)
+        case requests.AmendProject():
+            locks.creating.append(request)
+            locks.projects |= {request.project, request.parent or request.project}
+            # To check that no parent is removed, and that the parents form no cycle.
+            locks.with_parents |= bool(request.parent) or request.restore
+            if request.gid is not None or request.account is not None:
+                locks.renaming.add(request.project)
+            locks.registry = True
+        case requests.RemoveProject():
+            locks.projects.add(request.project)
+            locks.closing.add(request.project)
+            locks.registry = True
+        case requests.SetMember():
+            locks.projects.add(request.project)
+            _add_roles(locks, request.project, request.uid, request.by)
+            locks.registry = True
+        case requests.IssueToken():
+            locks.digests.add(request.digest)
+            locks.issues += 1
+            locks.registry = True
+        case requests.RevokeToken():
+            locks.tokens.add(request.token)
+            locks.registry = True
+        case requests.AuditNote():
+            locks.registry = True
+        case _:
+            assert_never(request)
 
 
-def _deposit(locks: LockSet, request: Deposit) -> None:
-    locks.allocations.add(request.allocation)
-    locks.enriched.add(request.allocation)
-
-
-def _withdraw(locks: LockSet, request: Withdraw) -> None:
-    locks.allocations.add(request.allocation)
-
-
-def _transfer(locks: LockSet, request: Transfer) -> None:
-    locks.allocations |= {request.source, request.target}
-    locks.enriched.add(request.target)
-
-
-def _undo(locks: LockSet, request: Undo) -> None:
+def _add_undo(locks: LockSet, request: requests.Undo) -> None:
     """Add the entry, the entry that has undone it, and what its reverse needs.
 
     The reverse of terms, a cap or a role needs all earlier entries about the same.
@@ -238,127 +280,29 @@ def _undo(locks: LockSet, request: Undo) -> None:
     locks.undone.add(request.entry)
     locks.allocations.update(each for each in (request.book, request.other) if each)
     if request.run is None and request.book != REGISTRY:
-        locks.enriched.add(request.book)  # its reverse may deposit credit
+        locks.credited.add(request.book)  # its reverse may deposit credit
     if request.run is not None:
         locks.runs.add(request.run)
     if request.book == REGISTRY:
         locks.registry = True
         locks.projects.update(() if request.project is None else (request.project,))
     if request.uid is not None:
-        locks.reworded.add((request.book, request.uid))
-        _of_user(locks, request.book, request.uid, request.project, request.by)
+        locks.subjects.add((request.book, request.uid))
+        _add_user(locks, request.book, request.uid, request.project, request.by)
     elif request.project is not None and request.resource is not None:
-        locks.reworded.add((request.book, TERMS))
+        locks.subjects.add((request.book, TERMS))
         locks.projects.add(request.project)
-        want(locks.funds, request.project, request.resource, ALL_OF_IT)
+        locks.add_filter(request.project, request.resource, ALL_OF_IT)
 
 
-def _open(locks: LockSet, request: Open) -> None:
-    locks.projects.add(request.project)
-    locks.registry = True  # so that the project is not removed meanwhile
-    want(locks.funds, request.project, request.resource, ALL_OF_IT)
-    locks.opens += 1
-
-
-def _amend(locks: LockSet, request: Amend) -> None:
-    locks.allocations.add(request.allocation)
-    want(locks.funds, request.project, request.resource, ALL_OF_IT)
-    if (
-        request.end is not None
-        or request.credit_limit is not None
-        or request.event is AllocationEvent.REOPEN
-    ):
-        locks.projects.add(request.project)  # a removed project gets no time or credit
-
-
-def _expire(locks: LockSet, request: Expire) -> None:
-    locks.allocations.add(request.allocation)
-
-
-def _set_cap(locks: LockSet, request: SetCap) -> None:
-    locks.allocations.add(request.allocation)
-    _of_user(locks, request.allocation, request.uid, request.project, request.by)
-
-
-def _of_user(locks: LockSet, book: int, uid: int, project: int | None, by: int | None) -> None:
+def _add_user(locks: LockSet, book: int, uid: int, project: int | None, by: int | None) -> None:
     if book != REGISTRY:
         locks.caps.add((book, uid))
     if project is not None:
-        _roles(locks, project, uid, by)
+        _add_roles(locks, project, uid, by)
     if by is not None:
         locks.registry = True  # so that no role changes meanwhile
 
 
-def _create_project(locks: LockSet, request: CreateProject) -> None:
-    locks.creating.append(request)
-    locks.creates += 1
-    locks.registry = True
-    if request.parent is not None:
-        locks.projects.add(request.parent)
-
-
-def _amend_project(locks: LockSet, request: AmendProject) -> None:
-    locks.creating.append(request)
-    locks.projects |= {request.project, request.parent or request.project}
-    # To check that no parent is removed, and that the parents form no cycle.
-    locks.lines = locks.lines or bool(request.parent) or request.restore
-    if request.gid is not None or request.account is not None:
-        locks.renaming.add(request.project)
-    locks.registry = True
-
-
-def _remove_project(locks: LockSet, request: RemoveProject) -> None:
-    locks.projects.add(request.project)
-    locks.closing.add(request.project)
-    locks.registry = True
-
-
-def _set_member(locks: LockSet, request: SetMember) -> None:
-    locks.projects.add(request.project)
-    _roles(locks, request.project, request.uid, request.by)
-    locks.registry = True
-
-
-def _roles(locks: LockSet, project: int, *uids: int | None) -> None:
+def _add_roles(locks: LockSet, project: int, *uids: int | None) -> None:
     locks.members.update((project, uid) for uid in uids if uid is not None)
-
-
-def _issue(locks: LockSet, request: IssueToken) -> None:
-    locks.digests.add(request.digest)
-    locks.issues += 1
-    locks.registry = True
-
-
-def _revoke(locks: LockSet, request: RevokeToken) -> None:
-    locks.tokens.add(request.token)
-    locks.registry = True
-
-
-def _note(locks: LockSet, request: AuditNote) -> None:
-    locks.registry = True
-
-
-_OF: Mapping[type, Callable[[LockSet, Any], _Draw | None]] = {
-    Hold: _hold,
-    Charge: _resolution,
-    Release: _resolution,
-    Adjust: _adjust,
-    Lapse: _run_alone,
-    Refund: _run_alone,
-    Unpriced: _unpriced,
-    Deposit: _deposit,
-    Withdraw: _withdraw,
-    Transfer: _transfer,
-    Undo: _undo,
-    Open: _open,
-    Amend: _amend,
-    Expire: _expire,
-    SetCap: _set_cap,
-    CreateProject: _create_project,
-    AmendProject: _amend_project,
-    RemoveProject: _remove_project,
-    SetMember: _set_member,
-    IssueToken: _issue,
-    RevokeToken: _revoke,
-    AuditNote: _note,
-}

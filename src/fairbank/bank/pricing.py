@@ -1,4 +1,4 @@
-"""Price of a job, with one line for each TRES."""
+"""Price of a job, and its quote: whether an allocation can pay it. Nothing is written."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ from fractions import Fraction
 
 import msgspec
 
+from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.policy import Policy
+from fairbank.bank.run import UserSums
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.tres import BY_CPU, Counts, billing, price_setting_tres, weigh
+from fairbank.core.tres import BY_CPU, Counts, billing, price_setting_tres, unpriced_tres, weigh
 from fairbank.core.units import SuMinutes, round_up
+
+OBSERVED = (
+    "the bank only observes: it would let this job through, and keep why it would have refused it"
+)
 
 
 class Line(msgspec.Struct, frozen=True):
-    """TRES of a bill: `count` * `weight` = `weighted` billing units; `counts` if it sets the
-    price.
-    """
+    """TRES of a bill: `count` * `weight` = `weighted`; `counts` if it sets the price."""
 
     what: str
     count: Fraction
@@ -25,9 +30,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Bill(msgspec.Struct, frozen=True):
-    """Price with its parts: `amount` = `billing` * `factor` * `seconds` / 60, rounded up once to
-    SU-minutes.
-    """
+    """Price: `amount` = `billing` * `factor` * `seconds` / 60, rounded up to SU-minutes."""
 
     resource: str
     lines: tuple[Line, ...]
@@ -59,9 +62,7 @@ def longest_paid(per_hour: Fraction, available: int) -> int:
 
 
 def bill(request: JobRequest, cluster: Cluster) -> Bill:
-    """Return the price of a job that uses its whole time limit. Raises NotFound for its
-    partition.
-    """
+    """Return the price of a job for its whole time limit. Raises NotFound for its partition."""
     partition = cluster.partition(request.partition)
     factor = cluster.qos_factor(request.qos)
     units = billing(request.counts, partition.weights, partition.billing_rule)
@@ -82,3 +83,74 @@ def _lines(counts: Counts, partition: Partition) -> tuple[Line, ...]:
         Line(name, counts[name], weights[name], value, name in chosen)
         for name, value in weighted.items()
     )
+
+
+# --- quotes ---
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """Bill with the allocation that would pay it, and whether the bank accepts the job now."""
+
+    bill: Bill
+    allocation: int | None
+    available: int
+    fits: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def after(self) -> int:
+        """Available credit while the job holds its highest cost."""
+        return self.available - self.bill.amount
+
+    @property
+    def longest_seconds(self) -> int:
+        """Longest time limit that fits now, in whole minutes; 0 if none fits."""
+        return longest_paid(self.bill.billing * self.bill.factor, self.available)
+
+
+def quote(bill: Bill, candidates: list[tuple[Allocation, UserSums]], policy: Policy) -> Quote:
+    """Return the first allocation that can pay the whole bill, otherwise the first one, or none.
+
+    If the bank only observes, every job fits, with a note.
+
+    Args:
+        bill: price of the job.
+        candidates: allocations that may pay, with the sums of the user.
+        policy: rules of the bank.
+    """
+    offers = [(each, usable(each, sums)) for each, sums in candidates]
+    for allocation, left in offers:
+        if bill.amount <= left and allocation.state is AllocationState.ACTIVE:
+            return Quote(bill, allocation.id, left, fits=True)
+    notes = () if policy.enforce else (OBSERVED,)
+    if offers:
+        return Quote(bill, offers[0][0].id, offers[0][1], fits=not policy.enforce, notes=notes)
+    return Quote(bill, None, 0, fits=not policy.enforce, notes=notes)
+
+
+def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
+    """Return what is not in the price although a user may expect it: a QOS, or TRES without a
+    weight.
+
+    This is no error: the job is charged by the same rules. Raises NotFound for the partition.
+    """
+    notes = []
+    if request.qos is not None and request.qos not in cluster.qos_factors:
+        known = ", ".join(sorted(cluster.qos_factors)) or "none"
+        notes.append(
+            f"QOS {request.qos} has no price factor on cluster {cluster.name}, so it counts as 1;"
+            f" those with one: {known}"
+        )
+    weights = cluster.partition(request.partition).weights
+    free = unpriced_tres(request.counts, weights)
+    if free:
+        priced = ", ".join(sorted(weights or BY_CPU))
+        notes.append(
+            f"{', '.join(free)}: no price in partition {request.partition}, which bills {priced}"
+        )
+    return tuple(notes)
+
+
+def usable(allocation: Allocation, sums: UserSums) -> int:
+    """Return the credit that a user may use: available, within the cap; 0 if frozen."""
+    return sums.within(allocation.available) if allocation.state is AllocationState.ACTIVE else 0

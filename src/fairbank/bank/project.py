@@ -52,9 +52,7 @@ LINE_MAX = 8
 
 
 def line_of(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
-    """Return a project and its parents, nearest first, at most LINE_MAX. A cycle ends where it
-    closes.
-    """
+    """Return a project and its parents, nearest first, at most LINE_MAX; a cycle is cut."""
     line: list[int] = []
     here: int | None = project
     while here is not None and here not in line and len(line) < LINE_MAX:

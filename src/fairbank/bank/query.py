@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Self
 
 import msgspec
 
@@ -31,33 +32,44 @@ class Books(msgspec.Struct, frozen=True):
 EVERY_BOOK = Books()
 
 
-class Page(msgspec.Struct, frozen=True):
-    """At most `limit` rows after the row with id `after`, ascending, or descending if
-    `newest_first`.
+class RowLimit(msgspec.Struct, frozen=True):
+    """At most `limit` rows of an answer."""
+
+    limit: int = 100
+
+    @property
+    def size(self) -> int:
+        """Number of rows at most: `limit`, between 0 and PAGE_MAX + 1."""
+        return max(0, min(self.limit, PAGE_MAX + 1))
+
+    @property
+    def and_one(self) -> Self:
+        """The same page with one more row, which shows whether more rows follow."""
+        return msgspec.structs.replace(self, limit=self.limit + 1)
+
+
+class Page(RowLimit, frozen=True):
+    """Rows after the row with id `after`, ascending, or descending if `newest_first`.
 
     Ids of entries and runs follow time: what begins after another answer has a higher id, on every
     server. Overlapping transactions of two servers may commit in the other order. So a client that
     follows the newest rows by `after` should read about one minute back, and skip what it knows.
     """
 
-    limit: int = 100
     after: int | None = None
     newest_first: bool = False
 
-    @property
-    def size(self) -> int:
-        """Number of rows at most: `limit`, between 0 and PAGE_MAX + 1."""
-        return bounded(self.limit)
 
-    @property
-    def and_one(self) -> Page:
-        """The same page with one more row, which shows whether more rows follow."""
-        return msgspec.structs.replace(self, limit=self.limit + 1)
+class GroupPage(RowLimit, frozen=True):
+    """Groups after the group `after`, ascending. `after` is a group as Usage has it."""
+
+    after: str | int | None = None
 
 
-def bounded(limit: int) -> int:
-    """Return the limit of a page, between 0 and PAGE_MAX + 1."""
-    return max(0, min(limit, PAGE_MAX + 1))
+class DebitPage(RowLimit, frozen=True):
+    """Debits after that of `after`, an (allocation, owner), ascending."""
+
+    after: tuple[int, int] | None = None
 
 
 class Visibility(msgspec.Struct, frozen=True):
@@ -105,71 +117,66 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     lenders: frozenset[int] = frozenset()
 
 
-class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Query for runs with `since` <= start < `until`.
-
-    `projects` are those of the runs, not of the allocations. `allocation` is the one that pays;
-    `resource`, `category` and `active_at` are about it. `failed` selects ended runs: true those
-    that did not end as COMPLETED, false those that did.
-    """
+class PeriodQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of queries for rows of a period: `since` <= time < `until`."""
 
     visibility: Visibility = ALL
-    ids: frozenset[int] | None = None
     projects: frozenset[int] | None = None
-    resource: str | None = None
-    category: str | None = None
-    active_at: Instant | None = None
-    allocation: int | None = None
     owner: int | None = None
-    state: RunState | None = None
-    failed: bool | None = None
-    cluster: str | None = None
-    job_id: int | None = None
-    partition: str | None = None
     since: Instant | None = None
     until: Instant | None = None
 
 
-class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Query for entries with `since` <= at < `until`.
+class JobRowQuery(PeriodQuery, frozen=True, kw_only=True):
+    """Fields of queries for runs and refused jobs.
+
+    `projects` are those of the jobs, not of the allocations. `allocation` is the one that pays or
+    refuses; `category` and `active_at` are about it.
+    """
+
+    ids: frozenset[int] | None = None
+    allocation: int | None = None
+    resource: str | None = None
+    category: str | None = None
+    active_at: Instant | None = None
+    cluster: str | None = None
+    job_id: int | None = None
+
+
+class RunQuery(JobRowQuery, frozen=True, kw_only=True):
+    """Query for runs by their start.
+
+    `failed` selects ended runs: true those that did not end as COMPLETED, false those that did.
+    """
+
+    state: RunState | None = None
+    failed: bool | None = None
+    partition: str | None = None
+
+
+class EntryQuery(PeriodQuery, frozen=True, kw_only=True):
+    """Query for entries by their time.
 
     `projects` are those of the runs; for entries without a run, those of the allocations. The
     registry is visible only to users who may see everything, but owners see all entries that name
     them.
     """
 
-    visibility: Visibility = ALL
     ids: frozenset[int] | None = None
     book: int | None = None
-    projects: frozenset[int] | None = None
     kinds: frozenset[Kind] | None = None
-    owner: int | None = None
-    since: Instant | None = None
-    until: Instant | None = None
 
 
-class RefusalQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Query for refused jobs with `since` <= at < `until`.
+class RefusalQuery(JobRowQuery, frozen=True, kw_only=True):
+    """Query for refused jobs by the time of the refusal.
 
     `projects` and `resource` are those of the job, even if it has no allocation. `account` also
-    finds jobs that named this account while no project had it. `category` and `active_at` are about
-    the allocation of the refusal. In addition to the entries that a user may see, refusals of jobs
-    of the user's projects are visible: a project without an allocation has refusals too.
+    finds jobs that named this account while no project had it. In addition to the entries that a
+    user may see, refusals of jobs of the user's projects are visible: a project without an
+    allocation has refusals too.
     """
 
-    visibility: Visibility = ALL
-    ids: frozenset[int] | None = None
-    allocation: int | None = None
-    projects: frozenset[int] | None = None
     account: str | None = None
-    resource: str | None = None
-    category: str | None = None
-    active_at: Instant | None = None
-    owner: int | None = None
-    cluster: str | None = None
-    job_id: int | None = None
-    since: Instant | None = None
-    until: Instant | None = None
 
 
 class UsageBy(Enum):
@@ -182,37 +189,11 @@ class UsageBy(Enum):
     QOS = "qos"
 
 
-class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Query for charged and released runs with `since` <= ended < `until`; other fields as in
-    RunQuery.
-    """
+class UsageQuery(PeriodQuery, frozen=True, kw_only=True):
+    """Query for closed runs by their end; other fields as in RunQuery."""
 
-    visibility: Visibility = ALL
-    projects: frozenset[int] | None = None
     allocation: int | None = None
     resource: str | None = None
-    owner: int | None = None
-    since: Instant | None = None
-    until: Instant | None = None
-
-
-class GroupPage(msgspec.Struct, frozen=True):
-    """At most `limit` groups after the group `after`, ascending. `after` is a group as Usage has
-    it.
-    """
-
-    limit: int = 100
-    after: str | int | None = None
-
-    @property
-    def size(self) -> int:
-        """Number of groups at most."""
-        return bounded(self.limit)
-
-    @property
-    def and_one(self) -> GroupPage:
-        """The same page with one more group."""
-        return msgspec.structs.replace(self, limit=self.limit + 1)
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -258,27 +239,8 @@ class DebitQuery(msgspec.Struct, frozen=True, kw_only=True):
     owner: int | None = None
 
 
-class DebitPage(msgspec.Struct, frozen=True):
-    """At most `limit` debits after that of `after`, an (allocation, owner), ascending."""
-
-    limit: int = 100
-    after: tuple[int, int] | None = None
-
-    @property
-    def size(self) -> int:
-        """Number of debits at most."""
-        return bounded(self.limit)
-
-    @property
-    def and_one(self) -> DebitPage:
-        """The same page with one more debit."""
-        return msgspec.structs.replace(self, limit=self.limit + 1)
-
-
 class RepeatedKey(msgspec.Struct, frozen=True):
-    """Key with which an actor has more than one entry, which is an error; with the first and last
-    entry.
-    """
+    """Key with which an actor has several entries, an error; with the first and last entry."""
 
     actor: int
     key: str
@@ -287,9 +249,7 @@ class RepeatedKey(msgspec.Struct, frozen=True):
 
 
 class Debit(msgspec.Struct, frozen=True):
-    """Charges of one owner in one allocation in SU-minutes, less refunds; with the id of the last
-    run.
-    """
+    """Charges of an owner in an allocation, less refunds, in SU-minutes, with the last run."""
 
     allocation: int
     owner: int

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK, Allocation
-from fairbank.bank.entry import REGISTRY, Entry, Kind, facts_of, link_of, tells_of, undone_by
+from fairbank.bank.entry import REGISTRY, Entry, Kind, facts_of, link_of, subject_of, undone_by
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.requests import SubmittedRequest, digest
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
 from fairbank.core.errors import Corrupt
+
+Key = TypeVar("Key")
+Row = TypeVar("Row")
 
 
 class RegistryHead(msgspec.Struct, frozen=True):
@@ -92,16 +95,20 @@ class Changes:
 NOBODY = UserSums()
 
 _HELD = RunState.HELD
+_TERMS = Kind.TERMS  # looked up once: `_add` is called for each entry
 _SEQ = attrgetter("seq")
+_replace = msgspec.structs.replace
 
 
-class Rows:
-    """Loaded rows by their keys, with the changes of the batch up to now applied.
+class TransactionData:
+    """Rows of a transaction by their keys, with the changes of the batch up to now applied.
+
+    Its methods change rows and record each change for the store.
 
     Invariants: `entries` are the new entries in their order, and each of them is chained to the
     entry before it of its allocation or of the registry. The sums of an allocation are those of its
-    last entry. `changes` names every row that differs from the loaded one. `_ids_by_fund` has all
-    loaded and new allocations by project and resource.
+    last entry. `changes` names every row that differs from the loaded one. `_allocation_ids` has
+    all loaded and new allocations by project and resource.
     """
 
     def __init__(
@@ -131,19 +138,18 @@ class Rows:
         self._held_runs, self._used = tuple(registry.held_runs), frozenset(registry.used)
         self.entry_ids, self.allocation_ids = iter(ids.entries), iter(ids.allocations)
         self.project_ids, self.token_ids = iter(ids.projects), iter(ids.tokens)
-        self._ids_by_fund: dict[tuple[int, str], list[int]] = {}
+        self._allocation_ids: dict[tuple[int, str], list[int]] = {}
         for allocation in self.allocations.values():
-            self._add_to_fund(allocation)
+            self._list_allocation(allocation)
 
-    def _add_to_fund(self, allocation: Allocation) -> None:
-        fund = allocation.project, allocation.resource
-        self._ids_by_fund.setdefault(fund, []).append(allocation.id)
+    def _list_allocation(self, allocation: Allocation) -> None:
+        place = allocation.project, allocation.resource
+        self._allocation_ids.setdefault(place, []).append(allocation.id)
 
-    def funds(self, project: int, resource: str) -> list[Allocation]:
+    def allocations_of(self, project: int, resource: str) -> list[Allocation]:
         """Return the project's own allocations of the resource, of any period and state."""
-        return [
-            self.allocations[number] for number in self._ids_by_fund.get((project, resource), ())
-        ]
+        numbers = self._allocation_ids.get((project, resource), ())
+        return [self.allocations[number] for number in numbers]
 
     def candidates(self, chain: tuple[int, ...], resource: str, at: int) -> list[Allocation]:
         """Return the allocations that may pay for a run: the project's own, then shared of parents.
@@ -159,7 +165,7 @@ class Rows:
         return [
             allocation
             for project in chain
-            for allocation in self.funds(project, resource)
+            for allocation in self.allocations_of(project, resource)
             if allocation.pays_at(at) and (project == chain[0] or allocation.shared)
         ]
 
@@ -184,7 +190,7 @@ class Rows:
         about_same = [
             other
             for other in (*self._term_entries.values(), *self.entries)
-            if tells_of(other) == tells_of(entry)
+            if subject_of(other) == subject_of(entry)
         ]
         if entry.kind is Kind.MEMBER:  # a user has a role in each project
             project = facts_of(entry)["project"]
@@ -218,14 +224,6 @@ class Rows:
             for rows in (self.allocations, self.runs)
             for row in rows.values()
         )
-
-
-_TERMS = Kind.TERMS  # looked up once: `_add` is called for each entry
-_replace = msgspec.structs.replace
-
-
-class TransactionData(Rows):
-    """Rows of a transaction, with methods that change them and record each change for the store."""
 
     def post(
         self,
@@ -276,7 +274,7 @@ class TransactionData(Rows):
             key,
             (
                 digest(submitted)
-                if first and (key is not None or submitted.said is not None)
+                if first and (key is not None or submitted.report_digest is not None)
                 else None
             ),
             *sums,
@@ -335,17 +333,12 @@ class TransactionData(Rows):
     def open(self, allocation: Allocation) -> None:
         """Add a new allocation, so that later requests of the batch see it."""
         self.allocations[allocation.id] = allocation
-        self._add_to_fund(allocation)
+        self._list_allocation(allocation)
         self.changes.opened.add(allocation.id)
 
     def put_run(self, record: RunRecord) -> None:
         """Add a run or replace it."""
-        run = record.run
-        if run not in self.runs:
-            self.changes.new_runs.add(run)
-        elif run not in self.changes.new_runs:
-            self.changes.changed_runs.add(run)
-        self.runs[run] = record
+        _put(self.runs, record.run, record, self.changes.new_runs, self.changes.changed_runs)
 
     def put_user(self, allocation: int, uid: int, sums: UserSums) -> None:
         """Set the sums and the cap of a user in an allocation."""
@@ -354,11 +347,8 @@ class TransactionData(Rows):
 
     def put_project(self, project: Project) -> None:
         """Add a project or replace it."""
-        if project.id not in self.projects:
-            self.changes.new_projects.add(project.id)
-        elif project.id not in self.changes.new_projects:
-            self.changes.changed_projects.add(project.id)
-        self.projects[project.id] = project
+        new, changed = self.changes.new_projects, self.changes.changed_projects
+        _put(self.projects, project.id, project, new, changed)
 
     def put_member(self, project: int, uid: int, role: Role | None) -> None:
         """Set a member's role; None removes the member."""
@@ -368,12 +358,16 @@ class TransactionData(Rows):
             self.members[project, uid] = Member(project, uid, role)
         self.changes.changed_members.add((project, uid))
 
-    def add_token(self, token: Token) -> None:
-        self.tokens[token.id] = token
-        self.changes.new_tokens.add(token.id)
-
     def put_token(self, token: Token) -> None:
-        """Replace a token."""
-        self.tokens[token.id] = token
-        if token.id not in self.changes.new_tokens:
-            self.changes.changed_tokens.add(token.id)
+        """Add a token or replace it."""
+        new, changed = self.changes.new_tokens, self.changes.changed_tokens
+        _put(self.tokens, token.id, token, new, changed)
+
+
+def _put(rows: dict[Key, Row], key: Key, row: Row, new: set[Key], changed: set[Key]) -> None:
+    """Set a row and record whether it is new or changed; a new row stays new."""
+    if key not in rows:
+        new.add(key)
+    elif key not in new:
+        changed.add(key)
+    rows[key] = row

@@ -11,17 +11,10 @@ from argparse import SUPPRESS, ArgumentParser
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from fairbank.cli import main
 from fairbank.cli.framework.command import Command, Noun, host_command
 from fairbank.cli.framework.options import add_nothing, add_server
 from fairbank.cli.framework.parser import Parser
-from fairbank.cli.main import (
-    COMMANDS,
-    OVERVIEW,
-    SHORT_NAMES,
-    count_early_options,
-    find,
-    load_command,
-)
 
 if TYPE_CHECKING:
     from argparse import Action, Namespace
@@ -93,18 +86,18 @@ def build_parser(program: str, words: Sequence[str]) -> ArgumentParser:
     """
     if program == "sproject":
         return _command_parser("commands.bank.sproject", words)
-    if short := SHORT_NAMES.get(program):
-        return _command_parser(find(short[0]).location, words)
+    if short := main.SHORT_NAMES.get(program):
+        return _command_parser(main.find(short[0]).location, words)
     *before, last = words
-    name, *rest = [*before[count_early_options(before) :], last]
-    root = _command_parser(OVERVIEW, words)
+    name, *rest = [*before[main.count_early_options(before) :], last]
+    root = _command_parser(main.OVERVIEW, words)
     if rest:
         for action in root._actions:
             action.help = SUPPRESS  # options of `fairbank` alone: parsed, but not offered
-    if rest and name not in ("help", *(entry.name for entry in COMMANDS)):
+    if rest and name not in ("help", *(entry.name for entry in main.COMMANDS)):
         return root
     commands = root.add_subparsers(parser_class=ArgumentParser)
-    for entry in COMMANDS:
+    for entry in main.COMMANDS:
         parents = [_command_parser(entry.location, rest)] if rest and entry.name == name else []
         commands.add_parser(entry.name, help=entry.about, add_help=False, parents=parents)
     topics = commands.add_parser("help", help="help on a command or a topic", add_help=False)
@@ -114,7 +107,7 @@ def build_parser(program: str, words: Sequence[str]) -> ArgumentParser:
 
 def _command_parser(location: str, words: Sequence[str]) -> ArgumentParser:
     """Return the parser of a command, with completers. The words follow its name."""
-    command = load_command(location)
+    command = main.load_command(location)
     if isinstance(command, Command):
         return _with_completers(command.parser(""), words)
     # Options may follow the noun itself: then the default verb is meant.
@@ -134,10 +127,10 @@ def _add_topics(parser: ArgumentParser, words: Sequence[str]) -> None:
     topics = parser.add_subparsers()
     for topic in TOPICS:
         topics.add_parser(topic, add_help=False)
-    for entry in COMMANDS:
+    for entry in main.COMMANDS:
         topic_parser = topics.add_parser(entry.name, help=entry.about, add_help=False)
         if len(words) > 1 and words[0] == entry.name:
-            command = load_command(entry.location)
+            command = main.load_command(entry.location)
             if isinstance(command, Noun):
                 verbs = topic_parser.add_subparsers()
                 for name, verb in command.verbs.items():
@@ -168,7 +161,7 @@ def _print_script(shell: str, context: Context, options: Namespace) -> int:
     from argcomplete.shell_integration import shellcode
 
     del options
-    programs = ["fairbank", "sproject", *SHORT_NAMES]
+    programs = ["fairbank", "sproject", *main.SHORT_NAMES]
     context.say(shellcode(programs, use_defaults=False, shell=shell).rstrip("\n"))
     return 0
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
 from fairbank.cli.framework.error_exit import run_to_exit
-from fairbank.cli.framework.shown import Shown, did_you_mean
+from fairbank.cli.framework.screen import Shown, did_you_mean
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
 
@@ -103,25 +103,24 @@ SHORT_NAMES = {
 def main() -> int:
     """Run `fairbank` with the arguments of the process, also under one of its short names."""
     name = os.path.basename(sys.argv[0])
-    if "_ARGCOMPLETE" in os.environ:
-        _complete(name)
+    _complete_if_asked(name)
     return run([*SHORT_NAMES.get(name, ()), *sys.argv[1:]])
 
 
 def sproject() -> int:
     """Run `sproject`, HADM's command for the same bank, with the arguments of the process."""
-    if "_ARGCOMPLETE" in os.environ:
-        _complete("sproject")
+    _complete_if_asked("sproject")
     from fairbank.cli.commands.bank import sproject as command
 
     return command.run(sys.argv[1:])
 
 
-def _complete(program: str) -> NoReturn:
-    """Answer the shell, which has set _ARGCOMPLETE, and exit."""
-    from fairbank.cli.completion import complete
+def _complete_if_asked(program: str) -> None:
+    """Answer the shell and exit, if it has set _ARGCOMPLETE."""
+    if "_ARGCOMPLETE" in os.environ:
+        from fairbank.cli.completion import complete
 
-    complete(program)
+        complete(program)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -1,13 +1,11 @@
-"""Slurm's hostlist notation, `n[01-10,12],login`. Source: docs/reference/slurm-rules.md,
-"Hostlists".
-"""
+"""Slurm's hostlist notation, `n[01-10,12],login` (docs/reference/slurm-rules.md)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, product
-from typing import NamedTuple
+from math import prod
 
 from fairbank.core.errors import InvalidInput
 
@@ -43,9 +41,8 @@ def _items(text: str, field: str) -> Iterator[str]:
     for place, sign in enumerate(text):
         if sign == "[":
             if opened >= 0:
-                raise _wrong(
-                    f"[ at place {place + 1} of {text[:64]!r} stands inside another", field
-                )
+                message = f"[ at place {place + 1} of {text[:64]!r} stands inside another"
+                raise _wrong(message, field)
             opened = place
         elif sign == "]":
             opened = -1  # one that closes nothing is part of the name
@@ -62,15 +59,10 @@ def _items(text: str, field: str) -> Iterator[str]:
 def _hosts(item: str, field: str, most: int) -> Iterator[str]:
     parts = _GROUP.split(item)
     words, groups = parts[::2], [_numbers(inside, field) for inside in parts[1::2]]
-    count = 1
-    for numbers in groups:
-        count *= len(numbers)
+    count = prod(map(len, groups))
     if count > most or count > RANGE_MAX * len(groups[-1] if groups else "1"):
-        raise _wrong(
-            f"{item[:64]!r} names too many hosts",
-            field,
-            f"at most {HOSTS_MAX} in a list, {RANGE_MAX} in a range",
-        )
+        remedy = f"at most {HOSTS_MAX} in a list, {RANGE_MAX} in a range"
+        raise _wrong(f"{item[:64]!r} names too many hosts", field, remedy)
     if not groups:
         return iter((item,))
     *before, last = groups
@@ -93,9 +85,8 @@ def _numbers(inside: str, field: str) -> list[str]:
         if last < first:
             raise _wrong(f"the range {each} runs backwards", field, f"write {match[2]}-{match[1]}")
         if last - first >= RANGE_MAX:
-            raise _wrong(
-                f"the range {each} is too long", field, f"at most {RANGE_MAX} hosts in a range"
-            )
+            remedy = f"at most {RANGE_MAX} hosts in a range"
+            raise _wrong(f"the range {each} is too long", field, remedy)
         width = len(match[1])
         numbers.extend(f"{number:0{width}}" for number in range(first, last + 1))
     return numbers
@@ -105,19 +96,7 @@ def _wrong(what: str, field: str, remedy: str = _REMEDY) -> InvalidInput:
     return InvalidInput(what, field=field, remedy=remedy)
 
 
-class _Host(NamedTuple):
-    """Host name split before its trailing number. `digits` is empty without one."""
-
-    prefix: str
-    digits: str
-
-
 _END = re.compile(r"(.*?)(\d{1,18})", re.ASCII | re.DOTALL)
-
-
-def _host(name: str) -> _Host:
-    match = _END.fullmatch(name)
-    return _Host(match[1], match[2]) if match else _Host(name, "")
 
 
 def compress(names: Iterable[str]) -> str:
@@ -125,25 +104,23 @@ def compress(names: Iterable[str]) -> str:
 
     Hosts with the same prefix share a bracket, consecutive numbers share a range.
     """
-    return ",".join(_bracketed(prefix, digits) for prefix, digits in _neighbours(map(_host, names)))
-
-
-def _neighbours(hosts: Iterable[_Host]) -> Iterator[tuple[str, list[str]]]:
-    """Group consecutive hosts that can share a bracket: yield the prefix and their numbers."""
+    parts: list[str] = []
+    # Neighbours share a bracket if they have the same prefix, and a number at all.
     for (prefix, numbered), group in groupby(
-        hosts, key=lambda host: (host.prefix, bool(host.digits))
+        map(_split, names), key=lambda host: (host[0], bool(host[1]))
     ):
-        digits = [host.digits for host in group]
-        if numbered:
-            yield prefix, digits
+        digits = [number for _, number in group]
+        if numbered and len(digits) > 1:
+            parts.append(f"{prefix}[{','.join(_ranges(digits))}]")
         else:
-            yield from ((prefix, [each]) for each in digits)
+            parts += [prefix + number for number in digits]
+    return ",".join(parts)
 
 
-def _bracketed(prefix: str, digits: list[str]) -> str:
-    if len(digits) == 1:
-        return prefix + digits[0]
-    return f"{prefix}[{','.join(_ranges(digits))}]"
+def _split(name: str) -> tuple[str, str]:
+    """Return a host name split before its trailing number, which may be empty."""
+    match = _END.fullmatch(name)
+    return (match[1], match[2]) if match else (name, "")
 
 
 def _ranges(digits: list[str]) -> Iterator[str]:

@@ -19,19 +19,20 @@ _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 _KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 
 
+def _refuse(message: str, field: str, remedy: str) -> InvalidInput:
+    return InvalidInput(message, field=field, remedy=remedy)
+
+
 def name(text: str, *, field: str = "name") -> str:
     """Check the name of a Unix group, account, cluster, partition or QOS.
 
     Raises:
-        InvalidInput: the text is not a name; the error names `field`.
+        InvalidInput: the text is not a name; the error names `field`. So do the next functions.
     """
     if is_name(text):
         return text
-    raise InvalidInput(
-        f"{text[:64]!r} is not a name",
-        field=field,
-        remedy="start with a letter or _, then letters, digits, _ . -; at most 64 characters",
-    )
+    remedy = "start with a letter or _, then letters, digits, _ . -; at most 64 characters"
+    raise _refuse(f"{text[:64]!r} is not a name", field, remedy)
 
 
 def is_name(text: str) -> bool:
@@ -40,58 +41,45 @@ def is_name(text: str) -> bool:
 
 
 def kind(text: str, *, field: str = "resource") -> str:
-    """Check the name of a resource or category: a lower-case word. Raises InvalidInput, naming
-    `field`.
-    """
+    """Check the name of a resource or category: a lower-case word."""
     if _KIND.fullmatch(text):
         return text
-    raise InvalidInput(
-        f"{text[:64]!r} is not a {field}",
-        field=field,
-        remedy="a lower-case letter, then letters, digits, _ or -; at most 32 characters",
-    )
+    remedy = "a lower-case letter, then letters, digits, _ or -; at most 32 characters"
+    raise _refuse(f"{text[:64]!r} is not a {field}", field, remedy)
 
 
 def key(text: str, *, field: str = "key") -> str:
-    """Check an idempotency key: printable ASCII without blanks. Raises InvalidInput."""
+    """Check an idempotency key: printable ASCII without blanks."""
     if _KEY.fullmatch(text):
         return text
-    raise InvalidInput(
-        f"{text[:64]!r} is not an idempotency key",
-        field=field,
-        remedy="1 to 128 printable ASCII characters without blanks",
-    )
+    remedy = "1 to 128 printable ASCII characters without blanks"
+    raise _refuse(f"{text[:64]!r} is not an idempotency key", field, remedy)
 
 
 def comment(text: str, *, field: str = "comment") -> str:
-    """Check a comment: one line of printable text. Raises InvalidInput, naming `field`."""
-    if len(text) <= COMMENT_MAX and text.isprintable():
-        return text
-    remedy = f"one line of printable text, at most {COMMENT_MAX} characters"
-    raise InvalidInput(
-        f"this {field} cannot be kept: it {_fault(text)}", field=field, remedy=remedy
-    )
-
-
-def _fault(text: str) -> str:
-    """Return what is wrong with a comment."""
+    """Check a comment: one line of printable text."""
     if len(text) > COMMENT_MAX:
-        return f"has {len(text)} characters"
-    odd = next(each for each in text if not each.isprintable())
-    if odd in "\n\r":
-        return "has more than one line"
-    return "is no UTF-8" if "\ud800" <= odd <= "\udfff" else f"has the character {odd!a}"
+        fault = f"has {len(text)} characters"
+    elif text.isprintable():
+        return text
+    else:
+        odd = next(each for each in text if not each.isprintable())
+        if odd in "\n\r":
+            fault = "has more than one line"
+        else:
+            # Bytes that are no UTF-8 arrive as lone surrogates.
+            is_surrogate = "\ud800" <= odd <= "\udfff"
+            fault = "is no UTF-8" if is_surrogate else f"has the character {odd!a}"
+    remedy = f"one line of printable text, at most {COMMENT_MAX} characters"
+    raise _refuse(f"this {field} cannot be kept: it {fault}", field, remedy)
 
 
 def job_name(text: str, *, field: str = "name") -> str:
-    """Check a job name: one line of printable text. Raises InvalidInput, naming `field`."""
+    """Check a job name: one line of printable text."""
     if 0 < len(text) <= JOB_NAME_MAX and text.isprintable():
         return text
-    raise InvalidInput(
-        f"this {field} cannot be kept",
-        field=field,
-        remedy=f"one line of printable text, 1 to {JOB_NAME_MAX} characters",
-    )
+    remedy = f"one line of printable text, 1 to {JOB_NAME_MAX} characters"
+    raise _refuse(f"this {field} cannot be kept", field, remedy)
 
 
 def clean_job_name(text: str) -> str | None:
@@ -100,16 +88,14 @@ def clean_job_name(text: str) -> str | None:
 
 
 def reason(text: str, *, field: str = "comment") -> str:
-    """Check a mandatory comment, which must not be blank. Raises InvalidInput, naming `field`."""
+    """Check a mandatory comment, which must not be blank."""
     if text.strip():
         return comment(text, field=field)
-    raise InvalidInput(f"this {field} says nothing", field=field, remedy="say in a few words why")
+    raise _refuse(f"this {field} says nothing", field, "say in a few words why")
 
 
 def uid(number: int, *, field: str = "uid") -> int:
-    """Check a Unix user or group id. Raises InvalidInput, naming `field`."""
+    """Check a Unix user or group id."""
     if 0 <= number <= UID_MAX:
         return number
-    raise InvalidInput(
-        f"{number} is not a Unix id", field=field, remedy=f"a whole number from 0 to {UID_MAX}"
-    )
+    raise _refuse(f"{number} is not a Unix id", field, f"a whole number from 0 to {UID_MAX}")

@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from errno import EACCES, EDQUOT, EEXIST, EISDIR, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 
-_FULL = frozenset({ENOSPC, EDQUOT})
-_NOT_OURS = frozenset({EACCES, EPERM})
-_NO_FOLDER = frozenset({EEXIST, ENOTDIR, EISDIR})
-
 MAKE_ROOM = "make room, or name a place on another disk"
+
+_FULL = (FairbankError, "the disk is full", MAKE_ROOM)
+_NOT_OURS = (
+    Forbidden,
+    "you may not write there",
+    "name a place of your own, or run this as the user whose it is",
+)
+_IN_THE_WAY = (
+    InvalidInput,
+    "there is a file in its place, or a folder in that of a file",
+    "name another",
+)
+_ERRORS: Mapping[int | None, tuple[type[FairbankError], str, str]] = {
+    ENOSPC: _FULL,
+    EDQUOT: _FULL,
+    EROFS: (Forbidden, "that file system is read-only", "name a place that can be written"),
+    EACCES: _NOT_OURS,
+    EPERM: _NOT_OURS,
+    EEXIST: _IN_THE_WAY,
+    ENOTDIR: _IN_THE_WAY,
+    EISDIR: _IN_THE_WAY,
+    ENOENT: (NotFound, "there is no such place", "name one whose folder is there, or can be made"),
+}
 
 
 def is_full(error: OSError) -> bool:
     """Return whether the disk or a quota is full."""
-    return error.errno in _FULL
+    return _ERRORS.get(error.errno) is _FULL
 
 
 def translate_os_error(error: OSError, what: str, *, field: str | None = None) -> FairbankError:
@@ -26,34 +46,8 @@ def translate_os_error(error: OSError, what: str, *, field: str | None = None) -
         what: the action that failed, such as "cannot write bank.toml".
         field: the option or setting that named the file.
     """
-    if is_full(error):
-        return FairbankError(f"{what}: the disk is full", field=field, remedy=MAKE_ROOM)
-    if error.errno == EROFS:
-        return Forbidden(
-            f"{what}: that file system is read-only",
-            field=field,
-            remedy="name a place that can be written",
-        )
-    if error.errno in _NOT_OURS:
-        return Forbidden(
-            f"{what}: you may not write there",
-            field=field,
-            remedy="name a place of your own, or run this as the user whose it is",
-        )
-    if error.errno in _NO_FOLDER:
-        return InvalidInput(
-            f"{what}: there is a file in its place, or a folder in that of a file",
-            field=field,
-            remedy="name another",
-        )
-    if error.errno == ENOENT:
-        return NotFound(
-            f"{what}: there is no such place",
-            field=field,
-            remedy="name one whose folder is there, or can be made",
-        )
-    return FairbankError(
-        f"{what}: {error.strerror or error}",
-        field=field,
-        remedy="name another place; if none will do, ask who runs this host",
+    other = "name another place; if none will do, ask who runs this host"
+    kind, why, remedy = _ERRORS.get(
+        error.errno, (FairbankError, error.strerror or str(error), other)
     )
+    return kind(f"{what}: {why}", field=field, remedy=remedy)

@@ -13,12 +13,10 @@ Instant = NewType("Instant", int)
 """Whole seconds since 1970-01-01T00:00:00Z."""
 
 MINUTE, DAY = 60, 86_400
-LIMIT_MAX_SECONDS = (
-    10 * 366 * DAY
-)  # ten years: the longest time limit, and the longest that a run can have lasted
-LAST_INSTANT = Instant(
-    253_402_300_799
-)  # 9999-12-31T23:59:59Z: what every database and calendar can print
+LIMIT_MAX_SECONDS = 10 * 366 * DAY
+"""Ten years: the longest time limit, and the longest that a run can have lasted."""
+LAST_INSTANT = Instant(253_402_300_799)
+"""9999-12-31T23:59:59Z: the last time that every database and calendar can print."""
 
 
 class Clock(Protocol):
@@ -39,17 +37,15 @@ class ManualClock:
         return self.at
 
 
-@lru_cache(
-    maxsize=1_024
-)  # the answers of one second all say when they were made, the rows of a list are of few days
+# Cached: all answers of one second have its time, and rows of a list are of few days.
+@lru_cache(maxsize=1_024)
 def iso(at: int) -> str:
     """Return the time as `2026-11-21T07:30:12Z`."""
     return f"{datetime.fromtimestamp(at, UTC).isoformat()[:19]}Z"
 
 
-_SECONDS = re.compile(
-    r"@\d{1,12}|\d{9,12}", re.ASCII
-)  # fewer digits are a date that lacks its dashes
+# Fewer digits without @ are a date that lacks its dashes.
+_SECONDS = re.compile(r"@\d{1,12}|\d{9,12}", re.ASCII)
 # A time all the same, but of no year with four digits.
 _BEYOND = re.compile(r"@?\d{13,40}|[+-]?\d{5,40}-\d\d-\d\d(?:[T ].{0,40})?", re.ASCII)
 _ISO = re.compile(
@@ -76,11 +72,9 @@ def _instant(text: str, zone: tzinfo, field: str, remedy: str) -> Instant:
             read = datetime.fromisoformat(text if _ISO.fullmatch(text) else "")
             seconds = int((read if read.tzinfo else read.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError) as bad:
-        raise (
-            _out_of_range(text, field)
-            if _BEYOND.fullmatch(text)
-            else _not_a_time(text, field, remedy)
-        ) from bad
+        if _BEYOND.fullmatch(text):
+            raise _out_of_range(text, field) from bad
+        raise _not_a_time(text, field, remedy) from bad
     return _in_range(seconds, text, field)
 
 
@@ -112,21 +106,16 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
 
 def _unit(word: str | None) -> int:
     """Return the seconds of a unit, or 0 if the unit is unknown."""
-    return (
-        next((seconds for name, seconds in _UNITS.items() if name.startswith(word)), 0)
-        if word
-        else 1
-    )
+    if not word:
+        return 1
+    return next((seconds for name, seconds in _UNITS.items() if name.startswith(word)), 0)
 
 
 def _on_the_wall(word: str, now: int, zone: tzinfo, field: str) -> int:
     today = datetime.fromtimestamp(now, zone).date() + timedelta(days=word == "tomorrow")
     try:
-        clock = (
-            _WALL[word]
-            if word in _WALL
-            else time.fromisoformat(word if word.index(":") == 2 else f"0{word}")
-        )
+        # fromisoformat wants two digits of the hour.
+        clock = _WALL.get(word) or time.fromisoformat(word if word[2] == ":" else f"0{word}")
     except ValueError as bad:
         raise _not_a_time(word, field, _SAY) from bad
     return int(datetime.combine(today, clock, zone).timestamp())

@@ -6,9 +6,7 @@ from enum import Enum
 
 
 class IdentityEnum(Enum):
-    """Enumeration whose members are hashed by identity. The hash of Enum calls Python code at each
-    lookup.
-    """
+    """Enumeration hashed by identity: the hash of Enum calls Python code at each lookup."""
 
     __hash__ = object.__hash__
 

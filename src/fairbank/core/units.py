@@ -62,13 +62,9 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
     whole, decimals = whole.replace(",", ""), decimals or ""
     minutes, finer = divmod(int(whole + decimals) * WORTH[suffix or default], 10 ** len(decimals))
     if finer:
-        minutes = _shown_as(
-            int(whole + decimals),
-            minutes,
-            hours=(suffix or default) == "h" and len(decimals) == 2,
-            text=text,
-            field=field,
-        )
+        # `show_su` prints two decimals of an SU; other decimals name no minute.
+        hours = (suffix or default) == "h" and len(decimals) == 2
+        minutes = _shown_as(int(whole + decimals), minutes, hours=hours, text=text, field=field)
     return amount(-minutes if sign == "-" else minutes, field=field, least=least)
 
 
@@ -79,7 +75,7 @@ def _shown_as(hundredths: int, below: int, *, hours: bool, text: str, field: str
         InvalidInput: the decimals lie between two minutes; the remedy names both.
     """
     for minutes in (below, below + 1) if hours else ():
-        if hundredths in (_shown(minutes, "h", None), (20 * minutes + 6) // 12):
+        if hundredths in (IN_SU.parts(minutes), (20 * minutes + 6) // 12):
             return minutes
     raise InvalidInput(
         f"{text[:40]!r} is finer than one SU-minute",
@@ -108,31 +104,58 @@ def amount(minutes: int, *, field: str = "amount", least: int = 1) -> SuMinutes:
     return SuMinutes(minutes)
 
 
-def show_su(
-    minutes: int,
-    *,
-    units: str = "h",
-    separators: bool = False,
-    decimals: int | None = None,
-    down: bool = False,
-) -> str:
-    """Format an amount, in SU unless `units` says otherwise.
+class AmountFormat(NamedTuple):
+    """Format of amounts.
+
+    `units` is the suffix of the unit, a key of WORTH. `separators` separates thousands by commas.
+    `decimals` is the number of decimals; None: two, none if the amount is whole.
+    """
+
+    units: str = "h"
+    separators: bool = False
+    decimals: int | None = None
+
+    def parts(self, minutes: int, *, down: bool = False) -> int:
+        """Return an amount in units of the last decimal, truncated; `down`: rounded down."""
+        parts: int = minutes * 10**self.places
+        worth = WORTH[self.units]
+        return parts // worth if down or parts >= 0 else -(-parts // worth)
+
+    def parts_up(self, minutes: int) -> int:
+        """Return an amount in units of the last decimal, rounded up."""
+        return -self.parts(-minutes, down=True)
+
+    def write(self, parts: int) -> str:
+        """Return the text of an amount in units of the last decimal."""
+        whole, rest = divmod(abs(parts), 10**self.places)
+        text = f"{'-' if parts < 0 else ''}{whole:{',' if self.separators else ''}}"
+        return f"{text}.{rest:0{self.places}}" if self.places and (rest or self.decimals) else text
+
+    @property
+    def places(self) -> int:
+        """Number of decimals that are computed."""
+        return 2 if self.decimals is None else self.decimals
+
+
+IN_SU = AmountFormat()
+
+
+def show_su(minutes: int, form: AmountFormat = IN_SU, *, down: bool = False) -> str:
+    """Format an amount, in SU unless `form` says otherwise.
 
     Further decimals are truncated, so that every command shows the same figure for an amount.
 
     Args:
         minutes: the amount in SU-minutes.
-        units: the suffix of the unit to use, a key of WORTH.
-        separators: whether to separate thousands by commas.
-        decimals: the number of decimals; default: two, none if the amount is whole.
+        form: the format.
         down: whether to round down below zero too, for credit that can still be used.
 
-    >>> show_su(3600), show_su(25), show_su(-90), show_su(7_200_000, separators=True)
+    >>> show_su(3600), show_su(25), show_su(-90), show_su(7_200_000, AmountFormat(separators=True))
     ('60', '0.41', '-1.50', '120,000')
-    >>> show_su(-25), show_su(-25, down=True), show_su(3600, decimals=2), show_su(90, decimals=0)
-    ('-0.41', '-0.42', '60.00', '1')
+    >>> show_su(-25), show_su(-25, down=True), show_su(3600, AmountFormat(decimals=2))
+    ('-0.41', '-0.42', '60.00')
     """
-    return _written(_shown(minutes, units, decimals, down=down), decimals, separators=separators)
+    return form.write(form.parts(minutes, down=down))
 
 
 class ShownSums(NamedTuple):
@@ -146,14 +169,7 @@ class ShownSums(NamedTuple):
 
 
 def show_sums(
-    granted: int,
-    used: int,
-    held: int,
-    available: int,
-    *,
-    units: str = "h",
-    separators: bool = False,
-    decimals: int | None = None,
+    granted: int, used: int, held: int, available: int, form: AmountFormat = IN_SU
 ) -> ShownSums:
     """Format the amounts of an allocation so that the shown figures add up.
 
@@ -162,38 +178,28 @@ def show_sums(
     amount are truncated. With `decimals=0` this would shift a whole unit, so each figure is rounded
     to the nearest and available credit is truncated.
 
-    >>> show_sums(1535, 0, 0, 1535).available, show_sums(1535, 25, 0, 1510, decimals=0)
-    ('25.58', ShownSums(granted='26', limit='0', used='0', held='0', available='25'))
+    >>> show_sums(1535, 0, 0, 1535).available
+    '25.58'
+    >>> show_sums(1535, 25, 0, 1510, AmountFormat(decimals=0))
+    ShownSums(granted='26', limit='0', used='0', held='0', available='25')
     """
     amounts = (granted, used + held + available - granted, used, held)
-    if decimals == 0:
-        whole = [
-            *((2 * each + WORTH[units]) // (2 * WORTH[units]) for each in amounts),
-            _shown(available, units, 0, down=True),
-        ]
-        return ShownSums(*(_written(each, 0, separators=separators) for each in whole))
-    shown = [_shown(each, units, decimals) for each in amounts]
-    left = _shown(available, units, decimals, down=True)
+    worth, left = WORTH[form.units], form.parts(available, down=True)
+    if form.decimals == 0:
+        shown = [(2 * each + worth) // (2 * worth) for each in amounts]
+        return ShownSums(*map(form.write, (*shown, left)))
+    shown = [form.parts(each) for each in amounts]
     missing = shown[0] + shown[1] - shown[2] - shown[3] - left
+    # First held, then used, then the limit; a figure that is exact stays as it is.
     for place, sign in ((3, 1), (2, 1), (1, -1)):
-        if (
-            missing * sign > 0
-            and amounts[place] * 10 ** (2 if decimals is None else decimals) % WORTH[units]
-        ):
+        if missing * sign > 0 and amounts[place] * 10**form.places % worth:
             shown[place] += 1
             missing -= sign
-    return ShownSums(*(_written(each, decimals, separators=separators) for each in (*shown, left)))
+    return ShownSums(*map(form.write, (*shown, left)))
 
 
 def show_running_sums(
-    granted: int,
-    used: int,
-    held: int,
-    available: int,
-    *,
-    units: str = "h",
-    separators: bool = False,
-    decimals: int | None = None,
+    granted: int, used: int, held: int, available: int, form: AmountFormat = IN_SU
 ) -> ShownSums:
     """Format the amounts of one line of a statement.
 
@@ -205,78 +211,37 @@ def show_running_sums(
     (ShownSums(granted='100', limit='0', used='1.67', held='3.34', available='94.99'), '98.33')
     """
     limit = used + held + available - granted
-    shown = [
-        _shown(granted, units, decimals),
-        _shown(limit, units, decimals),
-        *(_shown_up(each, units, decimals) for each in (used, held)),
-    ]
+    shown = [*map(form.parts, (granted, limit)), *map(form.parts_up, (used, held))]
     left = shown[0] + shown[1] - shown[2] - shown[3]
-    return ShownSums(*(_written(each, decimals, separators=separators) for each in (*shown, left)))
+    return ShownSums(*map(form.write, (*shown, left)))
 
 
-def show_change(
-    *sums: tuple[int, int],
-    owed: bool = False,
-    units: str = "h",
-    separators: bool = False,
-    decimals: int | None = None,
-) -> str:
+def show_change(*sums: tuple[int, int], owed: bool = False, form: AmountFormat = IN_SU) -> str:
     """Format the change of sums between two lines of a statement, as those lines show them.
 
     Args:
         sums: pairs of an amount before and after, in SU-minutes.
         owed: whether the sums are used or held, which are rounded up.
+        form: the format.
 
     >>> show_change((100, 200), owed=True), show_change((480, 0), (0, 100), owed=True)
     ('1.67', '6.33')
     >>> show_change((6000, 5900))
     '1.67'
     """
-    shown = _shown_up if owed else _shown
-    moved = sum(
-        shown(after, units, decimals) - shown(before, units, decimals) for before, after in sums
-    )
-    return _written(abs(moved), decimals, separators=separators)
+    parts = form.parts_up if owed else form.parts
+    return form.write(abs(sum(parts(after) - parts(before) for before, after in sums)))
 
 
-def show_shortfall(
-    asked: int,
-    available: int,
-    *,
-    units: str = "h",
-    separators: bool = False,
-    decimals: int | None = None,
-) -> str:
+def show_shortfall(asked: int, available: int, form: AmountFormat = IN_SU) -> str:
     """Format how much `available` lacks of `asked`: the difference of the figures shown.
 
     >>> show_su(46_080), show_su(37_789, down=True), show_shortfall(46_080, 37_789)
     ('768', '629.81', '138.19')
     """
-    lacking = _shown(asked, units, decimals) - _shown(available, units, decimals, down=True)
-    return _written(max(0, lacking), decimals, separators=separators)
-
-
-def _shown(minutes: int, units: str, decimals: int | None, *, down: bool = False) -> int:
-    """Return the amount in units of the last decimal, truncated."""
-    parts: int = minutes * 10 ** (2 if decimals is None else decimals)
-    worth = WORTH[units]
-    return parts // worth if down or parts >= 0 else -(-parts // worth)
-
-
-def _shown_up(minutes: int, units: str, decimals: int | None) -> int:
-    """Return the amount in units of the last decimal, rounded up."""
-    return -_shown(-minutes, units, decimals, down=True)
-
-
-def _written(shown: int, decimals: int | None, *, separators: bool) -> str:
-    places = 2 if decimals is None else decimals
-    whole, rest = divmod(abs(shown), 10**places)
-    text = f"{'-' if shown < 0 else ''}{whole:{',' if separators else ''}}"
-    return f"{text}.{rest:0{places}}" if places and (rest or decimals) else text
+    return form.write(max(0, form.parts(asked) - form.parts(available, down=True)))
 
 
 def exact_su(minutes: int) -> str:
-    """Format an amount that `parse_su` reads back exactly: `66`, or `3959m` if it is not a whole
-    SU.
-    """
+    """Format an amount that `parse_su` reads back exactly: `66`, or `3959m`."""
     return f"{minutes}m" if minutes % MINUTES_IN_SU else str(minutes // MINUTES_IN_SU)

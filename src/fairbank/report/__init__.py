@@ -1,3 +1,1 @@
-"""Text for people and programs: tables, CSV, JSON, one file per view. Pure: nothing is printed
-here.
-"""
+"""Text for people and programs: tables, CSV, JSON, one file per view. Nothing is printed here."""

@@ -24,9 +24,7 @@ _NO_WIDTH = frozenset({"Mn", "Me"})
 
 
 def plain(text: str) -> str:
-    """Return `text` with unprintable characters escaped: control characters, terminal escapes,
-    direction marks.
-    """
+    """Return `text` with control characters, terminal escapes and direction marks escaped."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -36,9 +34,7 @@ def plain(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """Return the number of terminal columns. Wide East Asian characters take two, combining ones
-    none.
-    """
+    """Return the columns on a terminal: 2 for wide East Asian, 0 for combining characters."""
     if text.isascii():
         return len(text)
     return sum(_width_of(each) for each in text)
@@ -57,9 +53,7 @@ def padded(text: str, columns: int, *, right: bool = False) -> str:
 
 
 def cut(text: str, columns: int) -> str:
-    """Return `text` truncated to `columns` (at least one); a + marks the cut, as in Slurm's
-    tables.
-    """
+    """Return `text` truncated to `columns` (at least 1); a + marks the cut, as Slurm does."""
     if width(text) <= columns:
         return text
     taken, room = "", columns - 1
@@ -97,6 +91,13 @@ def csv_line(cells: Iterable[str]) -> str:
 def counted(number: int, thing: str, things: str | None = None) -> str:
     """Return `1 row` or `2,000 rows`; `things` is an irregular plural."""
     return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
+
+
+def ordinal_ending(number: int) -> str:
+    """Return `st`, `nd`, `rd` or `th`."""
+    if number % 100 in (11, 12, 13):
+        return "th"
+    return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
 def folded(line: str, columns: int) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from fairbank.core.time import parse_instant, show_duration
 from fairbank.core.units import (
+    AmountFormat,
     ShownSums,
     show_change,
     show_running_sums,
@@ -37,61 +38,39 @@ class Look(NamedTuple):
     decimals: int | None = None
     """Number of decimals of each amount; None: two, none if the amount is whole."""
 
+    @property
+    def amounts(self) -> AmountFormat:
+        return AmountFormat(self.units, self.separators, self.decimals)
+
     def su(self, minutes: int) -> str:
         """Format an amount that was granted, used, held or moved: truncated."""
-        return show_su(
-            minutes, units=self.units, separators=self.separators, decimals=self.decimals
-        )
+        return show_su(minutes, self.amounts)
 
     def left(self, minutes: int) -> str:
         """Format credit that can still be used: rounded down, so never shown too high."""
-        return show_su(
-            minutes, units=self.units, separators=self.separators, decimals=self.decimals, down=True
-        )
+        return show_su(minutes, self.amounts, down=True)
 
     def sums(self, granted: int, used: int, held: int, available: int) -> ShownSums:
         """Format the amounts of an allocation so that they add up as shown."""
-        return show_sums(
-            granted,
-            used,
-            held,
-            available,
-            units=self.units,
-            separators=self.separators,
-            decimals=self.decimals,
-        )
+        return show_sums(granted, used, held, available, self.amounts)
 
     def running(self, granted: int, used: int, held: int, available: int) -> ShownSums:
         """Format the amounts of a line of a statement so that they add up as shown."""
-        return show_running_sums(
-            granted,
-            used,
-            held,
-            available,
-            units=self.units,
-            separators=self.separators,
-            decimals=self.decimals,
-        )
+        return show_running_sums(granted, used, held, available, self.amounts)
 
     def moved(self, *sums: tuple[int, int], owed: bool) -> str:
         """Format the change of sums between two lines; `owed` if they are used or held."""
-        return show_change(
-            *sums, owed=owed, units=self.units, separators=self.separators, decimals=self.decimals
-        )
+        return show_change(*sums, owed=owed, form=self.amounts)
 
     def lacking(self, asked: int, available: int) -> str:
         """Format the shortfall: the requested amount less the available one, as they are shown."""
-        return show_shortfall(
-            asked, available, units=self.units, separators=self.separators, decimals=self.decimals
-        )
+        return show_shortfall(asked, available, self.amounts)
 
     def day(self, instant: int) -> str:
         return datetime.fromtimestamp(instant, self.zone).strftime("%Y-%m-%d")
 
     def moment(self, instant: int) -> str:
-        """Format a time: `2026-11-21 07:30:12`, short `11-21 07:30`, exact
-        `2026-11-21T07:30:12-05:00`.
-        """
+        """Format a time: `2026-11-21 07:30:12`, short `11-21 07:30`, exact in ISO with the zone."""
         at = datetime.fromtimestamp(instant, self.zone)
         return (
             at.isoformat()
@@ -100,7 +79,7 @@ class Look(NamedTuple):
         )
 
     def as_of(self, instant: int) -> str:
-        """Format a time with its zone: `2026-11-21 07:30:12 -05:00`."""
+        """Format a time: `2026-11-21 07:30:12`, short `11-21 07:30`, exact in ISO with the zone."""
         at = datetime.fromtimestamp(instant, self.zone)
         offset = at.strftime("%z")
         return f"{at:%Y-%m-%d %H:%M:%S} {offset[:3]}:{offset[3:5]}"
@@ -119,36 +98,29 @@ class Amount:
         return self._show(row, look)
 
     def in_minutes(self, row: Row, look: Look) -> str:
-        return self._show(row, look._replace(units="m"))
+        return self(row, look._replace(units="m"))
 
 
 class Summand(Amount):
     """Shows an amount in a row that adds up: granted + limit = used + held + available."""
 
     def __init__(self, name: str, granted: str = "deposited", used: str = "charged") -> None:
+        super().__init__(self._cell)
         self._name, self._keys = name, (granted, used, "held", "available")
 
-    def __call__(self, row: Row, look: Look) -> str:
+    def _cell(self, row: Row, look: Look) -> str:
         sums = self._sums(row, look)
         return "" if sums is None else str(getattr(sums, self._name))
 
-    def in_minutes(self, row: Row, look: Look) -> str:
-        return self(row, look._replace(units="m"))
-
     def largest(self, row: Row, look: Look) -> str:
-        """Return the largest amount of the row, which decides whether all its amounts have
-        decimals.
-        """
+        """Return the largest amount of the row: it decides whether its amounts have decimals."""
         sums = self._sums(row, look)
-        return "" if sums is None else max(sums, key=lambda each: len(_whole(each)))
+        return "" if sums is None else max(sums, key=lambda figure: len(_whole(figure)))
 
     def _sums(self, row: Row, look: Look) -> ShownSums | None:
-        amounts = [row.get(key) for key in self._keys]
-        return (
-            None
-            if None in amounts
-            else self._shown(look, *(int(each) for each in amounts if each is not None))
-        )
+        if any(row.get(key) is None for key in self._keys):
+            return None
+        return self._shown(look, *(int(row[key]) for key in self._keys))
 
     def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> ShownSums:
         return look.sums(granted, used, held, available)
@@ -191,39 +163,30 @@ class Column(NamedTuple):
         Thousands and millions of SU keep their decimals, which are significant and short. Available
         credit is rounded down, so that nobody relies on credit that does not exist.
         """
-        told = [self.cell(row, look) for row in rows]
-        if not self.right or not any("." in each for each in told):
-            return told
-        largest = (
-            [self.show.largest(row, look) for row in rows]
-            if isinstance(self.show, Summand)
-            else told
-        )
+        cells = [self.cell(row, look) for row in rows]
+        if not self.right or not any("." in cell for cell in cells):
+            return cells
+        show = self.show
+        largest = [show.largest(row, look) for row in rows] if isinstance(show, Summand) else cells
         whole = (
             self.brief
             and look.short
             and look.units == "h"
-            and any(_reaches_100(each) for each in largest)
+            and any(len(_whole(figure)) >= 3 for figure in largest)
         )
         return [self.cell(row, look._replace(decimals=0 if whole else 2)) for row in rows]
 
 
 def with_minutes(columns: Sequence[Column], *, extra: bool = False) -> list[Column]:
-    """Return the columns, followed by each amount in whole SU-minutes, the exact value. With
-    `extra` these columns must be selected.
-    """
-    amounts = [(column, column.show) for column in columns if isinstance(column.show, Amount)]
+    """Return the columns, then each amount in whole SU-minutes: shown, or `extra` if selected."""
     exact = [
         column._replace(
-            head=f"{column.head}-MINUTES", show=show.in_minutes, extra=extra or column.extra
+            head=f"{column.head}-MINUTES", show=column.show.in_minutes, extra=extra or column.extra
         )
-        for column, show in amounts
+        for column in columns
+        if isinstance(column.show, Amount)
     ]
     return [*columns, *exact]
-
-
-def _reaches_100(figure: str) -> bool:
-    return len(_whole(figure)) >= 3
 
 
 def _whole(figure: str) -> str:
@@ -231,35 +194,45 @@ def _whole(figure: str) -> str:
     return figure.partition(".")[0].lstrip("-")
 
 
+def field(key: str, show: Callable[[Any, Look], str]) -> Show:
+    """Show a field of the row; empty if it is missing."""
+    return lambda row, look: "" if row.get(key) is None else show(row[key], look)
+
+
 def text(key: str) -> Show:
-    """Show the field unchanged; empty if it is missing."""
-    return lambda row, look: "" if row.get(key) is None else str(row[key])
+    """Show the field unchanged."""
+    return field(key, lambda value, look: str(value))
+
+
+def decimal(key: str, decimals: int) -> Show:
+    """Show the field as a number with this number of decimals."""
+    return field(key, lambda value, look: f"{value:.{decimals}f}")
 
 
 def su(key: str) -> Show:
     """Show the field as an amount, truncated."""
-    return Amount(lambda row, look: "" if row.get(key) is None else look.su(int(row[key])))
+    return Amount(field(key, lambda value, look: look.su(int(value))))
 
 
 def left(key: str) -> Show:
     """Show the field as available credit, rounded down."""
-    return Amount(lambda row, look: "" if row.get(key) is None else look.left(int(row[key])))
+    return Amount(field(key, lambda value, look: look.left(int(value))))
 
 
 def percent(key: str) -> Show:
-    return lambda row, look: "" if row.get(key) is None else f"{row[key]}%"
+    return field(key, lambda value, look: f"{value}%")
 
 
 def day(key: str) -> Show:
-    return lambda row, look: "" if row.get(key) is None else look.day(instant_of(row[key]))
+    return field(key, lambda value, look: look.day(instant_of(value)))
 
 
 def moment(key: str) -> Show:
-    return lambda row, look: "" if row.get(key) is None else look.moment(instant_of(row[key]))
+    return field(key, lambda value, look: look.moment(instant_of(value)))
 
 
 def duration(key: str) -> Show:
-    return lambda row, look: "" if row.get(key) is None else show_duration(int(row[key]))
+    return field(key, lambda value, look: show_duration(int(value)))
 
 
 def instant_of(said: object) -> int:

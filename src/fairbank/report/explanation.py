@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import iso, parse_instant, show_duration
-from fairbank.report.cells import folded, plain
+from fairbank.report.cells import folded, ordinal_ending, plain
 from fairbank.report.columns import Look
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def lines(row: JobExplanation, look: Look, width: int) -> Iterator[str]:
     """
     why = row.why
     facts = ", ".join(
-        f"{_word(name)} {_fact(name, value)}"
+        f"{name.removesuffix('_seconds').replace('_', ' ')} {_fact(name, value)}"
         for name, value in row.facts.items()
         if value not in (None, "", ())
     )
@@ -70,15 +70,9 @@ def lines(row: JobExplanation, look: Look, width: int) -> Iterator[str]:
     if why.advice is not None:
         yield from _behind("Sooner", _sooner(why.advice, row.as_of, look), width)
     if row.started is not None:
-        then = (
-            f"under this policy it started at {look.moment(row.started)}, after"
-            f" {_lasted(row, row.started)}"
-        )
+        started, lasted = look.moment(row.started), _lasted(row, row.started)
+        then = f"under this policy it started at {started}, after {lasted}"
         yield from _behind("In fact", then, width)
-
-
-def _word(name: str) -> str:
-    return name.removesuffix("_seconds").replace("_", " ")
 
 
 def _fact(name: str, value: object) -> str:
@@ -105,44 +99,28 @@ def _behind(head: str, text: str, room: int) -> Iterator[str]:
 def _queue(row: JobExplanation) -> str:
     if row.why.position is None:
         return "it has no place in it: something else than room holds it back"
-    return f"{_th(row.why.position)} of {row.why.waiting:,}; {_ahead(row.ahead)}"
-
-
-def _th(number: int) -> str:
-    ending = (
-        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    )
-    return f"{number:,}{ending}"
-
-
-def _ahead(names: Sequence[str]) -> str:
-    if not names:
-        return "nobody is ahead"
-    more = f" and {len(names) - AHEAD_MAX:,} more" if len(names) > AHEAD_MAX else ""
-    return f"ahead: {', '.join(names[:AHEAD_MAX])}{more}"
+    place = f"{row.why.position:,}{ordinal_ending(row.why.position)}"
+    more = f" and {len(row.ahead) - AHEAD_MAX:,} more" if len(row.ahead) > AHEAD_MAX else ""
+    ahead = f"ahead: {', '.join(row.ahead[:AHEAD_MAX])}{more}" if row.ahead else "nobody is ahead"
+    return f"{place} of {row.why.waiting:,}; {ahead}"
 
 
 def _start(row: JobExplanation, look: Look) -> str:
     """As it is found here, and where slurmctld says otherwise, that too."""
-    there = (
-        ""
-        if row.expected_start is None
-        else f"; slurmctld expects {look.moment(row.expected_start)}"
-    )
+    expected = row.expected_start
+    there = "" if expected is None else f"; slurmctld expects {look.moment(expected)}"
     other = "" if row.reason in (None, row.why.code) else f"; slurmctld's reason is {row.reason}"
     return f"{_found(row.why, look)}{there}{other}"
 
 
 def _found(why: Explanation, look: Look) -> str:
-    found, expected = why.likely, why.expected
-    if found is not None:
-        until = "a time that nobody can tell" if found.latest is None else look.moment(found.latest)
-        when = (
-            f"at {until}"
-            if found.latest == found.earliest
-            else f"from {look.moment(found.earliest)} to {until}"
-        )
-        return f"likely {when} (8 of 10 of {found.runs:,} rehearsals)"
+    likely, expected = why.likely, why.expected
+    if likely is not None:
+        latest = likely.latest
+        until = "a time that nobody can tell" if latest is None else look.moment(latest)
+        earliest = look.moment(likely.earliest)
+        when = f"at {until}" if latest == likely.earliest else f"from {earliest} to {until}"
+        return f"likely {when} (8 of 10 of {likely.runs:,} rehearsals)"
     if expected is None:
         return "nobody can say"
     return (
@@ -156,10 +134,8 @@ def _sooner(advice: EarlierStartAdvice, now: int, look: Look) -> str:
         tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"
         return tried if advice.tried else "there is nothing to try that might start it sooner"
     option = found.option if found.option.startswith("without ") else f"with {found.option}"
-    return (
-        f"{option} it would start"
-        f" {'at once' if found.at <= now else f'by {look.moment(found.at)}, as things stand'}"
-    )
+    when = "at once" if found.at <= now else f"by {look.moment(found.at)}, as things stand"
+    return f"{option} it would start {when}"
 
 
 def as_data(row: JobExplanation) -> dict[str, Any]:

@@ -1,22 +1,31 @@
-"""Comparison of simulations: a line per measure for people, a row per policy for programs."""
+"""Comparison of simulations, and of a recorded workload with a changed one.
+
+For people a line per measure, for programs a row per policy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from math import fsum, sqrt
 from typing import Any, NamedTuple
 
 from fairbank.report.cells import csv_line
-from fairbank.report.columns import Column, Look, Row, Show, text
+from fairbank.report.columns import Column, Row, decimal, text
 
 
 class Measure(NamedTuple):
-    """Measure of a simulation: its field, name, unit, and the divisor for display."""
+    """Measure of a simulation: its field, name, unit, and the divisor for display.
+
+    An `optional` one is shown only if it was measured.
+    """
 
     field: str
     name: str
     unit: str
     divisor: float = 1.0
     decimals: int = 2
+    optional: bool = False
 
     def said(self, row: Row) -> str:
         value = row.get(self.field)
@@ -44,52 +53,37 @@ MEASURES = (
     Measure("loss_of_capacity", "loss of capacity", "%", 0.01),
     Measure("makespan_seconds", "makespan", "h", HOUR),
     Measure("jain", "Jain's index of users' slowdowns", "0 to 1", decimals=3),
-    Measure("unfair_starts", "starts later than fair", "%", 0.01),
-    Measure("mean_miss_seconds", "mean miss of those", "h", HOUR),
-    Measure("astray", "delivered beyond shares", "%", 0.01),
-    Measure("refused_part", "jobs refused for want of credit", "%", 0.01),
-    Measure("unpaid_part", "jobs that ran for nothing", "%", 0.01),
-    Measure("expired_part", "credit that expired unused", "%", 0.01),
-    Measure("jain_of_shares", "Jain's index of delivered by shares", "0 to 1", decimals=3),
+    Measure("unfair_starts", "starts later than fair", "%", 0.01, optional=True),
+    Measure("mean_miss_seconds", "mean miss of those", "h", HOUR, optional=True),
+    Measure("astray", "delivered beyond shares", "%", 0.01, optional=True),
+    Measure("refused_part", "jobs refused for want of credit", "%", 0.01, optional=True),
+    Measure("unpaid_part", "jobs that ran for nothing", "%", 0.01, optional=True),
+    Measure("expired_part", "credit that expired unused", "%", 0.01, optional=True),
+    Measure(
+        "jain_of_shares", "Jain's index of delivered by shares", "0 to 1", decimals=3, optional=True
+    ),
 )
-OPTIONAL = frozenset(
-    {
-        "unfair_starts",
-        "mean_miss_seconds",
-        "astray",
-        "jain_of_shares",
-        "refused_part",
-        "unpaid_part",
-        "expired_part",
-    }
-)
-"""Measures that are shown only if they were measured."""
-
-
-def _figure(field: str, decimals: int) -> Show:
-    return lambda row, look: "" if row.get(field) is None else f"{row[field]:.{decimals}f}"
-
 
 COLUMNS = (
     Column("POLICY", text("policy")),
     Column("JOBS", text("jobs"), right=True),
     Column("LEFT-OUT", text("left_out"), right=True),
-    Column("MEAN-WAIT-SECONDS", _figure("mean_wait_seconds", 3), right=True),
-    Column("MEAN-BSLD", _figure("mean_bounded_slowdown", 4), right=True),
-    Column("UTILISATION", _figure("utilisation", 5), right=True),
-    Column("LOSS-OF-CAPACITY", _figure("loss_of_capacity", 5), right=True),
+    Column("MEAN-WAIT-SECONDS", decimal("mean_wait_seconds", 3), right=True),
+    Column("MEAN-BSLD", decimal("mean_bounded_slowdown", 4), right=True),
+    Column("UTILISATION", decimal("utilisation", 5), right=True),
+    Column("LOSS-OF-CAPACITY", decimal("loss_of_capacity", 5), right=True),
     Column("MEDIAN-WAIT-SECONDS", text("median_wait_seconds"), right=True, extra=True),
     Column("WAIT-95-SECONDS", text("wait_95_seconds"), right=True, extra=True),
     Column("LONGEST-WAIT-SECONDS", text("longest_wait_seconds"), right=True, extra=True),
     Column(
-        "MEAN-TURNAROUND-SECONDS", _figure("mean_turnaround_seconds", 3), right=True, extra=True
+        "MEAN-TURNAROUND-SECONDS", decimal("mean_turnaround_seconds", 3), right=True, extra=True
     ),
     Column("MAKESPAN-SECONDS", text("makespan_seconds"), right=True, extra=True),
-    Column("JAIN", _figure("jain", 5), right=True, extra=True),
-    Column("UNFAIR-STARTS", _figure("unfair_starts", 5), right=True, extra=True),
-    Column("MEAN-MISS-SECONDS", _figure("mean_miss_seconds", 1), right=True, extra=True),
-    Column("ASTRAY", _figure("astray", 5), right=True, extra=True),
-    Column("JAIN-OF-SHARES", _figure("jain_of_shares", 5), right=True, extra=True),
+    Column("JAIN", decimal("jain", 5), right=True, extra=True),
+    Column("UNFAIR-STARTS", decimal("unfair_starts", 5), right=True, extra=True),
+    Column("MEAN-MISS-SECONDS", decimal("mean_miss_seconds", 1), right=True, extra=True),
+    Column("ASTRAY", decimal("astray", 5), right=True, extra=True),
+    Column("JAIN-OF-SHARES", decimal("jain_of_shares", 5), right=True, extra=True),
     Column("REFUSED-JOBS", text("refused_jobs"), right=True, extra=True),
     Column("UNPAID-JOBS", text("unpaid_jobs"), right=True, extra=True),
     Column("EXPIRED-MINUTES", text("expired_minutes"), right=True, extra=True),
@@ -97,73 +91,170 @@ COLUMNS = (
 )
 
 
-class MeasureTable(NamedTuple):
-    """Table with a line per measure and a column per policy; with two policies also the change."""
-
-    columns: Sequence[Column]
-    rows: Sequence[Row]
-
-
-def measure_table(outcomes: Sequence[Row]) -> MeasureTable:
-    """Return the table. `outcomes` are rows, one per policy, in order."""
-    columns = [
-        Column("MEASURE", text("measure")),
-        *(_column(str(place), row["policy"]) for place, row in enumerate(outcomes)),
-    ]
+def measure_table(outcomes: Sequence[Row]) -> tuple[list[Column], list[Row]]:
+    """Return a line per measure with a column per policy, and the change if there are two."""
+    # A column's field is its position, since a policy can have any name.
+    names = {str(place): row["policy"] for place, row in enumerate(outcomes)}
     changed = len(outcomes) == 2
     if changed:
-        columns.append(_column("change", "change"))
-    rows = []
+        names["change"] = "change"
+    rows: list[Row] = []
     for measure in MEASURES:
-        if measure.field in OPTIONAL and all(row.get(measure.field) is None for row in outcomes):
+        if measure.optional and all(row.get(measure.field) is None for row in outcomes):
             continue
         line: dict[str, Any] = {"measure": f"{measure.name} ({measure.unit})"}
         line |= {str(place): measure.said(row) for place, row in enumerate(outcomes)}
         if changed:
             line["change"] = measure.change(*outcomes)
         rows.append(line)
-    return MeasureTable(columns, rows)
+    columns = [Column(name.upper(), text(field), right=True) for field, name in names.items()]
+    return [Column("MEASURE", text("measure")), *columns], rows
 
 
-def _column(field: str, name: str) -> Column:
-    """Return the column of a policy. Its field is its position, since a policy can have any
-    name.
-    """
-
-    def show(row: Row, look: Look) -> str:
-        return str(row[field])
-
-    return Column(name.upper(), show, right=True)
-
-
+SCHEDULE_HEADER = (
+    *("policy", "job", "user", "group", "submitted", "started", "ended", "processors"),
+    "wait_seconds",
+)
 LINES = 4_096
+"""Lines of a block."""
 
 
-class SimulatedJobRow(NamedTuple):
-    """Job that ran. Times are in seconds of the trace. An unknown user or group is empty."""
+def schedules_csv(
+    schedules: Iterable[tuple[str, Iterable[tuple[int | str, ...]]]],
+) -> Iterator[str]:
+    """Yield the header, then the jobs of each policy in the given order, in blocks of lines.
 
-    job: int
-    user: str
-    group: str
-    submitted: int
-    started: int
-    ended: int
-    processors: int
+    `schedules` has each policy with its jobs: their cells after the policy, in the order of
+    SCHEDULE_HEADER, times in seconds of the trace.
+    """
+    yield csv_line(SCHEDULE_HEADER) + "\n"
+    for policy, jobs in schedules:
+        lines = (csv_line((policy, *map(str, cells))) + "\n" for cells in jobs)
+        while block := "".join(islice(lines, LINES)):
+            yield block
 
 
-HEADS = ("policy", *SimulatedJobRow._fields, "wait_seconds")
+# --- a recorded workload and a changed one ---
+
+WHAT_IF_COLUMNS = (
+    Column("MEASURE", text("measure")),
+    Column("AS-RECORDED", text("recorded"), right=True),
+    Column("CHANGED", text("changed"), right=True),
+    Column("DIFFERENCE", text("difference"), right=True),
+)
+_SIDES, _SIGNS = ("recorded", "changed", "difference"), ("", "", "+")
 
 
-def schedules_csv(schedules: Iterable[tuple[str, Iterable[SimulatedJobRow]]]) -> Iterator[str]:
-    """Yield the header, then the jobs of each policy in the given order, in blocks of lines."""
-    yield csv_line(HEADS) + "\n"
-    for policy, rows in schedules:
-        lines: list[str] = []
-        for row in rows:
-            lines.append(
-                csv_line((policy, *map(str, row), str(row.started - row.submitted))) + "\n"
-            )
-            if len(lines) == LINES:
-                yield "".join(lines)
-                lines.clear()
-        yield "".join(lines)
+class MeasuredPair(NamedTuple):
+    """Measures of a workload, and of the changed one."""
+
+    recorded: Row
+    changed: Row
+
+    def of(self, field: str) -> tuple[float, float, float] | None:
+        """Return a measure of both, and the difference; None if one lacks it."""
+        one, other = self.recorded.get(field), self.changed.get(field)
+        return None if one is None or other is None else (one, other, other - one)
+
+
+def measure_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Row]:
+    """Return a row per measure in its own unit (seconds, fractions).
+
+    With perturbed copies the row also has the mean over them and its 95 % confidence interval.
+    Differences are taken copy by copy.
+    """
+    rows: list[Row] = []
+    for measure in _measured(plain):
+        row: dict[str, object] = {"measure": measure.field}
+        row |= dict(zip(_SIDES, plain.of(measure.field) or (None, None, None), strict=True))
+        intervals = _intervals(measure, copies)
+        row["shaken"] = intervals and {
+            side: {"mean": mean, "low": mean - half, "high": mean + half}
+            for side, (mean, half) in zip(_SIDES, intervals, strict=True)
+        }
+        rows.append(row)
+    return rows
+
+
+def table_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Row]:
+    """Return the table: with copies the means over them and their uncertainty."""
+    rows: list[Row] = []
+    for measure in _measured(plain):
+        if copies:
+            intervals = _intervals(measure, copies) or ()
+            cells = [
+                f"{_said(measure, mean, sign)} ±{_said(measure, half)}"
+                for (mean, half), sign in zip(intervals, _SIGNS, strict=False)
+            ]
+        else:
+            values = plain.of(measure.field) or ()
+            cells = [
+                _said(measure, value, sign) for value, sign in zip(values, _SIGNS, strict=False)
+            ]
+        unit = "" if copies and measure.unit == "0 to 1" else f" ({measure.unit})"
+        rows.append(
+            {"measure": measure.name + unit, **dict(zip(_SIDES, cells or "---", strict=True))}
+        )
+    return rows
+
+
+def _measured(plain: MeasuredPair) -> list[Measure]:
+    return [
+        measure
+        for measure in MEASURES
+        if not measure.optional or plain.of(measure.field) is not None
+    ]
+
+
+def _intervals(measure: Measure, copies: Sequence[MeasuredPair]) -> list[Interval] | None:
+    """Return the intervals of both and of the difference; None if a copy lacks the measure."""
+    values = [pair.of(measure.field) for pair in copies]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    intervals = [interval(side) for side in zip(*known, strict=True)]
+    return [each for each in intervals if each is not None] or None
+
+
+def _said(measure: Measure, value: float, sign: str = "") -> str:
+    # Adding 0.0 takes the minus from what rounds to nothing.
+    shown = round(value / measure.divisor, measure.decimals) + 0.0
+    return f"{shown:{sign},.{measure.decimals}f}"
+
+
+_QUANTILES = (
+    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),
+    *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),
+    *(2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423),
+)
+"""97.5 % quantiles for 1 to 30 degrees of freedom, from a table of Student's t."""
+_NORMAL = 1.959964
+
+
+class Interval(NamedTuple):
+    """Mean, and half the width of its 95 % confidence interval."""
+
+    mean: float
+    half: float
+
+
+def interval(values: Sequence[float]) -> Interval | None:
+    """Return the 95 % confidence interval of the mean, or None for fewer than two values."""
+    count = len(values)
+    if count < 2:
+        return None
+    mean = fsum(values) / count
+    variance = fsum((value - mean) ** 2 for value in values) / (count - 1)
+    return Interval(mean, quantile(count - 1) * sqrt(variance / count))
+
+
+def quantile(freedom: int) -> float:
+    """Return the 97.5 % quantile of Student's t.
+
+    Beyond the table by an expansion in 1 / freedom, correct to four digits (R. A. Fisher and E. A.
+    Cornish, 1960).
+    """
+    if freedom <= len(_QUANTILES):
+        return _QUANTILES[freedom - 1]
+    z = _NORMAL
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)

@@ -44,11 +44,14 @@ class ShareRow(NamedTuple):
     number: int = 0
     """Id of the association."""
 
+    @property
+    def shown_shares(self) -> str | int | None:
+        """Shares as sshare prints them."""
+        return "parent" if self.shares == ON_PARENT else self.shares
+
 
 class LineFormat(Enum):
-    """Format of a line: padded columns; whole cells with a bar after each, or only between them;
-    CSV.
-    """
+    """Format of a line: padded columns; whole cells with | after each, or between them; CSV."""
 
     PADDED = "padded"
     BAR = "bar"
@@ -57,17 +60,11 @@ class LineFormat(Enum):
 
 
 class ShareField(NamedTuple):
-    """Column of sshare. A negative `width` aligns left; `show` returns a text, a figure, or None
-    for blank.
-    """
+    """Column of sshare. A negative `width` aligns left; `show` returns None for blank."""
 
     name: str
     width: int
     show: Callable[[ShareRow], str | float | None]
-
-
-def _shares(row: ShareRow) -> str | int | None:
-    return "parent" if row.shares == ON_PARENT else row.shares
 
 
 # In the order in which a name that was cut short is looked for.
@@ -83,7 +80,7 @@ FIELDS = (
     ShareField("NormShares", 11, lambda row: row.norm_shares),
     ShareField("NormUsage", 11, lambda row: row.norm_usage),
     ShareField("Partition", 12, lambda row: row.partition),
-    ShareField("RawShares", 10, _shares),
+    ShareField("RawShares", 10, lambda row: row.shown_shares),
     ShareField("RawUsage", 11, lambda row: int(row.usage)),
     ShareField("TRESRunMins", 30, lambda row: row.running),
     ShareField("User", 10, lambda row: row.user),
@@ -95,32 +92,16 @@ def default_fields(
     *, long: bool = False, partitions: bool = False, fair_tree: bool = True
 ) -> list[ShareField]:
     """Return the default columns; `long` as with -l, `partitions` as with -m."""
-    names = [
-        "Account",
-        "User",
-        *(["Partition"] if partitions else []),
-        "RawShares",
-        "NormShares",
-        "RawUsage",
-    ]
+    names = ["Account", "User", *(["Partition"] if partitions else [])]
+    names += ["RawShares", "NormShares", "RawUsage", *(["NormUsage"] if long else [])]
+    names += ["EffectvUsage", "FairShare"]
     if long:
-        names += [
-            "NormUsage",
-            "EffectvUsage",
-            "FairShare",
-            *(["LevelFS"] if fair_tree else []),
-            "GrpTRESMins",
-            "TRESRunMins",
-        ]
-    else:
-        names += ["EffectvUsage", "FairShare"]
+        names += [*(["LevelFS"] if fair_tree else []), "GrpTRESMins", "TRESRunMins"]
     return [_field_named(name) for name in names]
 
 
 def parse_fields(text: str) -> list[ShareField]:
-    """Parse `account%30,user,lev%-12`: names, which can be abbreviated, with widths. Raises
-    InvalidInput.
-    """
+    """Parse `account%30,user,lev%-12`: possibly abbreviated names, widths. Raises InvalidInput."""
     fields = []
     for wanted in filter(None, text.split(",")):
         match = _WANTED.fullmatch(wanted)
@@ -154,22 +135,19 @@ def lines(
 ) -> Iterator[str]:
     """Yield the lines without line ends."""
     padded = ending is LineFormat.PADDED
-    if header:
-        heads = [
-            _padded(field.name[: abs(field.width)], field.width) if padded else field.name
-            for field in fields
-        ]
+    if header and padded:
+        heads = [_padded(field.name[: abs(field.width)], field.width) for field in fields]
         yield _line(heads, ending)
-        if padded:
-            yield _line(["-" * abs(field.width) for field in fields], ending)
+        yield _line(["-" * abs(field.width) for field in fields], ending)
+    elif header:
+        yield _line([field.name for field in fields], ending)
     for row in rows if ending is LineFormat.COMMAS else _indented(rows):
-        yield _line(
-            [
-                _narrow(field.show(row), field.width) if padded else _whole(field.show(row))
-                for field in fields
-            ],
-            ending,
-        )
+        values = [field.show(row) for field in fields]
+        if padded:
+            cells = [_narrow(each, field.width) for each, field in zip(values, fields, strict=True)]
+        else:
+            cells = [_whole(each) for each in values]
+        yield _line(cells, ending)
 
 
 def _line(cells: Sequence[str], ending: LineFormat) -> str:
@@ -192,9 +170,8 @@ def _narrow(value: str | float | None, width: int) -> str:
     """
     text, room = _whole(value), abs(width)
     if len(text) > room and isinstance(value, float):
-        return (
-            f"{value:.{room - 6}e}" if room >= 6 else f"{value:e}"
-        )  # never padded; C takes a precision below 0 for none
+        # Never padded; C takes a precision below 0 for none.
+        return f"{value:.{room - 6}e}" if room >= 6 else f"{value:e}"
     if len(text) > room and isinstance(value, str):
         text = text[: room - 1] + "+"
     return _padded(text, width)
@@ -222,10 +199,7 @@ def select_rows(
     accounts: Collection[str] | None = None,
     users_only: bool = False,
 ) -> list[ShareRow]:
-    """Select rows by user and account; None selects all.
-
-    Accounts are always included, unless `users_only`.
-    """
+    """Select rows by user and account (None: all). Accounts are included, unless `users_only`."""
     return [
         row
         for row in rows

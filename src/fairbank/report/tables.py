@@ -1,11 +1,11 @@
-"""Tables that fit the terminal: columns are dropped in a fixed order, or added on a wide
-terminal.
-"""
+"""Tables that fit the terminal, delimited text, CSV and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import csv_line, cut, padded, plain, width, without
@@ -36,15 +36,11 @@ class _Grid(NamedTuple):
         ]
 
     def total(self, *, least: bool = False) -> int:
-        """Return the width of the table; with `least`, after truncating the columns that may be
-        truncated.
-        """
-        widths = self.widths()
-        if least:
-            widths = [
-                min(wide, column.least or wide)
-                for column, wide in zip(self.columns, widths, strict=True)
-            ]
+        """Return the width of the table; with `least`, after truncating what may be truncated."""
+        widths = [
+            min(wide, column.least or wide) if least else wide
+            for column, wide in zip(self.columns, self.widths(), strict=True)
+        ]
         return sum(widths) + self.gap * (len(widths) - 1)
 
 
@@ -56,8 +52,8 @@ def table(
     *,
     header: bool = True,
 ) -> TextTable:
-    """Format rows as a table with at most `width` columns of text. Figures are never truncated, so a
-    table can be wider.
+    """Format rows as a table of at most `width` characters, wider if its figures need it: they are
+    never truncated.
 
     Args:
         columns: the columns, in order.
@@ -88,31 +84,27 @@ def _fitting(
     amounts, with truncated columns, then with one column after the other dropped.
     """
     chosen = [column for column in columns if not column.extra or width >= WIDE]
+    # Extra columns are dropped first, then those with the highest `drop`.
     going = sorted(
-        (each for each in chosen if each.extra or each.drop),
-        key=lambda each: (each.extra, each.drop),
+        (column for column in chosen if column.extra or column.drop),
+        key=lambda column: (column.extra, column.drop),
     )
     while True:
-        for brief, gap in ((False, 2), (False, 1), (True, 1)):
-            grid = _grid(chosen, rows, look._replace(short=brief), gap, header)
+        for short, gap in ((False, 2), (False, 1), (True, 1)):
+            shown = look._replace(short=short)
+            cells = zip(*(column.cells(rows, shown) for column in chosen), strict=True)
+            heads = [[column.head for column in chosen]] if header else []
+            grid = _Grid(chosen, [*heads, *map(list, cells)], gap)
             if grid.total() <= width:
                 break
         if grid.total(least=True) <= width or not going:
             return grid, [
-                each.head
-                for each in columns
-                if each not in chosen and not (each.extra and width < WIDE)
+                column.head
+                for column in columns
+                if column not in chosen and (width >= WIDE or not column.extra)
             ]
         gone = going.pop()
-        chosen = [each for each in chosen if each is not gone]
-
-
-def _grid(
-    columns: Sequence[Column], rows: Sequence[Row], look: Look, gap: int, header: bool
-) -> _Grid:
-    cells = [[column.head for column in columns]] if header else []
-    cells += map(list, zip(*(column.cells(rows, look) for column in columns), strict=True))
-    return _Grid(columns, cells, gap)
+        chosen = [column for column in chosen if column is not gone]
 
 
 def _shrunk(grid: _Grid, width: int) -> list[int]:
@@ -127,24 +119,15 @@ def _shrunk(grid: _Grid, width: int) -> list[int]:
     ]
     over = sum(widths) + grid.gap * (len(widths) - 1) - width
     free = [place for place, column in enumerate(grid.columns) if column.wide is None]
-    for places, floors in (
-        (
-            [place for place in free if grid.columns[place].least],
-            {place: grid.columns[place].least or 0 for place in free},
-        ),
-        (
-            [place for place in free if not grid.columns[place].right],
-            dict.fromkeys(free, NARROWEST),
-        ),
-    ):
+    least = {place: grid.columns[place].least or 0 for place in free}
+    with_least = {place: floor for place, floor in least.items() if floor}
+    text = {place: NARROWEST for place in free if not grid.columns[place].right}
+    for floors in (with_least, text):
         while over > 0:
-            wide, place = max(
-                ((widths[place], place) for place in places if widths[place] > floors[place]),
-                default=(0, -1),
-            )
-            if not wide:
+            wider = [(widths[place], place) for place in floors if widths[place] > floors[place]]
+            if not wider:
                 break
-            widths[place] -= 1
+            widths[max(wider)[1]] -= 1
             over -= 1
     return widths
 
@@ -157,9 +140,7 @@ def separated(
     *,
     header: bool = True,
 ) -> list[str]:
-    """Return lines for a script: cells separated by `delimiter`, none at the end. Always the same
-    columns.
-    """
+    """Return lines for a script: cells separated by `delimiter`. Always the same columns."""
     columns = [column for column in columns if not column.extra]
     lines = [delimiter.join(column.head for column in columns)] if header else []
     return lines + [
@@ -188,84 +169,69 @@ def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = Fals
         InvalidInput: a column does not exist or its width is invalid.
     """
     if not wanted:
-        return (
-            [column._replace(extra=False, drop=0) for column in columns]
-            if extras
-            else list(columns)
-        )
-    asked = [each.strip() for each in wanted.split(",") if each.strip()]
-    named = [_asked(columns, each.removeprefix("+")) for each in asked]
-    if all(each.startswith("+") for each in asked):
-        names = [each.head for each in named]
-        return [
-            column
-            for column in columns
-            if column.head not in names and (extras or not column.extra)
-        ] + named
-    return named
+        return [column._replace(extra=False, drop=0) if extras else column for column in columns]
+    names = _names(wanted)
+    chosen = [_chosen(columns, name.removeprefix("+")) for name in names]
+    if all(name.startswith("+") for name in names):
+        added = [column.head for column in chosen]
+        default = [column for column in columns if extras or not column.extra]
+        return [column for column in default if column.head not in added] + chosen
+    return chosen
 
 
-def _asked(columns: Sequence[Column], said: str) -> Column:
-    name, percent, wide = (
-        said.rpartition("%") if "%" in said and _headed(columns, said) is None else (said, "", "")
-    )
-    found = _headed(columns, name)
-    if found is None:
-        there = ", ".join(column.head for column in columns)
+def _names(wanted: str) -> list[str]:
+    return [name.strip() for name in wanted.split(",") if name.strip()]
+
+
+def _chosen(columns: Sequence[Column], wanted: str) -> Column:
+    """Return the column that `COL` or `COL%WIDTH` selects. A header may itself end with %."""
+    name, percent, width = wanted.rpartition("%")
+    if not percent or _with_header(columns, wanted):
+        name, percent, width = wanted, "", ""
+    column = _find(columns, name, "--format")
+    if percent and not re.fullmatch(r"-?0*([1-9]\d{0,2}|1000)", width, re.ASCII):
         raise InvalidInput(
-            f"there is no column {plain(name[:40])!r}",
-            field="--format",
-            remedy=f"there are: {there}",
-        )
-    if percent and not (
-        wide.lstrip("-").isascii()
-        and wide.lstrip("-").isdigit()
-        and 1 <= int(wide.lstrip("-")) <= 1_000
-    ):
-        raise InvalidInput(
-            f"{plain(said[:40])!r} has no width after %",
+            f"{plain(wanted[:40])!r} has no width after %",
             field="--format",
             remedy=f"write for example {name.upper()}%20",
         )
-    return found._replace(
+    return column._replace(
         extra=False,
         drop=0,
-        wide=abs(int(wide)) if percent else None,
-        right=found.right and not wide.startswith("-"),
+        wide=abs(int(width)) if percent else None,
+        right=column.right and not width.startswith("-"),
     )
 
 
-def _headed(columns: Sequence[Column], name: str) -> Column | None:
-    """Return the column with this header. A header may itself end with %."""
+def _with_header(columns: Sequence[Column], name: str) -> Column | None:
     head = name.upper().replace("_", "-")
     return next((column for column in columns if column.head in (head, f"{head}%")), None)
 
 
+def _find(columns: Sequence[Column], name: str, field: str) -> Column:
+    column = _with_header(columns, name)
+    if column is None:
+        there = ", ".join(column.head for column in columns)
+        purpose = " to sort by" if field == "--sort" else ""
+        raise InvalidInput(
+            f"there is no column {plain(name[:40])!r}{purpose}",
+            field=field,
+            remedy=f"there are: {there}",
+        )
+    return column
+
+
 def sort_rows(columns: Sequence[Column], rows: Sequence[Row], wanted: str, look: Look) -> list[Row]:
-    """Sort rows by `COL[,-COL]`: numbers by value, the rest as text; - reverses. Raises
-    InvalidInput.
-    """
+    """Sort by `COL[,-COL]`: numbers by value, the rest as text; - reverses. Raises InvalidInput."""
     ordered = list(rows)
     exactly = look._replace(units="m", separators=False, short=False)
-    for said in reversed([each.strip() for each in wanted.split(",") if each.strip()]):
-        column = _column(columns, said.removeprefix("-"))
+    for name in reversed(_names(wanted)):
+        column = _find(columns, name.removeprefix("-"), "--sort")
         ordered.sort(
             key=lambda row, column=column: _rank(column.cell(row, exactly)),  # type: ignore[misc]
-            reverse=said.startswith("-"),
+            reverse=name.startswith("-"),
         )
     return ordered
-
-
-def _column(columns: Sequence[Column], name: str) -> Column:
-    for column in columns:
-        if column.head == name.upper().replace("_", "-"):
-            return column
-    there = ", ".join(column.head for column in columns)
-    raise InvalidInput(
-        f"there is no column {plain(name[:40])!r} to sort by",
-        field="--sort",
-        remedy=f"there are: {there}",
-    )
 
 
 def _rank(cell: str) -> tuple[bool, float, str]:
@@ -274,3 +240,66 @@ def _rank(cell: str) -> tuple[bool, float, str]:
         return False, float(cell.rstrip("%")), cell
     except ValueError:
         return True, 0.0, cell
+
+
+# --- JSON ---
+
+AMOUNTS = frozenset(
+    "amount asked available cap charged cost credit_limit deposited held left left_over pace"
+    " refunded returned shortfall written_off".split()
+)
+"""Names of fields that are amounts."""
+LEFT = frozenset({"available", "left"})
+"""Amounts that can still be used, which are rounded down below zero too."""
+ADDING_UP = frozenset({"deposited", "charged", "held", "available"})
+"""Fields that add up, with a credit limit if there is one."""
+
+LACKING = frozenset({"asked", "available", "shortfall"})
+"""Fields of which the last is the difference of the others, as shown."""
+
+
+def envelope(
+    schema: str,
+    as_of: str | None,
+    cluster: str | None,
+    data: Sequence[Row],
+    warnings: Sequence[str],
+    look: Look,
+) -> dict[str, Any]:
+    """Return what `--json` prints.
+
+    Each row keeps the bank's fields, with exact amounts; `display` has the amounts as text in
+    `unit`, as a table shows them.
+    """
+    plainly = look._replace(separators=False)
+    return {
+        "schema": schema,
+        "as_of": as_of,
+        "cluster": cluster,
+        "unit": look.units,
+        "data": [_with_display(row, plainly) for row in data],
+        "warnings": list(warnings),
+    }
+
+
+def _with_display(row: Row, look: Look) -> dict[str, Any]:
+    amounts = {
+        name: value for name, value in row.items() if name in AMOUNTS and isinstance(value, int)
+    }
+    display = {
+        name: look.left(value) if name in LEFT else look.su(value)
+        for name, value in amounts.items()
+    }
+    if amounts.keys() >= ADDING_UP:
+        sums = look.sums(*(amounts[name] for name in ("deposited", "charged", "held", "available")))
+        display |= {"charged": sums.used, "held": sums.held} | (
+            {"credit_limit": sums.limit} if "credit_limit" in amounts else {}
+        )
+    if amounts.keys() >= LACKING:
+        display["shortfall"] = look.lacking(amounts["asked"], amounts["available"])
+    return {**row, "display": display} if display else dict(row)
+
+
+def as_json(document: Mapping[str, Any]) -> str:
+    """Return indented JSON, ASCII only, so that no character affects a terminal."""
+    return json.dumps(document, indent=2)

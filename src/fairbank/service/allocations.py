@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationEvent
-from fairbank.bank.entry import OF_TERMS, Entry
+from fairbank.bank.entry import OF_TERMS, Entry, term_changes
 from fairbank.bank.query import (
     AllocationQuery,
     Debit,
@@ -20,7 +20,6 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.requests import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
 from fairbank.bank.rules import Outcome
-from fairbank.bank.term_changes import changes
 from fairbank.core.errors import Forbidden, NotFound
 from fairbank.core.time import Clock, Instant
 from fairbank.core.units import SuMinutes
@@ -167,7 +166,10 @@ class Allocations:
                 elif not entries:
                     opening = reader.entry_before(number, until)
                 return Statement(
-                    found[0], opening, entries, changes(_terms_before(reader, entries), entries)
+                    found[0],
+                    opening,
+                    entries,
+                    term_changes(_terms_before(reader, entries), entries),
                 )
         raise self._not_visible(identity, number)
 
@@ -180,6 +182,7 @@ class Allocations:
 
     def open(self, identity: Identity, request: Open) -> Outcome:
         """Create an allocation. Raises Forbidden, NotFound."""
+        # This includes the first deposit: the credit is part of the decision to make an allocation.
         check_allowed(identity, Action.OPEN_ALLOCATION)
         self._project_cache.by_id(request.project)
         return self._ask(identity, request)

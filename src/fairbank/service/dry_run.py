@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from fairbank.bank.entry import OF_TERMS, Entry, Kind, facts_of
+from fairbank.bank.entry import OF_TERMS, Entry, Kind, facts_of, term_changes
 from fairbank.bank.query import EntryQuery, Page
 from fairbank.bank.refusals import Refusal
 from fairbank.bank.requests import Request, SubmittedRequest
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
-from fairbank.bank.term_changes import changes
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.time import Instant
 from fairbank.service.access.identity import Identity
@@ -69,7 +68,7 @@ class DryRun:
         outcome, work = self._bank.dry_run(request)
         if isinstance(outcome, Refusal):
             return outcome
-        changed = changes(_current_terms(self._bank.store, work.entries), work.entries)
+        changed = term_changes(_current_terms(self._bank.store, work.entries), work.entries)
         raise DryRunResult(
             [_dry_run_entry(entry, work, changed.get(entry.id)) for entry in work.entries]
         )

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.pricing import bill
-from fairbank.bank.quote import Quote, quote, remarks
+from fairbank.bank.pricing import Quote, bill, quote, remarks
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, cluster_names, find_cluster
 from fairbank.core.errors import InvalidInput, NotFound

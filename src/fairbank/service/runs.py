@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairbank.bank.entry import Entry
+from fairbank.bank.pricing import usable
 from fairbank.bank.query import GroupPage, Page, RefusalQuery, RunQuery, Usage, UsageBy, UsageQuery
-from fairbank.bank.quote import usable
 from fairbank.bank.refusals import (
     NOTHING_KNOWN,
     Alternative,

@@ -32,9 +32,7 @@ def no_progress(what: str, done: int, of: int) -> None:
 
 
 class ReportObjection(NamedTuple):
-    """Objection of the bank to a report: `reason` if it is a refusal, `field` if one field is
-    wrong.
-    """
+    """Objection of the bank to a report; `reason` for a refusal, `field` for one wrong field."""
 
     detail: str
     remedy: str | None = None
@@ -59,9 +57,7 @@ class BankClient:
         self._client = client
 
     def require_full_view(self) -> None:
-        """Raise Forbidden for users who may not see all runs: the others would seem to be
-        missing.
-        """
+        """Raise Forbidden for users who may not see all runs: others would seem to be missing."""
         me = self._client.get("/whoami")["data"]
         if not (me["superuser"] or me["admin"]):
             remedy = "ask as a superuser of the bank, over its socket or with a token of theirs"
@@ -113,9 +109,7 @@ class BankClient:
         return refusals
 
     def projects_without_members(self) -> list[BankProject]:
-        """Return all projects without their members: one request for each thousand, not one for
-        each.
-        """
+        """Return all projects without their members, which takes one request per thousand."""
         return [parse_project(row, ()) for row in self._rows("/project")]
 
     def projects(
@@ -157,9 +151,7 @@ class BankClient:
     def report(
         self, reports: Sequence[Mapping[str, Any]], progress: Progress = no_progress
     ) -> list[ReportObjection | None]:
-        """Report runs, and return for each in order None if it is in the ledger, else the
-        objection.
-        """
+        """Report runs; return in their order None for what is in the ledger, else the objection."""
         objections: list[ReportObjection | None] = []
         for first in range(0, len(reports), BATCH):
             answers = self._client.post(

@@ -75,12 +75,12 @@ class SlurmCommands(SlurmOutput):
 
     def text(self, file: str, *command: str) -> str:
         """Return the output of a command."""
-        return self._output(*command).decode(errors="replace")
+        return self._run(*command)
 
     @cached_property
     def version(self) -> Version:
         """Version of Slurm. Raises InvalidInput for one that is not supported."""
-        return config.read_version(self.text("", "sinfo", "--version"))
+        return config.read_version(self._run("sinfo", "--version"))
 
     @property
     def cluster(self) -> str:
@@ -143,7 +143,7 @@ class SlurmCommands(SlurmOutput):
     def queue(self) -> ParsedRows[QueuedJob]:
         """Return the jobs that slurmctld knows."""
         columns = ("--noheader", f"--format={squeue.QUEUE_FORMAT}")
-        return squeue.QUEUE.read(self.text("", "squeue", "--all", "--states=all", *columns))
+        return squeue.QUEUE.read(self._run("squeue", "--all", "--states=all", *columns))
 
     def starting_job(self, name: str) -> squeue.StartingJob:
         """Return a job in its prolog (`7`, or `5_2` of an array).
@@ -151,13 +151,11 @@ class SlurmCommands(SlurmOutput):
         Raises InvalidInput if it is unknown.
         """
         which = ("--states=all", f"--jobs={name}", f"--Format={squeue.STARTING_FORMAT}")
-        return squeue.read_starting_job(self.text("", "squeue", "--noheader", *which))
+        return squeue.read_starting_job(self._run("squeue", "--noheader", *which))
 
     def held_jobs(self) -> ParsedRows[squeue.HeldJob]:
         """Return the pending jobs that the plug-in held for lack of credit."""
-        return squeue.read_held_jobs(
-            self.text("", *PENDING_QUEUE, f"--Format={squeue.HELD_FORMAT}")
-        )
+        return squeue.read_held_jobs(self._run(*PENDING_QUEUE, f"--Format={squeue.HELD_FORMAT}"))
 
     def release(self, name: str) -> None:
         """Release a held job, so that it may start."""
@@ -185,12 +183,12 @@ class SlurmCommands(SlurmOutput):
     def associations(self) -> ParsedRows[SlurmAssociation]:
         """Return the accounts and associations of the cluster."""
         command = show_command(sacctmgr.ASSOCIATIONS, f"cluster={self.cluster}")
-        return sacctmgr.ASSOCIATIONS.read(self.text("", *command))
+        return sacctmgr.ASSOCIATIONS.read(self._run(*command))
 
     def coordinators(self) -> ParsedRows[SlurmAssociation]:
         """Return the accounts with their coordinators."""
         return sacctmgr.COORDINATORS.read(
-            self.text("", *show_command(sacctmgr.COORDINATORS, "withcoord"))
+            self._run(*show_command(sacctmgr.COORDINATORS, "withcoord"))
         )
 
     def account_usage(self) -> ParsedRows[sshare.ShareUsage]:
@@ -211,7 +209,10 @@ class SlurmCommands(SlurmOutput):
     def _table(self, table: Table[Any], *command: str) -> ParsedRows[Any]:
         delimiter = () if table.delimiter == PIPE else (f"--delimiter={table.delimiter}",)
         columns = f"--format={','.join(table.columns)}"
-        return table.read(self.text("", *command, "--noheader", "--parsable2", *delimiter, columns))
+        return table.read(self._run(*command, "--noheader", "--parsable2", *delimiter, columns))
+
+    def _run(self, *command: str) -> str:
+        return self._output(*command).decode(errors="replace")
 
     def _json(self, *command: str) -> bytes | None:
         """Return the output as JSON, or None if this Slurm is too old or was built without it."""

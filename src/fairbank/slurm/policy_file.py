@@ -76,9 +76,7 @@ class PolicyPartition(msgspec.Struct, frozen=True):
 
 
 class PolicyBalance(msgspec.Struct, frozen=True):
-    """Credit that one run of the account could use on the resource, in SU-minutes, when the bank
-    was asked.
-    """
+    """Credit in SU-minutes that one run of the account could use, when the bank was asked."""
 
     account: str
     resource: str
@@ -88,9 +86,9 @@ class PolicyBalance(msgspec.Struct, frozen=True):
 class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Whole policy, as of `written`. Without `balances` no price is checked.
 
-    price           action for a job that its project cannot pay gres            action for GPUs
-    requested by --gres unlisted        action for groups and partitions that are not in the policy
-    stale_seconds   age beyond which the balances are not used
+    `price` is the action for a job that its project cannot pay, `gres` for GPUs requested by
+    --gres, `unlisted` for groups and partitions that are not in the policy. Balances older than
+    `stale_seconds` are not used.
     """
 
     cluster: str
@@ -187,46 +185,36 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
 
 
 def _partition_rows(place: PolicyPartition, scale: int) -> Iterator[Row]:
-    name = ids.name(place.partition.name, field="partitions.name")
+    partition = place.partition
+    name = ids.name(partition.name, field="partitions.name")
     here = f"partitions.{name}"
     weights = {
         tres_name(tres, field=here): _fraction(weight, here)
-        for tres, weight in (place.partition.weights or BY_CPU).items()
+        for tres, weight in (partition.weights or BY_CPU).items()
     }
     denominator = lcm(*(weight.denominator for weight in weights.values()))
     _number(denominator * scale, f"{here}.weights", most=DENOMINATOR_MAX)
-    sizes = [
-        _number(size, here)
-        for size in (
-            place.memory_per_cpu,
-            place.default_minutes,
-            place.node_cpus,
-            place.node_memory,
-        )
-    ]
     yield (
         "partition",
         name,
-        ids.kind(place.partition.resource),
-        place.partition.billing_rule.value,
+        ids.kind(partition.resource),
+        partition.billing_rule.value,
         denominator,
-        *sizes,
+        _number(place.memory_per_cpu, here),
+        _number(place.default_minutes, here),
+        _number(place.node_cpus, here),
+        _number(place.node_memory, here),
     )
     for kind in _unique(place.gpus, f"{here}.gpus"):
         yield ("gpu", name, ids.name(kind, field=f"{here}.gpus"))
     for tres, weight in sorted(weights.items()):
-        yield (
-            "weight",
-            name,
-            _tres(tres, here),
-            _number(int(weight * denominator), f"{here}.weights"),
-        )
+        units = _number(int(weight * denominator), f"{here}.weights")
+        yield ("weight", name, _tres(tres, here), units)
 
 
 def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
-    _unique((project.group for project in policy.projects), "projects.group")
-    _unique((project.gid for project in policy.projects), "projects.gid")
-    _unique((project.account for project in policy.projects), "projects.account")
+    for name in ("group", "gid", "account"):
+        _unique((getattr(project, name) for project in policy.projects), f"projects.{name}")
     partitions = {place.partition.name for place in policy.partitions}
     for project in policy.projects:
         group = ids.name(project.group, field="projects.group")
@@ -237,39 +225,33 @@ def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
                 field=f"{field}.partition",
                 remedy="list it among the partitions",
             )
-        account, gid = (
-            ids.name(project.account, field=f"{field}.account"),
-            ids.uid(project.gid, field=f"{field}.gid"),
-        )
         forced = (
-            _optional(project.qos, f"{field}.qos"),
-            _optional(project.partition, field),
-            _optional(project.reservation, f"{field}.reservation"),
+            _optional(getattr(project, name), f"{field}.{name}")
+            for name in ("qos", "partition", "reservation")
         )
         members = "".join(
             f" {ids.uid(member, field=f'{field}.members')}"
             for member in _unique(project.members, f"{field}.members")
         )
+        account = ids.name(project.account, field=f"{field}.account")
+        gid = ids.uid(project.gid, field=f"{field}.gid")
         yield ("project", group, gid, account, *forced, f"{members} ")
 
 
 def _balance_rows(policy: SubmissionPolicy) -> Iterator[Row]:
-    yield ("balances", "included" if policy.balances is not None else "omitted")
+    yield ("balances", "omitted" if policy.balances is None else "included")
     known = {project.account for project in policy.projects}
-    _unique(((balance.account, balance.resource) for balance in policy.balances or ()), "balances")
-    for balance in policy.balances or ():
+    balances = policy.balances or ()
+    _unique(((balance.account, balance.resource) for balance in balances), "balances")
+    for balance in balances:
         if balance.account not in known:
             raise InvalidInput(
                 f"no project has the account {balance.account!r}",
                 field="balances",
                 remedy="list the project too",
             )
-        yield (
-            "balance",
-            balance.account,
-            ids.kind(balance.resource),
-            _number(balance.available, "balances", least=-NUMBER_MAX),
-        )
+        credit = _number(balance.available, "balances", least=-NUMBER_MAX)
+        yield ("balance", balance.account, ids.kind(balance.resource), credit)
 
 
 def _unique(values: Iterable[T], field: str) -> list[T]:
@@ -306,13 +288,7 @@ def _fraction(value: Fraction, field: str) -> Fraction:
 def _number(value: int, field: str, *, least: int = 0, most: int = NUMBER_MAX) -> int:
     if least <= value <= most:
         return value
-    finer = most == DENOMINATOR_MAX
-    raise InvalidInput(
-        f"{value} is out of range",
-        field=field,
-        remedy=(
-            "use weights and factors with fewer decimals"
-            if finer
-            else f"a whole number from {least} to {most}"
-        ),
-    )
+    remedy = f"a whole number from {least} to {most}"
+    if most == DENOMINATOR_MAX:
+        remedy = "use weights and factors with fewer decimals"
+    raise InvalidInput(f"{value} is out of range", field=field, remedy=remedy)

@@ -10,8 +10,7 @@ from datetime import tzinfo
 from typing import Any, NamedTuple
 
 from fairbank.priority.multifactor.settings import Flag
-from fairbank.report.forecasts import Recovery
-from fairbank.report.ranking_rule import RankingRule
+from fairbank.report.fair_share import RankingRule, Recovery
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.commands import SlurmCommands

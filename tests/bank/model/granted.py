@@ -65,12 +65,14 @@ class Granted:
     @staticmethod
     def _is_the_same(before: w.SubmittedRequest, now: w.SubmittedRequest) -> bool:
         """One report is one however it was priced; a request without a report is itself."""
-        return now.said == before.said and (now.said is not None or now.request == before.request)
+        return now.report_digest == before.report_digest and (
+            now.report_digest is not None or now.request == before.request
+        )
 
     def _repeats(self, number: int) -> bool:
         """Return whether the last request is of the same report as the one with this number."""
-        said = self.asked[-1].said
-        return said is not None and said == self.asked[number].said
+        said = self.asked[-1].report_digest
+        return said is not None and said == self.asked[number].report_digest
 
     def _again(self, number: int) -> str:
         self.like = number

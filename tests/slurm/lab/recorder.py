@@ -100,9 +100,8 @@ SINCE_2311: Mapping[str, tuple[str, ...]] = {
     "sshare": ("sshare", "--all", "--long", "--parsable2"),
 }
 # The keys that `parsers.sacct` reads, with the inner keys of objects. When it reads another
-# one, add it here and record again. All keys of both commands are 100,000 lines, too many to
+# one, add it here and record again. All keys are 100,000 lines, too many to
 # review.
-QUEUE_KEYS = {"job_id": None, "submit_time": None, "job_state": None}
 ACCOUNTING_KEYS = {
     "job_id": None,
     "account": None,
@@ -154,14 +153,13 @@ def questions(*, has_json: bool) -> Mapping[str, tuple[str, ...]]:
 
 
 def read_keys(text: str) -> str:
-    """Return the JSON of sacct or squeue with one job a line, and only the keys that are read."""
+    """Return the JSON of sacct with one job a line, and only the keys that are read."""
     whole = json.loads(text)
     lines = []
     for job in whole["jobs"]:
-        keys = QUEUE_KEYS if "job_state" in job else ACCOUNTING_KEYS
         short = {
             key: {inner: job[key][inner] for inner in inner_keys} if inner_keys else job[key]
-            for key, inner_keys in keys.items()
+            for key, inner_keys in ACCOUNTING_KEYS.items()
             if key in job
         }
         lines.append(json.dumps(short, ensure_ascii=False))

@@ -1,10 +1,8 @@
-"""Audit: read a journal again from its first entry, and find every row that does not follow from
-it.
+"""Audit: read a journal from its first entry, and find every row that does not follow from it.
 
 The rows of allocations, runs, users, projects, members and tokens contain nothing that the journal
 does not. `fold` reads the journal of one allocation, or the registry, and checks the sums. `runs`
-and `registry` compute the rows, `run_rows` compares those of runs, `findings` has the results and
-`descriptions` their words.
+and `registry` compute the rows, `findings` has the results and their words.
 """
 
 from fairbank.bank.audit.findings import Finding, Head, cut_off

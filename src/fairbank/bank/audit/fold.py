@@ -1,18 +1,13 @@
-"""Journal of one allocation, or the registry, read entry by entry, with the rows that follow from
-it.
-"""
+"""Journal of one allocation, or the registry, added up entry by entry."""
 
 from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.audit.chain import Chain
-from fairbank.bank.audit.descriptions import unreadable
-from fairbank.bank.audit.findings import Finding, Findings, Head, cut_off
+from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
+from fairbank.bank.audit.findings import Finding, Findings, Head, cut_off, unreadable
 from fairbank.bank.audit.registry import ExpectedRegistry
-from fairbank.bank.audit.run_rows import RowAgain, RunRows, no_row
-from fairbank.bank.audit.runs import after, may_follow, new_run
+from fairbank.bank.audit.runs import RowAgain, RunRows, after, may_follow, new_run, no_row
 from fairbank.bank.entry import (
     OF_CREDIT,
     OF_RUNS,
@@ -23,6 +18,7 @@ from fairbank.bank.entry import (
     Entry,
     Kind,
     facts_of,
+    link_of,
     undone_by,
 )
 from fairbank.bank.run import RunRecord, UserSums
@@ -38,22 +34,22 @@ class Fold:
     """Journal as far as it was read, with the rows that follow from it.
 
     Use: `add` each entry, `finish`, show it the rows, `check_left_over`, read the findings. The
-    rows of runs may be shown at any time; the sooner, the less is kept in memory (`audit.run_rows`
-    explains `again`).
+    rows of runs may be shown at any time; the sooner, the less is kept in memory (`audit.runs`
+    explains `again`). The journal must contain the `head` that was saved earlier, if any.
 
-    Invariant: after each entry, `allocation`, `users`, `registry` and the runs are the rows that
-    the entries read so far require, and `_sums`, `_limit` and `_overrun` are those of the last
-    entry. `_undoable` has the entries that may still be undone.
+    Invariant: `seq` and `link` are those of the last entry read, as are `_sums`, `_limit` and
+    `_overrun`. `allocation`, `users`, `registry` and the runs are the rows that the entries read so
+    far require. `_undoable` has the entries that may still be undone.
     """
 
     def __init__(self, book: int, head: Head | None = None, again: RowAgain = no_row) -> None:
         self.book = book
+        self.seq, self.link, self._head = 0, NO_LINK, head
         self.allocation: Allocation | None = None
         self.users: dict[int, UserSums] = {}
         self._findings = Findings(book)
         self._runs = RunRows(self._findings, again)
         self.registry = ExpectedRegistry(self._findings)
-        self._chain = Chain(self._findings, head)
         self._sums = (0, 0, 0)
         self._limit = self._overrun = 0
         self._undoable: dict[int, Kind] = {}
@@ -63,25 +59,21 @@ class Fold:
         """Findings up to now."""
         return self._findings.list
 
-    @property
-    def seq(self) -> int:
-        """Number of the last entry that was read."""
-        return self._chain.seq
-
-    @property
-    def link(self) -> bytes:
-        """Link of the last entry that was read."""
-        return self._chain.link
-
     def add(self, entry: Entry) -> None:
         """Read the next entry."""
-        self._chain.add(entry)
+        self._check_chain(entry)
         effect, closed = OF_RUNS.get(entry.kind), 0
         try:
-            if effect is None:
-                self._apply(entry)
-            else:
+            if effect is not None:
                 closed = self._settle(entry, effect)
+            elif entry.kind in OF_TERMS:
+                self._terms(entry)
+            elif entry.kind is Kind.CAP:
+                uid = entry.owner or 0
+                sums = self.users.get(uid, _NOBODY)
+                self.users[uid] = UserSums(sums.charged, sums.held, facts_of(entry).get("cap"))
+            elif self.book == REGISTRY:
+                self.registry.apply(entry, facts_of(entry))
             if entry.kind in _UNDOING_OR_UNDONE:
                 self._take_back(entry)
         # ValueError includes unreadable JSON.
@@ -89,18 +81,33 @@ class Fold:
             self._findings.add(f"its details cannot be read: {unreadable(bad)}", entry)
         self._check_sums(entry, effect or OF_CREDIT.get(entry.kind, _NONE), closed)
 
+    def _check_chain(self, entry: Entry) -> None:
+        """Check that the entry is the next one, and that it was not changed."""
+        if entry.seq != self.seq + 1:
+            self._findings.add(
+                f"after entry number {self.seq} comes {entry.seq}: entries are missing or were"
+                " added",
+                entry,
+            )
+        if link_of(entry, self.link) != entry.link:
+            self._findings.add(
+                "it is not what was written: its link does not follow from it and the entry before",
+                entry,
+            )
+        head = self._head
+        if head is not None and entry.seq == head.seq and entry.link != head.link:
+            self._findings.add(
+                "the head that was written down is another: the book was rewritten", entry
+            )
+        self.seq, self.link = entry.seq, entry.link
+
     def finish(self) -> None:
         """Check that the journal is not shorter than at the saved head."""
-        self._chain.finish()
-
-    def _apply(self, entry: Entry) -> None:
-        """Apply an entry without a run to the rows."""
-        if entry.kind in OF_TERMS:
-            self._terms(entry)
-        elif entry.kind is Kind.CAP:
-            self._cap(entry)
-        elif self.book == REGISTRY:
-            self.registry.apply(entry, facts_of(entry))
+        if self._head is not None and self.seq < self._head.seq:
+            self._findings.add(
+                f"it ends at entry number {self.seq}; {self._head.seq} was written down: entries"
+                " are missing"
+            )
 
     def _check_sums(self, entry: Entry, effect: Effect, closed: int) -> None:
         """Check the sums of an entry. `closed` is the rest of a hold that the entry closes."""
@@ -170,12 +177,6 @@ class Fold:
             )
         if entry.kind in _UNDOABLE:
             self._undoable[entry.id] = entry.kind
-
-    def _cap(self, entry: Entry) -> None:
-        facts = facts_of(entry)
-        uid = entry.owner or 0
-        sums = self.users.get(uid, _NOBODY)
-        self.users[uid] = UserSums(sums.charged, sums.held, facts.get("cap"))
 
     def _terms(self, entry: Entry) -> None:
         facts = facts_of(entry)

@@ -22,9 +22,7 @@ class ExpectedRegistry:
         self._findings = findings
 
     def apply(self, entry: Entry, facts: dict[str, Any]) -> None:
-        """Apply one entry. Raises KeyError, TypeError or ValueError if its details are
-        incomplete.
-        """
+        """Apply one entry. Raises KeyError, TypeError or ValueError for bad details."""
         if entry.kind is Kind.PROJECT:
             number = facts["project"]
             self.projects[number] = Project(

@@ -1,14 +1,25 @@
-"""Row of a run, computed from its entries."""
+"""Rows of runs, computed from their entries and compared with the store.
+
+Matching runs are forgotten: there may be millions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 
+from fairbank.bank.audit.findings import Findings
 from fairbank.bank.entry import Entry, Kind, facts_of
-from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
-from fairbank.bank.run_details import read_adjustment, read_opening, read_resolution
+from fairbank.bank.run import (
+    NEXT,
+    RunEvent,
+    RunRecord,
+    RunState,
+    read_adjustment,
+    read_opening,
+    read_resolution,
+)
 from fairbank.cluster.job_details import merge_details
 from fairbank.core.units import SuMinutes
 
@@ -27,12 +38,7 @@ _OPENING = (Kind.HOLD, Kind.CHARGE, Kind.RELEASE)
 
 # Looked up once: before Python 3.12 the lookup of a member costs as much as creating a value.
 _HOLD, _REFUND, _RECHARGE = Kind.HOLD, Kind.REFUND, Kind.RECHARGE
-_HELD, _CHARGED, _RELEASED, _LAPSED = (
-    RunState.HELD,
-    RunState.CHARGED,
-    RunState.RELEASED,
-    RunState.LAPSED,
-)
+_CHARGED = RunState.CHARGED
 
 
 def may_follow(run: RunRecord, entry: Entry) -> bool:
@@ -52,9 +58,7 @@ def may_follow(run: RunRecord, entry: Entry) -> bool:
 
 
 def new_run(entry: Entry) -> RunRecord:
-    """Return the row of a run that an entry opens. Raises TypeError or ValueError for bad
-    details.
-    """
+    """Return the row of a run that an entry opens. Raises TypeError or ValueError."""
     opening = read_opening(entry)
     return RunRecord(
         id=entry.id,
@@ -63,7 +67,7 @@ def new_run(entry: Entry) -> RunRecord:
         allocation=entry.book,
         owner=entry.owner or 0,
         partition=opening.partition,
-        state=_HELD,
+        state=RunState.HELD,
         held=SuMinutes(entry.amount if entry.kind is _HOLD else 0),
         start=opening.start,
         until=opening.until,
@@ -73,22 +77,28 @@ def new_run(entry: Entry) -> RunRecord:
 
 
 def after(run: RunRecord, entry: Entry) -> RunRecord:
-    """Return the row after one more entry of the run. Raises TypeError or ValueError for bad
-    details.
-    """
-    return _AFTER[entry.kind](run, entry)
-
-
-def _held(run: RunRecord, entry: Entry) -> RunRecord:
-    return run if run.id == entry.id else _replace(run, held=SuMinutes(entry.amount))
-
-
-def _charged(run: RunRecord, entry: Entry) -> RunRecord:
-    return _resolved(run, entry, _CHARGED, SuMinutes(entry.amount))
-
-
-def _released(run: RunRecord, entry: Entry) -> RunRecord:
-    return _resolved(run, entry, _RELEASED, _NOTHING)
+    """Return the row after one more entry of the run. Raises TypeError or ValueError."""
+    kind, amount = entry.kind, entry.amount
+    if kind is _HOLD:
+        return run if run.id == entry.id else _replace(run, held=SuMinutes(amount))
+    if kind is Kind.CHARGE:
+        return _resolved(run, entry, _CHARGED, SuMinutes(amount))
+    if kind is Kind.RELEASE:
+        return _resolved(run, entry, RunState.RELEASED, _NOTHING)
+    if kind is Kind.ADJUST:
+        changed = read_adjustment(entry)
+        return _replace(
+            run,
+            held=SuMinutes(run.held + amount),
+            until=changed.until,
+            set_by=entry.id,
+            job_details=merge_details(run.job_details, changed.job_details),
+        )
+    facts_of(entry)  # not needed, but the details must be readable
+    if kind is Kind.LAPSE:
+        return _replace(run, held=_NOTHING, state=RunState.LAPSED, set_by=entry.id)
+    returned = amount if kind is _REFUND else -amount
+    return _replace(run, refunded=SuMinutes(run.refunded + returned))
 
 
 def _resolved(run: RunRecord, entry: Entry, state: RunState, charged: SuMinutes) -> RunRecord:
@@ -107,36 +117,63 @@ def _resolved(run: RunRecord, entry: Entry, state: RunState, charged: SuMinutes)
     )
 
 
-def _adjusted(run: RunRecord, entry: Entry) -> RunRecord:
-    changed = read_adjustment(entry)
-    held, told = (
-        SuMinutes(run.held + entry.amount),
-        merge_details(run.job_details, changed.job_details),
-    )
-    return _replace(run, held=held, until=changed.until, set_by=entry.id, job_details=told)
+# --- comparison with the store ---
 
 
-def _lapsed(run: RunRecord, entry: Entry) -> RunRecord:
-    facts_of(entry)  # not needed, but the details must be readable
-    return _replace(run, held=_NOTHING, state=_LAPSED, set_by=entry.id)
+RowAgain = Callable[[int], RunRecord | None]
+"""Function that reads the row of a run once more, by the id of the run; None if it does not
+exist.
+"""
 
 
-def _refunded(run: RunRecord, entry: Entry) -> RunRecord:
-    facts_of(entry)
-    return _replace(run, refunded=SuMinutes(run.refunded + entry.amount))
+def no_row(number: int) -> None:
+    """Return None: for an audit that reads the rows of runs after all entries."""
 
 
-def _recharged(run: RunRecord, entry: Entry) -> RunRecord:
-    facts_of(entry)
-    return _replace(run, refunded=SuMinutes(run.refunded - entry.amount))
+class RunRows:
+    """Runs of one journal whose row does not match the entries read so far.
 
+    A run matches when the journal was read as far as its row goes. Then it is forgotten. In rare
+    cases more entries follow, such as a refund and its undo; then its row is read once more.
+    """
 
-_AFTER: Mapping[Kind, Callable[[RunRecord, Entry], RunRecord]] = {
-    Kind.HOLD: _held,
-    Kind.ADJUST: _adjusted,
-    Kind.CHARGE: _charged,
-    Kind.RELEASE: _released,
-    Kind.LAPSE: _lapsed,
-    Kind.REFUND: _refunded,
-    Kind.RECHARGE: _recharged,
-}
+    def __init__(self, findings: Findings, again: RowAgain) -> None:
+        self._findings, self._again = findings, again
+        self._due: dict[int, RunRecord] = {}
+        self._rows: dict[int, RunRecord] = {}
+        self._last = 0
+        """Highest id of a row that was shown."""
+
+    def due(self, number: int) -> RunRecord | None:
+        """Return the row that the entries of a run require so far; None without an entry."""
+        run = self._due.get(number)
+        if run is None and number <= self._last and number not in self._rows:
+            run = self._again(number)
+            if run is not None:
+                self._due[number] = self._rows[number] = run
+        return run
+
+    def told(self, run: RunRecord) -> None:
+        """Record the row that the entries of a run require after one more entry."""
+        if self._rows.get(run.id) == run:
+            del self._rows[run.id]
+            self._due.pop(run.id, None)
+        else:
+            self._due[run.id] = run
+
+    def show(self, row: RunRecord) -> None:
+        """Record the row of a run in the store; in the order of ids if `again` is used."""
+        self._last = max(self._last, row.id)
+        if self._due.get(row.id) == row:
+            del self._due[row.id]
+        else:
+            self._rows[row.id] = row
+
+    def check_left_over(self) -> None:
+        """Report all runs that do not match. All entries were read and all rows were shown."""
+        for number in sorted(self._due.keys() | self._rows.keys()):
+            row, due = self._rows.get(number), self._due.get(number)
+            if row is not None:
+                self._findings.compare(f"the row of run {row.run}", row, due)
+            elif due is not None:
+                self._findings.add(f"the row of run {due.run} is missing")

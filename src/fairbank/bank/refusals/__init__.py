@@ -1,17 +1,20 @@
 """Refusals of the bank: reasons, the figures of one refusal, its message and its remedies."""
 
-from fairbank.bank.refusals.messages import longest_that_fits, remedies, sentence
-from fairbank.bank.refusals.reasons import Detail, Reason, ReasonInfo
+from fairbank.bank.refusals.reason_info import Detail
 from fairbank.bank.refusals.refusal import (
     NOTHING_KNOWN,
     Alternative,
     Facts,
     Figures,
+    Reason,
     Refusal,
     RemedyFacts,
     Resolution,
+    longest_that_fits,
     nearest,
     refusal_of,
+    remedies,
+    sentence,
 )
 
 __all__ = [
@@ -21,7 +24,6 @@ __all__ = [
     "Facts",
     "Figures",
     "Reason",
-    "ReasonInfo",
     "Refusal",
     "RemedyFacts",
     "Resolution",

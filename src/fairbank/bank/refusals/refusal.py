@@ -1,17 +1,84 @@
-"""One refusal with its figures, and what the bank knows that may help against it."""
+"""Refusal: its reason and figures, its message and its remedies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, TypedDict
+from collections.abc import Iterable, Mapping
+from enum import Enum, auto
+from fractions import Fraction
+from string import Formatter
+from typing import Any, NamedTuple, TypedDict
 
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import Entry
-from fairbank.bank.refusals.reasons import Detail, Reason
+from fairbank.bank.pricing import longest_paid
+from fairbank.bank.refusals.job_reasons import JOB_REASONS
+from fairbank.bank.refusals.ledger_reasons import LEDGER_REASONS
+from fairbank.bank.refusals.reason_info import Case, Detail, ReasonInfo
 from fairbank.bank.run import RunState
+from fairbank.cluster.job import Run
 from fairbank.core.errors import RefusalKind
+from fairbank.core.time import iso, show_duration
+from fairbank.core.units import MINUTES_IN_SU, exact_su, show_shortfall, show_su
+
+
+class Reason(Enum):
+    """Reasons, by their codes. The code is what the journal and HTTP answers contain."""
+
+    @staticmethod
+    def _generate_next_value_(name: str, *_: object) -> str:
+        return name
+
+    INSUFFICIENT_CREDIT = auto()
+    CAPPED = auto()
+    NO_ALLOCATION = auto()
+    FROZEN = auto()
+    UNPRICED = auto()
+    TIMESTAMP_IN_FUTURE = auto()
+    NO_HOLD = auto()
+    HOLD_EXISTS = auto()
+    RUN_CLOSED = auto()
+    REPORT_MISMATCH = auto()
+    KEY_REUSED = auto()
+    NOT_ENOUGH = auto()
+    LIMIT_IN_USE = auto()
+    ALREADY_UNDONE = auto()
+    CHANGED_SINCE = auto()
+    CANNOT_UNDO = auto()
+    SAME_ALLOCATION = auto()
+    NOT_DUE = auto()
+    REFUND_TOO_LARGE = auto()
+    NOTHING_TO_REFUND = auto()
+    OTHER_RESOURCE = auto()
+    OVERLAP = auto()
+    WRONG_STATE = auto()
+    ALLOCATION_EXPIRED = auto()
+    TOO_LARGE = auto()
+    INVALID_PERIOD = auto()
+    UNKNOWN_ENTRY = auto()
+    UNKNOWN_ALLOCATION = auto()
+    UNKNOWN_PROJECT = auto()
+    NOT_A_MEMBER = auto()
+    UNKNOWN_TOKEN = auto()
+    TOKEN_TAKEN = auto()
+    ROLE_ABOVE = auto()
+    PROJECT_IN_USE = auto()
+    PROJECT_REMOVED = auto()
+    PARENT_CYCLE = auto()
+    IDENTITY_LOCKED = auto()
+    EXISTS = auto()
+
+    @property
+    def info(self) -> ReasonInfo:
+        return _REASONS[self.name]
+
+    @property
+    def kind(self) -> RefusalKind:
+        return self.info.kind
+
+
+_REASONS: Mapping[str, ReasonInfo] = {**JOB_REASONS, **LEDGER_REASONS}
 
 # Reasons about an amount: of credit for a job, of credit to withdraw, of a charge to refund.
 _WITH_FIGURES = frozenset(
@@ -72,7 +139,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_seconds: int | None = None
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class Refusal(msgspec.Struct, frozen=True):
     """Refusal of a request, in SU-minutes. `entry` is the journal entry that keeps it, if any.
 
     `account` is the reported one where no project has it. `billing` is the exact price of one hour
@@ -167,3 +234,100 @@ def nearest(
         key=lambda each: (each.start - start if start < each.start else start - each.end, each.id),
         default=None,
     )
+
+
+# --- message and remedies ---
+
+
+class _Templates(Formatter):
+    """Format amounts with `:su` and `:su_down`, times with `:time`."""
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        match format_spec:
+            case "su":
+                return show_su(value)
+            case "su_down":
+                return show_su(value, down=True)
+            case "time":
+                return iso(value)
+        return super().format_field(value, format_spec)
+
+
+_format = _Templates().vformat
+
+
+def sentence(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> str:
+    """Return the message; a second sentence says if the bank only observed."""
+    info = refusal.reason.info
+    text = info.message
+    if message := _case(refusal, known).message or info.specific:
+        text += f": {_format(message, (), values_of(refusal, known))}"
+    return f"{text}. The bank only observes: the job ran." if refusal.observed else f"{text}."
+
+
+def longest_that_fits(refusal: Refusal) -> int:
+    """Return the longest time limit that the available credit pays, in seconds of whole minutes."""
+    return longest_paid(Fraction(refusal.billing), refusal.available) if refusal.billing else 0
+
+
+def remedies(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> tuple[str, ...]:
+    """Return what the user can do, the best first, each with the command or option to type."""
+    advice = []
+    seconds = longest_that_fits(refusal)
+    if refusal.limit_seconds and 0 < seconds < refusal.limit_seconds:
+        advice.append(f"a shorter time limit: -t {show_duration(seconds)}")
+    advice += [
+        f"another project: -A {other.account} ({show_su(other.available, down=True)} SU available)"
+        for other in known.alternatives
+    ]
+    template = _case(refusal, known).remedy or refusal.reason.info.remedy
+    return (*advice, _format(template, (), values_of(refusal, known)))
+
+
+def _case(refusal: Refusal, known: RemedyFacts) -> Case:
+    return refusal.reason.info.details.get(_detail(refusal, known), Case())
+
+
+def _detail(refusal: Refusal, known: RemedyFacts) -> Detail:
+    """Return the detail of the rule, or what follows from the figures or the nearest allocation."""
+    # First, because a rule cannot advise to withdraw a rest that does not exist. An undone refund
+    # withdraws nothing: its remedy is a deposit.
+    if (
+        refusal.reason is Reason.NOT_ENOUGH
+        and refusal.available <= 0
+        and refusal.detail is not Detail.WHOLE_REFUND
+    ):
+        return Detail.NOTHING_LEFT
+    if refusal.detail is not Detail.NONE:
+        return refusal.detail
+    if refusal.reason is Reason.NO_ALLOCATION and refusal.start is not None:
+        if known.nearest is None:
+            return Detail.STARTED
+        too_early = refusal.start < known.nearest.start
+        return Detail.STARTED_TOO_EARLY if too_early else Detail.STARTED_TOO_LATE
+    return Detail.NONE
+
+
+def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[str, Any]:
+    """Return the values that templates may name."""
+    allocation, near = refusal.allocation, known.nearest
+    values = {
+        **msgspec.structs.asdict(refusal),
+        "short": show_shortfall(refusal.asked, refusal.available),
+        "missing": -(-refusal.shortfall // MINUTES_IN_SU),
+        "most": exact_su(max(0, refusal.available)),
+        "payer": known.account or refusal.project or "ACCOUNT",
+        "begin": "..." if refusal.start is None else iso(refusal.start),
+        "show": (
+            "fairbank jobs -a -l" if allocation is None else f"fairbank alloc show {allocation}"
+        ),
+        "statement": (
+            "fairbank project users PROJECT"
+            if allocation is None
+            else f"fairbank statement {allocation}"
+        ),
+        "job": "JOBID" if refusal.run is None else Run.parse(refusal.run).job_id,
+    }
+    if near is not None:
+        values |= {"near": near.id, "near_start": near.start, "near_end": near.end}
+    return values | dict(refusal.facts or {})

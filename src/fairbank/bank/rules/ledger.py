@@ -11,29 +11,24 @@ from fairbank.bank import requests as requests
 from fairbank.bank.entry import Kind
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Reason, Refusal
-from fairbank.bank.rules import allocation_terms, credit, registry, runs, tokens, undo
-from fairbank.bank.rules.outcome import Outcome
+from fairbank.bank.rules import allocation_terms, credit, registry, runs, undo
+from fairbank.bank.rules.context import Outcome, RuleContext
 from fairbank.bank.rules.repeated import again, is_same_request
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.errors import InvalidInput
 
-# Rules of requests that depend on policy, and those that do not.
-_BY_POLICY: Mapping[
-    type, Callable[[TransactionData, requests.SubmittedRequest, Any, Policy], Outcome]
-] = {
+_RULES: Mapping[type, Callable[[RuleContext, Any], Outcome]] = {
     requests.Hold: runs.hold,
     requests.Adjust: runs.adjust,
     requests.Charge: runs.charge,
     requests.Release: runs.release,
-    requests.Undo: undo.undo,
-}
-_EVERYWHERE: Mapping[type, Callable[[TransactionData, requests.SubmittedRequest, Any], Outcome]] = {
     requests.Unpriced: runs.unpriced,
     requests.Lapse: runs.lapse,
     requests.Refund: credit.refund,
     requests.Deposit: credit.deposit,
     requests.Withdraw: credit.withdraw,
     requests.Transfer: credit.transfer,
+    requests.Undo: undo.undo,
     requests.Open: allocation_terms.open_allocation,
     requests.Amend: allocation_terms.amend,
     requests.Expire: allocation_terms.expire,
@@ -42,8 +37,8 @@ _EVERYWHERE: Mapping[type, Callable[[TransactionData, requests.SubmittedRequest,
     requests.AmendProject: registry.amend_project,
     requests.RemoveProject: registry.remove_project,
     requests.SetMember: registry.set_member,
-    requests.IssueToken: tokens.issue,
-    requests.RevokeToken: tokens.revoke,
+    requests.IssueToken: registry.issue_token,
+    requests.RevokeToken: registry.revoke_token,
     requests.AuditNote: registry.note,
 }
 
@@ -54,7 +49,7 @@ _AMOUNTS: Mapping[type, tuple[str, ...]] = {
         for each in msgspec.structs.fields(kind)
         if each.name in ("amount", "credit_limit", "deposit", "cap")
     )
-    for kind in (*_BY_POLICY, *_EVERYWHERE)
+    for kind in _RULES
 }
 
 
@@ -82,12 +77,7 @@ def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: P
         return (
             again(known) if is_same_request(known, submitted) else Refusal(reason=Reason.KEY_REUSED)
         )
-    rule = _BY_POLICY.get(type(request))
-    outcome = (
-        rule(data, submitted, request, policy)
-        if rule
-        else _EVERYWHERE[type(request)](data, submitted, request)
-    )
+    outcome = _RULES[type(request)](RuleContext(data, submitted, policy), request)
     if (
         request.key is not None
         and isinstance(outcome, Refusal)

@@ -1,59 +1,57 @@
-"""Rules of projects, members and notes."""
+"""Rules of projects, members, tokens and notes. A token is created once and revoked once."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.entry import Kind
+from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.project import GRANTS, Project, Role, with_all_above
 from fairbank.bank.refusals import Detail, Reason, Refusal
 from fairbank.bank.requests import (
     AmendProject,
     AuditNote,
     CreateProject,
+    IssueToken,
     RemoveProject,
+    RevokeToken,
     SetMember,
     SubmittedRequest,
 )
-from fairbank.bank.rules.outcome import Done, Outcome, done, post
+from fairbank.bank.rules.context import Done, Outcome, RuleContext, done
+from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import TransactionData
+from fairbank.core.time import Instant
 
-_encode = msgspec.json.Encoder().encode
 _replace = msgspec.structs.replace
 _NAMES = ("gname", "gid", "account")
 
 
-def create_project(
-    data: TransactionData, submitted: SubmittedRequest, request: CreateProject
-) -> Outcome:
-    """Create a project. An identical one is returned; one with the group, gid or account of another
-    is refused.
-    """
+def create_project(context: RuleContext, request: CreateProject) -> Outcome:
+    """Create a project with names of its own. An identical one is returned."""
     wanted = Project(
         id=0, gname=request.gname, gid=request.gid, account=request.account, parent=request.parent
     )
+    data = context.data
     for each in data.projects.values():
         if _replace(each, id=0) == wanted:
             return Done(entry=0, project=each.id, again=True)
     no = _objection(data, wanted, request.parent)
-    return (
-        no
-        if no is not None
-        else _entered(data, submitted, _replace(wanted, id=next(data.project_ids)))
-    )
+    if no is not None:
+        return no
+    return _entered(context, _replace(wanted, id=next(data.project_ids)))
 
 
-def amend_project(
-    data: TransactionData, submitted: SubmittedRequest, request: AmendProject
-) -> Outcome:
-    """Change the names or the parent of a project, or restore it. Without a change nothing is
-    written.
-    """
+def amend_project(context: RuleContext, request: AmendProject) -> Outcome:
+    """Change the names or the parent of a project, or restore it; or change nothing."""
+    data = context.data
     old = data.projects.get(request.project)
     if old is None:
-        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=request.project)
-    names = {name: said for name in _NAMES if (said := getattr(request, name)) is not None}
+        return Refusal(Reason.UNKNOWN_PROJECT, project=request.project)
+    requested = {name: getattr(request, name) for name in _NAMES}
+    names = {name: value for name, value in requested.items() if value is not None}
     parent = old.parent if request.parent is None else request.parent or None
     new = _replace(old, parent=parent, removed=old.removed and not request.restore, **names)
     if new == old:
@@ -63,48 +61,41 @@ def amend_project(
         or _orphaned(data, old, new)
         or _untimely(data, old, new)
     )
-    return no if no is not None else _entered(data, submitted, new)
+    return no if no is not None else _entered(context, new)
 
 
-def remove_project(
-    data: TransactionData, submitted: SubmittedRequest, request: RemoveProject
-) -> Outcome:
+def remove_project(context: RuleContext, request: RemoveProject) -> Outcome:
     """Remove a project that has no child projects, only ended allocations and no holds.
 
     Its journal and its names stay.
     """
+    data = context.data
     old = data.projects.get(request.project)
     if old is None:
-        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=request.project)
+        return Refusal(Reason.UNKNOWN_PROJECT, project=request.project)
     if old.removed:
         return Done(entry=0, project=old.id, again=True)
     # First: staff should not end allocations for a removal that is refused anyway.
     if (children := _children(data, old)) is not None:
         return children
     for each in data.allocations.values():
-        if each.project == old.id and (
-            each.held or each.state_at(submitted.at) is not AllocationState.ENDED
-        ):
-            over = each.state_at(submitted.at) is AllocationState.ENDED
+        over = each.state_at(context.at) is AllocationState.ENDED
+        if each.project == old.id and (each.held or not over):
             return Refusal(
-                reason=Reason.PROJECT_IN_USE,
-                detail=Detail.ALLOCATION_IN_USE if over else Detail.ALLOCATION_OPEN,
+                Reason.PROJECT_IN_USE,
+                Detail.ALLOCATION_IN_USE if over else Detail.ALLOCATION_OPEN,
                 project=old.id,
                 allocation=each.id,
-                facts={"state": each.standing(submitted.at).value},
+                facts={"state": each.standing(context.at).value},
             )
     run = data.held_run_of(old.id)
     if run is not None:
-        return Refusal(
-            reason=Reason.PROJECT_IN_USE, detail=Detail.RUN_OPEN, project=old.id, run=str(run)
-        )
-    return _entered(data, submitted, _replace(old, removed=True))
+        return Refusal(Reason.PROJECT_IN_USE, Detail.RUN_OPEN, project=old.id, run=str(run))
+    return _entered(context, _replace(old, removed=True))
 
 
 def _objection(data: TransactionData, wanted: Project, parent: int | None) -> Refusal | None:
-    """Refuse names of another project, and a parent that is unknown, removed, or below the
-    project.
-    """
+    """Refuse names of another project, and a parent that is unknown, removed or below it."""
     for each in data.projects.values():
         same = [name for name in _NAMES if getattr(each, name) == getattr(wanted, name)]
         if same and each.id != wanted.id:
@@ -116,33 +107,21 @@ def _objection(data: TransactionData, wanted: Project, parent: int | None) -> Re
                 detail = Detail.SAME_NAMES
             names = ", ".join(f"{name} {getattr(each, name)}" for name in same)
             return Refusal(
-                reason=Reason.EXISTS,
-                detail=detail,
-                project=each.id,
-                facts={"field": same[0], "names": names},
+                Reason.EXISTS, detail, project=each.id, facts={"field": same[0], "names": names}
             )
     if parent and parent not in data.projects:
         return Refusal(
-            reason=Reason.UNKNOWN_PROJECT,
-            detail=Detail.UNKNOWN_PARENT,
-            project=parent,
-            facts={"field": "parent"},
+            Reason.UNKNOWN_PROJECT, Detail.UNKNOWN_PARENT, project=parent, facts={"field": "parent"}
         )
     if parent and data.projects[parent].removed:
         return Refusal(
-            reason=Reason.PROJECT_REMOVED,
-            detail=Detail.PARENT_REMOVED,
-            project=parent,
-            facts={"field": "parent"},
+            Reason.PROJECT_REMOVED, Detail.PARENT_REMOVED, project=parent, facts={"field": "parent"}
         )
     if parent and wanted.id in {
         each.id for each in with_all_above([data.projects[parent]], data.projects_of)
     }:
         return Refusal(
-            reason=Reason.PARENT_CYCLE,
-            detail=Detail.OTHER_PARENT,
-            project=wanted.id,
-            facts={"parent": parent},
+            Reason.PARENT_CYCLE, Detail.OTHER_PARENT, project=wanted.id, facts={"parent": parent}
         )
     return None
 
@@ -152,9 +131,7 @@ _NAMED = 5
 
 
 def _children(data: TransactionData, parent: Project) -> Refusal | None:
-    """Refuse to remove a project with children, which would draw on the credit of a removed
-    project.
-    """
+    """Refuse to remove a project with children, which may draw on its credit."""
     children = sorted(
         (each.id, each.account)
         for each in data.projects.values()
@@ -168,8 +145,8 @@ def _children(data: TransactionData, parent: Project) -> Refusal | None:
         detail = Detail.CHILDREN if len(children) <= _NAMED else Detail.MANY_CHILDREN
     names = ", ".join(f"{number} ({account})" for number, account in children[:_NAMED])
     return Refusal(
-        reason=Reason.PROJECT_IN_USE,
-        detail=detail,
+        Reason.PROJECT_IN_USE,
+        detail,
         project=parent.id,
         facts={"projects": names, "more": len(children) - _NAMED},
     )
@@ -181,9 +158,9 @@ def _orphaned(data: TransactionData, old: Project, new: Project) -> Refusal | No
     if not old.removed or new.removed or parent is None or not parent.removed:
         return None
     return Refusal(
-        reason=Reason.PROJECT_REMOVED,
+        Reason.PROJECT_REMOVED,
+        Detail.PARENT_STILL_REMOVED,
         project=parent.id,
-        detail=Detail.PARENT_STILL_REMOVED,
         facts={"child": new.id},
     )
 
@@ -198,8 +175,8 @@ def _untimely(data: TransactionData, old: Project, new: Project) -> Refusal | No
     if not changed or not data.is_used(old.id):
         return None
     return Refusal(
-        reason=Reason.IDENTITY_LOCKED,
-        detail=Detail.SAME_NAMES,
+        Reason.IDENTITY_LOCKED,
+        Detail.SAME_NAMES,
         project=old.id,
         facts={
             "field": changed[0],
@@ -208,16 +185,8 @@ def _untimely(data: TransactionData, old: Project, new: Project) -> Refusal | No
     )
 
 
-def _entered(data: TransactionData, submitted: SubmittedRequest, project: Project) -> Done:
-    entry = data.post(submitted, Kind.PROJECT, 0, None, details=details_of(project))
-    data.put_project(project)
-    return done(entry, None, project=project.id)
-
-
-def details_of(project: Project) -> str:
-    """Return the details of an entry with all fields of a project, by which the audit checks its
-    row.
-    """
+def _entered(context: RuleContext, project: Project) -> Done:
+    """Add an entry with all fields of a project, by which the audit checks its row."""
     facts = {
         "project": project.id,
         "gname": project.gname,
@@ -225,48 +194,48 @@ def details_of(project: Project) -> str:
         "account": project.account,
         "parent": project.parent,
     }
-    return _encode(facts | ({"removed": True} if project.removed else {})).decode()
+    if project.removed:
+        facts["removed"] = True
+    entry = context.post(Kind.PROJECT, 0, None, facts)
+    context.data.put_project(project)
+    return done(entry, None, project=project.id)
 
 
 def removed_project(data: TransactionData, allocation: Allocation) -> Refusal | None:
-    """Refuse credit and time for an allocation of a removed project. Charges and refunds still
-    count.
-    """
+    """Refuse credit and time for a removed project. Charges and refunds still count."""
     project = data.projects.get(allocation.project)
     if project is None or not project.removed:
         return None
-    return Refusal(reason=Reason.PROJECT_REMOVED, allocation=allocation.id, project=project.id)
+    return Refusal(Reason.PROJECT_REMOVED, allocation=allocation.id, project=project.id)
 
 
-def set_member(
-    data: TransactionData,
-    submitted: SubmittedRequest,
-    request: SetMember,
-    *,
-    undoes: int | None = None,
-) -> Outcome:
-    """Give a user a role in a project, or remove it, by the roles at the time of the transaction.
+def refuse_project(data: TransactionData, project: int) -> Refusal | None:
+    """Refuse a project that is unknown or was removed."""
+    if project not in data.projects:
+        return Refusal(Reason.UNKNOWN_PROJECT, project=project)
+    if data.projects[project].removed:
+        return Refusal(Reason.PROJECT_REMOVED, project=project)
+    return None
 
-    `undoes` is the entry that this undoes, if any.
-    """
-    if request.project not in data.projects:
-        return Refusal(reason=Reason.UNKNOWN_PROJECT, project=request.project)
-    if data.projects[request.project].removed:
-        return Refusal(reason=Reason.PROJECT_REMOVED, project=request.project)
-    if request.by is not None and not above(
-        data, request.project, request.by, request.uid, request.role
-    ):
-        return Refusal(reason=Reason.ROLE_ABOVE, project=request.project)
-    known = data.members.get((request.project, request.uid))
+
+def set_member(context: RuleContext, request: SetMember) -> Outcome:
+    """Give a user a role in a project, or remove it, by the roles at this time."""
+    data, undoes, project = context.data, context.undoes, request.project
+    if (no := refuse_project(data, project)) is not None:
+        return no
+    if request.by is not None and not above(data, project, request.by, request.uid, request.role):
+        return Refusal(Reason.ROLE_ABOVE, project=project)
+    known = data.members.get((project, request.uid))
+    # An undo is always entered, so that the entry that it undoes is marked as undone.
     if undoes is None and known is None and request.role is None:
-        return Refusal(reason=Reason.NOT_A_MEMBER, project=request.project, owner=request.uid)
+        return Refusal(Reason.NOT_A_MEMBER, project=project, owner=request.uid)
     if undoes is None and known is not None and known.role is request.role:
-        return Done(entry=0, project=request.project, again=True)
+        return Done(entry=0, project=project, again=True)
     role = request.role.value if request.role else None
-    facts = {"project": request.project, "uid": request.uid, "role": role}
-    entry = post(data, submitted, Kind.MEMBER, 0, None, facts, undoes=undoes, owner=request.uid)
-    data.put_member(request.project, request.uid, request.role)
-    return done(entry, None, project=request.project)
+    facts = {"project": project, "uid": request.uid, "role": role}
+    entry = context.post(Kind.MEMBER, 0, None, facts, owner=request.uid)
+    data.put_member(project, request.uid, request.role)
+    return done(entry, None, project=project)
 
 
 def above(data: TransactionData, project: int, by: int, uid: int, new: Role | None = None) -> bool:
@@ -289,11 +258,74 @@ def above(data: TransactionData, project: int, by: int, uid: int, new: Role | No
     )
 
 
-def note(data: TransactionData, submitted: SubmittedRequest, request: AuditNote) -> Outcome:
+# --- tokens and notes ---
+
+RESTORED = "revoked before the restore"
+
+
+def issue_token(context: RuleContext, request: IssueToken) -> Outcome:
+    """Create a token. A repeated request gets the same answer; two tokens never have one secret."""
+    data = context.data
+    known = next((each for each in data.tokens.values() if each.digest == request.digest), None)
+    if known is None:
+        token = Token(
+            id=next(data.token_ids),
+            digest=request.digest,
+            uid=request.uid,
+            label=request.label,
+            scopes=request.scopes,
+            created=context.at,
+            expires=request.expires,
+            parent=request.parent,
+        )
+        entry = _enter_token(context, token)
+        data.put_token(token)
+        return done(entry, None, token=token.id)
+    kept = (known.uid, known.label, known.scopes, known.expires, known.parent)
+    if kept != (request.uid, request.label, request.scopes, request.expires, request.parent):
+        return Refusal(Reason.TOKEN_TAKEN)
+    return Done(entry=0, token=known.id, again=True)
+
+
+def revoke_token(context: RuleContext, request: RevokeToken) -> Outcome:
+    """Revoke a token. The token of another user is treated as one that does not exist."""
+    token = context.data.tokens.get(request.token)
+    if (
+        token is None
+        or request.uid not in (None, token.uid)
+        or token.revoked is not None
+        or token.expires <= context.at
+    ):
+        return Refusal(Reason.UNKNOWN_TOKEN)
+    revoked = _replace(token, revoked=context.at)
+    entry = _enter_token(context, revoked)
+    context.data.put_token(revoked)
+    return done(entry, None, token=token.id)
+
+
+def stay_revoked(data: TransactionData, tokens: Iterable[Token], at: Instant) -> None:
+    """Record that tokens, valid in a backup, were revoked after it. The actor is 0: no user."""
+    for each in tokens:
+        request = RevokeToken(token=each.id, comment=RESTORED)
+        _enter_token(RuleContext(data, SubmittedRequest(request, at, 0)), each)
+
+
+def _enter_token(context: RuleContext, token: Token) -> Entry:
+    """Add an entry with all fields of a token, by which the audit checks its row."""
+    facts = {
+        "token": token.id,
+        "digest": token.digest.hex(),
+        "uid": token.uid,
+        "label": token.label,
+        "scopes": token.scopes,
+        "created": token.created,
+        "expires": token.expires,
+        "revoked": token.revoked,
+        "parent": token.parent,
+    }
+    return context.post(Kind.TOKEN, 0, None, facts, owner=token.uid)
+
+
+def note(context: RuleContext, request: AuditNote) -> Outcome:
     """Record a note in the registry."""
-    return done(
-        data.post(
-            submitted, Kind.NOTE, 0, None, details=_encode({"note": request.details}).decode()
-        ),
-        None,
-    )
+    return done(context.post(Kind.NOTE, 0, None, {"note": request.details}), None)

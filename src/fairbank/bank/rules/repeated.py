@@ -7,9 +7,8 @@ import msgspec
 from fairbank.bank.entry import REGISTRY, Entry, Kind, facts_of
 from fairbank.bank.refusals import Detail, Reason, Refusal, Resolution, refusal_of
 from fairbank.bank.requests import Ending, Hold, SubmittedRequest, digest
-from fairbank.bank.rules.outcome import Done, Outcome
-from fairbank.bank.rules.report_checks import mismatch
-from fairbank.bank.rules.run_refusals import observed_only
+from fairbank.bank.rules.context import Done, Outcome, RuleContext
+from fairbank.bank.rules.run_refusals import mismatch, observed_only
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.transaction_data import TransactionData
 
@@ -49,18 +48,17 @@ def is_reported_by(entry: Entry, submitted: SubmittedRequest) -> bool:
     )
 
 
-def held_before(
-    data: TransactionData, submitted: SubmittedRequest, known: RunRecord, request: Hold
-) -> Outcome:
+def held_before(context: RuleContext, known: RunRecord, request: Hold) -> Outcome:
     """Answer a second hold: the same start gets its first answer, another one is a conflict."""
     if known.state is not RunState.HELD:
         return already_closed(known)
+    data, submitted = context.data, context.submitted
     first = data.entry(known.id)
     if is_reported_by(first, submitted) or _is_same_start(data, first, known, request):
         return again(first)
     return Refusal(
-        reason=Reason.HOLD_EXISTS,
-        detail=Detail.OPEN,
+        Reason.HOLD_EXISTS,
+        Detail.OPEN,
         run=str(request.run),
         allocation=known.allocation,
         facts={"held": known.held},
@@ -89,28 +87,23 @@ def _is_same_start(data: TransactionData, first: Entry, known: RunRecord, reques
 
 
 def closed_before(
-    data: TransactionData,
-    submitted: SubmittedRequest,
-    known: RunRecord,
-    request: Ending,
-    state: RunState,
-    cost: int,
+    context: RuleContext, known: RunRecord, request: Ending, state: RunState, cost: int
 ) -> Outcome:
     """Answer a second end of a run: the same one gets its first answer, another is a conflict."""
-    last = data.entry(known.set_by)
-    objection = mismatch(known, request)
-    if objection is not None and not is_reported_by(last, submitted):
+    last = context.data.entry(known.set_by)
+    # First: the same report gets the same answer even if the hold has changed since.
+    if is_reported_by(last, context.submitted):
+        return again(last)
+    if (objection := mismatch(known, request)) is not None:
         detail, facts = objection
         return Refusal(
-            reason=Reason.REPORT_MISMATCH,
-            detail=detail,
+            Reason.REPORT_MISMATCH,
+            detail,
             run=str(known.run),
             allocation=known.allocation,
             facts=facts,
         )
-    if (known.state is state and known.charged + known.written_off == cost) or is_reported_by(
-        last, submitted
-    ):
+    if known.state is state and known.charged + known.written_off == cost:
         return again(last)
     return already_closed(known)
 
@@ -122,8 +115,8 @@ def already_closed(known: RunRecord) -> Refusal:
     else:
         detail = Detail.WRITTEN_OFF if known.written_off else Detail.CHARGED
     return Refusal(
-        reason=Reason.RUN_CLOSED,
-        detail=detail,
+        Reason.RUN_CLOSED,
+        detail,
         run=str(known.run),
         allocation=known.allocation,
         facts={

@@ -1,4 +1,7 @@
-"""Refusals of requests about runs, kept in the journal so that the job's owner can find them."""
+"""Checks of reports about runs, and their refusals.
+
+The journal keeps the refusals, so that the job's owner can find them.
+"""
 
 from __future__ import annotations
 
@@ -7,131 +10,163 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Kind
 from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
-from fairbank.bank.requests import Adjust, Charge, Hold, Release, SubmittedRequest, Unpriced
-from fairbank.bank.rules.outcome import Done
-from fairbank.bank.rules.report_checks import Objection
+from fairbank.bank.requests import Adjust, Charge, Ending, Hold, Release, SubmittedRequest, Unpriced
+from fairbank.bank.rules.context import Done, RuleContext
 from fairbank.bank.run import RunRecord
 from fairbank.bank.transaction_data import TransactionData
 
 _replace = msgspec.structs.replace
 _encode = msgspec.json.Encoder().encode
 
+# Made once: to make a union takes longer than the comparisons below.
+_PRICED = (Charge, Adjust)
+_ENDS = (Charge, Release)
 
-def refuse_hold(
-    data: TransactionData,
-    submitted: SubmittedRequest,
-    request: Hold,
+Objection = tuple[Detail, Facts]
+
+
+def mismatch(known: RunRecord, request: Ending | Adjust) -> Objection | None:
+    """Return the field in which a report contradicts its hold (docs/decisions/0024).
+
+    It may name another user or project, or be priced by another partition. Only fields that the
+    report has are compared.
+    """
+    if request.owner is not None and request.owner != known.owner:
+        return Detail.OTHER_OWNER, Facts(
+            field="owner_uid", reported=request.owner, recorded=known.owner
+        )
+    if request.account is not None:
+        return Detail.OTHER_ACCOUNT, Facts(
+            field="account", reported=request.account, recorded=known.project
+        )
+    if request.chain and request.chain[0] != known.project:
+        return Detail.OTHER_PROJECT, Facts(
+            field="account", reported=request.chain[0], recorded=known.project
+        )
+    if (
+        isinstance(request, _PRICED)
+        and request.priced_in is not None
+        and request.priced_in != known.partition
+    ):
+        return Detail.OTHER_PARTITION, Facts(
+            field="partition", reported=request.priced_in, recorded=known.partition
+        )
+    return None
+
+
+def future_timestamp(
+    submitted: SubmittedRequest, request: Hold | Adjust | Charge | Release
+) -> Objection | None:
+    """Return the first time of a report that is further ahead of the bank's clock than allowed.
+
+    Some clock is wrong then, so the report changes nothing.
+    """
+    latest = submitted.latest
+    if latest is None:
+        return None
+    start, ended = request.start, request.ended if isinstance(request, _ENDS) else None
+    # Every report comes here and hardly any is refused, so the names are only paired below.
+    if (
+        request.run.submitted <= latest
+        and (start is None or start <= latest)
+        and (ended is None or ended <= latest)
+    ):
+        return None
+    times = (("submitted", request.run.submitted), ("start", start), ("end", ended))
+    field, time = next((name, at) for name, at in times if at is not None and at > latest)
+    return Detail.IN_FUTURE, Facts(
+        field=field, reported_time=time, now=submitted.at, tolerance=latest - submitted.at
+    )
+
+
+# --- refusals ---
+
+
+def refuse_report(
+    context: RuleContext,
+    request: Hold | Adjust | Charge | Release | Unpriced,
     reason: Reason,
     allocation: Allocation | None,
     *,
     objection: Objection | None = None,
     observed: bool = False,
 ) -> Refusal:
-    """Refuse a hold and keep the refusal: in the registry if the project has no allocation for it.
+    """Refuse a report with the run, user and project that it names, and keep the refusal.
 
     Args:
-        data: rows of the batch.
-        submitted: the request with its user and time.
-        request: the hold.
+        context: the request with its rows.
+        request: the report.
         reason: reason of the refusal.
-        allocation: the allocation that cannot pay, if there is one.
+        allocation: the allocation that cannot pay or has the hold, if there is one; the registry
+            keeps the refusal otherwise.
         objection: detail and facts of a report that is wrong in itself.
         observed: the bank only observes, so the job runs all the same.
     """
-    refusal = _replace(
-        _of_run(request, reason, allocation, amount=request.amount, objection=objection),
-        available=_available(data, allocation, request.owner, reason) if allocation else 0,
-        project=request.chain[0] if request.chain else request.removed,
-        billing=request.billing,
-        limit_seconds=request.limit_seconds,
+    if objection is None and request.account is not None:
+        objection = Detail.UNKNOWN_ACCOUNT, Facts()
+    detail, facts = objection or (Detail.NONE, None)
+    # Without an allocation the message compares the start with the nearest one.
+    shows_start = reason is Reason.NO_ALLOCATION and not isinstance(request, Adjust | Unpriced)
+    refusal = Refusal(
+        reason,
+        detail,
+        facts=facts or None,
+        asked=0 if isinstance(request, Release | Unpriced) else request.amount,
+        available=_available(context.data, allocation, request.owner, reason),
+        allocation=allocation.id if allocation else None,
+        project=request.chain[0] if request.chain else None,
+        account=request.account,
+        resource=request.resource,
+        owner=request.owner,
+        run=str(request.run),
+        start=request.start if shows_start else None,
         observed=observed,
     )
-    return _keep(data, submitted, refusal, allocation)
+    if isinstance(request, Hold):
+        refusal = _replace(
+            refusal,
+            project=request.chain[0] if request.chain else request.removed,
+            billing=request.billing,
+            limit_seconds=request.limit_seconds,
+        )
+    return _keep(context, refusal, allocation)
 
 
-def refuse_adjust(
-    data: TransactionData,
-    submitted: SubmittedRequest,
+def refuse_change(
+    context: RuleContext,
     known: RunRecord,
-    allocation: Allocation,
     reason: Reason,
-    more: int,
-    *,
-    observed: bool,
-) -> Refusal:
-    """Refuse to increase a hold by `more` SU-minutes, and keep the refusal with the run's
-    project.
-    """
-    refusal = _replace(
-        _of_record(known, allocation, reason, more),
-        available=_available(data, allocation, known.owner, reason),
-        observed=observed,
-    )
-    return _keep(data, submitted, refusal, allocation)
-
-
-def refuse_limit_change(
-    data: TransactionData, submitted: SubmittedRequest, request: Adjust, *, observed: bool
-) -> Refusal:
-    """Refuse to change the hold of a run that has none. The refusal keeps the cost of the limit."""
-    objection = (Detail.LIMIT_CHANGED, Facts()) if request.account is None else None
-    refusal = _of_run(request, Reason.NO_HOLD, None, amount=request.amount, objection=objection)
-    return _keep(data, submitted, _replace(refusal, observed=observed), None)
-
-
-def refuse_without_hold(
-    data: TransactionData,
-    submitted: SubmittedRequest,
-    request: Charge | Release,
-    reason: Reason,
-    allocation: Allocation | None,
-    cost: int,
-) -> Refusal:
-    """Refuse to close a run that never had a hold, and keep the refusal: it shows the usage."""
-    return _keep(data, submitted, _of_run(request, reason, allocation, amount=cost), allocation)
-
-
-def refuse_unpriced(
-    data: TransactionData,
-    submitted: SubmittedRequest,
-    request: Unpriced,
-    allocation: Allocation | None,
-) -> Refusal:
-    """Refuse to close a run that has no price, and keep the refusal where the hold is."""
-    objection = Detail.NOT_PRICED, Facts(cause=request.why)
-    refusal = _of_run(request, Reason.UNPRICED, allocation, objection=objection)
-    return _keep(data, submitted, refusal, allocation)
-
-
-def refuse_for_now(
-    data: TransactionData,
-    submitted: SubmittedRequest,
-    request: Adjust | Charge | Release,
-    reason: Reason,
-    allocation: Allocation | None,
+    amount: int,
     *,
     objection: Objection | None = None,
+    observed: bool = False,
 ) -> Refusal:
-    """Refuse a report that may count later. The hold stays, and the key stays free."""
-    cost = 0 if isinstance(request, Release) else request.amount
-    refusal = _of_run(request, reason, allocation, amount=cost, objection=objection)
-    return _keep(data, without_key(submitted), refusal, allocation)
+    """Refuse to change a run with the user and project of its hold, and keep the refusal.
 
-
-def refuse_mismatch(
-    data: TransactionData,
-    submitted: SubmittedRequest,
-    known: RunRecord,
-    objection: Objection,
-    cost: int,
-) -> Refusal:
-    """Refuse a report that contradicts its hold. The hold stays, and the key stays free."""
-    allocation = data.allocations[known.allocation]
-    detail, facts = objection
-    refusal = _replace(
-        _of_record(known, allocation, Reason.REPORT_MISMATCH, cost), detail=detail, facts=facts
+    Args:
+        context: the request with its rows.
+        known: row of the run.
+        reason: reason of the refusal.
+        amount: what the change costs, in SU-minutes.
+        objection: detail and facts of a report that contradicts the hold.
+        observed: the bank only observes, so the change is made all the same.
+    """
+    allocation = context.data.allocations[known.allocation]
+    detail, facts = objection or (Detail.NONE, None)
+    refusal = Refusal(
+        reason,
+        detail,
+        facts=facts,
+        asked=amount,
+        available=_available(context.data, allocation, known.owner, reason),
+        allocation=allocation.id,
+        project=known.project,
+        resource=allocation.resource,
+        owner=known.owner,
+        run=str(known.run),
+        observed=observed,
     )
-    return _keep(data, without_key(submitted), refusal, allocation)
+    return _keep(context, refusal, allocation)
 
 
 def no_payer(chain: tuple[int, ...], removed: int | None = None) -> Reason:
@@ -151,74 +186,20 @@ def observed_only(refusal: Refusal) -> Done:
     return Done(entry=refusal.entry or 0)
 
 
-def without_key(submitted: SubmittedRequest) -> SubmittedRequest:
-    """Return the request without its key, which stays free for the answer that counts."""
-    if submitted.request.key is None:
-        return submitted
-    return _replace(submitted, request=_replace(submitted.request, key=None))
-
-
-def _of_run(
-    request: Hold | Adjust | Charge | Release | Unpriced,
-    reason: Reason,
-    allocation: Allocation | None,
-    *,
-    amount: int = 0,
-    objection: Objection | None = None,
-) -> Refusal:
-    """Return a refusal with the run, the user and the project that the request names."""
-    if objection is None and request.account is not None:
-        objection = Detail.UNKNOWN_ACCOUNT, Facts()
-    detail, facts = objection or (Detail.NONE, None)
-    return Refusal(
-        reason=reason,
-        detail=detail,
-        facts=facts or None,
-        asked=amount,
-        available=allocation.available if allocation else 0,
-        allocation=allocation.id if allocation else None,
-        project=request.chain[0] if request.chain else None,
-        account=request.account,
-        resource=request.resource,
-        owner=request.owner,
-        run=str(request.run),
-        start=(
-            request.start
-            if reason is Reason.NO_ALLOCATION and isinstance(request, Hold | Charge | Release)
-            else None
-        ),
-    )
-
-
-def _of_record(known: RunRecord, allocation: Allocation, reason: Reason, amount: int) -> Refusal:
-    """Return a refusal with the run, the user and the project of the hold."""
-    return Refusal(
-        reason=reason,
-        asked=amount,
-        available=allocation.available,
-        allocation=allocation.id,
-        project=known.project,
-        resource=allocation.resource,
-        owner=known.owner,
-        run=str(known.run),
-    )
-
-
-def _available(data: TransactionData, allocation: Allocation, owner: int, reason: Reason) -> int:
+def _available(
+    data: TransactionData, allocation: Allocation | None, owner: int | None, reason: Reason
+) -> int:
     """Return the rest of what is exhausted: of the user's cap, or of the allocation."""
-    if reason is Reason.CAPPED:
+    if allocation is None:
+        return 0
+    if reason is Reason.CAPPED and owner is not None:
         return max(0, data.sums_of(allocation.id, owner).within(allocation.available))
     return allocation.available
 
 
-def _keep(
-    data: TransactionData,
-    submitted: SubmittedRequest,
-    refusal: Refusal,
-    allocation: Allocation | None,
-) -> Refusal:
-    entry = data.post(
-        submitted,
+def _keep(context: RuleContext, refusal: Refusal, allocation: Allocation | None) -> Refusal:
+    entry = context.data.post(
+        context.submitted,
         Kind.REFUSAL,
         refusal.asked,
         allocation,

@@ -7,11 +7,10 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.efficiency import counted_of_more
 from fairbank.bank.entry import Kind
-from fairbank.bank.policy import Policy, is_countable
-from fairbank.bank.refusals import Reason, Refusal
-from fairbank.bank.requests import Adjust, Charge, Hold, Lapse, Release, SubmittedRequest, Unpriced
-from fairbank.bank.rules.balances import RESOLUTION, moved, obstacle
-from fairbank.bank.rules.outcome import Done, Outcome, done
+from fairbank.bank.policy import Split, is_countable
+from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
+from fairbank.bank.requests import Adjust, Charge, Hold, Lapse, Release, Unpriced
+from fairbank.bank.rules.context import Done, Outcome, RuleContext, done, obstacle, put_run
 from fairbank.bank.rules.repeated import (
     again,
     already_closed,
@@ -19,21 +18,26 @@ from fairbank.bank.rules.repeated import (
     held_before,
     is_reported_by,
 )
-from fairbank.bank.rules.report_checks import future_timestamp, mismatch
 from fairbank.bank.rules.run_refusals import (
+    Objection,
+    future_timestamp,
+    mismatch,
     no_payer,
     observed_only,
-    refuse_adjust,
-    refuse_for_now,
-    refuse_hold,
-    refuse_mismatch,
-    refuse_unpriced,
-    without_key,
+    refuse_change,
+    refuse_report,
 )
-from fairbank.bank.rules.without_hold import change_without_hold, close_without_hold
-from fairbank.bank.run import NEXT, RunEvent, RunRecord, RunState
-from fairbank.bank.run_details import Adjustment, opening_of, resolution_of, written
-from fairbank.bank.transaction_data import TransactionData
+from fairbank.bank.run import (
+    NEXT,
+    Adjustment,
+    RunEvent,
+    RunRecord,
+    RunState,
+    opening_of,
+    resolution_of,
+    written,
+    written_at_once,
+)
 from fairbank.cluster.job_details import merge_details, new_details
 from fairbank.core.units import SuMinutes
 
@@ -45,60 +49,46 @@ _ADJUSTABLE, _CHARGEABLE, _RELEASABLE = (
     frozenset(state for state, event in NEXT if event is wanted)
     for wanted in (RunEvent.ADJUST, RunEvent.CHARGE, RunEvent.RELEASE)
 )
+_RESOLUTION = {Charge: (Kind.CHARGE, RunState.CHARGED), Release: (Kind.RELEASE, RunState.RELEASED)}
+"""Kind of entry and state of the run, by the request that ends it."""
 
 
-def hold(
-    data: TransactionData, submitted: SubmittedRequest, request: Hold, policy: Policy
-) -> Outcome:
-    """Hold the highest cost of a run in the first allocation of its project chain that can pay all
-    of it.
-    """
+def hold(context: RuleContext, request: Hold) -> Outcome:
+    """Hold the highest cost of a run in the first allocation of its chain that can pay it."""
+    data, enforce = context.data, context.policy.enforce
     if (known := data.runs.get(request.run)) is not None:
-        return held_before(data, submitted, known, request)
-    if (objection := future_timestamp(submitted, request)) is not None:
-        observed = not policy.enforce
-        early = refuse_hold(
-            data,
-            without_key(submitted),
+        return held_before(context, known, request)
+    if (objection := future_timestamp(context.submitted, request)) is not None:
+        early = refuse_report(
+            context.without_key(),
             request,
             Reason.TIMESTAMP_IN_FUTURE,
             None,
             objection=objection,
-            observed=observed,
+            observed=not enforce,
         )
-        return observed_only(early) if observed else early
+        return early if enforce else observed_only(early)
     refusals = []
     for each in data.candidates(request.chain, request.resource, request.start):
         no = obstacle(data, each, request.owner, request.amount)
         if no is None:
-            return _grant(data, submitted, request, each)
+            return _grant(context, request, each)
         refusals.append((no, each))
     if not refusals:
-        homeless = refuse_hold(
-            data,
-            submitted,
-            request,
-            no_payer(request.chain, request.removed),
-            None,
-            observed=not policy.enforce,
-        )
-        return homeless if policy.enforce else observed_only(homeless)
-    reason, told = refusals[0]
-    if not policy.enforce and is_countable(told.charged + told.held + request.amount):
-        refuse_hold(data, without_key(submitted), request, reason, told, observed=True)
-        return _grant(data, submitted, request, data.allocations[told.id], below=True)
-    return refuse_hold(data, submitted, request, reason, told)
+        why = no_payer(request.chain, request.removed)
+        homeless = refuse_report(context, request, why, None, observed=not enforce)
+        return homeless if enforce else observed_only(homeless)
+    reason, first = refusals[0]
+    if not enforce and is_countable(first.charged + first.held + request.amount):
+        refuse_report(context.without_key(), request, reason, first, observed=True)
+        return _grant(context, request, first, below=True)
+    return refuse_report(context, request, reason, first)
 
 
 def _grant(
-    data: TransactionData,
-    submitted: SubmittedRequest,
-    request: Hold,
-    allocation: Allocation,
-    *,
-    below: bool = False,
+    context: RuleContext, request: Hold, allocation: Allocation, *, below: bool = False
 ) -> Done:
-    number = data.next_entry_id()
+    number = context.data.next_entry_id()
     record = RunRecord(  # most of it by position: so many names take twice as long
         number,
         request.run,
@@ -113,29 +103,41 @@ def _grant(
         number,
         job_details=new_details(request.job_details, None),
     )
-    data.put_run(record)
-    after = moved(data, allocation, request.owner, held=request.amount, below=below)
-    details = written(opening_of(record))
-    entry = data.post(
-        submitted,
-        _HOLD,
-        request.amount,
+    after = put_run(context.data, record, held=request.amount, below=below)
+    return _book(context, _HOLD, request.amount, record, after, written(opening_of(record)))
+
+
+def _book(
+    context: RuleContext,
+    kind: Kind,
+    amount: int,
+    record: RunRecord,
+    after: Allocation,
+    details: str | None = None,
+    *,
+    written_off: int = 0,
+    cpu_counted: int | None = None,
+) -> Done:
+    """Add the entry that set the row of a run, and return the answer that it gives."""
+    entry = context.data.post(
+        context.submitted,
+        kind,
+        amount,
         after,
-        run=number,
-        owner=request.owner,
+        run=record.id,
+        owner=record.owner,
         details=details,
-        number=number,
+        number=record.set_by,
     )
-    return done(entry, after)
+    return done(entry, after, written_off=written_off, cpu_counted=cpu_counted)
 
 
-def adjust(
-    data: TransactionData, submitted: SubmittedRequest, request: Adjust, policy: Policy
-) -> Outcome:
+def adjust(context: RuleContext, request: Adjust) -> Outcome:
     """Increase or reduce an open hold; an increase must fit as a new hold must."""
+    data, submitted, policy = context.data, context.submitted, context.policy
     known = data.runs.get(request.run)
     if known is None:
-        return change_without_hold(data, submitted, request, policy)
+        return _adjust_without_hold(context, request)
     if known.state not in _ADJUSTABLE:
         return already_closed(known)
     allocation = data.allocations[known.allocation]
@@ -143,160 +145,223 @@ def adjust(
     if is_reported_by(newest, submitted):
         return again(newest)
     if (objection := mismatch(known, request)) is not None:
-        return refuse_mismatch(data, submitted, known, objection, request.amount)
+        return _refuse_mismatch(context, known, objection, request.amount)
     if more == 0 and request.until == known.until:
         return again(newest)
     if (objection := future_timestamp(submitted, request)) is not None:
-        return refuse_for_now(
-            data, submitted, request, Reason.TIMESTAMP_IN_FUTURE, allocation, objection=objection
-        )
+        return _refuse_future(context, request, allocation, objection)
     no = obstacle(data, allocation, known.owner, more) if more > 0 else None
     if no is not None:
-        observed = not policy.enforce and is_countable(allocation.charged + allocation.held + more)
-        refused = refuse_adjust(
-            data,
-            without_key(submitted) if observed else submitted,
-            known,
-            allocation,
-            no,
-            more,
-            observed=observed,
-        )
-        if not observed:
-            return refused
-        allocation = data.allocations[allocation.id]
-    number, new = data.next_entry_id(), new_details(request.job_details, known.job_details)
-    told = merge_details(known.job_details, new)
-    data.put_run(
-        _replace(known, held=request.amount, until=request.until, set_by=number, job_details=told)
-    )
-    after = moved(data, allocation, known.owner, held=more, below=no is not None)
-    details = written(Adjustment(request.until, new))
-    entry = data.post(
-        submitted,
-        Kind.ADJUST,
-        more,
-        after,
-        run=known.id,
-        owner=known.owner,
-        details=details,
-        number=number,
-    )
-    return done(entry, after)
-
-
-def charge(
-    data: TransactionData, submitted: SubmittedRequest, request: Charge, policy: Policy
-) -> Outcome:
-    """Charge a run to the allocation of its hold, even after its end, and release the rest of the
-    hold.
-    """
-    known = data.runs.get(request.run)
-    if known is not None and known.state not in _CHARGEABLE:
-        return closed_before(data, submitted, known, request, RunState.CHARGED, request.amount)
-    return _resolve(data, submitted, known, request, request.amount, policy)
-
-
-def release(
-    data: TransactionData, submitted: SubmittedRequest, request: Release, policy: Policy
-) -> Outcome:
-    """Close a hold without a charge."""
-    known = data.runs.get(request.run)
-    if known is not None and known.state not in _RELEASABLE:
-        return closed_before(data, submitted, known, request, RunState.RELEASED, 0)
-    return _resolve(data, submitted, known, request, SuMinutes(0), policy)
-
-
-def unpriced(data: TransactionData, submitted: SubmittedRequest, request: Unpriced) -> Outcome:
-    """Record the end of a run that has no price now. Its key stays free, so that it may be sent
-    again.
-    """
-    known = data.runs.get(request.run)
-    if known is not None and known.state not in _CHARGEABLE:
-        return closed_before(data, submitted, known, request, RunState.CHARGED, 0)
-    return refuse_unpriced(
-        data, without_key(submitted), request, data.allocations[known.allocation] if known else None
-    )
-
-
-def lapse(data: TransactionData, submitted: SubmittedRequest, request: Lapse) -> Outcome:
-    """Release a hold whose deadline has passed."""
-    known = data.runs.get(request.run)
-    if known is None:
-        return Refusal(reason=Reason.NO_HOLD, run=str(request.run))
-    if known.state is not RunState.HELD or submitted.at < known.until:
-        reason = Reason.NOT_DUE if known.state is RunState.HELD else Reason.RUN_CLOSED
-        return Refusal(reason=reason, run=str(request.run), allocation=known.allocation)
-    number = data.next_entry_id()
-    data.put_run(_replace(known, state=RunState.LAPSED, held=SuMinutes(0), set_by=number))
-    after = moved(data, data.allocations[known.allocation], known.owner, held=-known.held)
-    return done(
-        data.post(
-            submitted, Kind.LAPSE, known.held, after, run=known.id, owner=known.owner, number=number
-        ),
-        after,
-    )
-
-
-# --- the parts ---
-
-
-def _resolve(
-    data: TransactionData,
-    submitted: SubmittedRequest,
-    known: RunRecord | None,
-    request: Charge | Release,
-    cost: SuMinutes,
-    policy: Policy,
-) -> Outcome:
-    """Close a run at a cost, unless the report has a time in the future."""
-    if (objection := future_timestamp(submitted, request)) is not None:
-        held_in = data.allocations[known.allocation] if known else None
-        return refuse_for_now(
-            data, submitted, request, Reason.TIMESTAMP_IN_FUTURE, held_in, objection=objection
-        )
-    if known is None:
-        return close_without_hold(data, submitted, request, cost, policy)
-    if (objection := mismatch(known, request)) is not None:
-        return refuse_mismatch(data, submitted, known, objection, cost)
-    allocation = data.allocations[known.allocation]
-    split = policy.split(cost, allocation.available + known.held)
-    if not is_countable(allocation.charged + split.charged):
-        return refuse_for_now(data, submitted, request, Reason.TOO_LARGE, allocation)
-    kind, state = RESOLUTION[type(request)]
+        if policy.enforce or not is_countable(allocation.charged + allocation.held + more):
+            return refuse_change(context, known, no, more)
+        refuse_change(context.without_key(), known, no, more, observed=True)
     number, new = data.next_entry_id(), new_details(request.job_details, known.job_details)
     record = _replace(
         known,
+        held=request.amount,
+        until=request.until,
         set_by=number,
-        state=state,
+        job_details=merge_details(known.job_details, new),
+    )
+    after = put_run(data, record, held=more, below=no is not None)
+    return _book(context, Kind.ADJUST, more, record, after, written(Adjustment(request.until, new)))
+
+
+def _adjust_without_hold(context: RuleContext, request: Adjust) -> Outcome:
+    """Refuse to change the hold of a run that has none. The key stays free."""
+    if request.owner is None:
+        return Refusal(Reason.NO_HOLD, run=str(request.run), asked=request.amount)
+    observed = not context.policy.enforce
+    objection = (Detail.LIMIT_CHANGED, Facts()) if request.account is None else None
+    no = refuse_report(
+        context.without_key(), request, Reason.NO_HOLD, None, objection=objection, observed=observed
+    )
+    return observed_only(no) if observed else no
+
+
+def charge(context: RuleContext, request: Charge) -> Outcome:
+    """Charge a run to the allocation of its hold, even after its end; release the rest."""
+    known = context.data.runs.get(request.run)
+    if known is not None and known.state not in _CHARGEABLE:
+        return closed_before(context, known, request, RunState.CHARGED, request.amount)
+    return _resolve(context, known, request, request.amount)
+
+
+def release(context: RuleContext, request: Release) -> Outcome:
+    """Close a hold without a charge."""
+    known = context.data.runs.get(request.run)
+    if known is not None and known.state not in _RELEASABLE:
+        return closed_before(context, known, request, RunState.RELEASED, 0)
+    return _resolve(context, known, request, SuMinutes(0))
+
+
+def unpriced(context: RuleContext, request: Unpriced) -> Outcome:
+    """Record the end of a run without a price. Its key stays free, to be sent again."""
+    known = context.data.runs.get(request.run)
+    if known is not None and known.state not in _CHARGEABLE:
+        return closed_before(context, known, request, RunState.CHARGED, 0)
+    held_in = context.data.allocations[known.allocation] if known else None
+    objection = Detail.NOT_PRICED, Facts(cause=request.why)
+    return refuse_report(
+        context.without_key(), request, Reason.UNPRICED, held_in, objection=objection
+    )
+
+
+def lapse(context: RuleContext, request: Lapse) -> Outcome:
+    """Release a hold whose deadline has passed."""
+    known = context.data.runs.get(request.run)
+    if known is None:
+        return Refusal(Reason.NO_HOLD, run=str(request.run))
+    if known.state is not RunState.HELD or context.at < known.until:
+        reason = Reason.NOT_DUE if known.state is RunState.HELD else Reason.RUN_CLOSED
+        return Refusal(reason, run=str(request.run), allocation=known.allocation)
+    number = context.data.next_entry_id()
+    record = _replace(known, state=RunState.LAPSED, held=SuMinutes(0), set_by=number)
+    after = put_run(context.data, record, held=-known.held)
+    return _book(context, Kind.LAPSE, known.held, record, after)
+
+
+# --- the end of a run ---
+
+
+def _refuse_mismatch(
+    context: RuleContext, known: RunRecord, objection: Objection, cost: int
+) -> Refusal:
+    """Refuse a report that contradicts its hold. The hold stays, and the key stays free."""
+    keyless = context.without_key()
+    return refuse_change(keyless, known, Reason.REPORT_MISMATCH, cost, objection=objection)
+
+
+def _refuse_future(
+    context: RuleContext,
+    request: Adjust | Charge | Release,
+    allocation: Allocation | None,
+    objection: Objection,
+) -> Refusal:
+    """Refuse a report that may count later. The hold stays, and the key stays free."""
+    return refuse_report(
+        context.without_key(), request, Reason.TIMESTAMP_IN_FUTURE, allocation, objection=objection
+    )
+
+
+def _resolve(
+    context: RuleContext, known: RunRecord | None, request: Charge | Release, cost: SuMinutes
+) -> Outcome:
+    """Close a run at a cost, unless the report has a time in the future."""
+    data = context.data
+    if (objection := future_timestamp(context.submitted, request)) is not None:
+        held_in = data.allocations[known.allocation] if known else None
+        return _refuse_future(context, request, held_in, objection)
+    if known is None:
+        return _resolve_without_hold(context, request, cost)
+    if (objection := mismatch(known, request)) is not None:
+        return _refuse_mismatch(context, known, objection, cost)
+    allocation = data.allocations[known.allocation]
+    split = context.policy.split(cost, allocation.available + known.held)
+    if not is_countable(allocation.charged + split.charged):
+        return refuse_report(context.without_key(), request, Reason.TOO_LARGE, allocation)
+    new = new_details(request.job_details, known.job_details)
+    record = _closed(
+        known,
+        request,
+        split,
+        set_by=data.next_entry_id(),
         held=SuMinutes(0),
+        job_details=merge_details(known.job_details, new),
+    )
+    below = split.overrun > 0
+    after = put_run(data, record, charged=split.charged, held=-known.held, below=below)
+    counted = counted_of_more(record)
+    return _book(
+        context,
+        _RESOLUTION[type(request)][0],
+        split.charged if isinstance(request, Charge) else known.held,
+        record,
+        after,
+        written(resolution_of(request, record.written_off, counted, new)),
+        written_off=split.written_off,
+        cpu_counted=counted,
+    )
+
+
+def _closed(
+    record: RunRecord, request: Charge | Release, split: Split, **changes: object
+) -> RunRecord:
+    """Return the row of a run with its end, and other changes."""
+    return _replace(
+        record,
+        state=_RESOLUTION[type(request)][1],
         charged=SuMinutes(split.charged),
         written_off=SuMinutes(split.written_off),
         ended=request.ended,
         outcome=request.outcome,
         elapsed_seconds=request.elapsed_seconds,
-        job_details=merge_details(known.job_details, new),
+        **changes,
     )
-    data.put_run(record)
-    after = moved(
-        data,
-        allocation,
-        known.owner,
-        charged=split.charged,
-        held=-known.held,
-        below=split.overrun > 0,
+
+
+def _resolve_without_hold(
+    context: RuleContext, request: Charge | Release, cost: SuMinutes
+) -> Outcome:
+    """Charge a run whose hold never arrived to the allocation of the hold, by policy."""
+    data, owner, start = context.data, request.owner, request.start
+    if owner is None or start is None or not (request.chain or request.account):
+        return Refusal(Reason.NO_HOLD, run=str(request.run), asked=cost)
+    # Usage happened, and must count if the report is sent again after the hold or a repair. So its
+    # key stays free.
+    keyless = context.without_key()
+    if request.resource is None:
+        return refuse_report(keyless, request, Reason.NO_HOLD, None)
+    candidates = data.candidates(request.chain, request.resource, start)
+    if not candidates:
+        return refuse_report(keyless, request, no_payer(request.chain), None)
+    if not context.policy.late_charges:
+        return refuse_report(keyless, request, Reason.NO_HOLD, candidates[0])
+    allocation = _payer(context, candidates, owner, cost)
+    split = context.policy.split(cost, allocation.available)
+    if not is_countable(allocation.charged + split.charged):
+        return refuse_report(keyless, request, Reason.TOO_LARGE, allocation)
+    number = data.next_entry_id()
+    record = RunRecord(
+        id=number,
+        run=request.run,
+        project=request.chain[0],
+        allocation=allocation.id,
+        owner=owner,
+        partition=request.partition,
+        state=_HELD,
+        held=SuMinutes(0),
+        start=start,
+        until=request.ended,
+        set_by=number,
+        job_details=new_details(request.job_details, None),
     )
-    amount = split.charged if isinstance(request, Charge) else known.held
+    record = _closed(record, request, split)
+    after = put_run(data, record, charged=split.charged, below=split.overrun > 0)
     counted = counted_of_more(record)
-    details = written(resolution_of(request, record.written_off, counted, new))
-    entry = data.post(
-        submitted,
-        kind,
-        amount,
+    end = resolution_of(request, record.written_off, counted, None)
+    return _book(
+        context,
+        _RESOLUTION[type(request)][0],
+        split.charged,
+        record,
         after,
-        run=known.id,
-        owner=known.owner,
-        details=details,
-        number=number,
+        written_at_once(opening_of(record), end),
+        written_off=split.written_off,
+        cpu_counted=counted,
     )
-    return done(entry, after, written_off=split.written_off, cpu_counted=counted)
+
+
+def _payer(context: RuleContext, candidates: list[Allocation], owner: int, cost: int) -> Allocation:
+    """Return the allocation that pays for usage without a hold (docs/decisions/0009).
+
+    It is the first of the chain that could have held the cost. Otherwise: the first with enough
+    credit, a capped one before a frozen one; otherwise the first that is not frozen; otherwise the
+    first.
+    """
+
+    def drawback(each: Allocation) -> tuple[bool, bool, bool]:
+        no = obstacle(context.data, each, owner, cost)
+        return cost > each.available, no is Reason.FROZEN, no is Reason.CAPPED
+
+    return min(candidates, key=drawback)

@@ -79,6 +79,7 @@ class Settings(NamedTuple):
 
 def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
     """Return each key from the first source that has it. Raises InvalidInput with file and key."""
+    config = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     layers = [
         {key: value for key, value in flags.items() if value},
         {
@@ -86,7 +87,7 @@ def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, 
             for key in KEYS
             if environ.get(f"FAIRBANK_{key.upper()}")
         },
-        _file(_user_file(environ)),
+        _file(f"{config}/fairbank/client.toml"),
         _file(SITE_FILE),
     ]
     values: dict[str, str] = {}
@@ -110,12 +111,6 @@ def default_socket(environ: Mapping[str, str]) -> str:
         not os.path.exists(SITE_SOCKET) and os.path.exists(f"{folder}/fairbank.toml")
     )
     return own if mine else SITE_SOCKET
-
-
-def _user_file(environ: Mapping[str, str]) -> str:
-    return os.path.join(
-        environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "fairbank", "client.toml"
-    )
 
 
 def _file(path: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.framework.options import add_common, add_output, add_server
 from fairbank.cli.framework.parser import Parser
-from fairbank.cli.framework.shown import Shown, did_you_mean
+from fairbank.cli.framework.screen import Shown, did_you_mean
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.report.cells import plain
 
@@ -49,10 +49,7 @@ class Command(NamedTuple):
         return parser
 
     def execute(self, prog: str, words: list[str]) -> int:
-        """Parse the words and run the command.
-
-        An error names the option as the user typed it, not the field of the bank's request.
-        """
+        """Run the command. An error names the option as typed, not the field of the request."""
         parser = self.parser(prog)
         options = parser.read(words)
         from fairbank.cli.framework.context import Context  # 11 ms that help does not need
@@ -93,10 +90,7 @@ class Noun(NamedTuple):
     default: str | None = None
 
     def choose(self, prog: str, words: list[str]) -> tuple[str, Command, list[str]]:
-        """Return the full name of the command, the command, and the remaining words.
-
-        Raises InvalidInput for an unknown verb, Shown with the help.
-        """
+        """Return name, command and remaining words. Raises InvalidInput, Shown with the help."""
         word = words[0] if words else ""
         if word in self.verbs:
             return f"{prog} {word}", self.verbs[word], words[1:]

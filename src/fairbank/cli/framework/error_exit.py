@@ -1,7 +1,4 @@
-"""End of a command: error message on stderr and exit code.
-
-A traceback is printed only with FAIRBANK_DEBUG=1.
-"""
+"""End of a command: error on stderr, exit code; a traceback only with FAIRBANK_DEBUG=1."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, cast
 
 from fairbank.cli.framework.exit_codes import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal
-from fairbank.cli.framework.shown import Shown, terminal_width
+from fairbank.cli.framework.screen import Shown, terminal_width
 from fairbank.core.errors import FairbankError
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.units import show_su
@@ -40,15 +37,13 @@ def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
     except FairbankError as error:
         return _tell(error_lines(error), exit_code(error), program)
     except OSError as error:
-        return _tell(error_lines(translate_os_error(error, _of_file(error))), NOT_DONE, program)
+        # An error without a file name concerns the output.
+        name = error.filename
+        action = f"cannot use {name}" if name else "the output cannot be written"
+        return _tell(error_lines(translate_os_error(error, action)), NOT_DONE, program)
     except Exception as bug:  # noqa: BLE001  the outermost handler: print one sentence
         return _tell(_bug_lines(bug), NOT_DONE, program)
     return code
-
-
-def _of_file(error: OSError) -> str:
-    """Return the failed action; an error without a file name concerns the output."""
-    return f"cannot use {error.filename}" if error.filename else "the output cannot be written"
 
 
 def exit_code(error: FairbankError) -> int:
@@ -86,9 +81,8 @@ def refusal_lines(no: Refused) -> list[str]:
         f"  {'try' if place == 0 else 'or'}: {plain(remedy)}"
         for place, remedy in enumerate(no.remedies)
     ]
-    if (
-        said.get("entry") and said.get("run") and said.get("owner") is not None
-    ):  # a job's; other refusals are in no list
+    # A job's refusal; others are in no list.
+    if said.get("entry") and said.get("run") and said.get("owner") is not None:
         lines.append(f"  kept as refusal {said['entry']}: fairbank jobs --refused")
     return lines
 
@@ -97,14 +91,8 @@ def _bug_lines(bug: Exception) -> list[str]:
     if os.environ.get("FAIRBANK_DEBUG"):
         import traceback
 
-        return [
-            "this should not have happened",
-            *(
-                plain(line)
-                for text in traceback.format_exception(bug)
-                for line in text.splitlines()
-            ),
-        ]
+        lines = "".join(traceback.format_exception(bug)).splitlines()
+        return ["this should not have happened", *map(plain, lines)]
     said = plain(f"{type(bug).__name__}: {bug}")
     return [
         f"this should not have happened: {said[:200]}",

@@ -12,10 +12,7 @@ from fairbank.report.cells import plain
 
 
 class Local(tzinfo):
-    """Time zone of the system, as TZ or the system sets it.
-
-    `zoneinfo` needs the name of the zone, which the system does not tell.
-    """
+    """Time zone of the system. `zoneinfo` needs its name, which the system does not tell."""
 
     def fromutc(self, at: datetime) -> datetime:
         epoch = datetime(1970, 1, 1)  # noqa: DTZ001 (local time)

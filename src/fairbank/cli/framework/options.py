@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentTypeError
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.parser import HelpAction, Parser
@@ -12,6 +13,7 @@ from fairbank.report.columns import UNITS
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _ActionsContainer, _ArgumentGroup, _MutuallyExclusiveGroup
+    from collections.abc import Callable, Mapping
 
 WATCH_MIN_SECONDS = 5
 
@@ -34,6 +36,17 @@ def add_option(parser: _ActionsContainer, spec: str, about: str | None = None, *
         if not more.keys() & {"action", "choices"}:
             more["action"] = "store_true"
     parser.add_argument(*(name.rstrip(",") for name in names), help=about, **more)
+
+
+def add_forms(group: _ArgumentGroup, forms: Mapping[str, str]) -> None:
+    """Add the forms of the output, of which one can be requested: `options.form` has its name.
+
+    `forms` has their help by flags, such as `-P, --parsable`; the first long flag is the name.
+    """
+    choice = group.add_mutually_exclusive_group()
+    for flags, about in forms.items():
+        name = flags[flags.index("--") + 2 :].split(",")[0]
+        add_option(choice, flags, about, dest="form", action="store_const", const=name)
 
 
 def add_common(parser: Parser) -> None:
@@ -59,13 +72,14 @@ def add_server(parser: Parser) -> None:
 def add_output(parser: Parser, *, watch: bool = False) -> None:
     """Add the options of every command that prints a list."""
     group = parser.add_argument_group("Output")
-    form = group.add_mutually_exclusive_group()
-    for flag, value, about in (
-        ("--json", "json", "print JSON, with the name of its schema"),
-        ("--csv", "csv", "print CSV for a spreadsheet, amounts also in SU-minutes"),
-        ("-P, --parsable", "parsable", "pipe-separated, no trailing delimiter"),
-    ):
-        add_option(form, flag, about, dest="form", action="store_const", const=value)
+    add_forms(
+        group,
+        {
+            "--json": "print JSON, with the name of its schema",
+            "--csv": "print CSV for a spreadsheet, amounts also in SU-minutes",
+            "-P, --parsable": "pipe-separated, no trailing delimiter",
+        },
+    )
     about = "delimiter of --parsable instead of |"
     add_option(group, "--delimiter TEXT", about, type=printable, default="|")
     add_option(group, "-n, --noheader", "no header line")
@@ -241,16 +255,18 @@ def file_written(said: str) -> str:
 
 
 def _reason(said: str) -> str:
-    try:
-        if said.strip():
-            return ids.comment(said, field="--reason")
-    except InvalidInput as bad:
-        raise ArgumentTypeError(f"{bad.message}: {bad.remedy}") from bad
-    raise ArgumentTypeError("say why, in a few words")
+    if not said.strip():
+        raise ArgumentTypeError("say why, in a few words")
+    return _checked(partial(ids.comment, field="--reason"), said)
 
 
 def _key(said: str) -> str:
+    return _checked(ids.key, said)
+
+
+def _checked(check: Callable[[str], str], said: str) -> str:
+    """Return the checked text, with the bank's own message if it is refused."""
     try:
-        return ids.key(said)
+        return check(said)
     except InvalidInput as bad:
         raise ArgumentTypeError(f"{bad.message}: {bad.remedy}") from bad

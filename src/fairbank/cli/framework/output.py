@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import UNITS, Summand, with_minutes
-from fairbank.report.envelope import as_json, envelope
-from fairbank.report.tables import WIDE, choose, csv, separated, table
+from fairbank.report.tables import WIDE, as_json, choose, csv, envelope, separated, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,59 +46,46 @@ def shown_columns(context: Context, columns: Sequence[Column]) -> bool:
 def _there(context: Context, columns: Sequence[Column]) -> Sequence[Column]:
     """Return the columns of this format: for programs each amount also in minutes."""
     form = context.options.form
-    return (
-        with_minutes(columns, extra=form == "parsable") if form in ("csv", "parsable") else columns
-    )
+    if form not in ("csv", "parsable"):
+        return columns
+    return with_minutes(columns, extra=form == "parsable")
 
 
 def show(context: Context, listing: Listing) -> None:
     """Print the list in the requested format, then the notes."""
     with context.in_pages():
         _show(context, listing)
-    for line in context.later_notes:
-        context.note(line)
+    context.note(*context.later_notes)
     context.later_notes.clear()
 
 
 def _show(context: Context, listing: Listing) -> None:
-    options = context.options
-    columns = choose(
-        _there(context, listing.columns),
-        options.format or _usual_format(context),
-        extras=options.long,
-    )
+    options, look = context.options, context.format
+    columns, rows, header = _chosen(context, listing.columns), listing.rows, not options.noheader
     match options.form:
         case "json":
-            context.say(as_json(_document(context, listing)))
+            data = (context.as_of, context.cluster, rows, listing.warnings, look)
+            context.say(as_json({**envelope(listing.schema, *data), **listing.more}))
         case "csv":
-            _say(context, csv(columns, listing.rows, context.format, header=not options.noheader))
+            context.paint(*csv(columns, rows, look, header=header))
         case "parsable":
-            _say(
-                context,
-                separated(
-                    columns,
-                    listing.rows,
-                    context.format,
-                    options.delimiter,
-                    header=not options.noheader,
-                ),
-            )
+            context.paint(*separated(columns, rows, look, options.delimiter, header=header))
         case _:
             _show_table(context, listing, columns)
 
 
-def wants(context: Context, columns: Sequence[Column], head: str) -> bool:
-    """Return whether a column, or its minutes, will be shown if there is space.
-
-    The bank is asked for expensive figures only then.
-    """
+def _chosen(context: Context, columns: Sequence[Column]) -> list[Column]:
     options = context.options
-    chosen = choose(
-        _there(context, columns), options.format or _usual_format(context), extras=options.long
-    )
-    found = next((column for column in chosen if column.head in (head, f"{head}-MINUTES")), None)
-    return found is not None and (
-        not found.extra or (options.form is None and context.width >= WIDE)
+    wanted = options.format or _usual_format(context)
+    return choose(_there(context, columns), wanted, extras=options.long)
+
+
+def wants(context: Context, columns: Sequence[Column], head: str) -> bool:
+    """Return whether a column is shown if there is space; else the bank need not compute it."""
+    is_wide = context.options.form is None and context.width >= WIDE
+    return any(
+        column.head in (head, f"{head}-MINUTES") and (is_wide or not column.extra)
+        for column in _chosen(context, columns)
     )
 
 
@@ -109,25 +95,6 @@ def _usual_format(context: Context) -> str | None:
     return os.environ.get(f"FAIRBANK_FORMAT_{name}") if context.options.form is None else None
 
 
-def _document(context: Context, listing: Listing) -> Mapping[str, object]:
-    return {
-        **envelope(
-            listing.schema,
-            context.as_of,
-            context.cluster,
-            listing.rows,
-            listing.warnings,
-            context.format,
-        ),
-        **listing.more,
-    }
-
-
-def _say(context: Context, lines: Sequence[str]) -> None:
-    for line in lines:
-        context.paint(line)
-
-
 def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -> None:
     header = not context.options.noheader
     if not listing.rows:
@@ -135,36 +102,24 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
         return
     if header and listing.caption is not None:
         for line in listing.caption.splitlines():
-            _say(context, folded(plain(line), context.width))
+            context.paint(*folded(plain(line), context.width))
         context.say()
     rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
     made = table(columns, rows, context.format, _width(context, listing), header=header)
-    _say(context, coloured(made.lines, header=header) if context.colours else made.lines)
-    if (
-        lost := [head for head in made.dropped if head in _summands(columns)]
-    ) and not context.options.quiet:
-        context.note("")
+    context.paint(*(coloured(made.lines, header=header) if context.colours else made.lines))
+    # Without one of these columns the amounts of a row do not add up.
+    summands = [each.head for each in columns if isinstance(each.show, Summand) and not each.extra]
+    if lost := [head for head in made.dropped if head in summands]:
         context.note(
-            f"{', '.join(lost)}: not shown for want of width, so rows do not add up; -l shows all."
+            "",
+            f"{', '.join(lost)}: not shown for want of width, so rows do not add up; -l shows all.",
         )
     if made.dropped:
         context.detail(
             f"Columns left out: {', '.join(made.dropped)}; a wider terminal or -o +COL shows them."
         )
-    if (listing.warnings or listing.notes) and not context.options.quiet:
-        context.note("")
-    for line in (*listing.warnings, *listing.notes):
-        context.note(line)
-
-
-def _summands(columns: Sequence[Column]) -> list[str]:
-    """Return the headers of columns without which the amounts of a row do not add up.
-
-    A note says so if one of them is missing.
-    """
-    return [
-        column.head for column in columns if isinstance(column.show, Summand) and not column.extra
-    ]
+    if listing.warnings or listing.notes:
+        context.note("", *listing.warnings, *listing.notes)
 
 
 def _width(context: Context, listing: Listing) -> int:

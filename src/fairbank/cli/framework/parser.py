@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from fairbank.cli.framework.shown import Shown, did_you_mean, terminal_width
+from fairbank.cli.framework.screen import Shown, did_you_mean, terminal_width
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import plain
 

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from fairbank.cli.framework.options import add_option
+
 if TYPE_CHECKING:
     from argparse import Namespace
 
@@ -17,19 +19,12 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 def add_progress(parser: Parser) -> None:
-    parser.add_argument(
-        "--progress",
-        choices=("auto", "plain", "none"),
-        default="auto",
-        help="a bar on a terminal; plain: a line for each tenth",
-    )
+    about = "a bar on a terminal; plain: a line for each tenth"
+    add_option(parser, "--progress", about, choices=("auto", "plain", "none"), default="auto")
 
 
 class Progress:
-    """Progress of one task: call it with the amount done and the total.
-
-    Use it as a context manager, so that its line is removed at the end.
-    """
+    """Progress of one task: call it with amount and total. Leaving its context removes its line."""
 
     def __init__(self, what: str, options: Namespace) -> None:
         self._what = what
@@ -44,12 +39,15 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._bar:
-            print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
+            self._draw("")
+
+    def _draw(self, line: str) -> None:
+        print(f"{CLEAR_LINE}{line}", end="", file=sys.stderr, flush=True)
 
     def say(self, what: str) -> None:
         """Show the current step, whose progress is unknown."""
         if self._bar:
-            print(f"{CLEAR_LINE}{self._what}: {what}", end="", file=sys.stderr, flush=True)
+            self._draw(f"{self._what}: {what}")
         elif self._plain:
             print(f"{self._what}: {what}", file=sys.stderr, flush=True)
 
@@ -69,12 +67,7 @@ class Progress:
             self._awaited, self._began = "", now
         if self._bar and (now - self._last >= EVERY_SECONDS or done >= of):
             self._last = now
-            print(
-                CLEAR_LINE + bar(self._what, done, of, now - self._began),
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
+            self._draw(bar(self._what, done, of, now - self._began))
         elif self._plain and of and done * 10 // of > self._tenth:
             self._tenth = done * 10 // of
             print(f"{self._what} {done * 100 // of}%", file=sys.stderr, flush=True)
@@ -106,14 +99,9 @@ def bar(what: str, done: int, of: int, seconds: float) -> str:
     part = min(1.0, done / of) if of else 0.0
     filled = int(part * BAR)
     rate = done / seconds if seconds > 0 else 0.0
+    speed = f"{rate / 1000:.0f}k" if rate >= 10_000 else f"{rate:.0f}"
     left = f"  ETA {_clock((of - done) / rate)}" if rate and 0 < done < of else ""
-    return (
-        f"{what} [{'#' * filled}{'-' * (BAR - filled)}] {int(part * 100):3}%  {_rate(rate)}/s{left}"
-    )
-
-
-def _rate(rate: float) -> str:
-    return f"{rate / 1000:.0f}k" if rate >= 10_000 else f"{rate:.0f}"
+    return f"{what} [{'#' * filled}{'-' * (BAR - filled)}] {int(part * 100):3}%  {speed}/s{left}"
 
 
 def _clock(seconds: float) -> str:

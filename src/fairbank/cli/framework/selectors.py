@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.framework.shown import did_you_mean
+from fairbank.cli.framework.screen import did_you_mean
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import plain
 
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 def find_allocation(
     context: Context, number: int | None, account: str | None, resource: str | None
 ) -> int:
-    """Return the allocation of this number, or the active one of the project and resource.
-
-    Raises InvalidInput, NotFound.
-    """
+    """Return the allocation of this number, or the active one of project and resource."""
     if number is not None:
         return number
     if account is None:
@@ -75,66 +72,73 @@ def group_query(group: str | None) -> dict[str, object]:
     return {"gname": group}
 
 
+_OF_JOBS = ("/job", "/failure")
+
+
 def check_listed(
     context: Context, rows: Sequence[Mapping[str, object]], *, of_jobs: bool = False
 ) -> None:
     """Check that what -A, -r and -M name exists, as far as no row shows it. Raises NotFound."""
-    check_accounts(
-        context, context.options.account, {row["account"] for row in rows}, of_jobs=of_jobs
-    )
+    options = vars(context.options)
+    check_accounts(context, options["account"], {row["account"] for row in rows}, of_jobs=of_jobs)
     check_resources(
-        context,
-        vars(context.options).get("resource"),
-        {row["resource"] for row in rows if "resource" in row},
+        context, options.get("resource"), {row["resource"] for row in rows if "resource" in row}
     )
     if of_jobs:
-        _check_clusters(
-            context, vars(context.options).get("clusters"), {row.get("cluster") for row in rows}
-        )
+        _check_clusters(context, options.get("clusters"), {row.get("cluster") for row in rows})
 
 
 def _check_clusters(
-    context: Context, clusters: Sequence[str] | None, heard: Collection[object]
+    context: Context, clusters: Sequence[str] | None, shown: Collection[object]
 ) -> None:
     """Check that the bank knows the clusters, or had jobs of them. Raises NotFound."""
-    silent = [each for each in clusters or () if each not in heard]
-    known = [str(cluster["name"]) for cluster in context.get("/cluster")["data"]] if silent else []
-    for name in silent:
-        if name not in known and not any(
-            context.get(path, {"cluster": name, "limit": 1})["data"] for path in _OF_JOBS
-        ):
-            raise NotFound(
-                f"there is no cluster {plain(name[:64])!r} that you may"
-                f" see{did_you_mean(name, known)}",
-                field="--clusters",
-                remedy=(
-                    f"one of {plain(', '.join(known[:8]))}"
-                    if known
-                    else "have it entered in the settings"
-                ),
+    missing = [name for name in clusters or () if name not in shown]
+    known = [str(cluster["name"]) for cluster in context.get("/cluster")["data"]] if missing else []
+    for name in missing:
+        query = {"cluster": name, "limit": 1}
+        if name not in known and not any(context.get(path, query)["data"] for path in _OF_JOBS):
+            raise _not_visible(
+                "cluster", name, "--clusters", known, "have it entered in the settings"
             )
+
+
+def check_resources(
+    context: Context, resources: Sequence[str] | None, shown: Collection[object] = ()
+) -> None:
+    """Check that a partition bills the resources, or credit existed for them. Raises NotFound."""
+    missing = [name for name in resources or () if name not in shown]
+    if not missing:
+        return
+    clusters = context.get("/cluster")["data"]
+    billed = {str(part["resource"]) for cluster in clusters for part in cluster["partitions"]}
+    known = sorted(billed | {str(row["resource"]) for row in context.rows("/alloc")})
+    for name in missing:
+        if name not in known:
+            remedy = "list them with: fairbank alloc list"
+            raise _not_visible("resource", name, "--resource", known, remedy)
+
+
+def _not_visible(
+    what: str, name: str, field: str, known: Sequence[str], remedy_if_none: str
+) -> NotFound:
+    remedy = f"one of {plain(', '.join(known[:8]))}" if known else remedy_if_none
+    near = did_you_mean(name, known)
+    text = f"there is no {what} {plain(name[:64])!r} that you may see{near}"
+    return NotFound(text, field=field, remedy=remedy)
 
 
 def check_group(context: Context, group: str | None) -> None:
     """Check that a visible project has this Unix group. Raises NotFound."""
-    if (
-        group is not None
-        and not context.get("/project", {**group_query(group), "limit": 1, "removed": "any"})[
-            "data"
-        ]
-    ):
-        mine = [str(row["gname"]) for row in context.rows("/project")]
-        raise NotFound(
-            f"you have no project with the group {plain(group[:64])!r}{did_you_mean(group, mine)}",
-            field="--group",
-            remedy="list yours with: sproject projects",
-        )
+    query = {**group_query(group), "limit": 1, "removed": "any"}
+    if group is not None and not context.get("/project", query)["data"]:
+        remedy = "list yours with: sproject projects"
+        raise _no_project(context, "group", group, "gname", remedy)
 
 
 def check_accounts(
     context: Context,
     accounts: Sequence[str] | None,
-    heard: Collection[object] = (),
+    shown: Collection[object] = (),
     *,
     of_jobs: bool = False,
 ) -> None:
@@ -144,51 +148,21 @@ def check_accounts(
     child's jobs that were paid by the user's project.
     """
     for account in accounts or ():
-        asked = {"account": account, "limit": 1}
-        if (
-            account in heard or context.get("/project", {**asked, "removed": "any"})["data"]
-        ):  # staff read the books of those removed, too
+        query = {"account": account, "limit": 1}
+        # Staff read the books of removed projects, too.
+        if account in shown or context.get("/project", {**query, "removed": "any"})["data"]:
             continue
-        if of_jobs and any(context.get(path, asked)["data"] for path in _OF_JOBS):
+        if of_jobs and any(context.get(path, query)["data"] for path in _OF_JOBS):
             continue
-        mine = [str(row["account"]) for row in context.rows("/project")]
         is_hadm = context.prog.startswith("sproject")
-        raise NotFound(
-            "you have no project with the account"
-            f" {plain(account[:64])!r}{did_you_mean(account, mine)}",
-            field="--account",
-            remedy=f"list yours with: {'sproject projects' if is_hadm else 'fairbank project list'}",
-        )
+        command = "sproject projects" if is_hadm else "fairbank project list"
+        raise _no_project(context, "account", account, "account", f"list yours with: {command}")
 
 
-_OF_JOBS = ("/job", "/failure")
-
-
-def check_resources(
-    context: Context, resources: Sequence[str] | None, heard: Collection[object] = ()
-) -> None:
-    """Check that a partition bills the resources, or credit existed for them. Raises NotFound."""
-    silent = [each for each in resources or () if each not in heard]
-    if not silent:
-        return
-    known = {
-        str(part["resource"])
-        for cluster in context.get("/cluster")["data"]
-        for part in cluster["partitions"]
-    }
-    known |= {str(row["resource"]) for row in context.rows("/alloc")}
-    for resource in silent:
-        if resource not in known:
-            raise NotFound(
-                f"there is no resource {plain(resource[:64])!r} that you may"
-                f" see{did_you_mean(resource, sorted(known))}",
-                field="--resource",
-                remedy=(
-                    f"one of {plain(', '.join(sorted(known)[:8]))}"
-                    if known
-                    else "list them with: fairbank alloc list"
-                ),
-            )
+def _no_project(context: Context, what: str, name: str, key: str, remedy: str) -> NotFound:
+    near = did_you_mean(name, [str(row[key]) for row in context.rows("/project")])
+    text = f"you have no project with the {what} {plain(name[:64])!r}{near}"
+    return NotFound(text, field=f"--{what}", remedy=remedy)
 
 
 ASKED_MAX = 200

@@ -1,22 +1,22 @@
-"""Requests that change the bank: dry run, confirmation, request, and report."""
+"""Requests that change the bank: dry run, confirmation, request, and result."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairbank.cli.framework.dry_run import readable_entries, show_planned_entries
 from fairbank.cli.framework.exit_codes import NOT_DONE
+from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import Unavailable
 from fairbank.report.cells import plain
-from fairbank.report.envelope import as_json
+from fairbank.report.columns import Column, instant_of, left, su, text
+from fairbank.report.tables import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Row
-
 
 LARGE = 1_000_000 * 60
 """Amount in SU-minutes from which a command asks: `100M` is easily typed instead of `100k`."""
@@ -41,54 +41,47 @@ def planned_entries(context: Context, request: WriteRequest) -> list[dict[str, A
 
     Empty if the same was done before. Raises the bank's refusal.
     """
-    said = getattr(context.options, "idempotency_key", None)
-    answer = _send(context, request._replace(path=f"{request.path}?dry-run=true"), said, said)
-    context.as_of = answer.get("as_of") or context.as_of
-    return readable_entries(context, answer["data"])
+    key = getattr(context.options, "idempotency_key", None)
+    answer = _send(context, request._replace(path=f"{request.path}?dry-run=true"), key)
+    return _readable_entries(context, answer["data"])
 
 
 def post(context: Context, request: WriteRequest) -> Row | None:
     """Send the request and return the answer; None for a dry run or without consent."""
     options = context.options
     if options.dry_run:
-        show_planned_entries(context, planned_entries(context, request))
+        _show_planned_entries(context, planned_entries(context, request))
         return None
     if request.question is not None and not context.confirm(request.question):
         context.note("Nothing was changed.")
         return None
-    said = getattr(options, "idempotency_key", None)
-    key = said or f"cli-{os.urandom(12).hex()}"
+    key = getattr(options, "idempotency_key", None)
+    # PUT and DELETE may be repeated anyway.
+    once_only = request.method in ("POST", "PATCH")
+    if once_only and key is None:
+        key = f"cli-{os.urandom(12).hex()}"
     try:
-        answer = _send(context, request, key, said)
+        answer = _send(context, request, key)
     except Unavailable as silent:
-        if hasattr(options, "idempotency_key") and request.method in (
-            "POST",
-            "PATCH",
-        ):  # the others may be repeated anyway
+        if once_only and hasattr(options, "idempotency_key"):
             silent.remedy = (
                 f"{silent.remedy}; to repeat it without doing it twice add: --idempotency-key {key}"
             )
         raise
-    context.as_of = answer.get("as_of") or context.as_of
     found: Row = answer["data"]
     return found
 
 
-def _send(
-    context: Context, request: WriteRequest, key: str | None, said: str | None
-) -> dict[str, Any]:
-    client, body = context.client, request.body
+def _send(context: Context, request: WriteRequest, key: str | None) -> dict[str, Any]:
+    """Send the request with the value of --reason, and keep the time of the answer."""
+    body = request.body
     if reason := getattr(context.options, "reason", None):
         body = {**body, "comment": reason}
-    match request.method:
-        case "POST":
-            return client.post(request.path, body, key)
-        case "PATCH":
-            return client.patch(request.path, body, key)
-        case "PUT":
-            return client.put(request.path, body, said)
-        case _:
-            return client.delete(request.path, said)
+    send = getattr(context.client, request.method.lower())
+    arguments = () if request.method == "DELETE" else (body,)
+    answer: dict[str, Any] = send(request.path, *arguments, key)
+    context.as_of = answer.get("as_of") or context.as_of
+    return answer
 
 
 def tell(
@@ -108,7 +101,7 @@ def tell(
         warnings: notes to print after those of the answer.
     """
     if answer is None:
-        _warn(context, warnings)
+        context.note(*warnings)
         return 0 if context.options.dry_run else NOT_DONE
     warnings = [*warnings, *answer.get("warnings", ())]
     if context.options.form == "json":
@@ -125,7 +118,7 @@ def tell(
     context.say(plain(entry + (sentence if isinstance(sentence, str) else sentence(answer))))
     if answer.get("again"):
         context.note("This was carried out before; nothing more was done.")
-    _warn(context, warnings)
+    context.note(*warnings)
     return 0
 
 
@@ -140,11 +133,116 @@ def write(
     return tell(context, schema, post(context, request), sentence, warnings)
 
 
-def _warn(context: Context, warnings: Sequence[str]) -> None:
-    for line in warnings:
-        context.note(line)
-
-
 def allocation_name(row: Row) -> str:
     """Return `allocation 1042 (chem_qmc/cpu)`."""
     return f"allocation {row['id']} ({row['account']}/{row['resource']})"
+
+
+# --- dry run ---
+
+
+ENTRY_COLUMNS = (
+    Column("KIND", text("kind")),
+    Column("ALLOC", text("allocation"), right=True),
+    Column("PROJECT", text("account")),
+    Column("RESOURCE", text("resource"), drop=2),
+    Column("AMOUNT", su("amount"), right=True),
+    Column("AVAILABLE", left("available"), right=True),
+    Column(
+        "DETAILS",
+        lambda row, look: ", ".join(f"{key} {value}" for key, value in row["details"].items()),
+    ),
+    Column("REASON", text("comment"), drop=1),
+)
+
+
+def _show_planned_entries(context: Context, entries: Sequence[Row]) -> None:
+    """Print the entries, or that there are none."""
+    if not entries and context.options.form is None:
+        context.note("Nothing would be posted: this was carried out before, or is so already.")
+        return
+    look = context.format
+    columns = [each for each in ENTRY_COLUMNS if any(each.cell(row, look) for row in entries)]
+    caption = "Nothing is changed. This would be posted:"
+    show(context, Listing("fairbank.entry/1", columns, entries, caption, exact=True))
+
+
+def _readable_entries(context: Context, planned: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return the bank's entries with project and resource, and their details in words."""
+    rows: list[dict[str, Any]] = []
+    home: Row = {}
+    for row in planned:
+        moves = row["sign"] is not None
+        new = row["allocation"] is None and moves  # into what the entry before opens
+        home = home if new else _home(context, row)
+        details = {"job": row["job_id"], "cluster": row["cluster"], **_details(context, row)}
+        rows.append(
+            {
+                **row,
+                "account": home.get("account"),
+                "resource": home.get("resource"),
+                "amount": row["amount"] if moves else None,
+                "available": row["available"] if "resource" in home else None,
+                "details": {key: value for key, value in details.items() if value is not None},
+            }
+        )
+    return rows
+
+
+def _home(context: Context, row: Row) -> Row:
+    """Return the allocation or project that an entry belongs to."""
+    said = row["details"] or {}
+    match row["kind"]:
+        case "member" | "open":
+            account = context.one(f"/project/{said['project']}")["account"]
+            resource = {"resource": said["resource"]} if row["kind"] == "open" else {}
+            return {"account": account, **resource}
+        case "project":
+            return {"account": said["account"]}
+        case _:
+            return {} if row["allocation"] is None else context.one(f"/alloc/{row['allocation']}")
+
+
+def _details(context: Context, row: Row) -> dict[str, object]:
+    """Return the details that no column shows."""
+    said = dict(row["details"] or {})
+    match row["kind"]:
+        case "open":
+            terms = {**said, "credit_limit": row["credit_limit"]}
+            names = ("category", "start", "end", "shared", "credit_limit")
+            return shown_terms(context, {name: terms[name] for name in names if terms[name]})
+        case "terms":
+            changed = {
+                key: instant_of(value) if key in ("start", "end") else value
+                for key, value in row["changed"].items()
+            }
+            return {**shown_terms(context, changed), "undoes": said.get("undoes")}
+        case "cap":
+            return {
+                **said,
+                "uid": row["owner_uid"],
+                "cap": "none" if said["cap"] is None else context.format.su(said["cap"]),
+            }
+        case "member":
+            return {**said, "role": said["role"] or "none"}
+        case "token":
+            times = {
+                key: context.format.moment(said[key])
+                for key in ("expires", "revoked")
+                if said[key] is not None
+            }
+            return {**said, "scopes": ",".join(said["scopes"]), "created": None, **times}
+        case _:
+            return said
+
+
+def shown_terms(context: Context, changes: Mapping[str, Any]) -> dict[str, object]:
+    """Return changed terms in words."""
+    look = context.format
+    formats: Mapping[str, Callable[[Any], str]] = {
+        "start": lambda value: look.moment(int(value)),
+        "end": lambda value: look.moment(int(value)),
+        "credit_limit": lambda value: f"{look.su(value)} SU",
+        "shared": lambda value: "yes" if value else "no",
+    }
+    return {key: formats.get(key, str)(value) for key, value in changes.items()}

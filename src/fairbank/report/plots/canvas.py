@@ -62,11 +62,7 @@ def check_installed() -> None:
 
 
 def render(figure: Figure, form: Format) -> bytes:
-    """Return the file of a figure. The same figure gives the same bytes.
-
-    Raises:
-        Unavailable: matplotlib is not installed.
-    """
+    """Return the file: of the same figure the same bytes. Raises Unavailable: no matplotlib."""
     check_installed()
     from matplotlib import style
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.pace import OutlookState, daily_pace, outlook
+from fairbank.bank.outlook import OutlookState, daily_pace, outlook
 from fairbank.bank.project import Project
 from fairbank.bank.query import UserRow
 from fairbank.core.time import DAY, Instant, iso

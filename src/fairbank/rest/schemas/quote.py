@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from fairbank.bank.quote import Quote
+from fairbank.bank.pricing import Quote
 
 
 class QuoteLine(Struct, frozen=True, kw_only=True):

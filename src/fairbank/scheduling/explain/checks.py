@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fairbank.core.time import iso
-from fairbank.core.units import show_shortfall, show_su
+from fairbank.core.units import AmountFormat, show_shortfall, show_su
 from fairbank.scheduling.admission import exclusion_reason
 from fairbank.scheduling.explain.answer import JobCheck
 from fairbank.scheduling.explain.dependencies import OpenDependencies, dependency_check
@@ -19,6 +19,8 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
+
+_SEPARATED = AmountFormat(separators=True)
 
 
 class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,10 +42,10 @@ class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def evidence(self) -> str:
         available = (
-            f"available {show_su(self.available, down=True, separators=True)} of"
+            f"available {show_su(self.available, _SEPARATED, down=True)} of"
             f" {self.project}/{self.resource}"
         )
-        figures = f"a hold of {show_su(self.wanted, separators=True)} SU, {available}"
+        figures = f"a hold of {show_su(self.wanted, _SEPARATED)} SU, {available}"
         if self.wanted <= self.available:
             return figures
         short = f"{figures}: short by {show_shortfall(self.wanted, self.available)}"

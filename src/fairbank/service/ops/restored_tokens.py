@@ -11,7 +11,7 @@ from itertools import count
 import msgspec
 
 from fairbank.bank.entry import Entry
-from fairbank.bank.rules.tokens import stay_revoked
+from fairbank.bank.rules.registry import stay_revoked
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import NewIds, RegistryHead, RegistryRows, TransactionData
 from fairbank.core.time import Instant

@@ -155,7 +155,7 @@ class SimulatedBank:
         own = next(
             (
                 allocation
-                for allocation in self._data.funds(self._projects[payer], resource)
+                for allocation in self._data.allocations_of(self._projects[payer], resource)
                 if allocation.covers(at)
             ),
             None,

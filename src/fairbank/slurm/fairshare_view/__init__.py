@@ -1,3 +1,1 @@
-"""Ranks of users and jobs as rows to show: as Slurm prints them, and computed again by
-`priority`.
-"""
+"""Ranks of users and jobs: as Slurm prints them, and computed again by `priority`."""

@@ -92,9 +92,7 @@ def _contradictions(line: SprioLine, settings: MultifactorSettings) -> Iterator[
 
 
 def _agree(weighted: float, normal: float, weight: float, digits: int) -> bool:
-    """Return True if one factor can be printed as both: rounded, and by its weight with these
-    `digits`.
-    """
+    """Return True if one factor can print as both: rounded, and by its weight with `digits`."""
     if not weight:
         return weighted == normal == 0
     lost = 0.5 + weight * 0.5 * 0.1**digits

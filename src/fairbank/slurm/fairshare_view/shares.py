@@ -20,9 +20,7 @@ from fairbank.priority.fairshare.forecast import Standpoint, back_after
 from fairbank.priority.fairshare.result import FairTreeResult, Standings
 from fairbank.priority.fairshare.settings import Algorithm, FairShare
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
-from fairbank.report.forecasts import Recovery
-from fairbank.report.ranking_rule import RankingRule
-from fairbank.report.share_tree import level_of
+from fairbank.report.fair_share import RankingRule, Recovery, level_of
 from fairbank.report.sshare import ShareRow
 
 RANKED_USERS_MAX = 500_000
@@ -51,9 +49,7 @@ def share_rows(rows: Sequence[ShareRow], *, fair_tree: bool) -> list[ShareRow]:
 
 
 def ranking_rule(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:
-    """Return the rule; `zone` is that of slurmctld, whose local time decides when usage is
-    reset.
-    """
+    """Return the rule; slurmctld's local time `zone` decides when usage is reset."""
     reset = next_reset(settings.reset, now, zone)
     return RankingRule(
         settings.algorithm is Algorithm.FAIR_TREE,
@@ -98,9 +94,7 @@ def recovery_times(rows: Sequence[ShareRow], rule: RankingRule) -> list[Recovery
 
 
 def _among_siblings(row: ShareRow) -> Standpoint:
-    """Return the standpoint as a part of its siblings' usage: those below the next account with
-    shares.
-    """
+    """Return the standpoint in the usage of siblings, those below the next account with shares."""
     used = min(row.effective or 0.0, 1.0)
     return Standpoint(usage=used, others=1 - used, share=row.norm_shares)
 

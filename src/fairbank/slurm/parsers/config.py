@@ -92,9 +92,7 @@ def read_version(text: str) -> Version:
 
 
 class Conf(NamedTuple):
-    """Settings of slurm.conf by lower-case name, since Slurm ignores case; and its include
-    lines.
-    """
+    """Settings of slurm.conf by lower-case name (Slurm ignores case), and its include lines."""
 
     settings: Mapping[str, str]
     includes: Sequence[str]
@@ -120,9 +118,7 @@ def split_list(value: str) -> list[str]:
 
 
 def split_parameters(value: str) -> dict[str, str]:
-    """Return a setting such as `PrEpParameters=fairbank_poll_interval=1` by name; "" for a bare
-    name.
-    """
+    """Return the words of a setting such as `PrEpParameters=a=1,b` by name; "" for a bare name."""
     return {
         name.rstrip(): setting.lstrip()
         for name, _, setting in (word.partition("=") for word in split_list(value))

@@ -20,7 +20,7 @@ from fairbank.slurm.parsers.values import AccountingJob, JobEnd, ParsedRows, Unr
 def read_job(cells: Cells) -> AccountingJob:
     """Read one execution of a job from at least the cells of JOBS."""
     start = cells.read("Start", words.instant)
-    partition = cells.read("Partition", words.blank_or(words.name))
+    partition = cells.read("Partition", words.name_or_blank)
     uid = cells.read("UID", _uid)
     return AccountingJob(
         job_id=cells.read("JobIDRaw", words.job_id),
@@ -35,7 +35,7 @@ def read_job(cells: Cells) -> AccountingJob:
         owner=uid if uid or partition else None,
         account=cells.read("Account", words.name),
         partition=partition,
-        qos=cells.read("QOS", words.optional(words.name)),
+        qos=cells.read("QOS", words.name_or_none),
         limit_seconds=cells.read("TimelimitRaw", words.minutes),
         tres=cells.read(
             "AllocTRES" if cells["AllocTRES"] or start is not None else "ReqTRES", words.tres

@@ -43,7 +43,7 @@ ASSOCIATIONS = table_of(
     {
         "Account": _account,
         "User": words.blank_or(words.user),
-        "ParentName": words.blank_or(words.name),
+        "ParentName": words.name_or_blank,
         "Share": words.blank_or(_shares),
         "GrpTRESMins": words.any_text,
         "Partition": words.any_text,

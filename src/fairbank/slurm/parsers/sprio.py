@@ -136,7 +136,7 @@ def _line(padded: Cells) -> SprioLine:
             partition_name=words.name(cells["r"], "PARTITION"),
             user=words.user(cells["u"], "USER"),
             account=account and words.name(account, "ACCOUNT"),
-            qos_name=words.blank_or(words.name)(cells.get("n", ""), "QOSNAME"),
+            qos_name=words.name_or_blank(cells.get("n", ""), "QOSNAME"),
             cluster=None if cells["c"] in ("", "(null)") else words.name(cells["c"], "CLUSTER"),
             **weighted,
             tres=_pairs(cells["T"]),

@@ -1,6 +1,4 @@
-"""Output of `sshare --all --noheader --parsable2`, of any version: usage of accounts, and fair
-share.
-"""
+"""Output of `sshare --all --noheader --parsable2`: usage of accounts, and fair share."""
 
 from __future__ import annotations
 
@@ -140,7 +138,7 @@ def _share(cells: Cells, account: str, parent: str) -> ShareRow:
     return ShareRow(
         words.name(account, "Account"),
         cells.read("User", words.blank_or(words.user)),
-        cells.read("Partition", words.blank_or(words.name)),
+        cells.read("Partition", words.name_or_blank),
         parent,
         cells.read("RawShares", words.optional(_raw_shares)),
         words.amount(cells["NormShares"], "NormShares", most=1),

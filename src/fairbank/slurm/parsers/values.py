@@ -49,9 +49,7 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JobEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """End of a job: (exit code, signal), and the processor seconds of its steps; None if
-    unknown.
-    """
+    """End of a job: (exit code, signal), and processor seconds of its steps; None if unknown."""
 
     job_id: int
     submitted: int

@@ -69,6 +69,10 @@ def name(text: str, field: str) -> str:
     return ids.name(text, field=field)
 
 
+name_or_none = optional(name)
+name_or_blank = blank_or(name)
+
+
 def names(text: str, field: str) -> tuple[str, ...]:
     """Return names with commas between them."""
     return tuple(name(part, field) for part in text.split(","))
@@ -144,9 +148,7 @@ def length_seconds(text: str, field: str) -> int:
 
 
 def limit_seconds(text: str, field: str) -> int | None:
-    """Return a limit as squeue shortens it (`5:00`, `1-00:00:00`) in seconds, or None without
-    one.
-    """
+    """Return `5:00` or `1-00:00:00`, as squeue prints limits, in seconds; None without one."""
     return None if text in ("UNLIMITED", "NOT_SET", "INVALID") else _seconds_in(_LIMIT, text, field)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import count
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import Entry, tells_of, undone_by
+from fairbank.bank.entry import Entry, subject_of, undone_by
 from fairbank.bank.lock_set import LockSet, entries_of_runs
 from fairbank.bank.project import Member, Project, with_all_above
 from fairbank.bank.run import RunRecord, RunState, UserSums
@@ -167,9 +167,12 @@ class MemoryTables:
         )
 
     def _words(self, locks: LockSet) -> list[Entry]:
-        books = sorted({book for book, _ in locks.reworded if book in self.books})
+        books = sorted({book for book, _ in locks.subjects if book in self.books})
         return [
-            each for book in books for each in self.books[book] if tells_of(each) in locks.reworded
+            each
+            for book in books
+            for each in self.books[book]
+            if subject_of(each) in locks.subjects
         ]
 
     def _projects(self, locks: LockSet) -> list[Project]:
@@ -177,7 +180,7 @@ class MemoryTables:
         gids = {each.gid for each in locks.creating}
         accounts = {each.account for each in locks.creating}
         wanted = locks.projects | {
-            self.allocations[each].project for each in locks.enriched if each in self.allocations
+            self.allocations[each].project for each in locks.credited if each in self.allocations
         }
         if locks.closing:
             wanted |= {
@@ -195,7 +198,7 @@ class MemoryTables:
             or each.gid in gids
             or each.account in accounts
         ]
-        if not locks.lines:
+        if not locks.with_parents:
             return found
         return with_all_above(
             found,

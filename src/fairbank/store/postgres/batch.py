@@ -214,7 +214,7 @@ def _funds_wanted(locks: LockSet) -> Columns:
     """
     found = (
         (late, *each)
-        for late, funds in ((False, locks.funds), (True, locks.late))
+        for late, funds in ((False, locks.funds), (True, locks.without_hold))
         for each in funds.items()
     )
     return columns(

@@ -139,7 +139,7 @@ class SqlTransaction(ABC):
                 entry_of, self._find("undoing", [list(locks.undone)]) if locks.undone else ()
             ),
             of_terms=map(
-                entry_of, self._find("words", columns(locks.reworded, 2)) if locks.reworded else ()
+                entry_of, self._find("words", columns(locks.subjects, 2)) if locks.subjects else ()
             ),
         )
 
@@ -170,7 +170,7 @@ class SqlTransaction(ABC):
         collide with, and the children of one that closes.
         """
         numbers = locks.projects | {
-            self._loaded[each].project for each in locks.enriched if each in self._loaded
+            self._loaded[each].project for each in locks.credited if each in self._loaded
         }
         if not numbers and not locks.creating:
             return ()
@@ -184,7 +184,7 @@ class SqlTransaction(ABC):
             project_of, self._find("projects", [list(numbers)], [names], [gids], [accounts])
         )
         found = chain(wanted, children_of(self._connection, locks.closing))
-        if not locks.lines:
+        if not locks.with_parents:
             return found
         return with_all_above(
             found,

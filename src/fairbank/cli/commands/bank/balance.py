@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.bank.pace import OutlookState
+from fairbank.bank.outlook import OutlookState
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import TOO_LITTLE
 from fairbank.cli.framework.options import add_accounts, add_option
 from fairbank.cli.framework.output import Listing, caption, show, wants
 from fairbank.cli.framework.selectors import check_listed, spread
 from fairbank.core.time import DAY
-from fairbank.core.units import MINUTES_IN_SU, parse_su, show_su
+from fairbank.core.units import MINUTES_IN_SU, WORTH, parse_su, show_su
 from fairbank.report.cells import counted
 from fairbank.report.columns import Column, Look, Row, Summand, day, instant_of, percent, su, text
-from fairbank.report.pace import show_outlook
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,6 +24,35 @@ if TYPE_CHECKING:
 
 SOON_DAYS = 14
 _WHOLE = 100 * MINUTES_IN_SU
+
+
+def about(minutes: int, look: Look) -> str:
+    """Format an estimate with at most three significant digits, truncated."""
+    worth = WORTH[look.units]
+    whole = minutes // worth
+    step = 10 ** max(0, len(str(whole)) - 3)
+    return look.su(whole // step * step * worth if whole >= 10 else minutes)
+
+
+def show_outlook(row: Row, look: Look) -> str:
+    """Return the outlook of a balance row in a few words; ! marks one that needs action."""
+    state = OutlookState(row["outlook"])
+    match state:
+        case OutlookState.RUNS_OUT:
+            date = look.day(instant_of(row["runs_out"]))
+            return f"! {date}" if look.short else f"! about {date}"
+        case OutlookState.LASTS:
+            left = about(row["left_over"], look)
+            return f"no, {left} left" if look.short else f"no, about {left} left over"
+        case OutlookState.UNUSED:
+            left = about(row["left_over"], look)
+            return f"! {left} lost" if look.short else f"! {left} will expire unused"
+        case OutlookState.EMPTY:
+            return "!! empty"
+        case OutlookState.TOO_EARLY:
+            return "too early" if look.short else "too early to tell"
+        case _:
+            return str(state.value)
 
 
 def _runs_out(row: Row, look: Look) -> str:

@@ -8,8 +8,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.exit_codes import EXIT_CODES
-from fairbank.cli.framework.pager import pager_of, show_text
-from fairbank.cli.framework.shown import did_you_mean, terminal_width
+from fairbank.cli.framework.screen import did_you_mean, pager_of, show_text, terminal_width
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import folded, plain
 

@@ -120,7 +120,7 @@ def unread_options(words: Iterable[str]) -> list[str]:
     return [name for name in named if name not in _HARMLESS]
 
 
-def told(unread: Iterable[str]) -> str:
+def describe_unread(unread: Iterable[str]) -> str:
     """Return the options with what they add, if known."""
     about = {name: DEARER.get(_SHORT.get(name, name)) for name in sorted(set(unread))}
     return ", ".join(f"{name} ({what})" if what else name for name, what in about.items())

@@ -42,21 +42,19 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
 
 LIMIT = 100
+_STATE_REASONS = {"released": ["not charged"], "lapsed": ["no word of its end"]}
 EXPLAINED = 3
 """Refusals whose remedies are shown."""
 
 
 def _reason(row: Row, look: Look) -> str:
-    said = []
-    if row["refunded"]:
-        said.append(f"{look.su(row['refunded'])} refunded")
-    if row["written_off"]:
-        said.append(f"{look.su(row['written_off'])} written off")
-    if row["state"] == "released":
-        said.append("not charged")
-    if row["state"] == "lapsed":
-        said.append("no word of its end")
-    return ", ".join(said)
+    reasons = [
+        f"{look.su(row[name])} {name.replace('_', ' ')}"
+        for name in ("refunded", "written_off")
+        if row[name]
+    ]
+    reasons += _STATE_REASONS.get(row["state"], ())
+    return ", ".join(reasons)
 
 
 def _exit(row: Row, look: Look) -> str:
@@ -107,7 +105,7 @@ def short(row: Row, look: Look) -> str:
     return look.lacking(row["asked"], row["available"])
 
 
-def if_told(show: Show, field: str = "available") -> Amount:
+def if_known(show: Show, field: str = "available") -> Amount:
     """Return the amount; - in a table if the refusal does not have the field."""
     return Amount(
         lambda row, look: show(row, look) if row[field] is not None else "" if look.exact else "-"
@@ -119,9 +117,9 @@ REFUSED: Sequence[Column] = (
     Column("JOBID", text("job_id"), right=True),
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource"), drop=2),
-    Column("ASKED", if_told(su("asked"), "asked"), right=True),
-    Column("AVAILABLE", if_told(left("available")), right=True, drop=1),
-    Column("SHORT", if_told(short), right=True),
+    Column("ASKED", if_known(su("asked"), "asked"), right=True),
+    Column("AVAILABLE", if_known(left("available")), right=True, drop=1),
+    Column("SHORT", if_known(short), right=True),
     Column("REASON", _refusal_reason, drop=3),
     Column("USER", text("user"), extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),
@@ -184,7 +182,7 @@ def run(context: Context, options: Namespace) -> int:
         others = "There is no such job that you may see."
     check_listed(context, rows, of_jobs=True)
     if options.refused and options.form is None:
-        notes = _advice_for(context, rows)
+        notes = _advice(context, rows)
     empty = others if owners is None else f"{mine}; -a shows all that you may see."
     show(context, Listing(schema, shown, rows, caption(context), notes=notes, empty=empty))
     return 0
@@ -201,10 +199,10 @@ def _owners(context: Context) -> list[int] | None:
 
 def jobs(context: Context, query: dict[str, object], limit: int) -> list[Row]:
     """Return job rows, newest first, with state, cost, run time and wait."""
-    return [_told(context, row) for row in rows_of_each(context, "/job", query, limit)]
+    return [_job_row(context, row) for row in rows_of_each(context, "/job", query, limit)]
 
 
-def _told(context: Context, row: Row) -> Row:
+def _job_row(context: Context, row: Row) -> Row:
     running = row["state"] == "held"
     ran = max(0, context.bank_time - instant_of(row["start"])) if running else row["elapsed"]
     return {
@@ -225,20 +223,18 @@ def refusals(context: Context, query: dict[str, object], limit: int) -> list[Row
     ]
 
 
-def _advice_for(context: Context, rows: list[Row]) -> list[str]:
+def _advice(context: Context, rows: list[Row]) -> list[str]:
     """Return the remedies of each refusal if there are few, else of the newest."""
-    if len(rows) <= EXPLAINED:
-        return [line for row in rows for line in advice(context, row)]
-    return [*advice(context, rows[0]), "What would help another: fairbank jobs --refused -j JOBID"]
-
-
-def advice(context: Context, row: Row) -> list[str]:
-    """Return the remedies of one refusal: only the bank's answer for it names other projects."""
-    full = context.one(f"/failure/{row['id']}")
-    lines = [f"Job {full['job_id']}: {full['detail']}"]
-    return lines + [
-        f"  {'or' if place else 'try'}: {remedy}" for place, remedy in enumerate(full["remedies"])
-    ]
+    lines = []
+    for row in rows if len(rows) <= EXPLAINED else rows[:1]:
+        # Only the bank's answer for a single refusal names other projects.
+        refusal = context.one(f"/failure/{row['id']}")
+        lines.append(f"Job {refusal['job_id']}: {refusal['detail']}")
+        for place, remedy in enumerate(refusal["remedies"]):
+            lines.append(f"  {'or' if place else 'try'}: {remedy}")
+    if len(rows) > EXPLAINED:
+        lines.append("What would help another: fairbank jobs --refused -j JOBID")
+    return lines
 
 
 COMMAND = Command(

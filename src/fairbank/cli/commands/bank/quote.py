@@ -7,7 +7,12 @@ import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.bank.job_script import add_job_options, described, read_script, told
+from fairbank.cli.commands.bank.job_script import (
+    add_job_options,
+    describe_unread,
+    described,
+    read_script,
+)
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import NOT_DONE, TOO_LITTLE
 from fairbank.cli.framework.options import add_option
@@ -207,7 +212,7 @@ def _verdict(card: Row, look: Look, unread: list[str]) -> str:
 
 
 def _not_priced(unread: list[str]) -> str:
-    return f"not priced: {told(unread)}; the price may be higher"
+    return f"not priced: {describe_unread(unread)}; the price may be higher"
 
 
 def _price(card: Row) -> list[tuple[str, str]]:

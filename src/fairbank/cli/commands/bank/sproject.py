@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank import __version__
-from fairbank.cli.commands.bank.jobs import if_told, jobs, refusals, short
+from fairbank.cli.commands.bank.jobs import if_known, jobs, refusals, short
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.error_exit import run_to_exit
 from fairbank.cli.framework.host import uid_of
 from fairbank.cli.framework.options import add_group, add_option, printable
 from fairbank.cli.framework.output import Listing, show
+from fairbank.cli.framework.screen import Shown
 from fairbank.cli.framework.selectors import (
     check_accounts,
     check_group,
     check_resources,
     group_query,
 )
-from fairbank.cli.framework.shown import Shown
 from fairbank.report.columns import Amount, Column, Row, Summand, day, left, moment, su, text
 from fairbank.report.tables import sort_rows
 
@@ -78,15 +77,15 @@ JOB_DETAIL = (
 )
 FAILURES = (
     *_JOB,
-    Column("AMOUNT", if_told(su("asked"), "asked"), right=True),
-    Column("BALANCE", if_told(left("available")), right=True),
+    Column("AMOUNT", if_known(su("asked"), "asked"), right=True),
+    Column("BALANCE", if_known(left("available")), right=True),
     Column("TIME", moment("at"), drop=1),
     Column("MESSAGE", text("detail"), drop=3, least=16),
 )
 FAILURE_DETAIL = (
     Column("ACTIVITY-ID", text("id"), right=True),
     Column("RESOURCE", text("resource")),
-    Column("SHORT", if_told(short), right=True),
+    Column("SHORT", if_known(short), right=True),
 )
 
 
@@ -103,41 +102,49 @@ def _execute(words: list[str]) -> int:
     return COMMAND.execute("sproject", words)
 
 
-def _add(parser: Parser, active: str, *, user: bool = False) -> None:
-    """Add the options of a verb; `active` is the help of --active."""
-    add_group(parser)
-    add_option(parser, "-A, --account PROJECT", "only of this Slurm account")
-    add_option(parser, "--sort COL[,-COL]", "by these columns; with - the largest first")
-    parser.takes_next("--sort")
-    add_option(parser, "--detail", "with credit, running and completed, debit and balance")
-    about = "only of this resource, such as cpu or gpu"
-    add_option(parser, "-r, --resource NAME", about, type=printable)
-    add_option(parser, "-a, --active", active)
-    if user:
-        add_option(parser, "-u, --user USER", "only of this user, by name or number")
-
-
 class View(NamedTuple):
-    """List of a verb; `detail` are its columns with --detail, `empty` is its text without rows."""
+    """List of one verb.
 
+    `detail` are its columns with --detail, `empty` is its text without rows, `active` is the help
+    of --active. `owned`: its rows have a user.
+    """
+
+    about: str
+    examples: tuple[str, ...]
     schema: str
     columns: tuple[Column, ...]
     detail: tuple[Column, ...]
     rows: Callable[[Context, Namespace], Sequence[Row]]
     empty: str
+    active: str = "only of allocations that are now in their period, frozen ones too"
+    owned: bool = False
 
-    def chosen(self, options: Namespace) -> tuple[Column, ...]:
-        """Return the columns to show."""
+    def command(self) -> Command:
+        """Return the command that prints the list."""
+        return Command(self.about, self.examples, self._add, self._run, columns=self._chosen)
+
+    def _add(self, parser: Parser) -> None:
+        add_group(parser)
+        add_option(parser, "-A, --account PROJECT", "only of this Slurm account")
+        add_option(parser, "--sort COL[,-COL]", "by these columns; with - the largest first")
+        parser.takes_next("--sort")
+        add_option(parser, "--detail", "with credit, running and completed, debit and balance")
+        about = "only of this resource, such as cpu or gpu"
+        add_option(parser, "-r, --resource NAME", about, type=printable)
+        add_option(parser, "-a, --active", self.active)
+        if self.owned:
+            add_option(parser, "-u, --user USER", "only of this user, by name or number")
+
+    def _chosen(self, options: Namespace) -> tuple[Column, ...]:
         return self.columns + self.detail if options.detail else self.columns
 
-    def run(self, context: Context, options: Namespace) -> int:
-        """Print the list. If no row matches, check that what the filters name exists."""
+    def _run(self, context: Context, options: Namespace) -> int:
         rows = self.rows(context, options)
-        if not rows:
+        if not rows:  # perhaps a filter names something that does not exist
             check_group(context, options.group)
             check_accounts(context, [options.account] if options.account else None, of_jobs=True)
             check_resources(context, [options.resource] if options.resource else None)
-        columns = self.chosen(options)
+        columns = self._chosen(options)
         if options.sort:
             rows = sort_rows(columns, rows, options.sort, context.format)
         show(context, Listing(self.schema, columns, rows, empty=self.empty))
@@ -199,63 +206,50 @@ def _filters(options: Namespace) -> dict[str, object]:
     }
 
 
-def _verb(
-    about: str, examples: tuple[str, ...], view: View, active: str, *, user: bool = False
-) -> Command:
-    add = partial(_add, active=active, user=user)
-    return Command(about, examples, add, view.run, columns=view.chosen)
-
-
-_IN_PERIOD = "only of allocations that are now in their period, frozen ones too"
+VIEWS = {
+    "projects": View(
+        "list the projects that you may see",
+        ("{}", "{} -g chem --detail", "{} -a -r gpu"),
+        "fairbank.project/1",
+        PROJECTS,
+        (RESOURCE, *DETAIL),
+        _projects,
+        "There is no such project that you may see.",
+        "only those with an allocation that is active",
+    ),
+    "allocations": View(
+        "list their allocations, present and past",
+        ("{} -a", "{} -g chem -r cpu --detail", "{} --detail --sort -BALANCE"),
+        "fairbank.allocation/1",
+        ALLOCATIONS,
+        DETAIL,
+        _allocations,
+        "There is no such allocation that you may see.",
+        "only those that are active: now in their period, and not frozen",
+    ),
+    "jobs": View(
+        "list jobs with their holds or charges",
+        ("{} -a", "{} -A chem_qmc -u ayla", "{} --sort -AMOUNT --json"),
+        "fairbank.job/1",
+        JOBS,
+        JOB_DETAIL,
+        _jobs,
+        "There is no such job that you may see.",
+        owned=True,
+    ),
+    "failures": View(
+        "list jobs that the bank refused",
+        ("{}", "{} -A chem_qmc", "{} -u ayla --csv"),
+        "fairbank.failure/1",
+        FAILURES,
+        FAILURE_DETAIL,
+        _failures,
+        "No such job was refused.",
+        owned=True,
+    ),
+}
 
 COMMAND = Noun(
     "projects, allocations, jobs and failures, as HADM's command shows them",
-    {
-        "projects": _verb(
-            "list the projects that you may see",
-            ("{}", "{} -g chem --detail", "{} -a -r gpu"),
-            View(
-                "fairbank.project/1",
-                PROJECTS,
-                (RESOURCE, *DETAIL),
-                _projects,
-                "There is no such project that you may see.",
-            ),
-            "only those with an allocation that is active",
-        ),
-        "allocations": _verb(
-            "list their allocations, present and past",
-            ("{} -a", "{} -g chem -r cpu --detail", "{} --detail --sort -BALANCE"),
-            View(
-                "fairbank.allocation/1",
-                ALLOCATIONS,
-                DETAIL,
-                _allocations,
-                "There is no such allocation that you may see.",
-            ),
-            "only those that are active: now in their period, and not frozen",
-        ),
-        "jobs": _verb(
-            "list jobs with their holds or charges",
-            ("{} -a", "{} -A chem_qmc -u ayla", "{} --sort -AMOUNT --json"),
-            View(
-                "fairbank.job/1", JOBS, JOB_DETAIL, _jobs, "There is no such job that you may see."
-            ),
-            _IN_PERIOD,
-            user=True,
-        ),
-        "failures": _verb(
-            "list jobs that the bank refused",
-            ("{}", "{} -A chem_qmc", "{} -u ayla --csv"),
-            View(
-                "fairbank.failure/1",
-                FAILURES,
-                FAILURE_DETAIL,
-                _failures,
-                "No such job was refused.",
-            ),
-            _IN_PERIOD,
-            user=True,
-        ),
-    },
+    {name: view.command() for name, view in VIEWS.items()},
 )

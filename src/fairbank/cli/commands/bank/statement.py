@@ -121,7 +121,7 @@ def run(context: Context, options: Namespace) -> int:
     allocation = find_allocation(context, options.allocation, options.account, options.resource)
     period = context.period("now-30days")
     page, whole = read_statement(context, allocation, options.limit, period)
-    entries = rows = _told(context, page)
+    entries = rows = _named_entries(context, page)
     if options.form != "json":
         rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
     if options.form is None:
@@ -168,9 +168,9 @@ def _of_when(
     return f"{opening}  (closing): those {f'before {until}' if until else 'of now'}."
 
 
-def _told(context: Context, page: Row) -> list[Row]:
+def _named_entries(context: Context, page: Row) -> list[Row]:
     """Return the entries with names, and with what a charge released of its hold."""
-    told: list[Row] = []
+    named: list[Row] = []
     before = page["opening"]
     for entry in page["entries"]:
         freed = before["held"] - entry["held"]
@@ -179,9 +179,9 @@ def _told(context: Context, page: Row) -> list[Row]:
         if entry["acting_as"] is not None:
             who += f" as {user_name(entry['acting_as'])}"
         owner = user_name(entry["owner_uid"])
-        told.append({**entry, "returned": max(0, returned), "who": who, "owner": owner})
+        named.append({**entry, "returned": max(0, returned), "who": who, "owner": owner})
         before = entry
-    return told
+    return named
 
 
 def _proof(context: Context, sums: Row) -> str:

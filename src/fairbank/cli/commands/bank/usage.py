@@ -22,17 +22,7 @@ if TYPE_CHECKING:
 
 BY = ("user", "day", "month", "partition", "allocation", "job", "qos")
 BAR = 25
-_SUMS = (
-    "runs",
-    "failed",
-    "charged",
-    "elapsed",
-    "waited",
-    "cpu_seconds",
-    "cpu_given",
-    "wasted",
-    "failed_early",
-)
+_SUMS = "runs failed charged elapsed waited cpu_seconds cpu_given wasted failed_early".split()
 LOW_PERCENT = 25
 """An efficiency that gets a mark."""
 
@@ -122,7 +112,7 @@ def run(context: Context, options: Namespace) -> int:
     groups = _usage(context, query, heard)
     check_accounts(context, options.account, heard, of_jobs=True)
     check_resources(context, options.resource, heard)
-    rows = _told(groups, options.by)
+    rows = _named_rows(groups, options.by)
     listing = Listing(
         "fairbank.usage/1",
         _columns(options),
@@ -160,10 +150,10 @@ def _usage(context: Context, query: Mapping[str, object], heard: set[object]) ->
     return list(groups.values())
 
 
-def _told(rows: Sequence[Row], by: str) -> list[Row]:
+def _named_rows(rows: Sequence[Row], by: str) -> list[Row]:
     """Return the rows with names and shares, largest first; days and months in order."""
     whole = sum(row["charged"] for row in rows) or 1
-    told = [
+    named = [
         {
             **row,
             "name": _name(row["group"], by),
@@ -173,8 +163,8 @@ def _told(rows: Sequence[Row], by: str) -> list[Row]:
         for row in rows
     ]
     if by in ("day", "month"):
-        return sorted(told, key=lambda row: row["group"])
-    return sorted(told, key=lambda row: (-row["charged"], str(row["name"])))
+        return sorted(named, key=lambda row: row["group"])
+    return sorted(named, key=lambda row: (-row["charged"], str(row["name"])))
 
 
 def _name(group: object, by: str) -> str:

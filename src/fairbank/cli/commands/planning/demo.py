@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.commands.planning.replay import replay_trace, tell
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import DONE, FOUND, TOO_LITTLE
-from fairbank.cli.framework.options import count
+from fairbank.cli.framework.options import add_option, count
 from fairbank.cli.framework.progress import add_progress
 from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.time import DAY, Instant
@@ -33,14 +33,9 @@ START_SECONDS = 30
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument(
-        "--directory",
-        metavar="FOLDER",
-        help="where to leave trace and bank, to play on (default: a folder that is removed)",
-    )
-    parser.add_argument(
-        "--seed", metavar="N", type=count, default=1, help="another month (default: 1)"
-    )
+    about = "where to leave trace and bank, to play on (default: a folder that is removed)"
+    add_option(parser, "--directory FOLDER", about)
+    add_option(parser, "--seed N", "another month (default: 1)", type=count, default=1)
     add_progress(parser)
 
 
@@ -137,7 +132,7 @@ class _Shell:
     """Shell that runs commands and shows their output as a user would see it."""
 
     def __init__(self, context: Context, folder: Path) -> None:
-        self._desk = context
+        self._context = context
         self._environ = {
             **os.environ,
             "FAIRBANK_SERVER": f"unix:{folder}/fairbank.sock",
@@ -146,7 +141,7 @@ class _Shell:
 
     def type(self, *words: str) -> None:
         """Show the command and its output. Raises FairbankError when it fails."""
-        self._desk.say(f"\n$ fairbank {' '.join(words)}")
+        self._context.say(f"\n$ fairbank {' '.join(words)}")
         sys.stdout.flush()
         code = subprocess.run([*FAIRBANK, *words], env=self._environ, check=False).returncode
         if code not in (DONE, TOO_LITTLE):  # that too little is left is an answer
@@ -182,21 +177,8 @@ def _session(context: Context, shell: _Shell) -> None:
     shell.type("jobs", "--refused", "--limit", "1", "--as", user)
     shell.type("statement", allocation, "--as", user, "--limit", "8")
     shell.type("usage", "-A", account, "--as", user)
-    shell.type(
-        "quote",
-        "-A",
-        account,
-        "-p",
-        "cpu",
-        "-c",
-        "8",
-        "--mem",
-        "64G",
-        "-t",
-        "12:00:00",
-        "--as",
-        user,
-    )
+    job = "-p cpu -c 8 --mem 64G -t 12:00:00".split()
+    shell.type("quote", "-A", account, *job, "--as", user)
 
 
 def _verify(context: Context, folder: Path) -> None:
@@ -211,11 +193,7 @@ def _verify(context: Context, folder: Path) -> None:
 
 COMMAND = Command(
     "run a month of jobs through a new bank, then a first session",
-    (
-        "fairbank demo",
-        "fairbank demo --directory ~/trial          and keep it, to play on",
-        "fairbank demo --seed 7",
-    ),
+    ("{}", "{} --directory ~/trial          and keep it, to play on", "{} --seed 7"),
     add,
     run,
     asks=False,

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairbank.cli.framework.options import add_option
 from fairbank.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from fairbank.report.plots.figures import Figure
+    from collections.abc import Iterable
+
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.report.plots.figures import Caption, Figure
 
 
 class PictureFile(NamedTuple):
     """File of a picture that was written, and what it shows."""
 
     file: str
-    about: str
+    caption: Caption
 
 
-def write_picture(
-    folder: str, name: str, picture: Figure, *, as_png: bool, option: str = "FOLDER"
-) -> str:
-    """Write a picture, whole or not at all, and return the name of its file.
+def add_png(parser: Parser) -> None:
+    add_option(parser, "--png", "draw PNG files, for where SVG is not taken (default: SVG)")
+
+
+def write_pictures(
+    folder: str, figures: Iterable[tuple[str, Figure]], *, as_png: bool, option: str = "FOLDER"
+) -> list[PictureFile]:
+    """Write pictures, each whole or not at all.
 
     Args:
         folder: directory, made if it is missing.
-        name: file name without the ending.
-        picture: what to draw.
-        as_png: write a PNG file instead of SVG.
+        figures: what to draw, with file names without the ending.
+        as_png: write PNG files instead of SVG.
         option: option or argument that an error names.
     """
     from pathlib import Path
@@ -35,15 +42,19 @@ def write_picture(
     from fairbank.report.plots import canvas
     from fairbank.service.ops.atomic_file import atomic_write
 
-    content = canvas.render(picture, "png" if as_png else "svg")
-    file = Path(folder, f"{name}.png" if as_png else f"{name}.svg")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(file) as out:
-            out.write(content)
-    except OSError as error:
-        raise translate_os_error(error, f"cannot write {file}", field=option) from error
-    return str(file)
+    form: canvas.Format = "png" if as_png else "svg"
+    written = []
+    for name, figure in figures:
+        content = canvas.render(figure, form)
+        file = Path(folder, f"{name}.{form}")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(file) as out:
+                out.write(content)
+        except OSError as error:
+            raise translate_os_error(error, f"cannot write {file}", field=option) from error
+        written.append(PictureFile(str(file), figure.caption))
+    return written
 
 
 def check_folder(folder: str, option: str) -> None:

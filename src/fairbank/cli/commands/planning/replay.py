@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND
-from fairbank.cli.framework.options import count, file_read
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.options import add_option, count, file_read
+from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.report.columns import UNITS, Column, Summand, day, text
 
@@ -35,45 +35,19 @@ COLUMNS = (
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument(
-        "trace",
-        metavar="FILE",
-        type=file_read,
-        help="a trace in the Standard Workload Format, compressed or not",
-    )
-    parser.add_argument(
-        "--store",
-        metavar="URL",
-        default="memory:",
-        help="memory: (usual), sqlite:///FILE, postgresql://HOST/DATABASE",
-    )
-    parser.add_argument(
-        "--grant",
-        metavar="PERCENT",
-        type=count,
-        default=90,
-        help="of what each project really used (default: 90)",
-    )
-    parser.add_argument(
-        "--periods",
-        metavar="N",
-        type=_periods,
-        default=1,
-        help="allocations one after the other (default: 1)",
-    )
-    parser.add_argument(
-        "--days", metavar="N", type=_days, help="how long they are together (default: as the trace)"
-    )
-    parser.add_argument(
-        "--by",
-        choices=("group", "user"),
-        help="who is a project (default: groups where the trace names any)",
-    )
-    parser.add_argument(
-        "--record-overruns",
-        action="store_true",
-        help="charge usage beyond the credit too, instead of writing it off",
-    )
+    about = "a trace in the Standard Workload Format, compressed or not"
+    add_option(parser, "trace FILE", about, type=file_read)
+    about = "memory: (usual), sqlite:///FILE, postgresql://HOST/DATABASE"
+    add_option(parser, "--store URL", about, default="memory:")
+    about = "of what each project really used (default: 90)"
+    add_option(parser, "--grant PERCENT", about, type=count, default=90)
+    about = "allocations one after the other (default: 1)"
+    add_option(parser, "--periods N", about, type=_periods, default=1)
+    add_option(parser, "--days N", "how long they are together (default: as the trace)", type=_days)
+    about = "who is a project (default: groups where the trace names any)"
+    add_option(parser, "--by", about, choices=("group", "user"))
+    about = "charge usage beyond the credit too, instead of writing it off"
+    add_option(parser, "--record-overruns", about)
     add_progress(parser)
 
 
@@ -92,8 +66,6 @@ def _days(text: str) -> int:
 
 
 def run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
     done = replay_trace(options, options.trace, options.store)
     tell(context, done)
     return 0 if all(check.holds_true for check in done.checks) else FOUND
@@ -147,27 +119,19 @@ def replay_trace(
 def tell(context: Context, done: ReplayResult) -> None:
     """Print figures, balances and invariants."""
     figures = figures_of(context, done)
-    summary = {name: value for name, value, _ in figures}
     checks = [
         {"what": each.what, "held": each.holds_true, "figures": each.figures}
         for each in done.checks
     ]
+    more = {"summary": {name: value for name, value, _ in figures}, "checks": checks}
     plain_form = context.options.form is None
     if plain_form:
         for name, _, said in figures:
             context.say(f"{name.replace('_', ' '):<18}{said}")
         context.say()
-    more = {"summary": summary, "checks": checks}
-    show(
-        context,
-        Listing(
-            "fairbank.replay/1",
-            COLUMNS,
-            [_row(each) for each in done.balances],
-            more=more,
-            caption=f"unit {UNITS[context.format.units]}",
-        ),
-    )
+    rows = [_row(balance) for balance in done.balances]
+    caption = f"unit {UNITS[context.format.units]}"
+    show(context, Listing("fairbank.replay/1", COLUMNS, rows, caption, more=more))
     if plain_form:
         context.say()
         for check in done.checks:
@@ -178,40 +142,25 @@ def figures_of(context: Context, done: ReplayResult) -> list[tuple[str, object, 
     """Return name, value and text of each figure."""
     demand = done.demand
     skipped = demand.never_ran + demand.without_size
+    jobs = f"{demand.jobs:,}" + (
+        f", of which {skipped:,} never ran or have no size" if skipped else ""
+    )
     refused = sum(done.refusals.values())
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in sorted(done.refusals.items()))
     rate = done.operations / done.seconds if done.seconds else 0.0
+    work = f"{done.operations:,} in {done.seconds:.2f} s, {rate:,.0f} operations/s"
+    fingerprint = f"{done.fingerprint}   (equal final balances have equal ones)"
+    unit = UNITS[context.format.units]
     return [
-        (
-            "jobs",
-            demand.jobs,
-            f"{demand.jobs:,}"
-            + (f", of which {skipped:,} never ran or have no size" if skipped else ""),
-        ),
+        ("jobs", demand.jobs, jobs),
         ("holds", done.holds, f"{done.holds:,}"),
         ("charges", done.charges, f"{done.charges:,}"),
         ("releases", done.releases, f"{done.releases:,}"),
         ("refusals", done.refusals, f"{refused:,}" + (f": {reasons}" if refused else "")),
-        (
-            "held_at_the_peak",
-            done.held_peak,
-            f"{context.format.su(done.held_peak)} {UNITS[context.format.units]}",
-        ),
-        (
-            "written_off",
-            done.written_off,
-            f"{context.format.su(done.written_off)} {UNITS[context.format.units]}",
-        ),
-        (
-            "operations",
-            done.operations,
-            f"{done.operations:,} in {done.seconds:.2f} s, {rate:,.0f} operations/s",
-        ),
-        (
-            "fingerprint",
-            done.fingerprint,
-            f"{done.fingerprint}   (equal final balances have equal ones)",
-        ),
+        ("held_at_the_peak", done.held_peak, f"{context.format.su(done.held_peak)} {unit}"),
+        ("written_off", done.written_off, f"{context.format.su(done.written_off)} {unit}"),
+        ("operations", done.operations, work),
+        ("fingerprint", done.fingerprint, fingerprint),
     ]
 
 
@@ -224,17 +173,12 @@ def _row(balance: object) -> Row:
 COMMAND = Command(
     "run a recorded workload through a bank: starts are holds, ends are charges",
     (
-        (
-            "fairbank replay month.swf.gz                            in memory, each project"
-            " granted 90% of its use"
-        ),
-        (
-            "fairbank replay month.swf --grant 100 --periods 4       four allocations one after the"
-            " other"
-        ),
-        "fairbank replay month.swf --store sqlite:///trial.sqlite",
+        "{} month.swf.gz                            in memory, each project granted 90% of its use",
+        "{} month.swf --grant 100 --periods 4       four allocations one after the other",
+        "{} month.swf --store sqlite:///trial.sqlite",
     ),
     add,
     run,
     asks=False,
+    columns=COLUMNS,
 )

@@ -4,70 +4,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.planning.picture_files import PictureFile, write_picture
+from fairbank.cli.commands.planning.picture_files import add_png, write_pictures
 from fairbank.cli.framework.command import Command, Noun
-from fairbank.cli.framework.options import count, listed
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.options import add_option, count, listed
+from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.selectors import spread
 from fairbank.core.errors import FairbankError
 from fairbank.core.time import DAY, iso
 from fairbank.report import share_history
-from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Row
     from fairbank.report.plots.figures import Figure
 
 COLUMNS = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
 
 
 def _add_site_factor(parser: Parser) -> None:
-    parser.add_argument(
-        "folder",
-        metavar="FOLDER",
-        help=(
-            "where to write them, in the place of those that are there; made if need be; "
-            "needs fairbank[plots]"
-        ),
+    about = (
+        "where to write them, in the place of those that are there; made if need be; "
+        "needs fairbank[plots]"
     )
-    parser.add_argument(
-        "--agent-config",
-        metavar="FILE",
-        help="draw only the rule that these settings of an agent choose",
-    )
-    _add_png(parser)
-
-
-def _add_png(parser: Parser) -> None:
-    parser.add_argument(
-        "--png",
-        action="store_true",
-        help="draw PNG files, for where SVG is not taken (default: SVG)",
-    )
+    add_option(parser, "folder FOLDER", about)
+    about = "draw only the rule that these settings of an agent choose"
+    add_option(parser, "--agent-config FILE", about)
+    add_png(parser)
 
 
 def _site_factor(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
-    drawn = [
-        PictureFile(
-            write_picture(options.folder, name, figure, as_png=options.png), figure.caption.title
-        )
-        for name, figure in _site_factor_figures(options.agent_config, context.command_line)
-    ]
-    show(
-        context,
-        Listing(
-            "fairbank.figure/1",
-            COLUMNS,
-            [{"file": each.file, "about": each.about} for each in drawn],
-        ),
-    )
+    figures = _site_factor_figures(options.agent_config, context.command_line)
+    drawn = write_pictures(options.folder, figures, as_png=options.png)
+    rows = [{"file": each.file, "about": each.caption.title} for each in drawn]
+    show(context, Listing("fairbank.figure/1", COLUMNS, rows))
     return 0
 
 
@@ -102,62 +76,36 @@ DAYS = 30
 
 
 def _add_fair_share(parser: Parser) -> None:
-    parser.add_argument(
-        "folder",
-        metavar="FOLDER",
-        nargs="?",
-        help="where to draw a figure of each cluster too; made if need be; needs fairbank[plots]",
-    )
-    parser.add_argument(
-        "-A", "--accounts", metavar="ACCOUNT,...", type=listed, help="only these accounts"
-    )
-    parser.add_argument("--users", action="store_true", help="also the users in them")
-    parser.add_argument("--cluster", metavar="NAME", help="only this cluster")
-    parser.add_argument(
-        "--days",
-        metavar="N",
-        type=count,
-        default=DAYS,
-        help=f"so many days up to today (default: {DAYS})",
-    )
-    _add_png(parser)
+    about = "where to draw a figure of each cluster too; made if need be; needs fairbank[plots]"
+    add_option(parser, "folder FOLDER", about, nargs="?")
+    add_option(parser, "-A, --accounts ACCOUNT,...", "only these accounts", type=listed)
+    add_option(parser, "--users", "also the users in them")
+    add_option(parser, "--cluster NAME", "only this cluster")
+    about = f"so many days up to today (default: {DAYS})"
+    add_option(parser, "--days N", about, type=count, default=DAYS)
+    add_png(parser)
 
 
 def _fair_share(context: Context, options: Namespace) -> int:
-    if shown_columns(context, share_history.COLUMNS):
-        return 0
-    kept = _kept(context, options)
-    drawn = _draw(context, options, kept) if options.folder else []
-    notes = [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
+    kept, notes = _kept(context, options), []
+    if options.folder:
+        figures = share_history.figures(kept, context.command_line)
+        drawn = write_pictures(options.folder, _named(figures), as_png=options.png)
+        notes = [f"{each.file}: {each.caption.about}" for each in drawn]
     empty = "Nothing was recorded in that time. To begin, once a day: fairbank share record"
-    show(
-        context,
-        Listing(
-            "fairbank.fairshare/1",
-            share_history.COLUMNS,
-            share_history.rows_of(kept),
-            notes=notes,
-            empty=empty,
-        ),
-    )
+    rows, columns = share_history.rows_of(kept), share_history.COLUMNS
+    show(context, Listing("fairbank.fairshare/1", columns, rows, notes=notes, empty=empty))
     return 0
 
 
-def _draw(
-    context: Context, options: Namespace, kept: list[share_history.ShareHistoryRow]
-) -> list[PictureFile]:
-    """Draw one figure for each cluster."""
-    drawn = []
-    figures = share_history.figures(kept, context.command_line)
+def _named(figures: Mapping[str, Figure]) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures with file names: the clusters, or numbers where their names are unsafe."""
     for number, (cluster, figure) in enumerate(figures.items(), start=1):
         is_plain = cluster.isascii() and cluster.replace("-", "").replace("_", "").isalnum()
-        name = f"fairshare-{cluster if is_plain else number}"
-        file = write_picture(options.folder, name, figure, as_png=options.png)
-        drawn.append(PictureFile(file, figure.caption.about))
-    return drawn
+        yield f"fairshare-{cluster if is_plain else number}", figure
 
 
-def _kept(context: Context, options: Namespace) -> list[share_history.ShareHistoryRow]:
+def _kept(context: Context, options: Namespace) -> list[Row]:
     """Return the recorded figures of the requested days, in UTC."""
     tomorrow = (context.now() // DAY + 1) * DAY
     query = {
@@ -167,9 +115,9 @@ def _kept(context: Context, options: Namespace) -> list[share_history.ShareHisto
         "account": options.accounts or None,
         "users": "true" if options.users else None,
     }
-    return sorted(
-        share_history.kept_of(row) for one in spread(query) for row in context.rows("/share", one)
-    )
+    names = ("cluster", "day", "account", "user", "partition")
+    rows = [row for one in spread(query) for row in context.rows("/share", one)]
+    return sorted(rows, key=lambda row: [row[name] or "" for name in names])
 
 
 COMMAND = Noun(
@@ -178,26 +126,25 @@ COMMAND = Noun(
         "fairshare": Command(
             "draw recorded fair share by day",
             (
-                "fairbank report fairshare",
-                (
-                    "fairbank report fairshare figures --days 365 -A chem_qmc --png   also as a"
-                    " picture"
-                ),
-                "fairbank report fairshare --users --csv",
+                "{}",
+                "{} figures --days 365 -A chem_qmc --png   also as a picture",
+                "{} --users --csv",
             ),
             _add_fair_share,
             _fair_share,
+            columns=share_history.COLUMNS,
         ),
         "sitefactor": Command(
             "draw the site factor of remaining credit and time",
             (
-                "fairbank report sitefactor figures             the rules, in six figures",
-                "fairbank report sitefactor . --agent-config /etc/fairbank/agent.toml",
-                "fairbank report sitefactor figures --json",
+                "{} figures             the rules, in six figures",
+                "{} . --agent-config /etc/fairbank/agent.toml",
+                "{} figures --json",
             ),
             _add_site_factor,
             _site_factor,
             asks=False,
+            columns=COLUMNS,
         ),
     },
 )

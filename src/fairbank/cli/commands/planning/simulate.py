@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.planning.picture_files import PictureFile, check_folder, write_picture
+from fairbank.cli.commands.planning.picture_files import add_png, check_folder, write_pictures
 from fairbank.cli.commands.planning.simulation_rows import (
+    NOTHING_RAN,
     credited,
     delivered,
     notes_of,
@@ -18,24 +19,25 @@ from fairbank.cli.commands.planning.workload_options import (
     POLICIES,
     add_budget,
     add_processors,
+    add_shares,
     add_trace,
     budget_of,
 )
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.options import at_least_one, count, file_written
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.options import add_option, at_least_one, count, file_written
+from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import FairbankError, InvalidInput
-from fairbank.report.cells import counted, plain
+from fairbank.report.cells import counted
 from fairbank.report.simulations import COLUMNS, measure_table
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
+    from fairbank.cli.commands.planning.picture_files import PictureFile
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.report.simulations import SimulatedJobRow
     from fairbank.service.simulation.comparison import Progress
     from fairbank.service.simulation.synthetic import Modelled
     from fairbank.simulator.engine.simulation import SimulationResult
@@ -43,87 +45,39 @@ if TYPE_CHECKING:
 
 def add(parser: Parser) -> None:
     add_trace(parser, optional=True)
-    parser.add_argument(
-        "--policy",
-        metavar="NAME|FILE",
-        dest="policies",
-        action="append",
-        help=f"{POLICIES} that describes one; may be repeated (default: {DEFAULT_POLICY})",
-    )
-    parser.add_argument(
-        "--jobs",
-        metavar="N",
-        type=at_least_one,
-        help="instead of a trace a synthetic workload of so many jobs",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="FILE",
-        help="the same of a centre that this file describes (default: 960 processors, 40 users)",
-    )
-    parser.add_argument(
-        "--seed", metavar="N", type=count, help="another synthetic workload (default: 1)"
-    )
-    parser.add_argument(
-        "--save",
-        metavar="FILE",
-        type=file_written,
-        help="write the synthetic workload as a trace too",
-    )
+    about = f"{POLICIES} that describes one; may be repeated (default: {DEFAULT_POLICY})"
+    add_option(parser, "--policy NAME|FILE", about, dest="policies", action="append")
+    about = "instead of a trace a synthetic workload of so many jobs"
+    add_option(parser, "--jobs N", about, type=at_least_one)
+    about = "the same of a centre that this file describes (default: 960 processors, 40 users)"
+    add_option(parser, "--model FILE", about)
+    add_option(parser, "--seed N", "another synthetic workload (default: 1)", type=count)
+    about = "write the synthetic workload as a trace too"
+    add_option(parser, "--save FILE", about, type=file_written)
     add_processors(parser)
-    _add_results(parser)
+    about = (
+        "write a line `job start` for each job, in the order of the queue, of one policy; a"
+        " FILE.csv has a table of all policies"
+    )
+    add_option(parser, "--starts FILE", about, type=file_written)
+    by = (
+        "whose shares and credit are; the group of a Slurm job is its account (default: user; with"
+        " --grant group, if there are any)"
+    )
+    add_shares(parser, by)
+    about = "look at the fair start of every N-th job, which takes long"
+    add_option(parser, "--fair-starts N", about, type=at_least_one, default=0)
+    about = (
+        "draw utilisation, queue, waits and, with --shares, shares; made if need be; "
+        "needs fairbank[plots]"
+    )
+    add_option(parser, "--plots FOLDER", about)
+    add_png(parser)
     add_budget(parser)
     add_progress(parser)
 
 
-def _add_results(parser: Parser) -> None:
-    parser.add_argument(
-        "--starts",
-        metavar="FILE",
-        type=file_written,
-        help=(
-            "write a line `job start` for each job, in the order of the queue, of one policy; a"
-            " FILE.csv has a table of all policies"
-        ),
-    )
-    parser.add_argument(
-        "--shares",
-        metavar="FILE",
-        help="lines `account,shares`: how much is delivered to whom beyond the shares",
-    )
-    parser.add_argument(
-        "--by",
-        choices=("user", "group"),
-        help=(
-            "whose shares and credit are; the group of a Slurm job is its account (default: user;"
-            " with --grant group, if there are any)"
-        ),
-    )
-    parser.add_argument(
-        "--fair-starts",
-        metavar="N",
-        type=at_least_one,
-        default=0,
-        help="look at the fair start of every N-th job, which takes long",
-    )
-    parser.add_argument(
-        "--plots",
-        metavar="FOLDER",
-        help=(
-            "draw utilisation, queue, waits and, with --shares, shares; made if need be; "
-            "needs fairbank[plots]"
-        ),
-    )
-    parser.add_argument(
-        "--png",
-        action="store_true",
-        help="draw PNG files, for where SVG is not taken (default: SVG)",
-    )
-
-
 def run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
     policies = list(dict.fromkeys(options.policies or [DEFAULT_POLICY]))
     if options.starts is not None and len(policies) > 1 and not _is_table(options.starts):
         remedy = "name one --policy, or a FILE.csv, which holds all"
@@ -142,7 +96,7 @@ def run(context: Context, options: Namespace) -> int:
     try:
         if options.starts is not None:
             _write_starts(outcomes, options.starts)
-        drawn = _draw(context, options, outcomes) if options.plots else ()
+        drawn = _draw(context, options, outcomes) if options.plots else []
     except FairbankError:
         tell(context, outcomes, ())  # the work is done, and may have been long
         raise
@@ -191,10 +145,7 @@ def _workload(options: Namespace) -> str | Modelled:
 def _simulate(
     workload: str | Modelled, policies: Sequence[str], options: Namespace, progress: Progress
 ) -> list[SimulationResult]:
-    """Simulate the workload under each policy.
-
-    Raises FairbankError before the work starts if the file of --starts cannot be written.
-    """
+    """Simulate the workload under each policy. Raises FairbankError before the work starts."""
     from functools import partial
     from pathlib import Path
 
@@ -218,15 +169,14 @@ def _simulate(
         has_time_series=options.plots is not None,
         has_job_runs=options.starts is not None and _is_table(options.starts),
     )
+    holdings = None if options.shares is None else read_shares(Path(options.shares))
     return simulate_each(
-        (
-            partial(in_file, Path(workload), read_any_trace)
-            if isinstance(workload, str)
-            else workload.opened
-        ),
+        partial(in_file, Path(workload), read_any_trace)
+        if isinstance(workload, str)
+        else workload.opened,
         policies,
         plan,
-        holdings=None if options.shares is None else read_shares(Path(options.shares)),
+        holdings=holdings,
         budget=budget,
         progress=progress,
     )
@@ -249,22 +199,14 @@ def _write_starts(outcomes: Sequence[SimulationResult], path: str) -> None:
     write_starts(starts, Path(path))
 
 
-def _job_rows(outcome: SimulationResult) -> Iterator[SimulatedJobRow]:
+def _job_rows(outcome: SimulationResult) -> Iterator[tuple[int | str, ...]]:
     """Yield the jobs with users and groups by name, or by number if the trace has no names."""
-    from fairbank.report.simulations import SimulatedJobRow
-
     people = outcome.people
     user, group = (_name, _name) if people is None else (people.users.name, people.groups.name)
     for job in outcome.runs or ():
-        yield SimulatedJobRow(
-            job.job,
-            user(job.user),
-            group(job.group),
-            job.submitted,
-            job.started,
-            job.ended,
-            job.processors,
-        )
+        times = (job.submitted, job.started, job.ended)
+        wait = job.started - job.submitted
+        yield (job.job, user(job.user), group(job.group), *times, job.processors, wait)
 
 
 def _name(number: int) -> str:
@@ -289,13 +231,8 @@ def _draw(
 ) -> list[PictureFile]:
     from fairbank.report.plots.simulations import figures
 
-    return [
-        PictureFile(
-            write_picture(options.plots, name, figure, as_png=options.png, option="plots"),
-            figure.caption.about,
-        )
-        for name, figure in figures(outcomes, _source(options), context.command_line)
-    ]
+    drawn = figures(outcomes, _source(options), context.command_line)
+    return write_pictures(options.plots, drawn, as_png=options.png, option="plots")
 
 
 def _source(options: Namespace) -> str:
@@ -317,9 +254,9 @@ def tell(
     for_people = context.options.form is None and not context.options.format
     rows = [row_of(outcome, exactly=not for_people) for outcome in outcomes]
     first = outcomes[0]
-    there = rows[0]["jobs"] + rows[0]["left_out"]
+    jobs = rows[0]["jobs"]
     caption = (
-        f"{rows[0]['jobs']:,} of {counted(there, 'job')} on"
+        f"{jobs:,} of {counted(jobs + rows[0]['left_out'], 'job')} on"
         f" {counted(first.processors, 'processor')}"
     )
     remarks = remarks_of(outcomes)
@@ -336,37 +273,34 @@ def tell(
         "plots": [each.file for each in drawn],
     }
     notes = notes_of(first) + remarks + refused_of({each.policy: each for each in outcomes})
-    notes += [f"{plain(each.file)}: {plain(each.about)}" for each in drawn]
-    table = measure_table(rows)
-    columns, shown = (table.columns, table.rows) if for_people else (COLUMNS, rows)
-    if for_people and not rows[0]["jobs"]:
-        shown = []
-    empty = "No job of this trace can be simulated."
+    notes += [f"{each.file}: {each.caption.about}" for each in drawn]
+    columns, shown = measure_table(rows) if for_people else (COLUMNS, rows)
+    nothing_ran = for_people and not jobs
     show(
         context,
         Listing(
             "fairbank.simulation/1",
             columns,
-            shown,
+            [] if nothing_ran else shown,
             caption=caption,
             notes=notes,
             more=more,
-            empty=empty,
+            empty=NOTHING_RAN,
         ),
     )
-    if for_people and not rows[0]["jobs"]:
-        for note in notes:
-            context.note(note)
+    if nothing_ran:  # a table without rows has no notes
+        context.note(*notes)
 
 
 COMMAND = Command(
     "simulate a recorded workload under other policies",
     (
-        "fairbank simulate month.swf.gz --policy fcfs --policy easy --plots figures",
-        "fairbank simulate october.txt --procs 512 --starts starts.csv     what sacct -P printed",
-        "fairbank simulate --jobs 20000 --seed 7 --json                    a synthetic workload",
+        "{} month.swf.gz --policy fcfs --policy easy --plots figures",
+        "{} october.txt --procs 512 --starts starts.csv     what sacct -P printed",
+        "{} --jobs 20000 --seed 7 --json                    a synthetic workload",
     ),
     add,
     run,
     asks=False,
+    columns=COLUMNS,
 )

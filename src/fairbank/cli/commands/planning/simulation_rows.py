@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fairbank.simulator.engine.simulated_bank import CreditResult
     from fairbank.simulator.engine.simulation import SimulationResult
 
+NOTHING_RAN = "No job of this trace can be simulated."
 LISTED = 5
 """So many numbers of jobs that were left out are told one by one; --json tells all."""
 
@@ -56,21 +57,30 @@ def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
     }
 
 
+CREDIT = {
+    "granted_minutes": "granted",
+    "charged_minutes": "charged",
+    "expired_minutes": "expired",
+    "refused_jobs": "refused",
+    "unpaid_jobs": "unpaid",
+    "unpaid_minutes": "unpaid_minutes",
+}
+"""Fields of the output with those of an account's credit, in SU-minutes and jobs."""
+
+
 def _sums(credit: CreditResult, jobs: int) -> dict[str, Any]:
-    """Over all accounts; credit in SU-minutes."""
-    fields = ("granted", "charged", "expired", "refused", "unpaid", "unpaid_minutes")
-    found = {name: sum(getattr(each, name) for each in credit.accounts) for name in fields}
-    granted = found["granted"]
-    return {
-        "granted_minutes": granted,
-        "charged_minutes": found["charged"],
-        "expired_minutes": found["expired"],
-        "expired_part": found["expired"] / granted if granted else None,
-        "refused_jobs": found["refused"],
-        "refused_part": found["refused"] / jobs if jobs and not found["unpaid"] else None,
-        "unpaid_jobs": found["unpaid"],
-        "unpaid_part": found["unpaid"] / jobs if found["unpaid"] else None,
-        "unpaid_minutes": found["unpaid_minutes"],
+    """Return the sums over all accounts, and their parts of the granted credit and of the jobs."""
+    sums: dict[str, Any] = {
+        key: sum(getattr(account, field) for account in credit.accounts)
+        for key, field in CREDIT.items()
+    }
+    granted, refused, unpaid = (
+        sums[key] for key in ("granted_minutes", "refused_jobs", "unpaid_jobs")
+    )
+    return sums | {
+        "expired_part": sums["expired_minutes"] / granted if granted else None,
+        "refused_part": refused / jobs if jobs and not unpaid else None,
+        "unpaid_part": unpaid / jobs if unpaid else None,
     }
 
 
@@ -79,17 +89,12 @@ def credited(outcomes: Sequence[SimulationResult]) -> list[Row]:
     return [
         {
             "policy": outcome.policy,
-            "account": each.account,
-            "granted_minutes": each.granted,
-            "charged_minutes": each.charged,
-            "expired_minutes": each.expired,
-            "refused_jobs": each.refused,
-            "unpaid_jobs": each.unpaid,
-            "unpaid_minutes": each.unpaid_minutes,
+            "account": account.account,
+            **{key: getattr(account, field) for key, field in CREDIT.items()},
         }
         for outcome in outcomes
         if outcome.credit is not None
-        for each in outcome.credit.accounts
+        for account in outcome.credit.accounts
     ]
 
 
@@ -118,14 +123,10 @@ def notes_of(outcome: SimulationResult) -> list[str]:
             f"the header speaks of {counted(outcome.header_jobs, 'job')}, and there are"
             f" {outcome.lines:,}: the trace may be cut short"
         )
-    if outcome.unmatched_accounts:
-        named = ", ".join(map(plain, outcome.unmatched_accounts[:LISTED])) + (
-            ", ..." if len(outcome.unmatched_accounts) > LISTED else ""
-        )
+    if accounts := outcome.unmatched_accounts:
         said.append(
-            f"shares of {counted(len(outcome.unmatched_accounts), 'account')}"
-            " without a job in this trace,"
-            f" which count all the same ({named})"
+            f"shares of {counted(len(accounts), 'account')} without a job in this trace,"
+            f" which count all the same ({plain(_some_of(accounts))})"
         )
     said += [
         f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})"
@@ -157,28 +158,20 @@ def remarks_of(outcomes: Iterable[SimulationResult]) -> list[str]:
 
 
 def refused_of(outcomes: Mapping[str, SimulationResult]) -> list[str]:
-    """Return the number of jobs without credit of each schedule where others ran.
-
-    The measures of such a schedule cover only the jobs that ran.
-    """
+    """Return the number of jobs without credit, over which the measures of a schedule do not go."""
     found = {name: _refused(each) for name, each in outcomes.items() if each.figures is not None}
     if not any(found.values()):
         return []
-    alike = len(set(found.values())) == 1
-    numbers = [
-        counted(number, "job") + ("" if alike else f" ({plain(name)})")
-        for name, number in found.items()
-    ]
-    return [
-        f"refused for want of credit: {numbers[0] if alike else ', '.join(numbers)}; the measures"
-        " are over the others"
-    ]
+    numbers = set(found.values())
+    if len(numbers) == 1:
+        refused = counted(numbers.pop(), "job")
+    else:
+        refused = ", ".join(f"{counted(n, 'job')} ({plain(name)})" for name, n in found.items())
+    return [f"refused for want of credit: {refused}; the measures are over the others"]
 
 
 def _refused(outcome: SimulationResult) -> int:
-    return (
-        sum(each.refused for each in outcome.credit.accounts) if outcome.credit is not None else 0
-    )
+    return sum(each.refused for each in outcome.credit.accounts) if outcome.credit else 0
 
 
 def newly_left_out(before: SimulationResult, after: SimulationResult) -> list[str]:
@@ -186,13 +179,12 @@ def newly_left_out(before: SimulationResult, after: SimulationResult) -> list[st
     said = []
     for reason, numbers in after.omitted.items():
         known = set(before.omitted.get(reason, ()))
-        if anew := [each for each in numbers if each not in known]:
+        if new := [number for number in numbers if number not in known]:
             said.append(
-                f"left out as changed: {counted(len(anew), 'job')}, {reason.value}"
-                f" ({_some_of(anew)})"
+                f"left out as changed: {counted(len(new), 'job')}, {reason.value} ({_some_of(new)})"
             )
     return said
 
 
-def _some_of(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers[:LISTED])) + (", ..." if len(numbers) > LISTED else "")
+def _some_of(things: Sequence[int | str]) -> str:
+    return ", ".join(map(str, things[:LISTED])) + (", ..." if len(things) > LISTED else "")

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.planning.simulation_rows import (
+    NOTHING_RAN,
     newly_left_out,
     notes_of,
     refused_of,
     remarks_of,
     row_of,
 )
-from fairbank.cli.commands.planning.what_if_options import add_question, question_of
-from fairbank.cli.commands.planning.workload_options import budget_of
+from fairbank.cli.commands.planning.workload_options import (
+    DEFAULT_POLICY,
+    POLICIES,
+    add_budget,
+    add_processors,
+    add_shares,
+    add_trace,
+    budget_of,
+)
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.options import add_option, at_least_one, count
+from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.time import show_duration
+from fairbank.core.errors import InvalidInput
+from fairbank.core.time import parse_duration, show_duration
 from fairbank.report.cells import counted, plain
-from fairbank.report.what_if import COLUMNS, MeasuredPair, measure_rows, table_rows
+from fairbank.report.simulations import WHAT_IF_COLUMNS, MeasuredPair, measure_rows, table_rows
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from argparse import Namespace, _ArgumentGroup
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -29,13 +41,85 @@ if TYPE_CHECKING:
 
 
 def add(parser: Parser) -> None:
-    add_question(parser)
+    add_trace(parser)
+    about = f"{POLICIES} (default: {DEFAULT_POLICY})"
+    add_option(parser, "--policy NAME|FILE", about, default=DEFAULT_POLICY)
+    add_processors(parser)
+    _add_changes(parser.add_argument_group("What if"))
+    copies = parser.add_argument_group("How sure")
+    about = "look at so many slightly other copies of the trace as well"
+    add_option(copies, "--shaken N", about, type=count, default=0)
+    add_option(copies, "--seed N", "other copies (default: 1)", type=count)
+    by = "whose shares and credit are (default: user; with --grant group, if any)"
+    add_shares(parser.add_argument_group("Shares"), by)
+    add_budget(parser)
     add_progress(parser)
 
 
+def _add_changes(group: _ArgumentGroup) -> None:
+    about = "another policy, or other weights in a file"
+    add_option(group, "--to-policy NAME|FILE", about)
+    about = "so many nodes more; fewer: --add-nodes=-2"
+    add_option(group, "--add-nodes N", about, type=_signed, default=0)
+    about = "so many processors more; fewer: --add-procs=-64"
+    add_option(group, "--add-procs N", about, type=_signed, default=0)
+    listed: dict[str, Any] = {"action": "append", "default": []}
+    add_option(group, "--drop-user USER", "a user had never come; may be repeated", **listed)
+    add_option(group, "--drop-group GROUP", "a group, or an account of Slurm, had not", **listed)
+    about = "a job by its number, with --size or --limit"
+    add_option(group, "--job N", about, type=count, **listed)
+    add_option(group, "--size N", "that job on so many processors", type=at_least_one)
+    about = "that job with this time limit, at which it ends: 30, 4:00:00, 1-12"
+    add_option(group, "--limit TIME", about)
+    about = "all limits, but none shorter than the run"
+    add_option(group, "--scale-limits PERCENT", about, type=at_least_one, default=100)
+
+
+def _signed(said: str) -> int:
+    if not re.fullmatch(r"[+-]?\d{1,9}", said, re.ASCII):
+        raise ArgumentTypeError(f"{said[:40]!r} is not a whole number")
+    return int(said)
+
+
+def _question(options: Namespace) -> Question:
+    """Return what to simulate.
+
+    Raises InvalidInput if nothing would change, and for a bare --job.
+    """
+    from fairbank.service.simulation.what_if import MachineChange, Question
+    from fairbank.simulator.traces.workload_edits import Resized, WorkloadEdits
+
+    limit = None if options.limit is None else parse_duration(options.limit, field="limit")
+    resized = options.size is not None or limit is not None
+    if options.job and not resized:
+        raise InvalidInput(
+            "--job needs --size or --limit", field="job", remedy="add --size N or --limit TIME"
+        )
+    if resized and not options.job:
+        raise InvalidInput("--size and --limit need --job", field="job", remedy="add --job N")
+    if options.seed is not None and not options.shaken:
+        raise InvalidInput(
+            "--seed needs --shaken", field="seed", remedy="add --shaken N, or leave it out"
+        )
+    changes = WorkloadEdits(
+        users=frozenset(options.drop_user),
+        groups=frozenset(options.drop_group),
+        jobs=dict.fromkeys(options.job, Resized(options.size, limit)),
+        limits_percent=options.scale_limits,
+    )
+    machine = MachineChange(nodes=options.add_nodes, processors=options.add_procs)
+    policy = options.to_policy or options.policy
+    if changes == WorkloadEdits() and machine == MachineChange() and policy == options.policy:
+        remedy = (
+            "add --add-nodes, --add-procs, --drop-user, --drop-group, --job, --scale-limits or "
+            "--to-policy"
+        )
+        raise InvalidInput("nothing would change", field="whatif", remedy=remedy)
+    seed = 1 if options.seed is None else options.seed
+    return Question(options.policy, policy, changes, machine, options.shaken, seed)
+
+
 def run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
     from functools import partial
     from pathlib import Path
 
@@ -44,7 +128,7 @@ def run(context: Context, options: Namespace) -> int:
     from fairbank.simulator.engine.simulation import SimulationPlan
     from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
-    question, budget = question_of(options), budget_of(options)
+    question, budget = _question(options), budget_of(options)
     with Stages(options) as progress:
         answer = what_if(
             partial(in_file, Path(options.trace), read_any_trace),
@@ -60,35 +144,35 @@ def run(context: Context, options: Namespace) -> int:
 
 def tell(context: Context, question: Question, answer: WhatIfResult) -> None:
     """Print the measures, the changes, and what was left out."""
-    two, copies = _rows(answer.plain), [_rows(each) for each in answer.copies]
-    for_people = context.options.form is None and not context.options.format
-    changes = changes_of(context.options, question, answer)
+    before, after = answer.plain.recorded, answer.plain.changed
+    pair, copies = _rows(answer.plain), [_rows(each) for each in answer.copies]
+    changes = _changes(context.options, question, answer)
     more = {
-        "recorded": row_of(answer.plain.recorded, exactly=False),
-        "changed": row_of(answer.plain.changed, exactly=False),
+        **pair._asdict(),
         "changes": changes,
         "copies": len(copies),
         "seed": question.seed if copies else None,
     }
-    notes = [f"changed: {each}" for each in changes] + notes_of(answer.plain.recorded)
-    notes += newly_left_out(answer.plain.recorded, answer.plain.changed) + remarks_of(
-        (answer.plain.recorded, answer.plain.changed)
-    )
-    notes += refused_of({"as recorded": answer.plain.recorded, "changed": answer.plain.changed})
+    notes = [f"changed: {change}" for change in changes] + notes_of(before)
+    notes += newly_left_out(before, after) + remarks_of((before, after))
+    notes += refused_of({"as recorded": before, "changed": after})
     if copies:
         notes.append(
             f"means over {len(copies)} shaken copies with their 95 % confidence intervals;"
             " differences are taken copy by copy"
         )
-    caption = f"{two.recorded['jobs']:,} jobs as recorded, {two.changed['jobs']:,} changed"
-    rows = table_rows(two, copies) if for_people else measure_rows(two, copies)
-    if not two.recorded["jobs"]:
-        rows = []
-    empty = "No job of this trace can be simulated."
+    for_people = context.options.form is None and not context.options.format
+    rows = table_rows(pair, copies) if for_people else measure_rows(pair, copies)
     show(
         context,
         Listing(
-            "fairbank.whatif/1", COLUMNS, rows, caption=caption, notes=notes, more=more, empty=empty
+            "fairbank.whatif/1",
+            WHAT_IF_COLUMNS,
+            rows if pair.recorded["jobs"] else [],
+            caption=f"{pair.recorded['jobs']:,} jobs as recorded, {pair.changed['jobs']:,} changed",
+            notes=notes,
+            more=more,
+            empty=NOTHING_RAN,
         ),
     )
 
@@ -97,7 +181,7 @@ def _rows(pair: ResultPair) -> MeasuredPair:
     return MeasuredPair(row_of(pair.recorded, exactly=False), row_of(pair.changed, exactly=False))
 
 
-def changes_of(options: Namespace, question: Question, answer: WhatIfResult) -> list[str]:
+def _changes(options: Namespace, question: Question, answer: WhatIfResult) -> list[str]:
     """Return each change in words, with the number of jobs concerned."""
     before, after, met = answer.plain.recorded, answer.plain.changed, answer.met
     said = []
@@ -114,9 +198,9 @@ def changes_of(options: Namespace, question: Question, answer: WhatIfResult) -> 
         for each in dict.fromkeys(options.drop_group)
     ]
     for job, resized in question.changes.jobs.items():
-        words = (
-            [] if resized.processors is None else [f"on {counted(resized.processors, 'processor')}"]
-        )
+        words = []
+        if resized.processors is not None:
+            words.append(f"on {counted(resized.processors, 'processor')}")
         if resized.limit is not None:
             words.append(f"for at most {show_duration(resized.limit)}")
         said.append(f"job {job} {' '.join(words)}")
@@ -131,14 +215,12 @@ def changes_of(options: Namespace, question: Question, answer: WhatIfResult) -> 
 COMMAND = Command(
     "simulate a recorded workload with one thing changed",
     (
-        "fairbank whatif month.swf.gz --add-procs 64",
-        (
-            "fairbank whatif month.swf.gz --drop-user 17 --shaken 10            with 95 %"
-            " confidence intervals"
-        ),
-        "fairbank whatif month.swf.gz --policy slurm --to-policy fairer.toml",
+        "{} month.swf.gz --add-procs 64",
+        "{} month.swf.gz --drop-user 17 --shaken 10            with 95 % confidence intervals",
+        "{} month.swf.gz --policy slurm --to-policy fairer.toml",
     ),
     add,
     run,
     asks=False,
+    columns=WHAT_IF_COLUMNS,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.framework.options import at_least_one, count, file_read
+from fairbank.cli.framework.options import add_option, at_least_one, count, file_read
 from fairbank.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,56 +20,40 @@ PERIODS_MAX = 1_000
 
 def add_trace(parser: Parser, *, optional: bool = False) -> None:
     """Add the trace as the first argument."""
-    parser.add_argument(
-        "trace",
-        metavar="FILE",
-        type=file_read,
-        nargs="?" if optional else None,
-        help=(
-            "a trace in the Standard Workload Format, or the output of sacct -P; "
-            "compressed or not; - for standard input"
-        ),
+    about = (
+        "a trace in the Standard Workload Format, or the output of sacct -P; "
+        "compressed or not; - for standard input"
     )
+    add_option(parser, "trace FILE", about, type=file_read, nargs="?" if optional else None)
 
 
 def add_processors(parser: Parser | _ArgumentGroup) -> None:
     """Add --procs."""
-    parser.add_argument(
-        "--procs",
-        metavar="N",
-        type=at_least_one,
-        help="processors of the machine (default: MaxProcs of the trace)",
-    )
+    about = "processors of the machine (default: MaxProcs of the trace)"
+    add_option(parser, "--procs N", about, type=at_least_one)
+
+
+def add_shares(parser: Parser | _ArgumentGroup, by: str) -> None:
+    """Add --shares and --by; `by` is the help of the latter."""
+    about = "lines `account,shares`: how much is delivered to whom beyond the shares"
+    add_option(parser, "--shares FILE", about)
+    add_option(parser, "--by", by, choices=("user", "group"))
 
 
 def add_budget(parser: Parser) -> None:
     """Add the options for granted credit."""
     group = parser.add_argument_group("With the bank in the loop")
-    group.add_argument(
-        "--grant",
-        metavar="PERCENT",
-        type=count,
-        help="grant each payer this part of what its jobs use; a job without credit does not run",
+    about = "grant each payer this part of what its jobs use; a job without credit does not run"
+    add_option(group, "--grant PERCENT", about, type=count)
+    about = "grant it in N consecutive allocations (default: 1)"
+    add_option(group, "--periods N", about, type=at_least_one)
+    about = "start the allocations of each payer at a different time"
+    add_option(group, "--staggered", about)
+    about = (
+        "jobs without credit: refuse them, or run them without charge after all paid jobs "
+        "(default: refuse)"
     )
-    group.add_argument(
-        "--periods",
-        metavar="N",
-        type=at_least_one,
-        help="grant it in N consecutive allocations (default: 1)",
-    )
-    group.add_argument(
-        "--staggered",
-        action="store_true",
-        help="start the allocations of each payer at a different time",
-    )
-    group.add_argument(
-        "--unpaid",
-        choices=("refuse", "last"),
-        help=(
-            "jobs without credit: refuse them, or run them without charge after all paid jobs "
-            "(default: refuse)"
-        ),
-    )
+    add_option(group, "--unpaid", about, choices=("refuse", "last"))
 
 
 def budget_of(options: Namespace) -> Budget | None:

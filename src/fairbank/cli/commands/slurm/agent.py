@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND
+from fairbank.cli.framework.options import add_option
 from fairbank.core.time import iso
 from fairbank.report.cells import plain
 
@@ -19,12 +20,8 @@ if TYPE_CHECKING:
 
 
 def _add(parser: Parser) -> None:
-    default = "/etc/fairbank/agent.toml"
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help=f"the agent's settings (FAIRBANK_AGENT_CONFIG; default: {default})",
-    )
+    about = "the agent's settings (FAIRBANK_AGENT_CONFIG; default: /etc/fairbank/agent.toml)"
+    add_option(parser, "--config FILE", about)
 
 
 def _run(context: Context, options: Namespace) -> int:
@@ -51,7 +48,7 @@ def _run(context: Context, options: Namespace) -> int:
 
 def _add_status(parser: Parser) -> None:
     _add(parser)
-    parser.add_argument("--json", action="store_true", help="all of it, as JSON")
+    add_option(parser, "--json", "all of it, as JSON")
 
 
 def _status(context: Context, options: Namespace) -> int:
@@ -68,8 +65,9 @@ def _status(context: Context, options: Namespace) -> int:
 
 
 def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield headings and texts. The line of a problem is followed by its remedy."""
     plugins, bank, outbox, senders = (
-        status[each] for each in ("plugins", "bank", "outbox", "senders")
+        status[name] for name in ("plugins", "bank", "outbox", "senders")
     )
     connected = ", ".join(f"{each['slurm']} of cluster {each['cluster']}" for each in plugins)
     yield "slurmctld", f"connected: {connected}" if plugins else "not connected"
@@ -78,40 +76,32 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     elif bank["reachable"]:
         yield "bank", f"answers since {iso(bank['since'])}"
     else:
-        yield "bank", f"down since {iso(bank['since'])}: {bank['error']}"
-        if bank["remedy"]:
-            yield "", f"try: {bank['remedy']}"
-    oldest = (
-        ""
-        if outbox["oldest_seconds"] is None
-        else f", the oldest for {outbox['oldest_seconds']:.1f} s"
-    )
+        text = f"down since {iso(bank['since'])}: {bank['error']}"
+        yield from _problem("bank", text, bank["remedy"])
+    seconds = outbox["oldest_seconds"]
+    oldest = "" if seconds is None else f", the oldest for {seconds:.1f} s"
     yield (
         "outbox",
         f"{outbox['reports']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only",
     )
     if later := outbox.get("retry_later"):
-        yield "", f"{later} more ends are too early for the bank's clock; they are sent again later"
-        yield "", "try: set the clocks of both hosts alike (chronyc tracking)"
+        text = f"{later} more ends are too early for the bank's clock; they are sent again later"
+        yield from _problem("", text, "set the clocks of both hosts alike (chronyc tracking)")
     if outbox["error"]:
-        yield "", f"cannot be written: {outbox['error']}"
-        yield "", "try: free space on its disk; the agent then continues by itself"
+        remedy = "free space on its disk; the agent then continues by itself"
+        yield from _problem("", f"cannot be written: {outbox['error']}", remedy)
     if quarantine := _quarantine(status):
-        yield (
-            "quarantine",
-            (
-                f"{quarantine['frames']} frames of slurmctld's plug-in cannot be read, the"
-                f" last: {quarantine['last']}"
-            ),
+        text = (
+            f"{quarantine['frames']} frames of slurmctld's plug-in cannot be read, the"
+            f" last: {quarantine['last']}"
         )
-        yield "", f"try: {quarantine['remedy']}"
+        yield from _problem("quarantine", text, quarantine["remedy"])
     for incident in status.get("incidents", ()):
-        often = (
+        text = (
             f"{incident['count']} {incident['about']} since {iso(incident['since'])}, the last at"
-            f" {iso(incident['last'])}"
+            f" {iso(incident['last'])}: {incident['text']}"
         )
-        yield "incidents", f"{often}: {incident['text']}"
-        yield "", f"try: {incident['remedy']}"
+        yield from _problem("incidents", text, incident["remedy"])
     yield (
         "senders",
         f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy",
@@ -124,20 +114,23 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield what, _counted(status["reports_answered"][kind])
     yield "runs", f"{status['runs']} known"
     if table := status.get("site_factor"):
-        written = (
-            "not written yet"
-            if table["written"] is None
-            else f"{table['values']} values, written {iso(table['written'])}"
+        at = table["written"]
+        yield (
+            "factors",
+            "not written yet" if at is None else f"{table['values']} values, written {iso(at)}",
         )
-        yield "factors", written
         if table["error"]:
-            yield "", f"not written again: {table['error']}"
-            yield "", f"try: {table['remedy']}"
+            yield from _problem("", f"not written again: {table['error']}", table["remedy"])
     if release := status.get("release"):
         yield "released", f"{release['released']} jobs that were held for lack of credit"
         if release["error"]:
-            yield "", f"stopped for now: {release['error']}"
-            yield "", f"try: {release['remedy']}"
+            yield from _problem("", f"stopped for now: {release['error']}", release["remedy"])
+
+
+def _problem(heading: str, text: str, remedy: str | None) -> Iterator[tuple[str, str]]:
+    yield heading, text
+    if remedy:
+        yield "", f"try: {remedy}"
 
 
 def _quarantine(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -158,7 +151,7 @@ COMMAND = Noun(
             (
                 "fairbank agent",
                 "fairbank agent --config /etc/fairbank/agent.toml",
-                "FAIRBANK_AGENT_CONFIG=a.toml fairbank agent run",
+                "FAIRBANK_AGENT_CONFIG=a.toml {}",
             ),
             _add,
             _run,
@@ -168,11 +161,7 @@ COMMAND = Noun(
         "status": Command(
             "outbox, bank, senders, decisions; 8 when something is wrong or not known yet, 6"
             " without an agent",
-            (
-                "fairbank agent status",
-                "fairbank agent status --json",
-                "fairbank agent status --config a.toml || echo look",
-            ),
+            ("{}", "{} --json", "{} --config a.toml || echo look"),
             _add_status,
             _status,
             reads=False,

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, note, print_unreadable
+from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_unreadable, say_json
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
 from fairbank.cli.framework.host import Local, own_name
-from fairbank.cli.framework.options import listed
+from fairbank.cli.framework.options import add_forms, add_option, listed
 from fairbank.core.errors import InvalidInput
-from fairbank.core.time import iso
 from fairbank.report.cells import counted
-from fairbank.report.columns import Look
-from fairbank.report.differences import possible_reasons, priority_differences
-from fairbank.report.envelope import as_json, envelope
-from fairbank.report.priority_bars import (
+from fairbank.report.priorities import (
     as_data,
     best_rows,
     explain_priority,
     partition_queues,
+    possible_reasons,
+    priority_differences,
     undated_note,
     unnamed_note,
 )
@@ -44,84 +43,43 @@ if TYPE_CHECKING:
     from fairbank.slurm.rankings import Priorities
 
 
+FORMS = {
+    "--explain": (
+        "bars for each factor, and the job just ahead; of your own jobs, unless -j, -u or -p names"
+        " others"
+    ),
+    "--check": "compute every factor and compare it with Slurm's",
+    "--json": "JSON, with a named schema",
+    "--csv": "for a spreadsheet: whole cells, separated by commas",
+    "-w, --weights": "the weights of the factors, no jobs",
+}
+COLUMNS_ONLY = ("format", "long", "norm", "noheader")
+"""Options of the output like sprio only."""
+
+
 def add(parser: Parser) -> None:
-    parser.add_argument("-j", "--jobs", metavar="JOBID,...", type=_jobs, help="only these jobs")
-    parser.add_argument(
-        "-u", "--user", "--users", metavar="USER,...", type=listed, help="only these users"
-    )
-    parser.add_argument(
-        "-p", "--partition", metavar="NAME,...", type=listed, help="only in these partitions"
-    )
-    parser.add_argument(
-        "-S",
-        "--sort",
-        metavar="LETTERS",
-        default="i",
-        help="sort by these columns, separated by commas; - reverses one",
-    )
+    add_option(parser, "-j, --jobs JOBID,...", "only these jobs", type=_jobs)
+    add_option(parser, "-u, --user, --users USER,...", "only these users", type=listed)
+    add_option(parser, "-p, --partition NAME,...", "only in these partitions", type=listed)
+    about = "sort by these columns, separated by commas; - reverses one"
+    add_option(parser, "-S, --sort LETTERS", about, default="i")
     parser.takes_next("-S", "--sort")
     add_folder(parser)
     group = parser.add_argument_group("Output")
-    form = group.add_mutually_exclusive_group()
-    form.add_argument(
-        "--explain",
-        dest="form",
-        action="store_const",
-        const="explain",
-        help=(
-            "bars for each factor, and the job just ahead; of your own jobs, "
-            "unless -j, -u or -p names others"
-        ),
-    )
-    form.add_argument(
-        "--check",
-        dest="form",
-        action="store_const",
-        const="check",
-        help="compute every factor and compare it with Slurm's",
-    )
-    form.add_argument(
-        "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
-    )
-    form.add_argument(
-        "--csv",
-        dest="form",
-        action="store_const",
-        const="csv",
-        help="for a spreadsheet: whole cells, separated by commas",
-    )
-    form.add_argument(
-        "-w",
-        "--weights",
-        dest="form",
-        action="store_const",
-        const="weights",
-        help="the weights of the factors, no jobs",
-    )
-    group.add_argument(
-        "-n", "--norm", action="store_true", help="factors from 0 to 1, without their weights"
-    )
-    group.add_argument("-l", "--long", action="store_true", help="all factors, with user and nice")
-    group.add_argument("--noheader", action="store_true", help="no header line")
-    group.add_argument(
-        "-o",
-        "--format",
-        metavar="FORMAT",
-        help="columns as sprio takes them, such as %%.15i %%9r %%.10Y",
-    )
+    add_forms(group, FORMS)
+    add_option(group, "-n, --norm", "factors from 0 to 1, without their weights")
+    add_option(group, "-l, --long", "all factors, with user and nice")
+    add_option(group, "--noheader", "no header line")
+    about = "columns as sprio takes them, such as %%.15i %%9r %%.10Y"
+    add_option(group, "-o, --format FORMAT", about)
 
 
 def _jobs(text: str) -> list[int]:
     words = listed(text)
-    if wrong := [
-        word for word in words if not (word.isascii() and word.isdigit() and len(word) <= 10)
-    ]:
-        raise ArgumentTypeError(f"{wrong[0][:40]!r} is no job id")
+    for word in words:
+        if not re.fullmatch(r"\d{1,10}", word, re.ASCII):
+            raise ArgumentTypeError(f"{word[:40]!r} is no job id")
     return [int(word) for word in words]
-
-
-COLUMNS_ONLY = {"format": "--format", "long": "--long", "norm": "--norm", "noheader": "--noheader"}
-"""Options of the output like sprio only."""
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -133,51 +91,45 @@ def run(context: Context, options: Namespace) -> int:
     from fairbank.slurm.rankings import read_priorities
 
     priorities = read_priorities(options.folder, context.now())
+    weights, header = priorities.weights, not options.noheader
     code = print_unreadable(context, priorities.unreadable, "sprio -l")
+    form = form or default_format(
+        weights,
+        long=options.long,
+        norm=options.norm,
+        named=priorities.named,
+        users=bool(options.user) and options.form != "weights",
+    )
     if options.form == "weights":
-        columns = form or default_format(
-            priorities.weights, long=options.long, norm=options.norm, named=priorities.named
-        )
-        for line in weight_lines(priorities.weights, columns, header=not options.noheader):
-            context.say(line)
+        context.say_lines(weight_lines(weights, form, header=header))
         return code
-    rows = _chosen(context, options, priorities.rows)
-    rows = sort_rows(rows, priorities.weights, options.sort)
+    rows = sort_rows(_chosen(options, priorities.rows), weights, options.sort)
     match options.form:
         case "json":
-            document = envelope(
-                "fairbank.prio/1",
-                iso(priorities.as_of),
-                priorities.cluster,
-                as_data(rows),
-                priorities.unreadable,
-                Look(),
-            )
-            context.say(as_json(document))
-            note(context, unnamed_note(rows))
+            unreadable = priorities.unreadable
+            source = (priorities.as_of, priorities.cluster)
+            say_json(context, "fairbank.prio/1", *source, as_data(rows), unreadable)
+            context.note(*unnamed_note(rows))
             return code
         case "explain":
             _explain(context, priorities, rows)
         case _:
-            columns = form or default_format(
-                priorities.weights,
-                long=options.long,
-                norm=options.norm,
-                named=priorities.named,
-                users=bool(options.user),
-            )
             render = csv_lines if options.form == "csv" else lines
-            for line in render(rows, priorities.weights, columns, header=not options.noheader):
-                context.say(line)
-            note(context, unnamed_note(rows) if columns.tells_names else [])
-    return _known(context, rows, None if _others(options) else own_name()) or code
+            context.say_lines(render(rows, weights, form, header=header))
+            context.note(*(unnamed_note(rows) if form.tells_names else ()))
+    return _missing(context, rows) or code
 
 
-def _chosen(context: Context, options: Namespace, rows: Sequence[PriorityRow]) -> list[PriorityRow]:
+def _is_about_own_jobs(options: Namespace) -> bool:
+    """Return whether the jobs are the user's own: of an explanation that names no others."""
+    return options.form == "explain" and not (options.user or options.jobs or options.partition)
+
+
+def _chosen(options: Namespace, rows: Sequence[PriorityRow]) -> list[PriorityRow]:
     return select_rows(
         rows,
         jobs=options.jobs or None,
-        users=_users(context, options),
+        users=[own_name()] if _is_about_own_jobs(options) else options.user or None,
         partitions=options.partition or None,
     )
 
@@ -187,38 +139,26 @@ def _check(context: Context, options: Namespace) -> int:
     from fairbank.slurm.rankings import read_recomputed_priorities
 
     priorities = read_recomputed_priorities(options.folder, context.now(), Local())
-    if print_unreadable(
-        context, priorities.unreadable, "sprio -l, scontrol show job, sshare -a -l -P"
-    ):
+    commands = "sprio -l, scontrol show job, sshare -a -l -P"
+    if print_unreadable(context, priorities.unreadable, commands):
         raise InvalidInput(
             "with lines left out all other factors may be wrong",
             field="--check",
             remedy="fix the lines above first",
         )
-    rows = _chosen(context, options, priorities.reported.rows)
-    computed = _chosen(context, options, priorities.rows)
+    rows = _chosen(options, priorities.reported.rows)
+    computed = _chosen(options, priorities.rows)
     differences = list(priority_differences(rows, computed, priorities.reported.weights))
-    for difference in differences:
-        context.say(str(difference))
+    context.say_lines(difference.text for difference in differences)
     result = counted(len(differences), "difference") if differences else "no differences"
     context.say(f"{counted(len(computed), 'row')} computed: {result}")
-    note(context, possible_reasons(differences))
+    context.note(*possible_reasons(differences))
     if skipped := len(rows) - len(computed):
         context.note(
             f"Not computed: {counted(skipped, 'row')} of jobs with a fixed priority, "
             "or no longer pending."
         )
-    return _known(context, rows) or (FOUND if differences else 0)
-
-
-def _users(context: Context, options: Namespace) -> Sequence[str] | None:
-    """Return the users to select: for explanations oneself, unless others are named."""
-    return options.user or (None if _others(options) else [own_name()])
-
-
-def _others(options: Namespace) -> bool:
-    """Return True if the command is not about the user's own jobs only."""
-    return options.form != "explain" or bool(options.user or options.jobs or options.partition)
+    return _missing(context, rows) or (FOUND if differences else 0)
 
 
 def _explain(context: Context, priorities: Priorities, rows: Sequence[PriorityRow]) -> None:
@@ -226,22 +166,21 @@ def _explain(context: Context, priorities: Priorities, rows: Sequence[PriorityRo
     for number, row in enumerate(best_rows(rows)):
         if number:
             context.say()
-        for line in explain_priority(row, queues.get(row.partition_name, ()), priorities.weights):
-            context.say(line)
-    note(context, [*unnamed_note(rows), *(undated_note(priorities.rows) if rows else [])])
+        queue = queues.get(row.partition_name, ())
+        context.say_lines(explain_priority(row, queue, priorities.weights))
+    context.note(*unnamed_note(rows), *(undated_note(priorities.rows) if rows else ()))
 
 
-def _known(context: Context, rows: Sequence[PriorityRow], own: str | None = None) -> int:
-    """Return 3 if a named job is not pending. `own` is the user if no user was named."""
-    missing = [
-        number for number in context.options.jobs or () if number not in {row.job for row in rows}
-    ]
+def _missing(context: Context, rows: Sequence[PriorityRow]) -> int:
+    """Note the named jobs that are not pending, or that there are none. Return 3 for the first."""
+    shown = {row.job for row in rows}
+    missing = [number for number in context.options.jobs or () if number not in shown]
     if missing:
         context.note(f"Not waiting, or held, or not eligible yet: {', '.join(map(str, missing))}.")
-    elif not rows and own is not None:
-        note(
-            context,
-            [f"None of your jobs ({own}) waits. Name a job with -j JOBID, or users with -u USER."],
+    elif not rows and _is_about_own_jobs(context.options):
+        context.note(
+            f"None of your jobs ({own_name()}) waits. Name a job with -j JOBID, or users with -u"
+            " USER."
         )
     elif not rows:
         context.note("No such job waits.")
@@ -250,7 +189,7 @@ def _known(context: Context, rows: Sequence[PriorityRow], own: str | None = None
 
 COMMAND = Command(
     "show the factors of the priorities of pending jobs",
-    ("fairbank prio", "fairbank prio --explain -j 812345", "fairbank prio -l -S -Y"),
+    ("{}", "{} --explain -j 812345", "{} -l -S -Y"),
     add,
     run,
     reads=False,

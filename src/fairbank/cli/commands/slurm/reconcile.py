@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.host import user_name
-from fairbank.cli.framework.options import add_clusters, add_period, count
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.options import add_clusters, add_option, add_period, count
+from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import counted, plain
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Look, Row
-    from fairbank.slurm.bank import BankClient, ReportObjection
+    from fairbank.slurm.bank import BankClient
     from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.reconcile.compare import ReconcileComparison, ReconcileFinding
     from fairbank.slurm.reconcile.reconciler import ReconcileResult
@@ -75,30 +75,17 @@ COLUMNS = (
 def add(parser: Parser) -> None:
     add_period(parser, "now-2days")
     add_clusters(parser, "required name of this Slurm cluster (default: any)")
-    parser.add_argument(
-        "--fix",
-        action="store_true",
-        help="charge what is missing, release the holds of jobs that are gone",
+    add_option(parser, "--fix", "charge what is missing, release the holds of jobs that are gone")
+    add_option(parser, "--again", "with --fix: also retry what the bank refused before")
+    about = (
+        "time that accounting may lag before a missing record counts as lost "
+        f"(default: {GRACE_MINUTES})"
     )
-    parser.add_argument(
-        "--again", action="store_true", help="with --fix: also retry what the bank refused before"
-    )
-    parser.add_argument(
-        "--grace",
-        metavar="MINUTES",
-        type=count,
-        default=GRACE_MINUTES,
-        help=(
-            "time that accounting may lag before a missing record counts as lost "
-            f"(default: {GRACE_MINUTES})"
-        ),
-    )
+    add_option(parser, "--grace MINUTES", about, type=count, default=GRACE_MINUTES)
     add_progress(parser)
 
 
 def run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, COLUMNS):
-        return 0
     if options.again and not options.fix:
         raise InvalidInput(
             "--again does nothing by itself",
@@ -137,12 +124,7 @@ def slurm_and_bank(context: Context) -> tuple[SlurmCommands, BankClient]:
 
 
 def period_of(context: Context, default: str) -> tuple[int, int]:
-    """Return -S and -E as seconds since 1970. Raises InvalidInput if the period is empty.
-
-    Args:
-        context: of the command.
-        default: start without -S; the end without -E is now.
-    """
+    """Return -S and -E as seconds since 1970, by default until now. Raises InvalidInput."""
     period = context.period(default)
     since, until = int(period["since"] or 0), int(period["until"] or context.now())
     if until <= since:
@@ -166,12 +148,11 @@ def tell(context: Context, result: ReconcileResult, *, fix: bool) -> None:
             f"Compared {counted(result.compared, 'finished run')} "
             f"of cluster {plain(result.cluster)} in {result.seconds:.1f} s"
         )
-        for line in [*_counts(comparison), *_differences(context, result, fix=fix)]:
-            context.say(f"  {line}")
+        context.say_lines(f"  {line}" for line in _counts(comparison))
+        context.say_lines(f"  {line}" for line in _differences(context, result, fix=fix))
         if result.outcomes:
             context.say()
-    for unread in result.unreadable:
-        context.note(plain(f"! not read: {unread}"))
+    context.note(*(f"! not read: {line}" for line in result.unreadable))
     show(
         context,
         Listing(
@@ -226,7 +207,7 @@ def _notes(result: ReconcileResult, *, fix: bool) -> list[str]:
 
 
 def _row(outcome: RepairOutcome) -> Row:
-    finding = outcome.finding
+    finding, objection = outcome.finding, outcome.objection
     return {
         **_run_facts(finding),
         "kind": finding.category.name,
@@ -234,33 +215,15 @@ def _row(outcome: RepairOutcome) -> Row:
         "amount": finding.amount,
         "job": finding.run.id if finding.run else None,
         "done": "yes" if outcome.problem is None else outcome.problem or "no",
-        "refusal": _refusal(outcome.objection),
-    }
-
-
-def _refusal(objection: ReportObjection | None) -> Row | None:
-    """Return the bank's refusal of the report, with the field that would have to differ."""
-    if objection is None:
-        return None
-    return {
-        "reason": objection.reason,
-        "field": objection.field,
-        "detail": objection.detail,
-        "remedy": objection.remedy,
+        # The field is the one that would have to differ.
+        "refusal": objection and _fields(objection, "reason", "field", "detail", "remedy"),
     }
 
 
 def _run_facts(finding: ReconcileFinding) -> Row:
     if (job := finding.job) is not None:
-        return {
-            "job_id": job.job_id,
-            "submitted": job.submitted,
-            "start": job.start,
-            "account": job.account,
-            "user": job.user,
-            "state": job.state,
-            "elapsed": job.elapsed,
-        }
+        names = ("job_id", "submitted", "start", "account", "user", "state", "elapsed")
+        return _fields(job, *names)
     if (run := finding.run) is not None:
         return {
             "job_id": run.job_id,
@@ -274,13 +237,18 @@ def _run_facts(finding: ReconcileFinding) -> Row:
     return {}
 
 
+def _fields(record: object, *names: str) -> Row:
+    return {name: getattr(record, name) for name in names}
+
+
 COMMAND = Command(
     "compare every finished run with Slurm's accounting; exit code 8 if they differ",
     (
-        "fairbank reconcile                         the last two days, changing nothing",
-        "fairbank reconcile -S now-7days --fix      charge what is missing, release what is lost",
-        "fairbank reconcile --json | jq .summary",
+        "{}                         the last two days, changing nothing",
+        "{} -S now-7days --fix      charge what is missing, release what is lost",
+        "{} --json | jq .summary",
     ),
     add,
     run,
+    columns=COLUMNS,
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.slurm.reconcile import period_of, slurm_and_bank
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.options import add_clusters, add_period
+from fairbank.cli.framework.options import add_clusters, add_option, add_period
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.report.cells import plain
 from fairbank.report.columns import Column, left, moment, su, text
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ REFUSED_COLUMNS = (
 def add(parser: Parser) -> None:
     add_period(parser, DEFAULT_START)
     add_clusters(parser, "required name of this Slurm cluster (default: any)")
-    parser.add_argument(
-        "--refused", action="store_true", help="each job that would have been refused, and why"
-    )
+    add_option(parser, "--refused", "each job that would have been refused, and why")
     add_progress(parser)
 
 
@@ -72,22 +70,24 @@ def run(context: Context, options: Namespace) -> int:
             now=context.now(),
         ),
     )
-    for line in unreadable:
-        context.note(plain(f"! not read: {line}"))
-    refused = options.refused
+    context.note(*(f"! not read: {line}" for line in unreadable))
+    if options.refused:
+        schema, columns = "fairbank.shadow-refused/1", REFUSED_COLUMNS
+        rows = [_refused(refusal) for refusal in seen.refused]
+        empty = "No job would have been refused."
+    else:
+        schema, columns = "fairbank.shadow/1", COLUMNS
+        rows = [_row(account) for account in seen.rows]
+        empty = "No job ran in that time."
     show(
         context,
         Listing(
-            "fairbank.shadow-refused/1" if refused else "fairbank.shadow/1",
-            REFUSED_COLUMNS if refused else COLUMNS,
-            (
-                [_refused(each) for each in seen.refused]
-                if refused
-                else [_row(each) for each in seen.rows]
-            ),
+            schema,
+            columns,
+            rows,
             f"{caption(context)}   nothing is posted",
             notes=_reasons(seen),
-            empty="No job would have been refused." if refused else "No job ran in that time.",
+            empty=empty,
             more={"unreadable": list(map(str, unreadable))},
         ),
     )
@@ -96,9 +96,7 @@ def run(context: Context, options: Namespace) -> int:
 
 def _reasons(seen: ShadowResult) -> Sequence[str]:
     """Return a sentence with the number of refusals for each reason."""
-    counts: dict[str, int] = {}
-    for refusal in seen.refused:
-        counts[refusal.reason.value] = counts.get(refusal.reason.value, 0) + 1
+    counts = Counter(refusal.reason.value for refusal in seen.refused)
     return [f"{count:,} would have been refused: {reason}" for reason, count in counts.items()]
 
 
@@ -126,9 +124,9 @@ def _refused(refusal: ShadowRefusal) -> Row:
 COMMAND = Command(
     "show what would have been charged and refused",
     (
-        "fairbank shadow                          by project, the last seven days",
-        "fairbank shadow --refused -S now-1day    each job that would have been refused",
-        "fairbank shadow --watch 60",
+        "{}                          by project, the last seven days",
+        "{} --refused -S now-1day    each job that would have been refused",
+        "{} --watch 60",
     ),
     add,
     run,

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.slurm.share_compose import COMPOSE
-from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, note, print_unreadable
+from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_unreadable, say_json
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import Local, own_name
-from fairbank.cli.framework.options import listed
+from fairbank.cli.framework.options import add_forms, add_option, listed
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import iso
-from fairbank.report import forecasts
 from fairbank.report.cells import counted, plain
-from fairbank.report.columns import Look
-from fairbank.report.envelope import as_json, envelope
-from fairbank.report.share_tree import COLUMNS, as_data, reading_guide, tree_rows
+from fairbank.report.fair_share import (
+    FORECAST_COLUMNS,
+    TREE_COLUMNS,
+    assumptions,
+    forecast_data,
+    forecast_rows,
+    reading_guide,
+    tree_data,
+    tree_rows,
+)
 from fairbank.report.sshare import (
     FIELDS,
     LineFormat,
@@ -29,128 +36,61 @@ from fairbank.report.sshare import (
 from fairbank.report.tables import table
 
 if TYPE_CHECKING:
-    from argparse import Namespace, _MutuallyExclusiveGroup
+    from argparse import Namespace
     from collections.abc import Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Column, Row
     from fairbank.report.sshare import ShareRow
     from fairbank.slurm.rankings import Shares
 
 SSHARE = "sshare -a -l -P"
 """Command that shows the lines that could not be read."""
-
-
 BATCH = 5_000
 """Associations sent to the bank in one request."""
 
 
+FORMS = {
+    "--tree": "a tree: who is over or under, and what changes it",
+    "--json": "JSON, with a named schema",
+    "--csv": "for a spreadsheet: whole cells, separated by commas",
+    "-p, --bars": "whole cells, each followed by |: sshare's -p",
+    "-P, --parsable, --parsable2": "pipe-separated, no trailing delimiter",
+}
+LINE_FORMATS = {"csv": LineFormat.COMMAS, "bars": LineFormat.BAR, "parsable": LineFormat.BETWEEN}
+COLUMNS_ONLY = ("format", "long", "partition")
+"""Options of the output like sshare only."""
+
+
 def add(parser: Parser) -> None:
-    _add_filters(parser)
-    group = parser.add_argument_group("Output")
-    group.add_argument(
-        "--forecast",
-        action="store_true",
-        help="when each is back at level 1 (classic rule: factor 0.5), if it pauses",
-    )
-    _add_forms(group.add_mutually_exclusive_group())
-    group.add_argument("-n", "--noheader", action="store_true", help="no header line")
-    group.add_argument(
-        "-l",
-        "--long",
-        action="store_true",
-        help="with normalised usage, level, limits and running TRES",
-    )
-    group.add_argument(
-        "-o", "--format", metavar="COL%WIDTH,...", help="which columns; names may be abbreviated"
-    )
-    group.add_argument("--helpformat", action="store_true", help="list the columns")
-
-
-def _add_filters(parser: Parser) -> None:
-    parser.add_argument(
-        "-a",
-        "--all",
-        action="store_true",
-        help="all users (default: all accounts, and of the users only yourself)",
-    )
-    parser.add_argument(
-        "-A",
-        "--accounts",
-        "--account",
-        metavar="ACCOUNT,...",
-        type=listed,
-        help="only these accounts",
-    )
-    parser.add_argument(
-        "-u", "--user", "--users", metavar="USER,...", type=listed, help="only these users"
-    )
-    parser.add_argument(
-        "-U", "--users-only", "--Users", action="store_true", help="only users, no accounts"
-    )
-    parser.add_argument(
-        "-m",
-        "--partition",
-        action="store_true",
-        help="show the partition that an association is for",
-    )
-    parser.add_argument(
-        "--set",
-        metavar="ACCOUNT=SHARES,...",
-        type=_changes,
-        help="what if: fair share with these shares",
-    )
+    about = "all users (default: all accounts, and of the users only yourself)"
+    add_option(parser, "-a, --all", about)
+    about = "only these accounts"
+    add_option(parser, "-A, --accounts, --account ACCOUNT,...", about, type=listed)
+    add_option(parser, "-u, --user, --users USER,...", "only these users", type=listed)
+    add_option(parser, "-U, --users-only, --Users", "only users, no accounts")
+    add_option(parser, "-m, --partition", "show the partition that an association is for")
+    about = "what if: fair share with these shares"
+    add_option(parser, "--set ACCOUNT=SHARES,...", about, type=_changes)
     add_folder(parser)
-
-
-def _add_forms(form: _MutuallyExclusiveGroup) -> None:
-    form.add_argument(
-        "--tree",
-        dest="form",
-        action="store_const",
-        const="tree",
-        help="a tree: who is over or under, and what changes it",
-    )
-    form.add_argument(
-        "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
-    )
-    form.add_argument(
-        "--csv",
-        dest="form",
-        action="store_const",
-        const="csv",
-        help="for a spreadsheet: whole cells, separated by commas",
-    )
-    form.add_argument(
-        "-p",
-        "--bars",
-        dest="form",
-        action="store_const",
-        const="bar",
-        help="whole cells, each followed by |: sshare's -p",
-    )
-    form.add_argument(
-        "-P",
-        "--parsable",
-        "--parsable2",
-        dest="form",
-        action="store_const",
-        const="between",
-        help="pipe-separated, no trailing delimiter",
-    )
+    group = parser.add_argument_group("Output")
+    about = "when each is back at level 1 (classic rule: factor 0.5), if it pauses"
+    add_option(group, "--forecast", about)
+    add_forms(group, FORMS)
+    add_option(group, "-n, --noheader", "no header line")
+    add_option(group, "-l, --long", "with normalised usage, level, limits and running TRES")
+    about = "which columns; names may be abbreviated"
+    add_option(group, "-o, --format COL%WIDTH,...", about)
+    add_option(group, "--helpformat", "list the columns")
 
 
 def _changes(text: str) -> dict[str, int]:
     changes: dict[str, int] = {}
     for word in listed(text):
         name, _, shares = word.partition("=")
-        number = (
-            shares.isascii()
-            and shares.isdigit()
-            and len(shares) <= 10
-            and int(shares) <= SHARES_MAX
-        )
-        if not (name and (shares == "parent" or number)):
+        is_number = re.fullmatch(r"\d{1,10}", shares, re.ASCII) and int(shares) <= SHARES_MAX
+        if not (name and (shares == "parent" or is_number)):
             raise ArgumentTypeError(
                 f"{word[:40]!r} is not ACCOUNT=SHARES; write for example chem=60 or chem=parent"
             )
@@ -160,27 +100,15 @@ def _changes(text: str) -> dict[str, int]:
     return changes
 
 
-COLUMNS_ONLY = {"format": "--format", "long": "--long", "partition": "--partition"}
-"""Options of the output like sshare only."""
-WORDS = {
-    "tree": "--tree",
-    "json": "--json",
-    "csv": "--csv",
-    "bar": "--bars",
-    "between": "--parsable",
-}
-ENDINGS = {"csv": LineFormat.COMMAS, "bar": LineFormat.BAR, "between": LineFormat.BETWEEN}
-
-
 def _fit(options: Namespace) -> None:
     """Raise InvalidInput for options that would change nothing."""
-    if options.forecast and options.form in ("tree", *ENDINGS):
+    if options.forecast and options.form not in (None, "json"):
         remedy = "it is a table, or with --json for programs"
         raise InvalidInput(
-            f"a forecast has no form {WORDS[options.form]}", field="--forecast", remedy=remedy
+            f"a forecast has no form --{options.form}", field="--forecast", remedy=remedy
         )
     if options.form == "json":
-        fit(options, WORDS[options.form], COLUMNS_ONLY | {"noheader": "--noheader"})
+        fit(options, "--json", (*COLUMNS_ONLY, "noheader"))
     elif options.forecast or options.form == "tree":
         fit(options, "--forecast" if options.forecast else "--tree", COLUMNS_ONLY)
 
@@ -198,29 +126,45 @@ def run(context: Context, options: Namespace) -> int:
     shares = _there(context, shares)
     rows = select_rows(
         shares.rows,
-        users=_users(context, options),
+        users=None if options.all else options.user or [own_name()],
         accounts=options.accounts or None,
         users_only=options.users_only,
     )
     if options.forecast:
         _show_forecast(context, shares, rows)
     elif options.form == "json":
-        data = as_data(rows, shares.rule)
-        document = envelope(
-            "fairbank.share/1", iso(shares.as_of), shares.cluster, data, shares.unreadable, Look()
-        )
-        context.say(as_json(document))
+        _say_json(context, "fairbank.share/1", shares, tree_data(rows, shares.rule))
     elif options.form == "tree":
-        _show_tree(context, shares, rows)
+        _show_table(context, TREE_COLUMNS, tree_rows(rows, shares.rule))
+        named = options.accounts or ()
+        context.note(*reading_guide(rows, shares.rule, shares.recoveries, named))
     else:
         fields = fields or default_fields(
             long=options.long, partitions=options.partition, fair_tree=shares.rule.fair_tree
         )
-        for line in lines(
-            rows, fields, ENDINGS.get(options.form, LineFormat.PADDED), header=not options.noheader
-        ):
-            context.say(line)
+        form = LINE_FORMATS.get(options.form, LineFormat.PADDED)
+        context.say_lines(lines(rows, fields, form, header=not options.noheader))
     return code
+
+
+def _show_forecast(context: Context, shares: Shares, rows: Sequence[ShareRow]) -> None:
+    shown = {(row.account, row.user, row.partition) for row in rows}
+    recoveries = [recovery for recovery in shares.recoveries if recovery[:3] in shown]
+    if context.options.form == "json":
+        data = forecast_data(recoveries, shares.rule)
+        _say_json(context, "fairbank.forecast/1", shares, data)
+        return
+    _show_table(context, FORECAST_COLUMNS, forecast_rows(recoveries))
+    context.note(*assumptions(shares.rule))
+
+
+def _say_json(context: Context, schema: str, shares: Shares, data: Sequence[Row]) -> None:
+    say_json(context, schema, shares.as_of, shares.cluster, data, shares.unreadable)
+
+
+def _show_table(context: Context, columns: Sequence[Column], rows: Sequence[Row]) -> None:
+    header = not context.options.noheader
+    context.paint(*table(columns, rows, context.format, context.width, header=header).lines)
 
 
 def _there(context: Context, shares: Shares) -> Shares:
@@ -249,9 +193,7 @@ def _there(context: Context, shares: Shares) -> Shares:
 
 def _add_record(parser: Parser) -> None:
     add_folder(parser)
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be recorded, change nothing"
-    )
+    add_option(parser, "--dry-run", "say what would be recorded, change nothing")
 
 
 def _record(context: Context, options: Namespace) -> int:
@@ -276,54 +218,6 @@ def _record(context: Context, options: Namespace) -> int:
     return code
 
 
-def _users(context: Context, options: Namespace) -> Sequence[str] | None:
-    if options.all:
-        return None
-    return options.user or [own_name()]
-
-
-def _show_tree(context: Context, shares: Shares, rows: Sequence[ShareRow]) -> None:
-    output = table(
-        COLUMNS,
-        tree_rows(rows, shares.rule),
-        context.format,
-        context.width,
-        header=not context.options.noheader,
-    )
-    for line in output.lines:
-        context.paint(line)
-    note(
-        context, reading_guide(rows, shares.rule, shares.recoveries, context.options.accounts or ())
-    )
-
-
-def _show_forecast(context: Context, shares: Shares, rows: Sequence[ShareRow]) -> None:
-    shown = {(row.account, row.user, row.partition) for row in rows}
-    recoveries = [recovery for recovery in shares.recoveries if recovery[:3] in shown]
-    if context.options.form == "json":
-        data = forecasts.as_data(recoveries, shares.rule)
-        document = envelope(
-            "fairbank.forecast/1",
-            iso(shares.as_of),
-            shares.cluster,
-            data,
-            shares.unreadable,
-            Look(),
-        )
-        context.say(as_json(document))
-        return
-    output = table(
-        forecasts.COLUMNS,
-        forecasts.table_rows(recoveries),
-        context.format,
-        context.width,
-        header=not context.options.noheader,
-    )
-    for line in output.lines:
-        context.paint(line)
-    note(context, forecasts.assumptions(shares.rule))
-
-
 COMMAND = Noun(
     "fair share as in Slurm, now and by day",
     {
@@ -337,11 +231,7 @@ COMMAND = Noun(
         ),
         "record": Command(
             "store today's figures in the bank, once per day and cluster",
-            (
-                "fairbank share record",
-                "fairbank share record --from /srv/slurm-said",
-                "fairbank share record --dry-run",
-            ),
+            ("{}", "{} --from /srv/slurm-said", "{} --dry-run"),
             _add_record,
             _record,
             reads=False,

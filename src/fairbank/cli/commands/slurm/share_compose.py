@@ -5,41 +5,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.output import Listing, show, shown_columns
+from fairbank.cli.framework.options import add_option
+from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import plain
-from fairbank.report.composition import (
-    CHARGES,
-    SHARES,
-    AccountComposition,
-    PartitionCharge,
-    charge_rows,
-    share_rows,
-    total_row,
-)
+from fairbank.report.columns import Column, decimal, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterable
+    from fractions import Fraction
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.priority.fairshare.holdings import NodeHoldings
+    from fairbank.priority.fairshare.site_shares import ShareSource
+    from fairbank.report.columns import Row
+
+SHARES = (
+    Column("ACCOUNT", text("account"), least=7),
+    Column("GRATIS", decimal("gratis", 2), right=True),
+    Column("LAB", decimal("lab", 2), right=True),
+    Column("COMMUNAL", decimal("communal", 2), right=True),
+    Column("SHARES", text("shares"), right=True),
+)
+CHARGES = (
+    Column("PARTITION", text("partition"), least=9),
+    Column("TRESBILLINGWEIGHTS", text("weights")),
+)
+DECIMALS = 9
+"""Decimals of a weight: enough for any price, fewer than a double has."""
+GIB = 1_024
+"""MiB in a GiB."""
 
 
 def _add(parser: Parser) -> None:
-    parser.add_argument(
-        "file", metavar="FILE", help="nodes, partitions, accounts, and who bought what (TOML)"
-    )
-    parser.add_argument(
-        "--weights",
-        action="store_true",
-        help="what each partition charges instead, as TRESBillingWeights",
-    )
+    add_option(parser, "file FILE", "nodes, partitions, accounts, and who bought what (TOML)")
+    add_option(parser, "--weights", "what each partition charges instead, as TRESBillingWeights")
 
 
 def _run(context: Context, options: Namespace) -> int:
-    if shown_columns(context, CHARGES if options.weights else SHARES):
-        return 0
     from fairbank.priority.fairshare.holdings import read_holdings
 
     site = read_holdings(_read(options.file))
@@ -52,30 +57,42 @@ def _shares(site: NodeHoldings) -> Listing:
 
     parts = shares(site.held)
     whole = raw_shares(parts)
-    rows = [
-        AccountComposition(name, part.gratis, part.lab, part.communal, whole[name])
-        for name, part in parts.items()
-    ]
     note = (
         f"Counted in cores of the reference chip, {plain(site.reference)}. "
         "To set one: sacctmgr modify account NAME set fairshare=SHARES"
     )
     return Listing(
-        "fairbank.composition/1", SHARES, share_rows(rows), total=total_row(rows), notes=[note]
+        "fairbank.composition/1",
+        SHARES,
+        [_share_row(name, [part], whole[name]) for name, part in parts.items()],
+        total=_share_row("TOTAL", parts.values(), sum(whole.values())),
+        notes=[note],
     )
+
+
+def _share_row(account: str, parts: Iterable[ShareSource], shares: int) -> Row:
+    """Return the sums of the parts by source, in cores, and the sum as Slurm's integer."""
+    row: dict[str, object] = {"account": account}
+    for source in ("gratis", "lab", "communal"):
+        row[source] = float(sum(getattr(part, source) for part in parts))
+    return {**row, "shares": shares}
 
 
 def _weights(site: NodeHoldings) -> Listing:
-    charges = [
-        PartitionCharge(name, weights["cpu"], weights["mem"])
+    """Return the weights as slurm.conf writes them: memory per GiB; the file has it per MiB."""
+    rows = [
+        {
+            "partition": name,
+            "weights": f"CPU={_number(weights['cpu'])},Mem={_number(weights['mem'] * GIB)}G",
+        }
         for name, weights in site.charges.items()
     ]
-    return Listing(
-        "fairbank.weights/1",
-        CHARGES,
-        charge_rows(charges),
-        empty="There is no partition in the file.",
-    )
+    empty = "There is no partition in the file."
+    return Listing("fairbank.weights/1", CHARGES, rows, empty=empty)
+
+
+def _number(weight: Fraction) -> str:
+    return f"{float(weight):.{DECIMALS}f}".rstrip("0").rstrip(".")
 
 
 def _read(path: str) -> str:
@@ -100,11 +117,12 @@ def _read(path: str) -> str:
 COMPOSE = Command(
     "compute shares from public nodes, nodes of labs and shared purchases",
     (
-        "fairbank share compose shares.toml",
-        "fairbank share compose shares.toml --weights     what each partition charges",
-        "fairbank share compose shares.toml --parsable",
+        "{} shares.toml",
+        "{} shares.toml --weights     what each partition charges",
+        "{} shares.toml --parsable",
     ),
     _add,
     _run,
     asks=False,
+    columns=lambda options: CHARGES if options.weights else SHARES,
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.commands.slurm.reconcile import GRACE_MINUTES, slurm_and_bank
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
-from fairbank.cli.framework.options import add_clusters, add_writing
+from fairbank.cli.framework.options import add_clusters, add_option, add_writing
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import InvalidInput
 from fairbank.core.units import show_su
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fairbank.slurm.importer import ImportResult
     from fairbank.slurm.reconcile.import_plan import ImportPlan, Step
     from fairbank.slurm.reconcile.repair import RepairOutcome
-    from fairbank.slurm.sync import SyncResult
 
 
 def _gid(text: str) -> tuple[str, int]:
@@ -43,40 +42,19 @@ def _gid(text: str) -> tuple[str, int]:
 
 def _add_import(parser: Parser) -> None:
     add_clusters(parser, "required name of this Slurm cluster (default: any)")
-    parser.add_argument(
-        "-S",
-        "--starttime",
-        metavar="TIME",
-        help="also import the history since then: every run that ended is charged",
+    about = "also import the history since then: every run that ended is charged"
+    add_option(parser, "-S, --starttime TIME", about)
+    about = "with -S: create allocations of category history where no allocation would pay"
+    add_option(parser, "--cover", about)
+    about = "the group id of an account that is not named like its group"
+    add_option(parser, "--gid ACCOUNT=N", about, type=_gid, action="append", default=[])
+    about = (
+        "do not import this account or user; runs of it that cannot be charged"
+        " are left out silently"
     )
-    parser.add_argument(
-        "--cover",
-        action="store_true",
-        help="with -S: create allocations of category history where no allocation would pay",
-    )
-    parser.add_argument(
-        "--gid",
-        metavar="ACCOUNT=N",
-        type=_gid,
-        action="append",
-        default=[],
-        help="the group id of an account that is not named like its group",
-    )
-    parser.add_argument(
-        "--pass-over",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help=(
-            "do not import this account or user; runs of it that cannot be charged "
-            "are left out silently"
-        ),
-    )
-    parser.add_argument(
-        "--settings",
-        metavar="FILE",
-        help="write the lines for the bank's settings to this file (default: print them)",
-    )
+    add_option(parser, "--pass-over NAME", about, action="append", default=[])
+    about = "write the lines for the bank's settings to this file (default: print them)"
+    add_option(parser, "--settings FILE", about)
     add_writing(parser, reason="none", keyed=False)
     add_progress(parser)
 
@@ -115,8 +93,7 @@ def _import(context: Context, options: Namespace) -> int:
             return NOT_DONE
         with Stages(options) as progress:
             result = people(progress=progress)
-        for refusal in result.refused:
-            context.note(plain(f"! {refusal}"))
+        context.note(*(f"! {refusal}" for refusal in result.refused))
         left = f"; left out: {_left_out(result)}" if _left_out(result) else ""
         done = len(result.plan.steps) - len(result.refused)
         context.say(f"entered: {counted(done, 'thing')}{left}")
@@ -127,16 +104,13 @@ def _import(context: Context, options: Namespace) -> int:
 
 
 def _tell_plan(context: Context, result: ImportResult) -> None:
-    for step in result.plan.steps:
-        context.say(plain(_step(step)))
+    context.say_lines(plain(_step(step)) for step in result.plan.steps)
     if not result.plan.steps and (left := _left_out(result)):
         context.say(f"Nothing to enter; left out of cluster {plain(result.cluster)}: {left}")
     elif not result.plan.steps:
         context.say(f"The bank has every account and user of cluster {plain(result.cluster)}.")
-    for note in [*result.plan.notes, *(result.differences or ())]:
-        context.note(plain(f"! {note}"))
-    for line in result.unreadable:
-        context.note(plain(f"! not read: {line}"))
+    context.note(*(f"! {note}" for note in (*result.plan.notes, *(result.differences or ()))))
+    context.note(*(f"! not read: {line}" for line in result.unreadable))
 
 
 def _left_out(result: ImportResult) -> int:
@@ -174,13 +148,14 @@ def _import_history(
             after=plan if options.dry_run else None,
             progress=progress,
         )
-    for allocation in history.allocations:
-        text = (
-            f"allocation for {allocation.account}/{allocation.resource}: "
-            f"{show_su(allocation.amount)} SU for {counted(allocation.jobs, 'run')}, "
-            "category history"
+    context.say_lines(
+        plain(
+            f"allocation for {allocation.account}/{allocation.resource}:"
+            f" {show_su(allocation.amount)} SU for {counted(allocation.jobs, 'run')},"
+            " category history"
         )
-        context.say(plain(text))
+        for allocation in history.allocations
+    )
     would = "would be " if options.dry_run else ""
     context.say(
         f"history: {counted(len(history.charged), 'run')} {would}charged, "
@@ -190,10 +165,8 @@ def _import_history(
         held = show_su(sum(finding.amount or 0 for finding in history.released))
         holds = counted(len(history.released), "hold")
         context.say(f"lost in Slurm: {holds} {would}released, {held} SU")
-    for outcome in history.left:
-        context.note(plain(f"! {_left_run(outcome)}"))
-    for line in history.unreadable:
-        context.note(plain(f"! not read: {line}"))
+    context.note(*(f"! {_left_run(outcome)}" for outcome in history.left))
+    context.note(*(f"! not read: {line}" for line in history.unreadable))
     return len(history.left) + len(history.unreadable)
 
 
@@ -210,27 +183,15 @@ def _left_run(outcome: RepairOutcome) -> str:
 
 def _add_sync(parser: Parser) -> None:
     add_clusters(parser, "required name of this Slurm cluster (default: any)")
-    parser.add_argument(
-        "--site",
-        metavar="FILE",
-        help="the site's rules for submissions (default: /etc/fairbank/slurm.toml)",
-    )
-    parser.add_argument(
-        "--accounts",
-        action="store_true",
-        help="also create accounts for projects and associations for members in Slurm",
-    )
-    parser.add_argument(
-        "--fence",
-        action="store_true",
-        help="with --accounts: set GrpTRESMins to the balances, as a second limit",
-    )
-    parser.add_argument(
-        "--remove",
-        action="store_true",
-        help="with --accounts: remove the associations of users who are no members",
-    )
-    parser.add_argument("--no-policy", action="store_true", help="leave the policy file as it is")
+    about = "the site's rules for submissions (default: /etc/fairbank/slurm.toml)"
+    add_option(parser, "--site FILE", about)
+    about = "also create accounts for projects and associations for members in Slurm"
+    add_option(parser, "--accounts", about)
+    about = "with --accounts: set GrpTRESMins to the balances, as a second limit"
+    add_option(parser, "--fence", about)
+    about = "with --accounts: remove the associations of users who are no members"
+    add_option(parser, "--remove", about)
+    add_option(parser, "--no-policy", "leave the policy file as it is")
     add_writing(parser, reason="none", keyed=False)
     add_progress(parser)
 
@@ -240,19 +201,20 @@ def _sync(context: Context, options: Namespace) -> int:
     from fairbank.slurm.policy import read_site_rules
     from fairbank.slurm.sync import sync_accounts, sync_policy
 
-    slurm, bank = slurm_and_bank(context)
+    (slurm, bank), dry_run = slurm_and_bank(context), options.dry_run
     if not options.no_policy:
         site = read_site_rules(options.site)
         with Stages(options) as progress:
             synced = sync_policy(
-                slurm,
-                bank,
-                site,
-                cluster=context.cluster,
-                dry_run=options.dry_run,
-                progress=progress,
+                slurm, bank, site, cluster=context.cluster, dry_run=dry_run, progress=progress
             )
-        _tell_files(context, synced, dry_run=options.dry_run)
+        verb = "would write" if dry_run else "written"
+        projects = counted(synced.projects, "project")
+        context.say_lines(
+            plain(f"{verb}: {path}, {projects} of cluster {synced.cluster}")
+            for path in synced.files
+        )
+        context.note(*(f"! {note}" for note in synced.skipped))
     if not options.accounts:
         return 0
     accounts = partial(
@@ -265,21 +227,22 @@ def _sync(context: Context, options: Namespace) -> int:
     )
     with Stages(options) as progress:
         result = accounts(dry_run=True, progress=progress)
-    for change in result.changes:
-        context.say(plain(f"sacctmgr -i {join(change.words)}   # {change.why}"))
-    for note in result.skipped:
-        context.note(plain(f"! {note}"))
+    context.say_lines(
+        plain(f"sacctmgr -i {join(change.words)}   # {change.why}") for change in result.changes
+    )
+    context.note(*(f"! {note}" for note in result.skipped))
     if not result.changes:
         context.say(f"Slurm has every account and member of {counted(result.projects, 'project')}.")
         return 0
-    if options.dry_run:
+    if dry_run:
         return 0
-    if not context.confirm(f"Make {counted(len(result.changes), 'change')} in Slurm's accounting?"):
+    changes = counted(len(result.changes), "change")
+    if not context.confirm(f"Make {changes} in Slurm's accounting?"):
         context.note("Nothing was changed in Slurm.")
         return NOT_DONE
     with Stages(options) as progress:
         accounts(progress=progress)
-    context.say(f"made: {counted(len(result.changes), 'change')}")
+    context.say(f"made: {changes}")
     return 0
 
 
@@ -302,7 +265,7 @@ def _check_options(options: Namespace) -> None:
 
 def _add_prolog(parser: Parser) -> None:
     about = "if the bank does not answer: let the job run, or refuse it (default: closed)"
-    parser.add_argument("--silence", choices=("open", "closed"), default="closed", help=about)
+    add_option(parser, "--silence", about, choices=("open", "closed"), default="closed")
 
 
 def _prolog(context: Context, options: Namespace) -> int:
@@ -313,19 +276,8 @@ def _prolog(context: Context, options: Namespace) -> int:
         SlurmCommands(), context.client, os.environ, fail_open=options.silence == "open"
     )
     if refusal is not None:
-        context.note(f"refused: {plain(refusal)}")
+        context.note(f"refused: {refusal}")
     return 0
-
-
-def _tell_files(context: Context, synced: SyncResult, *, dry_run: bool) -> None:
-    for path in synced.files:
-        verb, projects = (
-            "would write" if dry_run else "written",
-            counted(synced.projects, "project"),
-        )
-        context.say(plain(f"{verb}: {path}, {projects} of cluster {synced.cluster}"))
-    for note in synced.skipped:
-        context.note(plain(f"! {note}"))
 
 
 COMMAND = Noun(
@@ -333,11 +285,7 @@ COMMAND = Noun(
     {
         "import": Command(
             "import Slurm's accounts, users and history; exit code 8 if something is left out",
-            (
-                "fairbank slurm import --dry-run",
-                "fairbank slurm import --settings /tmp/cluster.toml",
-                "fairbank slurm import -S now-90days --cover",
-            ),
+            ("{} --dry-run", "{} --settings /tmp/cluster.toml", "{} -S now-90days --cover"),
             _add_import,
             _import,
             reads=False,
@@ -345,12 +293,9 @@ COMMAND = Noun(
         "prolog": Command(
             "ask the bank as PrologSlurmctld, where the plug-in cannot be built",
             (
-                (
-                    "fairbank slurm prolog                          in the script that"
-                    " PrologSlurmctld names"
-                ),
-                "fairbank slurm prolog --silence open           jobs run while the bank is away",
-                "fairbank slurm prolog --server http://bank:8080",
+                "{}                          in the script that PrologSlurmctld names",
+                "{} --silence open           jobs run while the bank is away",
+                "{} --server http://bank:8080",
             ),
             _add_prolog,
             _prolog,
@@ -358,11 +303,7 @@ COMMAND = Noun(
         ),
         "sync": Command(
             "write the submission policy, and Slurm's accounts, from the bank",
-            (
-                "fairbank slurm sync",
-                "fairbank slurm sync --accounts --dry-run",
-                "fairbank slurm sync --accounts --fence --yes",
-            ),
+            ("{}", "{} --accounts --dry-run", "{} --accounts --fence --yes"),
             _add_sync,
             _sync,
             reads=False,

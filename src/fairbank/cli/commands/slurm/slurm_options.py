@@ -1,46 +1,45 @@
-"""Options and notes that `share`, `prio` and `why` share."""
+"""Options and output that `share`, `prio` and `why` share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.exit_codes import FOUND
+from fairbank.cli.framework.options import add_option
 from fairbank.core.errors import InvalidInput
-from fairbank.report.cells import folded, plain
+from fairbank.core.time import iso
+from fairbank.report.columns import Look
+from fairbank.report.tables import as_json, envelope
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Row
 
 LINES_MAX = 10
 """Unreadable lines that are printed one by one."""
 
 
 def add_folder(parser: Parser) -> None:
-    parser.add_argument(
-        "--from",
-        dest="folder",
-        metavar="FOLDER",
-        help="read Slurm's earlier output from files there (default: run its commands)",
-    )
+    about = "read Slurm's earlier output from files there (default: run its commands)"
+    add_option(parser, "--from FOLDER", about, dest="folder")
 
 
-def fit(options: Namespace, form: str, without: Mapping[str, str]) -> None:
+def fit(options: Namespace, form: str, unused: Iterable[str]) -> None:
     """Raise InvalidInput for an option that changes nothing in this form.
 
     Args:
         options: of the command.
         form: option that selects the form.
-        without: options that it ignores, by attribute.
+        unused: options that it ignores, by their long names.
     """
-    for name, word in without.items():
+    for name in unused:
         if getattr(options, name):
-            raise InvalidInput(
-                f"it changes nothing with {form}", field=word, remedy=f"leave it out, or {form}"
-            )
+            text, remedy = f"it changes nothing with {form}", f"leave it out, or {form}"
+            raise InvalidInput(text, field=f"--{name}", remedy=remedy)
 
 
 def print_unreadable(context: Context, unreadable: Sequence[str], command: str) -> int:
@@ -51,8 +50,7 @@ def print_unreadable(context: Context, unreadable: Sequence[str], command: str) 
         unreadable: the lines.
         command: that shows them in Slurm.
     """
-    for line in unreadable[:LINES_MAX]:
-        context.note(f"! not read: {line}")
+    context.note(*(f"! not read: {line}" for line in unreadable[:LINES_MAX]))
     if len(unreadable) > LINES_MAX:
         context.note(f"! not read: {len(unreadable) - LINES_MAX} further lines")
     if unreadable:
@@ -60,7 +58,22 @@ def print_unreadable(context: Context, unreadable: Sequence[str], command: str) 
     return FOUND if unreadable else 0
 
 
-def note(context: Context, sentences: Sequence[str]) -> None:
-    for sentence in sentences:
-        for line in folded(plain(sentence), context.width):
-            context.note(line)
+def say_json(
+    context: Context,
+    schema: str,
+    as_of: int,
+    cluster: str | None,
+    data: Sequence[Row],
+    warnings: Sequence[str],
+) -> None:
+    """Print data of Slurm as JSON.
+
+    Args:
+        context: of the command.
+        schema: its name and version.
+        as_of: time of the data.
+        cluster: its name, if known.
+        data: the rows.
+        warnings: what was left out.
+    """
+    context.say(as_json(envelope(schema, iso(as_of), cluster, data, warnings, Look())))

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentTypeError
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.planning.workload_options import DEFAULT_POLICY, add_processors
-from fairbank.cli.commands.slurm.slurm_options import add_folder, note, print_unreadable
+from fairbank.cli.commands.slurm.slurm_options import add_folder, print_unreadable, say_json
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.options import count, file_read
+from fairbank.cli.framework.options import add_forms, add_option, count, file_read
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import InvalidInput
-from fairbank.core.time import iso
 from fairbank.report.cells import counted
-from fairbank.report.columns import Look
-from fairbank.report.envelope import as_json, envelope
 from fairbank.report.explanation import JobExplanation, as_data, lines
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -28,64 +25,30 @@ if TYPE_CHECKING:
 
 RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
 _JOB = re.compile(r"\d{1,10}(_\d{1,7})?", re.ASCII)
-_OF_TRACE = {
-    "policy": "--policy",
-    "at": "--at",
-    "procs": "--procs",
-    "runs": "--runs",
-    "seed": "--seed",
-}
+_NUMBER = re.compile(r"\d{1,12}", re.ASCII)
+_OF_TRACE = ("policy", "at", "procs", "runs", "seed")
 
 
 def add(parser: Parser) -> None:
-    parser.add_argument(
-        "job",
-        metavar="JOBID",
-        help="the job that waits; 33_7 is a task of an array, 33 the next of its tasks",
-    )
+    about = "the job that waits; 33_7 is a task of an array, 33 the next of its tasks"
+    add_option(parser, "job JOBID", about)
     add_folder(parser)
-    parser.add_argument(
-        "--no-advice",
-        dest="advice",
-        action="store_false",
-        help="do not search changes that would start it sooner",
-    )
-    parser.add_argument(
-        "--no-likely",
-        dest="likely",
-        action="store_false",
-        help="do not estimate the start from accounting",
-    )
+    about = "do not search changes that would start it sooner"
+    add_option(parser, "--no-advice", about, dest="advice", action="store_false")
+    about = "do not estimate the start from accounting"
+    add_option(parser, "--no-likely", about, dest="likely", action="store_false")
     trace = parser.add_argument_group("Job of a recorded workload")
-    trace.add_argument(
-        "--trace",
-        metavar="FILE",
-        type=file_read,
-        help="the workload, as `simulate` reads it; - is standard input",
-    )
-    trace.add_argument(
-        "--policy",
-        metavar="NAME|FILE",
-        help=f"as `simulate` takes it: a name, or a file FILE.toml (default: {DEFAULT_POLICY})",
-    )
-    trace.add_argument(
-        "--at", metavar="TIME", help="a time, or seconds of the trace (default: the submission)"
-    )
+    about = "the workload, as `simulate` reads it; - is standard input"
+    add_option(trace, "--trace FILE", about, type=file_read)
+    about = f"as `simulate` takes it: a name, or a file FILE.toml (default: {DEFAULT_POLICY})"
+    add_option(trace, "--policy NAME|FILE", about)
+    add_option(trace, "--at TIME", "a time, or seconds of the trace (default: the submission)")
     add_processors(trace)
-    trace.add_argument(
-        "--runs",
-        metavar="N",
-        type=_runs,
-        help=f"simulated runs, at most: from {RUNS_MIN} to {RUNS_MAX} (default: {RUNS})",
-    )
-    trace.add_argument(
-        "--seed", metavar="N", type=count, help="seed of the simulated runs (default: 1)"
-    )
+    about = f"simulated runs, at most: from {RUNS_MIN} to {RUNS_MAX} (default: {RUNS})"
+    add_option(trace, "--runs N", about, type=_runs)
+    add_option(trace, "--seed N", "seed of the simulated runs (default: 1)", type=count)
     add_progress(parser)
-    form = parser.add_argument_group("Output").add_mutually_exclusive_group()
-    form.add_argument(
-        "--json", dest="form", action="store_const", const="json", help="JSON, with a named schema"
-    )
+    add_forms(parser.add_argument_group("Output"), {"--json": "JSON, with a named schema"})
 
 
 def _runs(text: str) -> int:
@@ -99,11 +62,11 @@ def run(context: Context, options: Namespace) -> int:
 
 
 def _at_slurm(context: Context, options: Namespace) -> int:
-    for name, word in _OF_TRACE.items():
+    for name in _OF_TRACE:
         if getattr(options, name) is not None:
             raise InvalidInput(
                 "it changes nothing of a job at Slurm",
-                field=word,
+                field=f"--{name}",
                 remedy="leave it out, or name a workload: --trace FILE",
             )
     if not _JOB.fullmatch(options.job):
@@ -114,22 +77,21 @@ def _at_slurm(context: Context, options: Namespace) -> int:
         )
     from fairbank.slurm.queue_explanation import explain
 
+    def quote(request: Mapping[str, object]) -> Any:
+        has_bank = context.settings.configured
+        return context.client.post("/quote", dict(request))["data"] if has_bank else None
+
     with Stages(options) as progress:
         explanation = explain(
             options.job,
             options.folder,
             advice=options.advice,
             likely=options.likely,
-            quote=lambda request: (
-                context.client.post("/quote", dict(request))["data"]
-                if context.settings.configured
-                else None
-            ),
+            quote=quote,
             progress=progress,
         )
-    code = print_unreadable(
-        context, explanation.unreadable, "scontrol show job, node, partition, reservation"
-    )
+    commands = "scontrol show job, node, partition, reservation"
+    code = print_unreadable(context, explanation.unreadable, commands)
     row = explanation.row
     _tell(context, row, explanation.cluster, [*explanation.notes, *missing_range(row.why)])
     return code
@@ -150,20 +112,15 @@ def _in_trace(context: Context, options: Namespace) -> int:
                 field=word,
                 remedy="leave it out, or --trace",
             )
-    if not (options.job.isascii() and options.job.isdigit() and len(options.job) <= 12):
+    if not _NUMBER.fullmatch(options.job):
         raise InvalidInput(
             f"{options.job[:40]!r} is no job of a trace",
             field="JOBID",
             remedy="give its number there, the first column",
         )
-    seconds = (
-        options.at is not None
-        and options.at.isascii()
-        and options.at.isdigit()
-        and len(options.at) <= 12
-    )
-    moment = options.at if seconds else context.moment(options.at, "--at")
-    _tell(context, *_explain_trace_job(options, moment, is_absolute=not seconds))
+    is_absolute = options.at is None or not _NUMBER.fullmatch(options.at)
+    moment = context.moment(options.at, "--at") if is_absolute else options.at
+    _tell(context, *_explain_trace_job(options, moment, is_absolute=is_absolute))
     return 0
 
 
@@ -172,10 +129,8 @@ def _explain_trace_job(
 ) -> tuple[JobExplanation, None, list[str]]:
     """Simulate until the job starts and explain why it waited.
 
-    Args:
-        options: those of this command.
-        moment: time to explain; None for the submission.
-        is_absolute: `moment` is in seconds since 1970, not seconds of the trace.
+    `moment` is the time to explain, None for the submission: in seconds since 1970 if
+    `is_absolute`, else in seconds of the trace.
     """
     from pathlib import Path
 
@@ -185,16 +140,11 @@ def _explain_trace_job(
     from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
     (policy,) = policies_of([options.policy or DEFAULT_POLICY])
-    query = JobQuery(
-        int(options.job),
-        None if moment is None else int(moment),
-        is_absolute,
-        options.procs,
-        SampleSettings(
-            RUNS if options.runs is None else options.runs,
-            1 if options.seed is None else options.seed,
-        ),
+    samples = SampleSettings(
+        RUNS if options.runs is None else options.runs, 1 if options.seed is None else options.seed
     )
+    at = None if moment is None else int(moment)
+    query = JobQuery(int(options.job), at, is_absolute, options.procs, samples)
     with (
         Stages(options) as progress,
         in_file(Path(options.trace), read_any_trace) as (trace, extent),
@@ -240,24 +190,20 @@ def _tell(
     context: Context, row: JobExplanation, cluster: str | None, warnings: Sequence[str]
 ) -> None:
     """Print the explanation in the requested form."""
-    if context.options.form is not None:
-        document = envelope(
-            "fairbank.why/1", iso(row.as_of), cluster, [as_data(row)], warnings, Look()
-        )
-        context.say(as_json(document))
+    if context.options.form == "json":
+        say_json(context, "fairbank.why/1", row.as_of, cluster, [as_data(row)], warnings)
         return
     with context.in_pages():
-        for line in lines(row, context.format, context.width):
-            context.say(line)
-    note(context, warnings)
+        context.say_lines(lines(row, context.format, context.width))
+    context.note(*warnings)
 
 
 COMMAND = Command(
     "explain why a job waits, its likely start, and what would start it sooner",
     (
-        "fairbank why 812345",
-        "fairbank why 33_7 --json",
-        "fairbank why 4711 --trace month.swf.gz --policy slurm --at 2026-10-03T09:00",
+        "{} 812345",
+        "{} 33_7 --json",
+        "{} 4711 --trace month.swf.gz --policy slurm --at 2026-10-03T09:00",
     ),
     add,
     run,

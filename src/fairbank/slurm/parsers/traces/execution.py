@@ -69,9 +69,7 @@ REQUIRED_COLUMNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("ReqCPUS",),
     ),
 }
-"""Required information, and the columns that give it, alone or together; the first present
-counts.
-"""
+"""Required information, and columns that give it, alone or together; the first one counts."""
 
 FORMAT = (
     "JobIDRaw,Submit,Start,End,ElapsedRaw,Suspended,State,User,Account,Partition,TimelimitRaw,"

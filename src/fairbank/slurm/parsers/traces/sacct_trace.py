@@ -38,9 +38,7 @@ SUSPENDED = "suspended for a while: simulated without the pause"
 
 
 class TraceHeader(NamedTuple):
-    """Header line: columns, delimiter, and whether the delimiter also ends each line
-    (`--parsable`).
-    """
+    """Header line: columns, delimiter, and whether it also ends each line (`--parsable`)."""
 
     line: str
     columns: tuple[str, ...]

@@ -1,34 +1,17 @@
-"""Explanation of a job's priority: a bar per factor, its position, and the job before it."""
+"""Priorities explained: bars, position, the job before it; for programs; compared with Slurm's."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from fairbank.report.cells import counted
-from fairbank.report.sprio import PriorityRow, WeightRow
+from fairbank.report.cells import counted, ordinal_ending
+from fairbank.report.sprio import FACTORS, FIELDS, PriorityRow, WeightRow
 
 BAR = 24
 """Length of the longest bar, in characters."""
-
-
-class NamedFactor(NamedTuple):
-    """Factor with one weight: its field and its name for people."""
-
-    name: str
-    words: str
-
-
-FACTORS = (
-    NamedFactor("age", "age"),
-    NamedFactor("association", "association"),
-    NamedFactor("fair_share", "fair share"),
-    NamedFactor("job_size", "job size"),
-    NamedFactor("partition", "partition"),
-    NamedFactor("qos", "QOS"),
-)
 
 
 class PriorityPart(NamedTuple):
@@ -40,15 +23,13 @@ class PriorityPart(NamedTuple):
 
 
 def parts(row: PriorityRow, weights: WeightRow) -> list[PriorityPart]:
-    """Return the factors with a weight, then TRES, site factor and nice; none if the priority was
-    set.
-    """
+    """Return factors with a weight, TRES, site factor, nice; none if the priority was set."""
     if row.direct is not None:
         return []
     found = [
-        PriorityPart(each.words, getattr(row, each.name), weight)
-        for each in FACTORS
-        if (weight := getattr(weights, each.name))
+        PriorityPart(factor.words, factor.value(row), factor.weight(weights))
+        for factor in FACTORS
+        if factor.weight(weights)
     ]
     found += [
         PriorityPart(name, value, weights.tres.get(name))
@@ -98,21 +79,12 @@ def explain_priority(
     who = ", ".join(
         each for each in (row.user, row.account, f"partition {row.partition_name}") if each
     )
+    lines = [f"Job {row.job} ({who})"]
     if row.runs:
-        return [
-            f"Job {row.job} ({who})",
-            f"priority {int(row.priority):,}, and it runs",
-            *_bars(row, weights),
-        ]
+        return [*lines, f"priority {int(row.priority):,}, and it runs", *_bars(row, weights)]
     at = bisect_left(queue, _order(row), key=_order)
-    lines = [
-        f"Job {row.job} ({who})",
-        (
-            f"priority {int(row.priority):,}, {_ordinal(at + 1)} of {len(queue)} that wait in"
-            f" {row.partition_name}"
-        ),
-    ]
-    lines += _bars(row, weights)
+    place = f"{at + 1}{ordinal_ending(at + 1)} of {len(queue)} that wait in {row.partition_name}"
+    lines += [f"priority {int(row.priority):,}, {place}", *_bars(row, weights)]
     return [*lines, _ahead(row, queue[at - 1], weights) if at else "Nobody is ahead of it there."]
 
 
@@ -167,13 +139,6 @@ def _differences(row: PriorityRow, other: PriorityRow, weights: WeightRow) -> li
     ]
 
 
-def _ordinal(number: int) -> str:
-    ending = (
-        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    )
-    return f"{number}{ending}"
-
-
 def unnamed_note(rows: Sequence[PriorityRow]) -> list[str]:
     """Return a note if accounts and QOS of some jobs are unknown."""
     if jobs := {row.job for row in rows if not (row.account or row.runs)}:
@@ -185,9 +150,7 @@ def unnamed_note(rows: Sequence[PriorityRow]) -> list[str]:
 
 
 def undated_note(rows: Sequence[PriorityRow]) -> list[str]:
-    """Return a note if submit times are unknown, by which slurmctld orders jobs of equal
-    priority.
-    """
+    """Return a note if submit times are unknown, which order jobs of equal priority."""
     if any(row.submitted is None and not row.runs for row in rows):
         return [
             "Of equal priorities the lower number stands first here: squeue, or squeue.txt, would"
@@ -197,9 +160,7 @@ def undated_note(rows: Sequence[PriorityRow]) -> list[str]:
 
 
 def as_data(rows: Sequence[PriorityRow]) -> list[Mapping[str, object]]:
-    """Return the rows for programs. Factors are weighted; null if an administrator set the
-    priority.
-    """
+    """Return the rows for programs: weighted factors, null if an administrator set the priority."""
     return [
         {
             "job_id": row.job,
@@ -220,12 +181,80 @@ def as_data(rows: Sequence[PriorityRow]) -> list[Mapping[str, object]]:
 
 
 def _factors(row: PriorityRow) -> dict[str, object]:
-    told = {name: _told(value) for name, value in row.tres.items()}
-    return {**{each.name: _told(getattr(row, each.name)) for each in FACTORS}, "tres": told}
+    tres = {name: _rounded(value) for name, value in row.tres.items()}
+    return {factor.field: _rounded(factor.value(row)) for factor in FACTORS} | {"tres": tres}
 
 
-def _told(value: float) -> float:
-    """Round to 12 digits, which removes the noise of multiplying by the weight; sprio prints
-    fewer.
-    """
+def _rounded(value: float) -> float:
+    """Round to 12 digits, which removes the noise of the weight; sprio prints fewer."""
     return float(f"{value:.12g}")
+
+
+# --- comparison with the computed priorities ---
+
+
+COMPARED = (*(f"{factor.letter}{factor.letter.lower()}" for factor in FACTORS), "Tt", "N")
+"""Computed figures by sprio's letters: factors weighted and normalised, and nice."""
+
+
+class PriorityDifference(NamedTuple):
+    """Difference in one figure of a job, in words."""
+
+    figure: str
+    text: str
+
+
+def priority_differences(
+    reported: Sequence[PriorityRow], computed: Sequence[PriorityRow], weights: WeightRow
+) -> Iterator[PriorityDifference]:
+    """Yield the differences; the priority itself only if no factor explains its difference."""
+    by_name = {_name(row): row for row in reported}
+    for ours in computed:
+        theirs = by_name[_name(ours)]
+        different = [
+            letters
+            for letters in COMPARED
+            if _cells(theirs, letters, weights) != _cells(ours, letters, weights)
+        ]
+        if not different and int(theirs.priority) != int(ours.priority):
+            different = ["Y"]
+        for letters in different:
+            pairs = zip(
+                _cells(theirs, letters, weights), _cells(ours, letters, weights), strict=True
+            )
+            said, found = next(pair for pair in pairs if pair[0] != pair[1])
+            figure = FIELDS[letters[0]].head
+            yield PriorityDifference(
+                figure,
+                f"{figure} of job {ours.job} in {ours.partition_name}: Slurm says"
+                f" {said or 'nothing'}, computed {found or 'nothing'}",
+            )
+
+
+def _name(row: PriorityRow) -> tuple[int, str, str]:
+    return row.job, row.partition_name, row.qos_name
+
+
+def _cells(row: PriorityRow, letters: str, weights: WeightRow) -> list[str]:
+    return [FIELDS[letter].show(row, weights) for letter in letters]
+
+
+_WHY = {
+    "AGE": (
+        "Age counts to slurmctld's last tick, and of a job that came or was changed since then to"
+        " that moment."
+    ),
+    "FAIRSHARE": "A job has the factor that its association had at slurmctld's last tick.",
+    "JOBSIZE": (
+        "Of a job that takes whole nodes slurmctld counts all their CPUs once it has tried to place"
+        " it; it tells those asked for."
+    ),
+}
+_ELSE = "What was changed since slurmctld's last tick counts from the next one on."
+
+
+def possible_reasons(differences: Collection[PriorityDifference]) -> list[str]:
+    """Return possible reasons for the differences, each once."""
+    figures = {difference.figure for difference in differences}
+    reasons = [why for figure, why in _WHY.items() if figure in figures]
+    return reasons + ([_ELSE] if figures - _WHY.keys() else [])

@@ -1,4 +1,7 @@
-"""Pager for output that is longer than the screen."""
+"""Requested texts, suggestions, width of the terminal, and the pager.
+
+Separate from the parser, so that the help of `fairbank` itself does not import argparse.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,31 @@ from typing import IO, TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+
+class Shown(Exception):
+    """Text that the user requested, such as the help: print it and stop."""
+
+
+def terminal_width() -> int:
+    """Return COLUMNS, or the terminal's width, or 80."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdigit() and 0 < int(said) < 10_000:
+        return int(said)
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean balance?` if a known word is near, else an empty string."""
+    from difflib import get_close_matches  # 6 ms that only a mistake pays
+
+    near = get_close_matches(word[:64], list(known), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
 
 LESS = {"LESS": "FRSX"}
 """Default options of less: no pager for one screen, colours, no wrapping, no clearing."""
@@ -62,10 +89,8 @@ def _turn_pages(text: str, pager: str) -> bool:
         )
     except (OSError, ValueError):
         return False
-    with (
-        suppress(BrokenPipeError, KeyboardInterrupt),
-        cast("IO[bytes]", shown.stdin) as pages,
-    ):  # Ctrl-C is the pager's business
+    # Ctrl-C is the pager's business.
+    with suppress(BrokenPipeError, KeyboardInterrupt), cast("IO[bytes]", shown.stdin) as pages:
         pages.write(text.encode(errors="backslashreplace"))
     while shown.poll() is None:
         with suppress(KeyboardInterrupt):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.pace import outlook
+from fairbank.bank.outlook import outlook
+from fairbank.cli.commands.bank.balance import about, show_outlook
 from fairbank.core.time import DAY, Instant, iso, parse_instant
 from fairbank.report.columns import Look, Row
-from fairbank.report.pace import about, show_outlook
 
 JULY, NEXT_JULY, NOW = (
     parse_instant(said)

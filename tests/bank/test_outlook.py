@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.pace import Outlook, OutlookState, daily_pace, outlook
+from fairbank.bank.outlook import Outlook, OutlookState, daily_pace, outlook
 from fairbank.core.time import DAY, parse_instant
 
 JULY, NEXT_JULY, NOW = (

@@ -1,0 +1,338 @@
+"""Reasons that refuse changes of credit, allocations, projects and tokens, and their undo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairbank.bank.refusals.reason_info import SHORTFALL, Case, Detail, ReasonInfo
+from fairbank.core.errors import RefusalKind
+
+LEDGER_REASONS: Mapping[str, ReasonInfo] = {
+    "KEY_REUSED": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "this idempotency key belongs to another request",
+        "A key stands for one request of one user. The same request gets its first answer again;"
+        " another request with that key is a conflict.",
+        ("Idempotency-Key", "key"),
+        "use a new key for a new request",
+    ),
+    "NOT_ENOUGH": ReasonInfo(
+        RefusalKind.PAYMENT_REQUIRED,
+        "not enough unused credit",
+        "Only credit that is neither charged nor held can be withdrawn or transferred, and a"
+        " credit limit is no deposited credit. A refund is undone only if its amount is still"
+        " unused, unless the bank records usage beyond the credit.",
+        ("amount", "entry"),
+        "withdraw at most {most}",
+        specific=SHORTFALL,
+        details={
+            Detail.NOTHING_LEFT: Case(
+                remedy="nothing can be withdrawn now; check charges and holds: fairbank alloc show"
+                " {allocation}"
+            ),
+            Detail.WHOLE_ENTRY: Case(
+                remedy="an entry is undone whole; withdraw what is left of it: fairbank withdraw"
+                " {allocation} {most} --reason '...'"
+            ),
+            Detail.WHOLE_REFUND: Case(
+                remedy="a refund is undone whole; first deposit the missing credit: fairbank"
+                " deposit {allocation} {missing} --reason '...'"
+            ),
+        },
+    ),
+    "LIMIT_IN_USE": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "more of the credit limit is used already",
+        "The allocation is below zero, as its credit limit allowed. The limit cannot become"
+        " smaller than the part of it that is used.",
+        ("credit_limit", "entry"),
+        "first deposit the used part of the limit: fairbank deposit {allocation} AMOUNT --reason"
+        " '...'",
+    ),
+    "ALREADY_UNDONE": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "this entry was undone already",
+        "An entry is undone once, by one other entry. Both are in the statement. The later entry"
+        " can itself be undone.",
+        ("entry",),
+        "check both entries: {statement}",
+        details={
+            Detail.UNDONE: Case(
+                "entry {of_entry} was undone by entry {by_entry}, of user {by_user}"
+            )
+        },
+    ),
+    "CHANGED_SINCE": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "a later entry changed the same thing",
+        "Undo restores terms, caps and roles to what they were before an entry. Later changes"
+        " would be lost with it, so they are undone first, the last one before the others.",
+        ("entry",),
+        "undo that first: fairbank undo ENTRY --reason '...'",
+        details={Detail.CHANGED: Case("entry {by_entry} changed it after entry {of_entry}")},
+    ),
+    "CANNOT_UNDO": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "an entry of this kind cannot be undone",
+        "A deposit, withdrawal or transfer is undone by the same amount the other way, a refund by"
+        " charging its run again, new terms, a cap or a role by the ones before. Entries that"
+        " follow from a job cannot be undone, nor a new project, allocation or token; the remedy"
+        " of the refusal says what to do instead.",
+        ("entry",),
+        "check what it did: {statement}",
+        details={
+            Detail.ENTRY: Case("{kind}"),
+            Detail.TRANSFER_IN: Case(
+                "{kind}",
+                "undo the entry that gave it: the one before, in the statement of the other"
+                " allocation",
+            ),
+            Detail.HOLD: Case("{kind}", "a hold ends with its job"),
+            Detail.ADJUST: Case(
+                "{kind}", "the time limit of the job decides the size of its hold: change that"
+            ),
+            Detail.CHARGE: Case("{kind}", "refund it: fairbank refund {job} --reason '...'"),
+            Detail.RELEASE: Case(
+                "{kind}", "nothing was charged; if the run has a cost, its cluster reports it"
+            ),
+            Detail.LAPSE: Case(
+                "{kind}", "nothing was charged; if the run has a cost, its cluster reports it"
+            ),
+            Detail.OPENING: Case(
+                "{kind}", "end it early: fairbank alloc end {allocation} --reason '...'"
+            ),
+            Detail.PROJECT: Case(
+                "{kind}",
+                "change it again: fairbank project set PROJECT; or remove it: fairbank project"
+                " remove PROJECT",
+            ),
+            Detail.TOKEN: Case(
+                "{kind}",
+                "revoke the token: fairbank token revoke ID; instead of a revoked one make a new"
+                " one: fairbank token create",
+            ),
+        },
+    ),
+    "SAME_ALLOCATION": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "an allocation cannot transfer credit to itself",
+        "The two allocations of a transfer are the same.",
+        ("to",),
+        "name another allocation as the target",
+    ),
+    "OTHER_RESOURCE": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "credit moves only between allocations of one resource",
+        "Units of two resources differ in value, so credit of one never becomes credit of the"
+        " other.",
+        ("to", "entry"),
+        "name two allocations of one resource: fairbank alloc list",
+    ),
+    "OVERLAP": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "the project has an allocation of this resource at the same time",
+        "At any time a project has at most one allocation of a resource, so that it is always"
+        " clear which one pays.",
+        ("end", "start", "entry"),
+        "end or move allocation {allocation}, or choose another period",
+        details={
+            Detail.OTHER_PERIOD: Case(
+                "{field} is {reported_time:time}, and allocation {allocation} is for"
+                " {near_start:time} to {near_end:time}"
+            )
+        },
+    ),
+    "WRONG_STATE": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "its state does not allow this",
+        "The state of an allocation or run changes only as its table of states allows.",
+        ("event", "allocation", "job", "job_id", "entry"),
+        "check its state: {show}",
+        details={
+            Detail.ALREADY: Case("allocation {allocation} is {state} already"),
+            Detail.WRONG_STEP: Case(
+                "allocation {allocation} is {state}, and only {allowed} allows {event}"
+            ),
+            Detail.STATE: Case("allocation {allocation} is {state}"),
+            Detail.PERIOD_OVER: Case("the period of allocation {allocation} is over"),
+            Detail.NOT_CHARGED: Case("the run is {state}, and only a charge can be refunded"),
+        },
+    ),
+    "ALLOCATION_EXPIRED": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "the period of the allocation is over",
+        "An allocation is ended when its period is over. Reopened with its old end it would be"
+        " over again at once; and a longer period alone does not reopen an ended allocation.",
+        ("end", "allocation", "entry"),
+        "extend it, by staff: fairbank alloc reopen {allocation} --end ... --reason '...'",
+        details={
+            Detail.ENDED: Case("allocation {allocation} ended at {near_end:time}"),
+            Detail.HAS_ENDED: Case(
+                "allocation {allocation} has ended, and another period alone does not reopen it"
+            ),
+            Detail.SWEPT: Case(
+                "entry {of_entry} only records that allocation {allocation} ended at"
+                " {near_end:time}"
+            ),
+        },
+    ),
+    "TOO_LARGE": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "the sum would be too large for the bank",
+        "Sums stay below a bound up to which every program counts exactly.",
+        ("amount", "credit_limit", "account", "entry"),
+        "split the credit among several allocations",
+    ),
+    "INVALID_PERIOD": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "an allocation must end after its start",
+        "A period contains its start but not its end. If a request or a command names both, it is"
+        " invalid input instead: HTTP 400, exit code 2.",
+        ("end", "entry"),
+        "choose an end after the start",
+        details={Detail.OTHER_PERIOD: Case("start {near_start:time}, end {near_end:time}")},
+    ),
+    "UNKNOWN_ENTRY": ReasonInfo(
+        RefusalKind.NOT_FOUND,
+        "there is no such entry",
+        "No entry of the journal has this number, or the user may not see it.",
+        ("entry",),
+        "the numbers are in the column ENTRY of: fairbank statement ALLOC",
+        details={Detail.ENTRY: Case("entry {of_entry}")},
+    ),
+    "UNKNOWN_ALLOCATION": ReasonInfo(
+        RefusalKind.NOT_FOUND,
+        "there is no such allocation",
+        "No allocation has this number, or it belongs to another project or resource than the"
+        " request says.",
+        ("to", "allocation", "entry"),
+        "list them: fairbank alloc list",
+    ),
+    "UNKNOWN_PROJECT": ReasonInfo(
+        RefusalKind.NOT_FOUND,
+        "there is no such project",
+        "No project of the bank has this number, account or group.",
+        ("parent", "account", "project", "entry"),
+        "list them: fairbank project list",
+        details={
+            Detail.UNKNOWN_PARENT: Case("parent {project}"),
+            Detail.UNKNOWN_ACCOUNT: Case(
+                "no project has the account {account!r}",
+                "use the right account, or have its project created, by staff: fairbank project"
+                " create GROUP -A {account}",
+            ),
+        },
+    ),
+    "NOT_A_MEMBER": ReasonInfo(
+        RefusalKind.NOT_FOUND,
+        "this user is not a member of the project",
+        "Only a member in the bank's own list can be removed; a member of the Unix group is"
+        " removed in Unix.",
+        ("uid", "entry"),
+        "list them: fairbank project users {project}",
+        specific="user {owner} in project {project}",
+    ),
+    "UNKNOWN_TOKEN": ReasonInfo(
+        RefusalKind.NOT_FOUND,
+        "there is no such valid token",
+        "The token never existed, was revoked, or has expired.",
+        ("token",),
+        "list them: fairbank token list",
+    ),
+    "TOKEN_TAKEN": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "this secret belongs to another token",
+        "Two tokens with one secret could not be distinguished.",
+        ("label",),
+        "make a new secret",
+    ),
+    "ROLE_ABOVE": ReasonInfo(
+        RefusalKind.FORBIDDEN,
+        "users manage only roles below their own, and cap only users with such roles",
+        "A PI manages coordinators and members, a coordinator manages members; staff manage all.",
+        ("role", "uid", "entry"),
+        "ask a superuser",
+    ),
+    "PROJECT_IN_USE": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "the project is still in use",
+        "A project can be removed only if it has no child projects, its allocations are over and"
+        " it has no holds.",
+        ("project",),
+        "end its allocations first: fairbank alloc end {allocation} --reason '...'; and let its"
+        " runs end",
+        details={
+            Detail.ONE_CHILD: Case(
+                "its child project is {projects}",
+                "remove or move it first: fairbank project remove PROJECT; or fairbank project set"
+                " PROJECT --no-parent, or --parent ANOTHER",
+            ),
+            Detail.CHILDREN: Case(
+                "its child projects are {projects}",
+                "remove or move them first: fairbank project remove PROJECT; or fairbank project"
+                " set PROJECT --no-parent, or --parent ANOTHER",
+            ),
+            Detail.MANY_CHILDREN: Case(
+                "its child projects are {projects} and {more} more",
+                "remove or move them first: fairbank project remove PROJECT; or fairbank project"
+                " set PROJECT --no-parent, or --parent ANOTHER",
+            ),
+            Detail.ALLOCATION_OPEN: Case("allocation {allocation} is {state}"),
+            Detail.ALLOCATION_IN_USE: Case(
+                "allocation {allocation} is in use by open runs",
+                "let its runs end first: fairbank jobs -a -A ACCOUNT",
+            ),
+            Detail.RUN_OPEN: Case(
+                "run {run} is open", "let its runs end first: fairbank jobs -a -A ACCOUNT"
+            ),
+        },
+    ),
+    "PROJECT_REMOVED": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "the project was removed",
+        "A removed project keeps its journal for staff to read. It gets no jobs, no allocation, no"
+        " credit and no members, and no project is restored below it. Charges and refunds of its"
+        " earlier runs are still booked.",
+        ("account", "parent", "project", "allocation", "entry"),
+        "restore it first, by staff: fairbank project set {project} --restore",
+        details={
+            Detail.PARENT_REMOVED: Case("parent {project}"),
+            Detail.PARENT_STILL_REMOVED: Case("project {project}, the parent of project {child}"),
+        },
+    ),
+    "PARENT_CYCLE": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "a project cannot be its own parent, nor below itself",
+        "Parents share credit with the projects below them; a cycle of parents would have no top.",
+        ("parent",),
+        "name another parent",
+        details={Detail.OTHER_PARENT: Case("project {parent} is project {project} or below it")},
+    ),
+    "IDENTITY_LOCKED": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "the gid and account of a project that ever had an allocation or run do not change",
+        "Ends of runs may arrive late with the old account, and users stay in the group: the next"
+        " project with that account would get both. The name of the group and the parent may"
+        " change.",
+        ("gid", "account"),
+        "create another project with an allocation, and transfer the credit: fairbank project"
+        " create GROUP -A ACCOUNT; fairbank transfer ALLOC ALLOC AMOUNT --reason '...'",
+        details={Detail.SAME_NAMES: Case("project {project} keeps {names}")},
+    ),
+    "EXISTS": ReasonInfo(
+        RefusalKind.CONFLICT,
+        "a project with this group, gid or account exists with other content",
+        "Group, gid and account each belong to one project. The very same project again would be"
+        " no conflict.",
+        ("gname", "gid", "account"),
+        "check the project that has it: fairbank project list",
+        details={
+            Detail.SAME_NAMES: Case("project {project} has {names}"),
+            Detail.OTHER_PARENT: Case("project {project} has {names}, but another parent"),
+            Detail.REMOVED: Case(
+                "project {project}, which was removed, has {names}",
+                "restore it first, by staff: fairbank project set {project} --restore",
+            ),
+        },
+    ),
+}

@@ -1,0 +1,130 @@
+"""Shape of the record of a reason. `job_reasons` and `ledger_reasons` have the records.
+
+Texts in the records are templates. The names in braces are fields of `Refusal` and of its `Facts`,
+or what `refusal.values_of` adds; `:su`, `:su_down` and `:time` say how a value is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from fairbank.core.errors import RefusalKind
+
+
+class Detail(Enum):
+    """Cases of a reason. The rule that refuses sets one; message and remedy depend on it."""
+
+    NONE = "none"
+    # account, project, job
+    UNKNOWN_ACCOUNT = "unknown-account"
+    UNKNOWN_PARENT = "unknown-parent"
+    NOT_PRICED = "not-priced"
+    LIMIT_CHANGED = "limit-changed"
+    # the start of a job against the nearest allocation
+    STARTED = "started"
+    STARTED_TOO_EARLY = "started-too-early"
+    STARTED_TOO_LATE = "started-too-late"
+    # reports
+    IN_FUTURE = "in-future"
+    OTHER_OWNER = "other-owner"
+    OTHER_ACCOUNT = "other-account"
+    OTHER_PROJECT = "other-project"
+    OTHER_PARTITION = "other-partition"
+    # runs
+    OPEN = "open"
+    CHARGED = "charged"
+    WRITTEN_OFF = "written-off"
+    NOT_CHARGED = "not-charged"
+    # credit
+    WHOLE_ENTRY = "whole-entry"
+    WHOLE_REFUND = "whole-refund"
+    NOTHING_LEFT = "nothing-left"
+    # allocations
+    ALREADY = "already"
+    WRONG_STEP = "wrong-step"
+    STATE = "state"
+    PERIOD_OVER = "period-over"
+    OTHER_PERIOD = "other-period"
+    ENDED = "ended"
+    HAS_ENDED = "has-ended"
+    SWEPT = "swept"
+    # projects
+    SAME_NAMES = "same-names"
+    OTHER_PARENT = "other-parent"
+    REMOVED = "removed"
+    PARENT_REMOVED = "parent-removed"
+    PARENT_STILL_REMOVED = "parent-still-removed"
+    ONE_CHILD = "one-child"
+    CHILDREN = "children"
+    MANY_CHILDREN = "many-children"
+    ALLOCATION_OPEN = "allocation-open"
+    ALLOCATION_IN_USE = "allocation-in-use"
+    RUN_OPEN = "run-open"
+    # undo
+    ENTRY = "entry"
+    UNDONE = "undone"
+    CHANGED = "changed"
+    TRANSFER_IN = "transfer-in"
+    HOLD = "hold"
+    ADJUST = "adjust"
+    CHARGE = "charge"
+    RELEASE = "release"
+    LAPSE = "lapse"
+    OPENING = "open-allocation"
+    PROJECT = "project"
+    TOKEN = "token"  # noqa: S105 (a kind of entry)
+
+
+class Case(NamedTuple):
+    """Message of one detail, after the general one, and its remedy.
+
+    "" stands for `specific` and for the general remedy.
+    """
+
+    message: str = ""
+    remedy: str = ""
+
+
+SHORTFALL = "requested {asked:su} SU, available {available:su_down} SU, short by {short} SU"
+JOB_ADVICE = "a shorter time limit: -t TIME; or another project: -A PROJECT; or "
+
+# Stand for the values in a remedy where there is no refusal: in help and the reference.
+_PLACEHOLDERS = {
+    "allocation": "ALLOC",
+    "begin": "...",
+    "job": "JOBID",
+    "missing": "AMOUNT",
+    "most": "AMOUNT",
+    "owner": "USER",
+    "payer": "PROJECT",
+    "project": "PROJECT",
+    "resource": "RESOURCE",
+    "show": "fairbank alloc show ALLOC",
+    "statement": "fairbank statement ALLOC",
+}
+
+
+class ReasonInfo(NamedTuple):
+    """Record of one reason.
+
+    `request_fields` are the fields to mark as wrong, the most specific first; the first one that a
+    request has is marked, unless the rule names one. `general_advice` is advice before the remedy
+    that a refusal replaces by the figures of its job. `specific` is the message after the general
+    one, unless a detail has its own.
+    """
+
+    kind: RefusalKind
+    message: str
+    explanation: str
+    request_fields: tuple[str, ...]
+    remedy: str
+    general_advice: str = ""
+    specific: str = ""
+    details: Mapping[Detail, Case] = {}
+
+    @property
+    def general_remedy(self) -> str:
+        """Remedy with capitals for the values of a refusal."""
+        return self.general_advice + self.remedy.format_map(_PLACEHOLDERS)
