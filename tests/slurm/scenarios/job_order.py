@@ -8,10 +8,10 @@ from tests.slurm.queues import PARTITIONS, WHOLE, Queue
 
 
 def tier(queue: Queue) -> Sequence[str]:
-    """A partition of a higher tier goes first on nodes that it shares. (The express job ends
-    minutes before the small one. If they end together, slurmctld 24.11 has two answers: for the
-    rest of a cycle it rounds the end of whom backfill started in it up to the minute, so that the
-    plain job is planned behind the small one.)
+    """A partition of a higher tier goes first on shared nodes. (The express job ends minutes before
+    the small one. If they end together, slurmctld 24.11 has two answers: for the rest of a cycle it
+    rounds the end of a job that backfill started in it up to the minute, so that the plain job is
+    planned behind the small one.)
     """
     express = "partitionname=express"
     queue.tell(
@@ -30,21 +30,23 @@ def tier(queue: Queue) -> Sequence[str]:
 
 
 def qos_priority(queue: Queue) -> None:
-    """Of two that came in this order the one of the better QOS starts."""
+    """The second job has the better QOS and starts first."""
     queue.runs("first", "-N5", WHOLE, "-t30").down()
     queue.waits("normal", "-N1", WHOLE, "-t30", user="bob")
     queue.waits("high", "-N1", WHOLE, "-t30", "--qos=high", user="bob")
 
 
 def submit_time(queue: Queue) -> None:
-    """Of equals the one with the lower number."""
+    """Of two equal jobs the one with the lower number starts first."""
     queue.runs("first", "-N5", WHOLE, "-t30").down()
     for name in ("one", "two", "three"):
         queue.waits(name, "-N1", WHOLE, "-t30", priority=500)
 
 
 def those_behind_wait(queue: Queue) -> None:
-    """Nobody behind the head starts on its nodes, however small, if that delays it."""
+    """A later job, however small, does not start on nodes of the first job if that would delay
+    it.
+    """
     queue.runs("first", "-N5", WHOLE, "-t30").down()
     queue.waits("head", "-N2", WHOLE, "-t30", priority=900)
     queue.waits("tiny", "-n1", "-t300", priority=500)
@@ -52,7 +54,7 @@ def those_behind_wait(queue: Queue) -> None:
 
 
 def several_partitions(queue: Queue) -> None:
-    """A job that may run in two starts where nodes are free."""
+    """A job that may run in two partitions starts where nodes are free."""
     queue.runs("first", "-N6", WHOLE, "-t30").down()
     queue.waits("either", "-pcpu,gpu", "-N1", WHOLE, "-t30", priority=900)
     queue.waits("here", "-N1", WHOLE, "-t30", priority=800)
