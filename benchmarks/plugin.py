@@ -14,8 +14,7 @@ from typing import cast
 import msgspec
 
 from benchmarks.subprocess_round import p50_and_p99_ms, run_round, serve_round
-from fairbank.agent.protocol.codec import HEADER
-from fairbank.agent.protocol.messages import VERSION, Greeting
+from fairbank.agent.protocol import HEADER, VERSION, Greeting
 from tests.support.plugin_codec import encode_plugin_message
 
 WARM_SECONDS = 1.0

@@ -151,11 +151,11 @@ static verdict_t outage_verdict(void)
 {
 	verdict_t verdict = {
 		.action = settings.open ? ACTION_RUN : ACTION_HOLD,
-		.reason = REASON_BANK_DOWN,
+		.reason = REASON_AGENT_DOWN,
 	};
 
 	snprintf(verdict.text, sizeof(verdict.text), "%s",
-		 "the allocation bank does not answer; a batch job starts when it is back, "
+		 "Fairbank's agent does not answer; a batch job starts when it is back, "
 		 "an interactive one must be submitted again");
 	return verdict;
 }

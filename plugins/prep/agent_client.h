@@ -29,7 +29,7 @@ typedef struct {
 } client_settings_t;
 
 /* Reason of a job that was held because the agent did not answer. */
-#define REASON_BANK_DOWN "Fairbank_does_not_answer"
+#define REASON_AGENT_DOWN "Fairbank_does_not_answer"
 
 typedef struct {
 	/* Both are called in the worker thread without our locks; they may take Slurm's. */

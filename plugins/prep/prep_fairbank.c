@@ -380,7 +380,7 @@ static int scan_job(void *record, void *argument)
 		else if (job_cache_get(job->job_id))
 			job_cache_mark(job_cache_get(job->job_id));
 	} else if (scan->resend && IS_JOB_PENDING(job) && !job->priority
-		   && !xstrcmp(job->state_desc, REASON_BANK_DOWN)) {
+		   && !xstrcmp(job->state_desc, REASON_AGENT_DOWN)) {
 		release(job);
 	} else if (scan->ends && IS_JOB_FINISHED(job) && job->nodes) {
 		run = run_of(job);

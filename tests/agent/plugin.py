@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from fairbank.agent.protocol.codec import AGENT_BODY_MAX, split_frames
-from fairbank.agent.protocol.messages import (
+from fairbank.agent.protocol import (
+    AGENT_BODY_MAX,
     VERSION,
     Ack,
     EpilogEvent,
@@ -22,6 +22,7 @@ from fairbank.agent.protocol.messages import (
     PrologRequest,
     Verdict,
     Welcome,
+    split_frames,
 )
 from fairbank.cluster.job import Run
 from tests.support.conditions import wait_until

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.agent.reports.bank_probe import (
+from fairbank.agent.reports.bank_status import (
     PROBE_SECONDS,
     ProbeResults,
     missing_right,
     read_identity,
+    retry_pause,
 )
-from fairbank.agent.reports.bank_status import retry_pause
 from fairbank.core.errors import FairbankError, Forbidden, Unavailable
 from tests.agent.plugin import CLUSTER, prolog_request
 from tests.agent.world import World

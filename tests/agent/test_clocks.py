@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairbank.agent.protocol.messages import EpilogEvent
+from fairbank.agent.protocol import EpilogEvent
 from fairbank.agent.reports.report import OVERTIME_SECONDS, clock_warning
 from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy

@@ -15,16 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.agent.protocol.codec import (
+from fairbank.agent.protocol import (
     AGENT_BODY_MAX,
     HEADER,
     TEXT_MAX,
-    decode_plugin_message,
-    encode,
-    one_line,
-    split_frames,
-)
-from fairbank.agent.protocol.messages import (
     Ack,
     EpilogEvent,
     FromAgent,
@@ -34,6 +28,10 @@ from fairbank.agent.protocol.messages import (
     PrologRequest,
     Verdict,
     Welcome,
+    decode_plugin_message,
+    encode,
+    one_line,
+    split_frames,
 )
 from fairbank.cluster.job import Run
 from fairbank.core.errors import InvalidInput

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.metrics import AgentMetrics, status
-from fairbank.agent.reports.bank_probe import ProbeResults
+from fairbank.agent.reports.bank_status import ProbeResults
 from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput

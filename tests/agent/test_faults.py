@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.agent.protocol.messages import Ack, Verdict
+from fairbank.agent.protocol import Ack, Verdict
 from tests.agent.conftest import SU, Site
 from tests.agent.plugin import ACCOUNT, Plugin, epilog_event, limit_event, prolog_request
 from tests.agent.running_agent import RunningAgent, agent_at

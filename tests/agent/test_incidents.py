@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from fairbank.agent.incidents import Incident, Incidents
-from fairbank.agent.protocol.codec import TEXT_MAX
+from fairbank.agent.protocol import TEXT_MAX
 
 
 def test_incident_has_count_first_time_and_last_text() -> None:

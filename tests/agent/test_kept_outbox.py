@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.outbox import APPLICATION_ID, VERSION, Outbox
-from fairbank.agent.protocol.messages import Verdict
+from fairbank.agent.protocol import Verdict
 from fairbank.agent.reports.report import PendingReport, ReportKind
 from fairbank.agent.run_memory import KnownRun, OutboxChanges
 from fairbank.agent.run_states import AgentRunState

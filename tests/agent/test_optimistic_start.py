@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairbank.agent.outage_policy import FRESH_SECONDS, OutagePolicy
-from fairbank.agent.reports.results import ReportResult, ResultKind
+from fairbank.agent.reports.report import ReportResult, ResultKind, hold_facts
 from fairbank.agent.run_states import AgentRunState
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import epilog_event, prolog_request
@@ -57,9 +57,7 @@ def test_refused_optimistic_start_is_charged_at_its_end(
     for job in (1, 2):
         world.deliver(prolog_request(job, billing=prolog_request(job).billing * 40))
         world.run_until_idle()
-    world.engine.credit.learn(
-        {"do": "", "cluster": "local", "account": "chem", "partition": "cpu"}, RICH, world.now
-    )
+    world.engine.credit.learn(hold_facts(prolog_request(3)), RICH, world.now)
     world.verdicts.clear()
     world.deliver(prolog_request(3, billing=prolog_request(3).billing * 40))
     assert verdict(world) == "run"

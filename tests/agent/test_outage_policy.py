@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import msgspec
-
 from fairbank.agent.outage_policy import (
     KnownCredit,
     OutagePolicy,
@@ -13,8 +11,7 @@ from fairbank.agent.outage_policy import (
     answer_deadline,
     decide_without_bank,
 )
-from fairbank.agent.reports.report import ReportKind, report_body
-from fairbank.agent.reports.results import ReportResult, ResultKind
+from fairbank.agent.reports.report import ReportResult, ResultKind, hold_facts
 from tests.agent.plugin import prolog_request
 
 
@@ -26,7 +23,7 @@ def test_request_waits_for_its_patience_unless_the_bank_is_down_longer() -> None
 
 
 def test_open_policy_runs_and_closed_policy_defers() -> None:
-    report = msgspec.json.decode(report_body(prolog_request(1), ReportKind.HOLD, "k"))
+    report = hold_facts(prolog_request(1))
     assert (
         decide_without_bank(
             PartitionTerms(outage_policy=OutagePolicy.OPEN), report, KnownCredit(), batch=True
@@ -42,9 +39,7 @@ def test_open_policy_runs_and_closed_policy_defers() -> None:
 
 def test_credit_policy_runs_what_the_known_balance_pays() -> None:
     terms, credit = PartitionTerms(outage_policy=OutagePolicy.CREDIT), KnownCredit()
-    report = msgspec.json.decode(
-        report_body(prolog_request(1, billing=Fraction(2)), ReportKind.HOLD, "k")
-    )  # two SU
+    report = hold_facts(prolog_request(1, billing=Fraction(2)))  # two SU
     assert decide_without_bank(terms, report, credit, batch=True) is not None, "nothing is balance"
     credit.learn(
         report, ReportResult(ResultKind.GRANTED, amount=120, available=250, allocation=7), 0.0
@@ -59,9 +54,7 @@ def test_credit_policy_runs_what_the_known_balance_pays() -> None:
 
 def test_other_refusal_keeps_the_known_balance() -> None:
     terms, credit = PartitionTerms(outage_policy=OutagePolicy.CREDIT), KnownCredit()
-    report = msgspec.json.decode(
-        report_body(prolog_request(1, billing=Fraction(2)), ReportKind.HOLD, "k")
-    )  # two SU
+    report = hold_facts(prolog_request(1, billing=Fraction(2)))  # two SU
     credit.learn(
         report, ReportResult(ResultKind.GRANTED, amount=120, available=250, allocation=7), 0.0
     )
@@ -73,8 +66,8 @@ def test_other_refusal_keeps_the_known_balance() -> None:
 
 def test_qos_factor_is_learned_from_holds() -> None:
     terms, credit = PartitionTerms(outage_policy=OutagePolicy.CREDIT), KnownCredit()
-    report = msgspec.json.decode(
-        report_body(prolog_request(1, billing=Fraction(20), qos="low"), ReportKind.HOLD, "k")
+    report = hold_facts(
+        prolog_request(1, billing=Fraction(20), qos="low")
     )  # twenty SU, or half of it
     credit.learn(
         report, ReportResult(ResultKind.GRANTED, amount=600, available=650, allocation=7), 0.0

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from fairbank.agent.outbox import Outbox
-from fairbank.agent.protocol.messages import Verdict
+from fairbank.agent.protocol import Verdict
 from fairbank.agent.reports.report import PendingReport, ReportKind
 from fairbank.agent.run_memory import KnownRun, OutboxChanges, RunMemory
 from fairbank.agent.run_states import AgentRunState

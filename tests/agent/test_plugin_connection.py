@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.agent.protocol.codec import encode
-from fairbank.agent.protocol.messages import VERSION, Greeting, Welcome
+from fairbank.agent.protocol import VERSION, Greeting, Welcome, encode
 from tests.agent.conftest import SU, Site
 from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, epilog_event, prolog_request
 from tests.agent.running_agent import RunningAgent, agent_at

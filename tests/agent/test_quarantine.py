@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.agent.protocol.codec import UnreadableFrame, salvage
-from fairbank.agent.protocol.messages import Ack, Verdict
+from fairbank.agent.protocol import Ack, UnreadableFrame, Verdict, salvage
 from fairbank.agent.quarantine import BYTES_MAX, FRAMES_MAX, QuarantineFile
 from fairbank.core.errors import InvalidInput
 from tests.agent.conftest import SU, Site

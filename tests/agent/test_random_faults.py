@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.agent.protocol.messages import Verdict
+from fairbank.agent.protocol import Verdict
 from tests.agent.conftest import SU, Site
 from tests.agent.plugin import ACCOUNT, Plugin, epilog_event, limit_event, prolog_request
 from tests.agent.running_agent import agent_at

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.agent.refusal_messages import BANK_DOWN
+from fairbank.agent.outage_policy import DEFERRED_REASON
 from fairbank.agent.reports.bank_status import STABLE_SECONDS
 from fairbank.agent.run_states import AgentRunState
 from tests.agent.plugin import HOUR, epilog_event, limit_event, prolog_request
@@ -83,7 +83,7 @@ def test_deferred_run_does_not_start_after_its_end(world: World, by_another_agen
     world.pass_time(5)
     world.deliver(epilog_event(1, 0, begun=False, state="REQUEUED"))
     world.run_until_idle()
-    assert verdict_on_repeat(world, by_another_agent=by_another_agent) == ("hold", BANK_DOWN)
+    assert verdict_on_repeat(world, by_another_agent=by_another_agent) == ("hold", DEFERRED_REASON)
     world.deliver(prolog_request(2))
     world.run_until_idle()
     if not by_another_agent:
@@ -99,12 +99,12 @@ def test_lost_outbox_defers_a_run_that_never_started(world: World) -> None:
     world.deliver(epilog_event(1, 0, begun=False, state="REQUEUED"))
     world.run_until_idle()
     world.lose_outbox()
-    assert verdict_on_repeat(world, by_another_agent=False) == ("hold", BANK_DOWN)
+    assert verdict_on_repeat(world, by_another_agent=False) == ("hold", DEFERRED_REASON)
     assert state_of(world, 1) is AgentRunState.REFUSED
     assert world.engine.take_reconnect(world.now + STABLE_SECONDS), (
         "the plug-in is to release it, so that it comes as another run"
     )
-    assert verdict_on_repeat(world, by_another_agent=True) == ("hold", BANK_DOWN)
+    assert verdict_on_repeat(world, by_another_agent=True) == ("hold", DEFERRED_REASON)
     assert world.bank.sums() == (0, 0)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairbank.agent.protocol.codec import TEXT_MAX
-from fairbank.agent.refusal_messages import refused as refused_verdict
-from fairbank.agent.reports.results import ResultKind, result_of
+from fairbank.agent.outage_policy import refused as refused_verdict
+from fairbank.agent.protocol import TEXT_MAX
+from fairbank.agent.reports.report import ResultKind, result_of
 from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
 from fairbank.rest.schemas.job import ReportAnswer
 

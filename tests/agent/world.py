@@ -13,10 +13,9 @@ import msgspec
 from fairbank.agent.engine import Engine
 from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.outbox import Outbox
-from fairbank.agent.protocol.messages import Ack, PrologRequest, Verdict
+from fairbank.agent.protocol import Ack, PrologRequest, Verdict
 from fairbank.agent.reports.bank_status import SenderSettings
-from fairbank.agent.reports.report import PendingReport
-from fairbank.agent.reports.results import bulk_body, result_of
+from fairbank.agent.reports.report import PendingReport, bulk_body, result_of
 from fairbank.agent.reports.send_queue import WINDOW, SendQueue
 from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.rest.schemas.job import ReportAnswer

@@ -18,7 +18,7 @@ from fairbank.cli import main
 from fairbank.cli.commands.slurm.why import missing_range
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.reason import explain_reason
-from fairbank.slurm.queue_snapshot.queries import COMMANDS
+from fairbank.slurm.queue_snapshot.snapshot import COMMANDS
 from tests.cli.conftest import Run, Said, runner, session
 from tests.cli.served_site import Bank
 from tests.support.golden import GOLDEN, kept

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from fairbank.agent.protocol.codec import decode_plugin_message, encode, split_frames
-from fairbank.agent.protocol.messages import (
+from fairbank.agent.protocol import (
     Ack,
     EpilogEvent,
     FromPlugin,
@@ -20,6 +19,9 @@ from fairbank.agent.protocol.messages import (
     PrologRequest,
     Verdict,
     Welcome,
+    decode_plugin_message,
+    encode,
+    split_frames,
 )
 
 T = TypeVar("T", bound=PluginMessage)

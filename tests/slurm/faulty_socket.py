@@ -16,7 +16,7 @@ from collections import Counter
 from enum import Enum
 from pathlib import Path
 
-from fairbank.agent.protocol.codec import HEADER
+from fairbank.agent.protocol import HEADER
 
 LATE_SECONDS = 1.0
 CUT_ONE_OF = 5

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.agent.protocol.messages import PluginMessage
+from fairbank.agent.protocol import PluginMessage
 from tests.slurm.agent import Agent
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until

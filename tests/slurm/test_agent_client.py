@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.agent.protocol.messages import PrologRequest, Verdict
+from fairbank.agent.protocol import PrologRequest, Verdict
 from tests.slurm.agent import Agent, holding, let_run, say_nothing
 from tests.support.conditions import wait_until
 

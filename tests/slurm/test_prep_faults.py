@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from fairbank.agent.protocol.messages import Verdict
+from fairbank.agent.protocol import Verdict
 from tests.slurm.agent import let_run, say_nothing
 from tests.slurm.conftest import Tell
 from tests.slurm.lab.daemons import SLURMCTLD

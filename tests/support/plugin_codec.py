@@ -7,17 +7,12 @@ from typing import get_args
 
 import msgspec
 
-from fairbank.agent.protocol.codec import (
+from fairbank.agent.protocol import (
     BODY_MAX,
     HEADER,
     REASON_MAX,
     TEXT_MAX,
     WORDS,
-    frame,
-    read_fields,
-    unknown_kind,
-)
-from fairbank.agent.protocol.messages import (
     Ack,
     Action,
     EpilogEvent,
@@ -27,6 +22,10 @@ from fairbank.agent.protocol.messages import (
     PluginMessage,
     Verdict,
     Welcome,
+    frame,
+    read_fields,
+    read_values,
+    unknown_kind,
 )
 from fairbank.core.errors import InvalidInput
 
@@ -38,22 +37,19 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 def decode_agent_message(body: bytes) -> FromAgent:
     """Return the agent's message in a body. Raises InvalidInput with the key for anything else."""
     word, fields = read_fields(body)
-    message: FromAgent
     if word == "hello":
-        message = Welcome(version=fields.integer("version", 0, 65_535))
-    elif word == "ack":
-        message = Ack(number=fields.integer("number"))
-    elif word == "verdict":
-        message = Verdict(
-            number=fields.integer("number"),
-            action=decode_action(fields.text("action")),
-            reason=check_reason(fields.text("reason", "")),
-            text=check_text(fields.text("text", "")),
-        )
-    else:
+        return Welcome(**read_values(fields, {"version"}))
+    if word == "ack":
+        return Ack(**read_values(fields, {"number"}))
+    if word != "verdict":
         raise unknown_kind(word, "an agent")
-    fields.check_all_taken()
-    return message
+    values = read_values(fields, {"number", "action"}, {"reason", "text"})
+    return Verdict(
+        number=values["number"],
+        action=decode_action(values["action"]),
+        reason=check_reason(values.get("reason", "")),
+        text=check_text(values.get("text", "")),
+    )
 
 
 def decode_action(word: str) -> Action:

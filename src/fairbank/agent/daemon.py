@@ -18,15 +18,12 @@ from fairbank.agent.control import HEADER_MAX, as_json, serve_page
 from fairbank.agent.engine import Engine
 from fairbank.agent.incidents import Incident
 from fairbank.agent.metrics import AgentMetrics, status
-from fairbank.agent.outbox import Outbox
-from fairbank.agent.outbox_writer import UNSAFE_MAX, OutboxWriter
+from fairbank.agent.outbox import UNSAFE_MAX, Outbox, OutboxWriter
 from fairbank.agent.plugin_connection import PluginConnection
-from fairbank.agent.protocol.codec import UnreadableFrame
-from fairbank.agent.protocol.messages import FromAgent, Greeting, PluginMessage
+from fairbank.agent.protocol import FromAgent, Greeting, PluginMessage, UnreadableFrame
 from fairbank.agent.quarantine import Quarantine
-from fairbank.agent.reports.bank_probe import BankProbe
-from fairbank.agent.reports.report import PendingReport
-from fairbank.agent.reports.results import send_reports
+from fairbank.agent.reports.bank_status import BankProbe
+from fairbank.agent.reports.report import PendingReport, send_reports
 from fairbank.agent.settings import AgentSettings
 from fairbank.core.errors import FairbankError
 from fairbank.rest.client import Client, parse_address
@@ -62,12 +59,8 @@ class Agent:
     ) -> None:
         """Open the outbox and prepare the connection to the bank.
 
-        Args:
-            settings: its settings.
-            jobs: periodic jobs of the scheduler by their names in the status.
-
-        Raises:
-            FairbankError: the outbox or the credentials for the bank cannot be used.
+        `jobs` are periodic jobs of the scheduler by their names in the status. Raises FairbankError
+        if the outbox or the credentials for the bank cannot be used.
         """
         self._settings, self._jobs = settings, jobs or {}
         self._clock_offset = time.time() - time.monotonic()

@@ -11,34 +11,42 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from fairbank.agent import refusal_messages, run_events
+from fairbank.agent import run_events
 from fairbank.agent.incidents import Incident, Incidents
 from fairbank.agent.outage_policy import (
+    BANK_DOWN_TEXT,
+    DEFERRED_REASON,
+    NEVER_STARTED_TEXT,
+    RUN,
     KnownCredit,
     PartitionTerms,
     answer_deadline,
     decide_without_bank,
+    deferred,
+    no_time_limit,
+    refused,
 )
-from fairbank.agent.protocol.codec import WORDS
-from fairbank.agent.protocol.messages import (
+from fairbank.agent.protocol import (
+    WORDS,
     EpilogEvent,
     LimitEvent,
     PluginMessage,
     PrologRequest,
     Verdict,
 )
-from fairbank.agent.refusal_messages import RUN, deferred
 from fairbank.agent.reports.bank_status import STABLE_SECONDS, SenderSettings, after_failure
 from fairbank.agent.reports.flow import ReportFlow
 from fairbank.agent.reports.report import (
+    UNBILLABLE_REASON,
     PendingReport,
     Receipt,
     ReportKind,
+    ReportResult,
+    ResultKind,
     clock_warning,
-    fields_of,
-    message_fields,
+    facts_of,
+    hold_facts,
 )
-from fairbank.agent.reports.results import UNBILLABLE_REASON, ReportResult, ResultKind
 from fairbank.agent.run_events import Occurrence
 from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions, replies_to
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
@@ -112,7 +120,7 @@ class Engine:
                     cause.label = "unbillable: run"
                 elif event is E.PROLOG_UNLIMITED_REFUSE and is_first:
                     cause.label = ResultKind.UNBILLABLE.value
-                    cause.refusal = refusal_messages.no_time_limit(terms.refusal)
+                    cause.refusal = no_time_limit(terms.refusal)
             case LimitEvent():
                 self._close_question(run)
                 event = run_events.limit_event(known, message.limit_seconds)
@@ -120,7 +128,7 @@ class Engine:
                 self._close_question(run)
                 event = E.EPILOG if message.begun else E.EPILOG_NEVER_STARTED
                 earlier = known.refusal if known is not None else None
-                text = refusal_messages.BANK_DOWN_TEXT
+                text = BANK_DOWN_TEXT
                 cause.refusal = earlier or deferred(text, batch=message.batch)
             case _:
                 raise TypeError(f"{type(message).__name__} is not a message about a run")
@@ -181,15 +189,15 @@ class Engine:
     def _handle_result(self, report: PendingReport, result: ReportResult, now: float) -> None:
         self.flow.queue.done(report)
         self.counts["reports_answered", report.kind.value, result.kind.value] += 1
-        fields = fields_of(report)
-        self.credit.learn(fields, result, now)
+        facts = facts_of(report)
+        self.credit.learn(facts, result, now)
         cause = Occurrence(report.run, now, report=report, result=result)
         event: E | None
         match report.kind:
             case ReportKind.HOLD:
-                terms = self.terms_of(fields["partition"])
+                terms = self.terms_of(facts.partition)
                 event = run_events.hold_event(result, report, terms)
-                self._prepare_verdict(event, cause, terms, fields["account"])
+                self._prepare_verdict(event, cause, terms, facts.account)
             case ReportKind.ADJUST:
                 event = run_events.adjust_event(result, report)
             case ReportKind.COMPLETE:
@@ -210,10 +218,10 @@ class Engine:
             question = self.questions.open.get(cause.run)
             batch = question is None or question.request.batch
             cause.label = result.kind.value
-            cause.refusal = deferred(refusal_messages.NEVER_STARTED_TEXT, batch=batch)
+            cause.refusal = deferred(NEVER_STARTED_TEXT, batch=batch)
         elif event in (E.HOLD_REFUSED, E.HOLD_UNPRICED_REFUSE):
             cause.label = result.kind.value
-            cause.refusal = refusal_messages.refused(terms.refusal, result, account)
+            cause.refusal = refused(terms.refusal, result, account)
         else:
             cause.label = "granted"
 
@@ -227,8 +235,8 @@ class Engine:
         """Decide an open question by the outage policy of its partition."""
         request, report = question.request, question.report
         terms = self.terms_of(request.partition)
-        fields = fields_of(report) if report else message_fields(request, ReportKind.HOLD)
-        refusal = decide_without_bank(terms, fields, self.credit, batch=request.batch)
+        facts = facts_of(report) if report else hold_facts(request)
+        refusal = decide_without_bank(terms, facts, self.credit, batch=request.batch)
         event, action = (E.TIMEOUT_RUN, "run") if refusal is None else (E.TIMEOUT_DEFER, "deferred")
         label = f"{terms.outage_policy.value}: {action}"
         self._apply(event, Occurrence(run, now, report=report, refusal=refusal, label=label))
@@ -305,9 +313,9 @@ class Engine:
         if deadline <= now:
             self._decide(run, question, now)
         elif report is not None and terms.optimistic_start and self.flow.bank.up:
-            fields = fields_of(report)
-            is_fresh = self.credit.is_fresh(fields, now)
-            if is_fresh and self.credit.spend(fields, terms.optimistic_start):
+            facts = facts_of(report)
+            is_fresh = self.credit.is_fresh(facts, now)
+            if is_fresh and self.credit.spend(facts, terms.optimistic_start):
                 cause = Occurrence(run, now, report=report, label="optimistic start")
                 self._apply(E.OPTIMISTIC_START, cause)
 
@@ -340,7 +348,7 @@ class Engine:
         self.flow.memory.changes.replies += replies_to(receipts, refusal)
 
     def _note_deferral(self, refusal: Verdict, now: float) -> None:
-        if refusal.reason == refusal_messages.BANK_DOWN:
+        if refusal.reason == DEFERRED_REASON:
             self.deferred_at = now
 
     def take_reconnect(self, now: float) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.agent.protocol.codec import one_line
+from fairbank.agent.protocol import one_line
 
 
 class Incident(Enum):

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from fairbank.agent.engine import Engine
-from fairbank.agent.reports.bank_probe import ProbeResults
+from fairbank.agent.reports.bank_status import ProbeResults
 
 PREFIX = "fairbank_agent_"
 GAUGES: Mapping[str, str] = {

@@ -1,18 +1,46 @@
-"""Outage policy of partitions, and the credit that the agent last knew."""
+"""Refusals, the outage policy of partitions, and the credit that the agent last knew."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from fairbank.agent.protocol.messages import Verdict
-from fairbank.agent.refusal_messages import BANK_DOWN_TEXT, deferred
-from fairbank.agent.reports.results import ReportResult, ResultKind
+from fairbank.agent.protocol import Action, Verdict, one_line
+from fairbank.agent.reports.report import ReportFacts, ReportKind, ReportResult, ResultKind
 from fairbank.core.units import round_up
+
+DEFERRED_REASON = "Fairbank_does_not_answer"
+"""Reason of jobs that plugins/prep releases by itself when it connects to an agent."""
+
+BANK_DOWN_TEXT = "the allocation bank cannot be reached now"
+NEVER_STARTED_TEXT = "this start of the job was given up before"
+UNREADABLE_TEXT = (
+    "Fairbank's plug-in and agent do not understand each other; tell your administrators"
+)
+
+
+RUN = Verdict(action="run")
+
+
+def refused(action: Action, result: ReportResult, account: str) -> Verdict:
+    """Return the bank's refusal as a verdict carries it, with the account that it is about."""
+    text = f"{account or 'no account'}: {result.text}"
+    return Verdict(action=action, reason=result.reason, text=one_line(text))
+
+
+def no_time_limit(action: Action) -> Verdict:
+    """Return the refusal of a job without a finite limit, whose price is unknown."""
+    text = "this job has no time limit, so its price is not known. Set one: -t HH:MM:SS"
+    return Verdict(action=action, reason="No_time_limit", text=text)
+
+
+def deferred(text: str, *, batch: bool) -> Verdict:
+    """Return the refusal of a job that may start later; Slurm tries a batch job again."""
+    retry = "the job is tried again by itself when it can" if batch else "try again later"
+    return Verdict(action="hold", reason=DEFERRED_REASON, text=one_line(f"{text}; {retry}"))
 
 
 class OutagePolicy(Enum):
@@ -81,11 +109,11 @@ class KnownCredit:
         self._factors: dict[str, float] = {}
         self._seen: dict[int, float] = {}
 
-    def learn(self, report: Mapping[str, Any], result: ReportResult, now: float) -> None:
+    def learn(self, report: ReportFacts, result: ReportResult, now: float) -> None:
         """Keep the balance and the price in the result of a report.
 
         Args:
-            report: fields of the report.
+            report: facts of the report.
             result: the bank's answer to it.
             now: monotonic seconds.
         """
@@ -97,19 +125,17 @@ class KnownCredit:
         self._payers[_place(report)] = allocation
         self._available[allocation] = result.available
         self._seen[allocation] = now
-        if report["do"] == "hold" and report.get("qos") and result.amount:
-            list_price = float(report["billing"]) * report["time_limit"] / 60
+        if report.do is ReportKind.HOLD and report.qos and result.amount:
+            list_price = float(report.billing) * report.time_limit / 60
             if list_price >= _MIN_PRICE:
-                self._factors[report["qos"]] = round(result.amount / list_price, 2)
+                self._factors[report.qos] = round(result.amount / list_price, 2)
 
-    def price(self, report: Mapping[str, Any]) -> int:
+    def price(self, report: ReportFacts) -> int:
         """Return the price of a run for its whole limit, in SU-minutes."""
-        factor = Fraction(str(self._factors.get(report.get("qos", ""), 1)))
-        return round_up(
-            Fraction(report["billing"]) * int(report.get("time_limit", 0)) / 60 * factor
-        )
+        factor = Fraction(str(self._factors.get(report.qos, 1)))
+        return round_up(Fraction(report.billing) * report.time_limit / 60 * factor)
 
-    def spend(self, report: Mapping[str, Any], times: int = 1) -> bool:
+    def spend(self, report: ReportFacts, times: int = 1) -> bool:
         """Subtract the price of a run if so many times its price is available; return whether."""
         payer = self._payers.get(_place(report))
         if payer is None or times * (amount := self.price(report)) > self._available[payer]:
@@ -117,7 +143,7 @@ class KnownCredit:
         self._available[payer] -= amount
         return True
 
-    def is_fresh(self, report: Mapping[str, Any], now: float) -> bool:
+    def is_fresh(self, report: ReportFacts, now: float) -> bool:
         """Return whether the balance that would pay for a run was reported lately."""
         payer = self._payers.get(_place(report))
         return payer is not None and now - self._seen.get(payer, -FRESH_SECONDS) < FRESH_SECONDS
@@ -133,18 +159,18 @@ class KnownCredit:
         self._payers, self._available, self._factors = payers, dict(available), factors
 
 
-def _place(report: Mapping[str, Any]) -> str:
-    return f"{report['cluster']}/{report['account']}/{report['partition']}"
+def _place(report: ReportFacts) -> str:
+    return f"{report.cluster}/{report.account}/{report.partition}"
 
 
 def decide_without_bank(
-    terms: PartitionTerms, report: Mapping[str, Any], credit: KnownCredit, *, batch: bool
+    terms: PartitionTerms, report: ReportFacts, credit: KnownCredit, *, batch: bool
 ) -> Verdict | None:
     """Decide a prolog request that the bank did not answer in time.
 
     Args:
         terms: terms of the partition.
-        report: fields of the run's hold report.
+        report: facts of the run's hold report.
         credit: credit that was last known; the price is subtracted if it decides.
         batch: False for an interactive job.
 
@@ -159,5 +185,5 @@ def decide_without_bank(
         case OutagePolicy.CREDIT:
             if credit.spend(report):
                 return None
-            text = f"{BANK_DOWN_TEXT}, and {report['account']} had too little credit left"
+            text = f"{BANK_DOWN_TEXT}, and {report.account} had too little credit left"
             return deferred(text, batch=batch)

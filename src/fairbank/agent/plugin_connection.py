@@ -9,14 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from fairbank.agent.incidents import Incident
-from fairbank.agent.protocol.codec import (
+from fairbank.agent.protocol import (
+    VERSION,
+    FromAgent,
+    Greeting,
+    PluginMessage,
     UnreadableFrame,
+    Welcome,
     decode_plugin_message,
     encode,
     salvage,
     split_frames,
 )
-from fairbank.agent.protocol.messages import VERSION, FromAgent, Greeting, PluginMessage, Welcome
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.auth.peers import Peer, peer_at
 

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fairbank.agent.outage_policy import OutagePolicy
-from fairbank.agent.protocol.codec import UnreadableFrame
-from fairbank.agent.refusal_messages import RUN, UNREADABLE_TEXT, deferred
+from fairbank.agent.outage_policy import RUN, UNREADABLE_TEXT, OutagePolicy, deferred
+from fairbank.agent.protocol import UnreadableFrame
 from fairbank.agent.reports.report import Receipt
 from fairbank.core.time import iso
 
@@ -55,14 +54,9 @@ class QuarantineFile:
         return self._frames if self._path.exists() else 0
 
     def append(self, frames: Sequence[UnreadableFrame], at: int) -> None:
-        """Append all frames that fit, or none, and sync the file.
+        """Append all frames that fit, or none, and sync the file; `at` is in seconds since 1970.
 
-        Args:
-            frames: the frames.
-            at: seconds since 1970.
-
-        Raises:
-            OSError: the file cannot be written.
+        Raises OSError if the file cannot be written.
         """
         # O_NOFOLLOW: a symbolic link in the directory must not redirect root's writes.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.agent.outage_policy import PartitionTerms
-from fairbank.agent.protocol.messages import PluginMessage, PrologRequest, Verdict
-from fairbank.agent.reports.report import PendingReport, Receipt
-from fairbank.agent.reports.results import ReportResult, ResultKind
+from fairbank.agent.protocol import PluginMessage, PrologRequest, Verdict
+from fairbank.agent.reports.report import PendingReport, Receipt, ReportResult, ResultKind
 from fairbank.agent.run_memory import KnownRun
 from fairbank.agent.run_states import STARTED_STATES, AgentEvent, AgentRunState
 
@@ -60,24 +59,23 @@ def limit_event(known: KnownRun | None, limit: int | None) -> E:
     return E.LIMIT_NONE if limit is None else E.LIMIT_CHANGED
 
 
+_HOLD_EVENTS: Mapping[ResultKind, E] = {
+    ResultKind.GRANTED: E.HOLD_GRANTED,
+    ResultKind.HOLD_EXISTS: E.HOLD_GRANTED,
+    ResultKind.LAPSED: E.HOLD_LAPSED,
+    ResultKind.CLOSED: E.RUN_CLOSED,
+    ResultKind.NEVER_STARTED: E.RUN_NEVER_STARTED,
+}
+
+
 def hold_event(result: ReportResult, report: PendingReport, terms: PartitionTerms) -> E:
-    match result.kind:
-        case ResultKind.GRANTED:
-            return E.HOLD_GRANTED
-        case ResultKind.HOLD_EXISTS:
-            # Converted once already, so converting it again would go on for ever.
-            return E.HOLD_GRANTED if report.converted else E.HOLD_EXISTS
-        case ResultKind.LAPSED:
-            return E.HOLD_LAPSED
-        case ResultKind.CLOSED:
-            return E.RUN_CLOSED
-        case ResultKind.NEVER_STARTED:
-            return E.RUN_NEVER_STARTED
-        case ResultKind.UNBILLABLE | ResultKind.TOO_EARLY:
-            run = terms.unbillable == "run"
-            return E.HOLD_UNPRICED_RUN if run else E.HOLD_UNPRICED_REFUSE
-        case _:
-            return E.HOLD_REFUSED
+    if result.kind in (ResultKind.UNBILLABLE, ResultKind.TOO_EARLY):
+        run = terms.unbillable == "run"
+        return E.HOLD_UNPRICED_RUN if run else E.HOLD_UNPRICED_REFUSE
+    if result.kind is ResultKind.HOLD_EXISTS and not report.converted:
+        # Not if it was converted once already: converting it again would go on for ever.
+        return E.HOLD_EXISTS
+    return _HOLD_EVENTS.get(result.kind, E.HOLD_REFUSED)
 
 
 _ADJUSTED = (ResultKind.GRANTED, ResultKind.HOLD_EXISTS, ResultKind.LAPSED, ResultKind.CLOSED)
@@ -101,7 +99,7 @@ _WARNINGS: Mapping[E, str] = {  # run, text of the bank
     E.PROLOG_UNLIMITED_RUN: "%s has no time limit: it runs without a hold, and its end is "
     "reported%s",
     E.LIMIT_NONE: "%s has no time limit any more: its price cannot be held%s",
-    E.HOLD_LAPSED: "%s starts, but its hold has lapsed: %s",
+    E.HOLD_LAPSED: "%s starts, but its hold has expired: %s",
     E.HOLD_REFUSED: "%s runs, but the bank holds nothing for it: %s",
     E.HOLD_UNPRICED_RUN: "%s runs without a hold, and its end is reported: %s",
     E.RUN_CLOSED: "%s starts, but is charged or released already: %s",

@@ -9,7 +9,7 @@ from itertools import islice
 
 import msgspec
 
-from fairbank.agent.protocol.messages import FromAgent, PrologRequest, Verdict
+from fairbank.agent.protocol import FromAgent, PrologRequest, Verdict
 from fairbank.agent.reports.report import PendingReport, Receipt
 from fairbank.agent.run_states import AgentRunState
 

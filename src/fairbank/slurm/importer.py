@@ -19,24 +19,20 @@ from fairbank.slurm.commands import SlurmCommands, uid_of
 from fairbank.slurm.parsers.config import slurm_uid
 from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.reconcile.bank_records import BankFunds
-from fairbank.slurm.reconcile.compare import RELEASED, ReconcileFinding
-from fairbank.slurm.reconcile.history_allocations import (
-    HistoryAllocation,
-    as_bank_allocation,
-    plan_allocations,
-)
+from fairbank.slurm.reconcile.compare import REPAIRED_BY_RELEASE, ReconcileFinding
 from fairbank.slurm.reconcile.import_plan import (
+    HistoryAllocation,
     ImportPlan,
     PlannedProject,
-    SlurmMachine,
     SlurmPeople,
     Step,
+    as_bank_allocation,
     is_passed_over,
+    plan_allocations,
     plan_import,
-    price_differences,
     projects_after,
-    settings,
 )
+from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences, price_settings
 from fairbank.slurm.reconcile.reconciler import Reconciler, read_jobs
 from fairbank.slurm.reconcile.repair import RepairOutcome
 
@@ -115,7 +111,7 @@ def import_people(
     return ImportResult(
         cluster=name,
         plan=plan,
-        settings=settings(machine, associations.rows),
+        settings=price_settings(machine, associations.rows),
         differences=differences,
         unreadable=tuple(line for answer in answers for line in answer.unreadable),
         refused=tuple(refused),
@@ -236,15 +232,15 @@ def import_history(
         until,
         cluster=cluster,
         fix=after is None,
-        again=cover,
+        retry_refused=cover,
         funds=funds,
         progress=progress,
     )
     repaired = [each.finding for each in reconciled.outcomes if each.problem is None]
     return HistoryResult(
         allocations=tuple(allocations),
-        charged=tuple(each for each in repaired if each.category not in RELEASED),
-        released=tuple(each for each in repaired if each.category in RELEASED),
+        charged=tuple(each for each in repaired if each.category not in REPAIRED_BY_RELEASE),
+        released=tuple(each for each in repaired if each.category in REPAIRED_BY_RELEASE),
         left=tuple(
             outcome
             for outcome in reconciled.outcomes

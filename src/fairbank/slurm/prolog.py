@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from fairbank.agent.protocol.codec import one_line
-from fairbank.agent.reports.results import ResultKind, read_answers, result_of
+from fairbank.agent.protocol import one_line
+from fairbank.agent.reports.report import ResultKind, read_answers, result_of
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.rest.client import Client

@@ -26,7 +26,6 @@ from fairbank.slurm.output import RecordedOutput, SlurmOutput
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
-from fairbank.slurm.queue_snapshot.queries import COMMANDS, read_answers
 from fairbank.slurm.queue_snapshot.run_times import (
     COMMAND,
     DAYS,
@@ -34,7 +33,13 @@ from fairbank.slurm.queue_snapshot.run_times import (
     read_history,
     run_time_history,
 )
-from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue, quote_requests
+from fairbank.slurm.queue_snapshot.snapshot import (
+    COMMANDS,
+    LiveQueue,
+    build_queue,
+    quote_requests,
+    read_answers,
+)
 
 FILES_REMEDY = (
     f"the folder has {', '.join(f'{name}.txt' for name in COMMANDS)}; "

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.agent.reports.results import cannot_connect
+from fairbank.agent.reports.report import cannot_connect
 from fairbank.agent.settings import AgentSettings
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import FairbankError, InvalidInput

@@ -15,7 +15,7 @@ from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.health import slurm_checks
 from fairbank.slurm.health.slurm_checks import AgentHealth, PolicyFileHealth
 from fairbank.slurm.parsers import config, machine, sacctmgr
-from fairbank.slurm.reconcile.import_plan import SlurmMachine
+from fairbank.slurm.reconcile.prices import SlurmMachine
 from tests.slurm.health.recorded_health import CONFIG, said, wrong
 
 ASKING = {

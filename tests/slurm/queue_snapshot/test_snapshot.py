@@ -26,13 +26,14 @@ from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob, read_jobs
 from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
 from fairbank.slurm.parsers.machine import Licence
-from fairbank.slurm.queue_snapshot.queries import COMMANDS, read_answers
 from fairbank.slurm.queue_snapshot.snapshot import (
+    COMMANDS,
     LiveQueue,
     QueueAnswers,
     build_queue,
     preemption,
     quote_requests,
+    read_answers,
 )
 
 QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
-from fairbank.slurm.reconcile import reports
 from fairbank.slurm.reconcile.compare import Category, ReconcileComparison
 from fairbank.slurm.reconcile.prices import ClusterPrices
+from fairbank.slurm.reconcile.repair import charge_report
 from tests.slurm.reconcile.comparison import HOUR, compared, kinds, only
 from tests.slurm.reconcile.jobs import CLUSTER, NOW, a_job, booked
 
@@ -141,7 +141,7 @@ def test_incomplete_record_is_completed_from_the_reported_start() -> None:
     found = only(compared([half_of(job)], [run]))
     assert (found.category, found.amount, found.job) == (Category.OPEN, 40, job)
     assert found.job is not None
-    said = reports.charge_report(found.job, run, 0, CLUSTER)
+    said = charge_report(found.job, run, 0, CLUSTER)
     assert (said["partition"], said["tres"], said["elapsed"], said["time_limit"]) == (
         "cpu",
         job.tres,

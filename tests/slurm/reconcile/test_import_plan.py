@@ -16,16 +16,14 @@ from fairbank.slurm.reconcile.accounts import (
     billing_limit,
     plan_changes,
 )
-from fairbank.slurm.reconcile.history_allocations import plan_allocations
 from fairbank.slurm.reconcile.import_plan import (
     NewMember,
     PlannedProject,
-    SlurmMachine,
     SlurmPeople,
+    plan_allocations,
     plan_import,
-    price_differences,
-    settings,
 )
+from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences, price_settings
 from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, an_allocation
 
 GROUPS = {"chem": 5001, "qmc": 5002, "bio": 5003}
@@ -164,7 +162,7 @@ MACHINE = SlurmMachine(
 
 
 def test_the_settings_price_as_slurm_bills() -> None:
-    text = settings(MACHINE, (account("chem", shares="50"),))
+    text = price_settings(MACHINE, (account("chem", shares="50"),))
     assert '[clusters.lab]\nadding = "max_tres"\n' in text
     assert (
         '[clusters.lab.partitions."std"]\nresource = "cpu"\nweights = "CPU=1.0,Mem=0.5G"\n' in text
@@ -195,10 +193,10 @@ def test_prices_that_differ_are_reported() -> None:
 def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there() -> None:
     assert (
         "agents = []    # the uids that report runs: Slurm's user, whose number is to be put here:"
-        " id -u slurm\n" in settings(MACHINE, [])
+        " id -u slurm\n" in price_settings(MACHINE, [])
     )
     told = msgspec.structs.replace(MACHINE, slurm_uid=64_030)
-    assert "agents = [64030]    # the uids" in settings(told, [])
+    assert "agents = [64030]    # the uids" in price_settings(told, [])
 
 
 def test_no_difference_where_there_is_none() -> None:

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from fairbank.core.errors import InvalidInput
-from fairbank.slurm.reconcile import reports
+from fairbank.slurm.reconcile.repair import charge_report
 from tests.slurm.reconcile.jobs import CLUSTER, a_job, booked
 
 
 def test_the_report_of_a_missing_run() -> None:
     job = a_job(7)
-    assert reports.charge_report(job, None, 2, CLUSTER) == {
+    assert charge_report(job, None, 2, CLUSTER) == {
         "do": "complete", "cluster": "lab", "job_id": 7, "submitted": job.submitted, "restart": 2,
         "owner_uid": 60_601, "account": "chem",
         "partition": "cpu", "qos": "normal", "start": job.start, "time_limit": 3_600,
@@ -24,7 +24,7 @@ def test_the_report_of_a_missing_run() -> None:
 
 def test_a_run_is_closed_under_the_name_that_the_bank_knows() -> None:
     job = a_job(7)
-    told = reports.charge_report(
+    told = charge_report(
         job, booked(job, state="held", restart=3, submitted=job.submitted - 30), 0, CLUSTER
     )
     assert (told["submitted"], told["restart"]) == (job.submitted - 30, 3)
@@ -33,11 +33,8 @@ def test_a_run_is_closed_under_the_name_that_the_bank_knows() -> None:
 def test_unknown_user_is_reported_not_guessed() -> None:
     job = a_job(7, owner=None)
     with pytest.raises(InvalidInput, match="this host has no user 'alice'"):
-        reports.charge_report(job, None, 0, CLUSTER)
-    assert (
-        reports.charge_report(job, booked(a_job(7), state="held"), 0, CLUSTER)["owner_uid"]
-        == 60_601
-    )
+        charge_report(job, None, 0, CLUSTER)
+    assert charge_report(job, booked(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
 
 
 def test_a_run_that_ended_before_it_began_began_when_it_ended() -> None:
@@ -45,5 +42,5 @@ def test_a_run_that_ended_before_it_began_began_when_it_ended() -> None:
     job = a_job(7, elapsed=0)
     assert job.start is not None
     back = msgspec.structs.replace(job, end=job.start - 1_800)
-    told = reports.charge_report(back, booked(job, state="held"), 0, CLUSTER)
+    told = charge_report(back, booked(job, state="held"), 0, CLUSTER)
     assert (told["start"], told["end"], told["elapsed"]) == (back.end, back.end, 0)

@@ -1,12 +1,28 @@
-"""Status of the bank as reports find it: up or down, retries, number of senders."""
+"""Status of the bank as reports and probes find it: up or down, retries, number of senders.
+
+A probe, sent while there is nothing to report, is for status and metrics only. Jobs are decided,
+and reports sent, by what reports find; so a probe never clears an error that a report found.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import asyncio
+import logging
+import time
+from collections.abc import Set
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import FairbankError, InvalidInput
+from fairbank.agent.reports.report import cannot_connect, not_a_bank
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
+from fairbank.rest.client import Client
+from fairbank.rest.schemas.server import Myself
+
+if TYPE_CHECKING:
+    from fairbank.agent.daemon import Agent
+    from fairbank.agent.reports.flow import ReportFlow
 
 STABLE_SECONDS = 2.0  # of answers, before the agent relies on the bank again
 GROW_SECONDS = 0.02  # wait of a report that adds a sender
@@ -115,3 +131,153 @@ class BankStatus:
     def is_stable(self, now: float) -> bool:
         """Return whether the bank has answered long enough to be relied on."""
         return self.up and now - self.since >= STABLE_SECONDS
+
+
+_log = logging.getLogger(__name__)
+
+PROBE_SECONDS = 60.0  # without a report, after which a bank that answered is probed again
+_CHECK_SECONDS = 0.25
+
+
+class Reachability(NamedTuple):
+    """Reachability of the bank; `reachable` is None before the first report or probe.
+
+    `since` is in monotonic seconds.
+    """
+
+    reachable: bool | None
+    since: float
+    failures: int = 0
+    error: FairbankError | None = None
+
+
+class ProbeResults:
+    """Results of the probes so far. `at` is the end of the last one, None before the first."""
+
+    def __init__(self) -> None:
+        self.at: float | None = None
+        self.clusters: Set[str] = frozenset()
+        self._last = Reachability(None, 0.0)
+
+    def record(
+        self, error: FairbankError | None, clusters: Set[str], bank: BankStatus, now: float
+    ) -> bool:
+        """Record a probe.
+
+        Args:
+            error: why the bank would accept no reports, None if it would.
+            clusters: the clusters that it was asked about.
+            bank: the bank's status by reports.
+            now: monotonic seconds.
+
+        Returns:
+            Whether the reachability changed.
+        """
+        before, reachable = self.reachability(bank), error is None
+        changed = before.reachable is not reachable
+        since = now if changed else before.since
+        failures = 0 if reachable else before.failures + 1
+        self._last = Reachability(reachable, since, failures, error)
+        self.at, self.clusters = now, clusters
+        return changed
+
+    def reachability(self, bank: BankStatus) -> Reachability:
+        """Return the reachability by reports and probes.
+
+        An error that a report found stands until a report succeeds; else the later one counts.
+        """
+        contacted = bank.contacted_at
+        if bank.up and self.at is not None and (contacted is None or contacted < self.at):
+            return self._last
+        if contacted is None:
+            return Reachability(None, bank.since)
+        since = bank.since
+        if bank.up and self.at is not None:
+            since = max(since, self._last.since if self._last.reachable else self.at)
+        return Reachability(bank.up, since, bank.failures, bank.error)
+
+    def is_due(self, flow: ReportFlow, clusters: Set[str], now: float) -> bool:
+        """Return whether to probe: at first, for a new cluster, after a pause, and after errors.
+
+        Not while reports wait, which will find out; nor before a plug-in has named its cluster; nor
+        after an error that only a report can clear.
+
+        Args:
+            flow: reports of the agent.
+            clusters: clusters of the plug-ins that are connected.
+            now: monotonic seconds.
+        """
+        bank = flow.bank
+        if not clusters or flow.busy or len(flow.queue) or not bank.up:
+            return False
+        current = self.reachability(bank)
+        if current.reachable is None or not clusters <= self.clusters:
+            return True
+        pause = retry_pause(current.failures) if current.failures else PROBE_SECONDS
+        return now >= max(bank.contacted_at or 0.0, self.at or 0.0) + pause
+
+
+class BankProbe:
+    """Task that probes the bank as long as the agent lives."""
+
+    def __init__(self, agent: Agent, client: Client) -> None:
+        self.results = ProbeResults()
+        self._agent, self._client = agent, client
+        self._thread = ThreadPoolExecutor(1, "probe")
+
+    async def run(self) -> None:
+        """Run until the task is cancelled."""
+        clusters: Set[str] = frozenset()
+        while True:
+            # While slurmctld is away, those that it had.
+            clusters = self._agent.connected_clusters() or clusters
+            if self.results.is_due(self._agent.engine.flow, clusters, time.monotonic()):
+                await self._probe(clusters)
+            await asyncio.sleep(_CHECK_SECONDS)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _probe(self, clusters: Set[str]) -> None:
+        loop = asyncio.get_running_loop()
+        error = await loop.run_in_executor(self._thread, probe, self._client, clusters)
+        bank = self._agent.engine.flow.bank
+        changed = self.results.record(error, clusters, bank, time.monotonic())
+        if error is not None:
+            self._agent.engine.counts["probe_errors", error.title] += 1
+        if changed and error is not None:
+            _log.warning("%s; %s", error.message, error.remedy or "the agent retries by itself")
+        elif changed:
+            _log.info("the bank answers, and accepts reports of %s", ", ".join(sorted(clusters)))
+
+
+def probe(client: Client, clusters: Set[str]) -> FairbankError | None:
+    """Return why the bank would accept no reports of these clusters; block until it answered."""
+    try:
+        identity = read_identity(client.get("/whoami").get("data"))
+    except FairbankError as error:
+        return error
+    except OSError as error:
+        return cannot_connect(error)
+    errors = (missing_right(identity, cluster) for cluster in sorted(clusters))
+    return next((error for error in errors if error is not None), None)
+
+
+def read_identity(answer: object) -> Myself:
+    """Return our identity at the bank. Raises Unavailable if it is no bank's answer."""
+    try:
+        return msgspec.convert(answer, Myself)
+    except msgspec.ValidationError as error:
+        raise not_a_bank(error) from error
+
+
+def missing_right(identity: Myself, cluster: str) -> FairbankError | None:
+    """Return the error if this identity may not report runs of the cluster, else None."""
+    if cluster in identity.clusters or (identity.superuser and "write" in identity.scopes):
+        return None
+    return Forbidden(
+        f"uid {identity.uid} may not report runs of cluster {cluster}",
+        field="cluster",
+        remedy=f"agents = [{identity.uid}] under [clusters.{cluster}] in the bank's settings, "
+        f"or a token with the scope agent:{cluster}",
+    )

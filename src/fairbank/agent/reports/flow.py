@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from fairbank.agent.protocol.messages import Ack, PluginMessage, Verdict
+from fairbank.agent.protocol import Ack, PluginMessage, Verdict
 from fairbank.agent.reports.bank_status import BankStatus, SenderSettings, resize_pool
 from fairbank.agent.reports.report import PendingReport, Receipt, ReportKind, converted, report_body
 from fairbank.agent.reports.send_queue import RetryLater, SendQueue

@@ -1,21 +1,28 @@
-"""Reports to the bank: start, changed time limit and end of a run, as the JSON that is sent."""
+"""Reports to the bank (start, changed time limit and end of a run), and the bank's results.
+
+The agent and PrologSlurmctld (slurm.prolog) share the results, so that both treat a run alike.
+"""
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
-from fairbank.agent.protocol.messages import EpilogEvent, PluginMessage
-from fairbank.core.errors import InvalidInput
+from fairbank.agent.protocol import EpilogEvent, PluginMessage
+from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.core.ids import clean_job_name
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.tres import parse_job_tres
+from fairbank.rest.client import Client
+from fairbank.rest.schemas.envelope import RunResolution
+from fairbank.rest.schemas.job import ReportAnswer
 
 
 class ReportKind(Enum):
@@ -53,7 +60,20 @@ class PendingReport(msgspec.Struct, eq=False):
     receipts: tuple[Receipt, ...] = ()
 
 
+class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts of a report that the agent itself needs, as its JSON has them."""
+
+    do: ReportKind
+    cluster: str
+    account: str
+    partition: str
+    billing: str
+    time_limit: int = 0
+    qos: str = ""
+
+
 _EXACT = Context(prec=80)
+_read_facts = msgspec.json.Decoder(ReportFacts).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -65,10 +85,20 @@ def report_body(message: PluginMessage, kind: ReportKind, key: str) -> bytes:
         kind: kind of the report.
         key: idempotency key.
     """
-    return _encode(message_fields(message, kind) | {"key": key})
+    return _encode(_message_fields(message, kind) | {"key": key})
 
 
-def message_fields(message: PluginMessage, kind: ReportKind) -> dict[str, Any]:
+def hold_facts(message: PluginMessage) -> ReportFacts:
+    """Return the facts of a hold report on a message."""
+    return msgspec.convert(_message_fields(message, ReportKind.HOLD), ReportFacts)
+
+
+def facts_of(report: PendingReport) -> ReportFacts:
+    """Return the facts in a report's JSON."""
+    return _read_facts(report.body)
+
+
+def _message_fields(message: PluginMessage, kind: ReportKind) -> dict[str, Any]:
     """Return the fields of a report on a message, except its idempotency key."""
     run = message.run
     body: dict[str, Any] = {
@@ -111,11 +141,20 @@ def name_and_tres(name: str, tres: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     if (job_name := clean_job_name(name)) is not None:
         fields["name"] = job_name
-    if tres and len(tres) <= TRES_MAX:
-        with contextlib.suppress(InvalidInput):
-            parse_job_tres(tres, prices=False)
-            fields["tres"] = tres
+    if tres and len(tres) <= TRES_MAX and _is_job_tres(tres):
+        fields["tres"] = tres
     return fields
+
+
+# All messages of a run have the same TRES, as have most jobs of a user. Without the cache the
+# parser takes a third of the agent's time for a message.
+@lru_cache(1_024)
+def _is_job_tres(text: str) -> bool:
+    try:
+        parse_job_tres(text, prices=False)
+    except InvalidInput:
+        return False
+    return True
 
 
 def converted(report: PendingReport, kind: ReportKind, key: str) -> PendingReport:
@@ -123,16 +162,10 @@ def converted(report: PendingReport, kind: ReportKind, key: str) -> PendingRepor
 
     A hold becomes an adjustment when the run has a hold, an adjustment a hold when it has none.
     """
-    body = fields_of(report) | {"do": kind.value, "key": key}
+    body = msgspec.json.decode(report.body) | {"do": kind.value, "key": key}
     return msgspec.structs.replace(
         report, kind=kind, body=_encode(body), converted=True, stored=False, attempts=0
     )
-
-
-def fields_of(report: PendingReport) -> dict[str, Any]:
-    """Return the fields of a report's JSON."""
-    fields: dict[str, Any] = msgspec.json.decode(report.body)
-    return fields
 
 
 def decimal(exact: Fraction) -> str:
@@ -168,4 +201,151 @@ def clock_warning(epilog: EpilogEvent) -> str | None:
         f"lasted {epilog.elapsed_seconds} s with a limit of {limit} s: was slurmctld's clock set "
         "forward? It costs that, as in accounting; give back too much with fairbank refund, "
         f"{_KEEP_CLOCKS}"
+    )
+
+
+class ResultKind(Enum):
+    """Result of one report."""
+
+    GRANTED = "granted"
+    REFUSED = "refused"  # too little credit, or none
+    UNBILLABLE = "unbillable"
+    """the bank cannot price the run: unknown account or partition, no time limit"""
+    HOLD_EXISTS = "hold exists"  # the run has a hold with other content
+    LAPSED = "lapsed"  # the run's hold has expired, or the bank does not tell how it was closed
+    CLOSED = "closed"  # the run started and has ended, and is charged or released
+    NEVER_STARTED = "never started"
+    """the run was released because it ended before it started; if it ran now, nobody would pay"""
+    NO_HOLD = "no hold"
+    TOO_EARLY = "too early"
+    """in the future by the bank's clock: a clock is wrong, and an end counts when it is repeated"""
+    FORBIDDEN = "forbidden"
+    """the agent may not report for this cluster, which says nothing about the run"""
+
+
+class ReportResult(msgspec.Struct, frozen=True):
+    """Bank's answer to one report.
+
+    Amounts are in SU-minutes; `available` is None where the bank did not compute it. `reason` is
+    one word for squeue, `text` a sentence for the owner; both are empty when granted.
+    """
+
+    kind: ResultKind
+    reason: str = ""
+    text: str = ""
+    amount: int = 0
+    available: int | None = None
+    allocation: int | None = None
+
+
+_BY_REASON: Mapping[str, tuple[ResultKind, str]] = {
+    "INSUFFICIENT_CREDIT": (ResultKind.REFUSED, "Allocation_exhausted"),
+    "CAPPED": (ResultKind.REFUSED, "User_cap_reached"),
+    "NO_ALLOCATION": (ResultKind.REFUSED, "No_allocation"),
+    "FROZEN": (ResultKind.REFUSED, "Allocation_frozen"),
+    "TOO_LARGE": (ResultKind.REFUSED, "Too_large"),
+    "HOLD_EXISTS": (ResultKind.HOLD_EXISTS, ""),
+    "RUN_CLOSED": (ResultKind.LAPSED, ""),
+    "NO_HOLD": (ResultKind.NO_HOLD, ""),
+    "TIMESTAMP_IN_FUTURE": (ResultKind.TOO_EARLY, "Clocks_differ"),
+}
+UNBILLABLE_REASON = "Fairbank_cannot_bill_this"
+_UNBILLABLE = (ResultKind.UNBILLABLE, UNBILLABLE_REASON)
+_GRANTED, _FORBIDDEN = (200, 201), (401, 403)
+
+
+def result_of(answer: ReportAnswer) -> ReportResult:
+    """Return the meaning of one answer of the bank."""
+    granted, refusal = answer.granted, answer.refusal
+    if granted is not None and answer.status in _GRANTED:
+        return ReportResult(
+            ResultKind.GRANTED,
+            amount=granted.amount,
+            available=granted.available,
+            allocation=granted.allocation,
+        )
+    if refusal is None:
+        is_forbidden = answer.status in _FORBIDDEN
+        kind, reason = (ResultKind.FORBIDDEN, "") if is_forbidden else _UNBILLABLE
+        remedies = [answer.remedy] if answer.remedy else []
+        return ReportResult(kind, reason, _text(answer.detail, remedies))
+    kind, reason = _BY_REASON.get(refusal.reason, _UNBILLABLE)
+    if kind is ResultKind.LAPSED and refusal.resolution is not None:
+        kind = _resolution_kind(refusal.resolution)
+    return ReportResult(
+        kind,
+        reason,
+        _text(answer.detail, refusal.remedies),
+        amount=refusal.asked or 0,
+        available=refusal.available,
+        allocation=refusal.allocation,
+    )
+
+
+def _resolution_kind(resolution: RunResolution) -> ResultKind:
+    if resolution.state == "released" and not resolution.elapsed:
+        return ResultKind.NEVER_STARTED
+    return ResultKind.LAPSED if resolution.state == "lapsed" else ResultKind.CLOSED
+
+
+def _text(detail: str | None, remedies: Sequence[str]) -> str:
+    text = detail or "the bank refuses this"
+    return f"{text.removesuffix('.')}. Try {'; or '.join(remedies)}" if remedies else text
+
+
+# ------------------------------------------------------------------ sending
+
+
+def send_reports(client: Client, bodies: Sequence[bytes]) -> list[ReportResult] | FairbankError:
+    """Send reports in one request; block until the bank has answered.
+
+    Return one result for each report in its order, or the error of the request.
+    """
+    try:
+        answers = read_answers(client.post("/job/bulk", bulk_body(bodies)).get("data"), len(bodies))
+    except FairbankError as error:
+        return error
+    except OSError as error:
+        return cannot_connect(error)
+    return [result_of(answer) for answer in answers]
+
+
+def bulk_body(bodies: Sequence[bytes]) -> bytes:
+    """Return the body of one request with all these reports, in their order."""
+    return b'{"reports":[%b]}' % b",".join(bodies)
+
+
+def read_answers(rows: object, expected: int, *, field: str = "bank.server") -> list[ReportAnswer]:
+    """Return the answers to reports in a decoded answer of the bank.
+
+    Args:
+        rows: the answer's `data`.
+        expected: number of reports in the request.
+        field: setting that has the bank's address, for the error.
+
+    Raises:
+        Unavailable: these are not `expected` answers to reports.
+    """
+    try:
+        answers = msgspec.convert(rows, list[ReportAnswer])
+    except msgspec.ValidationError as error:
+        raise not_a_bank(error, field=field) from error
+    if len(answers) != expected:
+        raise not_a_bank(ValueError(f"{len(answers)} answers to {expected} reports"), field=field)
+    return answers
+
+
+def cannot_connect(error: OSError) -> Unavailable:
+    """Return the error for a request that this host could not even begin."""
+    return Unavailable(
+        f"cannot connect to the bank: {error}",
+        field="bank.server",
+        remedy="check the limits of this host (open files, memory)",
+    )
+
+
+def not_a_bank(error: Exception, *, field: str = "bank.server") -> Unavailable:
+    """Return the error for an answer that is no bank's; `field` is the setting with the address."""
+    return Unavailable(
+        f"what answers is not a bank: {error}", field=field, remedy="name the bank's address"
     )

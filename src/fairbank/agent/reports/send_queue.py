@@ -68,11 +68,8 @@ class SendQueue:
     def due(self, gather: float) -> float | None:
         """Return when the next request must go, parts apart; None when no report may be sent.
 
-        A question goes at once and takes along what waits. Other reports wait for more to go with
-        them, unless there are enough for a batch.
-
-        Args:
-            gather: seconds that a report which no job waits for waits for others.
+        A question goes at once and takes along what waits. Other reports wait `gather` seconds for
+        more to go with them, unless there are enough for a batch.
         """
         question, report = self._first_free(self._urgent), self._first_free(self._normal)
         if question is not None or report is None:
@@ -182,11 +179,9 @@ class SendQueue:
         self._busy.discard(report.run)
 
     def put_back(self, reports: list[PendingReport], *, urgent: Iterable[str] = ()) -> None:
-        """Put back reports that were not answered, before all others.
+        """Put back the reports of a request that was not answered, before all others.
 
-        Args:
-            reports: the reports of the request.
-            urgent: runs for whose hold reports slurmctld waits.
+        For the hold reports of the runs in `urgent` slurmctld waits.
         """
         if self._part_in_flight.intersection(report.seq for report in reports):
             self._put_part(reports)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fairbank.cli.framework.client_settings import Settings, read_client_settings
 from fairbank.cli.framework.host import Local
 from fairbank.cli.framework.screen import pager_of, show_text, terminal_width
-from fairbank.core.errors import InvalidInput, Unavailable
+from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import Instant, parse_instant, parse_moment
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import Look
@@ -200,9 +200,13 @@ class Context(Terminal):
             if full or not after:
                 return
 
-    def one(self, path: str) -> Row:
-        """Return a single object."""
-        found: Row = self.get(path)["data"]
+    def one(self, path: str, field: str | None = None) -> Row:
+        """Return a single object. Raises NotFound, naming `field` if it is given."""
+        try:
+            found: Row = self.get(path)["data"]
+        except NotFound as missing:
+            missing.field = field or missing.field
+            raise
         return found
 
     @property

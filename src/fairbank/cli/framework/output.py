@@ -51,12 +51,13 @@ def _there(context: Context, columns: Sequence[Column]) -> Sequence[Column]:
     return with_minutes(columns, extra=form == "parsable")
 
 
-def show(context: Context, listing: Listing) -> None:
-    """Print the list in the requested format, then the notes."""
+def show(context: Context, listing: Listing) -> int:
+    """Print the list in the requested format, then the notes. Return the exit code for success."""
     with context.in_pages():
         _show(context, listing)
     context.note(*context.later_notes)
     context.later_notes.clear()
+    return 0
 
 
 def _show(context: Context, listing: Listing) -> None:

@@ -48,11 +48,7 @@ def find_allocation(
 def find_project(context: Context, said: str, field: str = "PROJECT") -> Row:
     """Return the project of this number, account or group. Raises NotFound, naming `field`."""
     if said.isascii() and said.isdigit() and len(said) <= 15:
-        try:
-            return context.one(f"/project/{int(said)}")
-        except NotFound as missing:
-            missing.field = field
-            raise
+        return context.one(f"/project/{int(said)}", field)
     for name in ("account", "gname"):
         for row in context.get("/project", {name: said, "limit": 1, "removed": "any"})["data"]:
             found: Row = row

@@ -35,7 +35,7 @@ from fairbank.slurm.health.plugin_files import (
 from fairbank.slurm.parsers.config import slurm_uid, split_parameters, support_note
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import POLICY_SIZE_MAX, read_header
-from fairbank.slurm.reconcile.import_plan import SlurmMachine
+from fairbank.slurm.reconcile.prices import SlurmMachine
 from fairbank.slurm.site_factor import TABLE_SIZE_MAX, decode
 
 T = TypeVar("T")
@@ -67,13 +67,8 @@ class Doctor:
         munge: Callable[[str | None], None],
         site: SiteRules,
     ) -> None:
-        self._slurm, self._client, self._agent, self._munge, self._site = (
-            slurm,
-            client,
-            agent,
-            munge,
-            site,
-        )
+        self._slurm, self._client = slurm, client
+        self._agent, self._munge, self._site = agent, munge, site
 
     def checks(self, cluster: str | None) -> Iterator[HealthCheck]:
         """Yield all checks. If slurmctld does not answer, its slurm.conf is read instead."""
@@ -82,25 +77,17 @@ class Doctor:
         config = self._try(checks, "slurmctld answers", self._config)
         alive = config is not None
         if config is None:
-            config = (
-                self._try(checks, "slurm.conf is read", lambda: assumed_config(self._slurm.conf))
-                or {}
-            )
+            read = partial(assumed_config, self._slurm.conf)
+            config = self._try(checks, "slurm.conf is read", read) or {}
         yield from checks
         name = config.get("ClusterName", "")
         if cluster is not None and name not in ("", cluster):
-            yield HealthCheck(
-                f"this host belongs to cluster {name}, not {cluster}",
-                False,
-                "ask on a host of its own",
-            )
+            text = f"this host belongs to cluster {name}, not {cluster}"
+            yield HealthCheck(text, False, "ask on a host of its own")
             return
         if version is not None:
-            yield HealthCheck(
-                f"Slurm {version} of cluster {name or cluster or '(unknown)'}:"
-                f" {support_note(version)}",
-                True,
-            )
+            text = f"Slurm {version} of cluster {name or cluster or '(unknown)'}"
+            yield HealthCheck(f"{text}: {support_note(version)}", True)
         yield from self._slurm_checks(config, name or cluster, alive=alive)
         yield from self._agent_checks(config)
         yield from self._policy_checks(config)
@@ -116,31 +103,20 @@ class Doctor:
         self, config: slurm_checks.Config, name: str | None, *, alive: bool
     ) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
-        if (
-            alive
-            and (slurm_time := self._try(checks, "slurmctld shows its clock", self._slurm.clock))
-            is not None
-        ):
-            checks.append(slurm_checks.clock_check(int(time.time()), slurm_time, "slurmctld"))
+        if alive:
+            slurm_time = self._try(checks, "slurmctld shows its clock", self._slurm.clock)
+            if slurm_time is not None:
+                checks.append(slurm_checks.clock_check(int(time.time()), slurm_time, "slurmctld"))
         if config:
             checks.append(slurm_checks.authentication_check(config))
         if config.get("AuthType", "auth/munge") == "auth/munge":
-            checks.append(
-                run_check(
-                    "munged makes and reads credentials on this host",
-                    lambda: self._munge(munge_socket(config)),
-                )
-            )
+            text = "munged makes and reads credentials on this host"
+            checks.append(run_check(text, lambda: self._munge(munge_socket(config))))
         cluster = self._bank_cluster(checks, name)
-        machine = (
-            self._try(
-                checks,
-                "partitions, nodes and QOS are read",
-                lambda: self._machine(config, name or ""),
-            )
-            if alive
-            else None
-        )
+        machine = None
+        if alive:
+            read = partial(self._machine, config, name or "")
+            machine = self._try(checks, "partitions, nodes and QOS are read", read)
         if machine is not None:
             checks += [
                 *slurm_checks.accounting_checks(config, machine),
@@ -149,9 +125,8 @@ class Doctor:
             ]
             checks += [] if cluster is None else slurm_checks.price_checks(machine, cluster)
         elif config and not alive:
-            checks += slurm_checks.accounting_checks(
-                config, SlurmMachine(cluster=name or "", partitions=())
-            )
+            unknown = SlurmMachine(cluster=name or "", partitions=())
+            checks += slurm_checks.accounting_checks(config, unknown)
             checks.append(run_check("slurmdbd answers", self._slurm.qos))
         yield from checks
 
@@ -160,12 +135,10 @@ class Doctor:
         answer = self._try(checks, "the bank answers", lambda: self._client.get("/whoami"))
         if answer is None:
             return None
-        checks.append(
-            slurm_checks.clock_check(int(time.time()), parse_instant(answer["as_of"]), "the bank")
-        )
-        return self._try(
-            checks, "the bank shows its prices", lambda: BankClient(self._client).cluster(name)
-        )
+        bank_time = parse_instant(answer["as_of"])
+        checks.append(slurm_checks.clock_check(int(time.time()), bank_time, "the bank"))
+        prices = partial(BankClient(self._client).cluster, name)
+        return self._try(checks, "the bank shows its prices", prices)
 
     def _agent_checks(self, config: slurm_checks.Config) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
@@ -195,25 +168,20 @@ class Doctor:
     def _policy_checks(self, config: slurm_checks.Config) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
         for path in filter(None, (self._site.policy, self._site.public_policy)):
-            if policy := self._try(
-                checks, f"the submission policy {path}", partial(self._policy, config, path)
-            ):
+            read = partial(self._policy, config, path)
+            if policy := self._try(checks, f"the submission policy {path}", read):
                 checks += slurm_checks.policy_checks(policy, int(time.time()))
         yield from checks
 
     def _machine(self, config: slurm_checks.Config, name: str) -> SlurmMachine:
         flags = config.get("PriorityFlags", "")
-        places, nodes, qualities = (
-            self._slurm.partitions(),
-            self._slurm.nodes(),
-            self._slurm.qos(),
-        )
-        if unreadable := (*places.unreadable, *nodes.unreadable, *qualities.unreadable):
-            raise NotFound(
-                f"cannot read {unreadable[0]}", remedy="fix it in slurm.conf or with sacctmgr"
-            )
+        partitions, nodes = self._slurm.partitions(), self._slurm.nodes()
+        qos = self._slurm.qos()
+        if unreadable := (*partitions.unreadable, *nodes.unreadable, *qos.unreadable):
+            remedy = "fix it in slurm.conf or with sacctmgr"
+            raise NotFound(f"cannot read {unreadable[0]}", remedy=remedy)
         return SlurmMachine(
-            cluster=name, partitions=places.rows, nodes=nodes.rows, qos=qualities.rows, flags=flags
+            cluster=name, partitions=partitions.rows, nodes=nodes.rows, qos=qos.rows, flags=flags
         )
 
     def _policy(self, config: slurm_checks.Config, path: str) -> slurm_checks.PolicyFileHealth:

@@ -19,14 +19,8 @@ SCRIPTS: Mapping[str, tuple[str, str]] = {
 }
 """Lua files, with the setting that loads them if it names lua, and the program that does."""
 
-RULES = (
-    "credit.lua",
-    "plugin.lua",
-    "policy_file.lua",
-    "price.lua",
-    "request.lua",
-    "rules.lua",
-    "text.lua",
+RULES = tuple(
+    f"{name}.lua" for name in "credit plugin policy_file price request rules text".split()
 )
 """Files in the directory `fairbank` next to either script."""
 
@@ -98,11 +92,8 @@ def script_checks(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
                 f"{program}: {script.path} is not ours, and calls none of ours", False, remedy
             )
         elif script.missing:
-            yield HealthCheck(
-                f"{program}: {script.path} lacks its rules: {', '.join(script.missing)}",
-                False,
-                rules,
-            )
+            missing = ", ".join(script.missing)
+            yield HealthCheck(f"{program}: {script.path} lacks its rules: {missing}", False, rules)
         else:
             yield HealthCheck(f"{program}: {script.path} is ours", True)
 
@@ -131,38 +122,23 @@ def site_factor_checks(
         table: the file.
         now: current time.
     """
-    loads = settings.get("prioritysitefactorplugin", "") == SITE_FACTOR
-    if not loads:
-        what = (
-            "slurm.conf:"
-            f" PrioritySiteFactorPlugin={settings.get('prioritysitefactorplugin') or '(none)'}"
-        )
+    plugin = settings.get("prioritysitefactorplugin", "")
+    if plugin != SITE_FACTOR:
+        what = f"slurm.conf: PrioritySiteFactorPlugin={plugin or '(none)'}"
+        what += ", but the agent writes a table" if status else ", and no table is written for it"
         remedy = (
             f"PrioritySiteFactorPlugin={SITE_FACTOR} in slurm.conf and restart slurmctld; or take"
             " [site_factor] out of the agent's settings"
         )
-        yield HealthCheck(
-            (
-                f"{what}, but the agent writes a table"
-                if status
-                else f"{what}, and no table is written for it"
-            ),
-            not status,
-            remedy,
-        )
+        yield HealthCheck(what, not status, remedy)
         return
-    kind = config.get("PriorityType", "")
-    yield HealthCheck(
-        f"{SITE_FACTOR} is called by {kind or 'nothing'}",
-        kind == "priority/multifactor",
-        "PriorityType=priority/multifactor",
-    )
+    kind, needed = config.get("PriorityType", ""), "priority/multifactor"
+    text = f"{SITE_FACTOR} is called by {kind or 'nothing'}"
+    yield HealthCheck(text, kind == needed, f"PriorityType={needed}")
     if status is None:
-        yield HealthCheck(
-            f"slurm.conf names {SITE_FACTOR}, but the agent writes no table",
-            False,
-            _table_remedy(table.path),
-        )
+        text = f"slurm.conf names {SITE_FACTOR}, but the agent writes no table"
+        remedy = f'[site_factor] path = "{table.path}" in the agent\'s settings'
+        yield HealthCheck(text, False, f"{remedy}; or take the plug-in out of slurm.conf")
         return
     same = status["path"] == table.path
     remedy = (
@@ -188,10 +164,3 @@ def _age_check(table: TableFile, status: Mapping[str, Any], now: int) -> HealthC
     good = abs(now - table.written) <= table.stale_seconds
     old = "" if good else f", more than {table.stale_seconds} s from now: site factors are 0"
     return HealthCheck(f"{table.path} is of {iso(table.written)}{old}", good, remedy)
-
-
-def _table_remedy(path: str) -> str:
-    return (
-        f'[site_factor] path = "{path}" in the agent\'s settings; or take the plug-in out of'
-        " slurm.conf"
-    )

@@ -13,7 +13,7 @@ from fairbank.core.time import iso
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.parsers.config import slurm_uid, split_list, split_parameters
 from fairbank.slurm.parsers.values import SlurmPartition
-from fairbank.slurm.reconcile.import_plan import SlurmMachine, price_differences
+from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences
 
 CLOCK_SECONDS = 5
 """Tolerated difference of clocks. MUNGE fails at 300 s; times in the ledger become wrong long
@@ -66,18 +66,14 @@ def clock_check(here: int, there: int, whose: str) -> HealthCheck:
         whose: name of the other clock.
     """
     apart = abs(here - there)
-    direction = (
-        "" if apart <= CLOCK_SECONDS else ", ahead of ours" if there > here else ", behind ours"
-    )
+    good = apart <= CLOCK_SECONDS
+    direction = "" if good else ", ahead of ours" if there > here else ", behind ours"
     remedy = (
         "keep the clocks of all hosts right with chrony or ntpd: times in the books come from them,"
         " and MUNGE refuses what is too old"
     )
-    return HealthCheck(
-        f"the clock of {whose} is {apart} s from this host's{direction}",
-        apart <= CLOCK_SECONDS,
-        remedy,
-    )
+    text = f"the clock of {whose} is {apart} s from this host's{direction}"
+    return HealthCheck(text, good, remedy)
 
 
 def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthCheck]:
@@ -89,24 +85,18 @@ def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthC
         "AccountingStorageType=accounting_storage/slurmdbd; fairbank reconcile compares the books"
         " with it",
     )
-    gpus = any(node.gpus for node in machine.nodes)
-    if gpus:
+    if any(node.gpus for node in machine.nodes):
         counted = "gres/gpu" in config.get("AccountingStorageTRES", "").split(",")
-        yield HealthCheck(
-            "GPUs are counted in accounting",
-            counted,
-            "AccountingStorageTRES=gres/gpu in slurm.conf, then restart slurmctld",
-        )
+        remedy = "AccountingStorageTRES=gres/gpu in slurm.conf, then restart slurmctld"
+        yield HealthCheck("GPUs are counted in accounting", counted, remedy)
 
 
 def authentication_check(config: Config) -> HealthCheck:
     """Check how Slurm's daemons authenticate each other."""
     kind = config.get("AuthType", "")
-    return HealthCheck(
-        f"Slurm signs by {kind or 'nothing'}",
-        kind in ("auth/munge", "auth/slurm"),
-        "AuthType=auth/munge in slurm.conf",
-    )
+    good = kind in ("auth/munge", "auth/slurm")
+    remedy = "AuthType=auth/munge in slurm.conf"
+    return HealthCheck(f"Slurm signs by {kind or 'nothing'}", good, remedy)
 
 
 def price_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]:
@@ -119,11 +109,8 @@ def price_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]
     for difference in differences:
         yield HealthCheck(difference, False, remedy)
     if not differences:
-        yield HealthCheck(
-            f"the bank prices {len(machine.partitions)} partitions as Slurm bills them"
-            f" ({machine.billing_rule.value})",
-            True,
-        )
+        text = f"the bank prices {len(machine.partitions)} partitions as Slurm bills them"
+        yield HealthCheck(f"{text} ({machine.billing_rule.value})", True)
 
 
 def billing_weights(machine: SlurmMachine, known: Cluster | None) -> Iterator[HealthCheck]:
@@ -135,28 +122,24 @@ def billing_weights(machine: SlurmMachine, known: Cluster | None) -> Iterator[He
         partition.billing_rule is machine.billing_rule for partition in known.partitions.values()
     )
     maximum = machine.billing_rule is not BillingRule.SUM
-    text = (
-        "MAX_TRES, the dearest of a job's TRES counts"
-        if maximum
-        else "no MAX_TRES, a GPU and its cores cost both"
+    text = "no MAX_TRES, a GPU and its cores cost both"
+    if maximum:
+        text = "MAX_TRES, the dearest of a job's TRES counts"
+    remedy = (
+        'PriorityFlags=MAX_TRES in slurm.conf; or, if it is meant so, adding = "sum" in the bank'
     )
-    yield HealthCheck(
-        f"PriorityFlags: {text}",
-        maximum or is_intended,
-        'PriorityFlags=MAX_TRES in slurm.conf; or, if it is meant so, adding = "sum" in the bank',
-    )
+    yield HealthCheck(f"PriorityFlags: {text}", maximum or is_intended, remedy)
     for partition in machine.partitions:
-        gpus = any(node.gpus for node in machine.nodes if partition.name in node.partitions)
-        weighed = set(parse_weights(partition.weights)) if partition.weights else {"cpu"}
-        if gpus and not any(name.startswith("gres/gpu") for name in weighed):
+        weights = parse_weights(partition.weights) if partition.weights else {}
+        is_weighed = any(name.startswith("gres/gpu") for name in weights)
+        if machine.has_gpus(partition) and not is_weighed:
             remedy = (
                 f"PartitionName={partition.name} ..."
                 ' TRESBillingWeights="CPU=...,Mem=...,GRES/gpu=..." in slurm.conf, and the same in'
                 " the bank"
             )
-            yield HealthCheck(
-                f"partition {partition.name} has GPUs, and they cost nothing", False, remedy
-            )
+            text = f"partition {partition.name} has GPUs, and they cost nothing"
+            yield HealthCheck(text, False, remedy)
 
 
 def limit_checks(places: Sequence[SlurmPartition]) -> Iterator[HealthCheck]:
@@ -171,12 +154,8 @@ def limit_checks(places: Sequence[SlurmPartition]) -> Iterator[HealthCheck]:
             f"PartitionName={name} ... MaxTime=7-00:00:00 DefaultTime=01:00:00 in slurm.conf, then"
             " scontrol reconfigure"
         )
-        yield HealthCheck(
-            f"partition {name} has no finite MaxTime: jobs without a limit are refused, or run"
-            " without a hold",
-            False,
-            remedy,
-        )
+        text = f"partition {name} has no finite MaxTime: jobs without a limit are refused"
+        yield HealthCheck(f"{text}, or run without a hold", False, remedy)
     if not unlimited:
         yield HealthCheck("every partition has a finite time limit", True)
 
@@ -188,10 +167,8 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
         yield HealthCheck("slurmctld loads prep/fairbank", True)
         yield from _parameters(config, agent)
     elif uses_prolog_script(config):
-        yield HealthCheck(
-            f"slurmctld asks the bank by a script, without a plug-in: {_prolog_script(config)}",
-            True,
-        )
+        text = f"slurmctld asks the bank by a script, without a plug-in: {_prolog_script(config)}"
+        yield HealthCheck(text, True)
     else:
         yield HealthCheck(
             "slurmctld does not ask before a job starts:"
@@ -204,21 +181,18 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
         ("JobSubmitPlugins", "slurmctld"),
         ("CliFilterPlugins", "submit commands"),
     ):
-        remedy = (
-            f"{key}=lua in slurm.conf, with our files next to it (docs/howto/submission-policy.md)"
-        )
-        yield HealthCheck(
-            f"{program}: {key}={config.get(key, '') or '(none)'}", loads_lua(config, key), remedy
-        )
+        files = "with our files next to it (docs/howto/submission-policy.md)"
+        text = f"{program}: {key}={config.get(key, '') or '(none)'}"
+        yield HealthCheck(text, loads_lua(config, key), f"{key}=lua in slurm.conf, {files}")
 
 
 def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:
+    if agent is None:
+        return
     settings = split_parameters(config.get("PrEpParameters", ""))
     socket = settings.get("fairbank_socket", SOCKET)
     patience = settings.get("fairbank_patience", "")
     seconds = float(patience) if patience.isascii() and patience.isdigit() else PATIENCE_SECONDS
-    if agent is None:
-        return
     yield HealthCheck(
         f"plug-in and agent meet at {socket}",
         socket == agent.socket,
@@ -247,16 +221,10 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
     user = slurm_uid(config)
     if user is not None:
         remedy = f"plugin.slurm_user = {user} in the agent's settings"
-        yield HealthCheck(
-            f"the agent lets SlurmUser in ({config.get('SlurmUser', '')})",
-            user in agent.slurm_users,
-            remedy,
-        )
-    connected = [
-        plugin["slurm"]
-        for plugin in status["plugins"]
-        if plugin["cluster"] == config.get("ClusterName")
-    ]
+        text = f"the agent lets SlurmUser in ({config.get('SlurmUser', '')})"
+        yield HealthCheck(text, user in agent.slurm_users, remedy)
+    cluster = config.get("ClusterName")
+    connected = [plugin["slurm"] for plugin in status["plugins"] if plugin["cluster"] == cluster]
     yield HealthCheck(
         f"slurmctld is connected to the agent: {', '.join(connected) or 'no'}",
         bool(connected),
@@ -264,38 +232,20 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
         " look for Fairbank in its log",
     )
     yield _bank_check(bank)
-    outbox_state = (
-        f"{outbox['reports']} reports wait"
-        if not outbox["error"]
-        else f"cannot be written: {outbox['error']}"
-    )
-    yield HealthCheck(
-        f"the agent's outbox: {outbox_state}",
-        not outbox["error"],
-        "free space on its disk; the agent continues by itself",
-    )
+    error = outbox["error"]
+    text = f"cannot be written: {error}" if error else f"{outbox['reports']} reports wait"
+    remedy = "free space on its disk; the agent continues by itself"
+    yield HealthCheck(f"the agent's outbox: {text}", not error, remedy)
     if later := outbox.get("retry_later"):
-        remedy = (
-            "set the clocks of both hosts alike (chronyc tracking); the agent repeats them by"
-            " itself"
-        )
-        yield HealthCheck(
-            f"the agent's ends: {later} are too early for the bank's clock, and sent again later",
-            False,
-            remedy,
-        )
+        text = f"the agent's ends: {later} are too early for the bank's clock, and sent again later"
+        remedy = "set the clocks of both hosts alike (chronyc tracking)"
+        yield HealthCheck(text, False, f"{remedy}; the agent repeats them by itself")
     yield _frame_check(status.get("quarantine"))
     for incident in status.get("incidents", ()):
         if now - incident["last"] < INCIDENT_SECONDS:
-            how_often = (
-                f"{incident['count']} since {iso(incident['since'])}, the last at"
-                f" {iso(incident['last'])}"
-            )
-            yield HealthCheck(
-                f"the agent reports {incident['about']}: {how_often}: {incident['text']}",
-                False,
-                incident["remedy"],
-            )
+            times = f"since {iso(incident['since'])}, the last at {iso(incident['last'])}"
+            text = f"{incident['about']}: {incident['count']} {times}: {incident['text']}"
+            yield HealthCheck(f"the agent reports {text}", False, incident["remedy"])
 
 
 def _bank_check(bank: Mapping[str, Any]) -> HealthCheck:
@@ -311,42 +261,29 @@ def _bank_check(bank: Mapping[str, Any]) -> HealthCheck:
 
 def _frame_check(quarantine: Mapping[str, Any] | None) -> HealthCheck:
     if quarantine is None:
-        return HealthCheck(
-            "the agent is older than this command",
-            False,
-            "restart it: systemctl restart fairbank-agent",
-        )
-    but = (
-        f", but for {quarantine['frames']} frames, the last: {quarantine['last']}; they are in"
-        f" {quarantine['path']}"
-        if quarantine["frames"]
-        else ""
-    )
-    return HealthCheck(
-        f"the agent understands slurmctld's plug-in{but}", not but, quarantine["remedy"]
-    )
+        remedy = "restart it: systemctl restart fairbank-agent"
+        return HealthCheck("the agent is older than this command", False, remedy)
+    text, frames = "the agent understands slurmctld's plug-in", quarantine["frames"]
+    if frames:
+        text += f", but for {frames} frames, the last: {quarantine['last']}"
+        text += f"; they are in {quarantine['path']}"
+    return HealthCheck(text, not frames, quarantine["remedy"])
 
 
 def policy_checks(policy: PolicyFileHealth, now: int) -> Iterator[HealthCheck]:
     """Check that the submission policy is complete, readable and recent."""
-    again = (
+    remedy = (
         "fairbank slurm sync; and let it run every few minutes: systemctl enable --now"
         " fairbank-sync.timer"
     )
-    yield HealthCheck(
-        f"{policy.path} is {'whole' if policy.is_whole else 'damaged: jobs are not checked'}",
-        policy.is_whole,
-        again,
-    )
+    state = "whole" if policy.is_whole else "damaged: jobs are not checked"
+    yield HealthCheck(f"{policy.path} is {state}", policy.is_whole, remedy)
     fresh = now - policy.written <= policy.stale_seconds
     old = "" if fresh else f", more than {policy.stale_seconds} s ago: its balances are not used"
-    yield HealthCheck(f"{policy.path} is of {iso(policy.written)}{old}", fresh, again)
+    yield HealthCheck(f"{policy.path} is of {iso(policy.written)}{old}", fresh, remedy)
     if not policy.is_readable:
-        yield HealthCheck(
-            f"slurmctld's user may not read {policy.path}",
-            False,
-            f"chmod a+r {policy.path}, or write it as SlurmUser",
-        )
+        remedy = f"chmod a+r {policy.path}, or write it as SlurmUser"
+        yield HealthCheck(f"slurmctld's user may not read {policy.path}", False, remedy)
 
 
 def uses_prolog_script(config: Config) -> bool:

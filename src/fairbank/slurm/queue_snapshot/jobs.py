@@ -106,14 +106,9 @@ def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSetting
                     field="Nodes",
                     remedy="ask again",
                 )
-            shares.append(
-                NodeShare(
-                    cluster.place[name],
-                    job_nodes.cpus,
-                    job_nodes.memory if settings.counts_memory else 0,
-                    job_nodes.gpus,
-                )
-            )
+            memory = job_nodes.memory if settings.counts_memory else 0
+            place = cluster.place[name]
+            shares.append(NodeShare(place, job_nodes.cpus, memory, job_nodes.gpus))
     shares.sort(key=lambda share: share.place)
     partition = slurm_job.partitions[0]
     rules = cluster.rules.get(partition)
@@ -122,13 +117,8 @@ def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSetting
         node_set.of(share.place for share in shares), tuple(shares), partition, sharing=sharing
     )
     started = slurm_job.submitted if slurm_job.started is None else slurm_job.started
-    return RunningJob(
-        started + YEAR if slurm_job.ends is None else slurm_job.ends,
-        slurm_job.job_id,
-        where,
-        _common_fields(slurm_job),
-        started,
-    )
+    ends = started + YEAR if slurm_job.ends is None else slurm_job.ends
+    return RunningJob(ends, slurm_job.job_id, where, _common_fields(slurm_job), started)
 
 
 def _common_fields(slurm_job: SlurmJob) -> PendingJob:
@@ -152,8 +142,6 @@ def _adjusted_request(request: ResourceRequest, settings: SelectSettings) -> Res
     """Return the request; if memory is not counted, for 1 MiB, which is always free."""
     if not settings.counts_memory:
         request = msgspec.structs.replace(request, memory_per_node=1, memory_per_cpu=None)
-    return (
-        msgspec.structs.replace(request, exclusive=True, shared=False)
-        if settings.whole_nodes
-        else request
-    )
+    if not settings.whole_nodes:
+        return request
+    return msgspec.structs.replace(request, exclusive=True, shared=False)

@@ -27,8 +27,8 @@ _LimitOwner = tuple[str, ...]
 class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Inputs that do not change during a pass.
 
-    jobs           by number: running jobs, and each pending task qos, qos_usage  by name: limits,
-    and usage by ended jobs partition_qos  QOS by partition nodes          names in their order
+    `jobs` are the running jobs and each pending task, by number. `qos` and `qos_usage` have the
+    limits and the usage by ended jobs, by name. `nodes` are names in their order.
     """
 
     enforced: Enforced
@@ -71,13 +71,9 @@ class _LimitUsageTotals:
 
     def copy(self) -> _LimitUsageTotals:
         other = _LimitUsageTotals()
-        other.jobs, other.counts, other.seconds, other.nodes = (
-            self.jobs,
-            self.counts.copy(),
-            self.seconds.copy(),
-            self.nodes,
-        )
-        other.places, other.gone, other.wall = self.places.copy(), self.gone.copy(), self.wall
+        other.jobs, other.nodes, other.wall = self.jobs, self.nodes, self.wall
+        other.counts, other.seconds = self.counts.copy(), self.seconds.copy()
+        other.places, other.gone = self.places.copy(), self.gone.copy()
         return other
 
     def add(self, job: _RunningUsage) -> None:
@@ -114,26 +110,16 @@ class SnapshotLimits:
         for slurm_job in inputs.jobs.values():
             if not slurm_job.is_pending:
                 nodes = frozenset(name for share in slurm_job.allocated for name in share.nodes)
-                self._count(
-                    slurm_job.job_id,
-                    _RunningUsage(
-                        slurm_job,
-                        slurm_job.partitions[0],
-                        slurm_job.tres,
-                        nodes,
-                        max((slurm_job.ends or now) - now, 0),
-                    ),
-                )
+                partition, seconds = slurm_job.partitions[0], max((slurm_job.ends or now) - now, 0)
+                usage = _RunningUsage(slurm_job, partition, slurm_job.tres, nodes, seconds)
+                self._count(slurm_job.job_id, usage)
 
     def copy(self) -> SnapshotLimits:
         other = object.__new__(SnapshotLimits)
         other._inputs = self._inputs
         other._tallies = {owner: tally.copy() for owner, tally in self._tallies.items()}
-        other._running, other._tasks, other._licences = (
-            self._running.copy(),
-            self._tasks.copy(),
-            self._licences.copy(),
-        )
+        other._running, other._tasks = self._running.copy(), self._tasks.copy()
+        other._licences = self._licences.copy()
         return other
 
     def hold_reason(
@@ -149,33 +135,23 @@ class SnapshotLimits:
         limit = holding(self._limited_job(slurm_job, job, partition, where), self._inputs.enforced)
         if limit is not None:
             return limit.reason
-        return (
-            LICENCES
-            if any(self._licences[name] < count for name, count in slurm_job.licences.items())
-            else None
-        )
+        licences = slurm_job.licences.items()
+        is_short = any(self._licences[name] < count for name, count in licences)
+        return LICENCES if is_short else None
 
     def record_start(self, job: PendingJob, where: Placement) -> None:
         slurm_job = self._inputs.jobs[job.number]
-        self._count(
-            job.number,
-            _RunningUsage(
-                slurm_job,
-                where.partition,
-                _usage(slurm_job, where),
-                self._names(where),
-                job.limit or 0,
-            ),
-        )
+        tres, nodes = _usage(slurm_job, where), self._names(where)
+        usage = _RunningUsage(slurm_job, where.partition, tres, nodes, job.limit or 0)
+        self._count(job.number, usage)
         self._licences.subtract(slurm_job.licences)
 
     def record_end(self, job: PendingJob, where: Placement, seconds: int) -> None:
         counted = self._running.pop(job.number)
         slurm_job, qos = counted.job, self._inputs.qos.get(counted.job.qos)
+        charged = seconds * (1.0 if qos is None else qos.usage_factor)
         for owner in self._limit_owners(slurm_job, counted.partition):
-            self._tallies[owner].remove(
-                counted, seconds * (1.0 if qos is None else qos.usage_factor)
-            )
+            self._tallies[owner].remove(counted, charged)
         if slurm_job.array is not None:
             self._tasks[slurm_job.array] -= 1
         self._licences.update(slurm_job.licences)
@@ -195,11 +171,9 @@ class SnapshotLimits:
         for record in self._chain(slurm_job, partition):
             yield ("association", record.name, record.user, record.partition)
         for name in {slurm_job.qos, self._inputs.partition_qos.get(partition, slurm_job.qos)}:
-            yield from (
-                ("qos", name),
-                ("user", name, slurm_job.user),
-                ("account", name, slurm_job.account),
-            )
+            yield "qos", name
+            yield "user", name, slurm_job.user
+            yield "account", name, slurm_job.account
 
     def _chain(self, slurm_job: SlurmJob, partition: str) -> Iterator[LimitRecord]:
         """Yield the user's association and the accounts above it, up to the root."""
@@ -223,20 +197,14 @@ class SnapshotLimits:
         """
         inputs = self._inputs
         partition_qos = inputs.partition_qos.get(partition)
-        links = tuple(
-            Link(
-                name=record.user or record.name,
-                limits=record.limits,
-                used=self._used(
-                    ("association", record.name, record.user, record.partition), record
-                ),
-            )
-            for record in self._chain(slurm_job, partition)
-        )
+        links = []
+        for record in self._chain(slurm_job, partition):
+            used = self._used(("association", record.name, record.user, record.partition), record)
+            links.append(Link(name=record.user or record.name, limits=record.limits, used=used))
         return LimitedJob(
             counts={**slurm_job.tres, "node": 0} if where is None else _usage(slurm_job, where),
             nodes=frozenset() if where is None else self._names(where),
-            chain=links,
+            chain=tuple(links),
             limit_minutes=None if job.limit is None else job.limit // 60,
             qos=self._qos(slurm_job.qos, slurm_job),
             partition_qos=None if partition_qos is None else self._qos(partition_qos, slurm_job),
@@ -263,19 +231,15 @@ class SnapshotLimits:
         seconds, wall = ({}, 0.0) if record is None else (record.seconds, record.wall_seconds)
         if tally is None:
             return LimitUsage(seconds=seconds, wall_seconds=wall)
+        if tally.gone:
+            names = seconds.keys() | tally.gone.keys()
+            seconds = {name: seconds.get(name, 0.0) + tally.gone.get(name, 0.0) for name in names}
         return LimitUsage(
             jobs=tally.jobs,
             counts=dict(tally.counts),
             nodes=tally.nodes,
             run_seconds=dict(tally.seconds),
-            seconds=(
-                {
-                    name: seconds.get(name, 0.0) + tally.gone.get(name, 0.0)
-                    for name in {**seconds, **tally.gone}
-                }
-                if tally.gone
-                else seconds
-            ),
+            seconds=seconds,
             wall_seconds=wall + tally.wall,
         )
 

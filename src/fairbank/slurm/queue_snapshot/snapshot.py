@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,18 +18,28 @@ from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.slurm import parameters as known
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
-from fairbank.slurm.parsers.machine import Licence
+from fairbank.scheduling.slurm.parameters import NOT_MODELLED, SchedulerParameters
+from fairbank.slurm.parsers.config import read_clock, read_config
+from fairbank.slurm.parsers.jobs import SlurmJob, read_jobs
+from fairbank.slurm.parsers.limits import (
+    QOS_LIMITS,
+    LimitRecord,
+    QosRecord,
+    read_association_limits,
+    read_qos_usage,
+)
+from fairbank.slurm.parsers.machine import (
+    Licence,
+    read_hosts,
+    read_least_loaded,
+    read_licences,
+    read_partition_qos,
+    read_partition_rules,
+    read_reservations,
+)
+from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.queue_snapshot.jobs import SelectSettings, pending_jobs, running_job
 from fairbank.slurm.queue_snapshot.limits import LimitInputs, SnapshotLimits
-from fairbank.slurm.queue_snapshot.unsupported import (
-    PARAMETERS,
-    simplification_notes,
-    unsupported_notes,
-    with_one_reservation,
-)
 
 
 class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,3 +211,167 @@ def quote_requests(
             "time_limit": job.limit,
             "qos": slurm_job.qos or None,
         }
+
+
+T = TypeVar("T")
+
+_SHOW = ("scontrol", "--all", "--oneliner", "show")
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "nodes": (*_SHOW, "node"),
+    "partitions": (*_SHOW, "partition"),
+    "reservations": (*_SHOW, "reservation"),
+    "licences": (*_SHOW, "license"),
+    "limits": (*_SHOW, "assoc_mgr", "flags=assoc,qos"),
+    "qos-limits": (
+        "sacctmgr",
+        "--noheader",
+        "--parsable2",
+        "show",
+        "qos",
+        f"format={','.join(QOS_LIMITS.columns).lower()}",
+    ),
+    "jobs": ("scontrol", "--all", "--details", "--oneliner", "show", "job"),
+    "config": ("scontrol", "show", "config"),
+}
+"""By the names of the files in which output is recorded. Times must be in UTC.
+
+Jobs come late, because they change fastest. The settings come last: they have the time, which must
+not lie before the other output.
+"""
+
+
+def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...]]:
+    """Read all output, and return also the lines that could not be read.
+
+    Raises InvalidInput without a time.
+    """
+    unreadable: list[str] = []
+
+    def rows(answer: ParsedRows[T]) -> tuple[T, ...]:
+        unreadable.extend(map(str, answer.unreadable))
+        return answer.rows
+
+    fields: dict[str, Any] = {
+        "nodes": rows(read_hosts(texts["nodes"])),
+        "partitions": rows(read_partition_rules(texts["partitions"])),
+        "reservations": rows(read_reservations(texts["reservations"])),
+        "jobs": rows(read_jobs(texts["jobs"])),
+        "licences": rows(read_licences(texts["licences"])),
+        "associations": rows(read_association_limits(texts["limits"])),
+        "qos_usage": rows(read_qos_usage(texts["limits"])),
+        "qos": rows(QOS_LIMITS.read(texts["qos-limits"])),
+    }
+    answers = QueueAnswers(
+        now=read_clock(texts["config"]),
+        config=read_config(texts["config"]),
+        partition_qos=read_partition_qos(texts["partitions"]),
+        least_loaded=read_least_loaded(texts["partitions"]),
+        **fields,
+    )
+    return answers, tuple(unreadable)
+
+
+PARAMETERS = "SchedulerParameters"
+
+_SELECT = frozenset(
+    "CR_LLN CR_ONE_TASK_PER_CORE CR_PACK_NODES CR_SOCKET CR_SOCKET_MEMORY LL_SHARED_GRES".split()
+)
+"""Ways to choose nodes other than by weight, position and single cores."""
+_PREEMPT = frozenset(
+    "min_exempt_priority reclaim_licenses reorder_count strict_order youngest_first".split()
+)
+_FLAT = frozenset({"", "(null)", "N/A", "none", "default", "flat"})
+
+
+def unsupported_notes(config: Mapping[str, str], least_loaded: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence for each setting; `least_loaded` are the partitions that prefer such
+    nodes.
+    """
+    yield from _setting_note(
+        PARAMETERS, NOT_MODELLED.intersection(_names(config.get(PARAMETERS, "")))
+    )
+    yield from _setting_note(
+        "SelectTypeParameters",
+        _SELECT.intersection(map(str.upper, _names(config.get("SelectTypeParameters", "")))),
+    )
+    yield from _setting_note("LLN of partitions", least_loaded)
+    topology = config.get("TopologyPlugin", "")
+    yield from _setting_note(
+        "TopologyPlugin", () if topology.removeprefix("topology/") in _FLAT else (topology,)
+    )
+    if config.get("PreemptType") in {PreemptBy.PARTITION.value, PreemptBy.QOS.value}:
+        yield from _setting_note(
+            "PreemptParameters", _PREEMPT.intersection(_names(config.get("PreemptParameters", "")))
+        )
+
+
+def _names(text: str) -> Iterator[str]:
+    """Yield the names of `defer,bf_max_time=60` in lower case, since Slurm ignores it."""
+    for word in text.lower().split(","):
+        yield word.partition("=")[0].strip()
+
+
+def _setting_note(setting: str, names: Iterable[str]) -> Iterator[str]:
+    if listed := sorted(names):
+        yield (
+            f"{setting}: {', '.join(listed)}: not modelled here, so that slurmctld may decide"
+            " otherwise"
+        )
+
+
+LISTED = 5
+"""Jobs that a note names."""
+
+
+def with_one_reservation(
+    slurm_job: SlurmJob, reservations: Mapping[str, Reservation], now: int
+) -> SlurmJob:
+    """Return the job in the reservation in which it may start soonest; of several, the first to
+    begin.
+
+    slurmctld has an entry in its queue for each reservation; here one stands for all.
+    """
+    names = _reservation_names(slurm_job)
+    if len(names) < 2:
+        return slurm_job
+    return msgspec.structs.replace(
+        slurm_job,
+        reservation=min(names, key=lambda name: _rank(reservations.get(name), slurm_job, now)),
+    )
+
+
+def _rank(reservation: Reservation | None, slurm_job: SlurmJob, now: int) -> tuple[int, int]:
+    """Rank reservations: usable now, to come, over, for others, unknown."""
+    if reservation is None:
+        return 4, 0
+    if not reservation.is_for(slurm_job.user, slurm_job.account):
+        return 3, reservation.begin
+    if reservation.is_over(now):
+        return 2, reservation.begin
+    return 0 if reservation.is_active(now) or reservation.flexible else 1, reservation.begin
+
+
+def simplification_notes(jobs: Iterable[SlurmJob]) -> Iterator[str]:
+    """Yield sentences on pending jobs of whose QOS or reservations only one counts here."""
+    waiting = [slurm_job for slurm_job in jobs if slurm_job.is_pending]
+    yield from _job_note(
+        "of several QOS only the first counts here",
+        [slurm_job for slurm_job in waiting if slurm_job.other_qos],
+    )
+    yield from _job_note(
+        "of several reservations only one counts here, the soonest",
+        [slurm_job for slurm_job in waiting if len(_reservation_names(slurm_job)) > 1],
+    )
+
+
+def _reservation_names(slurm_job: SlurmJob) -> list[str]:
+    return (slurm_job.reservation or "").split(",")
+
+
+def _job_note(sentence: str, jobs: list[SlurmJob]) -> Iterator[str]:
+    if jobs:
+        names = ", ".join(slurm_job.squeue_name for slurm_job in jobs[:LISTED]) + (
+            ", ..." if len(jobs) > LISTED else ""
+        )
+        yield f"{sentence}: job {names}"

@@ -41,10 +41,10 @@ class AccountUsage(msgspec.Struct, frozen=True):
 class TargetAccounts(msgspec.Struct, frozen=True, kw_only=True):
     """State to establish in Slurm.
 
-    removed   accounts of projects that were removed usage     by account, of all that Slurm shows
-    fence     set GrpTRESMins to the balance, as a second limit for a time without the agent; of
-              removed accounts to 0, or to what still runs there
-    remove    delete associations without a membership, and all of removed accounts
+    `removed` are the accounts of projects that were removed. `usage` is by account, of all that
+    Slurm shows. `fence`: set GrpTRESMins to the balance, as a second limit for a time without the
+    agent; of removed accounts to 0, or to what still runs there. `remove`: delete associations
+    without a membership, and all of removed accounts.
     """
 
     cluster: str
@@ -63,12 +63,7 @@ def plan_changes(
 ) -> tuple[list[SacctmgrChange], list[str]]:
     """Plan the changes: accounts with parents first, then users, then limits.
 
-    Args:
-        wanted: the state to establish.
-        user_of: returns the name of a uid, or None.
-
-    Returns:
-        The changes, and notes on what cannot be done.
+    `user_of` returns the name of a uid, or None. Return also notes on what cannot be done.
     """
     accounts = {
         association.account: association

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import chain
 
 import msgspec
 
@@ -40,7 +41,9 @@ class Category(Enum):
     # Findings.
     MISSING = "ended in Slurm, unknown to the bank"
     OPEN = "ended in Slurm, still held in the bank"
+    # The hold has no job any more: neither slurmctld nor accounting has one that could be running.
     ORPHAN = "held in the bank, unknown to Slurm"
+    # slurmctld lost the job, and accounting never received its end: what sacctmgr calls runaway.
     RUNAWAY = "held in the bank, running in accounting, unknown to slurmctld"
     REFUSED = "ended in Slurm, its charge refused by the bank"
     INCOMPLETE = "ended in Slurm, its record in accounting is incomplete"
@@ -50,10 +53,9 @@ class Category(Enum):
 
 
 COUNTED = frozenset({Category.MATCHED, Category.FREE, Category.LATE, Category.BANK_ONLY})
-CHARGED = frozenset({Category.MISSING, Category.OPEN})
-"""Repaired by a charge."""
-RELEASED = frozenset({Category.ORPHAN, Category.RUNAWAY})
-"""Repaired by a release of the hold. All other findings are for an administrator to decide."""
+REPAIRED_BY_CHARGE = frozenset({Category.MISSING, Category.OPEN})
+REPAIRED_BY_RELEASE = frozenset({Category.ORPHAN, Category.RUNAWAY})
+"""All other findings are for an administrator to decide."""
 
 
 class ReconcileFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +139,7 @@ def compare(sides: ReconcileInput) -> ReconcileComparison:
     jobs = {(job.job_id, job.submitted, job.start): job for job in sides.jobs}.values()
     for job in sorted(jobs, key=lambda job: (job.job_id, job.submitted, job.start or 0)):
         if not job.has_ended:
-            runs.note_running(job)
+            runs.running.add((job.job_id, job.submitted))
             continue
         run = runs.take(job)
         category = classify(job, run, sides, prices)
@@ -191,9 +193,8 @@ def classify(
         return Category.REFUSED if sides.was_refused_after_end(job) else Category.MISSING
     if run.is_open:
         return Category.OPEN
-    return (
-        Category.MATCHED if _is_price_right(completed(job, run), run, prices) else Category.AMOUNT
-    )
+    is_right = _is_price_right(completed(job, run), run, prices)
+    return Category.MATCHED if is_right else Category.AMOUNT
 
 
 def classify_leftover(
@@ -218,9 +219,8 @@ def classify_leftover(
     if job in runs.taken:
         return Category.DUPLICATE
     # Only a run that lies within the period must have a job: accounting was asked for no other.
-    is_in_period = sides.since <= run.start and (run.ended or run.start) < min(
-        sides.until, grace_start
-    )
+    until = min(sides.until, grace_start)
+    is_in_period = sides.since <= run.start and (run.ended or run.start) < until
     return Category.UNACCOUNTED if is_in_period and job not in runs.running else None
 
 
@@ -268,7 +268,10 @@ def _is_price_right(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> 
 
 
 class _RunIndex:
-    """Runs of the ledger by job id. Each is taken by one job at most."""
+    """Runs of the ledger by job id. Each is taken by one job at most.
+
+    `running` are the jobs that have not ended in accounting, by id and submission.
+    """
 
     def __init__(self, runs: Sequence[BankRun]) -> None:
         self._free: dict[int, list[BankRun]] = defaultdict(list)
@@ -297,23 +300,13 @@ class _RunIndex:
         self.taken.add((nearest.job_id, nearest.submitted))
         return nearest
 
-    def note_running(self, job: AccountingJob) -> None:
-        """Note a job that has not ended in accounting."""
-        self.running.add((job.job_id, job.submitted))
-
     def left(self) -> Iterator[BankRun]:
-        """Yield the runs that no job took."""
-        for runs in self._free.values():
-            yield from runs
+        """Return the runs that no job took."""
+        return chain.from_iterable(self._free.values())
 
 
 def restart_count(job: AccountingJob, history: Sequence[AccountingJob]) -> int:
-    """Count the restarts of a job before this execution.
-
-    Args:
-        job: the execution.
-        history: all that accounting has under its job id.
-    """
+    """Count the restarts of a job before this execution; `history` has all under its job id."""
     if job.restart is not None:
         return job.restart
     count = 0

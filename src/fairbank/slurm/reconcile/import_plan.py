@@ -1,25 +1,22 @@
-"""Slurm's accounts and users as projects and members, its partitions and QOS as bank settings."""
+"""Slurm's accounts and users as projects and members; allocations for time before the bank."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from fractions import Fraction
-from itertools import count
 
 import msgspec
 
-from fairbank.cluster.partition import Cluster
 from fairbank.core.ids import UID_MAX
-from fairbank.core.tres import BillingRule, parse_weights
-from fairbank.slurm.parsers.config import read_billing_rule
-from fairbank.slurm.parsers.values import (
-    AccountingJob,
-    SlurmAssociation,
-    SlurmNode,
-    SlurmPartition,
-    SlurmQos,
+from fairbank.slurm.parsers.values import AccountingJob, SlurmAssociation
+from fairbank.slurm.reconcile.bank_records import (
+    BankAllocation,
+    BankCluster,
+    BankFunds,
+    BankProject,
 )
-from fairbank.slurm.reconcile.bank_records import BankProject
+from fairbank.slurm.reconcile.prices import ClusterPrices
 
 ROOT = "root"
 """Slurm's own account above all others; it is no project."""
@@ -87,31 +84,28 @@ def plan_import(
     for association in _top_down(centre.associations):
         if is_passed_over(association, passed_over):
             continue
-        if project := by_account.get(association.account):
+        account = association.account
+        if project := by_account.get(account):
             if project.removed:
                 notes.append(
-                    f"account {association.account}: its project was removed; bring it back:"
+                    f"account {account}: its project was removed; bring it back:"
                     f" fairbank project set {project.id} --restore"
                 )
             continue
-        gid = gid_of(association.account)
+        gid = gid_of(account)
         if gid is None:
             notes.append(
-                f"account {association.account}: this host has no group of this name; name its"
-                f" number: --gid {association.account}=NUMBER"
+                f"account {account}: this host has no group of this name; name its number:"
+                f" --gid {account}=NUMBER"
             )
             continue
-        if (taken := names.taken(association.account, gid)) is not None:
-            notes.append(f"account {association.account}: {taken}")
+        if (taken := names.taken(account, gid)) is not None:
+            notes.append(f"account {account}: {taken}")
             continue
         parent = association.parent if association.parent in entered else None
-        steps.append(
-            PlannedProject(
-                account=association.account, group=association.account, gid=gid, parent=parent
-            )
-        )
-        names.by_gid[gid] = f"account {association.account}"
-        entered.add(association.account)
+        steps.append(PlannedProject(account=account, group=account, gid=gid, parent=parent))
+        names.by_gid[gid] = f"account {account}"
+        entered.add(account)
     users = [
         association
         for association in centre.associations
@@ -141,21 +135,14 @@ def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankP
     """
     projects = list(known)
     numbers = {project.account: project.id for project in known}
-    new_numbers = count(max(numbers.values(), default=0) + 1)
-    for number, project in zip(
-        new_numbers, (step for step in plan.steps if isinstance(step, PlannedProject)), strict=False
-    ):
-        numbers[project.account] = number
-        parent = numbers.get(project.parent) if project.parent else None
-        projects.append(
-            BankProject(
-                id=number,
-                group=project.group,
-                gid=project.gid,
-                account=project.account,
-                parent=parent,
-            )
+    planned = (step for step in plan.steps if isinstance(step, PlannedProject))
+    for number, step in enumerate(planned, max(numbers.values(), default=0) + 1):
+        numbers[step.account] = number
+        parent = numbers.get(step.parent) if step.parent else None
+        project = BankProject(
+            id=number, group=step.group, gid=step.gid, account=step.account, parent=parent
         )
+        projects.append(project)
     return projects
 
 
@@ -218,130 +205,88 @@ def _members(
     members: dict[tuple[str, int], NewMember] = {}
     unknown: dict[str, str] = {}
     for association in users:
-        uid = uid_of(association.user)
+        account, user = association.account, association.user
+        uid = uid_of(user)
         if uid is None:
-            unknown[association.user] = (
-                f"user {association.user}: this host has no such user; their jobs are"
-                " still charged to the project"
+            unknown[user] = (
+                f"user {user}: this host has no such user; their jobs are still charged to the"
+                " project"
             )
-        elif (
-            association.account not in projects or uid not in projects[association.account].members
-        ):
-            role = (
-                "coordinator"
-                if (association.account, association.user) in coordinated
-                else "member"
-            )
-            members[association.account, uid] = NewMember(
-                account=association.account, user=association.user, uid=uid, role=role
-            )
+        elif account not in projects or uid not in projects[account].members:
+            role = "coordinator" if (account, user) in coordinated else "member"
+            members[account, uid] = NewMember(account=account, user=user, uid=uid, role=role)
     return list(members.values()), list(unknown.values())
 
 
-class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions, nodes and QOS as slurmctld has them."""
+class HistoryAllocation(msgspec.Struct, frozen=True, kw_only=True):
+    """Allocation to create, of exactly the price of its jobs. Valid at t when start <= t < end."""
 
-    cluster: str
-    partitions: Sequence[SlurmPartition]
-    nodes: Sequence[SlurmNode] = ()
-    qos: Sequence[SlurmQos] = ()
-    flags: str = ""
-    slurm_uid: int | None = None
-    """Uid of SlurmUser, as which the agent reports runs. None if Slurm does not show it."""
-
-    @property
-    def billing_rule(self) -> BillingRule:
-        """Rule by which PriorityFlags adds weighted TRES."""
-        return read_billing_rule(self.flags)
-
-    def resource_of(self, partition: SlurmPartition) -> str:
-        """Return `gpu` if the partition's nodes have GPUs or its weights price them, else `cpu`."""
-        priced = (
-            any(name.startswith("gres/gpu") for name in parse_weights(partition.weights))
-            if partition.weights
-            else False
-        )
-        return (
-            "gpu"
-            if priced or any(node.gpus for node in self.nodes if partition.name in node.partitions)
-            else "cpu"
-        )
-
-    @property
-    def factors(self) -> Mapping[str, str]:
-        """Price factor of each QOS that differs from 1."""
-        return {qos.name: qos.factor for qos in self.qos if Fraction(qos.factor) != 1}
+    project: int
+    account: str
+    resource: str
+    start: int
+    end: int
+    amount: int
+    jobs: int
 
 
-def settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) -> str:
-    """Return the lines for the bank's settings that price this cluster as Slurm bills it.
+def as_bank_allocation(cover: HistoryAllocation) -> BankAllocation:
+    """Return the allocation as it will be once it is created. Its number is not known yet."""
+    return BankAllocation(
+        id=0,
+        project=cover.project,
+        resource=cover.resource,
+        start=cover.start,
+        end=cover.end,
+        state="active",
+        shared=False,
+        deposited=cover.amount,
+        held=0,
+        available=cover.amount,
+    )
 
-    Shares are listed as comments, since they stay in Slurm.
+
+def plan_allocations(
+    jobs: Sequence[AccountingJob],
+    projects: Sequence[BankProject],
+    allocations: Sequence[BankAllocation],
+    cluster: BankCluster,
+) -> list[HistoryAllocation]:
+    """Plan one allocation for each gap between a project's allocations of a resource.
+
+    Only gaps with jobs that no allocation would pay count. Jobs that cost nothing count too: the
+    bank accepts no end without an allocation, not even one of a node failure.
+
+    Args:
+        jobs: finished jobs.
+        projects: of the bank, perhaps with those that an import will create.
+        allocations: that exist.
+        cluster: with its prices.
     """
-    table = f"clusters.{machine.cluster}"
-    agents = "" if machine.slurm_uid is None else str(machine.slurm_uid)
-    comment = "the uids that report runs: Slurm's user" + (
-        "" if agents else ", whose number is to be put here: id -u slurm"
-    )
-    lines = [
-        f"[{table}]",
-        f'adding = "{machine.billing_rule.value}"',
-        f"agents = [{agents}]    # {comment}",
-        "",
-    ]
-    for partition in machine.partitions:
-        weights = [f'weights = "{partition.weights}"'] if partition.weights else []
-        lines += [
-            f'[{table}.partitions."{partition.name}"]',
-            f'resource = "{machine.resource_of(partition)}"',
-            *weights,
-            "",
-        ]
-    if machine.factors:
-        lines += [
-            f"[{table}.qos_factors]",
-            *(f'"{name}" = "{factor}"' for name, factor in machine.factors.items()),
-            "",
-        ]
-    share_lines = [
-        f"#   {association.account}{f'/{association.user}' if association.user else ''} "
-        f" {association.shares}"
-        for association in shares
-        if association.shares
-    ]
-    lines += (
-        ["# Shares stay in Slurm, which ranks its queue by them:", *share_lines]
-        if share_lines
-        else []
-    )
-    return "\n".join(lines) + "\n"
-
-
-def price_differences(machine: SlurmMachine, known: Cluster) -> list[str]:
-    """Describe each difference between the bank's prices and Slurm's billing."""
-    differences = []
-    for partition in machine.partitions:
-        bank_partition = known.partitions.get(partition.name)
-        if bank_partition is None:
-            differences.append(f"partition {partition.name}: the bank's settings do not have it")
+    funds, prices = BankFunds(projects, allocations), ClusterPrices(cluster)
+    gaps: dict[tuple[int, str, int], list[tuple[int, int]]] = defaultdict(list)
+    ended = {(job.job_id, job.submitted, job.start): job for job in jobs if job.has_ended}
+    for job in ended.values():
+        project = funds.by_account.get(job.account)
+        partition = cluster.partitions.get(job.partition)
+        price = prices.end_price(job)
+        if project is None or partition is None or price is None:
             continue
-        weights = parse_weights(partition.weights) if partition.weights else None
-        if (bank_partition.weights and dict(bank_partition.weights)) != weights:
-            differences.append(
-                f"partition {partition.name}: Slurm's weights are {partition.weights or 'not set'};"
-                " the bank's settings have others"
-            )
-        if bank_partition.billing_rule is not machine.billing_rule:
-            differences.append(
-                f"partition {partition.name}: Slurm adds TRES by {machine.billing_rule.value}, the"
-                f" bank by {bank_partition.billing_rule.value}"
-            )
-    different_qos = [
-        qos for qos in machine.qos if known.qos_factor(qos.name) != Fraction(qos.factor)
+        resource = partition.resource
+        if job.start is None or not job.elapsed or funds.payers(project.id, resource, job.start):
+            continue
+        starts = [allocation.start for allocation in funds.own(project.id, resource)]
+        gaps[project.id, resource, bisect_right(starts, job.start)].append((job.start, price))
+    accounts = {project.id: project.account for project in projects}
+    return [
+        HistoryAllocation(
+            project=project,
+            account=accounts[project],
+            resource=resource,
+            start=min(start for start, _ in charges),
+            end=max(start for start, _ in charges) + 1,
+            amount=sum(price for _, price in charges),
+            jobs=len(charges),
+        )
+        for (project, resource, _), charges in sorted(gaps.items())
     ]
-    factors = [
-        f"QOS {qos.name}: Slurm's UsageFactor is {qos.factor}, the bank's factor"
-        f" {known.qos_factor(qos.name)}"
-        for qos in different_qos
-    ]
-    return differences + factors

@@ -1,13 +1,24 @@
-"""Price of a run by accounting's TRES, independent of what slurmctld reported at its start."""
+"""Prices of runs by accounting's TRES, and Slurm's billing as settings of the bank."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+import msgspec
+
 from fairbank.bank.pricing import cost
+from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import NotFound
-from fairbank.core.tres import billing, parse_counts
-from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.core.tres import BillingRule, billing, parse_counts, parse_weights
+from fairbank.slurm.parsers.config import read_billing_rule
+from fairbank.slurm.parsers.values import (
+    AccountingJob,
+    SlurmAssociation,
+    SlurmNode,
+    SlurmPartition,
+    SlurmQos,
+)
 from fairbank.slurm.reconcile.bank_records import BankCluster
 
 SLACK_SECONDS, SLACK_MINUTES = 1, 1
@@ -39,8 +50,8 @@ class ClusterPrices:
 
     def end_price(self, job: AccountingJob) -> int | None:
         """Return the SU-minutes of a job that ended: 0 in a free state, None without a price."""
-        cost = self.price(job, job.elapsed)
-        return 0 if cost is not None and job.state in self._cluster.free_states else cost
+        price = self.price(job, job.elapsed)
+        return 0 if price is not None and job.state in self._cluster.free_states else price
 
     def is_right_price(self, charged: int, job: AccountingJob) -> bool:
         """Return True if a charge is the job's price, within the tolerances, or if there is no
@@ -64,3 +75,100 @@ class ClusterPrices:
         return billing(
             counts, partition.weights, partition.billing_rule
         ) * self._cluster.qos_factor(job.qos)
+
+
+class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions, nodes and QOS as slurmctld has them."""
+
+    cluster: str
+    partitions: Sequence[SlurmPartition]
+    nodes: Sequence[SlurmNode] = ()
+    qos: Sequence[SlurmQos] = ()
+    flags: str = ""
+    slurm_uid: int | None = None
+    """Uid of SlurmUser, as which the agent reports runs. None if Slurm does not show it."""
+
+    @property
+    def billing_rule(self) -> BillingRule:
+        """Rule by which PriorityFlags adds weighted TRES."""
+        return read_billing_rule(self.flags)
+
+    def resource_of(self, partition: SlurmPartition) -> str:
+        """Return `gpu` if the partition's nodes have GPUs or its weights price them, else `cpu`."""
+        weights = parse_weights(partition.weights) if partition.weights else {}
+        is_priced = any(name.startswith("gres/gpu") for name in weights)
+        return "gpu" if is_priced or self.has_gpus(partition) else "cpu"
+
+    def has_gpus(self, partition: SlurmPartition) -> bool:
+        """Return True if a node of the partition has GPUs."""
+        return any(node.gpus for node in self.nodes if partition.name in node.partitions)
+
+    @property
+    def factors(self) -> Mapping[str, str]:
+        """Price factor of each QOS that differs from 1."""
+        return {qos.name: qos.factor for qos in self.qos if Fraction(qos.factor) != 1}
+
+
+def price_settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) -> str:
+    """Return the lines for the bank's settings that price this cluster as Slurm bills it.
+
+    Shares are listed as comments, since they stay in Slurm.
+    """
+    table = f"clusters.{machine.cluster}"
+    agents = "" if machine.slurm_uid is None else str(machine.slurm_uid)
+    comment = "the uids that report runs: Slurm's user" + (
+        "" if agents else ", whose number is to be put here: id -u slurm"
+    )
+    lines = [
+        f"[{table}]",
+        f'adding = "{machine.billing_rule.value}"',
+        f"agents = [{agents}]    # {comment}",
+        "",
+    ]
+    for partition in machine.partitions:
+        weights = [f'weights = "{partition.weights}"'] if partition.weights else []
+        lines += [
+            f'[{table}.partitions."{partition.name}"]',
+            f'resource = "{machine.resource_of(partition)}"',
+            *weights,
+            "",
+        ]
+    if machine.factors:
+        factors = [f'"{name}" = "{factor}"' for name, factor in machine.factors.items()]
+        lines += [f"[{table}.qos_factors]", *factors, ""]
+    share_lines = [
+        f"#   {association.account}{f'/{association.user}' if association.user else ''} "
+        f" {association.shares}"
+        for association in shares
+        if association.shares
+    ]
+    if share_lines:
+        lines += ["# Shares stay in Slurm, which ranks its queue by them:", *share_lines]
+    return "\n".join(lines) + "\n"
+
+
+def price_differences(machine: SlurmMachine, known: Cluster) -> list[str]:
+    """Describe each difference between the bank's prices and Slurm's billing."""
+    differences = []
+    for partition in machine.partitions:
+        bank_partition = known.partitions.get(partition.name)
+        if bank_partition is None:
+            differences.append(f"partition {partition.name}: the bank's settings do not have it")
+            continue
+        weights = parse_weights(partition.weights) if partition.weights else None
+        if (bank_partition.weights and dict(bank_partition.weights)) != weights:
+            differences.append(
+                f"partition {partition.name}: Slurm's weights are {partition.weights or 'not set'};"
+                " the bank's settings have others"
+            )
+        if bank_partition.billing_rule is not machine.billing_rule:
+            differences.append(
+                f"partition {partition.name}: Slurm adds TRES by {machine.billing_rule.value}, the"
+                f" bank by {bank_partition.billing_rule.value}"
+            )
+    for qos in machine.qos:
+        factor = known.qos_factor(qos.name)
+        if factor != Fraction(qos.factor):
+            text = f"Slurm's UsageFactor is {qos.factor}, the bank's factor {factor}"
+            differences.append(f"QOS {qos.name}: {text}")
+    return differences

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -17,11 +17,10 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd, ParsedRows, UnreadableLine
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
-    CHARGED,
-    RELEASED,
+    REPAIRED_BY_CHARGE,
+    REPAIRED_BY_RELEASE,
     Category,
     ReconcileComparison,
-    ReconcileFinding,
     ReconcileInput,
     compare,
 )
@@ -35,8 +34,10 @@ PERIOD_MARGIN_SECONDS = DAY
 hold was requested, by another clock; a slurmctld that was down requests it again."""
 
 IDS_PER_COMMAND = 500  # keeps the arguments of sacct below the system's limit
-CHARGEABLE = frozenset({*CHARGED, Category.REFUSED})
-NEEDS_HISTORY = frozenset({*CHARGED, *RELEASED, Category.REFUSED, Category.UNACCOUNTED})
+MAY_BE_CHARGED = frozenset({*REPAIRED_BY_CHARGE, Category.REFUSED})
+NEEDS_HISTORY = frozenset(
+    {*REPAIRED_BY_CHARGE, *REPAIRED_BY_RELEASE, Category.REFUSED, Category.UNACCOUNTED}
+)
 
 Refusals = Mapping[tuple[int, int], StoredRefusal]
 """Last refusal of a run, by job id and submission."""
@@ -82,7 +83,7 @@ class Reconciler:
         *,
         cluster: str | None = None,
         fix: bool = False,
-        again: bool = False,
+        retry_refused: bool = False,
         funds: BankFunds | None = None,
         progress: Progress = no_progress,
     ) -> ReconcileResult:
@@ -93,7 +94,7 @@ class Reconciler:
             until: end of the period, not included.
             cluster: required name of the cluster; None for any.
             fix: charge what is missing and release what is lost.
-            again: with `fix`, retry also what the bank refused before.
+            retry_refused: with `fix`, retry also what the bank refused before.
             funds: without `fix`, predict the outcomes with these projects and allocations.
             progress: called with the stage, and how much of how much is done.
         """
@@ -110,7 +111,7 @@ class Reconciler:
             prices,
             history.rows,
             self._now,
-            again=again,
+            retry_refused=retry_refused,
             doubt=self._doubt(unreadable),
             funds=funds,
         )
@@ -136,13 +137,8 @@ class Reconciler:
         queue = self._slurm.queue()
         jobs, unreadable = read_jobs(self._slurm, since, until, progress)
         first = min((job.start for job in jobs if job.start is not None), default=since)
-        runs = self._runs(
-            prices.name,
-            max(0, min(first, since) - PERIOD_MARGIN_SECONDS),
-            until + PERIOD_MARGIN_SECONDS,
-            len(jobs),
-            progress,
-        )
+        start = max(0, min(first, since) - PERIOD_MARGIN_SECONDS)
+        runs = self._runs(prices.name, start, until + PERIOD_MARGIN_SECONDS, len(jobs), progress)
         refusals = self._bank.refusals(prices.name, since)
         sides = ReconcileInput(
             cluster=prices,
@@ -173,13 +169,7 @@ class Reconciler:
 
         They give the restarts of what is missing, and the ends of what was held long ago.
         """
-        numbers = sorted(
-            {
-                _job_id(finding)
-                for finding in comparison.findings
-                if finding.category in NEEDS_HISTORY
-            }
-        )
+        numbers = _job_ids(comparison, NEEDS_HISTORY)
         rows: list[AccountingJob] = []
         unreadable: list[UnreadableLine] = []
         for first in range(0, len(numbers), IDS_PER_COMMAND):
@@ -191,13 +181,7 @@ class Reconciler:
 
     def _job_ends(self, comparison: ReconcileComparison) -> list[JobEnd]:
         """Return exit codes and processor times. No price needs them, so gaps are accepted."""
-        numbers = sorted(
-            {
-                finding.job.job_id
-                for finding in comparison.findings
-                if finding.job is not None and finding.category in CHARGEABLE
-            }
-        )
+        numbers = _job_ids(comparison, MAY_BE_CHARGED)
         ends: list[JobEnd] = []
         for first in range(0, len(numbers), IDS_PER_COMMAND):
             ends += self._slurm.job_ends(numbers[first : first + IDS_PER_COMMAND]).rows
@@ -206,15 +190,11 @@ class Reconciler:
     def _doubt(self, unreadable: Sequence[UnreadableLine]) -> InvalidInput | None:
         """Return the reason why a run that Slurm did not list may exist nevertheless."""
         if unreadable:
-            return InvalidInput(
-                "not released: some of Slurm's output could not be read",
-                remedy="fix those lines first",
-            )
+            text = "not released: some of Slurm's output could not be read"
+            return InvalidInput(text, remedy="fix those lines first")
         if not self._slurm.can_see_all_jobs:
-            return InvalidInput(
-                "not released: Slurm may hide other users' jobs",
-                remedy="run this as root or as SlurmUser",
-            )
+            text = "not released: Slurm may hide other users' jobs"
+            return InvalidInput(text, remedy="run this as root or as SlurmUser")
         return None
 
 
@@ -246,9 +226,13 @@ def _days(since: int, until: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + DAY, until)
 
 
-def _job_id(finding: ReconcileFinding) -> int:
-    record = finding.job or finding.run
-    return record.job_id if record is not None else 0
+def _job_ids(comparison: ReconcileComparison, categories: Collection[Category]) -> list[int]:
+    records = [
+        finding.job or finding.run
+        for finding in comparison.findings
+        if finding.category in categories
+    ]
+    return sorted({record.job_id for record in records if record is not None})
 
 
 def _with_refusal(outcome: RepairOutcome, refusals: Refusals) -> RepairOutcome:

@@ -11,13 +11,13 @@ import msgspec
 
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import InvalidInput
+from fairbank.core.final_state import LOST
 from fairbank.slurm.bank import BankClient, Progress, ReportObjection, no_progress
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd
-from fairbank.slurm.reconcile import reports
-from fairbank.slurm.reconcile.bank_records import BankFunds
+from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
-    CHARGED,
-    RELEASED,
+    REPAIRED_BY_CHARGE,
+    REPAIRED_BY_RELEASE,
     Category,
     ReconcileFinding,
     restart_count,
@@ -44,7 +44,7 @@ class Repairer:
         cluster: with its partitions, as the bank prices them.
         history: all executions of the jobs found.
         now: time that a released run ends.
-        again: retry charges that the bank refused, where an allocation exists by now.
+        retry_refused: retry charges that the bank refused, where an allocation exists by now.
         doubt: reason why no hold is released, if there is one.
         funds: projects and allocations to assume instead of the bank's.
     """
@@ -56,12 +56,12 @@ class Repairer:
         history: Sequence[AccountingJob],
         now: int,
         *,
-        again: bool,
+        retry_refused: bool,
         doubt: InvalidInput | None,
         funds: BankFunds | None = None,
     ) -> None:
         self._bank, self._cluster, self._now = bank, cluster, now
-        self._again, self._doubt, self._assumed_funds = again, doubt, funds
+        self._retry_refused, self._doubt, self._assumed_funds = retry_refused, doubt, funds
         self._history: Mapping[int, list[AccountingJob]] = defaultdict(list)
         for job in history:
             self._history[job.job_id].append(job)
@@ -78,16 +78,18 @@ class Repairer:
         outcomes: list[RepairOutcome] = []
         reported: list[tuple[ReconcileFinding, Mapping[str, Any]]] = []
         # Charges come first: the rest of a hold that they return can be held again at once.
-        for finding in sorted(findings, key=lambda finding: finding.category in RELEASED):
+        for finding in sorted(
+            findings, key=lambda finding: finding.category in REPAIRED_BY_RELEASE
+        ):
             try:
                 body = self._report(finding)
             except InvalidInput as error:
                 outcomes.append(_failed(finding, error))
+                continue
+            if body is None:
+                outcomes.append(RepairOutcome(finding=finding))
             else:
-                if body is None:
-                    outcomes.append(RepairOutcome(finding=finding))
-                else:
-                    reported.append((finding, body))
+                reported.append((finding, body))
         objections = self._bank.report([body for _, body in reported], progress)
         for (finding, _), objection in zip(reported, objections, strict=True):
             problem = None if objection is None else str(objection)
@@ -115,19 +117,19 @@ class Repairer:
         Raises InvalidInput if the report lacks something.
         """
         job, run = finding.job, finding.run
-        if finding.category in RELEASED and run is not None:
+        if finding.category in REPAIRED_BY_RELEASE and run is not None:
             if self._doubt is not None:
                 raise self._doubt
-            return reports.release_report(run, self._cluster.name, self._now)
+            return release_report(run, self._cluster.name, self._now)
         if job is None:
             return None
-        if finding.category is Category.REFUSED and self._again:
+        if finding.category is Category.REFUSED and self._retry_refused:
             self._require_payer(job)
-        elif finding.category not in CHARGED:
+        elif finding.category not in REPAIRED_BY_CHARGE:
             return None
         restart = restart_count(job, self._history[job.job_id])
-        report = reports.charge_report(job, run, restart, self._cluster)
-        return report | reports.usage_fields(self._job_ends.get((job.job_id, job.submitted)))
+        report = charge_report(job, run, restart, self._cluster)
+        return report | usage_fields(self._job_ends.get((job.job_id, job.submitted)))
 
     def _require_payer(self, job: AccountingJob) -> None:
         """Raise InvalidInput if no allocation could pay: the bank would only refuse it again."""
@@ -138,18 +140,14 @@ class Repairer:
             or partition is None
             or not self._funds.payers(project.id, partition.resource, job.start or 0)
         ):
-            raise InvalidInput(
-                "there was no allocation that could pay",
-                remedy="fairbank alloc create, for the time when it ran",
-            )
+            remedy = "fairbank alloc create, for the time when it ran"
+            raise InvalidInput("there was no allocation that could pay", remedy=remedy)
 
     def _require_price(self, finding: ReconcileFinding, job: AccountingJob) -> None:
         """Raise InvalidInput if the bank would refuse: no price, or no hold and no payer."""
         if finding.amount is None:
-            raise InvalidInput(
-                f"the bank's settings have no partition {job.partition}",
-                remedy="ask the bank's staff to add it",
-            )
+            text = f"the bank's settings have no partition {job.partition}"
+            raise InvalidInput(text, remedy="ask the bank's staff to add it")
         if finding.run is None:
             self._require_payer(job)
 
@@ -161,3 +159,85 @@ class Repairer:
 def _failed(finding: ReconcileFinding, error: InvalidInput) -> RepairOutcome:
     problem = f"{error.message}; {error.remedy}" if error.remedy else error.message
     return RepairOutcome(finding=finding, problem=problem)
+
+
+FROM_ACCOUNTING = "reconciled with accounting"
+
+
+def charge_report(
+    job: AccountingJob, run: BankRun | None, restart: int, cluster: Cluster
+) -> dict[str, Any]:
+    """Return the report of an end as accounting has it.
+
+    Args:
+        job: the execution that ended.
+        run: its run in the ledger, whose submission and restart the report keeps; None if unknown.
+        restart: restarts before this execution.
+        cluster: of the job.
+
+    Raises:
+        InvalidInput: the record lacks something that a report needs.
+    """
+    owner = run.owner if job.owner is None and run is not None else job.owner
+    if owner is None:
+        raise InvalidInput(
+            f"this host has no user {job.user!a}",
+            field="User",
+            remedy="run this on a host that knows the users",
+        )
+    if job.start is None or job.end is None:
+        raise InvalidInput("it has no start or no end", field="Start")
+    return {
+        "do": "complete",
+        "cluster": cluster.name,
+        "job_id": job.job_id,
+        "submitted": job.submitted if run is None else run.submitted,
+        "restart": restart if run is None else run.restart,
+        "owner_uid": owner,
+        "account": job.account,
+        "partition": job.partition,
+        **({"qos": job.qos} if job.qos else {}),
+        # The end lies before the start if a clock was set back meanwhile.
+        "start": min(job.start, job.end),
+        "time_limit": job.limit_seconds or 0,
+        "end": job.end,
+        "elapsed": job.elapsed,
+        "state": job.state,
+        "tres": job.tres,
+        "comment": FROM_ACCOUNTING,
+    }
+
+
+def usage_fields(end: JobEnd | None) -> dict[str, Any]:
+    """Return the fields of a report with the exit code and the processor time, where known."""
+    fields: dict[str, Any] = {}
+    if end is not None and end.exit_code is not None:
+        fields["exit_code"], fields["exit_signal"] = end.exit_code
+    if end is not None and end.cpu_seconds is not None:
+        fields["cpu_seconds"] = end.cpu_seconds
+    return fields
+
+
+def release_report(run: BankRun, cluster: str, now: int) -> dict[str, Any]:
+    """Return the report that releases the hold of a run that Slurm does not know.
+
+    Args:
+        run: run of the ledger.
+        cluster: its cluster.
+        now: time that is entered as its end; no time is charged.
+    """
+    return {
+        "do": "complete",
+        "cluster": cluster,
+        "job_id": run.job_id,
+        "submitted": run.submitted,
+        "restart": run.restart,
+        "owner_uid": run.owner,
+        "account": run.account,
+        "partition": run.partition,
+        "start": run.start,
+        "end": max(now, run.start),
+        "elapsed": 0,
+        "state": LOST,
+        "comment": "Slurm no longer knows this run",
+    }

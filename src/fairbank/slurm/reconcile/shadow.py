@@ -40,7 +40,7 @@ class ShadowRefusal(msgspec.Struct, frozen=True, kw_only=True):
     available: int = 0
 
 
-class ShadowAccount(msgspec.Struct, frozen=True, kw_only=True):
+class ShadowAccount(msgspec.Struct, kw_only=True):
     """Result of one account on one resource, in SU-minutes.
 
     `held` is what its running jobs would hold, `left` the credit that no run would have used.
@@ -114,20 +114,16 @@ class _ShadowBank:
     def start(self, job: AccountingJob) -> None:
         reason, allocation, asked, available = self._judge(job)
         row = self._row(job)
+        row.jobs += 1
         if reason is not None:
-            self.refused.append(
-                ShadowRefusal(job=job, reason=reason, asked=asked, available=available)
-            )
-            self._put(
-                row,
-                jobs=row.jobs + 1,
-                refused=row.refused + 1,
-                refused_asked=row.refused_asked + asked,
-            )
+            refusal = ShadowRefusal(job=job, reason=reason, asked=asked, available=available)
+            self.refused.append(refusal)
+            row.refused += 1
+            row.refused_asked += asked
             return
         self._holds[job] = (allocation, asked)
         self._left[allocation] -= asked
-        self._put(row, jobs=row.jobs + 1, held=row.held + asked)
+        row.held += asked
 
     def end(self, job: AccountingJob) -> None:
         if job not in self._holds:
@@ -136,7 +132,8 @@ class _ShadowBank:
         cost = self._prices.end_price(job) or 0
         self._left[allocation] += asked - cost
         row = self._row(job)
-        self._put(row, held=row.held - asked, charged=row.charged + cost)
+        row.held -= asked
+        row.charged += cost
 
     def _judge(self, job: AccountingJob) -> tuple[ShadowReason | None, int, int, int]:
         """Return the refusal or the allocation that pays, the price, and the most credit in one
@@ -155,13 +152,8 @@ class _ShadowBank:
         for allocation in payers:
             if allocation.state == "active" and price <= self._left[allocation.id]:
                 return None, allocation.id, price, self._left[allocation.id]
-        most = max((self._left[allocation.id] for allocation in payers), default=0)
-        return (
-            ShadowReason.INSUFFICIENT_CREDIT if payers else ShadowReason.NO_ALLOCATION,
-            0,
-            price,
-            most,
-        )
+        reason = ShadowReason.INSUFFICIENT_CREDIT if payers else ShadowReason.NO_ALLOCATION
+        return reason, 0, price, self._most_left(payers)
 
     def _resource(self, job: AccountingJob) -> str | None:
         partition = self._world.cluster.partitions.get(job.partition)
@@ -171,16 +163,13 @@ class _ShadowBank:
         key = (job.account, self._resource(job) or "-")
         return self._rows.setdefault(key, ShadowAccount(account=key[0], resource=key[1]))
 
-    def _put(self, row: ShadowAccount, **changes: int) -> None:
-        self._rows[row.account, row.resource] = msgspec.structs.replace(row, **changes)
-
     def rows(self) -> Iterator[ShadowAccount]:
         """Yield the results by account and resource, with the credit left for one more job."""
         for (account, resource), row in sorted(self._rows.items()):
-            project = self._funds.by_account.get(account)
-            payers = (
-                [] if project is None else self._funds.payers(project.id, resource, self._world.now)
-            )
-            yield msgspec.structs.replace(
-                row, left=max((self._left[allocation.id] for allocation in payers), default=0)
-            )
+            if (project := self._funds.by_account.get(account)) is not None:
+                payers = self._funds.payers(project.id, resource, self._world.now)
+                row.left = self._most_left(payers)
+            yield row
+
+    def _most_left(self, payers: Sequence[BankAllocation]) -> int:
+        return max((self._left[allocation.id] for allocation in payers), default=0)

@@ -89,19 +89,18 @@ def _list(context: Context, options: Namespace) -> int:
     check_listed(context, rows)
     rows.sort(key=lambda row: (row["account"], row["resource"], row["start"]))
     empty = "There is no such allocation that you may see."
-    show(context, Listing("fairbank.allocation/1", COLUMNS, rows, caption(context), empty=empty))
-    return 0
+    listing = Listing("fairbank.allocation/1", COLUMNS, rows, caption(context), empty=empty)
+    return show(context, listing)
 
 
 def _show(context: Context, options: Namespace) -> int:
     row = context.one(f"/alloc/{options.allocation}")
-    if options.form is None and not options.format:
-        context.say(caption(context))
-        context.say()
-        for column in COLUMNS:
-            context.say(f"{column.head.lower():<10} {_cell(column, row, context.format)}")
-    else:
-        show(context, Listing("fairbank.allocation/1", COLUMNS, [row]))
+    if options.form or options.format:
+        return show(context, Listing("fairbank.allocation/1", COLUMNS, [row]))
+    context.say(caption(context))
+    context.say()
+    for column in COLUMNS:
+        context.say(f"{column.head.lower():<10} {_cell(column, row, context.format)}")
     return 0
 
 
@@ -124,8 +123,8 @@ def _users(context: Context, options: Namespace) -> int:
         for row in context.rows(f"/alloc/{options.allocation}/user")
     ]
     empty = "Nobody drew on it yet, and nobody has a cap."
-    show(context, Listing("fairbank.drawn/1", USER_COLUMNS, rows, caption(context), empty=empty))
-    return 0
+    listing = Listing("fairbank.drawn/1", USER_COLUMNS, rows, caption(context), empty=empty)
+    return show(context, listing)
 
 
 COMMAND = Noun(

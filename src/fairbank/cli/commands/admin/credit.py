@@ -121,8 +121,9 @@ def _add_transfer(parser: Parser) -> None:
 
 def _transfer(context: Context, options: Namespace) -> int:
     amount = parse_su(options.amount, field="AMOUNT")
-    source = _allocation(context, options.source, "FROM")
-    target = _allocation(context, options.target, "TO")
+    # The command has two allocations, so an error names the one that does not exist.
+    source = context.one(f"/alloc/{options.source}", "FROM")
+    target = context.one(f"/alloc/{options.target}", "TO")
     what = (
         f"transfer of {context.format.su(amount)} SU from {allocation_name(source)}"
         f" to {allocation_name(target)}"
@@ -135,15 +136,6 @@ def _transfer(context: Context, options: Namespace) -> int:
     )
     sentence = partial(_moved, context, what, of=f" in allocation {source['id']}")
     return write(context, "fairbank.transfer/1", request, sentence)
-
-
-def _allocation(context: Context, number: int, field: str) -> Row:
-    """Return an allocation. Raises NotFound, naming `field`: the command has two allocations."""
-    try:
-        return context.one(f"/alloc/{number}")
-    except NotFound as missing:
-        missing.field = field
-        raise
 
 
 TRANSFER = Command(

@@ -63,8 +63,7 @@ def _list(context: Context, options: Namespace) -> int:
     }
     rows = context.rows("/project", wanted)
     empty = "" if rows else _none(context, wanted)
-    show(context, Listing("fairbank.project/1", _columns(options), rows, empty=empty))
-    return 0
+    return show(context, Listing("fairbank.project/1", _columns(options), rows, empty=empty))
 
 
 def _none(context: Context, wanted: Mapping[str, object]) -> str:
@@ -106,8 +105,7 @@ def _show(context: Context, options: Namespace) -> int:
         empty=f"{caption}; no members",
         more={"project": project},
     )
-    show(context, listing)
-    return 0
+    return show(context, listing)
 
 
 def _add_create(parser: Parser) -> None:

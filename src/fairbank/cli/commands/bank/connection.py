@@ -39,9 +39,8 @@ def _status(context: Context, options: Namespace) -> int:
     address = context.settings.address
     if options.form or options.format:
         row = {"server": str(address), "status": "ok", "milliseconds": spent}
-        show(context, Listing("fairbank.status/1", STATUS_COLUMNS, [row]))
-    else:
-        context.say(f"bank ok at {address}   answered in {spent} ms")
+        return show(context, Listing("fairbank.status/1", STATUS_COLUMNS, [row]))
+    context.say(f"bank ok at {address}   answered in {spent} ms")
     return 0
 
 
@@ -72,8 +71,7 @@ STATUS = Command(
 def _whoami(context: Context, options: Namespace) -> int:
     me = context.one("/whoami")
     rows = [me] if options.form == "json" else _lines(context, me)
-    show(context, Listing("fairbank.whoami/1", USER_COLUMNS, rows))
-    return 0
+    return show(context, Listing("fairbank.whoami/1", USER_COLUMNS, rows))
 
 
 def _lines(context: Context, me: Row) -> list[Row]:

@@ -150,23 +150,14 @@ def described(options: Namespace) -> Described:
         tres += f",mem={memory}M"
     words = [f"{nodes} node{'s' * (nodes > 1)}", f"{cpus} core{'s' * (cpus > 1)}"]
     words += [f"{memory / 1024:g} GiB"] if memory else []
-    words += [
-        f"{count} {name.removeprefix('gres/')}"
-        for name, count in things.items()
-        if not _is_told_by_type(name, things)
-    ]
+    for name, count in things.items():
+        by_type = [number for other, number in things.items() if other.startswith(f"{name}:")]
+        if sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
+            words.append(f"{count} {name.removeprefix('gres/')}")
     doubts = [] if memory else ["no memory is said; the partition's default is not in this price"]
     if options.array:
         doubts.append(f"this is the price of one task of the array {options.array}")
     return Described(tres, ", ".join(words), doubts)
-
-
-def _is_told_by_type(name: str, things: dict[str, int]) -> bool:
-    """Return whether `2 gpu` is already covered by `2 gpu:v100`."""
-    return (
-        sum(count for other, count in things.items() if other.startswith(f"{name}:"))
-        == things[name]
-    )
 
 
 _COUNT = re.compile(r"(?:\d{1,9}-)?(\d{1,9})", re.ASCII)

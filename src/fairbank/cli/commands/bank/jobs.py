@@ -184,8 +184,7 @@ def run(context: Context, options: Namespace) -> int:
     if options.refused and options.form is None:
         notes = _advice(context, rows)
     empty = others if owners is None else f"{mine}; -a shows all that you may see."
-    show(context, Listing(schema, shown, rows, caption(context), notes=notes, empty=empty))
-    return 0
+    return show(context, Listing(schema, shown, rows, caption(context), notes=notes, empty=empty))
 
 
 def _owners(context: Context) -> list[int] | None:

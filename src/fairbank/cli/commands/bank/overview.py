@@ -35,39 +35,18 @@ def run(context: Context, options: Namespace) -> int:
     me = context.one("/whoami")
     rows = balances(context, {})
     running = jobs(context, {"owner_uid": me["uid"], "state": "held"}, 0)
-    refused = refusals(
-        context, {"owner_uid": me["uid"], "since": context.bank_time - REFUSED_DAYS * DAY}, 0
-    )
+    since = context.bank_time - REFUSED_DAYS * DAY
+    refused = refusals(context, {"owner_uid": me["uid"], "since": since}, 0)
     name = plain(str(me["user"] or me["uid"]))
     context.say(f"{caption(context)}   user {name}")
-    _part(
-        context,
-        "What is left",
-        BALANCE,
-        rows,
-        PROJECTS,
-        "you are in no project with an active allocation",
-        "fairbank balance",
-    )
-    held = f", {context.format.su(sum(row['held'] for row in running))} held"
-    _part(
-        context,
-        f"Your running jobs{held if running else ''}",
-        columns(running=True, mine=True),
-        running,
-        RUNNING,
-        "none",
-        "fairbank jobs --running",
-    )
-    _part(
-        context,
-        f"Your jobs refused in the last {REFUSED_DAYS} days",
-        REFUSALS,
-        refused,
-        REFUSED,
-        "none",
-        "fairbank jobs --refused",
-    )
+    none = "you are in no project with an active allocation"
+    _part(context, "What is left", BALANCE, rows, PROJECTS, "fairbank balance", none)
+    held = context.format.su(sum(row["held"] for row in running))
+    title = f"Your running jobs, {held} held" if running else "Your running jobs"
+    shown = columns(running=True, mine=True)
+    _part(context, title, shown, running, RUNNING, "fairbank jobs --running")
+    title = f"Your jobs refused in the last {REFUSED_DAYS} days"
+    _part(context, title, REFUSALS, refused, REFUSED, "fairbank jobs --refused")
     return 0
 
 
@@ -77,8 +56,8 @@ def _part(
     columns: Sequence[Column],
     rows: Sequence[Row],
     most: int,
-    none: str,
     see: str,
+    none: str = "none",
 ) -> None:
     """Print a title and some rows; `see` is the command that shows all."""
     most = len(rows) if context.options.all else most
@@ -88,8 +67,7 @@ def _part(
     if not rows:
         return
     made = table(columns, rows[:most], context.format, context.width)
-    for line in coloured(made.lines, header=False) if context.colours else made.lines:
-        context.paint(line)
+    context.paint(*(coloured(made.lines, header=False) if context.colours else made.lines))
     if len(rows) > most:
         context.say(f"... and {len(rows) - most} more: {see}")
 

@@ -186,8 +186,7 @@ def _tell(context: Context, request: Row, card: Row, job: Described, unread: lis
         f"{context.options.script or 'job'}: {card['cluster']}/{request['partition']}, {words},"
         f" {limit}  ->  {payer}"
     )
-    for line in folded(plain(job_line), context.width):
-        context.say(line)
+    context.say_lines(folded(plain(job_line), context.width))
     for label, said in _price(card):
         context.say(f"  {padded(label, 18)}{plain(said)}")
     context.say(f"  {padded('hold at start', 18)}{look.su(card['amount'])} SU")
@@ -198,8 +197,7 @@ def _tell(context: Context, request: Row, card: Row, job: Described, unread: lis
     )
     if card["fits"]:
         context.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")
-    for line in _advice(card, job, unread, tres=bool(context.options.tres)):
-        context.note(line)
+    context.note(*_advice(card, job, unread, tres=bool(context.options.tres)))
 
 
 def _verdict(card: Row, look: Look, unread: list[str]) -> str:

@@ -147,8 +147,7 @@ class View(NamedTuple):
         columns = self._chosen(options)
         if options.sort:
             rows = sort_rows(columns, rows, options.sort, context.format)
-        show(context, Listing(self.schema, columns, rows, empty=self.empty))
-        return 0
+        return show(context, Listing(self.schema, columns, rows, empty=self.empty))
 
 
 def _projects(context: Context, options: Namespace) -> Sequence[Row]:

@@ -137,8 +137,7 @@ def run(context: Context, options: Namespace) -> int:
         notes=[_of_when(context, period, entries, whole), _proof(context, page["closing"])],
         more={**parts, "whole": whole},
     )
-    show(context, listing)
-    return 0
+    return show(context, listing)
 
 
 def read_statement(

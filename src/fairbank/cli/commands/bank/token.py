@@ -46,8 +46,7 @@ def _add_list(parser: Parser) -> None:
 def _list(context: Context, options: Namespace) -> int:
     uid = None if options.user is None else uid_of(options.user)
     rows = [{**row, "user": user_name(row["uid"])} for row in context.rows("/token", {"uid": uid})]
-    show(context, Listing("fairbank.token/1", COLUMNS, rows, empty="There is no token."))
-    return 0
+    return show(context, Listing("fairbank.token/1", COLUMNS, rows, empty="There is no token."))
 
 
 def _add_create(parser: Parser) -> None:

@@ -122,8 +122,7 @@ def run(context: Context, options: Namespace) -> int:
         notes=remarks(rows, options.by),
         empty="No job ended in that time.",
     )
-    show(context, listing)
-    return 0
+    return show(context, listing)
 
 
 def _owners(context: Context, options: Namespace) -> list[int] | None:

@@ -66,9 +66,30 @@ def _status(context: Context, options: Namespace) -> int:
 
 def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield headings and texts. The line of a problem is followed by its remedy."""
-    plugins, bank, outbox, senders = (
-        status[name] for name in ("plugins", "bank", "outbox", "senders")
-    )
+    yield from _connection_lines(status["plugins"], status["bank"])
+    yield from _outbox_lines(status["outbox"])
+    if quarantine := _quarantine(status):
+        text = f"{quarantine['frames']} frames of slurmctld's plug-in cannot be read, the last: "
+        yield from _problem("quarantine", f"{text}{quarantine['last']}", quarantine["remedy"])
+    for incident in status.get("incidents", ()):
+        times = f"since {iso(incident['since'])}, the last at {iso(incident['last'])}"
+        text = f"{incident['count']} {incident['about']} {times}: {incident['text']}"
+        yield from _problem("incidents", text, incident["remedy"])
+    yield from _work_lines(status)
+    if table := status.get("site_factor"):
+        at, values = table["written"], table["values"]
+        yield "factors", "not written yet" if at is None else f"{values} values, written {iso(at)}"
+        if table["error"]:
+            yield from _problem("", f"not written again: {table['error']}", table["remedy"])
+    if release := status.get("release"):
+        yield "released", f"{release['released']} jobs that were held for lack of credit"
+        if release["error"]:
+            yield from _problem("", f"stopped for now: {release['error']}", release["remedy"])
+
+
+def _connection_lines(
+    plugins: Sequence[Mapping[str, str]], bank: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
     connected = ", ".join(f"{each['slurm']} of cluster {each['cluster']}" for each in plugins)
     yield "slurmctld", f"connected: {connected}" if plugins else "not connected"
     if bank["reachable"] is None:
@@ -78,53 +99,30 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     else:
         text = f"down since {iso(bank['since'])}: {bank['error']}"
         yield from _problem("bank", text, bank["remedy"])
+
+
+def _outbox_lines(outbox: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     seconds = outbox["oldest_seconds"]
     oldest = "" if seconds is None else f", the oldest for {seconds:.1f} s"
-    yield (
-        "outbox",
-        f"{outbox['reports']} reports wait{oldest}; {outbox['on_disk_only']} of them on disk only",
-    )
+    waiting = f"{outbox['reports']} reports wait{oldest}"
+    yield "outbox", f"{waiting}; {outbox['on_disk_only']} of them on disk only"
     if later := outbox.get("retry_later"):
         text = f"{later} more ends are too early for the bank's clock; they are sent again later"
         yield from _problem("", text, "set the clocks of both hosts alike (chronyc tracking)")
     if outbox["error"]:
         remedy = "free space on its disk; the agent then continues by itself"
         yield from _problem("", f"cannot be written: {outbox['error']}", remedy)
-    if quarantine := _quarantine(status):
-        text = (
-            f"{quarantine['frames']} frames of slurmctld's plug-in cannot be read, the"
-            f" last: {quarantine['last']}"
-        )
-        yield from _problem("quarantine", text, quarantine["remedy"])
-    for incident in status.get("incidents", ()):
-        text = (
-            f"{incident['count']} {incident['about']} since {iso(incident['since'])}, the last at"
-            f" {iso(incident['last'])}: {incident['text']}"
-        )
-        yield from _problem("incidents", text, incident["remedy"])
-    yield (
-        "senders",
-        f"{senders['size']} ({senders['minimum']} to {senders['maximum']}), {senders['busy']} busy",
-    )
-    yield (
-        "prologs",
-        f"{status['prologs_waiting']} waiting; verdicts: {_counted(status['verdicts'])}",
-    )
+
+
+def _work_lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    senders = status["senders"]
+    limits = f"{senders['minimum']} to {senders['maximum']}"
+    yield "senders", f"{senders['size']} ({limits}), {senders['busy']} busy"
+    verdicts = _counted(status["verdicts"])
+    yield "prologs", f"{status['prologs_waiting']} waiting; verdicts: {verdicts}"
     for kind, what in (("hold", "holds"), ("adjust", "limits"), ("complete", "ends")):
         yield what, _counted(status["reports_answered"][kind])
     yield "runs", f"{status['runs']} known"
-    if table := status.get("site_factor"):
-        at = table["written"]
-        yield (
-            "factors",
-            "not written yet" if at is None else f"{table['values']} values, written {iso(at)}",
-        )
-        if table["error"]:
-            yield from _problem("", f"not written again: {table['error']}", table["remedy"])
-    if release := status.get("release"):
-        yield "released", f"{release['released']} jobs that were held for lack of credit"
-        if release["error"]:
-            yield from _problem("", f"stopped for now: {release['error']}", release["remedy"])
 
 
 def _problem(heading: str, text: str, remedy: str | None) -> Iterator[tuple[str, str]]:

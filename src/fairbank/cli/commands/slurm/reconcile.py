@@ -103,7 +103,7 @@ def run(context: Context, options: Namespace) -> int:
             until,
             cluster=context.cluster,
             fix=options.fix,
-            again=options.again,
+            retry_refused=options.again,
             progress=progress,
         )
     tell(context, result, fix=options.fix)
