@@ -8,8 +8,7 @@ import pytest
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.audit.findings import differences, told, unreadable
 from fairbank.bank.run import RunRecord, RunState
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 

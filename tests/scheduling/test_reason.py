@@ -4,9 +4,7 @@ intended change: WRITE_GOLDEN=1 pytest tests/scheduling/test_reason.py, and revi
 
 from __future__ import annotations
 
-import re
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -47,16 +45,3 @@ def test_every_name_that_limits_give_is_in_the_table() -> None:
 def test_unknown_reason_is_reported() -> None:
     with pytest.raises(NotFound, match="'AssocMinMood' is not a reason of Slurm"):
         explain_reason("AssocMinMood")
-
-
-def test_table_equals_the_recorded_facts(shared: Path) -> None:
-    facts = shared / "facts" / "slurm-priority.md"
-    if not facts.exists():
-        pytest.skip(f"there is no {facts}")
-    _, _, behind = facts.read_text().partition("### 8.2 Reason codes")
-    table, _, _ = behind.partition("\n### ")
-    stated = {
-        int(number): name for number, name in re.findall(r"\b(\d+) ([A-Z]\w+)(?=[;.])", table)
-    }
-    assert len(stated) == 218
-    assert stated == NAMES

@@ -9,8 +9,7 @@ import msgspec
 from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.entry import OF_TERMS, REGISTRY, Entry, Kind, facts_of
 from fairbank.bank.project import Role
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 

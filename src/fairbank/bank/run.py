@@ -8,8 +8,7 @@ import msgspec
 
 from fairbank.bank.entry import Entry
 from fairbank.bank.requests import Charge, Release
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.types import IdentityEnum
 from fairbank.core.units import SuMinutes

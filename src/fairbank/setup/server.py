@@ -14,11 +14,10 @@ from fairbank.rest.auth.peers import groups_of
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.log import log_to
 from fairbank.rest.server.server import serve
-from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
 from fairbank.service.settings import BankSettings, WriteQueuePlace
 from fairbank.service.write_queue.writers import WriterThreads
-from fairbank.setup.bank_settings import open_bank_store, settings_of
+from fairbank.setup.bank_settings import SystemClock, open_bank_store, settings_of
 from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.urls import POSTGRESQL, parse_url
 

@@ -8,7 +8,7 @@ from enum import Enum
 import msgspec
 
 from fairbank.bank.entry import Entry
-from fairbank.cluster.job_details import NO_DETAILS, JobDetails
+from fairbank.cluster.job import NO_DETAILS, JobDetails
 from fairbank.core.time import LAST_INSTANT, iso
 from fairbank.core.validation import ValidationFault
 

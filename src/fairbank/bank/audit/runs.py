@@ -20,7 +20,7 @@ from fairbank.bank.run import (
     read_opening,
     read_resolution,
 )
-from fairbank.cluster.job_details import merge_details
+from fairbank.cluster.job import merge_details
 from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace

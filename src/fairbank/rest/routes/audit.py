@@ -8,7 +8,7 @@ from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route
 from fairbank.rest.schemas.audit import AuditAnswer, AuditCard, ChainHead
 from fairbank.rest.schemas.envelope import split_page
-from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.access.identity import Action, check_allowed
 
 
 @read_route("/audit", dependencies={"page": PAGE})

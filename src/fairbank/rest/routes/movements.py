@@ -32,7 +32,7 @@ from fairbank.rest.schemas.requests import (
     NewTransfer,
     parse_when,
 )
-from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.access.identity import Action, check_allowed
 from fairbank.service.allocations import TermChanges
 
 

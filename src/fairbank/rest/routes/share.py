@@ -31,7 +31,7 @@ from fairbank.rest.schemas.share import (
     share_day,
     share_records,
 )
-from fairbank.service.access.permissions import check_cluster
+from fairbank.service.access.identity import check_cluster
 
 AfterShare = Annotated[
     str | None, QueryParameter(max_length=300, description="`next` of the previous page")

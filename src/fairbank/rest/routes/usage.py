@@ -71,9 +71,7 @@ def show_usage(
         until=period.until,
     )
     groups, next_ = split_page(
-        limit,
-        request.services.usage.totals(query, group_by, page.and_one),
-        lambda usage: usage.group,
+        limit, request.services.runs.usage(query, group_by, page.and_one), lambda usage: usage.group
     )
     rows = [usage_row(usage) for usage in groups]
     return list_response("usage", request.services.clock, rows, next_)

@@ -71,7 +71,7 @@ class ReportAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def job_row(record: RunRecord, account: str) -> JobRow:
     """Return a run with the account that it ran for."""
-    from fairbank.cluster.job_details import NO_DETAILS, split_status  # noqa: PLC0415  see __init__
+    from fairbank.cluster.job import NO_DETAILS, split_status  # noqa: PLC0415  see __init__
 
     details = record.job_details or NO_DETAILS
     exit_code, exit_signal = split_status(details.exit_status)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from fairbank.bank.query import Usage
-from fairbank.cluster.job_details import split_status
+from fairbank.cluster.job import split_status
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,5 @@
-"""Settings of multifactor priorities: weights, flags and maximum age. `slurm.parsers.config`
-reads them.
+"""Priority settings of a Slurm administrator: weights, flags, maximum age, and fair share. Readers
+of slurm.conf (`slurm.parsers.config`) convert to these values.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import msgspec
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import DAY
+from fairbank.priority.fairshare.decay import Reset
 
 WORDS = {
     "age": "Age",
@@ -26,9 +27,7 @@ WORDS = {
 
 
 class Flag(Enum):
-    """PriorityFlags, except those of billing (`core.tres`) and of fair share
-    (`priority.fairshare.settings.Algorithm`).
-    """
+    """PriorityFlags, except those of billing (`core.tres`) and of `Algorithm`."""
 
     ACCRUE_ALWAYS = "ACCRUE_ALWAYS"
     CALCULATE_RUNNING = "CALCULATE_RUNNING"
@@ -100,8 +99,35 @@ class MultifactorSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def counted(self) -> PriorityWeights:
         """Return the weights in force."""
-        return (
-            self.weights
-            if self.accounted
-            else msgspec.structs.replace(self.weights, age=0, fairshare=0)
-        )
+        if self.accounted:
+            return self.weights
+        return msgspec.structs.replace(self.weights, age=0, fairshare=0)
+
+
+DAMPENING_MAX = 65_535
+
+
+class Algorithm(Enum):
+    """Algorithm that ranks users: Fair Tree, or one of the two classic rules."""
+
+    FAIR_TREE = "fair tree"
+    CLASSIC = "classic"
+    DEPTH_OBLIVIOUS = "depth oblivious"
+
+
+class FairShare(msgspec.Struct, frozen=True, kw_only=True):
+    """Fair-share settings. Half-life 0: no decay. `tick_seconds` is PriorityCalcPeriod."""
+
+    algorithm: Algorithm = Algorithm.FAIR_TREE
+    dampening: int = 1
+    half_life_seconds: int = 7 * DAY
+    reset: Reset = Reset.NONE
+    tick_seconds: int = 300
+
+
+class PrioritySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """All priority settings. `by_factors`: jobs have factors, as under priority/multifactor."""
+
+    by_factors: bool = True
+    factors: MultifactorSettings = MultifactorSettings()
+    fair_share: FairShare = FairShare()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.policy import Overrun, Policy
-from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
 from fairbank.core.time import Instant
 from fairbank.service.ops.audit import Audit
-from fairbank.service.replay.plan import Progress
 from fairbank.simulator.engine.bank_replay import CreditDemand
 from fairbank.store.contract import Store
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of the step, the amount done and the total."""
 
 
 class ReplayBalance(msgspec.Struct, frozen=True):
@@ -53,22 +54,14 @@ class ReplayCounts(msgspec.Struct):
 
     @property
     def operations(self) -> int:
+        """Number of holds, charges, releases and refusals."""
         return self.holds + self.charges + self.releases + sum(self.refusals.values())
 
 
-class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a replay. Amounts are SU-minutes; `operations` counts holds, charges, releases and
-    refusals.
-    """
+class ReplayResult(ReplayCounts, kw_only=True):
+    """Result of a replay. Amounts are SU-minutes, `seconds` is its duration."""
 
     demand: CreditDemand
-    holds: int
-    charges: int
-    releases: int
-    refusals: dict[str, int]
-    written_off: int
-    held_peak: int
-    operations: int
     seconds: float
     balances: list[ReplayBalance]
     checks: list[ReplayInvariant]
@@ -84,7 +77,7 @@ def result(
     policy: Policy,
     demand: CreditDemand,
     accounts: Mapping[int, str],
-    played: ReplayCounts,
+    counts: ReplayCounts,
     seconds: float,
     progress: Progress | None,
 ) -> ReplayResult:
@@ -92,30 +85,15 @@ def result(
 
     `accounts` are the accounts of the projects.
     """
-    allocations = _allocations(store)
+    with store.reading() as reader:
+        allocations = list(reader.scan(Allocation))
     return ReplayResult(
+        **msgspec.structs.asdict(counts),
         demand=demand,
-        holds=played.holds,
-        charges=played.charges,
-        releases=played.releases,
-        refusals=played.refusals,
-        written_off=played.written_off,
-        held_peak=played.held_peak,
-        operations=played.operations,
         seconds=seconds,
         balances=[_balance(each, accounts[each.project]) for each in allocations],
-        checks=[*_checks(allocations, played, policy), _audited(store, progress)],
+        checks=[*_checks(allocations, counts, policy), _audited(store, progress)],
     )
-
-
-def _allocations(store: Store) -> list[Allocation]:
-    found: list[Allocation] = []
-    after = None
-    with store.reading() as reader:
-        while page := reader.allocations(AllocationQuery(), Page(PAGE_MAX, after=after)):
-            after = page[-1].id
-            found += page
-    return found
 
 
 def _balance(each: Allocation, account: str) -> ReplayBalance:
@@ -132,14 +110,12 @@ def _balance(each: Allocation, account: str) -> ReplayBalance:
 
 
 def _checks(
-    allocations: list[Allocation], played: ReplayCounts, policy: Policy
+    allocations: list[Allocation], counts: ReplayCounts, policy: Policy
 ) -> list[ReplayInvariant]:
-    charged, held = (
-        sum(each.charged for each in allocations),
-        sum(each.held for each in allocations),
-    )
-    due = played.expected - played.written_off
-    open_runs = played.holds - played.charges - played.releases
+    charged = sum(each.charged for each in allocations)
+    held = sum(each.held for each in allocations)
+    due = counts.expected - counts.written_off
+    open_runs = counts.holds - counts.charges - counts.releases
     return [
         _overdrawn(allocations, policy),
         ReplayInvariant(
@@ -150,7 +126,7 @@ def _checks(
         ReplayInvariant(
             "charges equal the trace's own sum",
             charged == due,
-            f"{charged} charged, {due} due, {played.written_off} written off",
+            f"{charged} charged, {due} due, {counts.written_off} written off",
         ),
     ]
 

@@ -1,11 +1,11 @@
-"""Tuning of Python's garbage collector for processes that must answer quickly."""
+"""Settings of Python's garbage collector for processes that must answer quickly."""
 
 from __future__ import annotations
 
 import gc
 
 
-def tune_gc() -> None:
+def tune_garbage_collector() -> None:
     """Collect reference cycles rarely, and never scan what exists at the start: few requests leave
     cycles.
 

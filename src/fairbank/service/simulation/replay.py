@@ -1,27 +1,41 @@
-"""Replay of a trace: every start and end of a job becomes a request, at the time of the trace."""
+"""Replay of a recorded workload through a bank: every start and end of a job becomes a request, at
+the time of the trace.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from fractions import Fraction
 
-from msgspec.structs import asdict
+import msgspec
 
 from fairbank.bank.pricing import cost
+from fairbank.bank.project import Role
 from fairbank.bank.refusals import remedies, sentence
-from fairbank.bank.requests import Charge, Ending, Hold, Release, SubmittedRequest
+from fairbank.bank.requests import (
+    Charge,
+    CreateProject,
+    Ending,
+    Hold,
+    Open,
+    Release,
+    Request,
+    SetMember,
+    SubmittedRequest,
+)
 from fairbank.bank.rules import Done, Outcome
 from fairbank.cluster.job import Run
-from fairbank.core.errors import FairbankError, InvalidInput
-from fairbank.core.time import LAST_INSTANT, Instant
-from fairbank.core.units import SuMinutes
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput
+from fairbank.core.time import DAY, LAST_INSTANT, Instant
+from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.service.ledger import Ledger
-from fairbank.service.replay.grants import grant, uid_of
-from fairbank.service.replay.plan import OpenTrace, Progress, ReplayPlan
-from fairbank.service.replay.result import ReplayCounts, ReplayResult, result
+from fairbank.service.simulation.replay_result import Progress, ReplayCounts, ReplayResult, result
 from fairbank.simulator.engine.bank_replay import (
     CreditDemand,
+    Fund,
+    Payer,
     ReplayEvent,
     billable_until,
     demand_of,
@@ -36,7 +50,25 @@ from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import SwfJob
 from fairbank.simulator.traces.swf import JobStream, Trace
 
+OpenTrace = Callable[[], AbstractContextManager[Trace]]
+
 _BATCH = 500
+
+
+class ReplayPlan(msgspec.Struct, frozen=True):
+    """Plan of a replay.
+
+    `percent` of the usage of each fund is granted, in `periods` allocations one after the other.
+    `payer` is the column that pays (None: groups if there are any, else users). `days` is the
+    length of all periods together (None: that of the trace).
+    """
+
+    cluster: str
+    percent: int = 90
+    periods: int = 1
+    days: int | None = None
+    payer: Payer | None = None
+    actor: int = 0
 
 
 def replay(
@@ -81,13 +113,8 @@ class _Player:
         progress: Progress | None,
     ) -> None:
         self.counts = ReplayCounts()
-        self._bank, self._demand, self._plan, self._projects, self._progress = (
-            bank,
-            demand,
-            plan,
-            projects,
-            progress,
-        )
+        self._bank, self._demand, self._plan = bank, demand, plan
+        self._projects, self._progress = projects, progress
         # Runs are removed from both at their end, so that neither grows with the trace.
         self._refused: set[Run] = set()
         self._holding: dict[Run, int] = {}
@@ -130,22 +157,18 @@ class _Player:
         )
 
     def _resolution(self, moment: ReplayEvent, header: Header) -> Charge | Release:
-        job, run, outcome = (
-            moment.job,
-            self._run(moment.job, header),
-            outcome_of(moment.job, header),
-        )
+        job, outcome = moment.job, outcome_of(moment.job, header)
         free = job.run_time == 0 or outcome in self._bank.policy.free_states
         end = Ending(
-            run=run,
+            run=self._run(job, header),
             ended=moment.at,
             outcome=outcome,
             elapsed_seconds=job.run_time,
             job_details=end_details(job),
         )
         if free:
-            return Release(**asdict(end))
-        return Charge(amount=_cost(job, job.run_time), **asdict(end))
+            return Release(**msgspec.structs.asdict(end))
+        return Charge(amount=_cost(job, job.run_time), **msgspec.structs.asdict(end))
 
     def _was_refused(self, run: Run) -> bool:
         """Return True if the run was refused, and forget it. Called once, at the end of a run."""
@@ -237,3 +260,92 @@ def distinct(jobs: Iterator[SwfJob]) -> Iterator[SwfJob]:
                 )
             known[job.number] = line
         yield job
+
+
+# --- before a replay: projects, their members and allocations ---
+
+_FIRST_GID, _FIRST_UID = 20_000, 100_000
+
+
+class ReplayPayers(msgspec.Struct, frozen=True):
+    """The project of each payer, and the account of each project."""
+
+    projects: dict[int, int]
+    accounts: dict[int, str]
+
+
+def grant(bank: Ledger, demand: CreditDemand, plan: ReplayPlan) -> ReplayPayers:
+    """Create the projects, their members and allocations. Raises Conflict for a store that is not
+    empty.
+    """
+    with bank.store.reading() as reader:
+        if reader.registry().seq:
+            raise Conflict("this store is not empty", field="store", remedy="replay into a new one")
+    letter = demand.payer.value[0]
+    names = {each: f"{letter}{each}" for each in sorted(demand.members)}
+    created = _ask(
+        bank,
+        demand,
+        plan,
+        [
+            CreateProject(gname=name, gid=_FIRST_GID + each, account=name)
+            for each, name in names.items()
+        ],
+    )
+    projects = {each: done.project or 0 for each, done in zip(names, created, strict=True)}
+    members = [
+        SetMember(project=projects[each], uid=uid_of(user), role=Role.MEMBER)
+        for each in names
+        for user in sorted(demand.members[each])
+    ]
+    openings = [
+        request
+        for fund in sorted(demand.seconds)
+        for request in _openings(projects[fund.payer], fund, demand, plan)
+    ]
+    _ask(bank, demand, plan, [*members, *openings])
+    return ReplayPayers(projects, {projects[each]: name for each, name in names.items()})
+
+
+def uid_of(user: int) -> int:
+    """Return the uid that stands for a user of the trace; unknown users share one."""
+    return _FIRST_UID + max(user, 0)
+
+
+def _openings(project: int, fund: Fund, demand: CreditDemand, plan: ReplayPlan) -> Iterator[Open]:
+    """Yield the fund's allocations: the granted credit in equal parts over equal periods."""
+    begin = demand.begin
+    end = min(demand.end + 1 if plan.days is None else begin + plan.days * DAY, LAST_INSTANT)
+    minutes = demand.seconds[fund] * plan.percent // 6_000
+    for each in range(plan.periods):
+        start, stop = (begin + (end - begin) * part // plan.periods for part in (each, each + 1))
+        share = minutes * (each + 1) // plan.periods - minutes * each // plan.periods
+        if start < stop:
+            yield Open(
+                project=project,
+                resource=fund.resource,
+                category="replay",
+                start=Instant(start),
+                end=Instant(stop),
+                deposit=SuMinutes(min(share, AMOUNT_MAX)),
+            )
+
+
+def _ask(
+    bank: Ledger, demand: CreditDemand, plan: ReplayPlan, requests: list[Request]
+) -> list[Done]:
+    """Apply requests of the set-up. Raises FairbankError when any is refused."""
+    return [
+        _granted(outcome)
+        for outcome in bank.apply(
+            [SubmittedRequest(request, demand.begin, plan.actor) for request in requests]
+        )
+    ]
+
+
+def _granted(outcome: Outcome) -> Done:
+    if isinstance(outcome, Done):
+        return outcome
+    raise FairbankError(
+        f"the replay could not be set up: {sentence(outcome)}", remedy=remedies(outcome)[0]
+    )
