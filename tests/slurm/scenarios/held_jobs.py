@@ -1,4 +1,4 @@
-"""Reasons that hold jobs back: dependencies, times, licences, limits."""
+"""Reasons that hold jobs: dependencies, times, licences, limits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def too_large_for_its_partition(queue: ScenarioQueue) -> None:
 
 
 def licences(queue: ScenarioQueue) -> None:
-    """Two licences, and a job without one behind those that wait for them."""
+    """There are two licences. A job without a licence is behind those that wait for them."""
     queue.submit_running("first", "-n1", "-Lmatlab:1", "-t30").down()
     queue.submit("both", "-N1", WHOLE, "-Lmatlab:2", "-t30", priority=900)
     queue.submit("one", "-N1", WHOLE, "-Lmatlab:1", "-t30", priority=800)
@@ -55,7 +55,7 @@ def association_jobs(queue: ScenarioQueue) -> None:
 
 
 def association_cpus(queue: ScenarioQueue) -> None:
-    """Together, and of one job."""
+    """Limits on the CPUs of all jobs of an association, and of one job."""
     queue.set_limits("account", "wg_bio", grptres="cpu=40")
     queue.set_limits("user", "alice", maxtresperjob="cpu=32")
     queue.submit_running("first", "-n30", "-t30", user="carol").down()
@@ -66,7 +66,7 @@ def association_cpus(queue: ScenarioQueue) -> None:
 
 
 def association_nodes(queue: ScenarioQueue) -> None:
-    """A node that is used already counts once."""
+    """A node that the association already uses counts once."""
     queue.set_limits("account", "wg_bio", grptres="node=2")
     queue.submit_running("first", "-wc01", "-n1", "-t30", user="carol").down()
     queue.submit("same", "-wc01", "-n1", "-t30", user="carol", priority=900)
@@ -100,7 +100,7 @@ def qos_cpus(queue: ScenarioQueue) -> None:
 
 
 def limit_beside_those_who_run(queue: ScenarioQueue) -> None:
-    """An account may have 100 CPUs and has ten: 95 more are beyond that only because of these."""
+    """The account may use 100 CPUs and uses ten, so 95 more exceed the limit."""
     queue.set_limits("account", "wg_bio", grptres="cpu=100")
     queue.submit_running("first", "-N5", WHOLE, "-t30").submit_running(
         "ours", "-n10", "-t30", user="bob"
@@ -111,8 +111,8 @@ def limit_beside_those_who_run(queue: ScenarioQueue) -> None:
 
 
 def limit_of_who_does_not_fit(queue: ScenarioQueue) -> None:
-    """A limit on CPUs is looked at when there are nodes: whoever has none waits for these, and the
-    others behind it.
+    """A limit on CPUs is tested only when nodes are free: a job without nodes waits for these, and
+    so do the jobs behind it.
     """
     queue.set_limits("account", "wg_bio", grptres="cpu=100")
     queue.submit_running("first", "-N5", WHOLE, "-t30").down()

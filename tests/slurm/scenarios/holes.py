@@ -1,4 +1,4 @@
-"""Holes before a job that waits."""
+"""Holes before the planned start of a waiting job."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from tests.slurm.queues import WHOLE, ScenarioQueue
 
 
 def hole_just_fits(queue: ScenarioQueue) -> None:
-    """Two nodes are free for ten minutes before a job of all six: one of nine minutes fits, one of
-    thirty does not.
+    """Two nodes are free for ten minutes before a job of all six: a job of nine minutes fits, one
+    of thirty does not.
     """
     queue.submit_running("first", "-N4", WHOLE, "-t10").down()
     queue.submit("all", "-N6", WHOLE, "-t60", priority=900)
@@ -16,14 +16,14 @@ def hole_just_fits(queue: ScenarioQueue) -> None:
 
 
 def hole_just_not(queue: ScenarioQueue) -> None:
-    """A job of eleven minutes does not fit before one that is planned in ten."""
+    """A job of eleven minutes does not fit before a job that is planned in ten."""
     queue.submit_running("first", "-N4", WHOLE, "-t10").down()
     queue.submit("all", "-N6", WHOLE, "-t60", priority=900)
     queue.submit("eleven", "-N2", WHOLE, "-t11", priority=500)
 
 
 def hole_for_a_shorter_one(queue: ScenarioQueue) -> None:
-    """A job that would do with five of its sixty minutes gets as many as there are."""
+    """A job that accepts five of its sixty minutes gets as many as are free."""
     queue.submit_running("first", "-N4", WHOLE, "-t10").down()
     queue.submit("all", "-N6", WHOLE, "-t60", priority=900)
     queue.submit("modest", "-N1", WHOLE, "-t60", "--time-min=5", priority=500)

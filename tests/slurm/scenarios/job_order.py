@@ -8,10 +8,10 @@ from tests.slurm.queues import PARTITIONS, WHOLE, ScenarioQueue
 
 
 def tier(queue: ScenarioQueue) -> Sequence[str]:
-    """A partition of a higher tier goes first on nodes that it shares. (The express job ends
-    minutes before the small one. If they end together, slurmctld 24.11 has two answers: for the
-    rest of a cycle it rounds the end of whom backfill started in it up to the minute, so that the
-    plain job is planned behind the small one.)
+    """A partition of a higher tier goes first on shared nodes. (The express job ends minutes before
+    the small one. If they end together, slurmctld 24.11 has two answers: for the rest of a cycle it
+    rounds the end of a job that backfill started in it up to the minute, so that the plain job is
+    planned behind the small one.)
     """
     express = "partitionname=express"
     queue.scontrol(
@@ -30,21 +30,23 @@ def tier(queue: ScenarioQueue) -> Sequence[str]:
 
 
 def qos_priority(queue: ScenarioQueue) -> None:
-    """Of two that came in this order the one of the better QOS starts."""
+    """The second job has the better QOS and starts first."""
     queue.submit_running("first", "-N5", WHOLE, "-t30").down()
     queue.submit("normal", "-N1", WHOLE, "-t30", user="bob")
     queue.submit("high", "-N1", WHOLE, "-t30", "--qos=high", user="bob")
 
 
 def submit_time(queue: ScenarioQueue) -> None:
-    """Of equals the one with the lower number."""
+    """Of two equal jobs the one with the lower number starts first."""
     queue.submit_running("first", "-N5", WHOLE, "-t30").down()
     for name in ("one", "two", "three"):
         queue.submit(name, "-N1", WHOLE, "-t30", priority=500)
 
 
 def those_behind_wait(queue: ScenarioQueue) -> None:
-    """Nobody behind the head starts on its nodes, however small, if that delays it."""
+    """A later job, however small, does not start on nodes of the first job if that would delay
+    it.
+    """
     queue.submit_running("first", "-N5", WHOLE, "-t30").down()
     queue.submit("head", "-N2", WHOLE, "-t30", priority=900)
     queue.submit("tiny", "-n1", "-t300", priority=500)
@@ -52,7 +54,7 @@ def those_behind_wait(queue: ScenarioQueue) -> None:
 
 
 def several_partitions(queue: ScenarioQueue) -> None:
-    """A job that may run in two starts where nodes are free."""
+    """A job that may run in two partitions starts where nodes are free."""
     queue.submit_running("first", "-N6", WHOLE, "-t30").down()
     queue.submit("either", "-pcpu,gpu", "-N1", WHOLE, "-t30", priority=900)
     queue.submit("here", "-N1", WHOLE, "-t30", priority=800)

@@ -6,7 +6,7 @@ from tests.slurm.queues import WHOLE, ScenarioQueue
 
 
 def _features(queue: ScenarioQueue, nodes: str, features: str) -> None:
-    """Of these nodes, for the time of the scenario."""
+    """Set features of these nodes for the time of the scenario."""
     words = ("update", f"nodename={nodes}")
     queue.scontrol(
         *words,
@@ -17,7 +17,7 @@ def _features(queue: ScenarioQueue, nodes: str, features: str) -> None:
 
 
 def exclusive(queue: ScenarioQueue) -> None:
-    """Jobs share nodes, one that wants them for itself needs idle ones."""
+    """Jobs share nodes; an exclusive job needs idle nodes."""
     queue.submit_running("first", "-n300", "-t30").down()
     queue.submit("alone", "-N2", WHOLE, "-t30", priority=900)
     queue.submit("one-alone", "-N1", WHOLE, "-t20", priority=800)
@@ -25,7 +25,7 @@ def exclusive(queue: ScenarioQueue) -> None:
 
 
 def memory(queue: ScenarioQueue) -> None:
-    """CPUs are free, memory is not."""
+    """CPUs are free, but memory is not."""
     queue.down()
     for number in range(8):
         queue.submit(f"big{number}", "-n1", "--mem=70G", "-t30", priority=900 - number)
@@ -40,7 +40,7 @@ def memory_of_each_cpu(queue: ScenarioQueue) -> None:
 
 
 def constraint(queue: ScenarioQueue) -> None:
-    """Two nodes are fast, and three jobs want such."""
+    """Two nodes have the feature fast, and three jobs request it."""
     _features(queue, "c03,c04", "fast")
     _features(queue, "c05", "slow")
     queue.down()
@@ -51,7 +51,7 @@ def constraint(queue: ScenarioQueue) -> None:
 
 
 def constraint_all_alike(queue: ScenarioQueue) -> None:
-    """All nodes of one kind."""
+    """All nodes of the job must have the same feature."""
     _features(queue, "c01,c02", "a")
     _features(queue, "c03,c04,c05", "b")
     queue.down()
@@ -61,7 +61,7 @@ def constraint_all_alike(queue: ScenarioQueue) -> None:
 
 
 def node_list(queue: ScenarioQueue) -> None:
-    """A job waits for nodes that it names, and nobody behind it does."""
+    """A job waits for the nodes that it names, and jobs behind it do not wait."""
     queue.submit_running("first", "-wc02", WHOLE, "-t30").down()
     queue.submit("named", "-wc01,c02", WHOLE, "-t30", priority=900)
     queue.submit("others", "-N4", WHOLE, "-t300", priority=800)
@@ -69,8 +69,8 @@ def node_list(queue: ScenarioQueue) -> None:
 
 
 def range_of_nodes(queue: ScenarioQueue) -> None:
-    """Of two to four nodes as many as are free; whoever comes behind has what is left, which may be
-    the least that it wants.
+    """A request of two to four nodes gets as many as are free. The next job gets the rest, which
+    may be its minimum.
     """
     queue.down()
     queue.submit("range", "-N2-4", WHOLE, "-t30", priority=900)
@@ -79,8 +79,8 @@ def range_of_nodes(queue: ScenarioQueue) -> None:
 
 
 def range_of_nodes_that_are_shared(queue: ScenarioQueue) -> None:
-    """Tasks bound it from both sides: nobody has more nodes than tasks, nor fewer than
-    those need.
+    """The number of tasks bounds a range: a job has at most one node per task, and at least the
+    nodes that its tasks need.
     """
     queue.submit_running("first", "-N1", WHOLE, "-t30").down()
     queue.submit("tasks", "-n3", "-N1-5", "-t30", priority=900)
@@ -95,7 +95,7 @@ def excluded(queue: ScenarioQueue) -> None:
 
 
 def weights(queue: ScenarioQueue) -> None:
-    """The lightest nodes first."""
+    """The nodes with the lowest weight are used first."""
     for name, weight in (
         ("c01", 30),
         ("c02", 20),
@@ -117,7 +117,7 @@ def weights(queue: ScenarioQueue) -> None:
 
 
 def runs_of_nodes(queue: ScenarioQueue) -> None:
-    """The tightest run of free nodes is used up first."""
+    """The smallest sufficient run of free nodes is used first."""
     queue.submit_running("third", "-wc03", WHOLE, "-t30").down()
     queue.submit("two", "-N2", WHOLE, "-t30", priority=900)
     queue.submit("one", "-N1", WHOLE, "-t30", priority=800)
@@ -125,7 +125,7 @@ def runs_of_nodes(queue: ScenarioQueue) -> None:
 
 
 def contiguous(queue: ScenarioQueue) -> None:
-    """Enough nodes are free, and not side by side."""
+    """Enough nodes are free, but they are not adjacent."""
     queue.submit_running("second", "-wc02", WHOLE, "-t30").submit_running(
         "fifth", "-wc05", WHOLE, "-t30"
     ).down()
@@ -134,7 +134,7 @@ def contiguous(queue: ScenarioQueue) -> None:
 
 
 def single_node_that_is_tightest(queue: ScenarioQueue) -> None:
-    """A job that one node can hold goes to that with the fewest CPUs free that are enough."""
+    """A job of one node goes to the node with the fewest sufficient free CPUs."""
     queue.submit_running("a", "-wc01", "-n20", "-t30").submit_running(
         "b", "-wc02", "-n50", "-t30"
     ).submit_running("c", "-wc04", "-n40", "-t30").down()
@@ -153,7 +153,7 @@ def tasks_by_node(queue: ScenarioQueue) -> None:
 
 
 def gpus(queue: ScenarioQueue) -> None:
-    """Four GPUs a node."""
+    """Each node has four GPUs."""
     queue.down()
     queue.submit("three", "-pgpu", "--gres=gpu:a100:3", "-t30", priority=900)
     queue.submit("two", "-pgpu", "--gres=gpu:2", "-t30", priority=800)

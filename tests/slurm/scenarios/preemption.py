@@ -1,4 +1,4 @@
-"""Preemption: jobs that take the place of others."""
+"""Preemption of running jobs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.slurm.queues import PARTITIONS, WHOLE, Scenario, ScenarioQueue
 
 
 def preempted_by_qos(queue: ScenarioQueue) -> None:
-    """Those of QOS high take the place of those of QOS low, and of nobody else. (All nodes that
-    come free are taken: the first of them may be free a moment before the others.)
+    """Jobs of QOS high preempt only jobs of QOS low. (All nodes that become free are used: the
+    first of them may be free a moment before the others.)
     """
     queue.sacctmgr("modify", "qos", "high", "set", "preempt=low")
     queue.submit_running("low", "--qos=low", "-N2", WHOLE, "-t30", user="bob")
@@ -22,7 +22,7 @@ def preempted_by_qos(queue: ScenarioQueue) -> None:
 
 
 def no_more_preempted_than_needed(queue: ScenarioQueue) -> None:
-    """One node is idle, and one of three low jobs is enough."""
+    """One node is idle, and preempting one of three low jobs is sufficient."""
     queue.sacctmgr("modify", "qos", "high", "set", "preempt=low")
     for name in ("one", "two", "three"):
         queue.submit_running(name, "--qos=low", "-N1", WHOLE, "-t30", user="bob")
@@ -31,8 +31,8 @@ def no_more_preempted_than_needed(queue: ScenarioQueue) -> None:
 
 
 def the_lowest_qos_goes_first(queue: ScenarioQueue) -> None:
-    """Of two whose place may be taken the one of the QOS with the lower priority goes, though it
-    came later and has more nodes.
+    """Of two jobs that may be preempted, the one of the QOS with the lower priority is, though it
+    started later and has more nodes.
     """
     queue.sacctmgr("modify", "qos", "high", "set", "preempt=low,normal")
     queue.submit_running("low", "--qos=low", "-N1", WHOLE, "-t30", user="bob")
@@ -43,7 +43,7 @@ def the_lowest_qos_goes_first(queue: ScenarioQueue) -> None:
 
 
 def of_one_qos_the_smallest_goes_first(queue: ScenarioQueue) -> None:
-    """Priorities are equal: the job with the fewest nodes goes, though it came later."""
+    """Priorities are equal: the job with the fewest nodes is preempted, though it started later."""
     queue.sacctmgr("modify", "qos", "high", "set", "preempt=low")
     queue.submit_running("big", "--qos=low", "-N2", WHOLE, "-t30", user="bob").submit_running(
         "small", "--qos=low", "-N1", WHOLE, "-t30", user="bob"
@@ -53,9 +53,7 @@ def of_one_qos_the_smallest_goes_first(queue: ScenarioQueue) -> None:
 
 
 def preempted_by_partition(queue: ScenarioQueue) -> Sequence[str]:
-    """Jobs of a partition of a higher tier take the place of those of a lower one on the nodes of
-    both.
-    """
+    """Jobs of a partition of a higher tier preempt those of a lower tier on shared nodes."""
     express = "partitionname=express"
     queue.submit_running("plain", "-N4", WHOLE, "-t30").submit_running(
         "small", "-N1", WHOLE, "-t30"

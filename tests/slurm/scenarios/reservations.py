@@ -1,6 +1,4 @@
-"""Reservations that are to come, that run, and for maintenance: who may use their nodes, and until
-when.
-"""
+"""Future, active and maintenance reservations: their users and their times."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from tests.slurm.queues import WHOLE, ScenarioQueue
 
 
 def reservation_ahead(queue: ScenarioQueue) -> None:
-    """Five nodes are reserved in twenty minutes."""
+    """Five nodes are reserved from in twenty minutes on."""
     queue.scontrol(
         "create",
         "reservation",
@@ -26,7 +24,7 @@ def reservation_ahead(queue: ScenarioQueue) -> None:
 
 
 def reservation_running(queue: ScenarioQueue) -> None:
-    """Three nodes are carol's."""
+    """Three nodes are reserved for carol."""
     queue.scontrol(
         "create",
         "reservation",
@@ -59,7 +57,7 @@ def reservation_to_come(queue: ScenarioQueue) -> None:
 
 
 def maintenance(queue: ScenarioQueue) -> None:
-    """All nodes of the partition are worked on in half an hour."""
+    """All nodes of the partition are under maintenance in half an hour."""
     when = ("starttime=now+30minutes", "duration=60")
     queue.scontrol(
         "create",
