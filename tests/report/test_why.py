@@ -110,7 +110,7 @@ def test_what_came_of_it() -> None:
     ]
 
 
-def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
+def test_tried_changes_are_listed_if_none_helps() -> None:
     found = told(
         JOB._replace(why=why(advice=EarlierStartAdvice(None, ("-p cpu,gpu", "a shorter -t"))))
     )
