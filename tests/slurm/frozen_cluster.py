@@ -84,7 +84,7 @@ def run_sacctmgr_commands(cluster: Cluster, commands: Sequence[str]) -> None:
         "--quiet",
         stdin="\n".join([*commands, "quit\n"]),
         seconds=90,
-    ).done()
+    ).checked()
 
 
 def restart_controller(

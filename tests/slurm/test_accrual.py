@@ -26,7 +26,7 @@ SEATS = (
     ("dave", "wg_chem"),
 )
 ACCOUNTS = {"wg_bio": Limit(group=2)}
-QUALITIES = {"normal": Limit(), "high": Limit(per_user=2), "low": Limit(group=3)}
+QOS_LIMITS = {"normal": Limit(), "high": Limit(per_user=2), "low": Limit(group=3)}
 FREE = Job(user="dave", account="wg_chem", submitted_at=1, eligible_at=1)
 """Job without limits: it ages from the scheduler's first pass on."""
 
@@ -56,7 +56,7 @@ def _of_qos(high: str, low: str) -> list[str]:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_same_jobs_accrue_age(limited: Cluster, seed: int, record_figure: RecordFigure) -> None:
     rng = Random(seed)
-    seats = [(*rng.choice(SEATS), rng.choice(list(QUALITIES))) for _ in range(16)]
+    seats = [(*rng.choice(SEATS), rng.choice(list(QOS_LIMITS))) for _ in range(16)]
     queue = {
         _submit(limited, job): job
         for job in (
@@ -89,7 +89,7 @@ def test_same_jobs_accrue_age(limited: Cluster, seed: int, record_figure: Record
 
 def _expected(queue: Mapping[int, Job]) -> set[int]:
     """Return the jobs whose age begins. Slurm 22.05 uses only the first limit of a QOS."""
-    accrued = accrue_jobs(list(queue.values()), ACCOUNTS, QUALITIES, now=2, first_of_qos=True)
+    accrued = accrue_jobs(list(queue.values()), ACCOUNTS, QOS_LIMITS, now=2, first_of_qos=True)
     return {number for number, (since, _) in zip(queue, accrued, strict=True) if since}
 
 

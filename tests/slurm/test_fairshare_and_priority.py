@@ -216,13 +216,13 @@ def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
     """
     records: list[dict[str, str]] = []
 
-    def there() -> bool:
+    def are_complete() -> bool:
         records[:] = slurm.sacct(
             "--duplicates", f"--jobs={','.join(map(str, jobs))}", columns=COLUMNS
         )
         return len(records) == sum(jobs.values()) and all(_is_over(record) for record in records)
 
-    wait_until(there, "accounting to have the jobs that ran", seconds=90)
+    wait_until(are_complete, "accounting to have the jobs that ran", seconds=90)
     return [record for record in records if record["AllocTRES"]]
 
 

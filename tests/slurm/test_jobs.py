@@ -28,12 +28,14 @@ def test_every_user_can_use_sbatch(slurm: Cluster, user: str) -> None:
 
 @EVERYONE
 def test_every_user_can_use_srun(slurm: Cluster, user: str) -> None:
-    assert slurm.run(user, "srun", "--nodes=2", "id", "-un").done().out.split() == [user, user]
+    assert slurm.run(user, "srun", "--nodes=2", "id", "-un").checked().out.split() == [user, user]
 
 
 @EVERYONE
 def test_every_user_can_use_salloc(slurm: Cluster, user: str) -> None:
-    assert slurm.run(user, "salloc", "--nodes=1", "srun", "id", "-un").done().out.split() == [user]
+    assert slurm.run(user, "salloc", "--nodes=1", "srun", "id", "-un").checked().out.split() == [
+        user
+    ]
 
 
 def test_job_has_the_chosen_group(slurm: Cluster) -> None:

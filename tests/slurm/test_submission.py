@@ -245,7 +245,7 @@ def test_quote_equals_slurm_billing(controlled: Cluster, checkout: Path) -> None
             *options.split(),
             "--wrap=true",
             group=ASTRO,
-        ).done()
+        ).checked()
         quoted = re.search(r"may cost ([0-9.]+) SU", result.err)
         jobs.append((int(result.out), options, int(float(quoted[1])) if quoted else None))
     for job, options, quoted_units in jobs:

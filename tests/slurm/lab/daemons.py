@@ -18,8 +18,8 @@ from tests.support.conditions import wait_until
 STOP_SECONDS = 20
 MUNGED, MARIADBD, SLURMDBD, SLURMCTLD = "munged", "mariadbd", "slurmdbd", "slurmctld"
 
-# Small, and safe against kill -9 of the process: what it has written to files is the kernel's to
-# keep. Nothing here survives a power cut.
+# Small, and safe against kill -9 of the process, because the kernel keeps the written files. The
+# data may not survive a power failure.
 MARIADB_SETTINGS = (
     "--no-defaults",
     "--skip-networking",
@@ -91,9 +91,13 @@ def scratch(place: Place) -> dict[str, str]:
 
 
 def slurmdbd(place: Place) -> Daemon:
-    there = (("MYSQL_UNIX_PORT", f"{place.mariadb}/socket"),)
+    environment = (("MYSQL_UNIX_PORT", f"{place.mariadb}/socket"),)
     return Daemon(
-        SLURMDBD, "slurm", ("/usr/sbin/slurmdbd", "-D"), ("localhost", place.database_port), there
+        SLURMDBD,
+        "slurm",
+        ("/usr/sbin/slurmdbd", "-D"),
+        ("localhost", place.database_port),
+        environment,
     )
 
 
@@ -128,10 +132,10 @@ def launch_daemon(place: Place, daemon: Daemon) -> None:
     """
     if pid_of(place, daemon.name):
         return
-    who = pwd.getpwnam(daemon.user)
+    user = pwd.getpwnam(daemon.user)
     log = place.logs / f"{daemon.name}.output"
     environment = place.environment | dict(daemon.environment)
-    process = launch(daemon.command, environment, place.logs, log, uid=who.pw_uid, gid=who.pw_gid)
+    process = launch(daemon.command, environment, place.logs, log, uid=user.pw_uid, gid=user.pw_gid)
     if process is None:
         raise _ended(place, daemon)
     (place.pids / daemon.name).write_text(f"{process.pid} {process.started}\n")
