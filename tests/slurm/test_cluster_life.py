@@ -18,7 +18,7 @@ import pytest
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster, ClusterExists, names
 from tests.slurm.lab.configuration import NODE_TIMEOUT
-from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, answers
+from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, is_listening
 from tests.slurm.lab.people import PEOPLE, Person, Team, create_users, remove_users
 from tests.slurm.lab.shell import UNTIL_RELEASED
 from tests.support.conditions import wait_until
@@ -188,7 +188,7 @@ def test_second_cluster_is_independent_and_leaves_no_trace(slurm: Cluster, check
     assert name not in names()
     assert not second.place.folder.exists()
     assert [process for process in ours if process.running] == []
-    assert not any(answers((second.place.address, port)) for port in second.place.ports)
+    assert not any(is_listening((second.place.address, port)) for port in second.place.ports)
     assert slurm.states(jobs[0]) == ["RUNNING"]
     assert slurm.run(PEOPLE[0].name, "id").code == 0
 

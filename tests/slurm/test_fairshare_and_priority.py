@@ -178,10 +178,7 @@ def _compare_set_up(
         [str(row) for row in tree.rows], used.associations, written.associations, counted
     )
     differences += _usage_differences(
-        [f"QOS {row['Name']}" for row in state.qualities],
-        used.qualities,
-        written.qualities,
-        counted,
+        [f"QOS {row['Name']}" for row in state.qos_list], used.qos_list, written.qos_list, counted
     )
     return earlier_usage(state, start, tree), [
         f"{settings['PriorityFlags']}: {difference}" for difference in differences

@@ -12,8 +12,8 @@ import pytest
 
 from tests.slurm.agent import Policy, cancel_policy, hold_policy, let_run, send_no_verdict
 from tests.slurm.conftest import RecordFigure
-from tests.slurm.lab.answers import tres
 from tests.slurm.lab.configuration import NODE_TIMEOUT
+from tests.slurm.lab.output_parsers import tres
 from tests.slurm.prep_cluster import PrepCluster, run_keys, start_requeued, wait_for_end
 from tests.support.conditions import wait_until
 

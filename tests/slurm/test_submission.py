@@ -18,8 +18,8 @@ import pytest
 
 from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
 from tests.plugins.policies import SITE_POLICY
-from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.output_parsers import tres
 from tests.slurm.prep_cluster import install_lua
 from tests.slurm.prices import BILLING
 from tests.support.conditions import wait_until

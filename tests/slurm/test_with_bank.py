@@ -19,9 +19,9 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import Releaser
 from tests.slurm.bank_cluster import RICH, SU, BankStack, agent_for, running_stack
 from tests.slurm.conftest import RecordFigure
-from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
+from tests.slurm.lab.output_parsers import tres
 from tests.slurm.lab.people import TEAMS
 from tests.slurm.lab.shell import UNTIL_RELEASED
 from tests.slurm.load import Operator

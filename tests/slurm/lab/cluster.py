@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.slurm.lab import daemons, people
-from tests.slurm.lab.answers import saved_time
 from tests.slurm.lab.configuration import CLUSTER
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, Daemon
 from tests.slurm.lab.layout import RECORD, configure, furnish, read_record, record
 from tests.slurm.lab.machine import SIZES, node_names
+from tests.slurm.lab.output_parsers import saved_time
 from tests.slurm.lab.packages import check
 from tests.slurm.lab.place import BASE, Place, blocks
-from tests.slurm.lab.processes import Process, end_family, family
+from tests.slurm.lab.processes import Process, cluster_processes, end_cluster_processes
 from tests.slurm.lab.shell import Shell
 from tests.support.conditions import wait_until
 
@@ -90,7 +90,7 @@ class Cluster(Shell):
         """End every process of the cluster and remove its directory; with the last cluster also the
         users. Return the names of users who stay because they have other processes here.
         """
-        end_family(self.place)
+        end_cluster_processes(self.place)
         with _locked():
             shutil.rmtree(self.place.folder)
             if names():
@@ -130,7 +130,7 @@ class Cluster(Shell):
 
     def processes(self) -> list[Process]:
         """Return all processes that belong to the cluster, jobs included."""
-        return family(self.place)
+        return cluster_processes(self.place)
 
     def log(self, name: str) -> str:
         """Return the log and the output of a daemon up to now."""

@@ -146,7 +146,7 @@ def await_daemon(place: Place, daemon: Daemon, seconds: float = 30) -> None:
     instead.
     """
     wait_until(
-        lambda: answers(daemon.listens) or not pid_of(place, daemon.name),
+        lambda: is_listening(daemon.listens) or not pid_of(place, daemon.name),
         f"{daemon.name} to listen",
         seconds=seconds,
     )
@@ -165,12 +165,12 @@ def end_daemons(place: Place, names: Sequence[str], number: int = signal.SIGTERM
         process.end(number, STOP_SECONDS)
 
 
-def answers(where: Path | tuple[str, int]) -> bool:
+def is_listening(address: Path | tuple[str, int]) -> bool:
     """Return True if a process listens there."""
-    if isinstance(where, Path):
+    if isinstance(address, Path):
         with socket.socket(socket.AF_UNIX) as probe:
-            return probe.connect_ex(str(where)) == 0
-    with contextlib.suppress(OSError), socket.create_connection(where, timeout=2):
+            return probe.connect_ex(str(address)) == 0
+    with contextlib.suppress(OSError), socket.create_connection(address, timeout=2):
         return True
     return False
 

@@ -149,7 +149,7 @@ def _kill_lab_processes(people: Sequence[Person]) -> list[Process]:
     """Kill their processes of the lab with SIGKILL."""
     processes = [process for person in people for process in processes_of(person.uid)]
     for process in processes:
-        if process.of_the_lab:
+        if process.is_lab_process:
             process.send(signal.SIGKILL)
     return processes
 

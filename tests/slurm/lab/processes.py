@@ -46,7 +46,7 @@ class Process:
         )
 
     @property
-    def of_the_lab(self) -> bool:
+    def is_lab_process(self) -> bool:
         """Return True if the process was started in a cluster; a shell from `su alice` was not."""
         return any(
             variable.startswith(f"{MARK}={BASE}/".encode()) for variable in _environment(self.pid)
@@ -98,7 +98,7 @@ def launch(
     return Process.numbered(int(process.stdout))
 
 
-def family(place: Place) -> list[Process]:
+def cluster_processes(place: Place) -> list[Process]:
     """Return every process of the cluster: daemons, steps, jobs and running commands, but not an
     interactive shell in its directory.
     """
@@ -120,18 +120,18 @@ def processes_of(uid: int) -> list[Process]:
     ]
 
 
-def end_family(place: Place) -> None:
+def end_cluster_processes(place: Place) -> None:
     """Send SIGKILL to all of them until none is left: a dying daemon may have just started a
     child.
     """
 
-    def gone() -> bool:
-        left = family(place)
+    def none_left() -> bool:
+        left = cluster_processes(place)
         for process in left:
             process.send(signal.SIGKILL)
         return not left
 
-    wait_until(gone, f"the processes of {place.folder} to end")
+    wait_until(none_left, f"the processes of {place.folder} to end")
 
 
 def _is_titled(pid: int, place: Place) -> bool:

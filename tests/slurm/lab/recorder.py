@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fairbank.slurm.parsers import sacct, sacctmgr, squeue
 from fairbank.slurm.parsers.config import COMPLETE_JSON, read_version
-from tests.slurm.lab.answers import DELIMITER
 from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.output_parsers import DELIMITER
 from tests.slurm.lab.place import Place
 from tests.slurm.lab.shell import RUN_COLUMNS, RUN_TIMES
 

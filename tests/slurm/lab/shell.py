@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tests.slurm.lab import answers
+from tests.slurm.lab import output_parsers
 from tests.slurm.lab.packages import slurm_release
 from tests.slurm.lab.place import Place
 from tests.support.conditions import wait_until
@@ -160,7 +160,9 @@ class Shell:
 
     def job(self, number: int | str) -> dict[str, str]:
         """Return the fields of `scontrol show job`."""
-        return answers.fields(self.root("scontrol", "--oneliner", "show", "job", str(number)))
+        return output_parsers.fields(
+            self.root("scontrol", "--oneliner", "show", "job", str(number))
+        )
 
     def nodes(self) -> dict[str, str]:
         """Return the state of each node, as `sinfo` writes it in one word: idle, mixed, allocated,
@@ -203,9 +205,9 @@ class Shell:
             "--allocations",
             "--noheader",
             "--parsable2",
-            f"--delimiter={answers.DELIMITER}",
+            f"--delimiter={output_parsers.DELIMITER}",
         )
-        return answers.rows(
+        return output_parsers.rows(
             self.root("sacct", *arguments, f"--format={','.join(columns)}", *options), columns
         )
 
@@ -224,7 +226,8 @@ class Shell:
                 row for row in self.sacct(f"--jobs={job}") if rows > 1 or row["JobID"] == str(job)
             ]
             return len(records) == rows and all(
-                answers.is_whole(row) and row["State"].split()[0] in expected for row in records
+                output_parsers.is_whole(row) and row["State"].split()[0] in expected
+                for row in records
             )
 
         try:
