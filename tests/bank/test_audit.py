@@ -84,7 +84,7 @@ def test_any_entry_written_twice_is_found(told: Teller) -> None:
         assert any("entries are missing or were added" in each for each in altered(told, journal))
 
 
-def test_two_entries_that_changed_places_are_found(told: Teller) -> None:
+def test_swapped_entries_are_found(told: Teller) -> None:
     lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     for place in range(len(lines) - 1):
         turned = [*lines[:place], lines[place + 1], lines[place], *lines[place + 2 :]]
@@ -92,7 +92,7 @@ def test_two_entries_that_changed_places_are_found(told: Teller) -> None:
         assert findings(told.work, rest + turned)
 
 
-def test_an_entry_added_with_a_fitting_link_is_found_by_the_row(told: Teller) -> None:
+def test_added_entry_with_valid_link_is_found_by_the_row(told: Teller) -> None:
     number = told.cast.allocations["physics/cpu:next"]
     last = books_of(told.work.entries)[number][-1]
     forged = msgspec.structs.replace(
@@ -242,7 +242,7 @@ def test_removed_revocation_is_found(told: Teller) -> None:
     told.work.tokens[1] = laptop
 
 
-def test_the_journal_holds_the_digest_of_a_secret() -> None:
+def test_journal_has_only_the_digest_of_a_secret() -> None:
     told = tell("token laptop alice")
     (entry,) = told.work.entries
     assert (entry.kind, entry.book, entry.owner) == (Kind.TOKEN, 0, 1001)

@@ -23,7 +23,7 @@ def test_deposit_and_withdrawal_change_the_balance() -> None:
     )
 
 
-def test_a_transfer_is_two_entries_or_none() -> None:
+def test_transfer_is_two_entries_or_none() -> None:
     told = tell("""
         project physics
         project optics
@@ -85,7 +85,7 @@ def test_usage_is_written_off_only_beyond_the_credit_limit() -> None:
 # --- caps ---
 
 
-def test_a_cap_bounds_one_user() -> None:
+def test_cap_limits_one_user() -> None:
     tell(
         PHYSICS
         + """
@@ -131,7 +131,7 @@ def test_insufficient_credit_is_reported_before_a_cap() -> None:
 # --- what the bank can count ---
 
 
-def test_no_sum_is_more_than_the_bank_can_count() -> None:
+def test_sums_beyond_the_maximum_are_refused() -> None:
     steps = SUM_MAX // AMOUNT_MAX
     deposits = "\n".join([f"deposit physics/cpu {AMOUNT_MAX}m"] * steps)
     rest = SUM_MAX - steps * AMOUNT_MAX
@@ -150,7 +150,7 @@ def test_no_sum_is_more_than_the_bank_can_count() -> None:
         """)
 
 
-def test_a_charge_that_cannot_be_counted_is_refused_and_kept() -> None:
+def test_charge_beyond_maximum_sum_is_refused_and_kept() -> None:
     """With a hold and without one: what was used is not lost from sight."""
     charges = "\n".join(
         f"charge {number} alice physics/cpu {AMOUNT_MAX}m" for number in range(1, 10)

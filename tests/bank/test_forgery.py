@@ -27,9 +27,7 @@ def rewritten(lines: list[Entry], **change: object) -> list[Entry]:
     return forged
 
 
-def test_a_forged_entry_with_fitting_links_behind_it_does_not_follow_from_those_before(
-    told: Teller,
-) -> None:
+def test_forged_entry_with_valid_links_is_found(told: Teller) -> None:
     lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     nowhere = Head(lines[0].book, 0, bytes(32))
     forgeries: list[tuple[Kind, dict[str, Any], str]] = [
@@ -89,9 +87,7 @@ def with_details(told: Teller, kind: Kind, details: Callable[[str], str]) -> lis
 
 
 @pytest.mark.parametrize("kind", OF_RUNS)
-def test_unreadable_details_of_a_run_are_found_though_the_links_fit(
-    told: Teller, kind: Kind
-) -> None:
+def test_unreadable_details_with_valid_links_are_found(told: Teller, kind: Kind) -> None:
     assert any(
         "its details cannot be read" in each
         for each in with_details(told, kind, lambda details: details[:-1])
@@ -99,13 +95,13 @@ def test_unreadable_details_of_a_run_are_found_though_the_links_fit(
 
 
 @pytest.mark.parametrize("kind", [Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE])
-def test_numbers_written_as_text_are_found_though_the_links_fit(told: Teller, kind: Kind) -> None:
+def test_numbers_as_text_with_valid_links_are_found(told: Teller, kind: Kind) -> None:
     found = with_details(told, kind, lambda details: re.sub(r"\b(\d+)\b", r'"\1"', details))
     assert any("its details cannot be read" in each for each in found)
 
 
 @pytest.mark.parametrize("kind", [Kind.CHARGE, Kind.LAPSE, Kind.ADJUST, Kind.RELEASE])
-def test_a_second_resolution_of_a_run_is_found(told: Teller, kind: Kind) -> None:
+def test_second_end_of_a_run_is_found(told: Teller, kind: Kind) -> None:
     lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
     charge = next(entry for entry in lines if entry.kind is Kind.CHARGE)
     last = lines[-1]
@@ -135,7 +131,7 @@ def test_a_second_resolution_of_a_run_is_found(told: Teller, kind: Kind) -> None
     [{"revoked": None}, {"revoked": 5}, {"revoked": 5, "expires": 9_999}, {"revoked": 5, "uid": 7}],
 )
 @pytest.mark.parametrize("of", ["laptop", "phone"])
-def test_an_entry_that_makes_another_token_of_one_that_is_there(
+def test_entry_that_changes_a_token_is_found(
     told: Teller, of: str, made_to_say: dict[str, Any]
 ) -> None:
     """Its links are valid, but the bank never writes it: a token is only revoked, and once."""

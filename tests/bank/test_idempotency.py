@@ -42,7 +42,7 @@ GRANTED = [
 
 
 @pytest.mark.parametrize("line", GRANTED)
-def test_the_same_request_again_gets_the_same_answer_and_is_counted_once(line: str) -> None:
+def test_repeated_request_is_counted_once(line: str) -> None:
     told = tell(f"{COLLEGE}\n {line} key k")
     first, entries = told.said, list(told.work.entries)
     told.now = Instant(7)
@@ -55,7 +55,7 @@ def test_the_same_request_again_gets_the_same_answer_and_is_counted_once(line: s
 
 
 @pytest.mark.parametrize("line", GRANTED)
-def test_another_request_under_the_key_is_a_conflict(line: str) -> None:
+def test_reused_key_is_refused(line: str) -> None:
     told = tell(f"{COLLEGE}\n {line} key k")
     entries = list(told.work.entries)
     told.play("deposit physics/cpu 51 key k -> KEY_REUSED")
@@ -65,7 +65,7 @@ def test_another_request_under_the_key_is_a_conflict(line: str) -> None:
     assert told.said.kind is RefusalKind.CONFLICT
 
 
-def test_a_key_is_remembered_beyond_the_life_of_its_run() -> None:
+def test_key_is_known_after_the_end_of_its_run() -> None:
     tell(
         COLLEGE
         + """
@@ -99,7 +99,7 @@ def test_digest_differs_between_requests() -> None:
     assert fingerprint("release 1") != fingerprint("lapse 1")
 
 
-def test_a_note_is_kept_once() -> None:
+def test_repeated_note_is_kept_once() -> None:
     work, asked = (
         nothing_yet(),
         SubmittedRequest(AuditNote(details="acted as alice", key="k"), Instant(0), 0),
@@ -153,7 +153,7 @@ def test_keys_of_a_user_acting_as_another_are_separate() -> None:
     assert as_another == as_oneself == Refusal(reason=Reason.KEY_REUSED)
 
 
-def test_a_keyed_report_is_the_same_request_whatever_it_costs_by_now() -> None:
+def test_report_with_key_is_recognised_after_price_change() -> None:
     tell(
         COLLEGE
         + """

@@ -48,7 +48,7 @@ def test_run_reported_after_its_lapse_is_charged() -> None:
     )
 
 
-def test_lapsed_run_may_find_its_credit_used() -> None:
+def test_late_charge_may_exceed_the_remaining_credit() -> None:
     tell(
         PHYSICS
         + """
@@ -67,7 +67,7 @@ def test_lapsed_run_may_find_its_credit_used() -> None:
 # --- no hold ever came ---
 
 
-def test_a_late_charge_goes_where_the_hold_would_have_been() -> None:
+def test_late_charge_goes_to_allocation_of_the_start() -> None:
     tell("""
         project physics
         open physics/cpu 0..100 with 50
@@ -84,7 +84,7 @@ def test_a_late_charge_goes_where_the_hold_would_have_been() -> None:
         """)
 
 
-def test_a_late_charge_is_never_lost() -> None:
+def test_refused_late_charge_is_kept() -> None:
     tell(
         PHYSICS
         + """
@@ -101,7 +101,7 @@ def test_a_late_charge_is_never_lost() -> None:
     )
 
 
-def test_a_late_charge_takes_what_is_left() -> None:
+def test_late_charge_takes_the_remaining_credit() -> None:
     tell(
         PHYSICS
         + """
@@ -125,7 +125,7 @@ LINE = """
 """
 
 
-def test_late_charge_goes_where_it_fits_whole() -> None:
+def test_late_charge_goes_to_allocation_that_covers_it() -> None:
     tell(
         LINE
         + """
@@ -140,7 +140,7 @@ def test_late_charge_goes_where_it_fits_whole() -> None:
     )
 
 
-def test_a_run_is_of_the_project_that_it_ran_for_whoever_pays() -> None:
+def test_run_keeps_its_project_whoever_pays() -> None:
     tell(
         LINE
         + """
@@ -157,7 +157,7 @@ def test_a_run_is_of_the_project_that_it_ran_for_whoever_pays() -> None:
     )
 
 
-def test_a_late_charge_beyond_every_cap_is_paid_from_what_is_not_frozen() -> None:
+def test_late_charge_beyond_caps_prefers_unfrozen_allocations() -> None:
     tell(
         LINE
         + """
@@ -171,7 +171,7 @@ def test_a_late_charge_beyond_every_cap_is_paid_from_what_is_not_frozen() -> Non
     )
 
 
-def test_a_late_charge_is_paid_from_what_is_frozen_before_any_of_it_is_written_off() -> None:
+def test_late_charge_uses_frozen_credit_before_write_off() -> None:
     tell(
         LINE
         + """
@@ -181,7 +181,7 @@ def test_a_late_charge_is_paid_from_what_is_frozen_before_any_of_it_is_written_o
     )
 
 
-def test_a_late_charge_that_nobody_can_carry_takes_what_is_left_where_nothing_is_frozen() -> None:
+def test_uncovered_late_charge_goes_to_unfrozen_allocation() -> None:
     tell(
         LINE
         + """

@@ -67,7 +67,7 @@ def asked(*requests: Request) -> list[SubmittedRequest]:
     return [SubmittedRequest(request, Instant(5), 0) for request in requests]
 
 
-def test_a_hold_needs_its_run_and_whatever_its_line_may_draw_on() -> None:
+def test_hold_locks_its_run_and_project_chain() -> None:
     needs = lock_set_of(asked(HOLD))
     assert (needs.runs, needs.keys) == ({RUN}, {(0, "h")})
     assert needs.funds == {
@@ -82,7 +82,7 @@ def reaches(needs: LockSet, *known: Run) -> set[tuple[int, str, AllocationFilter
     return set(needs.filters(set(known)))
 
 
-def test_the_end_of_a_known_run_needs_no_more_than_the_run() -> None:
+def test_charge_of_known_run_locks_only_the_run() -> None:
     """Every report of an end tells the line; it matters only where the hold never arrived."""
     needs = lock_set_of(asked(CHARGE, Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1))))
     assert (needs.runs, needs.registry) == ({RUN}, False)
@@ -93,7 +93,7 @@ def test_the_end_of_a_known_run_needs_no_more_than_the_run() -> None:
     }
 
 
-def test_the_end_of_a_run_that_nobody_knows_needs_what_it_could_have_drawn_on() -> None:
+def test_charge_of_unknown_run_locks_its_project_chain() -> None:
     other = Release(
         run=RUN._replace(job_id=2),
         ended=Instant(9),
@@ -150,9 +150,7 @@ ACCOUNT = {"chain": (), "account": "nosuch"}
         ),
     ],
 )
-def test_what_is_reported_of_an_account_that_no_project_has_is_judged_once(
-    bank_request: Request,
-) -> None:
+def test_report_of_unknown_account_is_applied_once(bank_request: Request) -> None:
     """Its refusal is kept in the registry, and that is known beforehand."""
     assert lock_set_of(asked(bank_request)).registry
     shelf = Shelf()
@@ -168,7 +166,7 @@ def test_setting_a_cap_locks_the_roles() -> None:
     assert not lock_set_of(asked(msgspec.structs.replace(cap, by=None))).registry
 
 
-def test_needs_of_a_batch_are_those_of_all_its_requests() -> None:
+def test_lock_set_of_batch_is_union_of_its_requests() -> None:
     needs = lock_set_of(
         asked(
             Deposit(allocation=1, amount=SuMinutes(1)),
@@ -188,7 +186,7 @@ def test_needs_of_a_batch_are_those_of_all_its_requests() -> None:
     assert (needs.entries, needs.creates, needs.registry) == (10, 0, True)
 
 
-def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
+def test_batch_locks_allocations_of_all_its_runs() -> None:
     later, above = (
         msgspec.structs.replace(HOLD, **more)
         for more in ({"start": Instant(7)}, {"chain": (1,), "start": Instant(3)})
@@ -227,13 +225,13 @@ def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
         AuditNote(details="{}"),
     ],
 )
-def test_the_registry_is_asked_for_by_what_writes_there(bank_request: Request) -> None:
+def test_requests_that_write_to_registry_lock_it(bank_request: Request) -> None:
     needs = lock_set_of(asked(bank_request))
     assert needs.registry
     assert needs.projects == (set() if isinstance(bank_request, AuditNote) else {3})
 
 
-def test_the_registry_is_asked_for_a_second_time_when_a_refusal_met_no_allocation() -> None:
+def test_refusal_without_allocation_locks_registry_on_retry() -> None:
     with pytest.raises(RegistryNotLoaded):
         apply(TransactionData(ids=NewIds(entries=range(9))), asked(HOLD)[0], Policy())
     assert lock_set_of(asked(HOLD), registry=True).registry
@@ -243,7 +241,7 @@ def test_the_registry_is_asked_for_a_second_time_when_a_refusal_met_no_allocatio
     assert (no.reason, shelf.loads, len(shelf.journal)) == (Reason.NO_ALLOCATION, 2, 1)
 
 
-def test_a_batch_sees_what_it_did_itself() -> None:
+def test_batch_sees_its_own_changes() -> None:
     shelf = Shelf()
     outcomes = shelf.ask(asked(*PROJECTS, *GRANTS, HOLD, HOLD, CHARGE), Policy())
     assert not any(isinstance(each, Refusal) for each in outcomes)
@@ -251,7 +249,7 @@ def test_a_batch_sees_what_it_did_itself() -> None:
     assert shelf.rows.allocations[2].charged == 5
 
 
-def test_an_amendment_under_a_wrong_fund_does_not_overlap_unseen() -> None:
+def test_amendment_with_wrong_project_finds_overlap() -> None:
     shelf = Shelf()
     shelf.ask(asked(*PROJECTS, *GRANTS), Policy())
     right = Amend(allocation=2, project=2, resource="cpu", end=Instant(70))
@@ -262,20 +260,20 @@ def test_an_amendment_under_a_wrong_fund_does_not_overlap_unseen() -> None:
     assert (seen.reason, unseen.reason) == (Reason.OVERLAP, Reason.UNKNOWN_ALLOCATION)
 
 
-def test_a_role_needs_the_roles_of_both() -> None:
+def test_role_change_locks_roles_of_both_users() -> None:
     needs = lock_set_of(
         asked(SetMember(project=3, uid=7, role=None, by=8), SetMember(project=4, uid=9, role=None))
     )
     assert needs.members == {(3, 7), (3, 8), (4, 9)}
 
 
-def test_a_token_needs_those_of_its_secret_and_its_number() -> None:
+def test_token_locks_its_digest_and_number() -> None:
     issue = IssueToken(digest=b"d", uid=7, label="laptop", scopes=("read",), expires=Instant(9))
     needs = lock_set_of(asked(issue, RevokeToken(token=4)))
     assert (needs.digests, needs.tokens, needs.issues, needs.registry) == ({b"d"}, {4}, 1, True)
 
 
-def test_terms_that_a_batch_changes_and_takes_back_are_those_before_it() -> None:
+def test_undo_in_same_batch_restores_terms_before_it() -> None:
     """The earlier terms must be loaded although the entry to be undone does not exist yet."""
     shelf = Shelf()
     for requests in (PROJECTS, GRANTS):

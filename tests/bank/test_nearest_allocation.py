@@ -53,7 +53,7 @@ def test_nearest_allocation_begins_or_ended_nearest(start: int, found: int | Non
     assert (near.id if near else None) == found
 
 
-def test_of_a_parent_only_what_is_shared_counts() -> None:
+def test_only_shared_allocations_of_parents_count() -> None:
     own, shared = (
         an_allocation(5, 100, 200, project=1),
         an_allocation(6, 500, 600, project=1, shared=True),
@@ -62,7 +62,7 @@ def test_of_a_parent_only_what_is_shared_counts() -> None:
     assert near == shared
 
 
-def test_what_is_of_another_resource_does_not_count() -> None:
+def test_allocations_of_other_resources_do_not_count() -> None:
     assert nearest(LINE, "gpu", [an_allocation(5, 100, 200)], 50) is None
 
 

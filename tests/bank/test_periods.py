@@ -20,7 +20,7 @@ from tests.bank.story import tell
         (AllocationState.ENDED, Standing.ENDED, Standing.ENDED, Standing.ENDED),
     ],
 )
-def test_the_clock_says_how_an_allocation_stands(
+def test_state_of_allocation_follows_the_clock(
     state: AllocationState, before: Standing, within: Standing, after: Standing
 ) -> None:
     row = msgspec.structs.replace(allocation(1, Instant(10), Instant(20)), state=state)
@@ -46,7 +46,7 @@ def test_no_two_allocations_of_one_project_and_resource_overlap() -> None:
         """)
 
 
-def test_a_period_may_be_moved_where_there_is_room() -> None:
+def test_period_can_be_moved_into_free_time() -> None:
     told = tell("""
         project physics
         open physics/cpu 100..200
@@ -82,7 +82,7 @@ def allocation(number: int, start: Instant, end: Instant) -> Allocation:
 
 
 @given(periods, st.lists(periods, max_size=4))
-def test_overlapping_means_sharing_an_instant(
+def test_periods_overlap_if_they_share_an_instant(
     period: tuple[Instant, Instant], others: list[tuple[Instant, Instant]]
 ) -> None:
     rows = [allocation(number, *each) for number, each in enumerate(others)]

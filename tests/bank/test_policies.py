@@ -9,7 +9,7 @@ from tests.bank.beginnings import PHYSICS
 from tests.bank.story import tell
 
 
-def test_usage_beyond_the_credit_is_written_off() -> None:
+def test_usage_beyond_credit_is_written_off() -> None:
     tell(
         PHYSICS
         + """
@@ -21,7 +21,7 @@ def test_usage_beyond_the_credit_is_written_off() -> None:
     )
 
 
-def test_usage_beyond_the_credit_is_recorded() -> None:
+def test_usage_beyond_credit_is_recorded() -> None:
     told = tell(
         PHYSICS
         + """
@@ -38,7 +38,7 @@ def test_usage_beyond_the_credit_is_recorded() -> None:
     assert told.allocation("physics/cpu").overrun == 10 * 60
 
 
-def test_an_observing_bank_refuses_no_job() -> None:
+def test_observing_bank_refuses_no_job() -> None:
     told = tell(
         PHYSICS
         + """
@@ -65,7 +65,7 @@ def test_policy_sets_the_free_states(outcome: str) -> None:
     assert "FAILED" not in Policy().free_states
 
 
-def test_an_observing_bank_records_what_it_would_have_refused() -> None:
+def test_observing_bank_records_refusals() -> None:
     tell(
         PHYSICS
         + """

@@ -47,7 +47,7 @@ def quoted(told: Teller, minutes: int, user: str) -> Quote:
         ("bob", 21, "physics/cpu", 10, False),
     ],
 )
-def test_a_quote_names_who_would_pay(
+def test_quote_names_the_paying_allocation(
     user: str, hours: int, carrier: str, available: int, fits: bool
 ) -> None:
     told = tell(FAMILY)
@@ -62,14 +62,14 @@ def test_a_quote_names_who_would_pay(
     assert told.work.entries == entries
 
 
-def test_without_an_allocation_nothing_fits() -> None:
+def test_quote_without_allocation_fits_nothing() -> None:
     told = tell(FAMILY)
     told.now = type(told.now)(5_000)
     offer = quoted(told, 1, "alice")
     assert (offer.allocation, offer.available, offer.fits) == (None, 0, False)
 
 
-def test_a_frozen_allocation_offers_nothing() -> None:
+def test_quote_ignores_frozen_allocation() -> None:
     told = tell(FAMILY + "freeze physics/cpu\n freeze college/cpu")
     assert [
         (offer.available, offer.fits)
@@ -116,7 +116,7 @@ CLUSTER = Cluster(
         ),
     ],
 )
-def test_a_quote_says_what_its_price_leaves_out(
+def test_quote_names_ignored_options(
     tres: str, partition: str, qos: str | None, told: list[str]
 ) -> None:
     request = JobRequest(
@@ -126,9 +126,7 @@ def test_a_quote_says_what_its_price_leaves_out(
 
 
 @given(st.fractions(0, 100), st.integers(-100, 10_000))
-def test_the_longest_time_limit_is_paid_and_a_minute_more_is_not(
-    per_hour: Fraction, available: int
-) -> None:
+def test_longest_time_limit_is_exact_to_the_minute(per_hour: Fraction, available: int) -> None:
     longest = longest_paid(per_hour, available)
     if longest:
         assert (
@@ -157,7 +155,7 @@ deeds = st.sampled_from(
     st.integers(0, 110 * 60),
     st.sampled_from(["alice", "bob", "carol"]),
 )
-def test_a_quote_says_what_the_ledger_would_say(
+def test_quote_agrees_with_the_ledger(
     rule: str, before: list[str], minutes: int, user: str
 ) -> None:
     told = tell(f"{FAMILY}policy {rule}")
@@ -170,7 +168,7 @@ def test_a_quote_says_what_the_ledger_would_say(
     assert told.said.allocation == offer.allocation
 
 
-def test_where_the_bank_only_observes_a_quote_says_so_of_what_no_credit_covers() -> None:
+def test_quote_of_observing_bank_mentions_missing_credit() -> None:
     told = tell(FAMILY + "policy observe")
     assert [
         (offer.fits, offer.notes)

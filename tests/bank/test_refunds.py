@@ -69,7 +69,7 @@ def test_undone_refund_is_charged_again() -> None:
     assert told.work.entries[-1].details == f'{{"undoes":{before + 2}}}'
 
 
-def test_what_policy_let_run_below_zero_is_charged_again_too() -> None:
+def test_undone_refund_is_charged_below_zero_if_policy_allows() -> None:
     tell(
         PHYSICS
         + """
@@ -98,7 +98,7 @@ def test_earlier_overrun_does_not_allow_another() -> None:
     assert "fairbank deposit 1 5 --reason" in help_
 
 
-def test_where_what_goes_beyond_the_credit_is_recorded_a_refund_is_always_taken_back() -> None:
+def test_refund_can_always_be_undone_if_overrun_is_recorded() -> None:
     for policy in ("record", "observe"):
         tell(
             PHYSICS
@@ -114,7 +114,7 @@ def test_where_what_goes_beyond_the_credit_is_recorded_a_refund_is_always_taken_
         )
 
 
-def test_nothing_is_recharged_that_cannot_be_counted() -> None:
+def test_recharge_beyond_maximum_sum_is_refused() -> None:
     most = f"alice physics/cpu {AMOUNT_MAX}m"
     charges = "\n".join(f"charge {number} {most}" for number in range(2, 2 + SUM_MAX // AMOUNT_MAX))
     tell(
@@ -130,7 +130,7 @@ def test_refund_without_a_charge_is_refused() -> None:
         assert "nothing is left of the charge of the run: it was charged" in sentence(told.said)
 
 
-def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -> None:
+def test_refund_goes_to_charged_allocation_after_its_end() -> None:
     tell("""
         project physics
         open physics/cpu 0..100 with 50
@@ -143,7 +143,7 @@ def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -
         """)
 
 
-def test_what_was_written_off_is_not_refunded() -> None:
+def test_written_off_usage_is_not_refunded() -> None:
     tell(
         PHYSICS + "charge 1 alice physics/cpu 130 -> ok amount 100 off 30\n refund 1 101 ->"
         " REFUND_TOO_LARGE left 100"

@@ -323,7 +323,7 @@ def test_observed_refusal_says_that_the_job_ran() -> None:
     )
 
 
-def test_an_overdrawn_allocation_is_shown_as_such() -> None:
+def test_overdrawn_allocation_is_shown() -> None:
     no = Refusal(reason=Reason.INSUFFICIENT_CREDIT, asked=60, available=-90)
     assert (
         sentence(no) == "not enough credit: requested 1 SU, available -1.50 SU, short by 2.50 SU."
@@ -349,7 +349,7 @@ def test_an_overdrawn_allocation_is_shown_as_such() -> None:
         (Reason.CAPPED, 25, 10, "requested 0.41 SU, available 0.16 SU, short by 0.25 SU"),
     ],
 )
-def test_the_figures_of_a_refusal_add_up_as_they_are_shown(
+def test_shown_figures_of_a_refusal_add_up(
     reason: Reason, asked: int, available: int, figures: str
 ) -> None:
     assert figures in sentence(Refusal(reason=reason, asked=asked, available=available))

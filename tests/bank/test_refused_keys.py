@@ -31,7 +31,7 @@ def test_key_of_unpaid_usage_stays_free_until_it_is_charged() -> None:
         ("adjust 9 120", "INSUFFICIENT_CREDIT"),
     ],
 )
-def test_a_refused_job_gets_the_same_refusal(line: str, reason: str) -> None:
+def test_repeated_job_request_gets_the_same_refusal(line: str, reason: str) -> None:
     told = tell(
         f"{COLLEGE}\n cap carol physics/cpu 5\n freeze college/cpu\n {line} key k -> {reason}"
     )
@@ -94,7 +94,7 @@ def test_end_before_its_hold_leaves_its_key_free() -> None:
     )
 
 
-def test_a_key_refused_in_an_observing_bank_is_answered_with_what_was_granted() -> None:
+def test_key_refused_in_observing_bank_gets_the_granted_answer() -> None:
     tell(
         COLLEGE
         + """
@@ -109,7 +109,7 @@ def test_a_key_refused_in_an_observing_bank_is_answered_with_what_was_granted() 
     )
 
 
-def test_a_refused_report_keeps_its_refusal_whatever_it_costs_by_now() -> None:
+def test_refused_report_keeps_its_refusal_after_price_change() -> None:
     tell(
         COLLEGE
         + """

@@ -47,7 +47,7 @@ def test_user_without_a_role_removes_none() -> None:
         """)
 
 
-def test_a_token_is_made_once_and_revoked_once() -> None:
+def test_token_is_issued_once_and_revoked_once() -> None:
     told = tell("""
         token laptop alice until 500
         token laptop alice until 500                -> again
@@ -67,7 +67,7 @@ def test_a_token_is_made_once_and_revoked_once() -> None:
     ] == [(1, "laptop", 1001, 7), (2, "phone", 1002, None)]
 
 
-def test_an_expired_token_needs_no_revoking() -> None:
+def test_expired_token_cannot_be_revoked() -> None:
     tell("""
         token laptop alice until 500
         now 499
@@ -78,7 +78,7 @@ def test_an_expired_token_needs_no_revoking() -> None:
         """)
 
 
-def test_a_token_asked_for_under_a_key_is_answered_with_its_number() -> None:
+def test_repeated_token_request_returns_its_number() -> None:
     told = tell("token laptop alice key k")
     told.hear("token laptop alice key k")
     assert getattr(told.said, "token", None) == 1

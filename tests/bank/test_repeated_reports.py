@@ -44,7 +44,7 @@ LIVES = {
 
 @pytest.mark.parametrize("life", LIVES)
 @pytest.mark.parametrize("meanwhile", ["", "deposit physics/cpu 5\n charge 9 7"])
-def test_a_report_that_comes_again_gets_its_first_answer_again(life: str, meanwhile: str) -> None:
+def test_repeated_report_gets_its_first_answer(life: str, meanwhile: str) -> None:
     before, report = LIVES[life]
     told = tell(f"{WORLD}\n {before}\n {report}")
     first = told.said
@@ -58,9 +58,7 @@ def test_a_report_that_comes_again_gets_its_first_answer_again(life: str, meanwh
 
 
 @pytest.mark.parametrize(("key", "answer", "held"), [("", "ok", 20), (" key a", "again", 70)])
-def test_a_change_that_comes_again_after_a_newer_one_counts_anew_unless_it_has_a_key(
-    key: str, answer: str, held: int
-) -> None:
+def test_repeated_older_change_counts_again_without_key(key: str, answer: str, held: int) -> None:
     """Only the last change of a run is recognised by the run (repeated-requests.md)."""
     tell(f"""{WORLD}
         hold 1 alice physics/cpu 60
@@ -76,7 +74,7 @@ def _play(told: Teller, lines: str) -> None:
         told.play(line.strip())
 
 
-def test_a_charge_is_answered_alike_when_part_of_it_was_refunded() -> None:
+def test_repeated_charge_after_refund_gets_its_first_answer() -> None:
     tell(
         WORLD
         + """
@@ -88,7 +86,7 @@ def test_a_charge_is_answered_alike_when_part_of_it_was_refunded() -> None:
     )
 
 
-def test_a_change_that_changes_nothing_is_answered_with_the_entry_that_set_the_hold() -> None:
+def test_change_without_effect_returns_entry_of_the_hold() -> None:
     told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60 until 500")
     first = told.said
     told.play("adjust 1 60 until 500 -> again")
@@ -96,7 +94,7 @@ def test_a_change_that_changes_nothing_is_answered_with_the_entry_that_set_the_h
     assert told.said == msgspec.structs.replace(first, again=True)
 
 
-def test_a_start_that_was_refused_is_judged_again_and_kept_again() -> None:
+def test_repeated_refused_start_is_applied_again() -> None:
     told = tell(
         f"{WORLD}\n hold 1 alice physics/cpu 500 -> INSUFFICIENT_CREDIT\n hold 1 alice physics/cpu"
         " 500 -> INSUFFICIENT_CREDIT"
@@ -106,7 +104,7 @@ def test_a_start_that_was_refused_is_judged_again_and_kept_again() -> None:
     told.play("hold 1 alice physics/cpu 500 -> ok")
 
 
-def test_a_hold_is_known_again_after_its_limit_changed() -> None:
+def test_repeated_hold_is_recognised_after_limit_change() -> None:
     tell(
         WORLD
         + """
@@ -141,7 +139,7 @@ def test_another_start_of_the_same_run_contradicts_its_hold(other: str, report: 
     told.play(f"hold 1 alice physics/cpu 60 partition std start 5 until 90{report} -> again")
 
 
-def test_a_parents_credit_does_not_hide_whose_run_it_is() -> None:
+def test_repeated_hold_on_credit_of_parent_is_recognised() -> None:
     tell(
         WORLD
         + """
@@ -153,7 +151,7 @@ def test_a_parents_credit_does_not_hide_whose_run_it_is() -> None:
     )
 
 
-def test_a_report_is_known_again_whatever_it_costs_by_now() -> None:
+def test_repeated_report_is_recognised_after_price_change() -> None:
     """Prices, free states or the grace of holds change before the same reports come again."""
     tell(
         WORLD
@@ -175,7 +173,7 @@ def test_a_report_is_known_again_whatever_it_costs_by_now() -> None:
     )
 
 
-def test_a_report_is_known_again_with_or_without_its_key() -> None:
+def test_repeated_report_is_recognised_with_or_without_key() -> None:
     tell(
         WORLD
         + """
@@ -189,7 +187,7 @@ def test_a_report_is_known_again_with_or_without_its_key() -> None:
     )
 
 
-def test_a_run_that_was_resolved_does_not_start_again() -> None:
+def test_closed_run_does_not_start_again() -> None:
     tell(
         WORLD
         + """
@@ -201,7 +199,7 @@ def test_a_run_that_was_resolved_does_not_start_again() -> None:
     )
 
 
-def test_the_row_of_a_run_names_the_entry_that_set_it() -> None:
+def test_row_of_run_names_its_entry() -> None:
     told = tell(WORLD)
     for line, kind in (
         ("hold 1 alice physics/cpu 60 until 500", Kind.HOLD),

@@ -71,7 +71,7 @@ def sums(told: Teller) -> dict[str, object]:
     return {"rows": rows, "users": users, "runs": runs}
 
 
-def test_every_order_of_a_short_life() -> None:
+def test_every_order_of_few_reports_gives_the_same_rows() -> None:
     life = [
         "hold 1 alice physics/cpu 9 key h",
         "adjust 1 12 key a",
@@ -102,7 +102,7 @@ def test_campaign_of_report_orders(rounds: Callable[[int, int], int]) -> None:
 
 
 @given(life_of_a_run(1), life_of_a_run(2), life_of_a_run(3), st.data())
-def test_runs_do_not_disturb_each_other(
+def test_reports_of_two_runs_are_independent(
     one: list[str], two: list[str], three: list[str], data: st.DataObject
 ) -> None:
     heard = data.draw(st.permutations([*one, *two, *three, *one]))
@@ -130,9 +130,7 @@ def test_lapse_between_reports_does_not_change_the_result(
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_without_late_charges_an_early_end_is_refused_but_kept_and_said_again_it_counts(
-    late: bool,
-) -> None:
+def test_refused_early_end_counts_when_repeated(late: bool) -> None:
     told = tell(WORLD, Policy(late_charges=late))
     told.hear("charge 1 alice physics/cpu 7")
     told.hear("hold 1 alice physics/cpu 9")
@@ -141,7 +139,7 @@ def test_without_late_charges_an_early_end_is_refused_but_kept_and_said_again_it
     told.play(f"kept physics/cpu {0 if late else 1}")
 
 
-def test_without_late_charges_an_early_end_said_again_under_its_key_counts() -> None:
+def test_refused_early_end_counts_when_repeated_with_key() -> None:
     told = tell(WORLD, Policy(late_charges=False))
     for message in (
         "charge 1 alice physics/cpu 7 key c",

@@ -12,7 +12,7 @@ from tests.bank.beginnings import PHYSICS
 from tests.bank.story import Teller, tell
 
 
-def test_a_job_starts_and_ends_and_the_rest_returns() -> None:
+def test_rest_of_hold_is_released_at_the_end() -> None:
     tell(
         PHYSICS
         + """
@@ -29,7 +29,7 @@ def test_a_job_starts_and_ends_and_the_rest_returns() -> None:
     )
 
 
-def test_a_refusal_carries_its_figures_moves_nothing_and_is_kept() -> None:
+def test_refusal_has_figures_and_changes_nothing() -> None:
     tell(
         PHYSICS
         + """
@@ -59,7 +59,7 @@ def test_a_run_has_one_hold() -> None:
     )
 
 
-def test_runs_are_told_apart_by_restart_and_submission_too() -> None:
+def test_restart_and_submission_time_identify_a_run() -> None:
     tell(
         PHYSICS
         + """
@@ -76,7 +76,7 @@ def test_runs_are_told_apart_by_restart_and_submission_too() -> None:
     )
 
 
-def test_a_run_has_one_resolution() -> None:
+def test_run_is_closed_once() -> None:
     tell(
         PHYSICS
         + """
@@ -92,7 +92,7 @@ def test_a_run_has_one_resolution() -> None:
     )
 
 
-def test_an_end_that_is_not_that_of_its_hold_is_kept_and_closes_nothing() -> None:
+def test_end_that_contradicts_its_hold_closes_nothing() -> None:
     tell(
         PHYSICS
         + """
@@ -114,7 +114,7 @@ def test_an_end_that_is_not_that_of_its_hold_is_kept_and_closes_nothing() -> Non
     )
 
 
-def test_a_new_limit_that_is_not_of_its_hold_is_kept_and_changes_nothing() -> None:
+def test_limit_that_contradicts_its_hold_changes_nothing() -> None:
     tell(
         PHYSICS
         + """
@@ -136,7 +136,7 @@ def test_a_new_limit_that_is_not_of_its_hold_is_kept_and_changes_nothing() -> No
     )
 
 
-def test_a_failed_node_costs_nothing() -> None:
+def test_failed_node_costs_nothing() -> None:
     tell(
         PHYSICS
         + """
@@ -150,7 +150,7 @@ def test_a_failed_node_costs_nothing() -> None:
     )
 
 
-def test_a_run_may_cost_more_than_its_hold_while_there_is_credit() -> None:
+def test_charge_may_exceed_its_hold_within_the_credit() -> None:
     tell(PHYSICS + "hold 1 alice physics/cpu 60\n charge 1 90 -> ok left 10 off 0")
 
 
@@ -174,7 +174,7 @@ def test_a_job_across_two_periods_is_charged_to_the_earlier() -> None:
         """)
 
 
-def test_the_start_picks_the_allocation_not_the_hour_of_the_message() -> None:
+def test_start_time_selects_the_allocation() -> None:
     tell("""
         project physics
         open physics/cpu 10..100 with 50
@@ -191,7 +191,7 @@ def test_the_start_picks_the_allocation_not_the_hour_of_the_message() -> None:
 # --- the table ---
 
 
-def test_every_state_of_a_run_can_be_reached_and_left_only_by_the_table() -> None:
+def test_run_states_change_only_by_the_table() -> None:
     reached = {RunState.HELD}
     for _ in RunState:
         reached |= {after for (before, _), after in NEXT.items() if before in reached}
@@ -237,7 +237,7 @@ def test_event_outside_the_table_is_refused(state: RunState, event: RunEvent) ->
 # --- what the bank can count ---
 
 
-def test_no_sum_of_holds_is_more_than_the_bank_can_count() -> None:
+def test_sum_of_holds_beyond_the_maximum_is_refused() -> None:
     hold = "hold {} alice physics/cpu {}m".format
     holds = [
         hold(1, 10**14),
@@ -254,7 +254,7 @@ def test_no_sum_of_holds_is_more_than_the_bank_can_count() -> None:
 @pytest.mark.parametrize(
     "held", ["hold 1 alice physics/cpu 60 told cpus=2", "hold 2 bob physics/cpu 1"]
 )
-def test_an_end_that_tells_too_much_processor_time_is_charged_and_told_so(held: str) -> None:
+def test_end_with_too_much_cpu_time_is_charged_and_marked(held: str) -> None:
     """Two processors ran for a minute: one second more of each is rounding, more is an error."""
     story = f"""
         project physics
@@ -278,7 +278,7 @@ def counted(told: Teller) -> tuple[int | None, int | None]:
     return told.said.cpu_counted, facts_of(told.work.entry(told.said.entry)).get("cpu_counted")
 
 
-def test_what_is_told_of_a_run_is_kept_and_each_entry_says_only_what_is_new() -> None:
+def test_entries_of_a_run_store_only_new_details() -> None:
     told = tell("""
         project physics
         open physics/cpu 0..1000 with 100

@@ -14,7 +14,7 @@ FAMILY = """
 """
 
 
-def test_children_draw_on_their_own_first_then_on_what_parents_share() -> None:
+def test_own_credit_is_used_before_shared_credit() -> None:
     tell(
         FAMILY
         + """

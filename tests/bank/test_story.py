@@ -13,7 +13,7 @@ A_PROJECT = """
 """
 
 
-def test_the_example_of_the_language() -> None:
+def test_example_story_passes() -> None:
     told = tell(
         A_PROJECT
         + """
@@ -40,12 +40,12 @@ def test_the_example_of_the_language() -> None:
         "dance physics/cpu",
     ],
 )
-def test_line_with_another_outcome_is_named(line: str) -> None:
+def test_unexpected_outcome_names_its_line(line: str) -> None:
     with pytest.raises(AssertionError, match="line 4: "):
         tell(A_PROJECT + line)
 
 
-def test_the_last_answer_can_be_looked_at() -> None:
+def test_last_answer_is_available() -> None:
     assert isinstance(
         tell(A_PROJECT + "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT").said, Refusal
     )

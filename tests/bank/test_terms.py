@@ -79,7 +79,7 @@ def test_ended_allocation_takes_no_new_hold() -> None:
     )
 
 
-def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
+def test_answer_does_not_depend_on_time_of_report() -> None:
     """A longer period of an ended allocation does not make the answer depend on the time."""
     told = tell("""
         project physics
@@ -111,7 +111,7 @@ def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
     "over",
     ["now 1000", "now 1000\n expire physics/cpu -> WRONG_STATE", "now 800\n end physics/cpu"],
 )
-def test_a_freeze_outlives_the_period(over: str) -> None:
+def test_frozen_allocation_stays_frozen_after_its_period(over: str) -> None:
     told = tell(f"""
         project physics
         open physics/cpu 0..1000 with 100
@@ -173,7 +173,7 @@ def test_past_period_counts_as_ended_before_upkeep() -> None:
     )
 
 
-def test_staff_end_an_allocation_and_its_period_with_it() -> None:
+def test_ending_an_allocation_ends_its_period() -> None:
     told = tell("""
         project physics
         open physics/cpu 100..1000 with 100

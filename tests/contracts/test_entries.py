@@ -140,7 +140,7 @@ def test_debits_are_what_owners_were_charged(filled: Store) -> None:
         assert Look(filled).debits(query, page) == found
 
 
-def test_debits_come_in_pages_however_many_there_are_in_an_allocation(store: Store) -> None:
+def test_debits_of_large_allocation_come_in_pages(store: Store) -> None:
     granted(
         store,
         project("physics", 1),

@@ -41,7 +41,7 @@ NEW_YEAR = 1_767_225_600  # 2026-01-01T00:00:00Z
 PAGE = Page()
 
 
-def test_a_statement_and_its_opening_balance(store: Store) -> None:
+def test_statement_has_an_opening_balance(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, 100), at=START)
     for day in range(1, 6):
@@ -59,7 +59,7 @@ def test_a_statement_and_its_opening_balance(store: Store) -> None:
     assert len(Look(store).statement(1, Instant(0), Instant(2**40), PAGE)) == 7
 
 
-def test_a_statement_adds_up_where_a_clock_was_put_back(store: Store) -> None:
+def test_statement_adds_up_after_clock_change(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, 100), at=START)
     for amount, at in ((1, 10), (2, 30), (4, 15), (8, 25), (16, 40)):
@@ -74,7 +74,7 @@ def test_a_statement_adds_up_where_a_clock_was_put_back(store: Store) -> None:
             assert deposited[0] + sum(each.amount for each in moved) == max(deposited)
 
 
-def test_usage_in_groups(store: Store) -> None:
+def test_usage_can_be_grouped(store: Store) -> None:
     granted(store, project("physics", 100), project("chemistry", 200))
     granted(
         store,
@@ -143,7 +143,7 @@ def test_usage_in_groups(store: Store) -> None:
     assert groups(UsageBy.USER, visibility=Visibility()) == []
 
 
-def test_usage_counts_what_ended_without_a_charge_too(store: Store) -> None:
+def test_usage_counts_runs_without_charge(store: Store) -> None:
     """Runs of failed nodes and runs without cost count; open runs and lost runs do not."""
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40), *(hold(number, 60) for number in range(1, 6)))
@@ -192,7 +192,7 @@ def test_usage_by_qos(store: Store) -> None:
     ]
 
 
-def test_a_run_keeps_the_qos_that_its_hold_told(store: Store) -> None:
+def test_run_keeps_qos_of_its_hold(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40))
     granted(store, hold(1, 60, job_details=JobDetails(qos="high", cpus=8)))
@@ -213,7 +213,7 @@ def test_a_run_keeps_the_qos_that_its_hold_told(store: Store) -> None:
     ]
 
 
-def test_usage_tells_how_well_it_was_used(store: Store) -> None:
+def test_usage_reports_wasted_cost(store: Store) -> None:
     """The idle part of each run's price, by run: a small busy run does not compensate an expensive
     idle one.
     """
@@ -254,7 +254,7 @@ def test_usage_tells_how_well_it_was_used(store: Store) -> None:
     ]
 
 
-def test_usage_tells_what_failed_early(store: Store) -> None:
+def test_usage_counts_early_failures(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, end=2**40))
     not_found, killed = JobDetails(exit_status=127 * 256), JobDetails(exit_status=9)
@@ -288,7 +288,7 @@ def test_usage_tells_what_failed_early(store: Store) -> None:
     assert (month.early, month.early_exit) == (2, 127 * 256)
 
 
-def test_usage_comes_in_pages_that_join(store: Store) -> None:
+def test_usage_pages_add_up(store: Store) -> None:
     granted(
         store, project("physics", 100), *(project(f"p{number}", number) for number in (1, 2, 3))
     )
@@ -317,7 +317,7 @@ def test_usage_comes_in_pages_that_join(store: Store) -> None:
         assert Look(store).usage(UsageQuery(), by, GroupPage(0)) == []
 
 
-def test_a_statement_of_a_long_book_is_cut_where_its_times_say(store: Store) -> None:
+def test_long_statement_is_cut_by_time(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, 100), at=START)
     for number in range(1, 71):
@@ -329,7 +329,7 @@ def test_a_statement_of_a_long_book_is_cut_where_its_times_say(store: Store) -> 
         assert Look(store).statement(1, Instant(0), Instant(at), Page(PAGE_MAX)) == earlier
 
 
-def test_a_cut_stays_where_it_is_when_the_book_grows(store: Store) -> None:
+def test_cut_is_stable_when_entries_are_added(store: Store) -> None:
     """This also holds where a clock was set back. Otherwise the closing balance of a month would
     change afterwards.
     """

@@ -35,7 +35,7 @@ from tests.contracts.site import (
 )
 
 
-def test_a_job_number_may_be_used_again(store: Store) -> None:
+def test_job_number_can_be_reused(store: Store) -> None:
     """A job on another cluster, after a requeue, or after the numbers restarted is a separate
     run.
     """
@@ -55,7 +55,7 @@ def test_a_job_number_may_be_used_again(store: Store) -> None:
         ) | {runs[1]: RunState.CHARGED}
 
 
-def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
+def test_key_is_known_to_later_transactions(store: Store) -> None:
     fill(store)
     (first,) = granted(store, Deposit(allocation=1, amount=SuMinutes(10), key="d1"))
     (again,) = granted(store, Deposit(allocation=1, amount=SuMinutes(10), key="d1"))
@@ -66,7 +66,7 @@ def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
     assert contents(store)[2][0].deposited == 1_010
 
 
-def test_a_key_is_its_actors_own(store: Store) -> None:
+def test_key_belongs_to_its_actor_in_every_store(store: Store) -> None:
     fill(store)
     bank, request = Ledger(store, Policy()), Deposit(allocation=1, amount=SuMinutes(10), key="d1")
     together = bank.apply([SubmittedRequest(request, START, actor) for actor in (ALICE, BOB)])
@@ -93,7 +93,7 @@ LIVES: dict[str, list[Request]] = {
 
 @pytest.mark.parametrize("life", LIVES)
 @pytest.mark.parametrize("together", [True, False])
-def test_a_report_that_comes_again_is_answered_with_the_entry_that_its_runs_row_names(
+def test_repeated_report_gets_entry_named_in_run_row(
     store: Store, life: str, together: bool
 ) -> None:
     """In the same batch, or read from the journal by another server."""
@@ -108,7 +108,7 @@ def test_a_report_that_comes_again_is_answered_with_the_entry_that_its_runs_row_
     assert Audit(store).verify().findings == ()
 
 
-def test_a_run_is_held_and_resolved_once(store: Store) -> None:
+def test_run_is_held_and_closed_once(store: Store) -> None:
     fill(store)
     granted(store, hold(1, 600))
     granted(store, charge(1, 55))
@@ -138,7 +138,7 @@ def test_the_same_batch_twice_is_one_batch(store: Store) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 400])
-def test_a_contended_batch_may_be_asked_again(sql_place: Place, others: int) -> None:
+def test_contended_batch_can_be_retried(sql_place: Place, others: int) -> None:
     """Two servers read the same rows. The second finds the key taken, and on its retry finds the
     answer.
     """

@@ -34,7 +34,7 @@ from tests.contracts.site import (
 from tests.support.conditions import wait_until
 
 
-def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None:
+def test_batch_waits_for_locks_on_its_rows(sql_place: Place) -> None:
     """After the wait, the batch reads the values that the other one wrote."""
     one, two = sql_place.open(), sql_place.open()
     fill(one)
@@ -88,9 +88,7 @@ def test_batches_on_other_allocations_do_not_wait(postgres_place: Place) -> None
         transaction.write(work)
 
 
-def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(
-    postgres_place: Place,
-) -> None:
+def test_charge_of_held_run_does_not_lock_shared_credit(postgres_place: Place) -> None:
     """Each report of an end names the project chain; only the allocation that carries the hold is
     locked.
     """
@@ -111,9 +109,7 @@ def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(
         assert charged.allocation == 2
 
 
-def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(
-    postgres_place: Place,
-) -> None:
+def test_allocation_opened_after_first_lock_is_not_locked(postgres_place: Place) -> None:
     """A new allocation may have a lower number than the locked ones, so two servers could
     deadlock.
     """
@@ -170,9 +166,7 @@ def test_cap_by_role_is_checked_when_applied(postgres_place: Place) -> None:
     assert no.reason is Reason.ROLE_ABOVE
 
 
-def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(
-    postgres_place: Place,
-) -> None:
+def test_run_written_during_lock_wait_is_contention(postgres_place: Place) -> None:
     """The charge names another project than the one of the run. The retry finds the run, locks its
     allocation, and refuses.
     """

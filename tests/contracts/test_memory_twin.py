@@ -146,7 +146,7 @@ def _without_numbers(books: tuple[Sequence[Any], ...]) -> list[Any]:
 
 @QUARTER
 @given(story=batches, asked=st.lists(questions, min_size=10, max_size=30))
-def test_same_ledger_is_read_alike_in_every_store(
+def test_every_query_gives_the_same_answer_in_every_store(
     twin: Store, story: list[list[SubmittedRequest]], asked: list[Question]
 ) -> None:
     memory = MemoryStore()
@@ -165,6 +165,6 @@ def _answer(reader: Reader, question: str, about: tuple[Any, ...]) -> Any:
     return getattr(reader, question)(*about)
 
 
-def test_a_template_is_left_empty(migrated_file: Path) -> None:
+def test_template_database_stays_empty(migrated_file: Path) -> None:
     """Other tests copy the template, so nothing may be written to it."""
     assert all(not table for table in contents(open_store(f"sqlite:///{migrated_file}"))[:6])

@@ -43,7 +43,7 @@ def test_entries_of_two_servers_have_different_numbers(place: Place) -> None:
     assert len(set(numbers)) == len(numbers) == 46
 
 
-def test_the_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
+def test_entry_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
     """Lists are in the order of the numbers, and a reader continues from the highest one."""
     one, two = sql_place.open(), sql_place.open()
     fill(one)
@@ -91,7 +91,7 @@ def numbers(bank: Ledger, request: Request) -> list[int]:
     ]
 
 
-def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> None:
+def test_numbers_are_taken_after_rows_are_locked(postgres_place: Place) -> None:
     """The entries of a journal are numbered in its order, for any order of waiting."""
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)

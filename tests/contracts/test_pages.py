@@ -36,7 +36,7 @@ def place_of(row: Any) -> int:
 
 
 @pytest.mark.parametrize("what", PAGED)
-def test_pages_follow_each_other_in_both_directions(filled: Store, what: str) -> None:
+def test_pages_work_in_both_directions(filled: Store, what: str) -> None:
     whole = PAGED[what](filled, Page(PAGE_MAX))
     for newest_first in (False, True):
         expected = whole[::-1] if newest_first else whole
@@ -50,12 +50,12 @@ def test_pages_follow_each_other_in_both_directions(filled: Store, what: str) ->
 
 
 @pytest.mark.parametrize("what", PAGED)
-def test_a_page_beyond_the_end_or_of_no_rows_is_empty(filled: Store, what: str) -> None:
+def test_page_beyond_the_end_is_empty(filled: Store, what: str) -> None:
     for page in (Page(after=2**53), Page(after=0, newest_first=True), Page(0), Page(-5)):
         assert PAGED[what](filled, page) == []
 
 
-def test_a_page_is_never_larger_than_the_most_and_the_row_behind_it(store: Store) -> None:
+def test_page_has_at_most_one_extra_row(store: Store) -> None:
     granted(store, *(project(f"p{number}", number) for number in range(1, PAGE_MAX + 3)))
     assert len(Look(store).projects(ProjectQuery(), Page(10**9))) == PAGE_MAX + 1
     assert len(Look(store).projects(ProjectQuery(), Page(PAGE_MAX).and_one)) == PAGE_MAX + 1

@@ -13,7 +13,7 @@ from tests.contracts.project_requests import all_projects, reason_of, undoing
 from tests.contracts.site import allocation, ask, charge, granted, hold, job, project
 
 
-def test_names_and_parent_change_and_the_number_stays(over: Store) -> None:
+def test_amended_project_keeps_its_number(over: Store) -> None:
     granted(over, AmendProject(project=1, gname="optics", parent=2))
     assert all_projects(over)[0] == Project(
         id=1, gname="optics", gid=5001, account="physics", parent=2
@@ -51,7 +51,7 @@ def test_gid_and_account_change_until_the_project_is_used(over: Store) -> None:
     assert not Audit(over).verify().findings
 
 
-def test_a_run_on_the_credit_of_a_parent_uses_the_project_and_keeps_it(store: Store) -> None:
+def test_run_on_credit_of_parent_locks_identity_of_project(store: Store) -> None:
     granted(
         store,
         project("college", 5001),
@@ -71,7 +71,7 @@ def test_a_run_on_the_credit_of_a_parent_uses_the_project_and_keeps_it(store: St
     assert not Audit(store).verify().findings
 
 
-def test_names_that_are_given_up_are_taken_in_the_same_batch(store: Store) -> None:
+def test_freed_names_can_be_used_in_the_same_batch(store: Store) -> None:
     granted(store, project("physics", 5001))
     granted(
         store,
@@ -81,7 +81,7 @@ def test_names_that_are_given_up_are_taken_in_the_same_batch(store: Store) -> No
     assert [each.account for each in all_projects(store)] == ["optics", "physics"]
 
 
-def test_no_project_is_above_itself(store: Store) -> None:
+def test_parent_cycle_is_refused(store: Store) -> None:
     granted(
         store,
         project("college", 5001),
@@ -102,7 +102,7 @@ def test_no_project_is_above_itself(store: Store) -> None:
     assert reason_of(swapped[2]) is Reason.PARENT_CYCLE
 
 
-def test_the_same_cap_or_role_again_leaves_the_first_to_be_undone(over: Store) -> None:
+def test_repeated_cap_or_role_leaves_first_undoable(over: Store) -> None:
     cap, role = (
         SetCap(allocation=1, uid=7, cap=SuMinutes(5)),
         SetMember(project=1, uid=7, role=Role.MEMBER),

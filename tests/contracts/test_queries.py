@@ -149,7 +149,7 @@ def test_user_sums(filled: Store) -> None:
     assert Look(filled).users(frozenset()) == []
 
 
-def test_queries_of_upkeep(filled: Store) -> None:
+def test_upkeep_queries(filled: Store) -> None:
     assert Look(filled).overdue_runs(Instant(START + 60), 10) == []
     assert Look(filled).overdue_runs(Instant(START + 61), 10) == [job(4)]
     assert Look(filled).overdue_runs(Instant(START + 10_000), 10) == [job(4), job(3)]
@@ -159,12 +159,12 @@ def test_queries_of_upkeep(filled: Store) -> None:
     assert Look(filled).expired_allocations(Instant(END), 1) == [1]
 
 
-def test_what_has_ended_need_not_be_ended(store: Store) -> None:
+def test_ended_allocations_are_not_due_to_end(store: Store) -> None:
     granted(grown(store), Expire(allocation=3), at=END)
     assert Look(store).expired_allocations(Instant(END), 10) == [1]
 
 
-def test_the_audit_reads_whole_tables_in_its_order(filled: Store) -> None:
+def test_audit_reads_whole_tables_in_order(filled: Store) -> None:
     projects, members, allocations, users, runs, entries, offices, tokens = contents(filled)
     assert numbers(list(projects)) == [1, 2, 3]
     assert [(each.project, each.uid) for each in members] == [(1, ALICE), (1, BOB), (2, BOB)]
@@ -181,7 +181,7 @@ def test_the_audit_reads_whole_tables_in_its_order(filled: Store) -> None:
     assert tokens == []
 
 
-def test_streams_may_be_read_side_by_side(filled: Store) -> None:
+def test_streams_can_be_read_concurrently(filled: Store) -> None:
     *_, entries, _, _ = contents(filled)
     with filled.reading() as reader:
         streams = [reader.scan(Entry), reader.scan(Entry)]

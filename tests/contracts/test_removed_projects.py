@@ -50,9 +50,7 @@ from tests.support.conditions import wait_until
 
 
 @pytest.mark.parametrize("came", [allocation(1), project("optics", 5003, parent=1)])
-def test_no_project_is_removed_while_it_gets_an_allocation_or_a_child(
-    sql_place: Place, came: Request
-) -> None:
+def test_removal_waits_for_new_allocation_or_child(sql_place: Place, came: Request) -> None:
     """On two servers: the request that comes second is refused."""
     one, two = sql_place.open(), sql_place.open()
     granted(one, project("physics", 5001), project("chemistry", 5002), allocation(2))
@@ -82,7 +80,7 @@ def test_no_project_is_removed_while_it_gets_an_allocation_or_a_child(
     assert not any(each.removed for each in all_projects(one))
 
 
-def test_no_credit_comes_to_a_project_while_it_is_removed(sql_place: Place) -> None:
+def test_new_credit_waits_for_removal_of_project(sql_place: Place) -> None:
     """On two servers: the deposit that comes second is refused."""
     one, two = sql_place.open(), sql_place.open()
     granted(one, project("physics", 5001), project("chemistry", 5002), allocation(1, end=2_000))
@@ -108,7 +106,7 @@ def test_no_credit_comes_to_a_project_while_it_is_removed(sql_place: Place) -> N
     assert reason_of(no) is Reason.PROJECT_REMOVED
 
 
-def test_a_project_with_others_under_it_is_not_removed(store: Store) -> None:
+def test_project_with_children_cannot_be_removed(store: Store) -> None:
     granted(
         store,
         project("college", 5001),
@@ -138,9 +136,7 @@ def test_a_project_with_others_under_it_is_not_removed(store: Store) -> None:
     assert not Audit(store).verify().findings
 
 
-def test_a_removal_asks_for_what_is_under_the_project_and_leaves_its_question_as_it_was(
-    store: Store,
-) -> None:
+def test_removal_loads_children_without_changing_the_lock_set(store: Store) -> None:
     granted(
         store,
         project("college", 5001),
@@ -157,7 +153,7 @@ def test_a_removal_asks_for_what_is_under_the_project_and_leaves_its_question_as
     assert needs == lock_set_of([asked])
 
 
-def test_no_project_comes_back_under_one_that_was_removed(store: Store) -> None:
+def test_project_under_removed_parent_cannot_be_restored(store: Store) -> None:
     granted(
         store,
         project("college", 5001),
@@ -207,7 +203,7 @@ def test_removed_project_gets_no_credit_but_its_runs_are_closed(over: Store) -> 
     assert not Audit(over).verify().findings
 
 
-def test_a_project_in_use_is_not_removed(over: Store) -> None:
+def test_project_in_use_cannot_be_removed(over: Store) -> None:
     assert reason_of(ask(over, RemoveProject(project=1), at=1_999)[0]) is Reason.PROJECT_IN_USE
     granted(over, hold(2, 60, run=job(2)))
     assert reason_of(ask(over, RemoveProject(project=1), at=2_000)[0]) is Reason.PROJECT_IN_USE
@@ -254,7 +250,7 @@ def test_removed_project_is_inactive_and_its_names_stay_reserved(over: Store) ->
     assert not Audit(over).verify().findings
 
 
-def test_it_is_brought_back_as_it_was(over: Store) -> None:
+def test_restored_project_keeps_its_data(over: Store) -> None:
     before = all_projects(over)
     granted(over, RemoveProject(project=1), at=2_000)
     granted(over, AmendProject(project=1, restore=True), at=2_000)
@@ -265,7 +261,7 @@ def test_it_is_brought_back_as_it_was(over: Store) -> None:
     assert not Audit(over).verify().findings
 
 
-def test_a_project_is_removed_in_the_batch_that_ends_its_credit(store: Store) -> None:
+def test_project_is_removed_in_batch_that_ends_its_allocation(store: Store) -> None:
     granted(store, project("physics", 5001))
     granted(store, allocation(1))
     end = Amend(allocation=1, project=1, resource="cpu", event=AllocationEvent.END)
@@ -273,9 +269,7 @@ def test_a_project_is_removed_in_the_batch_that_ends_its_credit(store: Store) ->
     assert all_projects(store)[0].removed
 
 
-def test_what_was_said_of_a_removed_project_is_taken_back_once_it_is_there_again(
-    over: Store,
-) -> None:
+def test_changes_of_restored_project_can_be_undone(over: Store) -> None:
     """Its former terms could extend the period, and its former roles add members."""
     said = granted(
         over,

@@ -61,7 +61,7 @@ def test_tokens_revoked_since_the_backup_stay_revoked(store: Store, backup: Path
     assert Audit(store).verify().findings == ()
 
 
-def test_tokens_are_known_by_their_secrets_not_by_their_numbers(store: Store, backup: Path) -> None:
+def test_restored_tokens_are_matched_by_digest(store: Store, backup: Path) -> None:
     with store.restoring(replace=True):
         pass
     granted(store, token("other"), token("laptop"), RevokeToken(token=2), at=START + 7)
@@ -69,7 +69,7 @@ def test_tokens_are_known_by_their_secrets_not_by_their_numbers(store: Store, ba
     assert revocations(store) == [START + 7, None, START]
 
 
-def test_into_an_empty_store_a_backup_brings_what_it_has(store: Store, backup: Path) -> None:
+def test_restore_into_empty_store_revokes_no_token(store: Store, backup: Path) -> None:
     granted(store, RevokeToken(token=2), at=START + 7)
     new = MemoryStore()
     Backups(new, RESTORED_AT).restore(backup)
@@ -77,9 +77,7 @@ def test_into_an_empty_store_a_backup_brings_what_it_has(store: Store, backup: P
     assert Audit(new).verify().findings == ()
 
 
-def test_a_backup_with_a_token_that_no_entry_made_is_not_put_right(
-    store: Store, backup: Path
-) -> None:
+def test_backup_with_token_without_entry_is_not_repaired(store: Store, backup: Path) -> None:
     """Otherwise a forged row would only have to wait for the next restore."""
     forged = MemoryStore()
     *rows, tokens = contents(store)

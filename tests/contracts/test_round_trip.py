@@ -62,7 +62,7 @@ from tests.contracts.site import (
         (SetCap(allocation=1, uid=ALICE, cap=SuMinutes(-5)), "cap"),
     ],
 )
-def test_no_amount_is_less_than_nothing_in_any_store(
+def test_negative_sums_are_rejected_by_every_store(
     store: Store, bank_request: Request, field: str
 ) -> None:
     fill(store)
@@ -73,7 +73,7 @@ def test_no_amount_is_less_than_nothing_in_any_store(
     assert contents(store) == before
 
 
-def test_what_was_left_out_and_what_was_said_stand_side_by_side(store: Store) -> None:
+def test_missing_and_given_values_are_stored_side_by_side(store: Store) -> None:
     """In one batch: with and without a key, a comment, a cap, a hold before the charge."""
     fill(store)
     said = Deposit(allocation=1, amount=SuMinutes(10), key="d1", comment="said")
@@ -102,7 +102,7 @@ CONTROLLED = 'tab\t newline\n bell\x07 delete\x7f backslash\\n quote"'
 
 @pytest.mark.parametrize("others", [0, 400])
 @pytest.mark.parametrize("odd", [PRINTABLE, CONTROLLED, "\\", "NULL", "{}"])
-def test_texts_are_kept_as_they_are(store: Store, odd: str, others: int) -> None:
+def test_texts_are_stored_unchanged(store: Store, odd: str, others: int) -> None:
     """In small batches and in large ones, which may use another method."""
     fill(store)
     request = Deposit(allocation=1, amount=SuMinutes(1), key=odd, comment=odd)
@@ -122,7 +122,7 @@ def test_texts_are_kept_as_they_are(store: Store, odd: str, others: int) -> None
 
 
 @pytest.mark.parametrize("size", [49, 50, 51, 130])
-def test_of_a_large_batch_every_row_is_kept(store: Store, size: int) -> None:
+def test_large_batch_stores_every_row(store: Store, size: int) -> None:
     """Stores insert many rows at a time: all of them, in order, also if no two rows omit the same
     columns.
     """
@@ -144,7 +144,7 @@ def test_of_a_large_batch_every_row_is_kept(store: Store, size: int) -> None:
     assert Audit(store).verify().findings == ()
 
 
-def test_every_kind_of_request_leaves_books_that_pass_the_audit(store: Store) -> None:
+def test_every_kind_of_request_passes_the_audit(store: Store) -> None:
     fill(store)
     granted(
         store,

@@ -38,7 +38,7 @@ def kept(store: Store, query: ShareQuery = EVER) -> list[ShareRecord]:
         return reader.share_records(query)
 
 
-def test_what_is_kept_is_what_is_read_to_the_last_bit(store: Store) -> None:
+def test_share_figures_are_read_back_bit_for_bit(store: Store) -> None:
     assert store.add_share_records(figures(20_000))
     assert kept(store) == figures(20_000)
     with store.reading() as reader:
@@ -47,7 +47,7 @@ def test_what_is_kept_is_what_is_read_to_the_last_bit(store: Store) -> None:
         )
 
 
-def test_once_a_day_and_cluster(store: Store) -> None:
+def test_share_figures_are_kept_once_per_day_and_cluster(store: Store) -> None:
     assert store.add_share_records(figures(20_000))
     assert store.add_share_records(figures(20_000, usage=9.0)) == 0
     assert store.add_share_records([]) == 0
@@ -56,14 +56,14 @@ def test_once_a_day_and_cluster(store: Store) -> None:
     assert kept(store) == figures(20_000) + figures(20_001) + figures(20_000, "frontera")
 
 
-def test_what_came_in_the_course_of_a_day_is_added(store: Store) -> None:
+def test_later_accounts_of_a_day_are_added(store: Store) -> None:
     store.add_share_records(figures(20_000))
     new = msgspec.structs.replace(figures(20_000)[0], account="new")
     assert store.add_share_records([*figures(20_000, usage=9.0), new]) == 1
     assert kept(store) == [*figures(20_000)[:3], new, figures(20_000)[3]]
 
 
-def test_old_days_are_forgotten(store: Store) -> None:
+def test_old_share_figures_are_deleted(store: Store) -> None:
     for day in (20_000, 20_001, 20_002):
         store.add_share_records(figures(day))
         store.add_share_records(figures(day, "frontera"))
@@ -73,7 +73,7 @@ def test_old_days_are_forgotten(store: Store) -> None:
     assert store.add_share_records(figures(20_000)) == 4, "nothing remembers that it was there"
 
 
-def test_in_pages(store: Store) -> None:
+def test_share_figures_come_in_pages(store: Store) -> None:
     for day in (20_000, 20_001):
         store.add_share_records(figures(day))
         store.add_share_records(figures(day, "frontera"))
@@ -86,7 +86,7 @@ def test_in_pages(store: Store) -> None:
     assert sorted(found, key=share_key) == kept(store)
 
 
-def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
+def test_concurrent_recording_keeps_one_set(place: Place) -> None:
     stores = [place.open() for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         said = list(
@@ -136,7 +136,7 @@ def test_share_figures_by_cluster_day_and_account(
     )
 
 
-def test_a_snapshot_does_not_change(store: Store) -> None:
+def test_share_figures_snapshot_does_not_change(store: Store) -> None:
     with store.reading() as reader:
         assert reader.share_records(EVER) == []
         store.add_share_records(figures(20_000))
@@ -144,7 +144,7 @@ def test_a_snapshot_does_not_change(store: Store) -> None:
     assert kept(store)
 
 
-def test_they_are_in_a_backup(store: Store, tmp_path: Path) -> None:
+def test_share_figures_are_in_the_backup(store: Store, tmp_path: Path) -> None:
     file, clock, source = tmp_path / "x.fbk", ManualClock(Instant(0)), MemoryStore()
     source.add_share_records(figures(20_000))
     Backups(source, clock).create(file)
@@ -159,7 +159,7 @@ def test_they_are_in_a_backup(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sql_place", ["sqlite"], indirect=True)
-def test_a_spoilt_row_is_reported(sql_place: Place) -> None:
+def test_invalid_share_row_is_reported(sql_place: Place) -> None:
     store = sql_place.open()
     store.add_share_records(figures(20_000))
     sql_place.run("UPDATE share_figure SET usage = 'much' WHERE login = 'ada'")

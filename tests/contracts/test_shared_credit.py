@@ -114,7 +114,7 @@ def _late_for_optics() -> Charge:
         ({"visibility": Visibility(projects=frozenset({LASERS})), "allocation": 1}, [4]),
     ],
 )
-def test_a_run_is_of_the_project_that_it_ran_for(
+def test_run_belongs_to_its_project_whoever_pays(
     lent: Store, query: dict[str, Any], expected: list[int]
 ) -> None:
     assert [each.run.job_id for each in Look(lent).runs(RunQuery(**query), PAGE)] == expected
@@ -167,12 +167,12 @@ def test_entries_of_a_child_project_are_found_in_any_journal(
         ({"visibility": Visibility(projects=frozenset({PHYSICS}))}, 605),
     ],
 )
-def test_and_what_it_used(lent: Store, query: dict[str, Any], expected: int) -> None:
+def test_usage_of_child_project_is_found(lent: Store, query: dict[str, Any], expected: int) -> None:
     found = Look(lent).usage(UsageQuery(**query), UsageBy.PARTITION, GroupPage())
     assert [each.charged for each in found] == [expected]
 
 
-def test_the_audit_reads_from_the_journal_whom_a_run_was_for(sql_place: Place) -> None:
+def test_audit_reads_project_of_run_from_the_journal(sql_place: Place) -> None:
     store = _lent(sql_place.open())
     assert {each.run.job_id: each.project for each in contents(store)[4]} == {
         1: 1,

@@ -50,9 +50,7 @@ BATCHES: dict[str, Callable[[range], list[Request]]] = {
 }
 
 
-def test_a_batch_of_a_hundred_takes_as_many_statements_as_one(
-    seen: Statements, sql_place: Place
-) -> None:
+def test_batch_of_100_takes_as_many_statements_as_one(seen: Statements, sql_place: Place) -> None:
     store = sql_place.open()
     fill(store)
     for kind, batch in BATCHES.items():
@@ -64,9 +62,7 @@ def test_a_batch_of_a_hundred_takes_as_many_statements_as_one(
         assert taken(seen) == one <= {"hold": 9, "charge": 9, "deposit": 6}[kind], kind
 
 
-def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
-    seen: Statements, sql_place: Place
-) -> None:
+def test_repeated_requests_take_one_more_statement(seen: Statements, sql_place: Place) -> None:
     store = sql_place.open()
     fill(store)
     holds, charges = (
@@ -127,7 +123,7 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
         ("token", (b"digest",)),
     ],
 )
-def test_a_question_is_one_statement(
+def test_query_is_one_statement(
     seen: Statements, sql_place: Place, question: str, about: tuple[Any, ...]
 ) -> None:
     store = sql_place.open()
@@ -140,7 +136,7 @@ def test_a_question_is_one_statement(
     assert taken(seen) == 1
 
 
-def test_counting_a_whole_table_may_take_its_time_first(seen: Statements, sql_place: Place) -> None:
+def test_slow_count_sets_its_timeout_first(seen: Statements, sql_place: Place) -> None:
     look = Look(sql_place.open())
     taken(seen)
     look.count_entries()

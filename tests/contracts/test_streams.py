@@ -20,7 +20,7 @@ from tests.contracts.site import BOB, contents, fill, granted, hold
 ENTRIES = 20_000
 
 
-def test_the_journal_is_read_piece_by_piece(sql_place: Place) -> None:
+def test_journal_is_read_in_pieces(sql_place: Place) -> None:
     store = sql_place.open()
     _fill_journal(store)
     with store.reading() as reader:
@@ -34,7 +34,7 @@ def test_the_journal_is_read_piece_by_piece(sql_place: Place) -> None:
     assert peak < 6_000_000, f"{peak} bytes for a journal that has about {ENTRIES * 900}"
 
 
-def test_a_stream_may_be_left_in_the_middle(sql_place: Place) -> None:
+def test_stream_may_be_abandoned(sql_place: Place) -> None:
     store = sql_place.open()
     _fill_journal(store)
     with store.reading() as reader:
@@ -44,7 +44,7 @@ def test_a_stream_may_be_left_in_the_middle(sql_place: Place) -> None:
         assert reader.count_entries() == ENTRIES
 
 
-def test_range_of_journal_entries_is_read_alone(store: Store) -> None:
+def test_range_of_journal_entries_can_be_read(store: Store) -> None:
     fill(store)
     granted(store, hold(1, 60), hold(2, 30, project=2, owner=BOB))
     with store.reading() as reader:

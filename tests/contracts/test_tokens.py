@@ -55,7 +55,7 @@ def test_tokens_are_found_by_their_digest_and_by_their_owner(store: Store) -> No
     assert look.tokens(CAROL, Page()) == []
 
 
-def test_a_token_remembers_by_which_it_was_made(store: Store) -> None:
+def test_token_records_its_parent_token(store: Store) -> None:
     (laptop,) = issued(store, LAPTOP)
     (phone,) = issued(store, msgspec.structs.replace(PHONE, parent=laptop))
     look = Look(store)
@@ -90,9 +90,7 @@ def test_a_revoked_token_stays_revoked(store: Store) -> None:
     assert Look(store).token(LAPTOP.digest).revoked == NOW
 
 
-def test_there_is_nothing_to_revoke_of_a_token_that_is_unknown_or_expired_or_not_ones_own(
-    store: Store,
-) -> None:
+def test_revoking_unknown_expired_or_foreign_token_is_refused(store: Store) -> None:
     (number,) = issued(store, LAPTOP)
     for request, at in (
         (RevokeToken(token=number + 1), NOW),
@@ -103,7 +101,7 @@ def test_there_is_nothing_to_revoke_of_a_token_that_is_unknown_or_expired_or_not
     granted(store, RevokeToken(token=number, uid=ALICE), at=NOW)
 
 
-def test_one_digest_is_one_token(store: Store) -> None:
+def test_digests_of_tokens_are_unique(store: Store) -> None:
     (number,) = issued(store, LAPTOP)
     (again,) = granted(store, LAPTOP, at=NOW)
     assert (again.token, again.again) == (number, True)
@@ -113,14 +111,14 @@ def test_one_digest_is_one_token(store: Store) -> None:
     assert len(Look(store).tokens(None, Page())) == 1
 
 
-def test_a_token_made_and_revoked_in_one_batch(store: Store) -> None:
+def test_token_can_be_issued_and_revoked_in_one_batch(store: Store) -> None:
     done = granted(store, LAPTOP, RevokeToken(token=1), PHONE, at=NOW)
     assert [each.token for each in done] == [1, 1, 2]
     assert [each.revoked for each in Look(store).tokens(None, Page())] == [NOW, None]
     assert Audit(store).verify().findings == ()
 
 
-def test_row_and_entry_are_written_together_or_not_at_all(store: Store) -> None:
+def test_token_row_and_entry_are_written_atomically(store: Store) -> None:
     issued(store, LAPTOP)
     before = contents(store)
     asked = [SubmittedRequest(request, NOW, 0) for request in (PHONE, RevokeToken(token=1))]
@@ -137,7 +135,7 @@ def test_row_and_entry_are_written_together_or_not_at_all(store: Store) -> None:
     assert Audit(store).verify().findings == ()
 
 
-def test_of_two_servers_that_revoke_a_token_one_does(place: Place) -> None:
+def test_token_is_revoked_by_one_of_two_servers(place: Place) -> None:
     stores = [place.open(), place.open()]
     for number in range(1, 11):
         issued(stores[0], token(f"t{number}"))
@@ -149,7 +147,7 @@ def test_of_two_servers_that_revoke_a_token_one_does(place: Place) -> None:
     assert Audit(stores[0]).verify().findings == ()
 
 
-def test_the_audit_finds_a_token_that_was_given_back_its_validity(sql_place: Place) -> None:
+def test_audit_finds_reactivated_token(sql_place: Place) -> None:
     store = sql_place.open()
     (number,) = issued(store, LAPTOP)
     granted(store, RevokeToken(token=number), at=NOW)
@@ -159,7 +157,7 @@ def test_the_audit_finds_a_token_that_was_given_back_its_validity(sql_place: Pla
     ]
 
 
-def test_a_nonce_is_spent_once_until_it_expires(store: Store) -> None:
+def test_nonce_is_used_once_until_it_expires(store: Store) -> None:
     assert store.use_nonce(b"\x00\xffn", 1001, NOW, LATER)
     assert not store.use_nonce(b"\x00\xffn", 1001, NOW, LATER)
     assert not store.use_nonce(b"\x00\xffn", 1002, Instant(LATER - 1), Instant(LATER + 1))
@@ -168,7 +166,7 @@ def test_a_nonce_is_spent_once_until_it_expires(store: Store) -> None:
     assert not store.use_nonce(b"\x00\xffn", 1001, LATER, Instant(LATER + 1_000))
 
 
-def test_expired_nonces_are_forgotten(sql_place: Place) -> None:
+def test_expired_nonces_are_deleted(sql_place: Place) -> None:
     store = sql_place.open()
     for number in range(150):
         store.use_nonce(b"%d" % number, 1001, NOW, LATER)
@@ -177,7 +175,7 @@ def test_expired_nonces_are_forgotten(sql_place: Place) -> None:
     assert sql_place.run("SELECT count(*) FROM nonce") == [(3,)]
 
 
-def test_a_nonce_spent_on_many_servers_at_once_is_spent_on_one(place: Place) -> None:
+def test_nonce_is_accepted_by_one_of_many_servers(place: Place) -> None:
     stores = [place.open(), place.open()]
     with ThreadPoolExecutor(8) as pool:
         for number in range(20):
@@ -190,7 +188,7 @@ def test_a_nonce_spent_on_many_servers_at_once_is_spent_on_one(place: Place) -> 
             assert sum(each.result() for each in expiring) == (1 if number else 8)
 
 
-def test_a_spent_nonce_outlives_the_server(sql_place: Place) -> None:
+def test_used_nonce_is_remembered_after_restart(sql_place: Place) -> None:
     store = sql_place.open()
     assert store.use_nonce(b"n", 1001, NOW, LATER)
     store.close()

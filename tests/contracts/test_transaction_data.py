@@ -21,7 +21,7 @@ from tests.contracts.site import (
 )
 
 
-def test_only_what_is_needed_is_loaded(store: Store) -> None:
+def test_only_needed_rows_are_loaded(store: Store) -> None:
     fill(store)
     granted(
         store,
@@ -55,9 +55,7 @@ def test_only_what_is_needed_is_loaded(store: Store) -> None:
     assert sorted(_loaded(store, SetCap(allocation=1, uid=BOB, cap=None)).users) == [(1, BOB)]
 
 
-def test_the_end_of_a_run_needs_what_its_line_may_draw_on_only_where_it_has_no_hold(
-    store: Store,
-) -> None:
+def test_charge_loads_project_chain_only_without_hold(store: Store) -> None:
     fill(store)
     granted(
         store,
@@ -83,13 +81,13 @@ def _loaded(store: Store, *requests: Request) -> TransactionData:
         )
 
 
-def test_an_empty_batch_is_nothing(store: Store) -> None:
+def test_empty_batch_loads_nothing(store: Store) -> None:
     with store.transaction() as transaction:
         transaction.write(transaction.load(LockSet()))
     assert contents(store)[5] == []
 
 
-def test_fresh_numbers_suffice_for_a_large_batch(store: Store) -> None:
+def test_new_numbers_suffice_for_a_large_batch(store: Store) -> None:
     fill(store)
     granted(store, *(hold(number, 1) for number in range(1, 801)))
     granted(store, *(late_charge(number, 0) for number in range(1_001, 2_001)), at=START + 1)

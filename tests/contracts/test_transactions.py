@@ -38,7 +38,7 @@ class Cancelled(Exception):
     """Error raised between the rules and the commit."""
 
 
-def test_what_is_asked_in_one_batch_is_there_for_the_next(store: Store) -> None:
+def test_batch_is_visible_to_the_next(store: Store) -> None:
     fill(store)
     granted(store, hold(1, 600), hold(2, 300))
     granted(store, charge(1, 55))
@@ -49,7 +49,7 @@ def test_what_is_asked_in_one_batch_is_there_for_the_next(store: Store) -> None:
         assert [run.state for run in reader.scan(RunRecord)] == [RunState.CHARGED, RunState.HELD]
 
 
-def test_a_batch_that_raises_has_changed_nothing(store: Store) -> None:
+def test_raising_batch_changes_nothing(store: Store) -> None:
     fill(store)
     before = contents(store)
     with pytest.raises(Cancelled):
@@ -112,7 +112,7 @@ def test_registry_refusal_in_a_batch_leaves_no_gap_in_allocation_numbers(store: 
     ] == [3, 4]
 
 
-def test_a_batch_that_is_not_written_has_changed_nothing(store: Store) -> None:
+def test_unwritten_batch_changes_nothing(store: Store) -> None:
     fill(store)
     before = contents(store)
     asked = SubmittedRequest(hold(1, 600), START, 0)
@@ -136,7 +136,7 @@ def test_requests_of_one_batch_see_each_other(store: Store) -> None:
     assert (gpu.deposited, gpu.charged, gpu.held) == (70, 5, 0)
 
 
-def test_periods_of_one_fund_do_not_overlap(store: Store) -> None:
+def test_periods_of_one_project_and_resource_do_not_overlap(store: Store) -> None:
     fill(store)
     for start, end in ((START, START + 1), (END - 1, END + 9), (START - 9, END + 9)):
         (no,) = ask(store, allocation(1, start=start, end=end))
@@ -175,7 +175,7 @@ PERIODS_TRADED: dict[str, list[Request]] = {
 
 
 @pytest.mark.parametrize("case", PERIODS_TRADED)
-def test_allocations_of_one_fund_trade_periods_in_one_batch(store: Store, case: str) -> None:
+def test_allocations_can_swap_periods_in_one_batch(store: Store, case: str) -> None:
     """Each step is checked and written separately, so no allocation blocks another, for any
     numbers.
     """
@@ -198,9 +198,7 @@ def test_allocations_of_one_fund_trade_periods_in_one_batch(store: Store, case: 
     assert Audit(store).verify().findings == ()
 
 
-def test_credit_and_terms_of_one_batch_are_never_below_what_the_database_allows(
-    store: Store,
-) -> None:
+def test_credit_and_limit_change_in_one_batch_within_constraints(store: Store) -> None:
     """A limit is lowered once a deposit pays for the credit used, and raised before more is
     used.
     """

@@ -24,7 +24,7 @@ from tests.contracts.places import Place
 from tests.contracts.site import START, allocation, contents, fill, granted, hold, project
 
 
-def test_one_allocation_is_never_overdrawn(place: Place) -> None:
+def test_two_servers_never_overdraw_an_allocation(place: Place) -> None:
     """HADM's race: jobs of 20 SU-minutes compete for 30, from several servers at once."""
     stores = [place.open(), place.open()]
     fill(stores[0])
@@ -42,7 +42,7 @@ def test_one_allocation_is_never_overdrawn(place: Place) -> None:
     assert Audit(stores[0]).verify().findings == ()
 
 
-def test_transfers_in_a_circle_neither_lose_units_nor_wait_for_each_other(place: Place) -> None:
+def test_circular_transfers_keep_the_sum_and_do_not_deadlock(place: Place) -> None:
     stores = [place.open(), place.open()]
     fill(stores[0])
     there, back = (
@@ -60,7 +60,7 @@ def test_transfers_in_a_circle_neither_lose_units_nor_wait_for_each_other(place:
     assert Audit(stores[1]).verify().findings == ()
 
 
-def test_the_same_run_from_two_servers_is_held_once(place: Place) -> None:
+def test_run_from_two_servers_is_held_once(place: Place) -> None:
     stores = [place.open(), place.open()]
     fill(stores[0])
     requests = [hold(number, 2, key=f"h{number}") for number in range(1, 30)]
@@ -70,7 +70,7 @@ def test_the_same_run_from_two_servers_is_held_once(place: Place) -> None:
     assert contents(stores[0])[2][0].held == 58
 
 
-def test_two_founders_of_one_project_make_one(place: Place) -> None:
+def test_project_created_on_two_servers_exists_once(place: Place) -> None:
     stores = [place.open(), place.open()]
     outcomes = at_once(
         *(
@@ -86,7 +86,7 @@ def test_two_founders_of_one_project_make_one(place: Place) -> None:
     assert sorted(each.gname for each in projects) == [f"p{number}" for number in range(1, 9)]
 
 
-def test_of_two_overlapping_allocations_one_is_opened(place: Place) -> None:
+def test_one_of_two_overlapping_allocations_is_opened(place: Place) -> None:
     stores = [place.open(), place.open()]
     granted(stores[0], project("physics", 100))
     periods = [
@@ -99,7 +99,7 @@ def test_of_two_overlapping_allocations_one_is_opened(place: Place) -> None:
     assert Audit(stores[1]).verify().findings == ()
 
 
-def test_what_a_parent_shares_is_drawn_on_by_one_after_the_other(place: Place) -> None:
+def test_holds_on_shared_credit_are_serialised(place: Place) -> None:
     """Two child projects have used up their own credit: no unit of the shared credit is used
     twice.
     """
@@ -137,7 +137,7 @@ def test_readers_do_not_wait_for_writers(sql_place: Place) -> None:
         assert contents(two) == before
 
 
-def test_a_reader_keeps_its_snapshot(store: Store) -> None:
+def test_reader_keeps_its_snapshot(store: Store) -> None:
     fill(store)
     before = contents(store)
     with store.reading() as reader:
@@ -149,7 +149,7 @@ def test_a_reader_keeps_its_snapshot(store: Store) -> None:
     assert contents(store) != before
 
 
-def test_one_store_writes_two_batches_side_by_side(postgres_place: Place) -> None:
+def test_one_store_writes_two_batches_concurrently(postgres_place: Place) -> None:
     store = postgres_place.open()
     fill(store)
     with store.transaction() as transaction:
@@ -160,7 +160,7 @@ def test_one_store_writes_two_batches_side_by_side(postgres_place: Place) -> Non
     assert [each.deposited for each in contents(store)[2]] == [1_000, 505]
 
 
-def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place: Place) -> None:
+def test_concurrent_writer_threads_overdraw_nothing(postgres_place: Place) -> None:
     """Jobs of 3 SU-minutes against 1,000, a hundred in a batch, each sent twice and by two clients
     at a time.
     """

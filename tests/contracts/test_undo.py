@@ -42,7 +42,7 @@ from tests.contracts.undo_requests import (
 
 
 @pytest.mark.parametrize("kind", ["deposit", "withdraw", "transfer"])
-def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None:
+def test_entry_is_undone_once_by_two_users(store: Store, kind: str) -> None:
     opened(store)
     start = [(each.deposited, each.charged) for each in contents(store)[2]]
     number = moved(store, kind)
@@ -62,7 +62,7 @@ def test_two_people_do_not_undo_one_entry_twice(store: Store, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["deposit", "refund"])
-def test_nor_do_they_in_one_batch(store: Store, kind: str) -> None:
+def test_entry_is_undone_once_in_one_batch(store: Store, kind: str) -> None:
     opened(store)
     back = undoing(store, refunded(store) if kind == "refund" else moved(store, kind))
     done, no = Ledger(store, Policy()).apply(
@@ -73,7 +73,7 @@ def test_nor_do_they_in_one_batch(store: Store, kind: str) -> None:
     assert no.reason is Reason.ALREADY_UNDONE
 
 
-def test_nor_do_several_servers(sql_place: Place) -> None:
+def test_entry_is_undone_once_by_several_servers(sql_place: Place) -> None:
     store = sql_place.open()
     opened(store)
     back = undoing(store, moved(store, "transfer"))
@@ -83,7 +83,7 @@ def test_nor_do_several_servers(sql_place: Place) -> None:
     assert sum(isinstance(each, Done) for each in outcomes) == 1
 
 
-def test_a_refund_is_taken_back_once(store: Store) -> None:
+def test_refund_is_undone_once(store: Store) -> None:
     opened(store)
     granted(store, hold(2, 60), charge(2, 40), Refund(run=job(2), amount=TEN))
     number = refunded(store)
@@ -102,9 +102,7 @@ def test_a_refund_is_taken_back_once(store: Store) -> None:
     assert findings_of(store) == []
 
 
-def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(
-    sql_place: Place,
-) -> None:
+def test_refund_after_undone_refund_passes_the_audit(sql_place: Place) -> None:
     """Its row then equals an earlier state. The audit, which drops closed runs that match, must
     still see the later entries.
     """
@@ -129,7 +127,7 @@ def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(
     )
 
 
-def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:
+def test_audit_finds_second_undo_of_an_entry(store: Store) -> None:
     """The bank would never write such rows, but a person who edits the tables can."""
     opened(store)
     number = granted(store, Deposit(allocation=1, amount=TEN))[0].entry
@@ -151,7 +149,7 @@ def test_undone_change_may_be_made_and_undone_again(store: Store) -> None:
     assert findings_of(store) == []
 
 
-def test_what_follows_a_job_and_what_is_not_there_is_not_undone(store: Store) -> None:
+def test_job_entries_and_unknown_entries_cannot_be_undone(store: Store) -> None:
     opened(store)
     held = granted(store, hold(1, 60), charge(1, 40))
     opening = next(each.id for each in contents(store)[5] if each.kind is Kind.OPEN)

@@ -23,7 +23,7 @@ from tests.contracts.undo_requests import (
 )
 
 
-def test_terms_are_put_back_while_they_stand(store: Store) -> None:
+def test_undo_restores_unchanged_terms(store: Store) -> None:
     opened(store)
     first = amended(store, credit_limit=TEN)
     second = amended(store, shared=True)
@@ -38,7 +38,7 @@ def test_terms_are_put_back_while_they_stand(store: Store) -> None:
     assert findings_of(store) == []
 
 
-def test_a_cap_is_put_back_while_it_stands(store: Store) -> None:
+def test_undo_restores_unchanged_cap(store: Store) -> None:
     opened(store)
     first = granted(store, capped(10))[0].entry
     second = granted(store, capped(20))[0].entry
@@ -51,7 +51,7 @@ def test_a_cap_is_put_back_while_it_stands(store: Store) -> None:
     assert findings_of(store) == []
 
 
-def test_a_role_is_put_back_while_it_stands(store: Store) -> None:
+def test_undo_restores_unchanged_role(store: Store) -> None:
     """Roles are granted, changed and removed, in each project separately."""
     opened(store)
     given, changed, elsewhere = (
@@ -72,7 +72,7 @@ def test_a_role_is_put_back_while_it_stands(store: Store) -> None:
     assert findings_of(store) == []
 
 
-def test_undo_of_a_role_needs_the_right_to_give_it(store: Store) -> None:
+def test_undo_of_role_needs_permission_to_grant_it(store: Store) -> None:
     opened(store)
     granted(
         store,
@@ -113,7 +113,7 @@ def test_undo_of_a_cap_does_not_undo_the_same_cap_set_again(store: Store) -> Non
     assert findings_of(store) == []
 
 
-def test_what_stands_against_it_came_after_it(store: Store) -> None:
+def test_refused_undo_names_the_later_entry(store: Store) -> None:
     """After an undo to the first of three caps, that cap is the current one; the undo of the second
     prevents that the third is restored.
     """
@@ -129,7 +129,7 @@ def test_what_stands_against_it_came_after_it(store: Store) -> None:
     assert findings_of(store) == []
 
 
-def test_terms_that_changed_nothing_are_taken_back_once_too(store: Store) -> None:
+def test_unchanged_terms_can_be_undone_once(store: Store) -> None:
     opened(store)
     number = amended(store, shared=False)
     assert isinstance(ask(store, undoing(store, number), undoing(store, number))[1], Refusal)
@@ -150,7 +150,7 @@ def test_undo_of_terms_is_refused_if_the_same_terms_were_set_again(store: Store)
 
 @pytest.mark.parametrize("swept", [False, True])
 @pytest.mark.parametrize("frozen", [False, True])
-def test_an_end_that_was_put_into_the_past_by_mistake_is_taken_back_whole(
+def test_undo_of_period_end_in_the_past_reactivates_allocation(
     store: Store, swept: bool, frozen: bool
 ) -> None:
     opened(store)
@@ -176,7 +176,7 @@ def test_an_end_that_was_put_into_the_past_by_mistake_is_taken_back_whole(
     assert findings_of(store) == []
 
 
-def test_what_the_clock_did_is_not_taken_back(store: Store) -> None:
+def test_expiry_cannot_be_undone(store: Store) -> None:
     opened(store)
     limited = amended(store, credit_limit=TEN)
     (swept,) = granted(store, Expire(allocation=1), at=END)

@@ -27,7 +27,7 @@ PAUSED = """
 """
 
 
-def test_both_work_at_once() -> None:
+def test_credit_and_fair_share_work_together() -> None:
     Centre(WEEK).tell(
         SPENT
         + """
@@ -47,7 +47,7 @@ def test_both_work_at_once() -> None:
     )
 
 
-def test_with_one_counter_that_fades_spent_credit_comes_back() -> None:
+def test_one_decaying_counter_returns_spent_credit() -> None:
     there = Centre(WEEK).tell(
         SPENT
         + """
@@ -64,7 +64,7 @@ def test_with_one_counter_that_fades_spent_credit_comes_back() -> None:
     assert there.first() == "physics"
 
 
-def test_with_one_counter_that_never_fades_fair_share_is_lost() -> None:
+def test_one_counter_without_decay_loses_fair_share() -> None:
     """PriorityDecayHalfLife=0, as on credit clusters: credit is right, but a project that used more
     stays last forever.
     """
@@ -81,7 +81,7 @@ def test_with_one_counter_that_never_fades_fair_share_is_lost() -> None:
     )
 
 
-def test_a_reset_of_the_one_counter_gives_all_credit_back() -> None:
+def test_reset_of_single_counter_returns_all_credit() -> None:
     Centre(NEVER).tell(
         SPENT
         + """
@@ -113,7 +113,7 @@ def test_usage_decay_does_not_change_the_ledger(decay: Decay) -> None:
         "freeze physics/cpu",
     ],
 )
-def test_what_the_bank_does_is_nothing_to_fair_share(deed: str) -> None:
+def test_bank_entries_do_not_change_fair_share(deed: str) -> None:
     there = Centre(WEEK).tell(SPENT)
     before, entries = there.usage, len(there.books())
     there.tell(deed)

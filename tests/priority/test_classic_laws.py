@@ -55,7 +55,7 @@ def test_another_order_changes_nothing(there: Drawn, data: st.DataObject) -> Non
 
 
 @given(trees(wild_shares, wild_usage), st.integers(1, DAMPENING_MAX))
-def test_every_part_is_from_0_to_1_at_the_extremes_too(there: Drawn, dampening: int) -> None:
+def test_factors_are_from_0_to_1_at_the_extremes(there: Drawn, dampening: int) -> None:
     found = classic(there.tree, there.usage, dampening=dampening)
     for column in (found.norm_shares, found.norm_usage, found.effective_usage, found.factor):
         assert ((column >= 0) & (column <= 1)).all()
@@ -63,14 +63,14 @@ def test_every_part_is_from_0_to_1_at_the_extremes_too(there: Drawn, dampening: 
 
 
 @given(trees(wild_shares, wild_usage))
-def test_depth_oblivious_is_a_number_at_the_extremes_too(there: Drawn) -> None:
+def test_depth_oblivious_is_finite_at_the_extremes(there: Drawn) -> None:
     found = of(there, depth_oblivious=True)
     assert ((found.factor >= 0) & (found.factor <= 1)).all()
     assert (found.effective_usage >= 0).all()
 
 
 @given(trees())
-def test_the_shares_of_an_account_are_divided_and_none_is_lost(there: Drawn) -> None:
+def test_shares_of_an_account_are_fully_divided(there: Drawn) -> None:
     found, shape = of(there), there.tree.shape
     divided = np.zeros(len(there.tree.rows))
     rows = np.flatnonzero((shape.above >= 0) & ~there.tree.stands_on_parent)
@@ -110,14 +110,14 @@ def test_more_shares_give_no_worse_factor(there: Drawn, data: st.DataObject) -> 
 
 @either_way
 @given(there=trees(), chance=st.integers(1, 1_000))
-def test_only_proportions_of_usage_count(there: Drawn, chance: int, depth_oblivious: bool) -> None:
+def test_only_ratios_of_usage_count(there: Drawn, chance: int, depth_oblivious: bool) -> None:
     larger = drawn(list(there.tree.rows), [used * chance for used in there.own])
     one, other = (of(each, depth_oblivious=depth_oblivious).factor for each in (there, larger))
     assert other == pytest.approx(one, rel=1e-9, abs=1e-300)
 
 
 @given(trees(), st.integers(2, DAMPENING_MAX))
-def test_dampening_draws_every_factor_towards_one(there: Drawn, dampening: int) -> None:
+def test_dampening_moves_factors_towards_1(there: Drawn, dampening: int) -> None:
     damped = classic(there.tree, there.usage, dampening=dampening).factor
     plain = of(there).factor
     assert (damped >= plain).all()
@@ -136,7 +136,7 @@ def test_depth_oblivious_gives_one_half_at_any_depth() -> None:
     assert of(there).factor[there.at["one"]] == pytest.approx(2 ** -(charged_for_its_sibling / 0.3))
 
 
-def test_an_account_in_between_makes_no_difference() -> None:
+def test_intermediate_account_makes_no_difference() -> None:
     flat = draw("a 60\n    one 3 30\n    two 1 5\nb 40\n    four 1 90")
     deep = draw(
         "a 60\n    between 9\n        further 1\n            one 3 30\n            two 1 5\nb 40\n "
@@ -149,7 +149,7 @@ def test_an_account_in_between_makes_no_difference() -> None:
     assert found[0] == pytest.approx(found[1])
 
 
-def test_depth_oblivious_by_hand() -> None:
+def test_depth_oblivious_matches_hand_computation() -> None:
     """Account a used 0.35 of 0.6; its user two 0.05 of 0.15, and both users together 0.35 of
     0.6.
     """

@@ -21,7 +21,7 @@ def printed(there: Drawn, found: Standings, names: str) -> list[str]:
     ]
 
 
-def test_v1_is_what_slurms_own_test_expects() -> None:
+def test_v1_matches_slurm_test() -> None:
     there = draw(V1)
     assert printed(there, classic(there.tree, there.usage), "U1 U2 U3 U4 U5 U6") == [
         "U1 0.300000 0.200000 0.387500 0.408479",
@@ -46,7 +46,7 @@ def test_v1_accounts() -> None:
     assert (found.norm_shares[0], found.effective_usage[0]) == (1, 1)
 
 
-def test_v2_is_what_slurms_own_test_expects_of_shares_that_are_the_parents() -> None:
+def test_v2_matches_slurm_test_of_parent_shares() -> None:
     there = draw(V2)
     assert printed(
         there, classic(there.tree, there.usage), "U1 U2 U3 U4 U5 U6 R1 R2 R3 T1 T2 T3"
@@ -86,7 +86,7 @@ def test_v7_with_and_without_dampening(dampening: int, expected: str) -> None:
     ] == "0.325 0.325 0.600 0.600 0.000".split()
 
 
-def test_v8_all_of_a_lab_have_the_labs_figures() -> None:
+def test_v8_users_have_figures_of_their_lab() -> None:
     there = draw(V8)
     found = classic(there.tree, there.usage)
     figures = {
@@ -98,7 +98,7 @@ def test_v8_all_of_a_lab_have_the_labs_figures() -> None:
     assert {figures[name] for name in ("lab3", "u4", "u5")} == {"0.256000 0.500000 0.258256"}
 
 
-def test_the_row_that_harvard_publishes() -> None:
+def test_published_harvard_row_is_reproduced() -> None:
     """Shares of 0.001363 and usage of 0.000572 give 0.747599 from these rounded figures.
 
     Source: docs/reference/slurm-rules.md, "Classic fair share".

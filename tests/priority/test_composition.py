@@ -24,7 +24,7 @@ from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, one, pri
 
 
 @pytest.mark.parametrize("flag", [None, *sorted(RAW, key=lambda each: each.name)])
-def test_each_raw_flag_concerns_its_own_factor_alone(flag: Flag | None) -> None:
+def test_each_raw_flag_changes_only_its_factor(flag: Flag | None) -> None:
     to = cluster(association_max=100, totals={"cpu": [160, 160]})
     job = one(to, association=50, partition=0, qos=0, tres={"cpu": 16})
     settings = MultifactorSettings(
@@ -54,13 +54,13 @@ def test_each_raw_flag_concerns_its_own_factor_alone(flag: Flag | None) -> None:
     ("site", "nice", "expected"),
     [(0, 0, 1), (0, 1, 1), (5, 0, 5), (5, 4, 1), (0, -3, 3), (NICE_MAX, -NICE_MAX, 2 * NICE_MAX)],
 )
-def test_site_is_added_and_nice_taken_away_and_one_is_the_lowest(
+def test_site_is_added_and_nice_subtracted_with_minimum_1(
     site: int, nice: int, expected: int
 ) -> None:
     assert priority(one(cluster(), site=site, nice=nice), MultifactorSettings()) == expected
 
 
-def test_what_lies_behind_the_point_is_dropped() -> None:
+def test_priority_is_truncated() -> None:
     sums = np.array(
         [-1e300, 0.0, 0.999, 1.0, 1.999, 4294967294.99, 4294967295.0, 4294967295.5, 1e300, np.inf]
     )
@@ -90,14 +90,14 @@ def test_terms_are_added_from_left_to_right() -> None:
     assert shown(terms)[0] == (2.0 - NICE_MAX) + huge
 
 
-def test_without_its_database_slurm_counts_neither_age_nor_fair_share() -> None:
+def test_without_slurmdbd_age_and_fair_share_are_0() -> None:
     job = one(cluster(), accrued_at=NOW - WEEK, fairshare=1.0, partition=1)
     weights = PriorityWeights(age=1_000, fairshare=1_000, partition=10)
     assert priority(job, MultifactorSettings(weights=weights)) == 2_010
     assert priority(job, MultifactorSettings(weights=weights, accounted=False)) == 10
 
 
-def test_a_whole_queue_is_reckoned_as_plain_python_reckons_its_jobs() -> None:
+def test_queue_matches_scalar_computation() -> None:
     random = np.random.default_rng(7)
     to, count = cluster(association_max=9), 70_001
     jobs = pending(
@@ -142,7 +142,7 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_bad_row_is_named(case: str) -> None:
+def test_invalid_row_is_named(case: str) -> None:
     columns, field = BAD[case]
     with pytest.raises(InvalidInput) as told:
         pending(cluster(), 2, **columns)
@@ -153,7 +153,7 @@ def test_a_bad_row_is_named(case: str) -> None:
     )
 
 
-def test_a_bad_scale_is_named() -> None:
+def test_invalid_scale_is_named() -> None:
     with pytest.raises(InvalidInput) as told:
         scale(nodes=1, cpus=-1)
     assert told.value.field == "cpus"
@@ -162,7 +162,7 @@ def test_a_bad_scale_is_named() -> None:
     assert told.value.field == "totals[mem][1]"
 
 
-def test_a_weight_on_a_tres_that_the_cluster_has_not_is_reported() -> None:
+def test_weight_of_unknown_tres_is_reported() -> None:
     with pytest.raises(InvalidInput, match="gres/gpu is weighted") as told:
         priority(
             one(cluster()), MultifactorSettings(weights=PriorityWeights(tres={"gres/gpu": 1.0}))

@@ -31,7 +31,7 @@ def by_the_tree(used: Sequence[float]) -> list[float]:
     not AS_ON_X86_64, reason="ties here are those of another processor's long double"
 )
 @given(st.lists(amounts, min_size=1, max_size=20))
-def test_counting_gives_what_the_tree_gives(used: list[float]) -> None:
+def test_equal_shares_match_the_tree(used: list[float]) -> None:
     even = EqualShares(used)
     assert [even.factor(each) for each in used] == by_the_tree(used)
 

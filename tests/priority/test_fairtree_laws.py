@@ -45,7 +45,7 @@ def peopled(there: Drawn) -> Drawn:
 
 @as_on_x86_64
 @given(trees())
-def test_every_rank_is_that_of_the_recursion(there: Drawn) -> None:
+def test_ranks_equal_recursive_computation(there: Drawn) -> None:
     rank = ranked(there).rank
     users = np.flatnonzero(there.tree.is_user).tolist()
     assert {at: int(rank[at]) for at in users} == Visit(
@@ -55,7 +55,7 @@ def test_every_rank_is_that_of_the_recursion(there: Drawn) -> None:
 
 @as_on_x86_64
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
-def test_long_doubles_are_rounded_as_the_recursion_rounds(above: int, below: int) -> None:
+def test_long_doubles_are_rounded_like_the_recursion(above: int, below: int) -> None:
     found = np.longdouble(above) / np.longdouble(below)
     assert Fraction(*found.as_integer_ratio()) == to_64_bits(Fraction(above, below))
 
@@ -78,7 +78,7 @@ def test_other_names_change_nothing(there: Drawn, chance: Random) -> None:
 
 
 @given(trees(), st.data())
-def test_another_order_changes_nothing_but_ties(there: Drawn, data: st.DataObject) -> None:
+def test_order_changes_only_ties(there: Drawn, data: st.DataObject) -> None:
     found = ranked(there)
     accounts = ~there.tree.is_user & ~there.tree.stands_on_parent
     levels = list(zip(there.tree.shape.above[accounts], found.level[accounts], strict=True))
@@ -90,9 +90,7 @@ def test_another_order_changes_nothing_but_ties(there: Drawn, data: st.DataObjec
 
 
 @given(trees().map(peopled))
-def test_all_below_the_better_of_two_siblings_are_ahead_of_all_below_the_other(
-    there: Drawn,
-) -> None:
+def test_users_below_better_sibling_rank_first(there: Drawn) -> None:
     found, above = ranked(there), there.tree.shape.above
     below: dict[int, list[int]] = {at: [] for at in range(len(above))}
     for user in np.flatnonzero(there.tree.is_user):
@@ -111,7 +109,7 @@ def test_all_below_the_better_of_two_siblings_are_ahead_of_all_below_the_other(
 
 
 @given(trees(wild_shares, wild_usage))
-def test_every_part_is_from_0_to_1_at_the_extremes_too(there: Drawn) -> None:
+def test_factors_are_from_0_to_1_at_the_extremes(there: Drawn) -> None:
     found, users = ranked(there), int(there.tree.is_user.sum())
     for column in (found.norm_shares, found.norm_usage, found.effective_usage, found.factor):
         assert ((column >= 0) & (column <= 1)).all()
@@ -167,9 +165,7 @@ def line(there: Drawn, at: int) -> list[int]:
 
 
 @given(trees(), st.data())
-def test_another_order_within_ties_gives_each_level_the_same_places(
-    there: Drawn, data: st.DataObject
-) -> None:
+def test_order_within_ties_keeps_ranks_of_level(there: Drawn, data: st.DataObject) -> None:
     """Tied associations may swap places; the order of accounts does not change."""
     order = data.draw(st.permutations(range(len(there.tree.rows))))
     found, moved = (

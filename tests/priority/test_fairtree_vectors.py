@@ -69,7 +69,7 @@ uGA2  0.500000|6|0.025000|0.600000|0.095238|0.833333
 
 
 @as_on_x86_64
-def test_v3_is_what_slurms_own_test_expects_in_every_column() -> None:
+def test_v3_matches_slurm_test_in_every_column() -> None:
     there = draw(V3)
     found = fair_tree(there.tree, there.usage)
     printed = []
@@ -87,7 +87,7 @@ def test_v3_is_what_slurms_own_test_expects_in_every_column() -> None:
     assert printed == PRINTED_V3.split("\n")[1:-1]
 
 
-def test_v3_the_root_has_all_the_usage_and_no_shares() -> None:
+def test_v3_root_has_all_usage_and_no_shares() -> None:
     there = draw(V3)
     found = fair_tree(there.tree, there.usage)
     assert (
@@ -112,7 +112,7 @@ def test_v3_the_root_has_all_the_usage_and_no_shares() -> None:
         (170, (40, 50), (20, 25), 110, 1),
     ],
 )
-def test_v3b_two_users_tie_where_the_processor_says_so(
+def test_v3b_two_users_tie_in_long_double(
     all_shares: int,
     shares: tuple[int, int],
     used: tuple[int, int],
@@ -135,7 +135,7 @@ def test_v4_accounts_that_tie_are_not_ranked_together() -> None:
     assert factors(V4) == {"a1": "0.750000", "a2": "1.000000", "b1": "0.750000", "b2": "0.750000"}
 
 
-def test_v5_the_best_of_the_second_gets_the_last_rank_of_the_first() -> None:
+def test_v5_best_of_second_gets_last_rank_of_first() -> None:
     assert factors(V5) == {
         "a1": "0.500000",
         "a2": "0.666667",
@@ -181,7 +181,7 @@ def test_v7_in_every_column() -> None:
     }
 
 
-def test_v8_users_on_the_shares_of_their_lab_tie() -> None:
+def test_v8_users_with_parent_shares_tie() -> None:
     assert factors(V8) == {
         "u1": "0.800000",
         "u2": "0.800000",
@@ -199,7 +199,7 @@ def test_v8_users_on_the_shares_of_their_lab_tie() -> None:
     assert [float(found.effective_usage[there.at[user]]) for user in ("u1", "u2")] == [0.25, 0.75]
 
 
-def test_v9_an_account_on_its_parents_shares_gives_its_users_to_the_parent() -> None:
+def test_v9_account_with_parent_shares_passes_users_to_parent() -> None:
     there = draw(V9)
     found = fair_tree(there.tree, there.usage)
     assert {

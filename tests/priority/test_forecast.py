@@ -26,7 +26,7 @@ WEEK = fading(7 * DAY)
 HALF = Standpoint(usage=80, others=20, share=0.5)
 
 
-def test_at_the_soonest_the_others_take_it_over_at_the_latest_they_go_on() -> None:
+def test_pause_bounds_assume_others_fill_or_continue() -> None:
     found = back_after(HALF, WEEK)
     assert found.soonest is not None
     assert found.latest is not None
@@ -54,7 +54,7 @@ def test_user_within_share_needs_no_pause() -> None:
         ),  # others of its account keep it there
     ],
 )
-def test_for_whom_a_pause_is_never_enough(who: Standpoint) -> None:
+def test_some_users_never_recover_by_a_pause(who: Standpoint) -> None:
     assert back_after(who, WEEK) == (None, None)
 
 
@@ -89,7 +89,7 @@ def paused(
 
 
 @given(trees(), st.sampled_from([0.25, 0.5, 0.6]), st.sampled_from([1, 3]), st.booleans())
-def test_forecast_of_the_classic_factor_holds(
+def test_forecast_of_classic_factor_is_reached(
     there: Drawn, factor: float, dampening: int, taken_over: bool
 ) -> None:
     users = np.flatnonzero(there.tree.is_user & (there.usage > 0))
@@ -114,7 +114,7 @@ def test_forecast_of_the_classic_factor_holds(
 
 
 @pytest.mark.parametrize("taken_over", [False, True])
-def test_forecast_of_the_fair_tree_level_holds(taken_over: bool) -> None:
+def test_forecast_of_fair_tree_level_is_reached(taken_over: bool) -> None:
     there = draw(V7)
     alice, physics = there.at["alice"], there.at["physics"]
     account = float(there.usage[physics])
@@ -135,7 +135,7 @@ def test_forecast_of_the_fair_tree_level_holds(taken_over: bool) -> None:
     st.floats(0, 1),
     st.sampled_from([0.01, 0.5, 1.0, 3.0]),
 )
-def test_sooner_is_never_later_and_nothing_is_negative(
+def test_earliest_is_before_latest_and_not_negative(
     usage: float, others: float, share: float, part: float, level: float
 ) -> None:
     found = back_after(
@@ -158,7 +158,7 @@ def test_a_longer_half_life_takes_longer_in_proportion() -> None:
 
 @pytest.mark.parametrize("field", ["usage", "others", "share", "charged"])
 @pytest.mark.parametrize("amount", [-1.0, math.nan, math.inf])
-def test_what_is_no_usage_and_no_share_is_refused(field: str, amount: float) -> None:
+def test_invalid_usage_and_share_are_refused(field: str, amount: float) -> None:
     told = {"usage": 1.0, "others": 1.0, "share": 0.5} | {field: amount}
     with pytest.raises(InvalidInput) as refused:
         Standpoint(**told)
@@ -166,12 +166,12 @@ def test_what_is_no_usage_and_no_share_is_refused(field: str, amount: float) -> 
 
 
 @pytest.mark.parametrize("level", [0.0, -1.0, math.inf, math.nan])
-def test_what_is_no_level_is_refused(level: float) -> None:
+def test_invalid_level_is_refused(level: float) -> None:
     with pytest.raises(InvalidInput, match="level"):
         back_after(HALF, WEEK, level=level)
 
 
-def test_v1_by_hand() -> None:
+def test_forecast_of_v1_matches_hand_computation() -> None:
     """U2 used a quarter of the total with a twentieth of the shares; half of its accounts' usage
     counts as its own.
     """

@@ -29,7 +29,7 @@ def page(checkout: Path) -> str:
     )
 
 
-def test_shares_are_those_of_the_seed(page: str) -> None:
+def test_shares_of_the_example_page(page: str) -> None:
     found = shares(read_holdings(page).held)
     gratis = Fraction(2 * 32, 3)
     assert found == {
@@ -40,7 +40,7 @@ def test_shares_are_those_of_the_seed(page: str) -> None:
     assert raw_shares(found) == {"lab1": 93, "lab2": 21, "lab3": 45}
 
 
-def test_charges_are_those_of_the_seed(page: str) -> None:
+def test_charges_of_the_example_page(page: str) -> None:
     assert read_holdings(page).charges == {
         "shared": parse_weights("CPU=1.0,Mem=0.25G"),
         "lab1": parse_weights("CPU=1.0,Mem=0.25G"),
@@ -68,7 +68,7 @@ def partitions(*kinds: str) -> str:
 OLD = '\n[[nodes]]\nnames = "o1"\nchip = "old"\ncores = 8\nmemory_mib = 4096'
 
 
-def test_numbers_are_the_decimals_that_are_written() -> None:
+def test_numbers_are_exact_decimals() -> None:
     found = told(
         chips="[chips]\nnew = 0.3\nold = 0.1",
         nodes=f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}',
@@ -76,7 +76,7 @@ def test_numbers_are_the_decimals_that_are_written() -> None:
     assert found.held.nodes["o1"].core == Fraction(1, 3)
 
 
-def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
+def test_nodes_in_two_partitions_of_a_lab_count_once() -> None:
     found = told(
         partitions=partitions('nodes = "n[1-2]"\nlab = "a"', 'nodes = "n[2-3]"\nlab = "a"')
     )
@@ -167,16 +167,14 @@ def test_requeued_nodes_grant_nothing_and_a_node_in_two_public_partitions_counts
         ),
     ],
 )
-def test_what_cannot_be_is_named_with_its_place_and_a_remedy(
-    changes: dict[str, str], field: str, says: str
-) -> None:
+def test_error_has_location_and_remedy(changes: dict[str, str], field: str, says: str) -> None:
     with pytest.raises(InvalidInput) as wrong:
         told(**changes)
     assert wrong.value.field == field
     assert says in f"{wrong.value.message}; {wrong.value.remedy}"
 
 
-def test_a_partition_whose_nodes_are_worth_different_things_has_no_price() -> None:
+def test_partition_of_unequal_nodes_has_no_price() -> None:
     nodes = f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}'
     with pytest.raises(
         InvalidInput, match="a core or a GiB of o1 costs something else than of n1"

@@ -34,7 +34,7 @@ from tests.priority.starting_jobs import (
         (LimitKind.MAX_JOBS, "user", "AssocMaxJobsLimit"),
     ],
 )
-def test_jobs_of_associations(kind: LimitKind, where: str, expected: str) -> None:
+def test_job_count_limits_of_associations(kind: LimitKind, where: str, expected: str) -> None:
     limits, busy = (
         AssociationLimits(jobs={kind: 5}),
         {"used": LimitUsage(jobs=5), "of_account": LimitUsage(jobs=5)},
@@ -61,7 +61,7 @@ def test_jobs_of_associations(kind: LimitKind, where: str, expected: str) -> Non
         (LimitKind.MAX_JOBS_PER_ACCOUNT, "MaxJobsPerAccount"),
     ],
 )
-def test_jobs_of_a_qos(kind: LimitKind, expected: str) -> None:
+def test_job_count_limits_of_qos(kind: LimitKind, expected: str) -> None:
     def qos(jobs: int) -> QosLimits:
         busy = LimitUsage(jobs=jobs)
         return QosLimits(
@@ -77,7 +77,7 @@ def test_jobs_of_a_qos(kind: LimitKind, expected: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [LimitKind.MAX_JOBS_PER_USER, LimitKind.MAX_JOBS_PER_ACCOUNT])
-def test_where_a_qos_counts_jobs_the_association_does_not(kind: LimitKind) -> None:
+def test_qos_job_limit_overrides_association(kind: LimitKind) -> None:
     links = chain(user=AssociationLimits(jobs={LimitKind.MAX_JOBS: 1}), used=LimitUsage(jobs=1))
     assert reason(asking(chain=links)) == "AssocMaxJobsLimit"
     assert (
@@ -104,7 +104,7 @@ def test_where_a_qos_counts_jobs_the_association_does_not(kind: LimitKind) -> No
         (0.0, None, SAFE, None),
     ],
 )
-def test_wall_time_of_a_group(
+def test_group_wall_time_limit(
     used_seconds: float, minutes: int | None, enforced: Enforced, expected: str | None
 ) -> None:
     limits, used = (
@@ -118,7 +118,7 @@ def test_wall_time_of_a_group(
     )
 
 
-def test_wall_time_of_a_job() -> None:
+def test_job_wall_time_limit() -> None:
     limits = AssociationLimits(wall={LimitKind.MAX_WALL: 30})
     assert reason(asking(limit_minutes=30, chain=chain(user=limits))) is None
     assert reason(asking(limit_minutes=None, chain=chain(user=limits))) is None
@@ -133,7 +133,7 @@ def test_wall_time_of_a_job() -> None:
     )
 
 
-def test_an_administrator_sets_limits_on_time_aside() -> None:
+def test_time_limit_set_by_administrator_is_exempt() -> None:
     limits = AssociationLimits(wall={LimitKind.MAX_WALL: 1, LimitKind.GRP_WALL: 1})
     job = asking(chain=chain(user=limits), qos=QosLimits(name="normal", limits=limits))
     assert reason(job) == "QOSMaxWallDurationPerJobLimit"
@@ -153,7 +153,7 @@ def test_an_administrator_sets_limits_on_time_aside() -> None:
 # --- who goes before whom ---
 
 
-def test_a_limit_of_the_qos_takes_the_place_of_the_associations_tres_by_tres() -> None:
+def test_qos_limit_overrides_association_per_tres() -> None:
     links = chain(account=tres(LimitKind.GRP_TRES, cpu=0, mem=0))
     wide = QosLimits(name="normal", limits=tres(LimitKind.GRP_TRES, cpu=1_000))
     assert reason(asking({"cpu": 1}, chain=links)) == "AssocGrpCpuLimit"
@@ -162,9 +162,7 @@ def test_a_limit_of_the_qos_takes_the_place_of_the_associations_tres_by_tres() -
 
 
 @pytest.mark.parametrize("over_partition", [False, True])
-def test_the_qos_of_the_partition_goes_first_unless_the_jobs_own_goes_over_it(
-    over_partition: bool,
-) -> None:
+def test_partition_qos_takes_precedence_unless_overridden(over_partition: bool) -> None:
     narrow = QosLimits(
         name="normal", limits=tres(LimitKind.MAX_TRES, cpu=1), over_partition=over_partition
     )
@@ -174,14 +172,14 @@ def test_the_qos_of_the_partition_goes_first_unless_the_jobs_own_goes_over_it(
     )
 
 
-def test_a_qos_that_is_also_the_partitions_is_looked_at_once() -> None:
+def test_qos_of_job_and_partition_is_checked_once() -> None:
     qos = QosLimits(name="normal")
     assert asking(qos=qos, partition_qos=qos).qoses() == (qos,)
     assert asking(partition_qos=qos).qoses() == (qos,)
     assert asking().qoses() == ()
 
 
-def test_a_limit_factor_stretches_the_limits_of_associations_on_tres_alone() -> None:
+def test_limit_factor_scales_only_association_tres_limits() -> None:
     limits = AssociationLimits(
         tres={
             LimitKind.GRP_TRES: {"cpu": 5},
@@ -200,7 +198,7 @@ def test_a_limit_factor_stretches_the_limits_of_associations_on_tres_alone() -> 
     )
 
 
-def test_jobs_and_wall_time_are_looked_at_before_nodes_are() -> None:
+def test_job_and_wall_limits_are_checked_before_nodes() -> None:
     limits = AssociationLimits(jobs={LimitKind.MAX_JOBS: 0}, tres={LimitKind.MAX_TRES: {"cpu": 0}})
     job = asking(chain=chain(user=limits))
     first, then = before_nodes(job, LIMITS), after_nodes(job, LIMITS)
@@ -213,7 +211,7 @@ def test_jobs_and_wall_time_are_looked_at_before_nodes_are() -> None:
     )
 
 
-def test_nothing_holds_where_limits_are_not_enforced() -> None:
+def test_unenforced_limits_do_not_hold() -> None:
     limits = AssociationLimits(jobs={LimitKind.MAX_JOBS: 0}, tres={LimitKind.MAX_TRES: {"cpu": 0}})
     assert reason(asking(chain=chain(user=limits)), Enforced(limits=False)) is None
 
@@ -228,7 +226,7 @@ def test_nothing_holds_where_limits_are_not_enforced() -> None:
         ("all", (True, True)),
     ],
 )
-def test_what_is_enforced_is_read(text: str, expected: tuple[bool, bool]) -> None:
+def test_enforcement_flags_are_parsed(text: str, expected: tuple[bool, bool]) -> None:
     found = Enforced.parse(text)
     assert (found.limits, found.safe) == expected
 
@@ -236,7 +234,7 @@ def test_what_is_enforced_is_read(text: str, expected: tuple[bool, bool]) -> Non
 # --- what ends running jobs ---
 
 
-def test_when_the_budget_is_used_up_running_jobs_end_unless_safe() -> None:
+def test_exhausted_budget_ends_running_jobs_unless_safe() -> None:
     links = chain(account=BUDGET, of_account=LimitUsage(seconds={"cpu": 60_000.0}))
     held = ending(asking(chain=links), 5, LIMITS)
     assert held is not None
@@ -253,14 +251,14 @@ def test_when_the_budget_is_used_up_running_jobs_end_unless_safe() -> None:
     )
 
 
-def test_root_ends_nothing_though_it_holds() -> None:
+def test_root_limit_holds_but_ends_no_job() -> None:
     root = Link(name=ROOT, limits=BUDGET, used=LimitUsage(seconds={"cpu": 60_000.0}))
     job = asking(chain=(Link(name=USER), root))
     assert (reason(job), ending(job, 5, LIMITS)) == ("AssocGrpCPUMinutesLimit", None)
 
 
 @pytest.mark.parametrize(("minutes", "ends"), [(29, False), (30, True)])
-def test_a_job_past_its_own_minutes_ends(minutes: int, ends: bool) -> None:
+def test_job_beyond_its_tres_minutes_ends(minutes: int, ends: bool) -> None:
     job = asking(chain=chain(user=tres(LimitKind.MAX_TRES_MINS, cpu=300)))
     assert (ending(job, minutes, LIMITS) is not None) is ends
     assert (
@@ -269,7 +267,7 @@ def test_a_job_past_its_own_minutes_ends(minutes: int, ends: bool) -> None:
     )
 
 
-def test_wall_time_that_is_used_up_ends_jobs_and_a_qos_goes_first() -> None:
+def test_exhausted_wall_time_ends_jobs_qos_first() -> None:
     spent, limits = (
         LimitUsage(wall_seconds=6_000.0),
         AssociationLimits(wall={LimitKind.GRP_WALL: 100}),

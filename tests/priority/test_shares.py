@@ -57,9 +57,7 @@ def holdings(
         ("Intel Skylake", "19.92", "1.2"),
     ],
 )
-def test_a_core_charges_by_its_peak_beside_a_broadwells(
-    chip: str, gigaflops: str, tres: str
-) -> None:
+def test_charge_per_core_is_relative_to_broadwell(chip: str, gigaflops: str, tres: str) -> None:
     assert core_tres(Fraction(gigaflops), Fraction("16.6")) == Fraction(tres), chip
 
 
@@ -71,9 +69,7 @@ def test_a_core_charges_by_its_peak_beside_a_broadwells(
         (SKYLAKE, "CPU=1.2,Mem=0.25G"),
     ],
 )
-def test_all_memory_of_a_node_costs_as_much_as_all_its_cores(
-    node: SharedNode, written: str
-) -> None:
+def test_memory_of_a_node_costs_as_much_as_its_cores(node: SharedNode, written: str) -> None:
     weights = node_weights(node)
     assert weights == parse_weights(written)
     assert weights["mem"] * node.memory == weights["cpu"] * node.cores == node.tres
@@ -86,7 +82,7 @@ def test_requeue_partitions_charge_half() -> None:
 # --- what shares are made of ---
 
 
-def test_a_share_is_gratis_lab_and_communal_added_up() -> None:
+def test_share_is_sum_of_gratis_lab_and_communal() -> None:
     found = shares(
         holdings(
             public=frozenset({"a1"}),
@@ -107,7 +103,7 @@ def test_a_share_is_gratis_lab_and_communal_added_up() -> None:
     assert raw_shares(found) == {"lab1": 49, "lab2": 5, "lab3": 41}
 
 
-def test_labs_divide_what_they_bought_at_their_discretion() -> None:
+def test_labs_divide_bought_shares_freely() -> None:
     bought = Communal(
         "dept", ("b1",), {"lab1": Fraction(1, 2), "lab2": Fraction(3, 2), "lab3": Fraction(0)}
     )
@@ -134,7 +130,7 @@ def test_labs_divide_what_they_bought_at_their_discretion() -> None:
         ),
     ],
 )
-def test_what_cannot_be_shared_is_named(held: Holdings, said: str, field: str) -> None:
+def test_invalid_division_of_shares_is_named(held: Holdings, said: str, field: str) -> None:
     with pytest.raises(InvalidInput, match=said) as refused:
         shares(held)
     assert refused.value.field == field
@@ -145,13 +141,13 @@ def test_what_cannot_be_shared_is_named(held: Holdings, said: str, field: str) -
     )
 
 
-def test_more_shares_than_slurm_counts_are_refused() -> None:
+def test_too_many_shares_are_refused() -> None:
     assert raw_shares({"lab1": ShareSource(lab=Fraction(SHARES_MAX))}) == {"lab1": SHARES_MAX}
     with pytest.raises(InvalidInput, match="account lab1 would have 2147483647 shares"):
         raw_shares({"lab1": ShareSource(lab=Fraction(SHARES_MAX + 1))})
 
 
-def test_a_small_share_is_not_rounded_away_and_equal_labs_stay_equal() -> None:
+def test_small_share_stays_positive_and_equal_labs_stay_equal() -> None:
     found = raw_shares(
         {
             "a": ShareSource(Fraction(1, 5)),

@@ -64,7 +64,7 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize(("rule", "name"), QUESTIONS)
-def test_computed_and_printed_as_slurm_printed_it(rule: str, name: str) -> None:
+def test_output_equals_recorded_sprio(rule: str, name: str) -> None:
     _, words = asked(rule, "sprio")[name]
     weights = weights_then(rule)
     given = dict(pairwise(words))
@@ -80,7 +80,7 @@ def test_computed_and_printed_as_slurm_printed_it(rule: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_priority_of_a_job_is_that_of_one_of_its_partitions(rule: str) -> None:
+def test_priority_of_job_is_that_of_one_partition(rule: str) -> None:
     found = rows(rule)
     jobs = {job.job_id: job.priority for job in read_pending(printed(rule, "jobs")).rows}
     assert {row.job for row in found} == {row.job for row in priorities_then(rule)}

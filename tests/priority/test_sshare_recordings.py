@@ -44,7 +44,7 @@ def printed(row: ShareRow, field: ShareField) -> str:
     return line.strip()
 
 
-def test_there_are_trees_of_every_rule() -> None:
+def test_recordings_cover_every_rule() -> None:
     rules = {
         (rule.fair_tree, rule.dampening, rule.depth_oblivious)
         for rule in (told(setup).rule for setup in SETUPS)
@@ -56,14 +56,14 @@ def test_there_are_trees_of_every_rule() -> None:
 
 
 @pytest.mark.parametrize("setup", SETUPS)
-def test_every_figure_is_that_of_slurm(setup: str) -> None:
+def test_figures_equal_recorded_sshare(setup: str) -> None:
     found = told(setup)
     assert found.unreadable == ()
     assert differences(found.rows, found.rule) == []
 
 
 @pytest.mark.parametrize("setup", SETUPS)
-def test_usage_adds_up(setup: str) -> None:
+def test_recorded_usage_adds_up(setup: str) -> None:
     """Slurm truncates each row, so the sum of many rows may be smaller by up to their number."""
     found = told(setup)
     for theirs, ours in zip(found.rows, compute_shares(found.rows, found.rule), strict=True):
@@ -71,7 +71,7 @@ def test_usage_adds_up(setup: str) -> None:
 
 
 @pytest.mark.parametrize("figure", ["norm_shares", "norm_usage", "effective", "factor"])
-def test_one_wrong_figure_is_found(figure: str) -> None:
+def test_wrong_figure_is_found(figure: str) -> None:
     found = told(SETUPS[0])
     rows = list(found.rows)
     at = next(at for at, row in enumerate(rows) if row.user and 0 < (getattr(row, figure) or 0) < 1)
@@ -87,7 +87,7 @@ def test_one_wrong_figure_is_found(figure: str) -> None:
         RankingRule(fair_tree=False, half_life=604_800),
     ],
 )
-def test_what_deleted_users_had_stays_with_their_account(rule: RankingRule) -> None:
+def test_recorded_usage_of_deleted_users_stays_with_account(rule: RankingRule) -> None:
     rows = [
         ShareRow("root", usage=1_001),
         ShareRow("bio", parent="root", shares=1, usage=700),

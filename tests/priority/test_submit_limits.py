@@ -32,7 +32,7 @@ def refused(job: LimitedJob, tasks: int = 1, enforced: Enforced = LIMITS) -> str
         (LimitKind.MAX_SUBMIT_JOBS_PER_ACCOUNT, "MaxSubmitJobsPerAccount"),
     ],
 )
-def test_a_qos_takes_so_many_and_no_more(kind: LimitKind, expected: str) -> None:
+def test_qos_submit_limit(kind: LimitKind, expected: str) -> None:
     busy = LimitUsage(submitted=4)
     job = asking(
         qos=QosLimits(
@@ -57,7 +57,7 @@ def test_a_qos_takes_so_many_and_no_more(kind: LimitKind, expected: str) -> None
         (LimitKind.MAX_SUBMIT_JOBS, "account", None),
     ],
 )
-def test_so_do_associations(kind: LimitKind, where: str, expected: str | None) -> None:
+def test_association_submit_limit(kind: LimitKind, where: str, expected: str | None) -> None:
     limits, busy = {where: AssociationLimits(jobs={kind: 5})}, LimitUsage(submitted=5)
     links = chain(
         limits.get("user", AssociationLimits()),
@@ -68,7 +68,7 @@ def test_so_do_associations(kind: LimitKind, where: str, expected: str | None) -
     assert refused(asking(chain=links, qos=LENIENT)) == expected
 
 
-def test_where_a_qos_counts_them_the_association_does_not() -> None:
+def test_qos_submit_limit_overrides_association() -> None:
     links = chain(user=AssociationLimits(jobs={LimitKind.MAX_SUBMIT_JOBS: 0}))
     wide = QosLimits(
         name="normal", limits=AssociationLimits(jobs={LimitKind.MAX_SUBMIT_JOBS_PER_USER: 9})
@@ -92,7 +92,7 @@ NEVER = [
 
 
 @pytest.mark.parametrize(("limits", "expected"), NEVER, ids=[expected for _, expected in NEVER])
-def test_what_can_never_start_is_refused_where_the_qos_denies_it(
+def test_deny_on_limit_refuses_jobs_that_can_never_start(
     limits: AssociationLimits, expected: str
 ) -> None:
     by_association = chain(user=limits)
@@ -115,14 +115,14 @@ def test_what_can_never_start_is_refused_where_the_qos_denies_it(
         (tres(LimitKind.MIN_TRES, cpu=11), "QOSMinCpuNotSatisfied"),
     ],
 )
-def test_so_are_limits_that_only_a_qos_has(limits: AssociationLimits, expected: str) -> None:
+def test_deny_on_limit_covers_limits_of_qos_only(limits: AssociationLimits, expected: str) -> None:
     assert (
         refused(asking(qos=QosLimits(name="normal", limits=limits, deny_on_limit=True))) == expected
     )
     assert refused(asking(qos=QosLimits(name="normal", limits=limits))) is None
 
 
-def test_usage_of_others_refuses_no_job() -> None:
+def test_usage_of_others_does_not_refuse_a_job() -> None:
     busy = LimitUsage(counts={"cpu": 10}, seconds={"cpu": 6e9}, run_seconds={"cpu": 6_000_000})
     limits = AssociationLimits(
         tres={
@@ -134,7 +134,7 @@ def test_usage_of_others_refuses_no_job() -> None:
 
 
 @pytest.mark.parametrize("more", [{"limit_minutes": None}, {"time_overridden": True}])
-def test_limits_on_time_refuse_only_a_time_limit_of_the_jobs_own(more: dict[str, Any]) -> None:
+def test_time_limits_refuse_only_an_explicit_time_limit(more: dict[str, Any]) -> None:
     links = chain(
         user=AssociationLimits(
             tres={LimitKind.MAX_TRES_MINS: {"cpu": 1}},
@@ -145,7 +145,7 @@ def test_limits_on_time_refuse_only_a_time_limit_of_the_jobs_own(more: dict[str,
     assert refused(asking(chain=links, **more)) is None
 
 
-def test_the_qos_of_the_partition_denies_too() -> None:
+def test_partition_qos_can_deny() -> None:
     links = chain(user=tres(LimitKind.MAX_TRES, cpu=1))
     denying = QosLimits(name="of the partition", deny_on_limit=True)
     assert (

@@ -64,6 +64,6 @@ def test_bytes(cursor: psycopg.RawCursor[Any], column: list[bytes | None]) -> No
     assert sent(cursor, "bytea", list(_hexadecimal(column))) == column
 
 
-def test_of_nothing_nothing_is_sent() -> None:
+def test_empty_column_sends_nothing() -> None:
     assert _array([None, None]) == "{}"
     assert _array([None, 1]) == "{null,1}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairbank.store.sqlite.integrity import summarise
 
 
-def test_many_rows_of_one_index_are_one_complaint() -> None:
+def test_many_rows_of_one_index_are_one_finding() -> None:
     said = [
         *(f"row {number} missing from index journal_key" for number in (1, 2, 7)),
         "wrong # of entries in index journal_key",
@@ -15,7 +15,7 @@ def test_many_rows_of_one_index_are_one_complaint() -> None:
     ]
 
 
-def test_each_kind_has_its_words_and_what_has_none_is_reported_as_it_is() -> None:
+def test_known_findings_are_explained_and_others_quoted() -> None:
     said = [
         "*** in database main ***",
         "wrong # of entries in index run_owner",

@@ -84,7 +84,7 @@ def check_store(url: str, *, is_newest: bool) -> None:
         assert Audit(store).verify().findings == ()
 
 
-def test_backup_of_another_form_is_refused(tmp_path: Path) -> None:
+def test_backup_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "old.backup"
     path.write_bytes(gzip.compress(b'{"format":"fairbank.backup/1","at":"2026-01-01T00:00:00Z"}\n'))
     store = open_store("memory:")

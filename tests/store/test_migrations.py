@@ -30,12 +30,12 @@ from tests.support.postgres import PostgresServer
 MIGRATIONS = Path(migration.__file__).parent / "migrations"
 
 
-def test_the_migrations_are_those_that_the_schema_names_in_one_line() -> None:
+def test_schema_names_all_migrations() -> None:
     found = ScriptDirectory(str(MIGRATIONS)).walk_revisions()
     assert tuple(each.revision for each in found)[::-1] == REVISIONS
 
 
-def test_migrations_make_what_the_schema_describes(sql_place: Place) -> None:
+def test_migrations_create_the_schema(sql_place: Place) -> None:
     engine = (
         create_engine(sql_place.url)
         if sql_place.is_postgres
@@ -115,7 +115,7 @@ def a_later_release(tmp_path: Path) -> Callable[[], AbstractContextManager[None]
     return later
 
 
-def test_a_later_migration_brings_books_up_to_date_with_all_that_is_in_them(
+def test_later_migration_keeps_all_data(
     sql_place: Place, a_later_release: Callable[[], AbstractContextManager[None]]
 ) -> None:
     store = sql_place.open()
@@ -157,9 +157,7 @@ def test_memory_needs_no_migration() -> None:
         "INSERT INTO alembic",
     ],
 )
-def test_a_migration_that_is_stopped_midway_has_changed_nothing(
-    bare_url: str, statement: str
-) -> None:
+def test_interrupted_migration_changes_nothing(bare_url: str, statement: str) -> None:
     """The retry completes it."""
     with _stopped_after(statement), pytest.raises(KeyboardInterrupt):
         migrate(bare_url)
@@ -182,7 +180,7 @@ def _stopped_after(wanted: str) -> Iterator[None]:
         event.remove(Engine, "after_cursor_execute", stop)
 
 
-def test_two_servers_may_migrate_at_once(bare_url: str) -> None:
+def test_two_servers_can_migrate_concurrently(bare_url: str) -> None:
     with ThreadPoolExecutor(3) as pool:
         done = list(pool.map(migrate, [bare_url] * 3))
     assert sorted(done) == [False, False, True]
@@ -202,16 +200,14 @@ def test_database_of_unknown_schema_is_left_alone(sql_place: Place, revision: st
         assert told.value.remedy == "use the Fairbank that migrated them, or a newer one"
 
 
-def test_a_database_that_does_not_exist_is_unreachable(postgres18: PostgresServer) -> None:
+def test_missing_database_is_unavailable(postgres18: PostgresServer) -> None:
     for attempt in (migrate, open_store):
         with pytest.raises(Unavailable, match="does not exist"):
             attempt(postgres18.url("nowhere"))
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_a_database_that_is_not_utf_8_is_refused_before_anything_is_written(
-    postgres18: PostgresServer, encoding: str
-) -> None:
+def test_database_without_utf_8_is_refused(postgres18: PostgresServer, encoding: str) -> None:
     with postgres18.fresh_database("template0", encoding) as name:
         for attempt in (migrate, open_store):
             with pytest.raises(Conflict, match=f"the database's encoding is {encoding}") as told:
@@ -223,13 +219,13 @@ def test_a_database_that_is_not_utf_8_is_refused_before_anything_is_written(
             )
 
 
-def test_a_server_that_does_not_exist_is_unreachable(tmp_path: Path) -> None:
+def test_missing_server_is_unavailable(tmp_path: Path) -> None:
     for attempt in (migrate, open_store):
         with pytest.raises(Unavailable):
             attempt(f"postgresql://bank@/books?host={tmp_path}")
 
 
-def test_revisions_are_numbered_in_their_order() -> None:
+def test_revisions_are_numbered_in_order() -> None:
     names = sorted(path.stem for path in (MIGRATIONS / "versions").glob("v*.py"))
     assert (
         [name[1:5] for name in names]

@@ -142,7 +142,7 @@ def test_connection_cut_after_commit_is_uncertain_and_key_counts_once(
     assert Audit(store).verify().findings == ()
 
 
-def test_cut_of_a_write_outside_a_batch_is_reported_alike(
+def test_lost_connection_outside_a_batch_is_reported_the_same_way(
     store: Store, postgres_server: PostgresServer, cut: Cut
 ) -> None:
     assert isinstance(store, SqlStore)

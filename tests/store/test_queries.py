@@ -64,7 +64,7 @@ def test_statements_have_names_and_no_comments() -> None:
         ("users", "user_sum"),
     ],
 )
-def test_whole_rows_come_in_the_order_of_the_schema(name: str, table: str) -> None:
+def test_rows_are_read_in_column_order(name: str, table: str) -> None:
     for statement in (POSTGRES[name], SQLITE["allocations" if name == "lock" else name]):
         found = statement.partition("locked AS MATERIALIZED")[2] or statement
         listed = found[found.index("SELECT") + len("SELECT") : found.index("FROM")].replace(
@@ -78,16 +78,14 @@ def test_whole_rows_come_in_the_order_of_the_schema(name: str, table: str) -> No
 @pytest.mark.parametrize(
     ("name", "table"), [("write_new_runs", "run"), ("write_entries", "journal")]
 )
-def test_whole_rows_are_written_in_the_order_of_the_schema(name: str, table: str) -> None:
+def test_rows_are_written_in_column_order(name: str, table: str) -> None:
     columns = ", ".join(schema.metadata.tables[table].columns.keys())
     for statement in (POSTGRES["write"], SQLITE[name]):
         assert f"INSERT INTO {table} ({columns})" in " ".join(statement.split())
 
 
 @pytest.mark.parametrize("name", ["undoing_entries", "entries_of_terms"])
-def test_what_is_looked_through_to_undo_an_entry_is_said_alike_everywhere(
-    file_place: Place, name: str
-) -> None:
+def test_undo_query_is_the_same_in_all_stores(file_place: Place, name: str) -> None:
     """SQLite uses the index only if the condition is the same text. A kind missing in one of them
     could be undone repeatedly.
     """
@@ -183,7 +181,7 @@ def test_refusals_are_found_without_the_rest_of_the_journal(
     assert not [line for line in plan if "TEMP B-TREE" in line]
 
 
-def test_time_cuts_a_book_by_looks_into_the_index(file_place: Place) -> None:
+def test_time_cut_uses_index_lookups(file_place: Place) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     plans = [
         plan_of(store, statements.statement(Page()), book=1, since=5, until=9),

@@ -57,7 +57,7 @@ def round_trips(store: PostgresStore, *requests: Request) -> int:
         )
 
 
-def test_a_batch_of_reports_waits_four_times(store: PostgresStore) -> None:
+def test_batch_of_reports_takes_four_round_trips(store: PostgresStore) -> None:
     """For its locks, its runs, its users' sums, and the commit: BEGIN is sent with the first, the
     new rows with the last.
     """
@@ -72,7 +72,7 @@ def test_a_batch_of_reports_waits_four_times(store: PostgresStore) -> None:
     assert waits[-1] == (4, 4)  # before, the statements were prepared
 
 
-def test_what_is_no_report_begins_by_itself(store: PostgresStore) -> None:
+def test_other_requests_have_a_separate_begin(store: PostgresStore) -> None:
     """If nothing else is sent before the rules run, the database must still measure the idle time:
     BEGIN, the allocation, its project (which may be removed), the new rows, COMMIT.
     """

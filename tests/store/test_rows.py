@@ -32,7 +32,7 @@ def filled(sql_place: Place) -> Place:
         ("UPDATE member SET role = ''", "'' is no role"),
     ],
 )
-def test_an_unknown_word(filled: Place, statement: str, told: str) -> None:
+def test_unknown_enum_value_is_an_error(filled: Place, statement: str, told: str) -> None:
     filled.run(statement)
     with pytest.raises(Corrupt, match=told) as trouble:
         contents(filled.open())
@@ -40,7 +40,7 @@ def test_an_unknown_word(filled: Place, statement: str, told: str) -> None:
 
 
 @pytest.mark.parametrize("cell", ["X''", "'no'", "7", "0.5"])
-def test_a_flag_that_is_neither_true_nor_false(file_place: Place, cell: str) -> None:
+def test_invalid_boolean_is_an_error(file_place: Place, cell: str) -> None:
     """SQLite stores any value; PostgreSQL refuses it."""
     fill(file_place.open())
     file_place.run(f"UPDATE allocation SET shared = {cell}")
@@ -49,7 +49,7 @@ def test_a_flag_that_is_neither_true_nor_false(file_place: Place, cell: str) -> 
 
 
 @pytest.mark.parametrize("column", [11, 19], ids=["digest", "link"])
-def test_bytes_that_became_text(filled: Place, column: int) -> None:
+def test_text_instead_of_bytes_is_an_error(filled: Place, column: int) -> None:
     """Also if the text has the same bytes: the cell was not written so."""
     with filled.open().reading() as reader:
         entry = next(iter(reader.scan(Entry)))

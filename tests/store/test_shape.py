@@ -23,7 +23,7 @@ def test_memory_store_has_no_schema_differences() -> None:
     assert schema_differences("memory:") == []
 
 
-def test_a_guard_that_was_taken_away(sql_place: Place) -> None:
+def test_missing_trigger_is_found(sql_place: Place) -> None:
     sql_place.run(
         f"DROP TRIGGER journal_only_grows{' ON journal' if sql_place.is_postgres else ''}"
     )
@@ -35,7 +35,7 @@ def test_a_guard_that_was_taken_away(sql_place: Place) -> None:
     assert "fairbank audit verify" in str(check.remedy)
 
 
-def test_a_view_that_was_forged(sql_place: Place) -> None:
+def test_changed_view_is_found(sql_place: Place) -> None:
     sql_place.run("DROP VIEW balances")
     columns = (
         "id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit, deposited AS"
@@ -47,7 +47,7 @@ def test_a_view_that_was_forged(sql_place: Place) -> None:
     ]
 
 
-def test_an_index_that_is_gone(sql_place: Place) -> None:
+def test_missing_index_is_found(sql_place: Place) -> None:
     sql_place.run("DROP INDEX run_open")
     assert schema_differences(sql_place.url) == [
         SchemaDifference("index", "run_open", SchemaFault.MISSING)
@@ -85,7 +85,7 @@ def test_unknown_trigger_is_found(file_place: Place) -> None:
         ),
     ],
 )
-def test_what_only_postgres_has(
+def test_postgres_constraints_are_compared(
     postgres_place: Place, statement: str, found: list[SchemaDifference]
 ) -> None:
     postgres_place.run(statement)

@@ -42,7 +42,7 @@ def pragma(path: Path, name: str) -> object:
         connection.close()
 
 
-def test_a_new_file_is_for_its_owner_only(tmp_path: Path) -> None:
+def test_new_file_is_readable_by_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "books.sqlite"
     migrate(url(path))
     store = open_store(url(path))
@@ -53,7 +53,7 @@ def test_a_new_file_is_for_its_owner_only(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
-def test_odd_names_are_kept(tmp_path: Path) -> None:
+def test_unusual_file_names_work(tmp_path: Path) -> None:
     path = tmp_path / "a b?mode=memory#%41é.sqlite"
     migrate(f"sqlite:///{quote(str(path))}")
     store = open_store(f"sqlite:///{quote(str(path))}")
@@ -62,7 +62,7 @@ def test_odd_names_are_kept(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
-def test_the_folder_must_exist(tmp_path: Path) -> None:
+def test_missing_folder_is_refused(tmp_path: Path) -> None:
     missing = tmp_path / "no" / "books.sqlite"
     for attempt in (migrate, open_store):
         with pytest.raises(NotFound) as told:
@@ -81,7 +81,7 @@ def test_missing_database_names_init(tmp_path: Path) -> None:
     assert not (tmp_path / "books.sqlite").exists()
 
 
-def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
+def test_invalid_database_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "books.sqlite"
     path.write_bytes(b"these are no books at all, whatever the name says" * 100)
     for attempt in (migrate, open_store):
@@ -90,7 +90,7 @@ def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
 
 
 @needs_wal
-def test_the_journal_is_a_write_ahead_log_and_every_commit_is_synced(file: Path) -> None:
+def test_wal_is_used_and_every_commit_is_synced(file: Path) -> None:
     store = SqliteStore(file)
     with store._write_transaction() as connection:
         facts = {
@@ -106,9 +106,7 @@ def test_the_journal_is_a_write_ahead_log_and_every_commit_is_synced(file: Path)
     }
 
 
-def test_a_library_with_the_bug_is_refused_a_write_ahead_log(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faulty_sqlite_refuses_wal(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
     for attempt in (migrate, open_store):
         with pytest.raises(InvalidInput, match=r"3\.40\.1") as told:
@@ -119,7 +117,7 @@ def test_a_library_with_the_bug_is_refused_a_write_ahead_log(
 
 
 @pytest.mark.parametrize("asked", ["truncate", None])
-def test_a_library_with_the_bug_keeps_a_rollback_journal(
+def test_faulty_sqlite_uses_rollback_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None
 ) -> None:
     """Also by default: a new bank is not refused because the machine's library is old."""
@@ -135,7 +133,7 @@ def test_a_library_with_the_bug_keeps_a_rollback_journal(
 
 
 @needs_wal
-def test_a_file_with_a_write_ahead_log_is_converted_when_it_is_ours_alone(file: Path) -> None:
+def test_unshared_wal_file_is_converted(file: Path) -> None:
     store = open_store(url(file))
     fill(store)
     before = contents(store)
@@ -171,7 +169,7 @@ def test_migration_waits_for_another_writer_of_the_file(tmp_path: Path) -> None:
     assert path.read_bytes()[18] == WAL
 
 
-def test_in_a_rollback_journal_two_processes_may_share_the_file(file: Path) -> None:
+def test_two_processes_share_file_with_rollback_journal(file: Path) -> None:
     one, two = open_store(url(file), journal="truncate"), open_store(url(file), journal="truncate")
     fill(one)
     granted(two, hold(1, 5))
@@ -181,7 +179,7 @@ def test_in_a_rollback_journal_two_processes_may_share_the_file(file: Path) -> N
     two.close()
 
 
-def test_an_unknown_journal_is_reported(file: Path) -> None:
+def test_unknown_journal_mode_is_reported(file: Path) -> None:
     with pytest.raises(InvalidInput, match="'off' is not a journal") as told:
         open_store(url(file), journal="off")
     assert told.value.remedy == "one of wal, truncate"
@@ -199,7 +197,7 @@ def test_foreign_lock_held_too_long_is_contention(file: Path) -> None:
     store.close()
 
 
-def test_a_locked_file_is_opened_and_read(file: Path) -> None:
+def test_locked_file_can_be_opened_and_read(file: Path) -> None:
     """Audits, backups and the doctor run beside a busy server."""
     fill(open_store(url(file)))
     other = driver.connect(str(file), isolation_level=None)
@@ -224,7 +222,7 @@ def test_a_reader_cannot_write(file: Path) -> None:
     store.close()
 
 
-def test_a_damaged_page_is_reported(file: Path) -> None:
+def test_damaged_page_is_reported(file: Path) -> None:
     store = open_store(url(file))
     fill(store)
     granted(store, *(hold(number, 1) for number in range(1, 200)))
@@ -238,7 +236,7 @@ def test_a_damaged_page_is_reported(file: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", ["folder", "file"])
-def test_a_file_that_is_not_ours_is_reported_as_such(closed: str) -> None:
+def test_foreign_database_file_is_reported(closed: str) -> None:
     folder, ourselves, nobody = (
         Account.ourselves().own_folder("fb-own-", 0o755),
         os.geteuid(),
@@ -259,12 +257,12 @@ def test_a_file_that_is_not_ours_is_reported_as_such(closed: str) -> None:
     assert (no.value.field, exit_code(no.value)) == ("store.url", 4)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_folder_is_refused_as_file(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is no file"):
         open_store(url(tmp_path))
 
 
-def test_a_full_check_gives_signs_of_life_and_then_no_more(
+def test_full_check_reports_progress_until_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "_STEPS", 100)

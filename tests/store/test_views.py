@@ -122,7 +122,7 @@ def _moment(shown: str | datetime) -> datetime:
     return datetime.fromisoformat(shown) if isinstance(shown, str) else shown
 
 
-def test_dates_do_not_depend_on_the_session(postgres_place: Place) -> None:
+def test_dates_do_not_depend_on_session_time_zone(postgres_place: Place) -> None:
     fill(postgres_place.open())
     postgres_place.run("SELECT set_config('TimeZone', 'Asia/Tokyo', false)")
     assert postgres_place.run(
@@ -173,7 +173,7 @@ def test_failures_are_refused_jobs(filled: Place) -> None:
     ]
 
 
-def test_activity_is_all_of_them_each_once(filled: Place) -> None:
+def test_activity_has_each_row_once(filled: Place) -> None:
     found = filled.run("SELECT activity_id, allocation_id, amount, comments FROM activity")
     parts = [
         row
@@ -200,7 +200,7 @@ def test_balances_equal_ledger_and_sum_of_activity(filled: Place) -> None:
         assert sums == [credit, predebit, debit]
 
 
-def test_a_report_written_for_hadm(filled: Place) -> None:
+def test_hadm_report_query_works(filled: Place) -> None:
     report = """
         SELECT projects.account, allocations.resource, balances.balance
         FROM projects JOIN allocations USING (project_id) JOIN balances USING (allocation_id)
