@@ -17,15 +17,15 @@ INTO, OUT_OF = {Kind.DEPOSIT, Kind.TRANSFER_IN}, {Kind.WITHDRAW, Kind.TRANSFER_O
 RESOLVED = {Kind.CHARGE, Kind.RELEASE}
 
 
-def books_of(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
+def entries_by_allocation(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
     """Return the entries of the journal by allocation."""
-    books: dict[int, list[Entry]] = {}
+    journals: dict[int, list[Entry]] = {}
     for entry in entries:
-        books.setdefault(entry.book, []).append(entry)
-    return books
+        journals.setdefault(entry.book, []).append(entry)
+    return journals
 
 
-def folded(entries: Iterable[Entry]) -> tuple[int, int, int]:
+def sums_of_entries(entries: Iterable[Entry]) -> tuple[int, int, int]:
     """Return deposited, charged and held, added up from the entries of one allocation."""
     deposited = charged = 0
     holds: dict[int | None, int] = {}
@@ -47,12 +47,12 @@ def folded(entries: Iterable[Entry]) -> tuple[int, int, int]:
     return deposited, charged, sum(holds.values())
 
 
-def check_books(
+def check_ledger(
     work: TransactionData, entries: list[Entry] | None = None, *, overdraft: bool = False
 ) -> None:
     """Check all invariants of a commit. `overdraft`: policy lets `available` go below zero."""
     journal = work.entries if entries is None else entries
-    written = books_of(journal)
+    written = entries_by_allocation(journal)
     for allocation in work.allocations.values():
         _check_sums(allocation, written.get(allocation.id, []))
         assert overdraft or (allocation.available >= 0 and allocation.overrun == 0), (
@@ -78,7 +78,7 @@ def check_books(
 
 
 def _check_sums(allocation: Allocation, lines: list[Entry]) -> None:
-    assert (allocation.deposited, allocation.charged, allocation.held) == folded(lines)
+    assert (allocation.deposited, allocation.charged, allocation.held) == sums_of_entries(lines)
     assert all(
         0 <= each <= SUM_MAX
         for each in (allocation.deposited, allocation.charged, allocation.held, allocation.overrun)
@@ -142,7 +142,7 @@ def findings(work: TransactionData, journal: list[Entry], *, soon: bool = True) 
     `soon`: the row of a run is shown when the run is opened, as a store does; otherwise after the
     last entry.
     """
-    written = books_of(journal)
+    written = entries_by_allocation(journal)
     return [
         each
         for number in sorted({REGISTRY, *written, *work.allocations})

@@ -1,4 +1,4 @@
-"""Findings in plain words: units, times, hexadecimal digits, and no names of the program's own."""
+"""Findings in plain words: units, times, hexadecimal digits, and no internal names."""
 
 from __future__ import annotations
 

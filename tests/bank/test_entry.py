@@ -1,4 +1,4 @@
-"""Hash chain: all fields of an entry and all before it go into its link, in every release alike."""
+"""Hash chain. A link covers all fields of an entry and all entries before it, in every release."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ JULY, NEXT_JULY, NOW = (
 def seen(
     granted: int, used: int, now: int = NOW, start: int = JULY, end: int = NEXT_JULY
 ) -> Outlook:
-    """Return the outlook for amounts in SU."""
+    """Return the outlook of an allocation, for amounts in SU."""
     return outlook(granted * 60, used * 60, start, end, now)
 
 

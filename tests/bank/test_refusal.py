@@ -17,15 +17,15 @@ from fairbank.bank.refusals import (
 )
 from fairbank.core.errors import RefusalKind
 from fairbank.core.time import Instant
-from tests.bank.beginnings import UNWILLING
-from tests.bank.story import tell
+from tests.bank.stories import play_story
+from tests.bank.story_setups import REFUSALS
 
 
 def refused(line: str) -> Refusal:
-    told = tell(UNWILLING + "policy no_late")
-    told.hear(line)
-    assert isinstance(told.said, Refusal)
-    return told.said
+    story = play_story(REFUSALS + "policy no_late")
+    story.apply_line(line)
+    assert isinstance(story.outcome, Refusal)
+    return story.outcome
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Remedies can be typed as they stand, and help."""
+"""Remedies: they can be typed as they are, and they solve the problem."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fairbank.bank.pricing import cost
 from fairbank.bank.refusals import Detail, Reason, Refusal, longest_that_fits, remedies
 from fairbank.core.time import parse_duration
 from fairbank.core.units import AMOUNT_MAX, parse_su
-from tests.bank.beginnings import UNWILLING
-from tests.bank.story import tell
+from tests.bank.stories import play_story
+from tests.bank.story_setups import REFUSALS
 
 
 def test_every_reason_has_a_remedy() -> None:
@@ -89,17 +89,17 @@ def test_advised_deposit_can_be_typed_and_suffices(asked: int, data: st.DataObje
     ],
 )
 def test_advised_amount_is_exact_to_the_minute(line: str, advice: str) -> None:
-    told = tell(UNWILLING + "charge 7 alice physics/cpu 25m\n deposit physics/cpu:next 20m")
-    told.hear(line)
-    assert isinstance(told.said, Refusal)
-    assert remedies(told.said) == (advice,)
+    story = play_story(REFUSALS + "charge 7 alice physics/cpu 25m\n deposit physics/cpu:next 20m")
+    story.apply_line(line)
+    assert isinstance(story.outcome, Refusal)
+    assert remedies(story.outcome) == (advice,)
 
 
 def test_remedy_without_unused_credit_names_charges_and_holds() -> None:
-    told = tell(UNWILLING + "withdraw physics/cpu:next 1")
-    told.hear("withdraw physics/cpu:next 1m")
-    assert isinstance(told.said, Refusal)
-    assert remedies(told.said) == (
+    story = play_story(REFUSALS + "withdraw physics/cpu:next 1")
+    story.apply_line("withdraw physics/cpu:next 1m")
+    assert isinstance(story.outcome, Refusal)
+    assert remedies(story.outcome) == (
         "nothing can be withdrawn now; check charges and holds: fairbank alloc show 2",
     )
 

@@ -1,4 +1,4 @@
-"""Strategies for queries on the ledger that `tests.bank.requests` creates."""
+"""Strategies for queries on the ledger that `tests.bank.request_strategies` creates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.run import RunState
 from fairbank.core.time import Instant
-from tests.bank import requests
+from tests.bank import request_strategies as strategies
 
 Question = tuple[str, tuple[Any, ...]]
 """The name of a reader's method, and what it is given."""
@@ -33,8 +33,8 @@ Question = tuple[str, tuple[Any, ...]]
 ats = st.integers(0, 120).map(Instant)
 instant = st.none() | ats
 number = st.none() | st.integers(0, 9)
-owners = st.none() | requests.uids
-resources = st.none() | requests.resources
+owners = st.none() | strategies.uids
+resources = st.none() | strategies.resources
 categories = st.none() | st.sampled_from(["startup", "nosuch"])
 clusters = st.none() | st.sampled_from(["darwin", "nosuch"])
 partitions = st.none() | st.sampled_from(["", "std"])
@@ -165,7 +165,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
             until=instant,
         ),
         st.sampled_from([UsageBy.USER, UsageBy.ALLOCATION]),
-        st.builds(GroupPage, limit=st.integers(0, 9), after=st.none() | requests.uids),
+        st.builds(GroupPage, limit=st.integers(0, 9), after=st.none() | strategies.uids),
     ),
     _asking(
         "usage",
@@ -176,7 +176,7 @@ questions: st.SearchStrategy[Question] = st.one_of(
     _asking("statement", st.integers(0, 9), ats, ats, pages),
     _asking("entry_before", st.integers(0, 9), ats),
     _asking("users", st.frozensets(st.integers(0, 9), max_size=4), owners),
-    _asking("members", requests.projects, pages),
+    _asking("members", strategies.projects, pages),
     _asking("allocation_users", st.integers(0, 9), pages),
     _asking(
         "debits",
@@ -184,10 +184,10 @@ questions: st.SearchStrategy[Question] = st.one_of(
         st.builds(
             DebitPage,
             limit=st.integers(0, 9),
-            after=st.none() | st.tuples(st.integers(0, 9), requests.uids),
+            after=st.none() | st.tuples(st.integers(0, 9), strategies.uids),
         ),
     ),
-    _asking("memberships", requests.uids),
+    _asking("memberships", strategies.uids),
     _asking("overdue_runs", ats, st.integers(0, 9)),
     _asking("expired_allocations", ats, st.integers(0, 9)),
 )

@@ -88,7 +88,9 @@ def test_one_exponent_is_the_same_for_both(credit: float, expiry: float, exponen
 
 
 @given(fraction=parts, steepness=st.floats(0.1, 100), midpoint=parts)
-def test_sigmoid_has_the_published_formula(fraction: float, steepness: float, midpoint: float) -> None:
+def test_sigmoid_has_the_published_formula(
+    fraction: float, steepness: float, midpoint: float
+) -> None:
     x, l, x0 = fraction, steepness, midpoint  # noqa: E741
     seed = (
         math.expm1(l * x)

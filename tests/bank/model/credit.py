@@ -1,21 +1,19 @@
-"""Credit that moves, as the model has it."""
+"""Requests of the model about credit."""
 
 from __future__ import annotations
 
 from fairbank.bank import requests as w
-from tests.bank.model.granted import Granted
+from tests.bank.model.ledger_state import LedgerState
 
 
-class Credit(Granted):
-    """Requests about credit, each answered with a word."""
+class Credit(LedgerState):
+    """Requests about credit. The answer is a word."""
 
     def _deposit(self, request: w.Deposit, at: int) -> str:
-        return self._no_longer(request.allocation) or self._move(
-            (request.allocation, request.amount)
-        )
+        return self._removed(request.allocation) or self._move((request.allocation, request.amount))
 
-    def _no_longer(self, number: int) -> str:
-        """A project that was removed gets no credit."""
+    def _removed(self, number: int) -> str:
+        """Return the refusal if the project of the allocation was removed."""
         found = self.allocations.get(number)
         return "PROJECT_REMOVED" if found and self.projects[found["project"]]["removed"] else ""
 
@@ -28,7 +26,7 @@ class Credit(Granted):
             return "SAME_ALLOCATION"
         if all(ends) and len({each["resource"] for each in ends if each}) > 1:
             return "OTHER_RESOURCE"
-        if all(ends) and self._no_longer(request.target):
+        if all(ends) and self._removed(request.target):
             return "PROJECT_REMOVED"
         if all(ends) and any(
             each["state"] != "active" or each["end"] <= at for each in ends if each
@@ -37,7 +35,7 @@ class Credit(Granted):
         return self._move((request.source, -request.amount), (request.target, request.amount))
 
     def _move(self, *moves: tuple[int, int]) -> str:
-        """All of it or none."""
+        """Apply all movements, or none if one is refused."""
         if any(where not in self.allocations for where, _ in moves):
             return "UNKNOWN_ALLOCATION"
         if any(amount < 0 and self.free(where) + amount < 0 for where, amount in moves):

@@ -1,15 +1,15 @@
-"""Projects, members and tokens, as the model has them."""
+"""Requests of the model about projects, members and tokens."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from fairbank.bank import requests as w
-from tests.bank.model.words import Words
+from tests.bank.model.changes import ChangeHistory
 
 
-class RegistryHead(Words):
-    """Requests about projects, members and tokens, each answered with a word."""
+class RegistryModel(ChangeHistory):
+    """Requests about projects, members and tokens. The answer is a word."""
 
     def _createproject(self, request: w.CreateProject, at: int) -> str:
         facts = {
@@ -21,9 +21,9 @@ class RegistryHead(Words):
         }
         if facts in self.projects.values():
             return "again"
-        return self._entered(len(self.projects) + 1, facts, request.parent)
+        return self._store_project(len(self.projects) + 1, facts, request.parent)
 
-    def _entered(self, number: int, facts: dict[str, Any], parent: int | None) -> str:
+    def _store_project(self, number: int, facts: dict[str, Any], parent: int | None) -> str:
         if self._taken(number, facts):
             return "EXISTS"
         if parent and parent not in self.projects:
@@ -53,7 +53,8 @@ class RegistryHead(Words):
 
     def _was_used(self, number: int) -> bool:
         ran = any(
-            self.asked[run["opened"]].request.chain[:1] == (number,) for run in self.runs.values()
+            self.submitted[run["opened"]].request.chain[:1] == (number,)
+            for run in self.runs.values()
         )
         return ran or any(each["project"] == number for each in self.allocations.values())
 
@@ -62,9 +63,9 @@ class RegistryHead(Words):
             return "UNKNOWN_PROJECT"
         old = self.projects[request.project]
         new = old | {
-            what: said
+            what: value
             for what in ("gname", "gid", "account")
-            if (said := getattr(request, what)) is not None
+            if (value := getattr(request, what)) is not None
         }
         new |= {} if request.parent is None else {"parent": request.parent or None}
         new["removed"] = old["removed"] and not request.restore
@@ -76,7 +77,7 @@ class RegistryHead(Words):
         if above and above["removed"]:
             taken = self._taken(request.project, new)
             return "EXISTS" if taken else "PROJECT_REMOVED"
-        return "again" if new == old else self._entered(request.project, new, request.parent)
+        return "again" if new == old else self._store_project(request.project, new, request.parent)
 
     def _removeproject(self, request: w.RemoveProject, at: int) -> str:
         if request.project not in self.projects:
@@ -99,7 +100,8 @@ class RegistryHead(Words):
         ):
             return "PROJECT_IN_USE"
         if any(
-            run["state"] == "held" and self.asked[run["opened"]].request.chain[0] == request.project
+            run["state"] == "held"
+            and self.submitted[run["opened"]].request.chain[0] == request.project
             for run in self.runs.values()
         ):
             return "PROJECT_IN_USE"
@@ -128,7 +130,7 @@ class RegistryHead(Words):
         self.members.pop((request.project, request.uid), None)
         if role is not None:
             self.members[request.project, request.uid] = role
-        self._say(("role", request.project, request.uid), undoes, {"role": role}, {"role": None})
+        self._record(("role", request.project, request.uid), undoes, {"role": role}, {"role": None})
         return "ok"
 
     def _issuetoken(self, request: w.IssueToken, at: int) -> str:

@@ -1,6 +1,6 @@
 """Store in memory that loads exactly the rows of a lock set.
 
-A row that the lock set lacks is not there, so that a missing row shows as another answer.
+Other rows are not loaded, so that an incomplete lock set changes the answer.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from fairbank.bank.transaction_data import (
 )
 
 
-def _is_wanted(row: Allocation, reaches: Iterable[tuple[int, str, AllocationFilter]]) -> bool:
+def _is_in_lock_set(row: Allocation, reaches: Iterable[tuple[int, str, AllocationFilter]]) -> bool:
     return any(
         (project, resource) == (row.project, row.resource) and reach.has(row)
         for project, resource, reach in reaches
     )
 
 
-class Shelf:
+class LockSetStore:
     """All rows of a bank, and its journal."""
 
     def __init__(self) -> None:
@@ -42,46 +42,50 @@ class Shelf:
     def ask(self, batch: Sequence[SubmittedRequest], policy: Policy) -> list[Outcome]:
         """Apply a batch in one transaction, as the bank does."""
         try:
-            return self._try(batch, policy, lock_set_of(batch))
+            return self._apply(batch, policy, lock_set_of(batch))
         except RegistryNotLoaded:
-            return self._try(batch, policy, lock_set_of(batch, registry=True))
+            return self._apply(batch, policy, lock_set_of(batch, registry=True))
 
-    def _try(
-        self, batch: Sequence[SubmittedRequest], policy: Policy, needs: LockSet
+    def _apply(
+        self, batch: Sequence[SubmittedRequest], policy: Policy, lock_set: LockSet
     ) -> list[Outcome]:
-        work = self._loaded(needs)
-        outcomes = [apply(work, asked, policy) for asked in batch]
-        self._put(work)
+        work = self._load(lock_set)
+        outcomes = [apply(work, submitted, policy) for submitted in batch]
+        self._store(work)
         return outcomes
 
-    def _loaded(self, needs: LockSet) -> TransactionData:
+    def _load(self, lock_set: LockSet) -> TransactionData:
         self.loads += 1
         rows = self.rows
-        runs = [rows.runs[run] for run in needs.runs if run in rows.runs]
-        numbers = needs.allocations | {each.allocation for each in runs}
-        reaches = list(needs.filters({each.run for each in runs}))
+        runs = [rows.runs[run] for run in lock_set.runs if run in rows.runs]
+        numbers = lock_set.allocations | {each.allocation for each in runs}
+        reaches = list(lock_set.filters({each.run for each in runs}))
         allocations = [
             each
             for each in rows.allocations.values()
-            if each.id in numbers or each.project in needs.closing or _is_wanted(each, reaches)
+            if each.id in numbers
+            or each.project in lock_set.closing
+            or _is_in_lock_set(each, reaches)
         ]
-        drawn = needs.caps | {(each.allocation, each.owner) for each in runs}
+        drawn = lock_set.caps | {(each.allocation, each.owner) for each in runs}
         for each in allocations:
-            drawn |= {(each.id, uid) for uid in needs.owners.get((each.project, each.resource), ())}
+            drawn |= {
+                (each.id, uid) for uid in lock_set.owners.get((each.project, each.resource), ())
+            }
         lines = (
-            {above for number in needs.projects for above in self._line(number)}
-            if needs.with_parents
+            {above for number in lock_set.projects for above in self._chain(number)}
+            if lock_set.with_parents
             else set()
         )
         taken = {
             (what, getattr(each, what))
-            for each in needs.creating
+            for each in lock_set.creating
             for what in ("gname", "gid", "account")
         }
-        enriched = {
-            rows.allocations[each].project for each in needs.credited if each in rows.allocations
+        credited = {
+            rows.allocations[each].project for each in lock_set.credited if each in rows.allocations
         }
-        told = entries_of_runs(needs, runs)
+        set_by = entries_of_runs(lock_set, runs)
         entries, opened, created, issued = (
             len(self.journal) + 1,
             len(rows.allocations) + 1,
@@ -93,47 +97,51 @@ class Shelf:
             runs=runs,
             users=[(*pair, rows.users[pair]) for pair in drawn if pair in rows.users],
             loaded=LoadedEntries(
-                by_key=[entry for entry in self.journal if (entry.actor, entry.key) in needs.keys],
-                of_runs=[entry for entry in self.journal if entry.id in told],
-                undoing=[entry for entry in self.journal if undone_by(entry) in needs.undone],
-                of_terms=[entry for entry in self.journal if subject_of(entry) in needs.subjects],
+                by_key=[
+                    entry for entry in self.journal if (entry.actor, entry.key) in lock_set.keys
+                ],
+                of_runs=[entry for entry in self.journal if entry.id in set_by],
+                undoing=[entry for entry in self.journal if undone_by(entry) in lock_set.undone],
+                of_terms=[
+                    entry for entry in self.journal if subject_of(entry) in lock_set.subjects
+                ],
             ),
             registry=RegistryRows(
-                head=rows.registry if needs.registry else None,
+                head=rows.registry if lock_set.registry else None,
                 projects=[
                     each
                     for each in rows.projects.values()
-                    if each.id in needs.projects | lines | enriched
-                    or each.parent in needs.closing
+                    if each.id in lock_set.projects | lines | credited
+                    or each.parent in lock_set.closing
                     or taken & {("gname", each.gname), ("gid", each.gid), ("account", each.account)}
                 ],
-                members=[rows.members[pair] for pair in needs.members if pair in rows.members],
+                members=[rows.members[pair] for pair in lock_set.members if pair in rows.members],
                 tokens=[
                     each
                     for each in rows.tokens.values()
-                    if each.id in needs.tokens or each.digest in needs.digests
+                    if each.id in lock_set.tokens or each.digest in lock_set.digests
                 ],
                 held_runs=[
                     (each.project, run)
                     for run, each in rows.runs.items()
-                    if each.project in needs.closing and each.state is RunState.HELD
+                    if each.project in lock_set.closing and each.state is RunState.HELD
                 ],
-                used={number for number in needs.renaming if rows.is_used(number)},
+                used={number for number in lock_set.renaming if rows.is_used(number)},
             ),
             ids=NewIds(
-                entries=range(entries, entries + needs.entries),
-                allocations=range(opened, opened + needs.opens),
-                projects=range(created, created + needs.creates),
-                tokens=range(issued, issued + needs.issues),
+                entries=range(entries, entries + lock_set.entries),
+                allocations=range(opened, opened + lock_set.opens),
+                projects=range(created, created + lock_set.creates),
+                tokens=range(issued, issued + lock_set.issues),
             ),
         )
 
-    def _line(self, number: int | None) -> list[int]:
+    def _chain(self, number: int | None) -> list[int]:
         found = self.rows.projects.get(number or 0)
-        return [found.id, *self._line(found.parent)] if found else []
+        return [found.id, *self._chain(found.parent)] if found else []
 
-    def _put(self, work: TransactionData) -> None:
-        """Put back what changed, and nothing else."""
+    def _store(self, work: TransactionData) -> None:
+        """Store the changed rows."""
         rows, changes = self.rows, work.changes
         rows.allocations |= {
             number: work.allocations[number] for number in changes.opened | changes.touched
