@@ -324,9 +324,13 @@ def undo_of(
     )
 
 
-RequestOfRun = Hold | Adjust | Charge | Release | Unpriced | Lapse | Refund
-RequestOfRows = (
-    Deposit
+ReportRequest = Hold | Adjust | Charge | Release | Unpriced
+"""Reports about runs: each is a RunRequest."""
+
+OtherRequest = (
+    Lapse
+    | Refund
+    | Deposit
     | Withdraw
     | Transfer
     | Undo
@@ -342,9 +346,7 @@ RequestOfRows = (
     | RevokeToken
     | AuditNote
 )
-"""Requests about one run, and about other rows."""
-
-Request = RequestOfRun | RequestOfRows
+Request = ReportRequest | OtherRequest
 
 
 class SubmittedRequest(msgspec.Struct, frozen=True, gc=False):

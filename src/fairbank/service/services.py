@@ -34,7 +34,7 @@ from fairbank.store.contract import Store
 class WriteQueueFactory(Protocol):
     """Constructor of a write queue."""
 
-    def __call__(self, bank: Ledger, *, capacity: int) -> WriteQueue: ...
+    def __call__(self, bank: Ledger, *, waiting_max: int) -> WriteQueue: ...
 
 
 class Services:
@@ -86,7 +86,7 @@ def services(
     clusters: Mapping[str, Cluster],
     policy: Policy,
     key: bytes,
-    queue_max: int = 10_000,
+    waiting_max: int = 10_000,
     groups_of: Callable[[int], frozenset[int]] | None = None,
     actor: int = 0,
     monotonic: Callable[[], float] = time.monotonic,
@@ -102,14 +102,14 @@ def services(
         clusters: clusters and their prices.
         policy: rules of the bank.
         key: key of the tokens' digests.
-        queue_max: the most requests that may wait.
+        waiting_max: the most requests that may wait.
         groups_of: returns a user's Unix groups; None if groups make no members.
         actor: user in whose name the upkeep writes.
         monotonic: clock for the age of cached rows.
         make_queue: constructor of the write queue.
         shares_days: days for which fair-share records are kept; None for ever.
     """
-    queue = make_queue(Ledger(store, policy), capacity=queue_max)
+    queue = make_queue(Ledger(store, policy), waiting_max=waiting_max)
     context = ServiceContext(
         store=store,
         handler=queue,

@@ -41,7 +41,7 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         clusters=settings.cluster_map(),
         policy=settings.policy,
         key=read_secret(Path(settings.secret_file)),
-        queue_max=settings.server.waiting_max,
+        waiting_max=settings.server.waiting_max,
         groups_of=groups_of if settings.server.unix_groups else None,
         actor=os.getuid(),
         shares_days=settings.history.fair_share_days or None,

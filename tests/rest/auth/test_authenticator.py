@@ -13,7 +13,7 @@ import pytest
 from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.token import Token
 from fairbank.core.time import Instant, iso
-from fairbank.rest.auth.authorization import CHALLENGE
+from fairbank.rest.auth.credentials import CHALLENGE
 from fairbank.rest.auth.peers import groups_of
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate

@@ -153,7 +153,7 @@ class RunRows:
                 self._due[number] = self._rows[number] = run
         return run
 
-    def told(self, run: RunRecord) -> None:
+    def expect(self, run: RunRecord) -> None:
         """Record the row that the entries of a run require after one more entry."""
         if self._rows.get(run.id) == run:
             del self._rows[run.id]

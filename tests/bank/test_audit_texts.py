@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.audit.findings import differences, told, unreadable
+from fairbank.bank.audit.findings import differences, unreadable, value_text
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
@@ -70,12 +70,12 @@ def test_links_are_shown_in_hexadecimal() -> None:
     said = list(differences(other, ALLOCATION))
     assert f"the link of its last entry is {'ff' * 32}, due {'01' * 32}" in said
     assert not [each for each in said if "b'" in each or "<" in each]
-    assert [told("end", each) for each in ("soon", -1, 10**15)] == [
+    assert [value_text("end", each) for each in ("soon", -1, 10**15)] == [
         "'soon'",
         "-1",
         "1000000000000000",
     ]
-    assert told("scopes", ("read", "write")) == "read write"
+    assert value_text("scopes", ("read", "write")) == "read write"
 
 
 @pytest.mark.parametrize(
