@@ -131,7 +131,7 @@ def _check_conservation(work: TransactionData, journal: list[Entry]) -> None:
     moved = {kind: sum(entry.amount for entry in journal if entry.kind is kind) for kind in Kind}
     assert moved[Kind.TRANSFER_IN] == moved[Kind.TRANSFER_OUT]
     assert (
-        sum(each.deposited for each in work.allocations.values())
+        sum(allocation.deposited for allocation in work.allocations.values())
         == moved[Kind.DEPOSIT] - moved[Kind.WITHDRAW]
     )
 
@@ -152,9 +152,9 @@ def findings(work: TransactionData, journal: list[Entry], *, soon: bool = True) 
 
 def _found_in(number: int, work: TransactionData, lines: list[Entry], soon: bool) -> list[Finding]:
     rows = sorted(
-        (each for each in work.runs.values() if each.allocation == number), key=attrgetter("id")
+        (run for run in work.runs.values() if run.allocation == number), key=attrgetter("id")
     )
-    fold, shown = Fold(number, again={each.id: each for each in rows}.get), 0
+    fold, shown = Fold(number, again={row.id: row for row in rows}.get), 0
     for entry in lines:
         if soon and entry.run == entry.id:
             while shown < len(rows) and rows[shown].id <= entry.id:

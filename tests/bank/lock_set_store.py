@@ -68,9 +68,10 @@ class LockSetStore:
             or _is_in_lock_set(each, reaches)
         ]
         drawn = lock_set.caps | {(each.allocation, each.owner) for each in runs}
-        for each in allocations:
+        for allocation in allocations:
             drawn |= {
-                (each.id, uid) for uid in lock_set.owners.get((each.project, each.resource), ())
+                (allocation.id, uid)
+                for uid in lock_set.owners.get((allocation.project, allocation.resource), ())
             }
         lines = (
             {above for number in lock_set.projects for above in self._chain(number)}
@@ -109,17 +110,18 @@ class LockSetStore:
             registry=RegistryRows(
                 head=rows.registry if lock_set.registry else None,
                 projects=[
-                    each
-                    for each in rows.projects.values()
-                    if each.id in lock_set.projects | lines | credited
-                    or each.parent in lock_set.closing
-                    or taken & {("gname", each.gname), ("gid", each.gid), ("account", each.account)}
+                    project
+                    for project in rows.projects.values()
+                    if project.id in lock_set.projects | lines | credited
+                    or project.parent in lock_set.closing
+                    or taken
+                    & {("gname", project.gname), ("gid", project.gid), ("account", project.account)}
                 ],
                 members=[rows.members[pair] for pair in lock_set.members if pair in rows.members],
                 tokens=[
-                    each
-                    for each in rows.tokens.values()
-                    if each.id in lock_set.tokens or each.digest in lock_set.digests
+                    token
+                    for token in rows.tokens.values()
+                    if token.id in lock_set.tokens or token.digest in lock_set.digests
                 ],
                 held_runs=[
                     (each.project, run)
@@ -137,8 +139,8 @@ class LockSetStore:
         )
 
     def _chain(self, number: int | None) -> list[int]:
-        found = self.rows.projects.get(number or 0)
-        return [found.id, *self._chain(found.parent)] if found else []
+        result = self.rows.projects.get(number or 0)
+        return [result.id, *self._chain(result.parent)] if result else []
 
     def _store(self, work: TransactionData) -> None:
         """Store the changed rows."""

@@ -34,7 +34,7 @@ def findings(work: TransactionData, journal: list[Entry]) -> list[Finding]:
 
 
 def altered(story: StoryRunner, journal: list[Entry]) -> list[str]:
-    return [each.what for each in findings(story.work, journal)]
+    return [finding.what for finding in findings(story.work, journal)]
 
 
 OTHER: dict[type, Any] = {int: 7_777, str: "other", bytes: b"\1" * 32, type(None): 7_777}
@@ -62,17 +62,20 @@ def test_any_altered_field_of_any_entry_is_found(story: StoryRunner, data: st.Da
     journal[place] = msgspec.structs.replace(
         journal[place], **{field: other(field, getattr(journal[place], field))}
     )
-    found = findings(story.work, journal)
-    assert found
-    assert any(each.book in (journal[place].book, story.work.entries[place].book) for each in found)
+    differences = findings(story.work, journal)
+    assert differences
+    assert any(
+        difference.book in (journal[place].book, story.work.entries[place].book)
+        for difference in differences
+    )
 
 
 def test_any_missing_entry_is_found(story: StoryRunner) -> None:
     for place in range(len(story.work.entries)):
         journal = list(story.work.entries)
         gone = journal.pop(place)
-        found = altered(story, journal)
-        assert any("missing" in each or "added" in each or "altered" in each for each in found), (
+        result = altered(story, journal)
+        assert any("missing" in each or "added" in each or "altered" in each for each in result), (
             gone
         )
 
@@ -105,9 +108,9 @@ def test_added_entry_with_valid_link_is_found_by_the_row(story: StoryRunner) -> 
         details=None,
     )
     forged = msgspec.structs.replace(forged, link=link_of(forged, last.link))
-    found = altered(story, [*story.work.entries, forged])
-    assert len(found) == 1
-    assert "its row was altered" in found[0]
+    result = altered(story, [*story.work.entries, forged])
+    assert len(result) == 1
+    assert "its row was altered" in result[0]
 
 
 ROWS = ["allocations", "runs", "users", "projects", "members", "tokens"]
@@ -179,9 +182,9 @@ def test_an_added_row_is_found(story: StoryRunner) -> None:
     ]
     for rows, where, row in added:
         rows[where] = row
-        found = findings(work, work.entries)
+        differences = findings(work, work.entries)
         del rows[where]
-        assert found, row
+        assert differences, row
 
 
 def test_unreadable_details_are_a_finding(story: StoryRunner) -> None:
@@ -212,7 +215,7 @@ def test_audit_forgets_closed_runs_that_match(*, soon: bool) -> None:
     for number in range(1, 121):
         story.play(f"hold {number} alice physics/cpu 60")
         story.play(f"charge {number} 45")
-    rows = {each.id: each for each in story.work.runs.values()}
+    rows = {run.id: run for run in story.work.runs.values()}
     book = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
     fold = Fold(book[0].book)
     tracemalloc.start()
@@ -228,7 +231,7 @@ def test_audit_forgets_closed_runs_that_match(*, soon: bool) -> None:
         tracemalloc.stop()
     assert kept / 120 < 30
     fold.check_left_over()
-    assert not [each for each in fold.findings if "run" in each.what]
+    assert not [finding for finding in fold.findings if "run" in finding.what]
 
 
 # --- tokens ---

@@ -67,9 +67,9 @@ def test_job_details_are_compared_by_field() -> None:
 
 def test_links_are_shown_in_hexadecimal() -> None:
     other = replace(ALLOCATION, link=b"\xff" * 32, shared=True, state=AllocationState.FROZEN)
-    said = list(differences(other, ALLOCATION))
-    assert f"the link of its last entry is {'ff' * 32}, due {'01' * 32}" in said
-    assert not [each for each in said if "b'" in each or "<" in each]
+    rows = list(differences(other, ALLOCATION))
+    assert f"the link of its last entry is {'ff' * 32}, due {'01' * 32}" in rows
+    assert not [row for row in rows if "b'" in row or "<" in row]
     assert [value_text("end", each) for each in ("soon", -1, 10**15)] == [
         "'soon'",
         "-1",

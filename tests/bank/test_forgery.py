@@ -57,7 +57,7 @@ def heard(lines: list[Entry], head: Head) -> list[str]:
     for entry in lines:
         fold.add(entry)
     fold.finish()
-    return [each.what for each in fold.findings]
+    return [finding.what for finding in fold.findings]
 
 
 def test_saved_head_reveals_a_rewritten_journal(story: StoryRunner) -> None:
@@ -89,15 +89,15 @@ def with_details(story: StoryRunner, kind: Kind, details: Callable[[str], str]) 
 @pytest.mark.parametrize("kind", OF_RUNS)
 def test_unreadable_details_with_valid_links_are_found(story: StoryRunner, kind: Kind) -> None:
     assert any(
-        "its details cannot be read" in each
-        for each in with_details(story, kind, lambda details: details[:-1])
+        "its details cannot be read" in detail
+        for detail in with_details(story, kind, lambda details: details[:-1])
     )
 
 
 @pytest.mark.parametrize("kind", [Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE])
 def test_numbers_as_text_with_valid_links_are_found(story: StoryRunner, kind: Kind) -> None:
-    found = with_details(story, kind, lambda details: re.sub(r"\b(\d+)\b", r'"\1"', details))
-    assert any("its details cannot be read" in each for each in found)
+    result = with_details(story, kind, lambda details: re.sub(r"\b(\d+)\b", r'"\1"', details))
+    assert any("its details cannot be read" in each for each in result)
 
 
 @pytest.mark.parametrize("kind", [Kind.CHARGE, Kind.LAPSE, Kind.ADJUST, Kind.RELEASE])
@@ -145,7 +145,7 @@ def test_entry_that_changes_a_token_is_found(
     again = msgspec.structs.replace(
         first, id=9_999, seq=len(registry) + 1, details=msgspec.json.encode(facts).decode()
     )
-    found = heard(rewritten([*registry, again]), Head(0, 0, bytes(32)))
+    result = heard(rewritten([*registry, again]), Head(0, 0, bytes(32)))
     good = of == "phone" and made_to_say == {"revoked": 5}
-    assert [each for each in found if "this cannot follow" in each] == ([] if good else found)
-    assert bool(found) is not good
+    assert [each for each in result if "this cannot follow" in each] == ([] if good else result)
+    assert bool(result) is not good

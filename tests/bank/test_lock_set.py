@@ -246,8 +246,8 @@ def test_refusal_without_allocation_locks_registry_on_retry() -> None:
 def test_batch_sees_its_own_changes() -> None:
     store = LockSetStore()
     outcomes = store.ask(submitted(*PROJECTS, *GRANTS, HOLD, HOLD, CHARGE), Policy())
-    assert not any(isinstance(each, Refusal) for each in outcomes)
-    assert [each.again for each in outcomes[-3:]] == [False, True, False]  # type: ignore[union-attr]
+    assert not any(isinstance(outcome, Refusal) for outcome in outcomes)
+    assert [outcome.again for outcome in outcomes[-3:]] == [False, True, False]  # type: ignore[union-attr]
     assert store.rows.allocations[2].charged == 5
 
 
@@ -295,5 +295,8 @@ def test_undo_in_same_batch_restores_terms_before_it() -> None:
         credit_limit=SuMinutes(old.credit_limit + 5),
     )
     back = Undo(entry=number, book=1, project=old.project, resource=old.resource)
-    assert [type(each) for each in store.ask(submitted(amend, back), Policy())] == [Done, Done]
+    assert [type(outcome) for outcome in store.ask(submitted(amend, back), Policy())] == [
+        Done,
+        Done,
+    ]
     assert store.rows.allocations[1].credit_limit == old.credit_limit

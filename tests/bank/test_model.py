@@ -143,7 +143,9 @@ class BankAgainstModel(RuleBasedStateMachine):
         run = data.draw(st.sampled_from(self.model.charged_runs()))
         self.ask([SubmittedRequest(Refund(run=run, amount=amount), self.now, actor)])
         refunds = [
-            number for number, each in self.model.reversals.items() if isinstance(each, Recharge)
+            number
+            for number, reversal in self.model.reversals.items()
+            if isinstance(reversal, Recharge)
         ]
         self.undo(
             data.draw(st.lists(st.sampled_from(refunds), max_size=3)) if refunds else [], actor

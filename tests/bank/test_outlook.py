@@ -47,13 +47,13 @@ instants = st.integers(0, 4_000_000_000)
 def test_outlook_is_within_the_term_and_the_grant(
     granted: int, used: int, start: int, end: int, now: int
 ) -> None:
-    found = outlook(granted, used, min(start, end), max(start, end) + 1, now)
-    if found.state is OutlookState.RUNS_OUT:
-        assert found.at is not None
-        assert now <= found.at <= max(start, end) + 1
-    if found.state in (OutlookState.LASTS, OutlookState.UNUSED):
-        assert found.left_over is not None
-        assert 0 <= found.left_over <= granted
+    result = outlook(granted, used, min(start, end), max(start, end) + 1, now)
+    if result.state is OutlookState.RUNS_OUT:
+        assert result.at is not None
+        assert now <= result.at <= max(start, end) + 1
+    if result.state in (OutlookState.LASTS, OutlookState.UNUSED):
+        assert result.left_over is not None
+        assert 0 <= result.left_over <= granted
 
 
 @given(amounts, amounts, st.integers(DAY, 300 * DAY))

@@ -85,7 +85,7 @@ def allocation(number: int, start: Instant, end: Instant) -> Allocation:
 def test_periods_overlap_if_they_share_an_instant(
     period: tuple[Instant, Instant], others: list[tuple[Instant, Instant]]
 ) -> None:
-    rows = [allocation(number, *each) for number, each in enumerate(others)]
+    rows = [allocation(number, *other) for number, other in enumerate(others)]
     shared = [
         row
         for row in rows

@@ -30,7 +30,9 @@ def test_project_is_created_once() -> None:
         member physics bob none
         member chemistry bob member             -> UNKNOWN_PROJECT
         """)
-    assert [(each.uid, each.role.value) for each in story.work.members.values()] == [(1001, "pi")]
+    assert [(member.uid, member.role.value) for member in story.work.members.values()] == [
+        (1001, "pi")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -52,10 +54,10 @@ def test_no_two_projects_share_a_group_a_gid_or_an_account(
     outcome = apply(
         work, SubmittedRequest(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy()
     )
-    found = (
+    result = (
         outcome.reason.name if isinstance(outcome, Refusal) else "again" if outcome.again else "ok"
     )
-    assert found == answer
+    assert result == answer
     if isinstance(outcome, Refusal):  # which of them it was
         same = [
             f"{name} {value}"

@@ -33,7 +33,7 @@ def quoted(story: StoryRunner, minutes: int, user: str) -> Quote:
     candidates = story.work.candidates(line, "cpu", story.now)
     return quote(
         price,
-        [(each, story.work.sums_of(each.id, USERS[user])) for each in candidates],
+        [(candidate, story.work.sums_of(candidate.id, USERS[user])) for candidate in candidates],
         story.policy,
     )
 

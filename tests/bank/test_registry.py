@@ -19,7 +19,7 @@ def test_roles_are_granted_and_removed_by_higher_roles() -> None:
         member physics bob none by carol            -> ROLE_ABOVE
         member chemistry bob member by alice        -> UNKNOWN_PROJECT
         """)
-    assert {each.uid: each.role.value for each in story.work.members.values()} == {
+    assert {member.uid: member.role.value for member in story.work.members.values()} == {
         1001: "pi",
         1002: "coordinator",
         1003: "member",
@@ -65,7 +65,7 @@ def test_token_is_issued_once_and_revoked_once() -> None:
         revoke tablet                               -> UNKNOWN_TOKEN
         """)
     assert [
-        (each.id, each.label, each.uid, each.revoked) for each in story.work.tokens.values()
+        (token.id, token.label, token.uid, token.revoked) for token in story.work.tokens.values()
     ] == [(1, "laptop", 1001, 7), (2, "phone", 1002, None)]
 
 

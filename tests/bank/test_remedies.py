@@ -35,11 +35,11 @@ prices = st.fractions(Fraction(1, 1_000), 1_000)
 def test_advised_time_limit_is_the_longest_that_fits(
     price: Fraction, limit_minutes: int, data: st.DataObject
 ) -> None:
-    asked = cost(price, Fraction(1), limit_minutes * 60)
-    available = data.draw(st.integers(0, asked - 1))
+    result = cost(price, Fraction(1), limit_minutes * 60)
+    available = data.draw(st.integers(0, result - 1))
     no = Refusal(
         reason=Reason.INSUFFICIENT_CREDIT,
-        asked=asked,
+        asked=result,
         available=available,
         billing=str(price),
         limit_seconds=limit_minutes * 60,

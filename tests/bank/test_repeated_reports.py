@@ -211,7 +211,7 @@ def test_row_of_run_names_its_entry() -> None:
     ):
         story.now = Instant(500 if kind is Kind.LAPSE else 0)
         story.play(line)
-        (record,) = [each for each in story.work.runs.values() if each.run.job_id == 1]
+        (record,) = [run for run in story.work.runs.values() if run.run.job_id == 1]
         assert story.work.entries[-1].kind is kind
         assert record.set_by == story.work.entries[-1].id
     story.play("refund 1 5")

@@ -56,8 +56,14 @@ def after(messages: Sequence[str]) -> StoryRunner:
 def sums(story: StoryRunner) -> dict[str, object]:
     """Return the final rows without the details that depend on the order."""
     rows = {
-        each.id: (each.deposited, each.charged, each.held, each.available, each.overrun)
-        for each in story.work.allocations.values()
+        allocation.id: (
+            allocation.deposited,
+            allocation.charged,
+            allocation.held,
+            allocation.available,
+            allocation.overrun,
+        )
+        for allocation in story.work.allocations.values()
     }
     users = {
         pair: (drawn.charged, drawn.held)
@@ -65,8 +71,8 @@ def sums(story: StoryRunner) -> dict[str, object]:
         if drawn.charged or drawn.held
     }
     runs = {
-        str(each.run): (each.state, each.allocation, each.owner, each.charged, each.held)
-        for each in story.work.runs.values()
+        str(run.run): (run.state, run.allocation, run.owner, run.charged, run.held)
+        for run in story.work.runs.values()
     }
     return {"rows": rows, "users": users, "runs": runs}
 

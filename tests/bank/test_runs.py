@@ -293,7 +293,7 @@ def test_entries_of_a_run_store_only_new_details() -> None:
         hold 3 bob physics/cpu 5
         release 3
     """)
-    of = {each.run.job_id: each.job_details for each in story.work.runs.values()}
+    of = {run.run.job_id: run.job_details for run in story.work.runs.values()}
     assert of == {
         1: JobDetails(
             name="relax", qos="high", cpus=8, limit_seconds=7_200, exit_status=256, cpu_seconds=99
@@ -301,10 +301,10 @@ def test_entries_of_a_run_store_only_new_details() -> None:
         2: JobDetails(name="fit", cpu_seconds=7),
         3: None,
     }
-    said = [
-        facts_of(each).get("job_details") for each in story.work.entries if each.run is not None
+    output = [
+        facts_of(entry).get("job_details") for entry in story.work.entries if entry.run is not None
     ]
-    assert said == [
+    assert output == [
         {"name": "relax", "qos": "high", "cpus": 8, "limit_seconds": 3_600},
         {"limit_seconds": 7_200},
         {"exit_status": 256, "cpu_seconds": 99},

@@ -49,8 +49,8 @@ def ask(store: Store, *requests: Request, at: int = START) -> list[Outcome]:
 def granted(store: Store, *requests: Request, at: int = START) -> list[Done]:
     """Send all requests in one batch and expect that none is refused."""
     outcomes = ask(store, *requests, at=at)
-    assert not [each for each in outcomes if isinstance(each, Refusal)]
-    return [each for each in outcomes if isinstance(each, Done)]
+    assert not [outcome for outcome in outcomes if isinstance(outcome, Refusal)]
+    return [outcome for outcome in outcomes if isinstance(outcome, Done)]
 
 
 def project(name: str, number: int, **more: Any) -> CreateProject:

@@ -36,7 +36,7 @@ from tests.contracts.site import (
 
 
 def told(entries: list[Entry]) -> list[str]:
-    return [f"{each.book} {each.kind.value}" for each in entries]
+    return [f"{entry.book} {entry.kind.value}" for entry in entries]
 
 
 REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
@@ -72,9 +72,9 @@ REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
     ],
 )
 def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> None:
-    found = Look(filled).entries(EntryQuery(**query), PAGE)
-    assert told(found) == expected
-    assert numbers(found) == sorted(numbers(found))
+    result = Look(filled).entries(EntryQuery(**query), PAGE)
+    assert told(result) == expected
+    assert numbers(result) == sorted(numbers(result))
 
 
 @pytest.mark.parametrize(
@@ -115,16 +115,16 @@ def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> N
     ],
 )
 def test_refusals(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
-    found = Look(filled).refusals(RefusalQuery(**query), PAGE)
-    assert [refusal_of(each).run for each in found] == [
+    result = Look(filled).refusals(RefusalQuery(**query), PAGE)
+    assert [refusal_of(each).run for each in result] == [
         f"darwin/{number}@900.0" for number in expected
     ]
-    assert numbers(found) == sorted(numbers(found))
-    assert found == Look(filled).refusals(RefusalQuery(ids=frozenset(numbers(found))), PAGE)
+    assert numbers(result) == sorted(numbers(result))
+    assert result == Look(filled).refusals(RefusalQuery(ids=frozenset(numbers(result))), PAGE)
 
 
 def test_debits_are_what_owners_were_charged(filled: Store) -> None:
-    charged = next(each for each in Look(filled).runs(RunQuery(), PAGE) if each.charged)
+    charged = next(run for run in Look(filled).runs(RunQuery(), PAGE) if run.charged)
     debit = Debit(1, ALICE, 55, charged.id)
     for query, page, found in (
         (DebitQuery(), DebitPage(), [debit]),
@@ -153,10 +153,10 @@ def test_debits_of_large_allocation_come_in_pages(store: Store) -> None:
             store, hold(number, 5, project=number % 2 + 1, owner=1_000 + number), charge(number, 5)
         )
     look, page, seen = Look(store), DebitPage(3), list[Debit]()
-    while found := look.debits(DebitQuery(), page):
-        assert len(found) <= 3
-        seen += found
-        page = DebitPage(3, (found[-1].allocation, found[-1].owner))
+    while result := look.debits(DebitQuery(), page):
+        assert len(result) <= 3
+        seen += result
+        page = DebitPage(3, (result[-1].allocation, result[-1].owner))
     owners = {1: (1_002, 1_004, 1_006), 2: (1_001, 1_003, 1_005, 1_007)}
     assert [(each.allocation, each.owner) for each in seen] == [
         (number, uid) for number, uids in owners.items() for uid in uids

@@ -104,10 +104,10 @@ def test_usage_can_be_grouped(store: Store) -> None:
     granted(store, Refund(run=job(3), amount=SuMinutes(5)), hold(9, 100))
 
     def groups(by: UsageBy, **query: Any) -> list[tuple[str | int, int, int, int, int]]:
-        found: list[Usage] = Look(store).usage(UsageQuery(**query), by, GroupPage())
+        result: list[Usage] = Look(store).usage(UsageQuery(**query), by, GroupPage())
         return [
             (each.group, each.runs, each.failed, each.charged, each.elapsed_seconds)
-            for each in found
+            for each in result
         ]
 
     assert groups(UsageBy.USER) == [(ALICE, 2, 1, 30, 3), (BOB, 2, 1, 65, 7)]
@@ -165,17 +165,17 @@ def test_usage_by_qos(store: Store) -> None:
     granted(store, allocation(1, 10_000, end=2**40))
     qualities = (None, "normal", "high", "Long", "_night", "normal")
     for number, qos in enumerate(qualities, start=1):
-        told = None if qos is None else JobDetails(qos=qos)
+        output = None if qos is None else JobDetails(qos=qos)
         granted(
             store,
-            late_charge(number, number, job_details=told, ended=NEW_YEAR, elapsed_seconds=number),
+            late_charge(number, number, job_details=output, ended=NEW_YEAR, elapsed_seconds=number),
         )
     granted(
         store,
         late_charge(7, 7, job_details=JobDetails(name="relax"), ended=NEW_YEAR, elapsed_seconds=7),
     )
-    found: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage())
-    assert [(each.group, each.runs, each.charged) for each in found] == [
+    result: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.QOS, GroupPage())
+    assert [(each.group, each.runs, each.charged) for each in result] == [
         (NO_QOS, 2, 8),
         ("Long", 1, 4),
         ("_night", 1, 5),
@@ -219,18 +219,18 @@ def test_usage_reports_wasted_cost(store: Store) -> None:
     """
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40))
-    told = {"ended": NEW_YEAR + 600, "elapsed_seconds": 600}
+    output = {"ended": NEW_YEAR + 600, "elapsed_seconds": 600}
     of_eight = JobDetails(cpus=8, cpu_seconds=1_200)
     granted(
         store,
-        late_charge(1, 1_000, job_details=of_eight, **told),  # a quarter of 4,800
+        late_charge(1, 1_000, job_details=of_eight, **output),  # a quarter of 4,800
         late_charge(
-            2, 10, job_details=JobDetails(cpus=1_000, cpu_seconds=700_000), **told
+            2, 10, job_details=JobDetails(cpus=1_000, cpu_seconds=700_000), **output
         ),  # more than there was
-        late_charge(3, 500, job_details=JobDetails(cpus=8), **told),  # nobody told
-        late_charge(4, 70, job_details=JobDetails(cpu_seconds=7), **told),
+        late_charge(3, 500, job_details=JobDetails(cpus=8), **output),  # nobody told
+        late_charge(4, 70, job_details=JobDetails(cpu_seconds=7), **output),
         late_charge(5, 60, job_details=of_eight, ended=NEW_YEAR + DAY, elapsed_seconds=0),
-        late_charge(6, 9, owner=BOB, job_details=JobDetails(cpus=1, cpu_seconds=0), **told),
+        late_charge(6, 9, owner=BOB, job_details=JobDetails(cpus=1, cpu_seconds=0), **output),
         Refund(run=job(1), amount=SuMinutes(400)),
     )
     used: list[Usage] = Look(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
@@ -307,13 +307,13 @@ def test_usage_pages_add_up(store: Store) -> None:
         whole = Look(store).usage(UsageQuery(), by, GroupPage(PAGE_MAX))
         assert sum(each.runs for each in whole) == 40
         for limit in (1, 2, 3):
-            found: list[Usage] = []
+            result: list[Usage] = []
             while page := Look(store).usage(
-                UsageQuery(), by, GroupPage(limit, found[-1].group if found else None)
+                UsageQuery(), by, GroupPage(limit, result[-1].group if result else None)
             ):
                 assert len(page) <= limit
-                found += page
-            assert found == whole, by
+                result += page
+            assert result == whole, by
         assert Look(store).usage(UsageQuery(), by, GroupPage(0)) == []
 
 
@@ -337,9 +337,9 @@ def test_cut_is_stable_when_entries_are_added(store: Store) -> None:
     granted(store, allocation(1, 100), at=START)
     for amount, at in enumerate((10, 30, 15, 25, 40, 20, 50), start=1):
         granted(store, Deposit(allocation=1, amount=SuMinutes(amount)), at=START + at)
-    cuts = [Look(store).entry_before(1, Instant(START + each)) for each in range(5, 51)]
-    seqs = [each.seq if each else 0 for each in cuts]
+    cuts = [Look(store).entry_before(1, Instant(START + number)) for number in range(5, 51)]
+    seqs = [cut.seq if cut else 0 for cut in cuts]
     assert seqs == sorted(seqs), "a later instant cuts no earlier"
     for _ in range(20):
         granted(store, Deposit(allocation=1, amount=SuMinutes(1)), at=START + 51)
-    assert [Look(store).entry_before(1, Instant(START + each)) for each in range(5, 51)] == cuts
+    assert [Look(store).entry_before(1, Instant(START + number)) for number in range(5, 51)] == cuts

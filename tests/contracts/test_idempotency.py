@@ -50,7 +50,7 @@ def test_job_number_can_be_reused(store: Store) -> None:
         granted(store, hold(1, 10, run=run))
     granted(store, charge(1, 5, run=runs[1]))
     with store.reading() as reader:
-        assert {each.run: each.state for each in reader.scan(RunRecord)} == dict.fromkeys(
+        assert {row.run: row.state for row in reader.scan(RunRecord)} == dict.fromkeys(
             runs, RunState.HELD
         ) | {runs[1]: RunState.CHARGED}
 
@@ -72,7 +72,7 @@ def test_key_belongs_to_its_actor_in_every_store(store: Store) -> None:
     together = bank.apply([SubmittedRequest(request, START, actor) for actor in (ALICE, BOB)])
     later = bank.apply([SubmittedRequest(request, START, actor) for actor in (BOB, CAROL, ALICE)])
     firsts = [each for each in (*together, *later) if isinstance(each, Done) and not each.again]
-    assert len({each.entry for each in firsts}) == 3
+    assert len({first.entry for first in firsts}) == 3
     assert [(each.entry, each.again) for each in later if isinstance(each, Done)] == [
         (firsts[1].entry, True),
         (firsts[2].entry, False),

@@ -52,7 +52,7 @@ def test_batch_waits_for_locks_on_its_rows(sql_place: Place) -> None:
         go_on.set()
         return ask(two, Deposit(allocation=1, amount=SuMinutes(5)))
 
-    assert all(isinstance(each, Done) for each in at_once(slow, quick))
+    assert all(isinstance(result, Done) for result in at_once(slow, quick))
     assert contents(one)[2][0].deposited == 1_005
 
 
@@ -175,12 +175,12 @@ def test_run_written_during_lock_wait_is_contention(postgres_place: Place) -> No
     begun = threading.Event()
 
     def first() -> list[Outcome]:
-        asked = SubmittedRequest(hold(1, 10, project=2), START, 0)
+        result = SubmittedRequest(hold(1, 10, project=2), START, 0)
         with one.transaction() as transaction:
             work = transaction.load(LockSet(allocations={1, 2}, runs={job(1)}, entries=2))
             begun.set()
             wait_until(lambda: waiting(postgres_place), "the second server to wait for a lock")
-            outcome = apply(work, asked, Policy())
+            outcome = apply(work, result, Policy())
             transaction.write(work)
         return [outcome]
 

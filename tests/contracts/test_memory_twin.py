@@ -97,10 +97,10 @@ def _of_its_fund(store: Store, request: Request) -> Request:
     if not isinstance(request, Amend):
         return request
     with store.reading() as reader:
-        found = reader.allocations(AllocationQuery(ids=frozenset({request.allocation})), Page())
+        result = reader.allocations(AllocationQuery(ids=frozenset({request.allocation})), Page())
     return (
-        msgspec.structs.replace(request, project=found[0].project, resource=found[0].resource)
-        if found
+        msgspec.structs.replace(request, project=result[0].project, resource=result[0].resource)
+        if result
         else request
     )
 
@@ -120,20 +120,20 @@ def _renumbered(answers: list[Outcome]) -> list[Any]:
     gaps.
     """
     order: dict[int | None, int] = {None: -1}
-    told = []
-    for each in answers:
-        fields = msgspec.structs.asdict(each)
-        for name in ("entry", "run") if isinstance(each, Done) else ("entry",):
+    output = []
+    for answer in answers:
+        fields = msgspec.structs.asdict(answer)
+        for name in ("entry", "run") if isinstance(answer, Done) else ("entry",):
             fields[name] = order.setdefault(fields[name], len(order))
-        told.append(fields)
-    return told
+        output.append(fields)
+    return output
 
 
 def _without_numbers(books: tuple[Sequence[Any], ...]) -> list[Any]:
     """Return all rows without the numbers of entries and runs, and without the links that cover
     them.
     """
-    told: list[Any] = []
+    output: list[Any] = []
     for table in books:
         for row in table:
             fields = msgspec.structs.asdict(row)
@@ -142,8 +142,8 @@ def _without_numbers(books: tuple[Sequence[Any], ...]) -> list[Any]:
                 fields |= {"id": None, "run": None}
             if "elapsed_seconds" in fields:
                 fields |= {"id": None, "set_by": None}
-            told.append(fields)
-    return sorted(told, key=repr)
+            output.append(fields)
+    return sorted(output, key=repr)
 
 
 @FEW

@@ -47,11 +47,11 @@ def test_entry_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
     """Lists are in the order of the numbers, and a reader continues from the highest one."""
     one, two = sql_place.open(), sql_place.open()
     fill(one)
-    told: list[Done] = []
+    output: list[Done] = []
     for number in range(1, 7, 2):
-        told += granted(one, hold(number, 10))
-        told += granted(two, hold(number + 1, 10), AuditNote(details="as it happened"))
-    entries = [each.entry or 0 for each in told]
+        output += granted(one, hold(number, 10))
+        output += granted(two, hold(number + 1, 10), AuditNote(details="as it happened"))
+    entries = [each.entry or 0 for each in output]
     assert entries == sorted(set(entries))
 
 
@@ -68,8 +68,8 @@ def test_a_dry_run_takes_no_numbers(store: Store) -> None:
         hold(2, 10, chain=()),
     )
     bank = Ledger(store, Policy())
-    first = {type(each): numbers(bank, each) for each in requests}
-    assert {type(each): numbers(bank, each) for each in requests} == first
+    first = {type(request): numbers(bank, request) for request in requests}
+    assert {type(request): numbers(bank, request) for request in requests} == first
     done = granted(store, *requests[:3])
     assert [(each.project, each.allocation, each.token) for each in done] == [
         (3, None, None),
@@ -84,7 +84,7 @@ def numbers(bank: Ledger, request: Request) -> list[int]:
     _, work = bank.dry_run(SubmittedRequest(request, START, 0))
     changes = work.changes
     return [
-        *(each.id for each in work.entries),
+        *(entry.id for entry in work.entries),
         *changes.opened,
         *changes.new_projects,
         *changes.new_tokens,
@@ -110,7 +110,9 @@ def test_numbers_are_taken_after_rows_are_locked(postgres_place: Place) -> None:
         return ask(two, hold(1, 10))
 
     at_once(first, second)
-    assert [each.id > drawn[0] for each in contents(one)[5] if each.kind is Kind.HOLD] == [True]
+    assert [content.id > drawn[0] for content in contents(one)[5] if content.kind is Kind.HOLD] == [
+        True
+    ]
 
 
 @pytest.mark.parametrize(
@@ -140,5 +142,9 @@ def test_registry_entry_numbers_rise(postgres_place: Place, bank_request: Reques
         return ask(two, hold(1, 10), bank_request)
 
     at_once(first, second)
-    late = [each for each in contents(one)[5] if each.kind in (Kind.HOLD, Kind.REFUSAL, Kind.NOTE)]
+    late = [
+        content
+        for content in contents(one)[5]
+        if content.kind in (Kind.HOLD, Kind.REFUSAL, Kind.NOTE)
+    ]
     assert [each.id > drawn[0] for each in late] == [True, True]

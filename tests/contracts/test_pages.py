@@ -40,13 +40,13 @@ def test_pages_work_in_both_directions(filled: Store, what: str) -> None:
     whole = PAGED[what](filled, Page(PAGE_MAX))
     for newest_first in (False, True):
         expected = whole[::-1] if newest_first else whole
-        found: list[Any] = []
+        result: list[Any] = []
         while page := PAGED[what](
-            filled, Page(2, place_of(found[-1]) if found else None, newest_first)
+            filled, Page(2, place_of(result[-1]) if result else None, newest_first)
         ):
             assert len(page) <= 2
-            found += page
-        assert found == expected
+            result += page
+        assert result == expected
 
 
 @pytest.mark.parametrize("what", PAGED)

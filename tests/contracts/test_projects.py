@@ -107,10 +107,13 @@ def test_repeated_cap_or_role_leaves_first_undoable(over: Store) -> None:
         SetCap(allocation=1, uid=7, cap=SuMinutes(5)),
         SetMember(project=1, uid=7, role=Role.MEMBER),
     )
-    said = granted(over, cap, role)
-    assert [(each.entry, each.again) for each in granted(over, cap, role)] == [(0, True), (0, True)]
+    output = granted(over, cap, role)
+    assert [(outcome.entry, outcome.again) for outcome in granted(over, cap, role)] == [
+        (0, True),
+        (0, True),
+    ]
     assert [
-        each.again for each in granted(over, *(undoing(over, each.entry) for each in said))
+        each.again for each in granted(over, *(undoing(over, each.entry) for each in output))
     ] == [False, False]
-    assert [each.again for each in granted(over, cap, role)] == [False, False]
+    assert [outcome.again for outcome in granted(over, cap, role)] == [False, False]
     assert not Audit(over).verify().findings

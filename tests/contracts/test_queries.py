@@ -122,21 +122,20 @@ def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) 
     ],
 )
 def test_runs(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
-    found = Look(filled).runs(RunQuery(**query), PAGE)
-    assert [record.run.job_id for record in found] == expected
-    assert numbers(found) == sorted(numbers(found))
-    assert found == Look(filled).runs(RunQuery(ids=frozenset(numbers(found))), PAGE)
+    result = Look(filled).runs(RunQuery(**query), PAGE)
+    assert [record.run.job_id for record in result] == expected
+    assert numbers(result) == sorted(numbers(result))
+    assert result == Look(filled).runs(RunQuery(ids=frozenset(numbers(result))), PAGE)
 
 
 def test_members_and_memberships(filled: Store) -> None:
-    assert [(each.uid, each.role) for each in Look(filled).members(1, PAGE)] == [
+    assert [(member.uid, member.role) for member in Look(filled).members(1, PAGE)] == [
         (ALICE, Role.PI),
         (BOB, Role.MEMBER),
     ]
-    assert [(each.project, each.role) for each in Look(filled).memberships(BOB)] == [
-        (1, Role.MEMBER),
-        (2, Role.COORDINATOR),
-    ]
+    assert [
+        (membership.project, membership.role) for membership in Look(filled).memberships(BOB)
+    ] == [(1, Role.MEMBER), (2, Role.COORDINATOR)]
     assert Look(filled).members(3, PAGE) == []
 
 
@@ -167,17 +166,17 @@ def test_ended_allocations_are_not_due_to_end(store: Store) -> None:
 def test_audit_reads_whole_tables_in_order(filled: Store) -> None:
     projects, members, allocations, users, runs, entries, offices, tokens = contents(filled)
     assert numbers(list(projects)) == [1, 2, 3]
-    assert [(each.project, each.uid) for each in members] == [(1, ALICE), (1, BOB), (2, BOB)]
+    assert [(member.project, member.uid) for member in members] == [(1, ALICE), (1, BOB), (2, BOB)]
     assert numbers(list(allocations)) == [1, 2, 3, 4]
-    assert [(each.allocation, each.uid) for each in users] == [(1, ALICE), (1, BOB), (3, ALICE)]
-    assert [(each.allocation, each.id) for each in runs] == sorted(
-        (each.allocation, each.id) for each in runs
+    assert [(user.allocation, user.uid) for user in users] == [(1, ALICE), (1, BOB), (3, ALICE)]
+    assert [(run.allocation, run.id) for run in runs] == sorted(
+        (run.allocation, run.id) for run in runs
     )
-    assert [(each.book, each.seq) for each in entries] == sorted(
-        (each.book, each.seq) for each in entries
+    assert [(entry.book, entry.seq) for entry in entries] == sorted(
+        (entry.book, entry.seq) for entry in entries
     )
     assert Look(filled).count_entries() == len(entries)
-    assert offices[0].seq == sum(each.book == REGISTRY for each in entries)
+    assert offices[0].seq == sum(entry.book == REGISTRY for entry in entries)
     assert tokens == []
 
 
@@ -188,4 +187,4 @@ def test_streams_can_be_read_concurrently(filled: Store) -> None:
         side_by_side = [next(stream) for stream in streams]
         assert reader.count_entries() == len(entries)
         assert [side_by_side[0], *streams[0]] == [side_by_side[1], *streams[1]] == entries
-        assert [each.id for each in reader.scan(Allocation)] == [1, 2, 3, 4]
+        assert [row.id for row in reader.scan(Allocation)] == [1, 2, 3, 4]

@@ -145,12 +145,12 @@ def test_removal_loads_children_without_changing_the_lock_set(store: Store) -> N
         RemoveProject(project=2),
     )
     granted(store, allocation(1))
-    asked = SubmittedRequest(RemoveProject(project=1), START, 0)
-    needs = lock_set_of([asked])
+    request = SubmittedRequest(RemoveProject(project=1), START, 0)
+    needs = lock_set_of([request])
     with store.transaction() as transaction:
         work = transaction.load(needs)
     assert (sorted(work.projects), sorted(work.allocations)) == ([1, 3], [1])
-    assert needs == lock_set_of([asked])
+    assert needs == lock_set_of([request])
 
 
 def test_project_under_removed_parent_cannot_be_restored(store: Store) -> None:
@@ -256,7 +256,7 @@ def test_restored_project_keeps_its_data(over: Store) -> None:
     granted(over, AmendProject(project=1, restore=True), at=2_000)
     assert all_projects(over) == before
     with over.reading() as reader:
-        assert [each.project for each in reader.memberships(ALICE)] == [1]
+        assert [membership.project for membership in reader.memberships(ALICE)] == [1]
     granted(over, allocation(1, start=3_000), at=2_000)
     assert not Audit(over).verify().findings
 
@@ -271,18 +271,18 @@ def test_project_is_removed_in_batch_that_ends_its_allocation(store: Store) -> N
 
 def test_changes_of_restored_project_can_be_undone(over: Store) -> None:
     """Its former terms could extend the period, and its former roles add members."""
-    said = granted(
+    output = granted(
         over,
         Amend(allocation=1, project=1, resource="cpu", end=Instant(1_900)),
         SetMember(project=1, uid=7, role=Role.MEMBER),
     )
-    undone = [undoing(over, each.entry) for each in said]
+    undone = [undoing(over, each.entry) for each in output]
     granted(over, RemoveProject(project=1), at=2_000)
-    assert [reason_of(each) for each in ask(over, *undone, at=2_000)] == [
+    assert [reason_of(outcome) for outcome in ask(over, *undone, at=2_000)] == [
         Reason.PROJECT_REMOVED
     ] * 2
     granted(over, AmendProject(project=1, restore=True), at=2_000)
-    assert [each.again for each in granted(over, *undone, at=2_000)] == [False, False]
+    assert [outcome.again for outcome in granted(over, *undone, at=2_000)] == [False, False]
     with over.reading() as reader:
         assert reader.memberships(7) == []
     assert not Audit(over).verify().findings

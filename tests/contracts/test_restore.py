@@ -77,7 +77,7 @@ def test_numbers_continue_after_restore(place: Place, backup: Store) -> None:
     copied(backup, one)
     granted(two, project("biology", 300), allocation(1, 5, resource="gpu"), hold(9, 1))
     granted(one, project("geology", 400), allocation(2, 5, resource="gpu"), late_charge(10, 1))
-    assert [each.token for each in granted(two, token("tablet"))] == [3]
+    assert [outcome.token for outcome in granted(two, token("tablet"))] == [3]
     projects, _, allocations, _, runs, entries, *_ = contents(one)
     for rows, before in ((projects, 3), (allocations, 2), (runs, 3)):
         assert len({row.id for row in rows}) == len(rows) == before + 2

@@ -29,11 +29,11 @@ RESTORED_AT = ManualClock(5_000)
 
 def told_of_tokens(store: Store) -> list[tuple[str | None, int, int | None]]:
     """Return comment, number and revocation of each entry about a token."""
-    entries = [each for each in contents(store)[5] if each.kind is Kind.TOKEN]
-    facts = [json.loads(each.details) for each in entries]
+    entries = [content for content in contents(store)[5] if content.kind is Kind.TOKEN]
+    facts = [json.loads(entry.details) for entry in entries]
     return [
-        (each.comment, fact["token"], fact["revoked"])
-        for each, fact in zip(entries, facts, strict=True)
+        (entry.comment, fact["token"], fact["revoked"])
+        for entry, fact in zip(entries, facts, strict=True)
     ]
 
 
@@ -94,7 +94,7 @@ def test_backup_with_token_without_entry_is_not_repaired(store: Store, backup: P
     Backups(forged, RESTORED_AT).create(backup, replace=True)
     Backups(store, RESTORED_AT).restore(backup, replace=True)
     findings = Audit(store).verify().findings
-    assert {(each.book, each.what) for each in findings} == {
+    assert {(finding.book, finding.what) for finding in findings} == {
         (1, "its row was added: no entry opens it"),
         (2, "its row was added: no entry opens it"),
     }

@@ -76,19 +76,19 @@ def test_negative_sums_are_rejected_by_every_store(
 def test_missing_and_given_values_are_stored_side_by_side(store: Store) -> None:
     """In one batch: with and without a key, a comment, a cap, a hold before the charge."""
     fill(store)
-    said = Deposit(allocation=1, amount=SuMinutes(10), key="d1", comment="said")
+    output = Deposit(allocation=1, amount=SuMinutes(10), key="d1", comment="said")
     granted(
         store,
         hold(1, 60),
-        said,
+        output,
         SetCap(allocation=1, uid=ALICE, cap=SuMinutes(500)),
         hold(2, 30, project=2, owner=BOB),
         late_charge(3, 7),
     )
     granted(store, charge(1, 55), Adjust(run=job(2), amount=SuMinutes(40), until=START))
     with store.reading() as reader:
-        entries = {each.id: each for each in reader.scan(Entry)}
-        assert [each.key for each in entries.values() if each.comment is not None] == ["d1"]
+        entries = {row.id: row for row in reader.scan(Entry)}
+        assert [entry.key for entry in entries.values() if entry.comment is not None] == ["d1"]
         assert [entries[run.id].key for run in reader.scan(RunRecord)] == [None, None, None]
         assert {user.uid: user.sums.cap for user in reader.scan(UserRow)} == {ALICE: 500, BOB: None}
         assert [run.outcome for run in reader.scan(RunRecord)] == ["COMPLETED", "COMPLETED", None]
@@ -115,9 +115,9 @@ def test_texts_are_stored_unchanged(store: Store, odd: str, others: int) -> None
     )
     assert granted(store, request)[0].again
     *_, runs, entries, _, _ = contents(store)
-    assert [each.comment for each in entries if each.key == odd] == [odd]
-    assert [each.comment for each in entries if each.key == "\\\\"] == [""]
-    assert [each.partition for each in runs] == [odd]
+    assert [entry.comment for entry in entries if entry.key == odd] == [odd]
+    assert [entry.comment for entry in entries if entry.key == "\\\\"] == [""]
+    assert [run.partition for run in runs] == [odd]
     assert Audit(store).verify().findings == ()
 
 
@@ -135,10 +135,10 @@ def test_large_batch_stores_every_row(store: Store, size: int) -> None:
     granted(store, *begun)
     granted(store, *ended)
     *_, runs, entries, _, _ = contents(store)
-    kept = [(each.amount, each.key, each.comment) for each in entries if each.run is not None]
+    kept = [(entry.amount, entry.key, entry.comment) for entry in entries if entry.run is not None]
     asked: list[Hold | Charge] = [*begun, *ended]
     assert kept == [(request.amount, request.key, request.comment) for request in asked]
-    assert [(each.run, each.charged) for each in runs] == [
+    assert [(run.run, run.charged) for run in runs] == [
         (request.run, request.amount) for request in ended
     ]
     assert Audit(store).verify().findings == ()

@@ -77,26 +77,26 @@ def test_share_figures_come_in_pages(store: Store) -> None:
     for day in (20_000, 20_001):
         store.add_share_records(figures(day))
         store.add_share_records(figures(day, "frontera"))
-    found: list[ShareRecord] = []
+    result: list[ShareRecord] = []
     while page := kept(
-        store, EVER._replace(limit=3, after=share_key(found[-1]) if found else None)
+        store, EVER._replace(limit=3, after=share_key(result[-1]) if result else None)
     ):
-        found += page
-    assert len(found) == 16
-    assert sorted(found, key=share_key) == kept(store)
+        result += page
+    assert len(result) == 16
+    assert sorted(result, key=share_key) == kept(store)
 
 
 def test_concurrent_recording_keeps_one_set(place: Place) -> None:
     stores = [place.open() for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
-        said = list(
+        rows = list(
             threads.map(
                 lambda each: each[1].add_share_records(figures(20_000, usage=float(each[0]))),
                 enumerate(stores),
             )
         )
-    assert sorted(said) == [0, 0, 0, 4]
-    assert kept(stores[0]) == figures(20_000, usage=float(said.index(4)))
+    assert sorted(rows) == [0, 0, 0, 4]
+    assert kept(stores[0]) == figures(20_000, usage=float(rows.index(4)))
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_share_figures_by_cluster_day_and_account(
         figures(20_000),
     ):
         store.add_share_records(day)
-    found = kept(store, query)
-    assert len(found) == count
-    assert sorted(map(repr, found)) == sorted(
+    result = kept(store, query)
+    assert len(result) == count
+    assert sorted(map(repr, result)) == sorted(
         repr(each) for each in everything if query.matches(each)
     )
 

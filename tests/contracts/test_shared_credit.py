@@ -117,7 +117,7 @@ def _late_for_optics() -> Charge:
 def test_run_belongs_to_its_project_whoever_pays(
     lent: Store, query: dict[str, Any], expected: list[int]
 ) -> None:
-    assert [each.run.job_id for each in Look(lent).runs(RunQuery(**query), PAGE)] == expected
+    assert [run.run.job_id for run in Look(lent).runs(RunQuery(**query), PAGE)] == expected
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_run_belongs_to_its_project_whoever_pays(
 def test_entries_of_a_child_project_are_found_in_any_journal(
     lent: Store, query: dict[str, Any], expected: list[str]
 ) -> None:
-    found = Look(lent).entries(EntryQuery(kinds=RUNS | {Kind.DEPOSIT}, **query), PAGE)
+    result = Look(lent).entries(EntryQuery(kinds=RUNS | {Kind.DEPOSIT}, **query), PAGE)
     assert [
-        f"{each.kind.value} {each.amount}" for each in found if each.amount not in (1_000, 100)
+        f"{each.kind.value} {each.amount}" for each in result if each.amount not in (1_000, 100)
     ] == expected
 
 
@@ -168,13 +168,13 @@ def test_entries_of_a_child_project_are_found_in_any_journal(
     ],
 )
 def test_usage_of_child_project_is_found(lent: Store, query: dict[str, Any], expected: int) -> None:
-    found = Look(lent).usage(UsageQuery(**query), UsageBy.PARTITION, GroupPage())
-    assert [each.charged for each in found] == [expected]
+    result = Look(lent).usage(UsageQuery(**query), UsageBy.PARTITION, GroupPage())
+    assert [each.charged for each in result] == [expected]
 
 
 def test_audit_reads_project_of_run_from_the_journal(sql_place: Place) -> None:
     store = _lent(sql_place.open())
-    assert {each.run.job_id: each.project for each in contents(store)[4]} == {
+    assert {content.run.job_id: content.project for content in contents(store)[4]} == {
         1: 1,
         2: 2,
         3: 2,
@@ -184,4 +184,4 @@ def test_audit_reads_project_of_run_from_the_journal(sql_place: Place) -> None:
     }
     assert Audit(store).verify().findings == ()
     sql_place.run("UPDATE run SET project = 4 WHERE job_id = 4")
-    assert ["project is 4" in each.what for each in Audit(store).verify().findings] == [True]
+    assert ["project is 4" in finding.what for finding in Audit(store).verify().findings] == [True]

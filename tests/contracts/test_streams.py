@@ -49,16 +49,16 @@ def test_range_of_journal_entries_can_be_read(store: Store) -> None:
     granted(store, hold(1, 60), hold(2, 30, project=2, owner=BOB))
     with store.reading() as reader:
         for books in (Books(end=1), Books(1, 2), Books(2), Books(1, 1), EVERY_BOOK):
-            assert [each.book for each in reader.scan(Entry, books)] == [
-                each.book for each in reader.scan(Entry) if each.book in books
+            assert [row.book for row in reader.scan(Entry, books)] == [
+                row.book for row in reader.scan(Entry) if row.book in books
             ]
-            assert [each.id for each in reader.scan(Allocation, books)] == [
+            assert [row.id for row in reader.scan(Allocation, books)] == [
                 book for book in (1, 2) if book in books
             ]
-            assert [each.allocation for each in reader.scan(RunRecord, books)] == [
+            assert [row.allocation for row in reader.scan(RunRecord, books)] == [
                 book for book in (1, 2) if book in books
             ]
-            assert [each.allocation for each in reader.scan(UserRow, books)] == [
+            assert [row.allocation for row in reader.scan(UserRow, books)] == [
                 book for book in (1, 2) if book in books
             ]
 

@@ -27,7 +27,7 @@ LAPTOP, PHONE = token("laptop", expires=LATER), token("phone", BOB, (), LATER)
 
 def issued(store: Store, *requests: IssueToken) -> list[int]:
     """Return the numbers of new tokens."""
-    return [each.token or 0 for each in granted(store, *requests, at=NOW)]
+    return [outcome.token or 0 for outcome in granted(store, *requests, at=NOW)]
 
 
 def reason(outcomes: list[Outcome]) -> Reason:
@@ -69,8 +69,8 @@ def test_tokens_come_in_pages(store: Store) -> None:
     numbers = issued(
         store,
         *(
-            msgspec.structs.replace(LAPTOP, digest=b"%d" % each, uid=1001 + each % 2)
-            for each in range(6)
+            msgspec.structs.replace(LAPTOP, digest=b"%d" % number, uid=1001 + number % 2)
+            for number in range(6)
         ),
     )
     look = Look(store)
@@ -129,7 +129,7 @@ def test_token_row_and_entry_are_written_atomically(store: Store) -> None:
         _ = 1 / 0
     assert contents(store) == before
     granted(store, *(each.request for each in asked), at=NOW)
-    assert [(each.kind, each.owner) for each in contents(store)[5]] == [
+    assert [(content.kind, content.owner) for content in contents(store)[5]] == [
         (Kind.TOKEN, uid) for uid in (ALICE, BOB, ALICE)
     ]
     assert Audit(store).verify().findings == ()
@@ -143,7 +143,7 @@ def test_token_is_revoked_by_one_of_two_servers(place: Place) -> None:
             answers = [
                 pool.submit(ask, store, RevokeToken(token=number), at=NOW) for store in stores
             ]
-        assert sorted(isinstance(each.result()[0], Done) for each in answers) == [False, True]
+        assert sorted(isinstance(answer.result()[0], Done) for answer in answers) == [False, True]
     assert Audit(stores[0]).verify().findings == ()
 
 
@@ -152,7 +152,7 @@ def test_audit_finds_reactivated_token(sql_place: Place) -> None:
     (number,) = issued(store, LAPTOP)
     granted(store, RevokeToken(token=number), at=NOW)
     sql_place.run("UPDATE token SET revoked_at = NULL")
-    assert [each.what for each in Audit(store).verify().findings] == [
+    assert [finding.what for finding in Audit(store).verify().findings] == [
         "the row of token 1 was altered: revoked is nothing, due 1970-01-01T00:16:40Z"
     ]
 
@@ -181,9 +181,9 @@ def test_nonce_is_accepted_by_one_of_many_servers(place: Place) -> None:
         for number in range(20):
             expiring = [
                 pool.submit(
-                    stores[each % 2].use_nonce, b"%d" % number, 1001, NOW, Instant(NOW + number)
+                    stores[index % 2].use_nonce, b"%d" % number, 1001, NOW, Instant(NOW + number)
                 )
-                for each in range(8)
+                for index in range(8)
             ]
             assert sum(each.result() for each in expiring) == (1 if number else 8)
 

@@ -64,13 +64,13 @@ def test_charge_loads_project_chain_only_without_hold(store: Store) -> None:
         Amend(allocation=1, project=1, resource="cpu", shared=True),
     )
     own, lent = hold(1, 10, project=3, chain=(3, 1)), hold(2, 60, project=3, chain=(3, 1))
-    assert [each.allocation for each in granted(store, own, lent)] == [3, 1]
+    assert [outcome.allocation for outcome in granted(store, own, lent)] == [3, 1]
     ends = [late_charge(number, 5, chain=(3, 1)) for number in (1, 2, 99)]
-    assert [sorted(_loaded(store, each).allocations) for each in ends] == [[3], [1], [1, 3]]
+    assert [sorted(_loaded(store, end).allocations) for end in ends] == [[3], [1], [1, 3]]
     assert sorted(_loaded(store, ends[0], ends[2]).allocations) == [1, 3]
     assert sorted(_loaded(store, ends[0], hold(3, 5, project=2)).allocations) == [2, 3]
     granted(store, *ends)
-    assert [each.charged for each in contents(store)[2]] == [5, 0, 10]
+    assert [content.charged for content in contents(store)[2]] == [5, 0, 10]
     assert sorted(_loaded(store, ends[2]).allocations) == [3], "now it is in the books"
 
 

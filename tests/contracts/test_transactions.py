@@ -89,7 +89,7 @@ def test_batch_with_a_registry_refusal_takes_one_transaction(store: Store) -> No
     outcomes = Ledger(cast("Store", counted), Policy()).apply(
         [SubmittedRequest(request, START, 0) for request in requests]
     )
-    assert [each.reason if isinstance(each, Refusal) else "ok" for each in outcomes] == [
+    assert [outcome.reason if isinstance(outcome, Refusal) else "ok" for outcome in outcomes] == [
         "ok",
         Reason.NO_ALLOCATION,
         Reason.INSUFFICIENT_CREDIT,
@@ -108,16 +108,17 @@ def test_registry_refusal_in_a_batch_leaves_no_gap_in_allocation_numbers(store: 
     assert isinstance(opened, Done)
     assert isinstance(no, Refusal)
     assert [
-        each.allocation for each in (opened, *granted(store, allocation(2, 5, resource="gpu")))
+        outcome.allocation
+        for outcome in (opened, *granted(store, allocation(2, 5, resource="gpu")))
     ] == [3, 4]
 
 
 def test_unwritten_batch_changes_nothing(store: Store) -> None:
     fill(store)
     before = contents(store)
-    asked = SubmittedRequest(hold(1, 600), START, 0)
+    request = SubmittedRequest(hold(1, 600), START, 0)
     with store.transaction() as transaction:
-        apply(transaction.load(lock_set_of([asked])), asked, Policy())
+        apply(transaction.load(lock_set_of([request])), request, Policy())
     assert contents(store) == before
 
 
@@ -189,12 +190,12 @@ def test_allocations_can_swap_periods_in_one_batch(store: Store, case: str) -> N
             each.id: (each.start, each.end)
             for each in reader.allocations(AllocationQuery(), Page())
         }
-    wanted = {
+    expected = {
         each.allocation: (each.start, each.end)
         for each in PERIODS_TRADED[case]
         if isinstance(each, Amend)
     }  # the last word counts
-    assert after == after | wanted
+    assert after == after | expected
     assert Audit(store).verify().findings == ()
 
 
@@ -206,7 +207,7 @@ def test_credit_and_limit_change_in_one_batch_within_constraints(store: Store) -
     limit = Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(500))
     granted(store, limit, hold(1, 1_400))
     lower, higher = (
-        msgspec.structs.replace(limit, credit_limit=SuMinutes(each)) for each in (0, 900)
+        msgspec.structs.replace(limit, credit_limit=SuMinutes(number)) for number in (0, 900)
     )
     granted(
         store,

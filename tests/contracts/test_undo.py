@@ -44,7 +44,7 @@ from tests.contracts.undo_requests import (
 @pytest.mark.parametrize("kind", ["deposit", "withdraw", "transfer"])
 def test_entry_is_undone_once_by_two_users(store: Store, kind: str) -> None:
     opened(store)
-    start = [(each.deposited, each.charged) for each in contents(store)[2]]
+    start = [(content.deposited, content.charged) for content in contents(store)[2]]
     number = moved(store, kind)
     (first,) = by(store, ALICE, undoing(store, number, key="a"))
     assert isinstance(first, Done)
@@ -80,7 +80,7 @@ def test_entry_is_undone_once_by_several_servers(sql_place: Place) -> None:
     stores = [sql_place.open() for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         outcomes = [each[0] for each in pool.map(lambda store: by(store, ALICE, back), stores)]
-    assert sum(isinstance(each, Done) for each in outcomes) == 1
+    assert sum(isinstance(outcome, Done) for outcome in outcomes) == 1
 
 
 def test_refund_is_undone_once(store: Store) -> None:
@@ -112,17 +112,17 @@ def test_refund_after_undone_refund_passes_the_audit(sql_place: Place) -> None:
     granted(store, hold(2, 60), charge(2, 40), undoing(store, number))
     assert findings_of(store) == []
     sql_place.run("UPDATE run SET refunded = 10 WHERE job_id = 1")
-    (found,) = Audit(store).verify().findings
+    (result,) = Audit(store).verify().findings
     assert (
-        found.what
+        result.what
         == f"the row of run {job(1)} was altered: refunded is 10 SU-minutes, due 0 SU-minutes"
     )
     sql_place.run("UPDATE run SET refunded = 0 WHERE job_id = 1")
     granted(store, Refund(run=job(1), amount=TEN))
     sql_place.run("UPDATE run SET refunded = 0 WHERE job_id = 1")
-    (found,) = Audit(store).verify().findings
+    (result,) = Audit(store).verify().findings
     assert (
-        found.what
+        result.what
         == f"the row of run {job(1)} was altered: refunded is 0 SU-minutes, due 10 SU-minutes"
     )
 
@@ -132,13 +132,13 @@ def test_audit_finds_second_undo_of_an_entry(store: Store) -> None:
     opened(store)
     number = granted(store, Deposit(allocation=1, amount=TEN))[0].entry
     granted(store, undoing(store, number), Withdraw(allocation=1, amount=TEN))
-    lines = [each for each in contents(store)[5] if each.book == 1]
+    lines = [content for content in contents(store)[5] if content.book == 1]
     fold, before = Fold(1), NO_LINK
     for line in (*lines[:-1], msgspec.structs.replace(lines[-1], details=lines[-2].details)):
         fold.add(msgspec.structs.replace(line, link=link_of(line, before)))
         before = link_of(line, before)
-    (found,) = fold.findings
-    assert f"it takes back entry {number}, which" in found.what
+    (result,) = fold.findings
+    assert f"it takes back entry {number}, which" in result.what
 
 
 def test_undone_change_may_be_made_and_undone_again(store: Store) -> None:
@@ -152,10 +152,12 @@ def test_undone_change_may_be_made_and_undone_again(store: Store) -> None:
 def test_job_entries_and_unknown_entries_cannot_be_undone(store: Store) -> None:
     opened(store)
     held = granted(store, hold(1, 60), charge(1, 40))
-    opening = next(each.id for each in contents(store)[5] if each.kind is Kind.OPEN)
+    opening = next(content.id for content in contents(store)[5] if content.kind is Kind.OPEN)
     gone = granted(store, Transfer(source=1, target=2, amount=TEN))[0].entry
     arrived = next(
-        each.id for each in contents(store)[5] if each.kind is Kind.TRANSFER_IN and each.id > gone
+        content.id
+        for content in contents(store)[5]
+        if content.kind is Kind.TRANSFER_IN and content.id > gone
     )
     for number in (*(each.entry for each in held), opening, arrived):
         assert reason_of(store, undoing(store, number)) is Reason.CANNOT_UNDO
@@ -189,9 +191,10 @@ def test_dry_run_of_undo_shows_the_result(store: Store, kind: str) -> None:
     (done,) = bank.apply([asked])
     assert isinstance(done, Done)
     written = sorted(
-        (each for each in contents(store)[5] if each not in before[5]), key=lambda each: each.id
+        (content for content in contents(store)[5] if content not in before[5]),
+        key=lambda each: each.id,
     )
-    assert [_told(each) for each in written] == [_told(each) for each in work.entries]
+    assert [_told(each) for each in written] == [_told(entry) for entry in work.entries]
     again, nothing = bank.dry_run(asked)
     assert isinstance(again, Done)
     assert again.again

@@ -97,7 +97,7 @@ def cap_of(store: Store) -> int | None:
 
 def roles_of(store: Store) -> dict[int, Role]:
     with store.reading() as reader:
-        return {each.project: each.role for each in reader.memberships(ALICE)}
+        return {membership.project: membership.role for membership in reader.memberships(ALICE)}
 
 
 def test_undo_of_a_cap_does_not_undo_the_same_cap_set_again(store: Store) -> None:

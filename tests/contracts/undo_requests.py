@@ -98,7 +98,7 @@ def reason_of(store: Store, request: Request, at: int = START) -> Reason:
 
 
 def row_of(store: Store) -> Allocation:
-    row: Allocation = next(each for each in contents(store)[2] if each.id == 1)
+    row: Allocation = next(content for content in contents(store)[2] if content.id == 1)
     return row
 
 

@@ -167,8 +167,8 @@ def test_vectorised_result_equals_job_by_job(
     now: int,
     first: bool,
 ) -> None:
-    found = accrue_jobs(queue, of_associations, qoses, now=now, first_of_qos=first)
-    assert found == by_hand(queue, of_associations, qoses, now, first_of_qos=first)
+    accrued = accrue_jobs(queue, of_associations, qoses, now=now, first_of_qos=first)
+    assert accrued == by_hand(queue, of_associations, qoses, now, first_of_qos=first)
 
 
 def test_slurm_22_05_checks_only_first_limit_of_qos() -> None:
@@ -180,7 +180,9 @@ def test_slurm_22_05_checks_only_first_limit_of_qos() -> None:
 
 @given(st.lists(jobs, max_size=14), st.integers(0, 6), st.integers(1, 9))
 def test_jobs_that_age_never_exceed_the_limit(queue: list[Job], group: int, now: int) -> None:
-    found = accrue_jobs(queue, {}, {"normal": Limit(group=group)}, now=now)
+    accrued = accrue_jobs(queue, {}, {"normal": Limit(group=group)}, now=now)
     before = sum(job.tasks for job in queue if job.accrued_at and job.qos == "normal")
-    begun = sum(tasks for job, (_, tasks) in zip(queue, found, strict=True) if job.qos == "normal")
+    begun = sum(
+        tasks for job, (_, tasks) in zip(queue, accrued, strict=True) if job.qos == "normal"
+    )
     assert begun == 0 or before + begun <= group

@@ -40,10 +40,10 @@ def test_other_names_change_nothing(there: Drawn, chance: Random, depth_obliviou
         )
         for row in there.tree.rows
     ]
-    again, found = (
+    again, result = (
         of(each, depth_oblivious=depth_oblivious) for each in (drawn(renamed, there.own), there)
     )
-    assert again.factor.tolist() == found.factor.tolist()
+    assert again.factor.tolist() == result.factor.tolist()
 
 
 @given(trees(), st.data())
@@ -56,27 +56,32 @@ def test_another_order_changes_nothing(there: Drawn, data: st.DataObject) -> Non
 
 @given(trees(wild_shares, wild_usage), st.integers(1, DAMPENING_MAX))
 def test_factors_are_from_0_to_1_at_the_extremes(there: Drawn, dampening: int) -> None:
-    found = classic(there.tree, there.usage, dampening=dampening)
-    for column in (found.norm_shares, found.norm_usage, found.effective_usage, found.factor):
+    factors = classic(there.tree, there.usage, dampening=dampening)
+    for column in (
+        factors.norm_shares,
+        factors.norm_usage,
+        factors.effective_usage,
+        factors.factor,
+    ):
         assert ((column >= 0) & (column <= 1)).all()
-    assert not found.factor[found.norm_shares == 0].any()
+    assert not factors.factor[factors.norm_shares == 0].any()
 
 
 @given(trees(wild_shares, wild_usage))
 def test_depth_oblivious_is_finite_at_the_extremes(there: Drawn) -> None:
-    found = of(there, depth_oblivious=True)
-    assert ((found.factor >= 0) & (found.factor <= 1)).all()
-    assert (found.effective_usage >= 0).all()
+    result = of(there, depth_oblivious=True)
+    assert ((result.factor >= 0) & (result.factor <= 1)).all()
+    assert (result.effective_usage >= 0).all()
 
 
 @given(trees())
 def test_shares_of_an_account_are_fully_divided(there: Drawn) -> None:
-    found, shape = of(there), there.tree.shape
+    result, shape = of(there), there.tree.shape
     divided = np.zeros(len(there.tree.rows))
     rows = np.flatnonzero((shape.above >= 0) & ~there.tree.stands_on_parent)
-    np.add.at(divided, shape.above[rows], found.norm_shares[rows])
+    np.add.at(divided, shape.above[rows], result.norm_shares[rows])
     assert divided[shape.shares_below > 0] == pytest.approx(
-        found.norm_shares[shape.shares_below > 0]
+        result.norm_shares[shape.shares_below > 0]
     )
 
 
@@ -128,12 +133,14 @@ def test_dampening_moves_factors_towards_1(there: Drawn, dampening: int) -> None
 
 
 def test_depth_oblivious_gives_one_half_at_any_depth() -> None:
-    there = draw(
+    result = draw(
         "a 60\n    one 1 30\n    two 1 30\nb 40\n    c 1\n        three 3 30\n        four 1 10"
     )
-    assert of(there, depth_oblivious=True).factor[1:].tolist() == pytest.approx([0.5] * 7)
+    assert of(result, depth_oblivious=True).factor[1:].tolist() == pytest.approx([0.5] * 7)
     charged_for_its_sibling = 0.3 + (0.6 - 0.3) / 2
-    assert of(there).factor[there.at["one"]] == pytest.approx(2 ** -(charged_for_its_sibling / 0.3))
+    assert of(result).factor[result.at["one"]] == pytest.approx(
+        2 ** -(charged_for_its_sibling / 0.3)
+    )
 
 
 def test_intermediate_account_makes_no_difference() -> None:
@@ -142,34 +149,34 @@ def test_intermediate_account_makes_no_difference() -> None:
         "a 60\n    between 9\n        further 1\n            one 3 30\n            two 1 5\nb 40\n "
         "   four 1 90"
     )
-    found = [
+    result = [
         of(there, depth_oblivious=True).factor[[there.at["one"], there.at["two"]]].tolist()
         for there in (flat, deep)
     ]
-    assert found[0] == pytest.approx(found[1])
+    assert result[0] == pytest.approx(result[1])
 
 
 def test_depth_oblivious_matches_hand_computation() -> None:
     """Account a used 0.35 of 0.6; its user two 0.05 of 0.15, and both users together 0.35 of
     0.6.
     """
-    there = draw("a 60\n    one 3 30\n    two 1 5\nb 40\n    four 1 65")
+    outcome = draw("a 60\n    one 3 30\n    two 1 5\nb 40\n    four 1 65")
     account_off, row_off = 0.35 / 0.6, (0.05 / 0.15) / (0.35 / 0.6)
     assert math.log(account_off) * math.log(row_off) > 0
-    found = of(there, depth_oblivious=True).factor
-    assert found[there.at["two"]] == pytest.approx(2 ** -(account_off * row_off))
+    result = of(outcome, depth_oblivious=True).factor
+    assert result[outcome.at["two"]] == pytest.approx(2 ** -(account_off * row_off))
     one_off = (0.3 / 0.45) / (
         0.35 / 0.6
     )  # further off than the account, the other way: pulled back
     pulled = one_off ** (1 / (1 + (5 * math.log(account_off)) ** 2))
-    assert found[there.at["one"]] == pytest.approx(2 ** -(account_off * pulled))
+    assert result[outcome.at["one"]] == pytest.approx(2 ** -(account_off * pulled))
 
 
 @pytest.mark.parametrize("dampening", [0, -1, DAMPENING_MAX + 1])
 def test_a_dampening_out_of_range_is_refused(dampening: int) -> None:
-    there = draw("one 1 1")
+    result = draw("one 1 1")
     with pytest.raises(InvalidInput, match="no dampening factor") as no:
-        classic(there.tree, there.usage, dampening=dampening)
+        classic(result.tree, result.usage, dampening=dampening)
     assert (no.value.field, no.value.remedy) == (
         "FairShareDampeningFactor",
         "a whole number from 1 to 65535",

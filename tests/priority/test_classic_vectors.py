@@ -22,8 +22,8 @@ def printed(there: Drawn, found: Standings, names: str) -> list[str]:
 
 
 def test_v1_matches_slurm_test() -> None:
-    there = draw(V1)
-    assert printed(there, classic(there.tree, there.usage), "U1 U2 U3 U4 U5 U6") == [
+    drawn = draw(V1)
+    assert printed(drawn, classic(drawn.tree, drawn.usage), "U1 U2 U3 U4 U5 U6") == [
         "U1 0.300000 0.200000 0.387500 0.408479",
         "U2 0.050000 0.250000 0.275000 0.022097",
         "U3 0.050000 0.000000 0.150000 0.125000",
@@ -34,22 +34,22 @@ def test_v1_matches_slurm_test() -> None:
 
 
 def test_v1_accounts() -> None:
-    there = draw(V1)
-    found = classic(there.tree, there.usage)
-    rows = [there.at[name] for name in "ABCDEFG"]
+    drawn = draw(V1)
+    factors = classic(drawn.tree, drawn.usage)
+    rows = [drawn.at[name] for name in "ABCDEFG"]
     assert [
-        f"{each:.6f}" for each in found.effective_usage[rows]
+        f"{each:.6f}" for each in factors.effective_usage[rows]
     ] == "0.450000 0.387500 0.300000 0.250000 0.250000 0.145833 0.300000".split()
     assert [
-        f"{each:.2f}" for each in found.norm_shares[rows]
+        f"{each:.2f}" for each in factors.norm_shares[rows]
     ] == "0.40 0.30 0.10 0.60 0.25 0.35 0.00".split()
-    assert (found.norm_shares[0], found.effective_usage[0]) == (1, 1)
+    assert (factors.norm_shares[0], factors.effective_usage[0]) == (1, 1)
 
 
 def test_v2_matches_slurm_test_of_parent_shares() -> None:
-    there = draw(V2)
+    drawn = draw(V2)
     assert printed(
-        there, classic(there.tree, there.usage), "U1 U2 U3 U4 U5 U6 R1 R2 R3 T1 T2 T3"
+        drawn, classic(drawn.tree, drawn.usage), "U1 U2 U3 U4 U5 U6 R1 R2 R3 T1 T2 T3"
     ) == [
         "U1 0.200000 0.095238 0.184524 0.527550",
         "U2 0.033333 0.119048 0.130952 0.065672",
@@ -74,24 +74,24 @@ def test_v2_matches_slurm_test_of_parent_shares() -> None:
     ],
 )
 def test_v7_with_and_without_dampening(dampening: int, expected: str) -> None:
-    there = draw(V7)
-    found = classic(there.tree, there.usage, dampening=dampening)
+    drawn = draw(V7)
+    factors = classic(drawn.tree, drawn.usage, dampening=dampening)
     users = "alice bob carol dave erin".split()
-    assert " ".join(f"{found.factor[there.at[user]]:.6f}" for user in users) == expected
+    assert " ".join(f"{factors.factor[drawn.at[user]]:.6f}" for user in users) == expected
     assert [
-        f"{found.norm_shares[there.at[user]]:.2f}" for user in users
+        f"{factors.norm_shares[drawn.at[user]]:.2f}" for user in users
     ] == "0.15 0.45 0.40 0.40 0.00".split()
     assert [
-        f"{found.effective_usage[there.at[user]]:.3f}" for user in users
+        f"{factors.effective_usage[drawn.at[user]]:.3f}" for user in users
     ] == "0.325 0.325 0.600 0.600 0.000".split()
 
 
 def test_v8_users_have_figures_of_their_lab() -> None:
-    there = draw(V8)
-    found = classic(there.tree, there.usage)
+    drawn = draw(V8)
+    factors = classic(drawn.tree, drawn.usage)
     figures = {
-        name: f"{found.norm_shares[at]:.6f} {found.effective_usage[at]:.6f} {found.factor[at]:.6f}"
-        for name, at in there.at.items()
+        name: f"{factors.norm_shares[at]:.6f} {factors.effective_usage[at]:.6f} {factors.factor[at]:.6f}"
+        for name, at in drawn.at.items()
     }
     assert {figures[name] for name in ("lab1", "u1", "u2")} == {"0.244000 0.400000 0.321002"}
     assert {figures[name] for name in ("lab2", "u3")} == {"0.500000 0.100000 0.870551"}
@@ -103,7 +103,7 @@ def test_published_harvard_row_is_reproduced() -> None:
 
     Source: docs/reference/slurm-rules.md, "Classic fair share".
     """
-    there = draw("lab 1363\n    user parent 572\nothers 998637\n    all 1 999428")
-    assert printed(there, classic(there.tree, there.usage), "user") == [
+    drawn = draw("lab 1363\n    user parent 572\nothers 998637\n    all 1 999428")
+    assert printed(drawn, classic(drawn.tree, drawn.usage), "user") == [
         "user 0.001363 0.000572 0.000572 0.747599"
     ]

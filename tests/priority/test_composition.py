@@ -45,9 +45,9 @@ def test_each_raw_flag_changes_only_its_factor(flag: Flag | None) -> None:
         Flag.NO_NORMAL_TRES: 0.1,
     }
     expected = {name: raw[name] if name is flag else value for name, value in normal.items()}
-    found = (terms.association, terms.partition, terms.qos, terms.tres[0])
+    result = (terms.association, terms.partition, terms.qos, terms.tres[0])
     names = (Flag.NO_NORMAL_ASSOC, Flag.NO_NORMAL_PART, Flag.NO_NORMAL_QOS, Flag.NO_NORMAL_TRES)
-    assert {name: column[0] for name, column in zip(names, found, strict=True)} == expected
+    assert {name: column[0] for name, column in zip(names, result, strict=True)} == expected
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_power_equals_c_library() -> None:
     seconds = np.arange(0.0, 5_000.0, 0.5)
     decay = fading(3 * DAY)
     assert decay.faded(seconds).tolist() == [
-        each * math.pow(decay.a_second, each) for each in seconds.tolist()
+        second * math.pow(decay.a_second, second) for second in seconds.tolist()
     ]
 
 
@@ -181,9 +181,9 @@ def test_days_are_fixed_seconds_at_clock_change_and_months_are_not() -> None:
     ],
 )
 def test_next_reset_boundary(period: Reset, now: str, boundary: str) -> None:
-    found = next_reset(period, at(now), BERLIN)
-    assert found is not None
-    assert said(found) == boundary
+    result = next_reset(period, at(now), BERLIN)
+    assert result is not None
+    assert said(result) == boundary
 
 
 def test_no_next_boundary_without_reset() -> None:
@@ -208,9 +208,9 @@ def test_reset_now_is_now_and_clock_going_back_resets_nothing() -> None:
 
 @given(st.sampled_from(Reset), st.integers(0, 2**32), st.integers(0, 2**32))
 def test_boundary_resets_once(period: Reset, last: int, now: int) -> None:
-    found = last_reset(period, last, now, UTC)
-    assert last <= found <= max(last, now)
-    assert last_reset(period, found, now, UTC) == found
+    result = last_reset(period, last, now, UTC)
+    assert last <= result <= max(last, now)
+    assert last_reset(period, result, now, UTC) == result
 
 
 def test_reset_period_has_slurm_names() -> None:

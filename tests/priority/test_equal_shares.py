@@ -38,4 +38,4 @@ def test_equal_shares_match_the_tree(used: list[float]) -> None:
 
 def test_same_usage_has_the_same_rank() -> None:
     even = EqualShares([5.0, 0.0, 5.0, 7.0])
-    assert [even.factor(each) for each in (0.0, 5.0, 7.0)] == [1.0, 0.75, 0.25]
+    assert [even.factor(number) for number in (0.0, 5.0, 7.0)] == [1.0, 0.75, 0.25]

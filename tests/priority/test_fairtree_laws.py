@@ -56,8 +56,8 @@ def test_ranks_equal_recursive_computation(there: Drawn) -> None:
 @as_on_x86_64
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
 def test_long_doubles_are_rounded_like_the_recursion(above: int, below: int) -> None:
-    found = np.longdouble(above) / np.longdouble(below)
-    assert Fraction(*found.as_integer_ratio()) == to_64_bits(Fraction(above, below))
+    result = np.longdouble(above) / np.longdouble(below)
+    assert Fraction(*result.as_integer_ratio()) == to_64_bits(Fraction(above, below))
 
 
 @given(trees(), st.randoms(use_true_random=False))
@@ -79,30 +79,30 @@ def test_other_names_change_nothing(there: Drawn, chance: Random) -> None:
 
 @given(trees(), st.data())
 def test_order_changes_only_ties(there: Drawn, data: st.DataObject) -> None:
-    found = ranked(there)
+    result = ranked(there)
     accounts = ~there.tree.is_user & ~there.tree.stands_on_parent
-    levels = list(zip(there.tree.shape.above[accounts], found.level[accounts], strict=True))
+    levels = list(zip(there.tree.shape.above[accounts], result.level[accounts], strict=True))
     assume(len(set(levels)) == len(levels))
     order = data.draw(st.permutations(range(len(there.tree.rows))))
     moved = ranked(drawn([there.tree.rows[at] for at in order], [there.own[at] for at in order]))
-    assert moved.rank.tolist() == found.rank[order].tolist()
-    assert moved.level.tolist() == found.level[order].tolist()
+    assert moved.rank.tolist() == result.rank[order].tolist()
+    assert moved.level.tolist() == result.level[order].tolist()
 
 
 @given(trees().map(peopled))
 def test_users_below_better_sibling_rank_first(there: Drawn) -> None:
-    found, above = ranked(there), there.tree.shape.above
+    result, above = ranked(there), there.tree.shape.above
     below: dict[int, list[int]] = {at: [] for at in range(len(above))}
     for user in np.flatnonzero(there.tree.is_user):
         at = int(user)
         while at >= 0:
-            below[at].append(int(found.rank[user]))
+            below[at].append(int(result.rank[user]))
             at = int(above[at])
     for one, other in (
         (one, other)
         for one in below
         for other in below
-        if above[one] == above[other] and found.level[one] > found.level[other]
+        if above[one] == above[other] and result.level[one] > result.level[other]
     ):
         if below[one] and below[other]:
             assert min(below[one]) > max(below[other])
@@ -110,12 +110,12 @@ def test_users_below_better_sibling_rank_first(there: Drawn) -> None:
 
 @given(trees(wild_shares, wild_usage))
 def test_factors_are_from_0_to_1_at_the_extremes(there: Drawn) -> None:
-    found, users = ranked(there), int(there.tree.is_user.sum())
-    for column in (found.norm_shares, found.norm_usage, found.effective_usage, found.factor):
+    result, users = ranked(there), int(there.tree.is_user.sum())
+    for column in (result.norm_shares, result.norm_usage, result.effective_usage, result.factor):
         assert ((column >= 0) & (column <= 1)).all()
-    assert (found.level >= 0).all()
-    assert (found.factor[there.tree.is_user] >= 1 / max(1, users)).all()
-    assert not found.factor[~there.tree.is_user].any()
+    assert (result.level >= 0).all()
+    assert (result.factor[there.tree.is_user] >= 1 / max(1, users)).all()
+    assert not result.factor[~there.tree.is_user].any()
 
 
 @given(trees().map(peopled), st.data())
@@ -131,8 +131,8 @@ def test_more_usage_gives_no_better_rank(there: Drawn, data: st.DataObject) -> N
 
 
 def test_tie_with_an_empty_account_takes_the_previous_rank() -> None:
-    there = draw("first 2 0\nnobody 0\nb 0\n    last 1 0")
-    assert ranked(there).rank.tolist() == [0, 2, 0, 0, 2]
+    result = draw("first 2 0\nnobody 0\nb 0\n    last 1 0")
+    assert ranked(result).rank.tolist() == [0, 2, 0, 0, 2]
     assert ranked(draw("first 2 0\nb 0\n    last 1 0")).rank.tolist() == [0, 2, 0, 1]
 
 
@@ -158,17 +158,17 @@ def test_more_shares_give_no_worse_rank(there: Drawn, data: st.DataObject) -> No
 
 def line(there: Drawn, at: int) -> list[int]:
     """Return the row and all its ancestors with shares."""
-    found = [at]
-    while (above := int(there.tree.shape.above[found[-1]])) >= 0:
-        found.append(above)
-    return found
+    result = [at]
+    while (above := int(there.tree.shape.above[result[-1]])) >= 0:
+        result.append(above)
+    return result
 
 
 @given(trees(), st.data())
 def test_order_within_ties_keeps_ranks_of_level(there: Drawn, data: st.DataObject) -> None:
     """Tied associations may swap places; the order of accounts does not change."""
     order = data.draw(st.permutations(range(len(there.tree.rows))))
-    found, moved = (
+    result, moved = (
         ranked(there),
         ranked(drawn([there.tree.rows[at] for at in order], [there.own[at] for at in order])),
     )
@@ -176,9 +176,9 @@ def test_order_within_ties_keeps_ranks_of_level(there: Drawn, data: st.DataObjec
     for one, other in itertools.combinations(np.flatnonzero(there.tree.is_user).tolist(), 2):
         if (
             there.tree.shape.above[one] == there.tree.shape.above[other]
-            and found.level[one] != found.level[other]
+            and result.level[one] != result.level[other]
         ):
-            assert np.sign(found.rank[one] - found.rank[other]) == np.sign(
+            assert np.sign(result.rank[one] - result.rank[other]) == np.sign(
                 moved.rank[back[one]] - moved.rank[back[other]]
             )
 

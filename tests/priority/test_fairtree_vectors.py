@@ -22,10 +22,10 @@ as_on_x86_64 = pytest.mark.skipif(
 
 def factors(picture: str) -> dict[str, str]:
     """Return the fair-share factor of each user, as sshare prints it."""
-    there = draw(picture)
-    found = fair_tree(there.tree, there.usage)
+    drawn = draw(picture)
+    tree = fair_tree(drawn.tree, drawn.usage)
     return {
-        row.user: f"{found.factor[at]:.6f}" for at, row in enumerate(there.tree.rows) if row.user
+        row.user: f"{tree.factor[at]:.6f}" for at, row in enumerate(drawn.tree.rows) if row.user
     }
 
 
@@ -70,32 +70,32 @@ uGA2  0.500000|6|0.025000|0.600000|0.095238|0.833333
 
 @as_on_x86_64
 def test_v3_matches_slurm_test_in_every_column() -> None:
-    there = draw(V3)
-    found = fair_tree(there.tree, there.usage)
+    drawn = draw(V3)
+    tree = fair_tree(drawn.tree, drawn.usage)
     printed = []
-    for name, at in list(there.at.items())[1:]:
-        user, on_parent = there.tree.is_user[at], there.tree.stands_on_parent[at]
+    for name, at in list(drawn.at.items())[1:]:
+        user, on_parent = drawn.tree.is_user[at], drawn.tree.stands_on_parent[at]
         columns = (
-            f"{found.norm_shares[at]:.6f}",
-            f"{found.usage[at]:.0f}",
-            f"{found.norm_usage[at]:.6f}",
-            f"{found.effective_usage[at]:.6f}",
-            f"{found.factor[at]:.6f}" if user else "",
-            "" if on_parent else f"{float(found.level[at]):.6f}",
+            f"{tree.norm_shares[at]:.6f}",
+            f"{tree.usage[at]:.0f}",
+            f"{tree.norm_usage[at]:.6f}",
+            f"{tree.effective_usage[at]:.6f}",
+            f"{tree.factor[at]:.6f}" if user else "",
+            "" if on_parent else f"{float(tree.level[at]):.6f}",
         )
         printed.append(f"{name:<5} {'|'.join(columns)}")
     assert printed == PRINTED_V3.split("\n")[1:-1]
 
 
 def test_v3_root_has_all_usage_and_no_shares() -> None:
-    there = draw(V3)
-    found = fair_tree(there.tree, there.usage)
+    drawn = draw(V3)
+    tree = fair_tree(drawn.tree, drawn.usage)
     assert (
-        found.norm_shares[0],
-        found.usage[0],
-        found.effective_usage[0],
-        found.level[0],
-        found.rank[0],
+        tree.norm_shares[0],
+        tree.usage[0],
+        tree.effective_usage[0],
+        tree.level[0],
+        tree.rank[0],
     ) == (0, 240, 1, NO_LEVEL, 0)
 
 
@@ -120,14 +120,14 @@ def test_v3b_two_users_tie_in_long_double(
     better: int | None,
 ) -> None:
     """The levels of each pair are equal in exact arithmetic."""
-    there = draw(f"""
+    drawn = draw(f"""
         a 1
             one {shares[0]} {used[0]}
             two {shares[1]} {used[1]}
             rest {all_shares - sum(shares)} {used_in_all - sum(used)}
     """)
-    rank = fair_tree(there.tree, there.usage).rank
-    one, two = rank[there.at["one"]], rank[there.at["two"]]
+    rank = fair_tree(drawn.tree, drawn.usage).rank
+    one, two = rank[drawn.at["one"]], rank[drawn.at["two"]]
     assert (None if one == two else int(two > one)) == better
 
 
@@ -148,9 +148,9 @@ def test_v5_best_of_second_gets_last_rank_of_first() -> None:
 
 def test_v6_without_usage_shares_decide() -> None:
     assert factors(V6) == {"u1": "1.000000", "u2": "0.666667", "u3": "0.333333"}
-    there = draw(V6)
-    level = fair_tree(there.tree, there.usage).level
-    assert [float(level[there.at[name]]) for name in ("u1", "u2", "u3", "b")] == [
+    drawn = draw(V6)
+    level = fair_tree(drawn.tree, drawn.usage).level
+    assert [float(level[drawn.at[name]]) for name in ("u1", "u2", "u3", "b")] == [
         math.inf,
         0,
         math.inf,
@@ -159,14 +159,14 @@ def test_v6_without_usage_shares_decide() -> None:
 
 
 def test_v7_in_every_column() -> None:
-    there = draw(V7)
-    found = fair_tree(there.tree, there.usage)
+    drawn = draw(V7)
+    tree = fair_tree(drawn.tree, drawn.usage)
     printed = {
         name: " ".join(
             f"{float(column[at]):.6f}"
-            for column in (found.norm_shares, found.effective_usage, found.level, found.factor)
+            for column in (tree.norm_shares, tree.effective_usage, tree.level, tree.factor)
         )
-        for name, at in there.at.items()
+        for name, at in drawn.at.items()
     }
     printed.pop("root")
     assert printed == {
@@ -189,23 +189,23 @@ def test_v8_users_with_parent_shares_tie() -> None:
         "u4": "0.400000",
         "u5": "0.400000",
     }
-    there = draw(V8)
-    found = fair_tree(there.tree, there.usage)
-    assert [f"{float(found.level[there.at[lab]]):.3f}" for lab in ("lab1", "lab2", "lab3")] == [
+    drawn = draw(V8)
+    tree = fair_tree(drawn.tree, drawn.usage)
+    assert [f"{float(tree.level[drawn.at[lab]]):.3f}" for lab in ("lab1", "lab2", "lab3")] == [
         "0.610",
         "5.000",
         "0.512",
     ]
-    assert [float(found.effective_usage[there.at[user]]) for user in ("u1", "u2")] == [0.25, 0.75]
+    assert [float(tree.effective_usage[drawn.at[user]]) for user in ("u1", "u2")] == [0.25, 0.75]
 
 
 def test_v9_account_with_parent_shares_passes_users_to_parent() -> None:
-    there = draw(V9)
-    found = fair_tree(there.tree, there.usage)
+    drawn = draw(V9)
+    tree = fair_tree(drawn.tree, drawn.usage)
     assert {
         name: " ".join(
-            f"{float(column[there.at[name]]):.6f}"
-            for column in (found.norm_shares, found.effective_usage, found.level, found.factor)
+            f"{float(column[drawn.at[name]]):.6f}"
+            for column in (tree.norm_shares, tree.effective_usage, tree.level, tree.factor)
         )
         for name in ("s1", "s2", "e1", "r1")
     } == {
@@ -214,8 +214,8 @@ def test_v9_account_with_parent_shares_passes_users_to_parent() -> None:
         "e1": "0.333333 0.500000 0.666667 0.500000",
         "r1": "1.000000 1.000000 1.000000 0.250000",
     }
-    sub = there.at["eng_sub"]
-    assert (found.norm_shares[sub], found.effective_usage[sub], found.level[sub]) == (
+    sub = drawn.at["eng_sub"]
+    assert (tree.norm_shares[sub], tree.effective_usage[sub], tree.level[sub]) == (
         0.5,
         np.longdouble(0.5),
         NO_LEVEL,

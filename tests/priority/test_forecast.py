@@ -27,14 +27,14 @@ HALF = Standpoint(usage=80, others=20, share=0.5)
 
 
 def test_pause_bounds_assume_others_fill_or_continue() -> None:
-    found = back_after(HALF, WEEK)
-    assert found.soonest is not None
-    assert found.latest is not None
-    assert 80 * WEEK.a_second**found.soonest == pytest.approx(50)  # of 100, as before
-    assert 80 * WEEK.a_second**found.latest == pytest.approx(
+    result = back_after(HALF, WEEK)
+    assert result.soonest is not None
+    assert result.latest is not None
+    assert 80 * WEEK.a_second**result.soonest == pytest.approx(50)  # of 100, as before
+    assert 80 * WEEK.a_second**result.latest == pytest.approx(
         20
     )  # as much as the others go on using
-    assert found.latest == pytest.approx(14 * DAY, rel=0.001)
+    assert result.latest == pytest.approx(14 * DAY, rel=0.001)
 
 
 def test_user_within_share_needs_no_pause() -> None:
@@ -115,17 +115,17 @@ def test_forecast_of_classic_factor_is_reached(
 
 @pytest.mark.parametrize("taken_over", [False, True])
 def test_forecast_of_fair_tree_level_is_reached(taken_over: bool) -> None:
-    there = draw(V7)
-    alice, physics = there.at["alice"], there.at["physics"]
-    account = float(there.usage[physics])
-    share = float(fair_tree(there.tree, there.usage).norm_shares[alice])
+    drawn = draw(V7)
+    alice, physics = drawn.at["alice"], drawn.at["physics"]
+    account = float(drawn.usage[physics])
+    share = float(fair_tree(drawn.tree, drawn.usage).norm_shares[alice])
     who = Standpoint(usage=300, others=account - 300, share=share)
-    assert who.level == pytest.approx(float(fair_tree(there.tree, there.usage).level[alice]))
+    assert who.level == pytest.approx(float(fair_tree(drawn.tree, drawn.usage).level[alice]))
     seconds = back_after(who, WEEK)[not taken_over]
     assert seconds is not None
-    own = paused(there, alice, seconds, WEEK, taken_over=False)
-    own[there.at["bob"]] += (300 - own[alice]) * taken_over
-    assert float(fair_tree(there.tree, summed(there.tree, own)).level[alice]) == pytest.approx(1)
+    own = paused(drawn, alice, seconds, WEEK, taken_over=False)
+    own[drawn.at["bob"]] += (300 - own[alice]) * taken_over
+    assert float(fair_tree(drawn.tree, summed(drawn.tree, own)).level[alice]) == pytest.approx(1)
 
 
 @given(
@@ -138,15 +138,15 @@ def test_forecast_of_fair_tree_level_is_reached(taken_over: bool) -> None:
 def test_earliest_is_before_latest_and_not_negative(
     usage: float, others: float, share: float, part: float, level: float
 ) -> None:
-    found = back_after(
+    result = back_after(
         Standpoint(usage=usage, others=others, share=share, charged=others * part),
         WEEK,
         level=level,
     )
-    assert (found.soonest is None) == (found.latest is None) or found.soonest is not None
-    if found.soonest is not None and found.latest is not None:
-        assert 0 <= found.soonest <= found.latest * (1 + 1e-9) + 1e-6
-        assert math.isfinite(found.latest)
+    assert (result.soonest is None) == (result.latest is None) or result.soonest is not None
+    if result.soonest is not None and result.latest is not None:
+        assert 0 <= result.soonest <= result.latest * (1 + 1e-9) + 1e-6
+        assert math.isfinite(result.latest)
 
 
 def test_a_longer_half_life_takes_longer_in_proportion() -> None:
@@ -159,9 +159,9 @@ def test_a_longer_half_life_takes_longer_in_proportion() -> None:
 @pytest.mark.parametrize("field", ["usage", "others", "share", "charged"])
 @pytest.mark.parametrize("amount", [-1.0, math.nan, math.inf])
 def test_invalid_usage_and_share_are_refused(field: str, amount: float) -> None:
-    told = {"usage": 1.0, "others": 1.0, "share": 0.5} | {field: amount}
+    output = {"usage": 1.0, "others": 1.0, "share": 0.5} | {field: amount}
     with pytest.raises(InvalidInput) as refused:
-        Standpoint(**told)
+        Standpoint(**output)
     assert refused.value.field == field
 
 
@@ -175,17 +175,17 @@ def test_forecast_of_v1_matches_hand_computation() -> None:
     """U2 used a quarter of the total with a twentieth of the shares; half of its accounts' usage
     counts as its own.
     """
-    there = draw(V1)
-    now = classic(there.tree, there.usage)
-    u2 = there.at["U2"]
+    drawn = draw(V1)
+    now = classic(drawn.tree, drawn.usage)
+    u2 = drawn.at["U2"]
     assert float(now.effective_usage[u2]) == pytest.approx(0.275)
     who = Standpoint(usage=25, others=75, share=0.05, charged=2.5)
     assert who.level == pytest.approx(0.05 / 0.275)
-    found = back_after(who, WEEK)
-    assert found.latest is not None
-    assert found.soonest is not None
+    result = back_after(who, WEEK)
+    assert result.latest is not None
+    assert result.soonest is not None
     # 25 x + 2.5 = 0.05 (25 x + 75), and 25 x + 2.5 w = 5 where w = (100 - 25 x) / 75
-    assert WEEK.a_second**found.latest == pytest.approx((0.05 * 75 - 2.5) / (25 * 0.95))
-    assert WEEK.a_second**found.soonest == pytest.approx(
+    assert WEEK.a_second**result.latest == pytest.approx((0.05 * 75 - 2.5) / (25 * 0.95))
+    assert WEEK.a_second**result.soonest == pytest.approx(
         (5 - 2.5 * 100 / 75) / (25 - 2.5 * 25 / 75)
     )

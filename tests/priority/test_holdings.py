@@ -30,14 +30,14 @@ def page(checkout: Path) -> str:
 
 
 def test_shares_of_the_example_page(page: str) -> None:
-    found = shares(read_holdings(page).held)
+    result = shares(read_holdings(page).held)
     gratis = Fraction(2 * 32, 3)
-    assert found == {
+    assert result == {
         "lab1": ShareSource(gratis, Fraction(2 * 32), Fraction(2 * 64 * 1, 4 * 4)),
         "lab2": ShareSource(gratis),
         "lab3": ShareSource(gratis, communal=Fraction(2 * 64 * 3, 4 * 4)),
     }
-    assert raw_shares(found) == {"lab1": 93, "lab2": 21, "lab3": 45}
+    assert raw_shares(result) == {"lab1": 93, "lab2": 21, "lab3": 45}
 
 
 def test_charges_of_the_example_page(page: str) -> None:
@@ -69,27 +69,27 @@ OLD = '\n[[nodes]]\nnames = "o1"\nchip = "old"\ncores = 8\nmemory_mib = 4096'
 
 
 def test_numbers_are_exact_decimals() -> None:
-    found = told(
+    result = told(
         chips="[chips]\nnew = 0.3\nold = 0.1",
         nodes=f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}',
     )
-    assert found.held.nodes["o1"].core == Fraction(1, 3)
+    assert result.held.nodes["o1"].core == Fraction(1, 3)
 
 
 def test_nodes_in_two_partitions_of_a_lab_count_once() -> None:
-    found = told(
+    result = told(
         partitions=partitions('nodes = "n[1-2]"\nlab = "a"', 'nodes = "n[2-3]"\nlab = "a"')
     )
-    assert shares(found.held)["a"].lab == 3 * 8
+    assert shares(result.held)["a"].lab == 3 * 8
 
 
 def test_requeued_nodes_grant_nothing_and_a_node_in_two_public_partitions_counts_once() -> None:
-    found = told(
+    result = told(
         partitions=partitions(
             'nodes = "n[1-2]"', 'nodes = "n2"', 'nodes = "n[1-4]"\nhalf_of = "n1"'
         )
     )
-    assert shares(found.held)["b"].gratis == 2 * 8 / 2
+    assert shares(result.held)["b"].gratis == 2 * 8 / 2
 
 
 @pytest.mark.parametrize(

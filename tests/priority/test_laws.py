@@ -113,13 +113,13 @@ def test_normalised_factors_are_from_0_to_1(case: Case, settings: MultifactorSet
         qos=1,
         tres={"cpu": 1.0, "gres/gpu": 1.0},
     )
-    told = MultifactorSettings(
+    result = MultifactorSettings(
         weights=one,
         flags=settings.flags,
         max_age_seconds=settings.max_age_seconds,
         favour_small=settings.favour_small,
     )
-    terms = weighted(pending(case.to, 1, **case.job), case.to, told, NOW)
+    terms = weighted(pending(case.to, 1, **case.job), case.to, result, NOW)
     for column in (*terms[:6], *terms.tres):
         assert 0.0 <= column[0] <= 1.0
 
@@ -162,8 +162,10 @@ def test_extreme_priorities_equal_integer_sum(several: int, site: int, given: in
     for first in range(len(FACTORS)):
         chosen = (*FACTORS, *FACTORS)[first : first + several]
         heavy = msgspec.structs.replace(PriorityWeights(), **dict.fromkeys(chosen, U32_MAX))
-        found = Case(FULL, MOST).priority(MultifactorSettings(weights=heavy), site=site, nice=given)
-        assert found == min(max(several * U32_MAX + site - given, LOWEST), U32_MAX)
+        result = Case(FULL, MOST).priority(
+            MultifactorSettings(weights=heavy), site=site, nice=given
+        )
+        assert result == min(max(several * U32_MAX + site - given, LOWEST), U32_MAX)
 
 
 def test_largest_weight_gives_highest_priority() -> None:
@@ -236,7 +238,7 @@ def test_order_of_queue_changes_no_priority(
 
     def reckoned(fairshare: list[float]) -> list[int]:
         jobs = pending(case.to, len(fairshare), **(case.job | {"fairshare": fairshare}))
-        return [int(each) for each in priorities(jobs, case.to, settings, NOW)]
+        return [int(priority) for priority in priorities(jobs, case.to, settings, NOW)]
 
-    found = reckoned(shares)
-    assert reckoned([shares[row] for row in order]) == [found[row] for row in order]
+    result = reckoned(shares)
+    assert reckoned([shares[row] for row in order]) == [result[row] for row in order]

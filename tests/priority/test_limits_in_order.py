@@ -227,8 +227,8 @@ def test_unenforced_limits_do_not_hold() -> None:
     ],
 )
 def test_enforcement_flags_are_parsed(text: str, expected: tuple[bool, bool]) -> None:
-    found = Enforced.parse(text)
-    assert (found.limits, found.safe) == expected
+    result = Enforced.parse(text)
+    assert (result.limits, result.safe) == expected
 
 
 # --- what ends running jobs ---

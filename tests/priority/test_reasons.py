@@ -84,8 +84,8 @@ NAMES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab"
     ],
 )
 def test_every_tres_has_a_reason_name(owner: str, kind: LimitKind, expected: str) -> None:
-    wanted = expected.split()
-    assert [reason(owner, kind, name) for name in NAMES[: len(wanted)]] == wanted
+    result = expected.split()
+    assert [reason(owner, kind, name) for name in NAMES[: len(result)]] == result
 
 
 def test_unnamed_tres_is_unknown() -> None:

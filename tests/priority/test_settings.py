@@ -18,8 +18,10 @@ def test_default_max_age_is_a_week() -> None:
 
 
 def test_settings_without_slurmdbd_ignore_age_and_fair_share() -> None:
-    told = MultifactorSettings(weights=PriorityWeights(age=5, fairshare=7, qos=6), accounted=False)
-    assert (told.counted.age, told.counted.fairshare, told.counted.qos) == (0, 0, 6)
+    settings = MultifactorSettings(
+        weights=PriorityWeights(age=5, fairshare=7, qos=6), accounted=False
+    )
+    assert (settings.counted.age, settings.counted.fairshare, settings.counted.qos) == (0, 0, 6)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, -1.0])

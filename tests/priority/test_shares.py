@@ -83,7 +83,7 @@ def test_requeue_partitions_charge_half() -> None:
 
 
 def test_share_is_sum_of_gratis_lab_and_communal() -> None:
-    found = shares(
+    result = shares(
         holdings(
             public=frozenset({"a1"}),
             labs={"lab1": ("b1",)},
@@ -91,16 +91,16 @@ def test_share_is_sum_of_gratis_lab_and_communal() -> None:
         )
     )
     gratis = Fraction(16, 3)
-    assert found == {
+    assert result == {
         "lab1": ShareSource(gratis, Fraction(32), Fraction(12)),
         "lab2": ShareSource(gratis),
         "lab3": ShareSource(gratis, Fraction(0), Fraction(36)),
     }
     assert (
-        sum(share.total for share in found.values())
+        sum(share.total for share in result.values())
         == ABU_DHABI.tres + BROADWELL.tres + SKYLAKE.tres
     )
-    assert raw_shares(found) == {"lab1": 49, "lab2": 5, "lab3": 41}
+    assert raw_shares(result) == {"lab1": 49, "lab2": 5, "lab3": 41}
 
 
 def test_labs_divide_bought_shares_freely() -> None:
@@ -148,7 +148,7 @@ def test_too_many_shares_are_refused() -> None:
 
 
 def test_small_share_stays_positive_and_equal_labs_stay_equal() -> None:
-    found = raw_shares(
+    result = raw_shares(
         {
             "a": ShareSource(Fraction(1, 5)),
             "b": ShareSource(),
@@ -156,7 +156,7 @@ def test_small_share_stays_positive_and_equal_labs_stay_equal() -> None:
             "d": ShareSource(lab=Fraction(5, 2)),
         }
     )
-    assert found == {"a": 1, "b": 0, "c": 3, "d": 3}
+    assert result == {"a": 1, "b": 0, "c": 3, "d": 3}
 
 
 cores = st.fractions(0, 10_000, max_denominator=1_000)

@@ -57,26 +57,26 @@ def test_recordings_cover_every_rule() -> None:
 
 @pytest.mark.parametrize("setup", SETUPS)
 def test_figures_equal_recorded_sshare(setup: str) -> None:
-    found = told(setup)
-    assert found.unreadable == ()
-    assert differences(found.rows, found.rule) == []
+    result = told(setup)
+    assert result.unreadable == ()
+    assert differences(result.rows, result.rule) == []
 
 
 @pytest.mark.parametrize("setup", SETUPS)
 def test_recorded_usage_adds_up(setup: str) -> None:
     """Slurm truncates each row, so the sum of many rows may be smaller by up to their number."""
-    found = told(setup)
-    for theirs, ours in zip(found.rows, compute_shares(found.rows, found.rule), strict=True):
-        assert abs(theirs.usage - ours.usage) <= max(len(found.rows), theirs.usage * 1e-9)
+    result = told(setup)
+    for theirs, ours in zip(result.rows, compute_shares(result.rows, result.rule), strict=True):
+        assert abs(theirs.usage - ours.usage) <= max(len(result.rows), theirs.usage * 1e-9)
 
 
 @pytest.mark.parametrize("figure", ["norm_shares", "norm_usage", "effective", "factor"])
 def test_wrong_figure_is_found(figure: str) -> None:
-    found = told(SETUPS[0])
-    rows = list(found.rows)
+    result = told(SETUPS[0])
+    rows = list(result.rows)
     at = next(at for at, row in enumerate(rows) if row.user and 0 < (getattr(row, figure) or 0) < 1)
     rows[at] = rows[at]._replace(**{figure: getattr(rows[at], figure) + 0.000001})
-    (line,) = differences(rows, found.rule)
+    (line,) = differences(rows, result.rule)
     assert f"of {rows[at].user} in {rows[at].account}: Slurm says" in line
 
 
@@ -96,8 +96,8 @@ def test_recorded_usage_of_deleted_users_stays_with_account(rule: RankingRule) -
         ShareRow("chem", "bob", shares=1, usage=150),
         ShareRow("chem", "eve", shares=1, usage=150),
     ]
-    found = {row.user or row.account: row for row in compute_shares(rows, rule)}
-    assert found["bio"].usage == 700, "ada used 100 of it, and 600 who is gone"
-    assert found["chem"].usage == 300, "what cutting off makes is nobody's"
-    assert found["root"].usage == 1_000
-    assert found["ada"].norm_usage == pytest.approx(0.1)
+    result = {row.user or row.account: row for row in compute_shares(rows, rule)}
+    assert result["bio"].usage == 700, "ada used 100 of it, and 600 who is gone"
+    assert result["chem"].usage == 300, "what cutting off makes is nobody's"
+    assert result["root"].usage == 1_000
+    assert result["ada"].norm_usage == pytest.approx(0.1)

@@ -17,8 +17,8 @@ LENIENT, STRICT = QosLimits(name="normal"), QosLimits(name="normal", deny_on_lim
 
 
 def refused(job: LimitedJob, tasks: int = 1, enforced: Enforced = LIMITS) -> str | None:
-    found = refusing(job, enforced, tasks)
-    return found.reason if found else None
+    result = refusing(job, enforced, tasks)
+    return result.reason if result else None
 
 
 # --- how many are submitted ---

@@ -119,7 +119,7 @@ def test_audit_finds_replaced_entry(file_place: Place) -> None:
         " 'open' AND amount > 0)"
     )
     findings = Audit(store).verify().findings
-    assert (1, 4) in {(each.book, each.entry) for each in findings}
+    assert (1, 4) in {(finding.book, finding.entry) for finding in findings}
     assert findings[0].what.startswith("it is not what was written: its link does not follow")
 
 
@@ -165,17 +165,17 @@ def test_constraint_violation_is_reported_as_a_bug(filled: Place) -> None:
     """If the ledger ever produced such figures, nothing is written and the rule is named."""
     store = filled.open()
     before = contents(store)
-    asked = SubmittedRequest(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)
+    request = SubmittedRequest(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)
     with (
         pytest.raises(Corrupt, match="allocation_not_overdrawn"),
         store.transaction() as transaction,
     ):
-        work = transaction.load(lock_set_of([asked]))
-        apply(work, asked, Policy())
+        work = transaction.load(lock_set_of([request]))
+        apply(work, request, Policy())
         work.allocations[1] = msgspec.structs.replace(work.allocations[1], held=SuMinutes(10**6))
         transaction.write(work)
     assert contents(store) == before
-    granted(store, asked.request)
+    granted(store, request.request)
 
 
 def test_concurrent_insert_is_contention(filled: Place) -> None:
@@ -192,10 +192,10 @@ def test_concurrent_insert_is_contention(filled: Place) -> None:
 
 def test_concurrent_overlapping_period_is_contention(filled: Place) -> None:
     store = filled.open()
-    asked = SubmittedRequest(allocation(1, 5), START, 0)
+    request = SubmittedRequest(allocation(1, 5), START, 0)
     with pytest.raises(Contention), store.transaction() as transaction:
-        needs = lock_set_of([asked])
+        needs = lock_set_of([request])
         needs.funds.clear()
         work = transaction.load(needs)
-        assert isinstance(apply(work, asked, Policy()), Done)
+        assert isinstance(apply(work, request, Policy()), Done)
         transaction.write(work)

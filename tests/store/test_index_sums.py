@@ -53,8 +53,8 @@ def test_consistent_indexes_have_no_findings(written: Path) -> None:
 
 def test_empty_index_is_found(written: Path) -> None:
     hollow(written, "run_project")
-    (found,) = looking(written, index_faults)
-    assert found.startswith("the index run_project lacks ")
+    (result,) = looking(written, index_faults)
+    assert result.startswith("the index run_project lacks ")
 
 
 def test_index_without_one_row_is_found(written: Path) -> None:
@@ -68,5 +68,5 @@ def test_index_without_one_row_is_found(written: Path) -> None:
 
 def test_index_with_wrong_keys_is_found(written: Path) -> None:
     replant(written, "run_owner", "CREATE INDEX planted ON run (project, id)")
-    (found,) = looking(written, index_faults)
-    assert found.startswith("the index run_owner lacks ")
+    (result,) = looking(written, index_faults)
+    assert result.startswith("the index run_owner lacks ")

@@ -31,8 +31,8 @@ MIGRATIONS = Path(migration.__file__).parent / "migrations"
 
 
 def test_schema_names_all_migrations() -> None:
-    found = ScriptDirectory(str(MIGRATIONS)).walk_revisions()
-    assert tuple(each.revision for each in found)[::-1] == REVISIONS
+    result = ScriptDirectory(str(MIGRATIONS)).walk_revisions()
+    assert tuple(each.revision for each in result)[::-1] == REVISIONS
 
 
 def test_migrations_create_the_schema(sql_place: Place) -> None:
@@ -42,14 +42,18 @@ def test_migrations_create_the_schema(sql_place: Place) -> None:
         else create_engine(sql_place.url, module=driver)
     )
     with engine.connect() as connection:
-        wanted = MigrationContext.configure(
+        expected = MigrationContext.configure(
             connection, opts={"compare_type": True, "include_object": _is_ours}
         )
-        differences = compare_metadata(wanted, metadata)
+        differences = compare_metadata(expected, metadata)
         checks = {
             name: sorted(
                 filter(
-                    None, (each["name"] for each in inspect(connection).get_check_constraints(name))
+                    None,
+                    (
+                        constraint["name"]
+                        for constraint in inspect(connection).get_check_constraints(name)
+                    ),
                 )
             )
             for name in metadata.tables
@@ -70,9 +74,9 @@ def _is_ours(
 
 def _checks_of(table: str) -> list[str]:
     return [
-        str(each.name)
-        for each in metadata.tables[table].constraints
-        if type(each).__name__ == "CheckConstraint"
+        str(constraint.name)
+        for constraint in metadata.tables[table].constraints
+        if type(constraint).__name__ == "CheckConstraint"
     ]
 
 

@@ -125,9 +125,9 @@ def test_connection_cut_before_commit_applies_nothing(
 def test_connection_cut_after_commit_is_uncertain_and_key_counts_once(
     store: Store, postgres_server: PostgresServer, cut: Cut
 ) -> None:
-    before, told = len(contents(store)[5]), list[int]()
+    before, output = len(contents(store)[5]), list[int]()
     with commits_wait(postgres_server) as wait_for_one, ThreadPoolExecutor(1) as pool:
-        asking = pool.submit(one_by_one, lambda number: ask(store, gift(number)), told)
+        asking = pool.submit(one_by_one, lambda number: ask(store, gift(number)), output)
         wait_for_one()
         cut(postgres_server)
         with pytest.raises(Unavailable, match=NOT_KNOWN) as untold:
@@ -137,8 +137,8 @@ def test_connection_cut_after_commit_is_uncertain_and_key_counts_once(
         == "ask again with the same key: it counts once; without a key look into the statement"
         " first"
     )
-    assert len(contents(store)[5]) == before + len(told) + 1, "the database had carried it out"
-    assert granted(store, gift(len(told)))[0].again
+    assert len(contents(store)[5]) == before + len(output) + 1, "the database had carried it out"
+    assert granted(store, gift(len(output)))[0].again
     assert Audit(store).verify().findings == ()
 
 
@@ -146,14 +146,16 @@ def test_lost_connection_outside_a_batch_is_reported_the_same_way(
     store: Store, postgres_server: PostgresServer, cut: Cut
 ) -> None:
     assert isinstance(store, SqlStore)
-    told = list[int]()
+    output = list[int]()
     with pytest.raises(Unavailable, match=NOT_CARRIED_OUT), store._write_transaction():
         cut(postgres_server)
     postgres_server.start()
     with commits_wait(postgres_server) as wait_for_one, ThreadPoolExecutor(1) as pool:
-        keeping = pool.submit(one_by_one, lambda day: store.add_share_records([figure(day)]), told)
+        keeping = pool.submit(
+            one_by_one, lambda day: store.add_share_records([figure(day)]), output
+        )
         wait_for_one()
         cut(postgres_server)
         with pytest.raises(Unavailable, match=NOT_KNOWN):
             keeping.result()
-    assert not store.add_share_records([figure(len(told))]), "they are there"
+    assert not store.add_share_records([figure(len(output))]), "they are there"

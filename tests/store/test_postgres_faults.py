@@ -242,7 +242,7 @@ def test_database_opens_while_another_session_writes(place: Place) -> None:
     fill(store)
     with store.transaction() as transaction:
         transaction.load(LockSet(allocations={1}))
-        assert [each.id for each in contents(place.open())[2]][:1] == [1]
+        assert [content.id for content in contents(place.open())[2]][:1] == [1]
 
 
 def test_idle_transaction_is_terminated(place: Place, impatient: PostgresStore) -> None:

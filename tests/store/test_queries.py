@@ -66,8 +66,8 @@ def test_statements_have_names_and_no_comments() -> None:
 )
 def test_rows_are_read_in_column_order(name: str, table: str) -> None:
     for statement in (POSTGRES[name], SQLITE["allocations" if name == "lock" else name]):
-        found = statement.partition("locked AS MATERIALIZED")[2] or statement
-        listed = found[found.index("SELECT") + len("SELECT") : found.index("FROM")].replace(
+        result = statement.partition("locked AS MATERIALIZED")[2] or statement
+        listed = result[result.index("SELECT") + len("SELECT") : result.index("FROM")].replace(
             f"{table}.", ""
         )
         assert [column.strip() for column in listed.split(",")] == schema.metadata.tables[
@@ -125,10 +125,10 @@ def test_postgres_finds_every_row_by_its_key(postgres_place: Place, name: str) -
 def test_sqlite_finds_every_row_by_its_key(file_place: Place, name: str) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     with store._write_transaction() as connection:
-        wanted = ("[]",) * SQLITE[name].count("?")
+        expected = ("[]",) * SQLITE[name].count("?")
         plan = [
             row[3]
-            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {SQLITE[name]}", wanted)
+            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {SQLITE[name]}", expected)
         ]
     store.close()
     assert not [

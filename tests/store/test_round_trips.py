@@ -64,8 +64,8 @@ def test_batch_of_reports_takes_four_round_trips(store: PostgresStore) -> None:
     fill(store)
     waits = [
         (
-            round_trips(store, *(hold(each, 1) for each in jobs)),
-            round_trips(store, *(charge(each, 1) for each in jobs)),
+            round_trips(store, *(hold(job, 1) for job in jobs)),
+            round_trips(store, *(charge(job, 1) for job in jobs)),
         )
         for jobs in (range(1, 31), range(31, 61))
     ]

@@ -203,7 +203,7 @@ def test_locked_file_can_be_opened_and_read(file: Path) -> None:
     other = driver.connect(str(file), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     store = open_store(url(file))
-    assert [each.id for each in contents(store)[2]][:1] == [1]
+    assert [content.id for content in contents(store)[2]][:1] == [1]
     other.close()
     store.close()
 

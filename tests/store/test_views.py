@@ -132,8 +132,8 @@ def test_dates_do_not_depend_on_session_time_zone(postgres_place: Place) -> None
 
 
 def test_credits(filled: Place) -> None:
-    found = filled.run("SELECT allocation_id, amount, comments FROM credits ORDER BY activity_id")
-    assert found == [
+    result = filled.run("SELECT allocation_id, amount, comments FROM credits ORDER BY activity_id")
+    assert result == [
         (1, 1_000, None),
         (2, 500, None),
         (1, -100, None),
@@ -143,17 +143,17 @@ def test_credits(filled: Place) -> None:
 
 
 def test_predebits_are_open_holds(filled: Place) -> None:
-    found = filled.run(
+    result = filled.run(
         "SELECT allocation_id, amount, comments, job_id, status, owner_uid FROM predebits"
     )
-    assert found == [(1, 60, "urgent", 2, "executing", BOB)]
+    assert result == [(1, 60, "urgent", 2, "executing", BOB)]
 
 
 def test_debits_by_user(filled: Place) -> None:
-    found = filled.run(
+    result = filled.run(
         "SELECT allocation_id, owner_uid, amount, comments FROM debits ORDER BY owner_uid"
     )
-    assert found == [(1, ALICE, 45, None), (1, BOB, 20, None)]
+    assert result == [(1, ALICE, 45, None), (1, BOB, 20, None)]
     charged = {run.id: run.owner for run in contents(filled.open())[4] if run.charged}
     assert [
         charged[number]
@@ -162,11 +162,11 @@ def test_debits_by_user(filled: Place) -> None:
 
 
 def test_failures_are_refused_jobs(filled: Place) -> None:
-    found = filled.run(
+    result = filled.run(
         "SELECT allocation_id, amount, comments, job_id, owner_uid FROM failures ORDER BY"
         " activity_id"
     )
-    assert found == [
+    assert result == [
         (1, 5_000, "INSUFFICIENT_CREDIT", 7, ALICE),
         (None, 1, "NO_ALLOCATION", 8, ALICE),
         (1, 7_000, "please", 9, ALICE),
@@ -174,22 +174,22 @@ def test_failures_are_refused_jobs(filled: Place) -> None:
 
 
 def test_activity_has_each_row_once(filled: Place) -> None:
-    found = filled.run("SELECT activity_id, allocation_id, amount, comments FROM activity")
+    result = filled.run("SELECT activity_id, allocation_id, amount, comments FROM activity")
     parts = [
         row
         for part in ("credits", "predebits", "debits", "failures")
         for row in filled.run(f"SELECT activity_id, allocation_id, amount, comments FROM {part}")
     ]
-    assert sorted(found, key=repr) == sorted(parts, key=repr)
-    assert len({number for number, *_ in found}) == len(found) == 11
+    assert sorted(result, key=repr) == sorted(parts, key=repr)
+    assert len({number for number, *_ in result}) == len(result) == 11
 
 
 def test_balances_equal_ledger_and_sum_of_activity(filled: Place) -> None:
     balances = filled.run("SELECT * FROM balances ORDER BY allocation_id")
     assert balances == [(1, 900, 60, 65, 775), (2, 550, 0, 0, 550), (3, 0, 0, 0, 0)]
     assert balances == [
-        (each.id, each.deposited, each.held, each.charged, each.own_available)
-        for each in contents(filled.open())[2]
+        (content.id, content.deposited, content.held, content.charged, content.own_available)
+        for content in contents(filled.open())[2]
     ]
     for number, credit, predebit, debit, _ in balances:
         sum_of = "SELECT coalesce(sum(amount), 0) FROM {} WHERE allocation_id = :number"

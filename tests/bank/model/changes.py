@@ -28,5 +28,6 @@ class ChangeHistory(LedgerState):
         """Return the terms, cap or role before the change of an entry."""
         changes = self.changes[about]
         return changes[
-            next(place for place, each in enumerate(changes) if each["undoable"][:1] == [entry]) - 1
+            next(place for place, change in enumerate(changes) if change["undoable"][:1] == [entry])
+            - 1
         ]

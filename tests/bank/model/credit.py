@@ -14,8 +14,8 @@ class Credit(LedgerState):
 
     def _removed(self, number: int) -> str:
         """Return the refusal if the project of the allocation was removed."""
-        found = self.allocations.get(number)
-        return "PROJECT_REMOVED" if found and self.projects[found["project"]]["removed"] else ""
+        result = self.allocations.get(number)
+        return "PROJECT_REMOVED" if result and self.projects[result["project"]]["removed"] else ""
 
     def _withdraw(self, request: w.Withdraw, at: int) -> str:
         return self._move((request.allocation, -request.amount))
@@ -24,13 +24,11 @@ class Credit(LedgerState):
         ends = [self.allocations.get(number) for number in (request.source, request.target)]
         if all(ends) and request.source == request.target:
             return "SAME_ALLOCATION"
-        if all(ends) and len({each["resource"] for each in ends if each}) > 1:
+        if all(ends) and len({end["resource"] for end in ends if end}) > 1:
             return "OTHER_RESOURCE"
         if all(ends) and self._removed(request.target):
             return "PROJECT_REMOVED"
-        if all(ends) and any(
-            each["state"] != "active" or each["end"] <= at for each in ends if each
-        ):
+        if all(ends) and any(end["state"] != "active" or end["end"] <= at for end in ends if end):
             return "WRONG_STATE"
         return self._move((request.source, -request.amount), (request.target, request.amount))
 

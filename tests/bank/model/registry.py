@@ -46,7 +46,7 @@ class RegistryModel(ChangeHistory):
         return "ok"
 
     def _taken(self, number: int, facts: dict[str, Any]) -> bool:
-        others = [each for other, each in self.projects.items() if other != number]
+        others = [project for other, project in self.projects.items() if other != number]
         return any(
             each[what] == facts[what] for each in others for what in ("gname", "gid", "account")
         )
@@ -56,7 +56,9 @@ class RegistryModel(ChangeHistory):
             self.submitted[run["opened"]].request.chain[:1] == (number,)
             for run in self.runs.values()
         )
-        return ran or any(each["project"] == number for each in self.allocations.values())
+        return ran or any(
+            allocation["project"] == number for allocation in self.allocations.values()
+        )
 
     def _amendproject(self, request: w.AmendProject, at: int) -> str:
         if request.project not in self.projects:
@@ -85,18 +87,18 @@ class RegistryModel(ChangeHistory):
         if self.projects[request.project]["removed"]:
             return "again"
         if any(
-            each["parent"] == request.project and not each["removed"]
-            for each in self.projects.values()
+            project["parent"] == request.project and not project["removed"]
+            for project in self.projects.values()
         ):
             return "PROJECT_IN_USE"
         theirs = {
-            number: each
-            for number, each in self.allocations.items()
-            if each["project"] == request.project
+            number: allocation
+            for number, allocation in self.allocations.items()
+            if allocation["project"] == request.project
         }
         if any(
-            self.held(number) or (each["state"] != "ended" and each["end"] > at)
-            for number, each in theirs.items()
+            self.held(number) or (their["state"] != "ended" and their["end"] > at)
+            for number, their in theirs.items()
         ):
             return "PROJECT_IN_USE"
         if any(

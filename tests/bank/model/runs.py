@@ -49,13 +49,13 @@ class Runs(LedgerState):
         return [
             number
             for place, project in enumerate(request.chain)
-            for number, each in self.allocations.items()
-            if (each["project"], each["resource"]) == (project, request.resource)
-            and each["start"] <= request.start < each["end"]
+            for number, allocation in self.allocations.items()
+            if (allocation["project"], allocation["resource"]) == (project, request.resource)
+            and allocation["start"] <= request.start < allocation["end"]
             and not (
-                each["state"] == "ended" and each["end"] - each["start"] == 1
+                allocation["state"] == "ended" and allocation["end"] - allocation["start"] == 1
             )  # ended before it began
-            and (place == 0 or each["shared"])
+            and (place == 0 or allocation["shared"])
         ]
 
     def _against(self, number: int, uid: int, more: int) -> str:

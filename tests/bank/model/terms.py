@@ -48,7 +48,7 @@ class Terms(ChangeHistory):
     def _bad_period(self, number: int, terms: dict[str, Any]) -> str:
         if terms["end"] <= terms["start"]:
             return "INVALID_PERIOD"
-        others = [each for other, each in self.allocations.items() if other != number]
+        others = [allocation for other, allocation in self.allocations.items() if other != number]
         same = [
             each
             for each in others
