@@ -80,8 +80,13 @@ def check_ledger(
 def _check_sums(allocation: Allocation, lines: list[Entry]) -> None:
     assert (allocation.deposited, allocation.charged, allocation.held) == sums_of_entries(lines)
     assert all(
-        0 <= each <= SUM_MAX
-        for each in (allocation.deposited, allocation.charged, allocation.held, allocation.overrun)
+        0 <= amount <= SUM_MAX
+        for amount in (
+            allocation.deposited,
+            allocation.charged,
+            allocation.held,
+            allocation.overrun,
+        )
     )
     assert (
         allocation.deposited + allocation.credit_limit + allocation.overrun
@@ -144,9 +149,9 @@ def findings(work: TransactionData, journal: list[Entry], *, soon: bool = True) 
     """
     written = entries_by_allocation(journal)
     return [
-        each
+        finding
         for number in sorted({REGISTRY, *written, *work.allocations})
-        for each in _found_in(number, work, written.get(number, []), soon)
+        for finding in _found_in(number, work, written.get(number, []), soon)
     ]
 
 

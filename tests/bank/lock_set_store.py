@@ -58,16 +58,14 @@ class LockSetStore:
         self.loads += 1
         rows = self.rows
         runs = [rows.runs[run] for run in lock_set.runs if run in rows.runs]
-        numbers = lock_set.allocations | {each.allocation for each in runs}
-        reaches = list(lock_set.filters({each.run for each in runs}))
+        numbers = lock_set.allocations | {record.allocation for record in runs}
+        reaches = list(lock_set.filters({record.run for record in runs}))
         allocations = [
-            each
-            for each in rows.allocations.values()
-            if each.id in numbers
-            or each.project in lock_set.closing
-            or _is_in_lock_set(each, reaches)
+            row
+            for row in rows.allocations.values()
+            if row.id in numbers or row.project in lock_set.closing or _is_in_lock_set(row, reaches)
         ]
-        drawn = lock_set.caps | {(each.allocation, each.owner) for each in runs}
+        drawn = lock_set.caps | {(record.allocation, record.owner) for record in runs}
         for allocation in allocations:
             drawn |= {
                 (allocation.id, uid)
@@ -79,12 +77,14 @@ class LockSetStore:
             else set()
         )
         taken = {
-            (what, getattr(each, what))
-            for each in lock_set.creating
+            (what, getattr(request, what))
+            for request in lock_set.creating
             for what in ("gname", "gid", "account")
         }
         credited = {
-            rows.allocations[each].project for each in lock_set.credited if each in rows.allocations
+            rows.allocations[number].project
+            for number in lock_set.credited
+            if number in rows.allocations
         }
         set_by = entries_of_runs(lock_set, runs)
         entries, opened, created, issued = (
@@ -124,9 +124,9 @@ class LockSetStore:
                     if token.id in lock_set.tokens or token.digest in lock_set.digests
                 ],
                 held_runs=[
-                    (each.project, run)
-                    for run, each in rows.runs.items()
-                    if each.project in lock_set.closing and each.state is RunState.HELD
+                    (record.project, run)
+                    for run, record in rows.runs.items()
+                    if record.project in lock_set.closing and record.state is RunState.HELD
                 ],
                 used={number for number in lock_set.renaming if rows.is_used(number)},
             ),

@@ -112,7 +112,7 @@ _job_details = st.none() | st.builds(
 )
 _run_fields["job_details"] = _job_details
 _adjust_fields = {
-    each: _run_fields[each] for each in Adjust.__struct_fields__ if each in _run_fields
+    name: _run_fields[name] for name in Adjust.__struct_fields__ if name in _run_fields
 }
 _ended: dict[str, Any] = {
     "ended": instants,

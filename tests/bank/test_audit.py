@@ -29,7 +29,7 @@ def findings(work: TransactionData, journal: list[Entry]) -> list[Finding]:
     shown.
     """
     soon, late = (checks.findings(work, journal, soon=soon) for soon in (True, False))
-    assert {each.book for each in soon} == {each.book for each in late}
+    assert {finding.book for finding in soon} == {finding.book for finding in late}
     return soon
 
 
@@ -75,7 +75,7 @@ def test_any_missing_entry_is_found(story: StoryRunner) -> None:
         journal = list(story.work.entries)
         gone = journal.pop(place)
         result = altered(story, journal)
-        assert any("missing" in each or "added" in each or "altered" in each for each in result), (
+        assert any("missing" in text or "added" in text or "altered" in text for text in result), (
             gone
         )
 
@@ -84,7 +84,7 @@ def test_any_entry_written_twice_is_found(story: StoryRunner) -> None:
     for place, entry in enumerate(story.work.entries):
         journal = list(story.work.entries)
         journal.insert(place, entry)
-        assert any("entries are missing or were added" in each for each in altered(story, journal))
+        assert any("entries are missing or were added" in text for text in altered(story, journal))
 
 
 def test_swapped_entries_are_found(story: StoryRunner) -> None:
@@ -135,13 +135,15 @@ def field_values(row: Any) -> list[tuple[str, Any]]:
                     msgspec.structs.replace(value, **{name: other})
                     for name, other in field_values(value)
                 ]
-                values += [(field, each) for each in (None, *altered)]
+                values += [(field, row) for row in (None, *altered)]
             case Run():
                 values.append((field, value._replace(job_id=99)))
             case tuple():
                 values.append((field, (*value, "write")))
             case _:
-                values.append((field, next(each for each in type(value) if each is not value)))
+                values.append(
+                    (field, next(member for member in type(value) if member is not value))
+                )
     return values
 
 
@@ -197,13 +199,15 @@ def test_unreadable_details_are_a_finding(story: StoryRunner) -> None:
 
 def test_number_beyond_a_column_is_a_finding(story: StoryRunner) -> None:
     place, entry = next(
-        (place, each) for place, each in enumerate(story.work.entries) if each.kind is Kind.CHARGE
+        (place, entry)
+        for place, entry in enumerate(story.work.entries)
+        if entry.kind is Kind.CHARGE
     )
     journal = list(story.work.entries)
     journal[place] = msgspec.structs.replace(
         entry, details=json.dumps(facts_of(entry) | {"elapsed_seconds": 10**30})
     )
-    assert any("elapsed is" in each and f"due {10**30}" in each for each in altered(story, journal))
+    assert any("elapsed is" in text and f"due {10**30}" in text for text in altered(story, journal))
 
 
 @pytest.mark.parametrize("soon", [True, False])

@@ -70,7 +70,7 @@ def test_links_are_shown_in_hexadecimal() -> None:
     rows = list(differences(other, ALLOCATION))
     assert f"the link of its last entry is {'ff' * 32}, due {'01' * 32}" in rows
     assert not [row for row in rows if "b'" in row or "<" in row]
-    assert [value_text("end", each) for each in ("soon", -1, 10**15)] == [
+    assert [value_text("end", value) for value in ("soon", -1, 10**15)] == [
         "'soon'",
         "-1",
         "1000000000000000",

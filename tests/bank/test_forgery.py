@@ -49,7 +49,7 @@ def test_forged_entry_with_valid_links_is_found(story: StoryRunner) -> None:
             msgspec.structs.replace(lines[place], **change),
             *lines[place + 1 :],
         ]
-        assert any(what in each for each in heard(rewritten(forged), nowhere)), (kind, change)
+        assert any(what in text for text in heard(rewritten(forged), nowhere)), (kind, change)
 
 
 def heard(lines: list[Entry], head: Head) -> list[str]:
@@ -97,7 +97,7 @@ def test_unreadable_details_with_valid_links_are_found(story: StoryRunner, kind:
 @pytest.mark.parametrize("kind", [Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE])
 def test_numbers_as_text_with_valid_links_are_found(story: StoryRunner, kind: Kind) -> None:
     result = with_details(story, kind, lambda details: re.sub(r"\b(\d+)\b", r'"\1"', details))
-    assert any("its details cannot be read" in each for each in result)
+    assert any("its details cannot be read" in text for text in result)
 
 
 @pytest.mark.parametrize("kind", [Kind.CHARGE, Kind.LAPSE, Kind.ADJUST, Kind.RELEASE])
@@ -147,5 +147,5 @@ def test_entry_that_changes_a_token_is_found(
     )
     result = heard(rewritten([*registry, again]), Head(0, 0, bytes(32)))
     good = of == "phone" and made_to_say == {"revoked": 5}
-    assert [each for each in result if "this cannot follow" in each] == ([] if good else result)
+    assert [text for text in result if "this cannot follow" in text] == ([] if good else result)
     assert bool(result) is not good

@@ -103,11 +103,11 @@ def test_digest_differs_between_requests() -> None:
 
 
 def test_repeated_note_is_kept_once() -> None:
-    work, asked = (
+    work, submitted = (
         empty_data(),
         SubmittedRequest(AuditNote(details="acted as alice", key="k"), Instant(0), 0),
     )
-    first, second = apply(work, asked, Policy()), apply(work, asked, Policy())
+    first, second = apply(work, submitted, Policy()), apply(work, submitted, Policy())
     assert isinstance(first, Done)
     assert second == msgspec.structs.replace(first, again=True)
     assert [entry.details for entry in work.entries] == ['{"note":"acted as alice"}']
@@ -143,12 +143,12 @@ def test_key_belongs_to_its_actor() -> None:
 def test_keys_of_a_user_acting_as_another_are_separate() -> None:
     story = play_story(COLLEGE)
     request = story.names.request("deposit physics/cpu 1 key k", Instant(0))
-    asked = [
+    submitted = [
         SubmittedRequest(request, Instant(0), actor, acting_as)
         for actor, acting_as in ((7, 1001), (1001, None), (7, 1001), (7, 1002), (7, None))
     ]
     first, of_the_user, again, as_another, as_oneself = (
-        apply(story.work, each, Policy()) for each in asked
+        apply(story.work, item, Policy()) for item in submitted
     )
     assert isinstance(first, Done)
     assert isinstance(of_the_user, Done)

@@ -175,17 +175,17 @@ class BankAgainstModel(RuleBasedStateMachine):
     def ask(self, batch: list[SubmittedRequest]) -> None:
         """Send a batch to the model and both stores, and compare their answers and rows."""
         submitted = [
-            known for each in batch if (known := self._with_looked_up_fields(each)) is not None
+            known for item in batch if (known := self._with_looked_up_fields(item)) is not None
         ]
         self.submitted += submitted
         outcomes = self.batched.ask(submitted, self.policy)
         self.outcomes += outcomes
         expected = []
-        for each, outcome in zip(submitted, outcomes, strict=True):
-            expected.append((self.model.ask(each), self.model.same_as))
-            assert (each.request, answer_of(outcome)) == (each.request, expected[-1][0])
+        for request, outcome in zip(submitted, outcomes, strict=True):
+            expected.append((self.model.ask(request), self.model.same_as))
+            assert (request.request, answer_of(outcome)) == (request.request, expected[-1][0])
             assert (
-                blocking_entry(each.request, outcome) == self.model.against
+                blocking_entry(request.request, outcome) == self.model.against
                 or self.model.same_as is not None
             )
             if isinstance(outcome, Done) and not outcome.again:
@@ -194,7 +194,7 @@ class BankAgainstModel(RuleBasedStateMachine):
             if same_as is not None:
                 assert outcome == _repeated(self.outcomes[same_as])
         assert [
-            outcome for each in submitted for outcome in self.single.ask([each], self.policy)
+            outcome for item in submitted for outcome in self.single.ask([item], self.policy)
         ] == outcomes
         assert self.single.journal == self.batched.journal
         self._compare()
@@ -213,10 +213,12 @@ class BankAgainstModel(RuleBasedStateMachine):
 
     def _undo_of_entry(self, request: Undo) -> Undo:
         rows = self.batched.rows
-        entry = next((each for each in self.batched.journal if each.id == request.entry), None)
+        entry = next(
+            (candidate for candidate in self.batched.journal if candidate.id == request.entry), None
+        )
         if entry is None:
             return Undo(entry=request.entry, book=NOWHERE, key=request.key)
-        run = next((each.run for each in rows.runs.values() if each.id == entry.run), None)
+        run = next((record.run for record in rows.runs.values() if record.id == entry.run), None)
         project = rows.allocations[entry.book].project if entry.book else None
         return undo_of(entry, run=run, project=project, by=request.by, key=request.key)
 
@@ -242,18 +244,18 @@ class BankAgainstModel(RuleBasedStateMachine):
             assert (sums.charged, sums.held, sums.cap) == drawn
         assert {
             run: (
-                each.allocation,
-                each.owner,
-                each.state.value,
-                each.held,
-                each.charged,
-                each.refunded,
-                each.written_off,
+                record.allocation,
+                record.owner,
+                record.state.value,
+                record.held,
+                record.charged,
+                record.refunded,
+                record.written_off,
             )
-            for run, each in rows.runs.items()
+            for run, record in rows.runs.items()
         } == {
             run: tuple(
-                each[what]
+                record[what]
                 for what in (
                     "allocation",
                     "owner",
@@ -264,7 +266,7 @@ class BankAgainstModel(RuleBasedStateMachine):
                     "written_off",
                 )
             )
-            for run, each in model.runs.items()
+            for run, record in model.runs.items()
         }
         assert {pair: member.role.value for pair, member in rows.members.items()} == model.members
         assert {

@@ -58,7 +58,7 @@ def test_outlook_is_within_the_term_and_the_grant(
 
 @given(amounts, amounts, st.integers(DAY, 300 * DAY))
 def test_more_usage_runs_out_no_later(granted: int, used: int, past: int) -> None:
-    less, more = (outlook(granted, each, 0, 400 * DAY, past) for each in (used, used + 60))
+    less, more = (outlook(granted, amount, 0, 400 * DAY, past) for amount in (used, used + 60))
     if less.state is OutlookState.RUNS_OUT:
         assert more.at is not None
         assert less.at is not None

@@ -332,7 +332,7 @@ def test_overdrawn_allocation_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "asked", "available", "figures"),
+    ("reason", "requested", "available", "figures"),
     [
         (
             Reason.INSUFFICIENT_CREDIT,
@@ -350,6 +350,6 @@ def test_overdrawn_allocation_is_shown() -> None:
     ],
 )
 def test_shown_figures_of_a_refusal_add_up(
-    reason: Reason, asked: int, available: int, figures: str
+    reason: Reason, requested: int, available: int, figures: str
 ) -> None:
-    assert figures in sentence(Refusal(reason=reason, asked=asked, available=available))
+    assert figures in sentence(Refusal(reason=reason, asked=requested, available=available))

@@ -274,7 +274,7 @@ def counted(story: StoryRunner) -> tuple[int | None, int | None]:
     report.
     """
     assert isinstance(story.outcome, Done)
-    (run,) = (each for each in story.work.runs.values() if each.run.job_id == 1)
+    (run,) = (record for record in story.work.runs.values() if record.run.job_id == 1)
     assert run.job_details is not None
     assert run.job_details.cpu_seconds in (122, 123)
     return story.outcome.cpu_counted, facts_of(story.work.entry(story.outcome.entry)).get(

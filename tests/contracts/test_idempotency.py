@@ -16,8 +16,8 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention, Store
-from tests.contracts.places import Place
-from tests.contracts.site import (
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     CAROL,
@@ -71,9 +71,13 @@ def test_key_belongs_to_its_actor_in_every_store(store: Store) -> None:
     bank, request = Ledger(store, Policy()), Deposit(allocation=1, amount=SuMinutes(10), key="d1")
     together = bank.apply([SubmittedRequest(request, START, actor) for actor in (ALICE, BOB)])
     later = bank.apply([SubmittedRequest(request, START, actor) for actor in (BOB, CAROL, ALICE)])
-    firsts = [each for each in (*together, *later) if isinstance(each, Done) and not each.again]
+    firsts = [
+        outcome
+        for outcome in (*together, *later)
+        if isinstance(outcome, Done) and not outcome.again
+    ]
     assert len({first.entry for first in firsts}) == 3
-    assert [(each.entry, each.again) for each in later if isinstance(each, Done)] == [
+    assert [(outcome.entry, outcome.again) for outcome in later if isinstance(outcome, Done)] == [
         (firsts[1].entry, True),
         (firsts[2].entry, False),
         (firsts[0].entry, True),
@@ -133,7 +137,7 @@ def test_the_same_batch_twice_is_one_batch(store: Store) -> None:
     )
     first, before = granted(store, *requests), contents(store)
     again = granted(store, *requests)
-    assert [each.entry for each in again] == [each.entry for each in first]
+    assert [outcome.entry for outcome in again] == [outcome.entry for outcome in first]
     assert contents(store) == before
 
 
@@ -149,8 +153,8 @@ def test_contended_batch_can_be_retried(sql_place: Place, others: int) -> None:
     stale = TransactionData(
         allocations=contents(one)[2], ids=NewIds(entries=range(900_001, 902_000))
     )
-    for asked in batch:
-        apply(stale, asked, Policy())
+    for submitted in batch:
+        apply(stale, submitted, Policy())
     granted(two, requests[-1])
     with pytest.raises(Contention), one.transaction() as transaction:
         transaction.load(lock_set_of(batch))

@@ -13,9 +13,9 @@ from fairbank.bank.requests import AuditNote, CreateProject, Request, SubmittedR
 from fairbank.bank.rules import Done, Outcome
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Store
-from tests.contracts.concurrent_clients import at_once, one_by_one, waiting
-from tests.contracts.places import Place
-from tests.contracts.site import (
+from tests.contracts.concurrent_clients import is_waiting_for_lock, run_together, send_one_by_one
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
     START,
     allocation,
     ask,
@@ -33,10 +33,10 @@ from tests.support.conditions import wait_until
 def test_entries_of_two_servers_have_different_numbers(place: Place) -> None:
     stores = [place.open(), place.open()]
     fill(stores[0])
-    at_once(
+    run_together(
         *(
-            one_by_one(store, *(late_charge(100 * each + number, 1) for number in range(20)))
-            for each, store in enumerate(stores, 1)
+            send_one_by_one(store, *(late_charge(100 * index + number, 1) for number in range(20)))
+            for index, store in enumerate(stores, 1)
         )
     )
     numbers = [entry.id for entry in contents(stores[0])[5]]
@@ -51,7 +51,7 @@ def test_entry_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
     for number in range(1, 7, 2):
         output += granted(one, hold(number, 10))
         output += granted(two, hold(number + 1, 10), AuditNote(details="as it happened"))
-    entries = [each.entry or 0 for each in output]
+    entries = [outcome.entry or 0 for outcome in output]
     assert entries == sorted(set(entries))
 
 
@@ -71,7 +71,7 @@ def test_a_dry_run_takes_no_numbers(store: Store) -> None:
     first = {type(request): numbers(bank, request) for request in requests}
     assert {type(request): numbers(bank, request) for request in requests} == first
     done = granted(store, *requests[:3])
-    assert [(each.project, each.allocation, each.token) for each in done] == [
+    assert [(outcome.project, outcome.allocation, outcome.token) for outcome in done] == [
         (3, None, None),
         (None, 3, None),
         (None, None, 1),
@@ -101,7 +101,9 @@ def test_numbers_are_taken_after_rows_are_locked(postgres_place: Place) -> None:
         with one.transaction() as transaction:
             transaction.load(LockSet(allocations={1}))
             locked.set()
-            wait_until(lambda: waiting(postgres_place), "the second server to wait for a lock")
+            wait_until(
+                lambda: is_waiting_for_lock(postgres_place), "the second server to wait for a lock"
+            )
             drawn.append(postgres_place.run("SELECT nextval('entry_id_seq')")[0][0])
         return []
 
@@ -109,10 +111,8 @@ def test_numbers_are_taken_after_rows_are_locked(postgres_place: Place) -> None:
         assert locked.wait(30)
         return ask(two, hold(1, 10))
 
-    at_once(first, second)
-    assert [content.id > drawn[0] for content in contents(one)[5] if content.kind is Kind.HOLD] == [
-        True
-    ]
+    run_together(first, second)
+    assert [row.id > drawn[0] for row in contents(one)[5] if row.kind is Kind.HOLD] == [True]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,8 @@ def test_registry_entry_numbers_rise(postgres_place: Place, bank_request: Reques
             transaction.load(LockSet(registry=True))
             locked.set()
             wait_until(
-                lambda: waiting(postgres_place), "the second server to wait for the registry"
+                lambda: is_waiting_for_lock(postgres_place),
+                "the second server to wait for the registry",
             )
             drawn.append(postgres_place.run("SELECT nextval('entry_id_seq')")[0][0])
         return []
@@ -141,10 +142,6 @@ def test_registry_entry_numbers_rise(postgres_place: Place, bank_request: Reques
         assert locked.wait(30)
         return ask(two, hold(1, 10), bank_request)
 
-    at_once(first, second)
-    late = [
-        content
-        for content in contents(one)[5]
-        if content.kind in (Kind.HOLD, Kind.REFUSAL, Kind.NOTE)
-    ]
-    assert [each.id > drawn[0] for each in late] == [True, True]
+    run_together(first, second)
+    late = [row for row in contents(one)[5] if row.kind in (Kind.HOLD, Kind.REFUSAL, Kind.NOTE)]
+    assert [row.id > drawn[0] for row in late] == [True, True]

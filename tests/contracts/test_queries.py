@@ -14,17 +14,17 @@ from fairbank.bank.requests import Expire
 from fairbank.bank.run import RunState
 from fairbank.core.time import Instant
 from fairbank.store.contract import Store
-from tests.contracts.site import (
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     CAROL,
     END,
     PAGE,
     START,
-    Look,
+    SnapshotReader,
     contents,
+    fill_with_runs,
     granted,
-    grown,
     job,
     numbers,
 )
@@ -45,7 +45,7 @@ from tests.contracts.site import (
     ],
 )
 def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
-    assert numbers(Look(filled).projects(ProjectQuery(**query), PAGE)) == expected
+    assert numbers(SnapshotReader(filled).projects(ProjectQuery(**query), PAGE)) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> 
     ],
 )
 def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
-    assert numbers(Look(filled).allocations(AllocationQuery(**query), PAGE)) == expected
+    assert numbers(SnapshotReader(filled).allocations(AllocationQuery(**query), PAGE)) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,45 +122,49 @@ def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) 
     ],
 )
 def test_runs(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
-    result = Look(filled).runs(RunQuery(**query), PAGE)
+    result = SnapshotReader(filled).runs(RunQuery(**query), PAGE)
     assert [record.run.job_id for record in result] == expected
     assert numbers(result) == sorted(numbers(result))
-    assert result == Look(filled).runs(RunQuery(ids=frozenset(numbers(result))), PAGE)
+    assert result == SnapshotReader(filled).runs(RunQuery(ids=frozenset(numbers(result))), PAGE)
 
 
 def test_members_and_memberships(filled: Store) -> None:
-    assert [(member.uid, member.role) for member in Look(filled).members(1, PAGE)] == [
+    assert [(member.uid, member.role) for member in SnapshotReader(filled).members(1, PAGE)] == [
         (ALICE, Role.PI),
         (BOB, Role.MEMBER),
     ]
     assert [
-        (membership.project, membership.role) for membership in Look(filled).memberships(BOB)
+        (membership.project, membership.role)
+        for membership in SnapshotReader(filled).memberships(BOB)
     ] == [(1, Role.MEMBER), (2, Role.COORDINATOR)]
-    assert Look(filled).members(3, PAGE) == []
+    assert SnapshotReader(filled).members(3, PAGE) == []
 
 
 def test_user_sums(filled: Store) -> None:
-    rows = Look(filled).users(frozenset({1, 3, 99}))
+    rows = SnapshotReader(filled).users(frozenset({1, 3, 99}))
     assert [
         (row.allocation, row.uid, row.sums.charged, row.sums.held, row.sums.cap) for row in rows
     ] == [(1, ALICE, 55, 10, None), (1, BOB, 0, 0, 400), (3, ALICE, 0, 30, None)]
-    assert Look(filled).users(frozenset({1, 3, 99}), BOB) == rows[1:2]
-    assert Look(filled).users(frozenset()) == []
+    assert SnapshotReader(filled).users(frozenset({1, 3, 99}), BOB) == rows[1:2]
+    assert SnapshotReader(filled).users(frozenset()) == []
 
 
 def test_upkeep_queries(filled: Store) -> None:
-    assert Look(filled).overdue_runs(Instant(START + 60), 10) == []
-    assert Look(filled).overdue_runs(Instant(START + 61), 10) == [job(4)]
-    assert Look(filled).overdue_runs(Instant(START + 10_000), 10) == [job(4), job(3)]
-    assert Look(filled).overdue_runs(Instant(START + 10_000), 1) == [job(4)]
-    assert Look(filled).expired_allocations(Instant(END - 1), 10) == []
-    assert Look(filled).expired_allocations(Instant(END), 10) == [1, 3]  # 4 is frozen, and stays so
-    assert Look(filled).expired_allocations(Instant(END), 1) == [1]
+    assert SnapshotReader(filled).overdue_runs(Instant(START + 60), 10) == []
+    assert SnapshotReader(filled).overdue_runs(Instant(START + 61), 10) == [job(4)]
+    assert SnapshotReader(filled).overdue_runs(Instant(START + 10_000), 10) == [job(4), job(3)]
+    assert SnapshotReader(filled).overdue_runs(Instant(START + 10_000), 1) == [job(4)]
+    assert SnapshotReader(filled).expired_allocations(Instant(END - 1), 10) == []
+    assert SnapshotReader(filled).expired_allocations(Instant(END), 10) == [
+        1,
+        3,
+    ]  # 4 is frozen, and stays so
+    assert SnapshotReader(filled).expired_allocations(Instant(END), 1) == [1]
 
 
 def test_ended_allocations_are_not_due_to_end(store: Store) -> None:
-    granted(grown(store), Expire(allocation=3), at=END)
-    assert Look(store).expired_allocations(Instant(END), 10) == [1]
+    granted(fill_with_runs(store), Expire(allocation=3), at=END)
+    assert SnapshotReader(store).expired_allocations(Instant(END), 10) == [1]
 
 
 def test_audit_reads_whole_tables_in_order(filled: Store) -> None:
@@ -175,7 +179,7 @@ def test_audit_reads_whole_tables_in_order(filled: Store) -> None:
     assert [(entry.book, entry.seq) for entry in entries] == sorted(
         (entry.book, entry.seq) for entry in entries
     )
-    assert Look(filled).count_entries() == len(entries)
+    assert SnapshotReader(filled).count_entries() == len(entries)
     assert offices[0].seq == sum(entry.book == REGISTRY for entry in entries)
     assert tokens == []
 

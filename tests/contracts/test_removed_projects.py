@@ -30,10 +30,10 @@ from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention, Store
-from tests.contracts.concurrent_clients import at_once, waiting
-from tests.contracts.places import Place
-from tests.contracts.project_requests import all_projects, reason_of, undoing
-from tests.contracts.site import (
+from tests.contracts.concurrent_clients import is_waiting_for_lock, run_together
+from tests.contracts.databases import Place
+from tests.contracts.project_requests import all_projects, reason_of, undo_request
+from tests.contracts.small_site import (
     ALICE,
     END,
     START,
@@ -57,13 +57,16 @@ def test_removal_waits_for_new_allocation_or_child(sql_place: Place, came: Reque
     begun = threading.Event()
 
     def first() -> list[Outcome]:
-        opened = SubmittedRequest(came, START, 0)
+        request = SubmittedRequest(came, START, 0)
         with one.transaction() as transaction:
-            work = transaction.load(lock_set_of([opened]))
+            work = transaction.load(lock_set_of([request]))
             begun.set()
-            outcome = apply(work, opened, Policy())
+            outcome = apply(work, request, Policy())
             if sql_place.is_postgres:
-                wait_until(lambda: waiting(sql_place), "the second server to wait for the registry")
+                wait_until(
+                    lambda: is_waiting_for_lock(sql_place),
+                    "the second server to wait for the registry",
+                )
             transaction.write(work)
         return [outcome]
 
@@ -74,10 +77,10 @@ def test_removal_waits_for_new_allocation_or_child(sql_place: Place, came: Reque
         except Contention:  # the write queue retries, as here
             return ask(two, RemoveProject(project=1))
 
-    opened, no = at_once(first, second)
-    assert isinstance(opened, Done)
+    request, no = run_together(first, second)
+    assert isinstance(request, Done)
     assert reason_of(no) is Reason.PROJECT_IN_USE
-    assert not any(each.removed for each in all_projects(one))
+    assert not any(row.removed for row in all_projects(one))
 
 
 def test_new_credit_waits_for_removal_of_project(sql_place: Place) -> None:
@@ -93,7 +96,9 @@ def test_new_credit_waits_for_removal_of_project(sql_place: Place) -> None:
             begun.set()
             outcome = apply(work, removal, Policy())
             if sql_place.is_postgres:
-                wait_until(lambda: waiting(sql_place), "the deposit to wait for the allocation")
+                wait_until(
+                    lambda: is_waiting_for_lock(sql_place), "the deposit to wait for the allocation"
+                )
             transaction.write(work)
         return [outcome]
 
@@ -101,7 +106,7 @@ def test_new_credit_waits_for_removal_of_project(sql_place: Place) -> None:
         assert begun.wait(30)
         return ask(two, Deposit(allocation=1, amount=SuMinutes(60)), at=2_000)
 
-    removed, no = at_once(first, second)
+    removed, no = run_together(first, second)
     assert isinstance(removed, Done)
     assert reason_of(no) is Reason.PROJECT_REMOVED
 
@@ -172,7 +177,7 @@ def test_project_under_removed_parent_cannot_be_restored(store: Store) -> None:
         AmendProject(project=1, restore=True),
         AmendProject(project=2, parent=1, restore=True),
     )
-    assert [each.removed for each in all_projects(store)] == [False, False]
+    assert [row.removed for row in all_projects(store)] == [False, False]
 
 
 def test_removed_project_gets_no_credit_but_its_runs_are_closed(over: Store) -> None:
@@ -186,7 +191,7 @@ def test_removed_project_gets_no_credit_but_its_runs_are_closed(over: Store) -> 
         Deposit(allocation=1, amount=SuMinutes(5)),
         limit,
         move,
-        undoing(over, out[0].entry),
+        undo_request(over, out[0].entry),
     ):
         no = ask(over, request, at=2_000)[0]
         assert reason_of(no) is Reason.PROJECT_REMOVED
@@ -223,9 +228,9 @@ def test_project_in_use_cannot_be_removed(over: Store) -> None:
 
 def test_removed_project_is_inactive_and_its_names_stay_reserved(over: Store) -> None:
     granted(over, RemoveProject(project=1), at=2_000)
-    assert [each.removed for each in all_projects(over)] == [True, False]
-    assert [each.id for each in all_projects(over, removed=False)] == [2]
-    assert [each.id for each in all_projects(over, removed=True)] == [1]
+    assert [row.removed for row in all_projects(over)] == [True, False]
+    assert [row.id for row in all_projects(over, removed=False)] == [2]
+    assert [row.id for row in all_projects(over, removed=True)] == [1]
     with over.reading() as reader:
         assert reader.memberships(ALICE) == []
     longer = Amend(
@@ -276,7 +281,7 @@ def test_changes_of_restored_project_can_be_undone(over: Store) -> None:
         Amend(allocation=1, project=1, resource="cpu", end=Instant(1_900)),
         SetMember(project=1, uid=7, role=Role.MEMBER),
     )
-    undone = [undoing(over, each.entry) for each in output]
+    undone = [undo_request(over, outcome.entry) for outcome in output]
     granted(over, RemoveProject(project=1), at=2_000)
     assert [reason_of(outcome) for outcome in ask(over, *undone, at=2_000)] == [
         Reason.PROJECT_REMOVED

@@ -18,13 +18,13 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.places import Place
-from tests.contracts.site import (
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
     START,
     allocation,
     charge,
     contents,
-    copied,
+    copy_ledger,
     fill,
     granted,
     hold,
@@ -74,7 +74,7 @@ def test_restored_store_equals_backup(store: Store, backup: Store) -> None:
 
 def test_numbers_continue_after_restore(place: Place, backup: Store) -> None:
     one, two = place.open(), place.open()
-    copied(backup, one)
+    copy_ledger(backup, one)
     granted(two, project("biology", 300), allocation(1, 5, resource="gpu"), hold(9, 1))
     granted(one, project("geology", 400), allocation(2, 5, resource="gpu"), late_charge(10, 1))
     assert [outcome.token for outcome in granted(two, token("tablet"))] == [3]
@@ -101,7 +101,7 @@ def test_store_with_only_a_token_is_not_empty(store: Store) -> None:
 
 def test_restore_with_replace_deletes_old_rows(store: Store, backup: Store) -> None:
     granted(store, project("mistake", 666), allocation(1, 9), hold(77, 1), late_charge(78, 1))
-    copied(backup, store)
+    copy_ledger(backup, store)
     assert contents(store) == contents(backup)
     granted(store, Deposit(allocation=1, amount=SuMinutes(1)))
     assert Audit(store).verify().findings == ()
@@ -132,7 +132,7 @@ def test_restore_runs_beside_readers_and_writers(sql_place: Place, backup: Store
     one, two = sql_place.open(), sql_place.open()
     fill(two)
     granted(two, hold(50, 1))
-    copied(backup, one)
+    copy_ledger(backup, one)
     for number in range(60, 70):
         granted(two, hold(number, 1))
         granted(one, hold(number + 10, 1))

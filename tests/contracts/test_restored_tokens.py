@@ -22,14 +22,14 @@ from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.site import START, Look, contents, fill, granted, token
+from tests.contracts.small_site import START, SnapshotReader, contents, fill, granted, token
 
 RESTORED_AT = ManualClock(5_000)
 
 
-def told_of_tokens(store: Store) -> list[tuple[str | None, int, int | None]]:
+def token_facts(store: Store) -> list[tuple[str | None, int, int | None]]:
     """Return comment, number and revocation of each entry about a token."""
-    entries = [content for content in contents(store)[5] if content.kind is Kind.TOKEN]
+    entries = [row for row in contents(store)[5] if row.kind is Kind.TOKEN]
     facts = [json.loads(entry.details) for entry in entries]
     return [
         (entry.comment, fact["token"], fact["revoked"])
@@ -38,7 +38,7 @@ def told_of_tokens(store: Store) -> list[tuple[str | None, int, int | None]]:
 
 
 def revocations(store: Store) -> list[int | None]:
-    return [each.revoked for each in Look(store).tokens(None, Page())]
+    return [row.revoked for row in SnapshotReader(store).tokens(None, Page())]
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def test_tokens_revoked_since_the_backup_stay_revoked(store: Store, backup: Path
     granted(store, RevokeToken(token=2), token("portal"), at=START + 7)
     Backups(store, RESTORED_AT).restore(backup, replace=True)
     assert revocations(store) == [None, START + 7, START]
-    assert told_of_tokens(store)[-1] == (RESTORED, 2, START + 7)
-    assert Look(store).token(token("portal").digest) is None
+    assert token_facts(store)[-1] == (RESTORED, 2, START + 7)
+    assert SnapshotReader(store).token(token("portal").digest) is None
     assert Audit(store).verify().findings == ()
     granted(store, token("portal"))
     assert Audit(store).verify().findings == ()

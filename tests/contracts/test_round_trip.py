@@ -29,7 +29,7 @@ from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from tests.contracts.site import (
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     END,
@@ -136,8 +136,8 @@ def test_large_batch_stores_every_row(store: Store, size: int) -> None:
     granted(store, *ended)
     *_, runs, entries, _, _ = contents(store)
     kept = [(entry.amount, entry.key, entry.comment) for entry in entries if entry.run is not None]
-    asked: list[Hold | Charge] = [*begun, *ended]
-    assert kept == [(request.amount, request.key, request.comment) for request in asked]
+    requests: list[Hold | Charge] = [*begun, *ended]
+    assert kept == [(request.amount, request.key, request.comment) for request in requests]
     assert [(run.run, run.charged) for run in runs] == [
         (request.run, request.amount) for request in ended
     ]

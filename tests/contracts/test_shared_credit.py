@@ -25,13 +25,13 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
 from tests.contracts.conftest import EVERYWHERE, places
-from tests.contracts.places import Place
-from tests.contracts.site import (
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     CAROL,
     END,
-    Look,
+    SnapshotReader,
     allocation,
     contents,
     granted,
@@ -117,7 +117,9 @@ def _late_for_optics() -> Charge:
 def test_run_belongs_to_its_project_whoever_pays(
     lent: Store, query: dict[str, Any], expected: list[int]
 ) -> None:
-    assert [run.run.job_id for run in Look(lent).runs(RunQuery(**query), PAGE)] == expected
+    assert [
+        run.run.job_id for run in SnapshotReader(lent).runs(RunQuery(**query), PAGE)
+    ] == expected
 
 
 @pytest.mark.parametrize(
@@ -150,9 +152,9 @@ def test_run_belongs_to_its_project_whoever_pays(
 def test_entries_of_a_child_project_are_found_in_any_journal(
     lent: Store, query: dict[str, Any], expected: list[str]
 ) -> None:
-    result = Look(lent).entries(EntryQuery(kinds=RUNS | {Kind.DEPOSIT}, **query), PAGE)
+    result = SnapshotReader(lent).entries(EntryQuery(kinds=RUNS | {Kind.DEPOSIT}, **query), PAGE)
     assert [
-        f"{each.kind.value} {each.amount}" for each in result if each.amount not in (1_000, 100)
+        f"{row.kind.value} {row.amount}" for row in result if row.amount not in (1_000, 100)
     ] == expected
 
 
@@ -168,13 +170,13 @@ def test_entries_of_a_child_project_are_found_in_any_journal(
     ],
 )
 def test_usage_of_child_project_is_found(lent: Store, query: dict[str, Any], expected: int) -> None:
-    result = Look(lent).usage(UsageQuery(**query), UsageBy.PARTITION, GroupPage())
-    assert [each.charged for each in result] == [expected]
+    result = SnapshotReader(lent).usage(UsageQuery(**query), UsageBy.PARTITION, GroupPage())
+    assert [row.charged for row in result] == [expected]
 
 
 def test_audit_reads_project_of_run_from_the_journal(sql_place: Place) -> None:
     store = _lent(sql_place.open())
-    assert {content.run.job_id: content.project for content in contents(store)[4]} == {
+    assert {row.run.job_id: row.project for row in contents(store)[4]} == {
         1: 1,
         2: 2,
         3: 2,

@@ -14,8 +14,8 @@ from fairbank.bank.requests import Deposit
 from fairbank.bank.run import RunRecord
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
-from tests.contracts.places import Place
-from tests.contracts.site import BOB, contents, fill, granted, hold
+from tests.contracts.databases import Place
+from tests.contracts.small_site import BOB, contents, fill, granted, hold
 
 ENTRIES = 20_000
 

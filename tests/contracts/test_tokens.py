@@ -18,8 +18,17 @@ from fairbank.bank.token import Token
 from fairbank.core.time import Instant
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from tests.contracts.places import Place
-from tests.contracts.site import ALICE, BOB, CAROL, Look, ask, contents, granted, token
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
+    ALICE,
+    BOB,
+    CAROL,
+    SnapshotReader,
+    ask,
+    contents,
+    granted,
+    token,
+)
 
 NOW, LATER = Instant(1_000), Instant(2_000)
 LAPTOP, PHONE = token("laptop", expires=LATER), token("phone", BOB, (), LATER)
@@ -38,7 +47,7 @@ def reason(outcomes: list[Outcome]) -> Reason:
 
 def test_tokens_are_found_by_their_digest_and_by_their_owner(store: Store) -> None:
     laptop, phone = issued(store, LAPTOP, PHONE)
-    look = Look(store)
+    reader = SnapshotReader(store)
     kept = Token(
         id=laptop,
         digest=LAPTOP.digest,
@@ -48,20 +57,20 @@ def test_tokens_are_found_by_their_digest_and_by_their_owner(store: Store) -> No
         created=NOW,
         expires=LATER,
     )
-    assert look.token(LAPTOP.digest) == kept
-    assert look.token(b"other") is None
-    assert [each.id for each in look.tokens(None, Page())] == [laptop, phone]
-    assert [each.scopes for each in look.tokens(BOB, Page())] == [()]
-    assert look.tokens(CAROL, Page()) == []
+    assert reader.token(LAPTOP.digest) == kept
+    assert reader.token(b"other") is None
+    assert [row.id for row in reader.tokens(None, Page())] == [laptop, phone]
+    assert [row.scopes for row in reader.tokens(BOB, Page())] == [()]
+    assert reader.tokens(CAROL, Page()) == []
 
 
 def test_token_records_its_parent_token(store: Store) -> None:
     (laptop,) = issued(store, LAPTOP)
     (phone,) = issued(store, msgspec.structs.replace(PHONE, parent=laptop))
-    look = Look(store)
-    assert [each.parent for each in look.tokens(None, Page())] == [None, laptop]
-    assert look.token_by_id(phone) == look.token(PHONE.digest)
-    assert look.token_by_id(phone + 1) is None
+    reader = SnapshotReader(store)
+    assert [row.parent for row in reader.tokens(None, Page())] == [None, laptop]
+    assert reader.token_by_id(phone) == reader.token(PHONE.digest)
+    assert reader.token_by_id(phone + 1) is None
     assert reason(ask(store, PHONE, at=NOW)) is Reason.TOKEN_TAKEN
 
 
@@ -73,21 +82,21 @@ def test_tokens_come_in_pages(store: Store) -> None:
             for number in range(6)
         ),
     )
-    look = Look(store)
-    assert [each.id for each in look.tokens(None, Page(4))] == numbers[:4]
-    assert [each.id for each in look.tokens(None, Page(4, after=numbers[3]))] == numbers[4:]
-    assert [each.id for each in look.tokens(1001, Page(2, after=numbers[0]))] == [
+    reader = SnapshotReader(store)
+    assert [row.id for row in reader.tokens(None, Page(4))] == numbers[:4]
+    assert [row.id for row in reader.tokens(None, Page(4, after=numbers[3]))] == numbers[4:]
+    assert [row.id for row in reader.tokens(1001, Page(2, after=numbers[0]))] == [
         numbers[2],
         numbers[4],
     ]
-    assert look.tokens(1001, Page(2, after=numbers[4])) == []
+    assert reader.tokens(1001, Page(2, after=numbers[4])) == []
 
 
 def test_a_revoked_token_stays_revoked(store: Store) -> None:
     (number,) = issued(store, LAPTOP)
     granted(store, RevokeToken(token=number), at=NOW)
     assert reason(ask(store, RevokeToken(token=number), at=LATER)) is Reason.UNKNOWN_TOKEN
-    assert Look(store).token(LAPTOP.digest).revoked == NOW
+    assert SnapshotReader(store).token(LAPTOP.digest).revoked == NOW
 
 
 def test_revoking_unknown_expired_or_foreign_token_is_refused(store: Store) -> None:
@@ -108,28 +117,28 @@ def test_digests_of_tokens_are_unique(store: Store) -> None:
     assert (
         reason(ask(store, msgspec.structs.replace(LAPTOP, uid=BOB), at=NOW)) is Reason.TOKEN_TAKEN
     )
-    assert len(Look(store).tokens(None, Page())) == 1
+    assert len(SnapshotReader(store).tokens(None, Page())) == 1
 
 
 def test_token_can_be_issued_and_revoked_in_one_batch(store: Store) -> None:
     done = granted(store, LAPTOP, RevokeToken(token=1), PHONE, at=NOW)
-    assert [each.token for each in done] == [1, 1, 2]
-    assert [each.revoked for each in Look(store).tokens(None, Page())] == [NOW, None]
+    assert [outcome.token for outcome in done] == [1, 1, 2]
+    assert [row.revoked for row in SnapshotReader(store).tokens(None, Page())] == [NOW, None]
     assert Audit(store).verify().findings == ()
 
 
 def test_token_row_and_entry_are_written_atomically(store: Store) -> None:
     issued(store, LAPTOP)
     before = contents(store)
-    asked = [SubmittedRequest(request, NOW, 0) for request in (PHONE, RevokeToken(token=1))]
+    submitted = [SubmittedRequest(request, NOW, 0) for request in (PHONE, RevokeToken(token=1))]
     with pytest.raises(ZeroDivisionError), store.transaction() as transaction:
-        work = transaction.load(lock_set_of(asked))
-        assert all(isinstance(apply(work, each, Policy()), Done) for each in asked)
+        work = transaction.load(lock_set_of(submitted))
+        assert all(isinstance(apply(work, item, Policy()), Done) for item in submitted)
         transaction.write(work)
         _ = 1 / 0
     assert contents(store) == before
-    granted(store, *(each.request for each in asked), at=NOW)
-    assert [(content.kind, content.owner) for content in contents(store)[5]] == [
+    granted(store, *(item.request for item in submitted), at=NOW)
+    assert [(row.kind, row.owner) for row in contents(store)[5]] == [
         (Kind.TOKEN, uid) for uid in (ALICE, BOB, ALICE)
     ]
     assert Audit(store).verify().findings == ()
@@ -185,7 +194,7 @@ def test_nonce_is_accepted_by_one_of_many_servers(place: Place) -> None:
                 )
                 for index in range(8)
             ]
-            assert sum(each.result() for each in expiring) == (1 if number else 8)
+            assert sum(nonce.result() for nonce in expiring) == (1 if number else 8)
 
 
 def test_used_nonce_is_remembered_after_restart(sql_place: Place) -> None:

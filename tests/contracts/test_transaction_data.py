@@ -6,7 +6,7 @@ from fairbank.bank.lock_set import LockSet, lock_set_of
 from fairbank.bank.requests import Amend, Refund, Request, SetCap, SetMember, SubmittedRequest
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.store.contract import Store
-from tests.contracts.site import (
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     START,
@@ -70,7 +70,7 @@ def test_charge_loads_project_chain_only_without_hold(store: Store) -> None:
     assert sorted(_loaded(store, ends[0], ends[2]).allocations) == [1, 3]
     assert sorted(_loaded(store, ends[0], hold(3, 5, project=2)).allocations) == [2, 3]
     granted(store, *ends)
-    assert [content.charged for content in contents(store)[2]] == [5, 0, 10]
+    assert [row.charged for row in contents(store)[2]] == [5, 0, 10]
     assert sorted(_loaded(store, ends[2]).allocations) == [3], "now it is in the books"
 
 

@@ -20,7 +20,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store, Transaction
-from tests.contracts.site import (
+from tests.contracts.small_site import (
     END,
     START,
     allocation,
@@ -65,7 +65,7 @@ def _batch_that_raises(store: Store) -> None:
     ]
     with store.transaction() as transaction:
         work = transaction.load(lock_set_of(batch))
-        assert all(isinstance(apply(work, each, Policy()), Done) for each in batch)
+        assert all(isinstance(apply(work, request, Policy()), Done) for request in batch)
         transaction.write(work)
         raise Cancelled
 
@@ -98,7 +98,7 @@ def test_batch_with_a_registry_refusal_takes_one_transaction(store: Store) -> No
     assert counted.transactions == 1
     assert not Audit(store).verify().findings
     with store.reading() as reader:
-        assert [each.held for each in reader.allocations(AllocationQuery(), Page())] == [900, 0]
+        assert [row.held for row in reader.allocations(AllocationQuery(), Page())] == [900, 0]
         assert reader.registry().seq == 3  # two projects, one refusal
 
 
@@ -187,13 +187,12 @@ def test_allocations_can_swap_periods_in_one_batch(store: Store, case: str) -> N
     granted(store, *PERIODS_TRADED[case])
     with store.reading() as reader:
         after = {
-            each.id: (each.start, each.end)
-            for each in reader.allocations(AllocationQuery(), Page())
+            row.id: (row.start, row.end) for row in reader.allocations(AllocationQuery(), Page())
         }
     expected = {
-        each.allocation: (each.start, each.end)
-        for each in PERIODS_TRADED[case]
-        if isinstance(each, Amend)
+        request.allocation: (request.start, request.end)
+        for request in PERIODS_TRADED[case]
+        if isinstance(request, Amend)
     }  # the last word counts
     assert after == after | expected
     assert Audit(store).verify().findings == ()

@@ -19,20 +19,22 @@ from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.service.write_queue.writers import NEXT_BATCH_MIN, WriterThreads
 from fairbank.store.contract import Store
-from tests.contracts.concurrent_clients import at_once, one_by_one
-from tests.contracts.places import Place
-from tests.contracts.site import START, allocation, contents, fill, granted, hold, project
+from tests.contracts.concurrent_clients import run_together, send_one_by_one
+from tests.contracts.databases import Place
+from tests.contracts.small_site import START, allocation, contents, fill, granted, hold, project
 
 
 def test_two_servers_never_overdraw_an_allocation(place: Place) -> None:
     """HADM's race: jobs of 20 SU-minutes compete for 30, from several servers at once."""
     stores = [place.open(), place.open()]
     fill(stores[0])
-    clerks = [
-        one_by_one(stores[index % 2], *(hold(100 * index + number, 30) for number in range(1, 16)))
+    clients = [
+        send_one_by_one(
+            stores[index % 2], *(hold(100 * index + number, 30) for number in range(1, 16))
+        )
         for index in range(4)
     ]
-    outcomes = at_once(*clerks)
+    outcomes = run_together(*clients)
     assert sum(isinstance(outcome, Done) for outcome in outcomes) == 1_000 // 30
     assert {outcome.reason for outcome in outcomes if isinstance(outcome, Refusal)} == {
         Reason.INSUFFICIENT_CREDIT
@@ -45,15 +47,15 @@ def test_two_servers_never_overdraw_an_allocation(place: Place) -> None:
 def test_circular_transfers_keep_the_sum_and_do_not_deadlock(place: Place) -> None:
     stores = [place.open(), place.open()]
     fill(stores[0])
-    there, back = (
+    outward, back = (
         Transfer(source=1, target=2, amount=SuMinutes(3)),
         Transfer(source=2, target=1, amount=SuMinutes(2)),
     )
-    clerks = [
-        one_by_one(stores[number % 2], *[there, back][:: 1 if number % 2 else -1] * 8)
+    clients = [
+        send_one_by_one(stores[number % 2], *[outward, back][:: 1 if number % 2 else -1] * 8)
         for number in range(4)
     ]
-    outcomes = at_once(*clerks)
+    outcomes = run_together(*clients)
     assert all(isinstance(outcome, Done) for outcome in outcomes)
     physics, chemistry = contents(stores[0])[2]
     assert (physics.deposited, chemistry.deposited) == (1_000 - 32, 500 + 32)
@@ -64,7 +66,7 @@ def test_run_from_two_servers_is_held_once(place: Place) -> None:
     stores = [place.open(), place.open()]
     fill(stores[0])
     requests = [hold(number, 2, key=f"h{number}") for number in range(1, 30)]
-    outcomes = at_once(*(one_by_one(store, *requests) for store in stores))
+    outcomes = run_together(*(send_one_by_one(store, *requests) for store in stores))
     assert all(isinstance(outcome, Done) for outcome in outcomes)
     assert len({outcome.entry for outcome in outcomes if isinstance(outcome, Done)}) == 29
     assert contents(stores[0])[2][0].held == 58
@@ -72,9 +74,9 @@ def test_run_from_two_servers_is_held_once(place: Place) -> None:
 
 def test_project_created_on_two_servers_exists_once(place: Place) -> None:
     stores = [place.open(), place.open()]
-    outcomes = at_once(
+    outcomes = run_together(
         *(
-            one_by_one(store, *(project(f"p{number}", number) for number in range(1, 9)))
+            send_one_by_one(store, *(project(f"p{number}", number) for number in range(1, 9)))
             for store in stores
         )
     )
@@ -83,7 +85,7 @@ def test_project_created_on_two_servers_exists_once(place: Place) -> None:
         == [False] * 8 + [True] * 8
     )
     projects, *_ = contents(stores[0])
-    assert sorted(each.gname for each in projects) == [f"p{number}" for number in range(1, 9)]
+    assert sorted(number.gname for number in projects) == [f"p{number}" for number in range(1, 9)]
 
 
 def test_one_of_two_overlapping_allocations_is_opened(place: Place) -> None:
@@ -93,8 +95,8 @@ def test_one_of_two_overlapping_allocations_is_opened(place: Place) -> None:
         allocation(1, start=START + 10 * number, end=START + 10 * number + 15)
         for number in range(8)
     ]
-    outcomes = at_once(*(one_by_one(store, *periods) for store in stores))
-    opened = sorted(contents(stores[0])[2], key=lambda each: each.start)
+    outcomes = run_together(*(send_one_by_one(store, *periods) for store in stores))
+    opened = sorted(contents(stores[0])[2], key=lambda row: row.start)
     assert sum(isinstance(outcome, Done) for outcome in outcomes) == len(opened) >= 4
     assert all(one.end <= other.start for one, other in pairwise(opened))
     assert Audit(stores[1]).verify().findings == ()
@@ -113,16 +115,16 @@ def test_holds_on_shared_credit_are_serialised(place: Place) -> None:
     )
     granted(stores[0], allocation(1, 100, shared=True), allocation(2, 10), allocation(3, 10))
     lines = [(2 + number % 2, 1) for number in range(4)]
-    clerks = [
-        one_by_one(
+    clients = [
+        send_one_by_one(
             stores[index % 2],
             *(hold(100 * index + number, 10, chain=lines[index]) for number in range(1, 9)),
         )
         for index in range(4)
     ]
-    outcomes = at_once(*clerks)
+    outcomes = run_together(*clients)
     assert sum(isinstance(outcome, Done) for outcome in outcomes) == 12
-    assert [content.available for content in contents(stores[1])[2]] == [0, 0, 0]
+    assert [row.available for row in contents(stores[1])[2]] == [0, 0, 0]
     assert Audit(stores[0]).verify().findings == ()
 
 
@@ -158,7 +160,7 @@ def test_one_store_writes_two_batches_concurrently(postgres_place: Place) -> Non
             lock_set_of([SubmittedRequest(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)])
         )
         granted(store, Deposit(allocation=2, amount=SuMinutes(5)))
-    assert [content.deposited for content in contents(store)[2]] == [1_000, 505]
+    assert [row.deposited for row in contents(store)[2]] == [1_000, 505]
 
 
 def test_concurrent_writer_threads_overdraw_nothing(postgres_place: Place) -> None:
@@ -176,7 +178,7 @@ def test_concurrent_writer_threads_overdraw_nothing(postgres_place: Place) -> No
         for batch in range(6)
     ]
     with closing(counter):
-        outcomes = at_once(
+        outcomes = run_together(
             *(partial(counter.apply, batch) for batch in (*batches, *reversed(batches)))
         )
     held = {outcome.entry for outcome in outcomes if isinstance(outcome, Done)}

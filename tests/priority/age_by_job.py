@@ -62,12 +62,14 @@ def accrue_jobs(
         sorted({job.account for job in jobs}),
     )
 
-    def column(given: list[int]) -> np.typing.NDArray[np.int64]:
-        return np.array(given, dtype=np.int64)
+    def column(numbers: list[int]) -> np.typing.NDArray[np.int64]:
+        return np.array(numbers, dtype=np.int64)
 
-    def told(limits: Limits, named: Sequence[str], field: str) -> np.typing.NDArray[np.int64]:
-        each = [getattr(limits.get(name, Limit()), field) for name in named]
-        return column([NONE if limit is None else limit for limit in each])
+    def row_of_limits(
+        limits: Limits, named: Sequence[str], field: str
+    ) -> np.typing.NDArray[np.int64]:
+        numbers = [getattr(limits.get(name, Limit()), field) for name in named]
+        return column([NONE if limit is None else limit for limit in numbers])
 
     by_qos = sorted(qoses)
     result = accrue(
@@ -86,11 +88,11 @@ def accrue_jobs(
             parent=column(
                 [names.index(parents[name]) if parents[name] else NONE for name in names]
             ),
-            group=told(associations, names, "group"),
-            each=told(associations, names, "each"),
-            qos_group=told(qoses, by_qos, "group"),
-            qos_per_account=told(qoses, by_qos, "per_account"),
-            qos_per_user=told(qoses, by_qos, "per_user"),
+            group=row_of_limits(associations, names, "group"),
+            each=row_of_limits(associations, names, "each"),
+            qos_group=row_of_limits(qoses, by_qos, "group"),
+            qos_per_account=row_of_limits(qoses, by_qos, "per_account"),
+            qos_per_user=row_of_limits(qoses, by_qos, "per_user"),
         ),
         flags=flags,
         limits_enforced=enforced,

@@ -33,7 +33,7 @@ class Owner:
             return
         self.raw = self.raw * Long(left)
         self.wall = self.wall * left
-        self.used = [each * Long(left) for each in self.used]
+        self.used = [amount * Long(left) for amount in self.used]
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Work:
 
     def owners(self) -> list[Owner]:
         """Return all associations and QOS that are charged."""
-        result = [each for each in (self.qos, self.partition_qos) if each is not None]
+        result = [qos for qos in (self.qos, self.partition_qos) if qos is not None]
         if len(result) == 2 and result[0] is result[1]:
             result.pop()
         above: Owner | None = self.association

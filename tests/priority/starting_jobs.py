@@ -32,13 +32,13 @@ def chain(
     )
 
 
-def asking(counts: Counts | None = None, **more: Any) -> LimitedJob:
-    output: dict[str, Any] = {
+def starting_job(counts: Counts | None = None, **more: Any) -> LimitedJob:
+    defaults: dict[str, Any] = {
         "counts": counts or {"cpu": 10, "node": 1},
         "chain": chain(),
         "limit_minutes": 30,
     }
-    return LimitedJob(**(output | more))
+    return LimitedJob(**(defaults | more))
 
 
 def reason(job: LimitedJob, enforced: Enforced = LIMITS) -> str | None:

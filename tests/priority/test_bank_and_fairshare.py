@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.time import DAY
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
-from tests.priority.site_with_bank import SiteWithBank
+from tests.priority.bank_and_fairshare_site import SiteWithBank
 
 WEEK, NEVER = fading(7 * DAY), fading(0, Reset.NONE)
 

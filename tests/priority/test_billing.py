@@ -211,12 +211,12 @@ def test_billing_is_monotonic_and_rules_are_ordered(
     held, nowhere = np.array(jobs, np.uint64), np.zeros(len(jobs), np.int64)
     more = held.copy()
     more[:, place] += np.uint64(1)
-    each = [
+    billed_by_rule = [
         billable(held, nowhere, prices(NAMES, [weights], adding)) for adding in (SUM, MAX_GRES, MAX)
     ]
-    assert (each[0] * (1 + 1e-12) >= each[1]).all()
-    assert (each[1] * (1 + 1e-12) >= each[2]).all()
-    for adding, before in zip((SUM, MAX_GRES, MAX), each, strict=True):
+    assert (billed_by_rule[0] * (1 + 1e-12) >= billed_by_rule[1]).all()
+    assert (billed_by_rule[1] * (1 + 1e-12) >= billed_by_rule[2]).all()
+    for adding, before in zip((SUM, MAX_GRES, MAX), billed_by_rule, strict=True):
         assert (billable(more, nowhere, prices(NAMES, [weights], adding)) >= before).all()
 
 

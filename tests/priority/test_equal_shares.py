@@ -33,7 +33,7 @@ def by_the_tree(used: Sequence[float]) -> list[float]:
 @given(st.lists(amounts, min_size=1, max_size=20))
 def test_equal_shares_match_the_tree(used: list[float]) -> None:
     even = EqualShares(used)
-    assert [even.factor(each) for each in used] == by_the_tree(used)
+    assert [even.factor(amount) for amount in used] == by_the_tree(used)
 
 
 def test_same_usage_has_the_same_rank() -> None:

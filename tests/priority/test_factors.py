@@ -9,7 +9,7 @@ from fairbank.priority.multifactor import combination
 from fairbank.priority.multifactor.combination import priorities, shown, weighted
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, pending, scale
 from fairbank.priority.settings import RAW, Flag, MultifactorSettings, PriorityWeights
-from tests.priority.cluster import NOW, WEEK, WEIGHTS, cluster, one, priority, vector
+from tests.priority.cluster import NOW, WEEK, WEIGHTS, cluster, priority, single_job, vector
 
 # --- V12 ---
 
@@ -37,7 +37,7 @@ def test_priority_of_the_vector_is_truncated() -> None:
 
 
 def test_harvard_half_age() -> None:
-    job = one(cluster(), accrued_at=NOW - WEEK // 2)
+    job = single_job(cluster(), accrued_at=NOW - WEEK // 2)
     assert priority(job, MultifactorSettings(weights=PriorityWeights(age=10_000_000))) == 5_000_000
 
 
@@ -81,7 +81,7 @@ def test_max_age_0_counts_every_age_fully() -> None:
 def test_job_size_is_the_mean_of_nodes_and_cpus(
     nodes: int, cpus: int, large: float, small: float
 ) -> None:
-    job = one(cluster(), nodes=nodes, cpus=cpus)
+    job = single_job(cluster(), nodes=nodes, cpus=cpus)
     assert combination.job_size_factor(job, cluster(), MultifactorSettings())[0] == pytest.approx(
         large, abs=1e-16
     )
@@ -101,7 +101,7 @@ def test_job_size_is_the_mean_of_nodes_and_cpus(
     ],
 )
 def test_job_size_relative_to_time(nodes: int, cpus: int, minutes: int, expected: float) -> None:
-    job = one(cluster(), nodes=nodes, cpus=cpus, limit_minutes=minutes)
+    job = single_job(cluster(), nodes=nodes, cpus=cpus, limit_minutes=minutes)
     flags = frozenset({Flag.SMALL_RELATIVE_TO_TIME})
     assert combination.job_size_factor(job, cluster(), MultifactorSettings(flags=flags))[
         0
@@ -112,12 +112,12 @@ def test_job_size_relative_to_time(nodes: int, cpus: int, minutes: int, expected
 
 
 def test_a_job_larger_than_the_cluster_counts_as_the_whole_cluster() -> None:
-    job = one(cluster(), nodes=11, cpus=161)
+    job = single_job(cluster(), nodes=11, cpus=161)
     assert combination.job_size_factor(job, cluster(), MultifactorSettings())[0] == 1.0
 
 
 def test_oversized_job_wraps_with_favor_small() -> None:
-    job = one(cluster(), nodes=11, cpus=161)
+    job = single_job(cluster(), nodes=11, cpus=161)
     assert (
         combination.job_size_factor(job, cluster(), MultifactorSettings(favour_small=True))[0]
         == 1.0
@@ -126,7 +126,9 @@ def test_oversized_job_wraps_with_favor_small() -> None:
 
 def test_job_size_is_0_in_empty_cluster() -> None:
     nothing = scale(nodes=0, cpus=0)
-    assert combination.job_size_factor(one(nothing), nothing, MultifactorSettings())[0] == 0.0
+    assert (
+        combination.job_size_factor(single_job(nothing), nothing, MultifactorSettings())[0] == 0.0
+    )
 
 
 # --- association, partition, QOS, TRES: normalised and raw ---
@@ -135,7 +137,7 @@ def test_job_size_is_0_in_empty_cluster() -> None:
 def test_association_factor_is_relative_to_the_highest() -> None:
     to = cluster(association_max=200)
     job, plain, raw = (
-        one(to, association=50),
+        single_job(to, association=50),
         MultifactorSettings(weights=PriorityWeights(association=8)),
         frozenset({Flag.NO_NORMAL_ASSOC}),
     )
@@ -144,27 +146,32 @@ def test_association_factor_is_relative_to_the_highest() -> None:
         priority(job, MultifactorSettings(weights=PriorityWeights(association=8), flags=raw), to)
         == 400
     )
-    assert priority(one(cluster()), plain) == combination.LOWEST
+    assert priority(single_job(cluster()), plain) == combination.LOWEST
 
 
 def test_partition_and_qos_factors_are_relative_to_the_highest() -> None:
     settings = MultifactorSettings(weights=PriorityWeights(partition=100, qos=1_000))
-    assert priority(one(cluster(), partition=0, qos=0), settings) == 550
-    assert priority(one(cluster(), partition=1, qos=1), settings) == 1_100
-    assert priority(one(cluster(), partition=1, qos=NO_QOS), settings) == 100
+    assert priority(single_job(cluster(), partition=0, qos=0), settings) == 550
+    assert priority(single_job(cluster(), partition=1, qos=1), settings) == 1_100
+    assert priority(single_job(cluster(), partition=1, qos=NO_QOS), settings) == 100
 
 
 def test_highest_partition_factor_is_at_least_1() -> None:
     to = scale(nodes=1, cpus=1, partition_factors=[0])
     assert (
-        priority(one(to, nice=-7), MultifactorSettings(weights=PriorityWeights(partition=100)), to)
+        priority(
+            single_job(to, nice=-7), MultifactorSettings(weights=PriorityWeights(partition=100)), to
+        )
         == 7
     )
 
 
 def test_qos_of_priority_0_has_factor_0() -> None:
     to = scale(nodes=1, cpus=1, qos_priorities=[0, 0])
-    assert priority(one(to, qos=1), MultifactorSettings(weights=PriorityWeights(qos=100)), to) == 1
+    assert (
+        priority(single_job(to, qos=1), MultifactorSettings(weights=PriorityWeights(qos=100)), to)
+        == 1
+    )
 
 
 def test_unnormalised_factors_match_slurm() -> None:

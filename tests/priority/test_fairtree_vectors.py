@@ -12,7 +12,7 @@ import pytest
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import NO_LEVEL
-from tests.priority.tree_text import draw
+from tests.priority.tree_text import parse_tree
 from tests.priority.trees import V3, V4, V5, V6, V7, V8, V9
 
 as_on_x86_64 = pytest.mark.skipif(
@@ -22,10 +22,12 @@ as_on_x86_64 = pytest.mark.skipif(
 
 def factors(picture: str) -> dict[str, str]:
     """Return the fair-share factor of each user, as sshare prints it."""
-    drawn = draw(picture)
-    tree = fair_tree(drawn.tree, drawn.usage)
+    tree_with_usage = parse_tree(picture)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
     return {
-        row.user: f"{tree.factor[at]:.6f}" for at, row in enumerate(drawn.tree.rows) if row.user
+        row.user: f"{tree.factor[at]:.6f}"
+        for at, row in enumerate(tree_with_usage.tree.rows)
+        if row.user
     }
 
 
@@ -70,11 +72,14 @@ uGA2  0.500000|6|0.025000|0.600000|0.095238|0.833333
 
 @as_on_x86_64
 def test_v3_matches_slurm_test_in_every_column() -> None:
-    drawn = draw(V3)
-    tree = fair_tree(drawn.tree, drawn.usage)
+    tree_with_usage = parse_tree(V3)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
     printed = []
-    for name, at in list(drawn.at.items())[1:]:
-        user, on_parent = drawn.tree.is_user[at], drawn.tree.stands_on_parent[at]
+    for name, at in list(tree_with_usage.at.items())[1:]:
+        user, on_parent = (
+            tree_with_usage.tree.is_user[at],
+            tree_with_usage.tree.stands_on_parent[at],
+        )
         columns = (
             f"{tree.norm_shares[at]:.6f}",
             f"{tree.usage[at]:.0f}",
@@ -88,8 +93,8 @@ def test_v3_matches_slurm_test_in_every_column() -> None:
 
 
 def test_v3_root_has_all_usage_and_no_shares() -> None:
-    drawn = draw(V3)
-    tree = fair_tree(drawn.tree, drawn.usage)
+    tree_with_usage = parse_tree(V3)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
     assert (
         tree.norm_shares[0],
         tree.usage[0],
@@ -120,14 +125,14 @@ def test_v3b_two_users_tie_in_long_double(
     better: int | None,
 ) -> None:
     """The levels of each pair are equal in exact arithmetic."""
-    drawn = draw(f"""
+    tree_with_usage = parse_tree(f"""
         a 1
             one {shares[0]} {used[0]}
             two {shares[1]} {used[1]}
             rest {all_shares - sum(shares)} {used_in_all - sum(used)}
     """)
-    rank = fair_tree(drawn.tree, drawn.usage).rank
-    one, two = rank[drawn.at["one"]], rank[drawn.at["two"]]
+    rank = fair_tree(tree_with_usage.tree, tree_with_usage.usage).rank
+    one, two = rank[tree_with_usage.at["one"]], rank[tree_with_usage.at["two"]]
     assert (None if one == two else int(two > one)) == better
 
 
@@ -148,9 +153,9 @@ def test_v5_best_of_second_gets_last_rank_of_first() -> None:
 
 def test_v6_without_usage_shares_decide() -> None:
     assert factors(V6) == {"u1": "1.000000", "u2": "0.666667", "u3": "0.333333"}
-    drawn = draw(V6)
-    level = fair_tree(drawn.tree, drawn.usage).level
-    assert [float(level[drawn.at[name]]) for name in ("u1", "u2", "u3", "b")] == [
+    tree_with_usage = parse_tree(V6)
+    level = fair_tree(tree_with_usage.tree, tree_with_usage.usage).level
+    assert [float(level[tree_with_usage.at[name]]) for name in ("u1", "u2", "u3", "b")] == [
         math.inf,
         0,
         math.inf,
@@ -159,14 +164,14 @@ def test_v6_without_usage_shares_decide() -> None:
 
 
 def test_v7_in_every_column() -> None:
-    drawn = draw(V7)
-    tree = fair_tree(drawn.tree, drawn.usage)
+    tree_with_usage = parse_tree(V7)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
     printed = {
         name: " ".join(
             f"{float(column[at]):.6f}"
             for column in (tree.norm_shares, tree.effective_usage, tree.level, tree.factor)
         )
-        for name, at in drawn.at.items()
+        for name, at in tree_with_usage.at.items()
     }
     printed.pop("root")
     assert printed == {
@@ -189,22 +194,23 @@ def test_v8_users_with_parent_shares_tie() -> None:
         "u4": "0.400000",
         "u5": "0.400000",
     }
-    drawn = draw(V8)
-    tree = fair_tree(drawn.tree, drawn.usage)
-    assert [f"{float(tree.level[drawn.at[lab]]):.3f}" for lab in ("lab1", "lab2", "lab3")] == [
-        "0.610",
-        "5.000",
-        "0.512",
+    tree_with_usage = parse_tree(V8)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
+    assert [
+        f"{float(tree.level[tree_with_usage.at[lab]]):.3f}" for lab in ("lab1", "lab2", "lab3")
+    ] == ["0.610", "5.000", "0.512"]
+    assert [float(tree.effective_usage[tree_with_usage.at[user]]) for user in ("u1", "u2")] == [
+        0.25,
+        0.75,
     ]
-    assert [float(tree.effective_usage[drawn.at[user]]) for user in ("u1", "u2")] == [0.25, 0.75]
 
 
 def test_v9_account_with_parent_shares_passes_users_to_parent() -> None:
-    drawn = draw(V9)
-    tree = fair_tree(drawn.tree, drawn.usage)
+    tree_with_usage = parse_tree(V9)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
     assert {
         name: " ".join(
-            f"{float(column[drawn.at[name]]):.6f}"
+            f"{float(column[tree_with_usage.at[name]]):.6f}"
             for column in (tree.norm_shares, tree.effective_usage, tree.level, tree.factor)
         )
         for name in ("s1", "s2", "e1", "r1")
@@ -214,7 +220,7 @@ def test_v9_account_with_parent_shares_passes_users_to_parent() -> None:
         "e1": "0.333333 0.500000 0.666667 0.500000",
         "r1": "1.000000 1.000000 1.000000 0.250000",
     }
-    sub = drawn.at["eng_sub"]
+    sub = tree_with_usage.at["eng_sub"]
     assert (tree.norm_shares[sub], tree.effective_usage[sub], tree.level[sub]) == (
         0.5,
         np.longdouble(0.5),

@@ -19,7 +19,7 @@ from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.forecast import Standpoint, back_after
 from fairbank.priority.fairshare.tree import summed
 from tests.priority.random_trees import trees
-from tests.priority.tree_text import Drawn, draw
+from tests.priority.tree_text import TreeWithUsage, parse_tree
 from tests.priority.trees import V1, V7
 
 WEEK = fading(7 * DAY)
@@ -79,25 +79,25 @@ def test_usage_without_decay_never_recovers() -> None:
 
 
 def paused(
-    there: Drawn, row: int, seconds: float, decay: Decay, *, taken_over: bool
+    case: TreeWithUsage, row: int, seconds: float, decay: Decay, *, taken_over: bool
 ) -> list[float]:
     """Return the own usage of each association after this user has paused for the given time."""
     left = decay.a_second**seconds
-    mine, others = there.own[row], sum(there.own) - there.own[row]
+    mine, others = case.own[row], sum(case.own) - case.own[row]
     growth = 1 + mine * (1 - left) / others if taken_over else 1.0
-    return [each * (left if at == row else growth) for at, each in enumerate(there.own)]
+    return [amount * (left if at == row else growth) for at, amount in enumerate(case.own)]
 
 
 @given(trees(), st.sampled_from([0.25, 0.5, 0.6]), st.sampled_from([1, 3]), st.booleans())
 def test_forecast_of_classic_factor_is_reached(
-    there: Drawn, factor: float, dampening: int, taken_over: bool
+    case: TreeWithUsage, factor: float, dampening: int, taken_over: bool
 ) -> None:
-    users = np.flatnonzero(there.tree.is_user & (there.usage > 0))
+    users = np.flatnonzero(case.tree.is_user & (case.usage > 0))
     assume(len(users))
-    now, together = classic(there.tree, there.usage, dampening=dampening), float(there.usage[0])
+    now, together = classic(case.tree, case.usage, dampening=dampening), float(case.usage[0])
     foretold = 0
     for row in users.tolist():
-        used = float(there.usage[row])
+        used = float(case.usage[row])
         charged = min(max(float(now.effective_usage[row]) * together - used, 0.0), together - used)
         who = Standpoint(
             usage=used, others=together - used, share=float(now.norm_shares[row]), charged=charged
@@ -105,8 +105,8 @@ def test_forecast_of_classic_factor_is_reached(
         seconds = back_after(who, WEEK, level=1 / (-math.log2(factor) * dampening))[not taken_over]
         if seconds is None or not 0 < seconds < 300 * DAY:
             continue
-        later = summed(there.tree, paused(there, row, seconds, WEEK, taken_over=taken_over))
-        assert classic(there.tree, later, dampening=dampening).factor[row] == pytest.approx(
+        later = summed(case.tree, paused(case, row, seconds, WEEK, taken_over=taken_over))
+        assert classic(case.tree, later, dampening=dampening).factor[row] == pytest.approx(
             factor, rel=1e-6
         )
         foretold += 1
@@ -115,17 +115,21 @@ def test_forecast_of_classic_factor_is_reached(
 
 @pytest.mark.parametrize("taken_over", [False, True])
 def test_forecast_of_fair_tree_level_is_reached(taken_over: bool) -> None:
-    drawn = draw(V7)
-    alice, physics = drawn.at["alice"], drawn.at["physics"]
-    account = float(drawn.usage[physics])
-    share = float(fair_tree(drawn.tree, drawn.usage).norm_shares[alice])
+    tree_with_usage = parse_tree(V7)
+    alice, physics = tree_with_usage.at["alice"], tree_with_usage.at["physics"]
+    account = float(tree_with_usage.usage[physics])
+    share = float(fair_tree(tree_with_usage.tree, tree_with_usage.usage).norm_shares[alice])
     who = Standpoint(usage=300, others=account - 300, share=share)
-    assert who.level == pytest.approx(float(fair_tree(drawn.tree, drawn.usage).level[alice]))
+    assert who.level == pytest.approx(
+        float(fair_tree(tree_with_usage.tree, tree_with_usage.usage).level[alice])
+    )
     seconds = back_after(who, WEEK)[not taken_over]
     assert seconds is not None
-    own = paused(drawn, alice, seconds, WEEK, taken_over=False)
-    own[drawn.at["bob"]] += (300 - own[alice]) * taken_over
-    assert float(fair_tree(drawn.tree, summed(drawn.tree, own)).level[alice]) == pytest.approx(1)
+    own = paused(tree_with_usage, alice, seconds, WEEK, taken_over=False)
+    own[tree_with_usage.at["bob"]] += (300 - own[alice]) * taken_over
+    assert float(
+        fair_tree(tree_with_usage.tree, summed(tree_with_usage.tree, own)).level[alice]
+    ) == pytest.approx(1)
 
 
 @given(
@@ -159,9 +163,9 @@ def test_a_longer_half_life_takes_longer_in_proportion() -> None:
 @pytest.mark.parametrize("field", ["usage", "others", "share", "charged"])
 @pytest.mark.parametrize("amount", [-1.0, math.nan, math.inf])
 def test_invalid_usage_and_share_are_refused(field: str, amount: float) -> None:
-    output = {"usage": 1.0, "others": 1.0, "share": 0.5} | {field: amount}
+    fields = {"usage": 1.0, "others": 1.0, "share": 0.5} | {field: amount}
     with pytest.raises(InvalidInput) as refused:
-        Standpoint(**output)
+        Standpoint(**fields)
     assert refused.value.field == field
 
 
@@ -175,9 +179,9 @@ def test_forecast_of_v1_matches_hand_computation() -> None:
     """U2 used a quarter of the total with a twentieth of the shares; half of its accounts' usage
     counts as its own.
     """
-    drawn = draw(V1)
-    now = classic(drawn.tree, drawn.usage)
-    u2 = drawn.at["U2"]
+    tree_with_usage = parse_tree(V1)
+    now = classic(tree_with_usage.tree, tree_with_usage.usage)
+    u2 = tree_with_usage.at["U2"]
     assert float(now.effective_usage[u2]) == pytest.approx(0.275)
     who = Standpoint(usage=25, others=75, share=0.05, charged=2.5)
     assert who.level == pytest.approx(0.05 / 0.275)

@@ -49,7 +49,7 @@ def test_charges_of_the_example_page(page: str) -> None:
     }
 
 
-def told(**changes: str) -> NodeHoldings:
+def page_with(**changes: str) -> NodeHoldings:
     parts = {
         "head": 'reference = "new"\naccounts = ["a", "b"]',
         "chips": "[chips]\nnew = 10\nold = 2.5",
@@ -69,7 +69,7 @@ OLD = '\n[[nodes]]\nnames = "o1"\nchip = "old"\ncores = 8\nmemory_mib = 4096'
 
 
 def test_numbers_are_exact_decimals() -> None:
-    result = told(
+    result = page_with(
         chips="[chips]\nnew = 0.3\nold = 0.1",
         nodes=f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}',
     )
@@ -77,14 +77,14 @@ def test_numbers_are_exact_decimals() -> None:
 
 
 def test_nodes_in_two_partitions_of_a_lab_count_once() -> None:
-    result = told(
+    result = page_with(
         partitions=partitions('nodes = "n[1-2]"\nlab = "a"', 'nodes = "n[2-3]"\nlab = "a"')
     )
     assert shares(result.held)["a"].lab == 3 * 8
 
 
 def test_requeued_nodes_grant_nothing_and_a_node_in_two_public_partitions_counts_once() -> None:
-    result = told(
+    result = page_with(
         partitions=partitions(
             'nodes = "n[1-2]"', 'nodes = "n2"', 'nodes = "n[1-4]"\nhalf_of = "n1"'
         )
@@ -169,7 +169,7 @@ def test_requeued_nodes_grant_nothing_and_a_node_in_two_public_partitions_counts
 )
 def test_error_has_location_and_remedy(changes: dict[str, str], field: str, says: str) -> None:
     with pytest.raises(InvalidInput) as wrong:
-        told(**changes)
+        page_with(**changes)
     assert wrong.value.field == field
     assert says in f"{wrong.value.message}; {wrong.value.remedy}"
 
@@ -179,7 +179,7 @@ def test_partition_of_unequal_nodes_has_no_price() -> None:
     with pytest.raises(
         InvalidInput, match="a core or a GiB of o1 costs something else than of n1"
     ) as wrong:
-        told(nodes=nodes, partitions=partitions('nodes = "n1,o1"'))
+        page_with(nodes=nodes, partitions=partitions('nodes = "n1,o1"'))
     assert wrong.value.field == "partitions[0].nodes"
-    half = told(nodes=nodes, partitions=partitions('nodes = "n1,o1"\nhalf_of = "n1"'))
+    half = page_with(nodes=nodes, partitions=partitions('nodes = "n1,o1"\nhalf_of = "n1"'))
     assert half.charges["p0"] == parse_weights("CPU=0.5,Mem=1G"), "unless it charges by one of them"

@@ -28,9 +28,9 @@ from tests.priority.starting_jobs import (
     ROOT,
     SAFE,
     USER,
-    asking,
     chain,
     reason,
+    starting_job,
     tres,
 )
 
@@ -38,7 +38,7 @@ from tests.priority.starting_jobs import (
 
 
 def charged(minutes: int, **more: Any) -> LimitedJob:
-    return asking(limit_minutes=minutes, chain=chain(account=BUDGET, of_account=HALF), **more)
+    return starting_job(limit_minutes=minutes, chain=chain(account=BUDGET, of_account=HALF), **more)
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,17 @@ def test_limit_that_holds_a_job_states_its_figures() -> None:
 )
 def test_exhausted_budget_holds_with_or_without_safe(seconds: float, held: bool) -> None:
     used = LimitUsage(seconds={"cpu": seconds})
-    job = asking(chain=chain(account=BUDGET, of_account=used))
+    job = starting_job(chain=chain(account=BUDGET, of_account=used))
     assert (reason(job, LIMITS) == "AssocGrpCPUMinutesLimit") is held
-    assert reason(asking({"node": 1}, chain=chain(account=BUDGET, of_account=used)), SAFE) is None
+    assert (
+        reason(starting_job({"node": 1}, chain=chain(account=BUDGET, of_account=used)), SAFE)
+        is None
+    )
 
 
 def test_budget_of_root_holds_jobs() -> None:
     root = Link(name=ROOT, limits=BUDGET, used=LimitUsage(seconds={"cpu": 60_000.0}))
-    held = holding(asking(chain=(Link(name=USER), root)), LIMITS)
+    held = holding(starting_job(chain=(Link(name=USER), root)), LIMITS)
     assert held is not None
     assert held.name == ROOT
 
@@ -91,7 +94,7 @@ def test_job_without_time_limit_never_starts_under_safe() -> None:
 def test_job_without_time_limit_uses_partition_limit(
     default: int | None, longest: int, held: bool
 ) -> None:
-    job = asking(
+    job = starting_job(
         limit_minutes=None,
         partition_default_minutes=default,
         partition_max_minutes=longest,
@@ -122,8 +125,10 @@ def test_usage_factor_counts_in_limits_only_with_flag(
 
 def test_qos_with_usage_factor_0_is_not_held_by_used_minutes() -> None:
     full = chain(account=BUDGET, of_account=LimitUsage(seconds={"cpu": 6e9}))
-    assert reason(asking(chain=full, qos=QosLimits(name="free", usage_factor=0.0)), SAFE) is None
-    assert reason(asking(chain=full), SAFE) == "AssocGrpCPUMinutesLimit"
+    assert (
+        reason(starting_job(chain=full, qos=QosLimits(name="free", usage_factor=0.0)), SAFE) is None
+    )
+    assert reason(starting_job(chain=full), SAFE) == "AssocGrpCPUMinutesLimit"
 
 
 # --- the other limits on TRES, each at its edge ---
@@ -157,9 +162,9 @@ def test_each_limit_of_an_association_holds(
     limits: AssociationLimits, expected: str | None
 ) -> None:
     counts = {"cpu": 10, "node": 2, "energy": 7}
-    assert reason(asking(counts, chain=chain(user=limits, used=RUNNING)), LIMITS) == expected
+    assert reason(starting_job(counts, chain=chain(user=limits, used=RUNNING)), LIMITS) == expected
     assert reason(
-        asking(counts, chain=chain(user=limits, used=RUNNING), overridden=frozenset({"cpu"})),
+        starting_job(counts, chain=chain(user=limits, used=RUNNING), overridden=frozenset({"cpu"})),
         LIMITS,
     ) == (expected if LimitKind.GRP_TRES_RUN_MINS in limits.tres else None)
 
@@ -172,7 +177,7 @@ def test_only_group_limits_of_accounts_apply() -> None:
         },
         jobs={LimitKind.MAX_JOBS: 0},
     )
-    assert reason(asking(chain=chain(account=own))) is None
+    assert reason(starting_job(chain=chain(account=own))) is None
 
 
 @pytest.mark.parametrize(
@@ -204,7 +209,7 @@ def test_limits_of_qos_only(
     limits: AssociationLimits, of_user: LimitUsage, of_account: LimitUsage, expected: str | None
 ) -> None:
     qos = QosLimits(name="normal", limits=limits, of_user=of_user, of_account=of_account)
-    assert reason(asking(qos=qos)) == expected
+    assert reason(starting_job(qos=qos)) == expected
 
 
 @pytest.mark.parametrize(
@@ -216,7 +221,7 @@ def test_node_used_by_group_counts_once(nodes: set[str], expected: str | None) -
     limits = tres(LimitKind.GRP_TRES, node=4)
     assert (
         reason(
-            asking(
+            starting_job(
                 {"cpu": 1, "node": 2},
                 nodes=frozenset(nodes),
                 chain=chain(user=limits, used=RUNNING),
@@ -229,7 +234,7 @@ def test_node_used_by_group_counts_once(nodes: set[str], expected: str | None) -
 def test_built_in_tres_are_checked_first() -> None:
     limits = AssociationLimits(tres={LimitKind.MAX_TRES: {"gres/gpu": 0, "node": 0, "mem": 0}})
     assert (
-        reason(asking({"gres/gpu": 1, "node": 1, "mem": 1}, chain=chain(user=limits)))
+        reason(starting_job({"gres/gpu": 1, "node": 1, "mem": 1}, chain=chain(user=limits)))
         == "AssocMaxMemPerJob"
     )
 
@@ -239,18 +244,18 @@ def test_built_in_tres_are_checked_first() -> None:
 
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
 def test_invalid_amount_is_named(bad: float) -> None:
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as raised:
         LimitUsage(seconds={"cpu": 1.0, "mem": bad})
-    assert told.value.field == "seconds[mem]"
-    with pytest.raises(InvalidInput) as told:
+    assert raised.value.field == "seconds[mem]"
+    with pytest.raises(InvalidInput) as raised:
         tres(LimitKind.GRP_TRES, cpu=-1)
-    assert (told.value.field, told.value.remedy) == (
+    assert (raised.value.field, raised.value.remedy) == (
         "GrpTRES[cpu]",
         "a number from 0 up; leave out what is not limited",
     )
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as raised:
         AssociationLimits(wall={LimitKind.GRP_WALL: -1})
-    assert told.value.field == "limit[GrpWall]"
+    assert raised.value.field == "limit[GrpWall]"
 
 
 # --- laws ---
@@ -266,7 +271,9 @@ def test_limits_are_monotonic(
         taken = LimitUsage(seconds={"cpu": used * 60.0}, run_seconds={"cpu": running * 60})
         links = chain(account=tres(LimitKind.GRP_TRES_MINS, cpu=limit), of_account=taken)
         return (
-            holding(asking({"cpu": cpus}, limit_minutes=minutes, chain=links), Enforced(safe=safe))
+            holding(
+                starting_job({"cpu": cpus}, limit_minutes=minutes, chain=links), Enforced(safe=safe)
+            )
             is not None
         )
 

@@ -71,8 +71,8 @@ def test_usage_from_records_equals_usage_from_ticks() -> None:
     books = ticked(books, only(0, 1), PAYERS, WEEK, last=NOON + 300, now=NOON + 600)
     books = ended(books, records.only(np.array([0])), PAYERS, WEEK, last=NOON + 600, now=NOON + 700)
     books = ticked(books, only(1), PAYERS, WEEK, last=NOON + 600, now=NOON + 900)
-    output = recounted(records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY)
-    assert [figure.tolist() for figure in output.associations] == [
+    recounted_usage = recounted(records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY)
+    assert [figure.tolist() for figure in recounted_usage.associations] == [
         figure.tolist() for figure in books.associations
     ]
 

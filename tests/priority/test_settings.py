@@ -26,11 +26,11 @@ def test_settings_without_slurmdbd_ignore_age_and_fair_share() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, -1.0])
 def test_invalid_weight_is_refused(bad: float) -> None:
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as raised:
         PriorityWeights(tres={"cpu": 1.0, "mem": bad})
-    assert (told.value.field, "mem=" in told.value.message) == ("PriorityWeightTRES", True)
-    with pytest.raises(InvalidInput) as told:
+    assert (raised.value.field, "mem=" in raised.value.message) == ("PriorityWeightTRES", True)
+    with pytest.raises(InvalidInput) as raised:
         PriorityWeights(age=bad)  # type: ignore[arg-type]
-    assert told.value.field == "PriorityWeightAge"
+    assert raised.value.field == "PriorityWeightAge"
     with pytest.raises(InvalidInput):
         MultifactorSettings(max_age_seconds=-1)

@@ -111,7 +111,7 @@ def test_labs_divide_bought_shares_freely() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "said", "field"),
+    ("held", "message", "field"),
     [
         (Holdings(NODES, ()), "no accounts", "accounts"),
         (Holdings(NODES, ("lab1", "lab1")), "account lab1 is named twice", "accounts"),
@@ -130,8 +130,8 @@ def test_labs_divide_bought_shares_freely() -> None:
         ),
     ],
 )
-def test_invalid_division_of_shares_is_named(held: Holdings, said: str, field: str) -> None:
-    with pytest.raises(InvalidInput, match=said) as refused:
+def test_invalid_division_of_shares_is_named(held: Holdings, message: str, field: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as refused:
         shares(held)
     assert refused.value.field == field
     assert re.fullmatch(
@@ -164,8 +164,8 @@ cores = st.fractions(0, 10_000, max_denominator=1_000)
 
 @given(cores, cores)
 def test_whole_shares_are_within_one_of_the_exact_and_keep_their_order(
-    one: Fraction, other: Fraction
+    first: Fraction, second: Fraction
 ) -> None:
-    whole = raw_shares({"one": ShareSource(one), "other": ShareSource(lab=other)})
-    assert abs(whole["one"] - one) < 1
-    assert (whole["one"] <= whole["other"]) if one <= other else (whole["one"] >= whole["other"])
+    whole = raw_shares({"one": ShareSource(first), "other": ShareSource(lab=second)})
+    assert abs(whole["one"] - first) < 1
+    assert (whole["one"] <= whole["other"]) if first <= second else (whole["one"] >= whole["other"])

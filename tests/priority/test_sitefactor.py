@@ -107,10 +107,12 @@ def test_sigmoid_runs_from_0_to_1(steepness: float, midpoint: float) -> None:
     assert Sigmoid(steepness, midpoint).of([0.0, 1.0]).tolist() == [0.0, 1.0]
 
 
-@given(curve=curves, one=parts, other=parts)
-@example(curve=Sigmoid(1e308, 0.5), one=0.5, other=0.5)
-def test_curve_is_monotonic_from_0_to_1(curve: Power | Sigmoid, one: float, other: float) -> None:
-    low, high = curve.of([min(one, other), max(one, other)]).tolist()
+@given(curve=curves, first=parts, second=parts)
+@example(curve=Sigmoid(1e308, 0.5), first=0.5, second=0.5)
+def test_curve_is_monotonic_from_0_to_1(
+    curve: Power | Sigmoid, first: float, second: float
+) -> None:
+    low, high = curve.of([min(first, second), max(first, second)]).tolist()
     assert 0 <= low <= high + LAST_BITS
     assert high <= 1
 
@@ -177,11 +179,11 @@ def test_factor_is_0_without_credit_and_1_at_maximum(rule: CurveRule, fraction: 
     assert rule.of(1.0, 1.0) == 1
 
 
-@given(curve=curves, one=parts, other=parts)
+@given(curve=curves, first=parts, second=parts)
 def test_equal_curves_weigh_credit_and_time_equally(
-    curve: Power | Sigmoid, one: float, other: float
+    curve: Power | Sigmoid, first: float, second: float
 ) -> None:
-    assert CurveRule(curve, curve).of(one, other) == CurveRule(curve, curve).of(other, one)
+    assert CurveRule(curve, curve).of(first, second) == CurveRule(curve, curve).of(second, first)
 
 
 # ---------------------------------------------------------------- Slurm's integer

@@ -21,11 +21,11 @@ FIGURES = "norms,normu,eff,fair,level"
 SETUPS = sorted(folder.name for folder in TREES.iterdir())
 
 
-def told(setup: str) -> Shares:
+def sshare_output(setup: str) -> Shares:
     return read_shares(str(TREES / setup), 0, UTC)
 
 
-def differences(said: Sequence[ShareRow], rule: RankingRule) -> list[str]:
+def differences(rows: Sequence[ShareRow], rule: RankingRule) -> list[str]:
     """Return the figures in which Slurm differs from those computed from shares and usage, as
     printed.
     """
@@ -33,7 +33,7 @@ def differences(said: Sequence[ShareRow], rule: RankingRule) -> list[str]:
     return [
         f"{field.name} of {theirs.user or theirs.account} in {theirs.account}: Slurm says {one},"
         f" computed {other}"
-        for theirs, ours in zip(said, compute_shares(said, rule), strict=True)
+        for theirs, ours in zip(rows, compute_shares(rows, rule), strict=True)
         for field in fields
         if (one := printed(theirs, field)) != (other := printed(ours, field))
     ]
@@ -47,17 +47,17 @@ def printed(row: ShareRow, field: ShareField) -> str:
 def test_recordings_cover_every_rule() -> None:
     rules = {
         (rule.fair_tree, rule.dampening, rule.depth_oblivious)
-        for rule in (told(setup).rule for setup in SETUPS)
+        for rule in (sshare_output(setup).rule for setup in SETUPS)
     }
     assert rules == {(True, 1, False), (False, 1, False), (False, 3, False), (False, 1, True)}
-    assert sum(len(told(setup).rows) for setup in SETUPS) * len(parse_fields(FIGURES)) > 1_000, (
-        "figures that are compared"
-    )
+    assert (
+        sum(len(sshare_output(setup).rows) for setup in SETUPS) * len(parse_fields(FIGURES)) > 1_000
+    ), "figures that are compared"
 
 
 @pytest.mark.parametrize("setup", SETUPS)
 def test_figures_equal_recorded_sshare(setup: str) -> None:
-    result = told(setup)
+    result = sshare_output(setup)
     assert result.unreadable == ()
     assert differences(result.rows, result.rule) == []
 
@@ -65,14 +65,14 @@ def test_figures_equal_recorded_sshare(setup: str) -> None:
 @pytest.mark.parametrize("setup", SETUPS)
 def test_recorded_usage_adds_up(setup: str) -> None:
     """Slurm truncates each row, so the sum of many rows may be smaller by up to their number."""
-    result = told(setup)
+    result = sshare_output(setup)
     for theirs, ours in zip(result.rows, compute_shares(result.rows, result.rule), strict=True):
         assert abs(theirs.usage - ours.usage) <= max(len(result.rows), theirs.usage * 1e-9)
 
 
 @pytest.mark.parametrize("figure", ["norm_shares", "norm_usage", "effective", "factor"])
 def test_wrong_figure_is_found(figure: str) -> None:
-    result = told(SETUPS[0])
+    result = sshare_output(SETUPS[0])
     rows = list(result.rows)
     at = next(at for at, row in enumerate(rows) if row.user and 0 < (getattr(row, figure) or 0) < 1)
     rows[at] = rows[at]._replace(**{figure: getattr(rows[at], figure) + 0.000001})

@@ -11,7 +11,7 @@ from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.start import holding
 from fairbank.priority.limits.submission import refusing
 from fairbank.priority.limits.usage import AssociationLimits, LimitedJob, LimitUsage, QosLimits
-from tests.priority.starting_jobs import LIMITS, asking, chain, tres
+from tests.priority.starting_jobs import LIMITS, chain, starting_job, tres
 
 LENIENT, STRICT = QosLimits(name="normal"), QosLimits(name="normal", deny_on_limit=True)
 
@@ -34,7 +34,7 @@ def refused(job: LimitedJob, tasks: int = 1, enforced: Enforced = LIMITS) -> str
 )
 def test_qos_submit_limit(kind: LimitKind, expected: str) -> None:
     busy = LimitUsage(submitted=4)
-    job = asking(
+    job = starting_job(
         qos=QosLimits(
             name="normal",
             limits=AssociationLimits(jobs={kind: 6}),
@@ -65,7 +65,7 @@ def test_association_submit_limit(kind: LimitKind, where: str, expected: str | N
         used=busy,
         of_account=busy,
     )
-    assert refused(asking(chain=links, qos=LENIENT)) == expected
+    assert refused(starting_job(chain=links, qos=LENIENT)) == expected
 
 
 def test_qos_submit_limit_overrides_association() -> None:
@@ -73,8 +73,8 @@ def test_qos_submit_limit_overrides_association() -> None:
     wide = QosLimits(
         name="normal", limits=AssociationLimits(jobs={LimitKind.MAX_SUBMIT_JOBS_PER_USER: 9})
     )
-    assert refused(asking(chain=links, qos=LENIENT)) == "AssocMaxSubmitJobLimit"
-    assert refused(asking(chain=links, qos=wide)) is None
+    assert refused(starting_job(chain=links, qos=LENIENT)) == "AssocMaxSubmitJobLimit"
+    assert refused(starting_job(chain=links, qos=wide)) is None
 
 
 # --- what can never start ---
@@ -96,15 +96,17 @@ def test_deny_on_limit_refuses_jobs_that_can_never_start(
     limits: AssociationLimits, expected: str
 ) -> None:
     by_association = chain(user=limits)
-    assert refused(asking(chain=by_association, qos=LENIENT)) is None
-    assert refused(asking(chain=by_association, qos=STRICT)) == f"Assoc{expected}"
-    assert refused(asking(chain=by_association)) == f"Assoc{expected}"
-    assert refused(asking(qos=QosLimits(name="normal", limits=limits))) is None
+    assert refused(starting_job(chain=by_association, qos=LENIENT)) is None
+    assert refused(starting_job(chain=by_association, qos=STRICT)) == f"Assoc{expected}"
+    assert refused(starting_job(chain=by_association)) == f"Assoc{expected}"
+    assert refused(starting_job(qos=QosLimits(name="normal", limits=limits))) is None
     assert (
-        refused(asking(qos=QosLimits(name="normal", limits=limits, deny_on_limit=True)))
+        refused(starting_job(qos=QosLimits(name="normal", limits=limits, deny_on_limit=True)))
         == f"QOS{expected}"
     )
-    assert refused(asking({"cpu": 9, "node": 1}, limit_minutes=29, chain=by_association)) is None
+    assert (
+        refused(starting_job({"cpu": 9, "node": 1}, limit_minutes=29, chain=by_association)) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,9 +119,10 @@ def test_deny_on_limit_refuses_jobs_that_can_never_start(
 )
 def test_deny_on_limit_covers_limits_of_qos_only(limits: AssociationLimits, expected: str) -> None:
     assert (
-        refused(asking(qos=QosLimits(name="normal", limits=limits, deny_on_limit=True))) == expected
+        refused(starting_job(qos=QosLimits(name="normal", limits=limits, deny_on_limit=True)))
+        == expected
     )
-    assert refused(asking(qos=QosLimits(name="normal", limits=limits))) is None
+    assert refused(starting_job(qos=QosLimits(name="normal", limits=limits))) is None
 
 
 def test_usage_of_others_does_not_refuse_a_job() -> None:
@@ -130,7 +133,7 @@ def test_usage_of_others_does_not_refuse_a_job() -> None:
             for kind in (LimitKind.GRP_TRES, LimitKind.GRP_TRES_MINS, LimitKind.GRP_TRES_RUN_MINS)
         }
     )
-    assert refused(asking(chain=chain(user=limits, used=busy))) is None
+    assert refused(starting_job(chain=chain(user=limits, used=busy))) is None
 
 
 @pytest.mark.parametrize("more", [{"limit_minutes": None}, {"time_overridden": True}])
@@ -141,13 +144,14 @@ def test_time_limits_refuse_only_an_explicit_time_limit(more: dict[str, Any]) ->
             wall={LimitKind.MAX_WALL: 1, LimitKind.GRP_WALL: 1},
         )
     )
-    assert refused(asking(chain=links)) is not None
-    assert refused(asking(chain=links, **more)) is None
+    assert refused(starting_job(chain=links)) is not None
+    assert refused(starting_job(chain=links, **more)) is None
 
 
 def test_partition_qos_can_deny() -> None:
     links = chain(user=tres(LimitKind.MAX_TRES, cpu=1))
     denying = QosLimits(name="of the partition", deny_on_limit=True)
     assert (
-        refused(asking(chain=links, qos=LENIENT, partition_qos=denying)) == "AssocMaxCpuPerJobLimit"
+        refused(starting_job(chain=links, qos=LENIENT, partition_qos=denying))
+        == "AssocMaxCpuPerJobLimit"
     )

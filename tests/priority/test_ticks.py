@@ -141,7 +141,7 @@ def test_both_qos_are_charged_with_usage_factor_of_job() -> None:
 def test_qos_with_no_decay_keeps_unscaled_seconds() -> None:
     running = job(ALICE, NOON, cpus=4, qos=KEPT, partition_qos=NORMAL)
     books = ticked(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
-    assert [float(each) for each in books.qos.raw] == [1199.5875706540696, 0, 1200]
+    assert [float(amount) for amount in books.qos.raw] == [1199.5875706540696, 0, 1200]
     later = ticked(books, NOBODY, PAYERS, WEEK, last=NOON + 300, now=NOON + 300 + 7 * DAY)
     assert float(later.qos.raw[KEPT]) == 1200
     assert float(later.qos.tres[KEPT, CPU]) == 1200
@@ -173,7 +173,7 @@ def test_raw_usage_keeps_fraction_of_billing() -> None:
         empty(), job(ALICE, NOON, cpus=20, billable=1.25), PAYERS, NEVER, last=NOON, now=NOON + 100
     )
     assert raw(books, ALICE) == 125
-    assert [float(books.associations.tres[ALICE, each]) for each in (CPU, BILLING)] == [2000, 100]
+    assert [float(books.associations.tres[ALICE, tres]) for tres in (CPU, BILLING)] == [2000, 100]
     assert minutes(books.associations.tres)[ALICE, [CPU, BILLING]].tolist() == [33, 1]
 
 

@@ -267,12 +267,14 @@ def test_usage_is_summed_row_by_row() -> None:
     )
 
 
-@pytest.mark.parametrize(("used", "told"), [(math.nan, "nan"), (math.inf, "inf"), (-1.0, "-1.0")])
-def test_invalid_usage_is_named(used: float, told: str) -> None:
+@pytest.mark.parametrize(
+    ("used", "expected"), [(math.nan, "nan"), (math.inf, "inf"), (-1.0, "-1.0")]
+)
+def test_invalid_usage_is_named(used: float, expected: str) -> None:
     with pytest.raises(InvalidInput) as no:
         usage_of(CHEM, [0, 0, 1, used, 0])
     assert (no.value.message, no.value.field) == (
-        f"row 4 (account chem, user erin): {told} is no usage",
+        f"row 4 (account chem, user erin): {expected} is no usage",
         "usage",
     )
 

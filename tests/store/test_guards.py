@@ -16,8 +16,8 @@ from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention
 from fairbank.store.sqlite.store import writing_engine
 from fairbank.store.urls import parse_url, path_of
-from tests.contracts.places import Place
-from tests.contracts.site import END, START, allocation, charge, contents, fill, granted, hold
+from tests.contracts.databases import Place
+from tests.contracts.small_site import END, START, allocation, charge, contents, fill, granted, hold
 
 ALLOCATION = """
 INSERT INTO allocation VALUES

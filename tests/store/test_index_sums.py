@@ -26,11 +26,11 @@ def written(file: Path) -> Path:
     return file
 
 
-def looking(path: Path, look: Callable[[Connection], T]) -> T:
+def looking(path: Path, reader: Callable[[Connection], T]) -> T:
     engine = reading_engine(path)
     try:
         with engine.connect() as connection:
-            return look(connection)
+            return reader(connection)
     finally:
         engine.dispose()
 
@@ -42,9 +42,9 @@ def test_every_index_is_compared(written: Path) -> None:
             name
             for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'index'")
         }
-    seen = [each for having in looking(written, indexes).values() for each in having]
-    assert {each.name for each in seen} == every
-    assert {each.name for each in seen if each.where != "TRUE"} >= {"journal_key", "run_open"}
+    seen = [index for having in looking(written, indexes).values() for index in having]
+    assert {index.name for index in seen} == every
+    assert {index.name for index in seen if index.where != "TRUE"} >= {"journal_key", "run_open"}
 
 
 def test_consistent_indexes_have_no_findings(written: Path) -> None:

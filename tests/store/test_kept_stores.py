@@ -23,7 +23,7 @@ from fairbank.setup.bank_settings import SystemClock
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.schema import REVISIONS
-from tests.contracts.site import charge, granted
+from tests.contracts.small_site import charge, granted
 from tests.faults import sample
 from tests.support.golden import GOLDEN
 from tests.support.postgres import PostgresServer

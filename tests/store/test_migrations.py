@@ -23,8 +23,8 @@ from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.schema import REVISIONS, metadata
 from fairbank.store.sqlite.driver import driver
-from tests.contracts.places import Place
-from tests.contracts.site import charge, contents, fill, granted, hold, late_charge, token
+from tests.contracts.databases import Place
+from tests.contracts.small_site import charge, contents, fill, granted, hold, late_charge, token
 from tests.support.postgres import PostgresServer
 
 MIGRATIONS = Path(migration.__file__).parent / "migrations"
@@ -32,7 +32,7 @@ MIGRATIONS = Path(migration.__file__).parent / "migrations"
 
 def test_schema_names_all_migrations() -> None:
     result = ScriptDirectory(str(MIGRATIONS)).walk_revisions()
-    assert tuple(each.revision for each in result)[::-1] == REVISIONS
+    assert tuple(difference.revision for difference in result)[::-1] == REVISIONS
 
 
 def test_migrations_create_the_schema(sql_place: Place) -> None:
@@ -127,9 +127,9 @@ def test_later_migration_keeps_all_data(
     granted(store, hold(1, 10), late_charge(2, 5), token("phone"))
     before = contents(store)
     with a_later_release():
-        with pytest.raises(Conflict, match="schema 0001, this Fairbank needs 0002") as told:
+        with pytest.raises(Conflict, match="schema 0001, this Fairbank needs 0002") as raised:
             sql_place.open()
-        assert "fairbank init" in str(told.value.remedy)
+        assert "fairbank init" in str(raised.value.remedy)
         with _stopped_after("UPDATE project SET motto"), pytest.raises(KeyboardInterrupt):
             migrate(sql_place.url)
         with pytest.raises(Conflict, match="0001"):
@@ -172,9 +172,9 @@ def test_interrupted_migration_changes_nothing(bare_url: str, statement: str) ->
 
 
 @contextmanager
-def _stopped_after(wanted: str) -> Iterator[None]:
+def _stopped_after(statement_start: str) -> Iterator[None]:
     def stop(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if wanted in " ".join(statement.split()):
+        if statement_start in " ".join(statement.split()):
             raise KeyboardInterrupt
 
     event.listen(Engine, "after_cursor_execute", stop)
@@ -198,10 +198,10 @@ def test_database_of_unknown_schema_is_left_alone(sql_place: Place, revision: st
     for attempt in (migrate, open_store):
         with pytest.raises(
             Conflict, match="which this Fairbank does not know: it knows schemas up to 0001"
-        ) as told:
+        ) as raised:
             attempt(sql_place.url)
-        assert revision in told.value.message
-        assert told.value.remedy == "use the Fairbank that migrated them, or a newer one"
+        assert revision in raised.value.message
+        assert raised.value.remedy == "use the Fairbank that migrated them, or a newer one"
 
 
 def test_missing_database_is_unavailable(postgres18: PostgresServer) -> None:
@@ -214,11 +214,11 @@ def test_missing_database_is_unavailable(postgres18: PostgresServer) -> None:
 def test_database_without_utf_8_is_refused(postgres18: PostgresServer, encoding: str) -> None:
     with postgres18.fresh_database("template0", encoding) as name:
         for attempt in (migrate, open_store):
-            with pytest.raises(Conflict, match=f"the database's encoding is {encoding}") as told:
+            with pytest.raises(Conflict, match=f"the database's encoding is {encoding}") as raised:
                 attempt(postgres18.url(name))
-            assert told.value.field == "store.url"
+            assert raised.value.field == "store.url"
             assert (
-                told.value.remedy
+                raised.value.remedy
                 == "create the database with ENCODING 'UTF8' (createdb -E UTF8 -T template0 NAME)"
             )
 

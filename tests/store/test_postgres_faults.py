@@ -22,8 +22,8 @@ from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention, Reader, Store
 from fairbank.store.factory import open_store
 from fairbank.store.postgres.store import PostgresStore
-from tests.contracts.places import Place
-from tests.contracts.site import START, ask, contents, fill, granted, hold
+from tests.contracts.databases import Place
+from tests.contracts.small_site import START, ask, contents, fill, granted, hold
 from tests.support.conditions import wait_until
 from tests.support.postgres import PostgresServer
 
@@ -286,6 +286,6 @@ def test_commits_are_durable_with_any_database_setting(place: Place) -> None:
 
 
 def test_wrong_password_is_not_in_error_message(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable) as told:
+    with pytest.raises(Unavailable) as raised:
         open_store(f"postgresql://bank:secret@/books?host={tmp_path}")
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)

@@ -17,7 +17,7 @@ from fairbank.store.queries import queries
 from fairbank.store.sql import statements
 from fairbank.store.sqlite.store import SqliteStore
 from fairbank.store.urls import path_of
-from tests.contracts.places import Place
+from tests.contracts.databases import Place
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
 LOOK_UPS = [
@@ -138,11 +138,11 @@ def test_sqlite_finds_every_row_by_its_key(file_place: Place, name: str) -> None
     ]
 
 
-def plan_of(store: SqliteStore, asked: Select[Any], **values: int) -> list[str]:
+def plan_of(store: SqliteStore, query: Select[Any], **values: int) -> list[str]:
     """Return SQLite's query plan, with the values bound as in production."""
     with store.reading() as reader:
         connection = reader._connection  # type: ignore[attr-defined]
-        compiled = asked.compile(dialect=connection.dialect)
+        compiled = query.compile(dialect=connection.dialect)
         bound = compiled.params | values
         return [
             row[3]
@@ -157,7 +157,7 @@ EVERYTHING, MINE = Visibility(everything=True), Visibility(uid=1001)
 
 
 @pytest.mark.parametrize(
-    ("asked", "index"),
+    ("query", "index"),
     [
         (RefusalQuery(visibility=EVERYTHING), "journal_refused"),
         (
@@ -170,11 +170,11 @@ EVERYTHING, MINE = Visibility(everything=True), Visibility(uid=1001)
 )
 @pytest.mark.parametrize("newest_first", [True, False])
 def test_refusals_are_found_without_the_rest_of_the_journal(
-    file_place: Place, asked: RefusalQuery, index: str, newest_first: bool
+    file_place: Place, query: RefusalQuery, index: str, newest_first: bool
 ) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     page = Page(newest_first=newest_first)
-    plan = plan_of(store, statements.refusals(asked, page))
+    plan = plan_of(store, statements.refusals(query, page))
     store.close()
     assert [line for line in plan if " journal " in line] == plan[:1]
     assert f"USING INDEX {index}" in plan[0]

@@ -14,8 +14,8 @@ from sqlalchemy import event
 
 from fairbank.bank.requests import Request
 from fairbank.store.postgres.store import PostgresStore
-from tests.contracts.places import Place
-from tests.contracts.site import charge, deposits, fill, granted, hold
+from tests.contracts.databases import Place
+from tests.contracts.small_site import charge, deposits, fill, granted, hold
 from tests.support.postgres import PostgresServer
 
 _WAITED_FOR = ("Query", "Sync")
@@ -78,4 +78,4 @@ def test_other_requests_have_a_separate_begin(store: PostgresStore) -> None:
     """
     fill(store)
     two = deposits(2)
-    assert [round_trips(store, each) for each in two][-1] == 5
+    assert [round_trips(store, request) for request in two][-1] == 5

@@ -11,8 +11,8 @@ from fairbank.bank.project import Role
 from fairbank.bank.requests import SetMember
 from fairbank.core.errors import Corrupt
 from fairbank.store.sql.rows import entry_of, entry_row
-from tests.contracts.places import Place
-from tests.contracts.site import ALICE, charge, contents, fill, granted, hold
+from tests.contracts.databases import Place
+from tests.contracts.small_site import ALICE, charge, contents, fill, granted, hold
 
 
 @pytest.fixture
@@ -25,16 +25,16 @@ def filled(sql_place: Place) -> Place:
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "expected"),
     [
         ("UPDATE allocation SET state = 'resting'", "'resting' is no state of an allocation"),
         ("UPDATE run SET state = 'Charged'", "'Charged' is no state of a run"),
         ("UPDATE member SET role = ''", "'' is no role"),
     ],
 )
-def test_unknown_enum_value_is_an_error(filled: Place, statement: str, told: str) -> None:
+def test_unknown_enum_value_is_an_error(filled: Place, statement: str, expected: str) -> None:
     filled.run(statement)
-    with pytest.raises(Corrupt, match=told) as trouble:
+    with pytest.raises(Corrupt, match=expected) as trouble:
         contents(filled.open())
     assert trouble.value.remedy == "fairbank audit verify"
 

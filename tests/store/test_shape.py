@@ -6,15 +6,15 @@ import pytest
 
 from fairbank.service.ops.doctor import check_schema
 from fairbank.store.sql.schema_check import SchemaDifference, SchemaFault, schema_differences
-from tests.contracts.places import Place
-from tests.contracts.site import fill
+from tests.contracts.databases import Place
+from tests.contracts.small_site import fill
 
 
 def test_untouched_schema_has_no_differences(sql_place: Place) -> None:
     fill(sql_place.open())
     sql_place.run("CREATE VIEW our_report AS SELECT account FROM project")
     assert schema_differences(sql_place.url) == []
-    assert [(each.what, each.ok) for each in check_schema(sql_place.url)] == [
+    assert [(check.what, check.ok) for check in check_schema(sql_place.url)] == [
         ("the guards and views are as Fairbank made them", True)
     ]
 
@@ -63,7 +63,7 @@ def test_unknown_trigger_is_found(file_place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "found"),
+    ("statement", "expected"),
     [
         (
             "ALTER TABLE journal DISABLE TRIGGER journal_only_grows",
@@ -86,8 +86,8 @@ def test_unknown_trigger_is_found(file_place: Place) -> None:
     ],
 )
 def test_postgres_constraints_are_compared(
-    postgres_place: Place, statement: str, found: list[SchemaDifference]
+    postgres_place: Place, statement: str, expected: list[SchemaDifference]
 ) -> None:
     postgres_place.run(statement)
-    assert schema_differences(postgres_place.url) == found
+    assert schema_differences(postgres_place.url) == expected
     assert postgres_place.run("SELECT 1 FROM pg_namespace WHERE nspname = 'fairbank_doctor'") == []

@@ -19,7 +19,7 @@ from fairbank.store.migration import migrate
 from fairbank.store.sqlite import store as sqlite
 from fairbank.store.sqlite.driver import VERSION, driver, wal_is_safe
 from fairbank.store.sqlite.store import SqliteStore
-from tests.contracts.site import contents, fill, granted, hold
+from tests.contracts.small_site import contents, fill, granted, hold
 from tests.support.account import Account
 
 WITH_THE_BUG = (3, 40, 1)
@@ -47,7 +47,7 @@ def test_new_file_is_readable_by_owner_only(tmp_path: Path) -> None:
     migrate(url(path))
     store = open_store(url(path))
     fill(store)
-    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     store.close()
     assert modes["books.sqlite"] == 0o600
     assert set(modes.values()) == {0o600}
@@ -59,25 +59,25 @@ def test_unusual_file_names_work(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{quote(str(path))}")
     fill(store)
     store.close()
-    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert [path.name for path in tmp_path.iterdir()] == [path.name]
 
 
 def test_missing_folder_is_refused(tmp_path: Path) -> None:
     missing = tmp_path / "no" / "books.sqlite"
     for attempt in (migrate, open_store):
-        with pytest.raises(NotFound) as told:
+        with pytest.raises(NotFound) as raised:
             attempt(url(missing))
-        assert "mkdir -p" in str(told.value.remedy)
+        assert "mkdir -p" in str(raised.value.remedy)
 
 
 def test_missing_database_names_init(tmp_path: Path) -> None:
-    with pytest.raises(NotFound) as told:
+    with pytest.raises(NotFound) as raised:
         open_store(url(tmp_path / "books.sqlite"))
-    assert told.value.remedy == "fairbank init"
+    assert raised.value.remedy == "fairbank init"
     (tmp_path / "empty.sqlite").touch()
-    with pytest.raises(NotFound) as told:
+    with pytest.raises(NotFound) as raised:
         open_store(url(tmp_path / "empty.sqlite"))
-    assert told.value.remedy == "fairbank init"
+    assert raised.value.remedy == "fairbank init"
     assert not (tmp_path / "books.sqlite").exists()
 
 
@@ -109,22 +109,22 @@ def test_wal_is_used_and_every_commit_is_synced(file: Path) -> None:
 def test_faulty_sqlite_refuses_wal(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
     for attempt in (migrate, open_store):
-        with pytest.raises(InvalidInput, match=r"3\.40\.1") as told:
+        with pytest.raises(InvalidInput, match=r"3\.40\.1") as raised:
             attempt(url(file), journal="wal")
-        assert told.value.field == "store.journal"
-        assert "pysqlite3" in str(told.value.remedy)
-        assert 'store.journal = "truncate"' in str(told.value.remedy)
+        assert raised.value.field == "store.journal"
+        assert "pysqlite3" in str(raised.value.remedy)
+        assert 'store.journal = "truncate"' in str(raised.value.remedy)
 
 
-@pytest.mark.parametrize("asked", ["truncate", None])
+@pytest.mark.parametrize("journal", ["truncate", None])
 def test_faulty_sqlite_uses_rollback_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: str | None
 ) -> None:
     """Also by default: a new bank is not refused because the machine's library is old."""
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
     path = tmp_path / "books.sqlite"
-    migrate(url(path), journal=asked)
-    store = open_store(url(path), journal=asked)
+    migrate(url(path), journal=journal)
+    store = open_store(url(path), journal=journal)
     fill(store)
     granted(store, hold(1, 5))
     assert contents(store)[2][0].held == 5
@@ -180,9 +180,9 @@ def test_two_processes_share_file_with_rollback_journal(file: Path) -> None:
 
 
 def test_unknown_journal_mode_is_reported(file: Path) -> None:
-    with pytest.raises(InvalidInput, match="'off' is not a journal") as told:
+    with pytest.raises(InvalidInput, match="'off' is not a journal") as raised:
         open_store(url(file), journal="off")
-    assert told.value.remedy == "one of wal, truncate"
+    assert raised.value.remedy == "one of wal, truncate"
 
 
 def test_foreign_lock_held_too_long_is_contention(file: Path) -> None:

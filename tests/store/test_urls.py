@@ -48,10 +48,10 @@ WRONG = [
 
 @pytest.mark.parametrize("text", WRONG)
 def test_invalid_urls_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as raised:
         parse_url(text)
-    assert told.value.field == "store.url"
-    assert "postgresql://" in str(told.value.remedy)
+    assert raised.value.field == "store.url"
+    assert "postgresql://" in str(raised.value.remedy)
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_invalid_urls_are_refused(text: str) -> None:
     ["mysql://bank:secret@db.example.org/books", "mysql://db.example.org/books?password=secret"],
 )
 def test_password_is_not_in_error_message(text: str) -> None:
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as raised:
         parse_url(text)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
 
 
 def test_memory_is_opened_empty() -> None:

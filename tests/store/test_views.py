@@ -13,8 +13,8 @@ from fairbank.bank.requests import Lapse, Refund, Release, Transfer, Withdraw
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
 from tests.contracts.conftest import IN_SQL, places
-from tests.contracts.places import Place
-from tests.contracts.site import (
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     START,

@@ -57,8 +57,8 @@ class Recorded:
 
     def __init__(self, folder: Path) -> None:
         self._answers, self._programs = folder / "answers", folder / "programs"
-        for each in (self._answers, self._programs):
-            each.mkdir(parents=True)
+        for folder in (self._answers, self._programs):
+            folder.mkdir(parents=True)
         for name in _COMMANDS:
             program = self._programs / name
             program.write_text(_PROGRAM.replace("FOLDER", str(self._answers)))

@@ -48,7 +48,9 @@ class RegistryModel(ChangeHistory):
     def _taken(self, number: int, facts: dict[str, Any]) -> bool:
         others = [project for other, project in self.projects.items() if other != number]
         return any(
-            each[what] == facts[what] for each in others for what in ("gname", "gid", "account")
+            project[what] == facts[what]
+            for project in others
+            for what in ("gname", "gid", "account")
         )
 
     def _was_used(self, number: int) -> bool:

@@ -18,8 +18,8 @@ class Runs(LedgerState):
                 return "RUN_CLOSED"
             first = self.submitted[known["opened"]].request
             facts = [
-                (each.owner, each.start, each.partition, each.chain[0], each.resource)
-                for each in (request, first)
+                (report.owner, report.start, report.partition, report.chain[0], report.resource)
+                for report in (request, first)
             ]
             same = facts[0] == facts[1] and request.amount in (first.amount, known["held"])
             return (

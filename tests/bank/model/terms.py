@@ -50,14 +50,15 @@ class Terms(ChangeHistory):
             return "INVALID_PERIOD"
         others = [allocation for other, allocation in self.allocations.items() if other != number]
         same = [
-            each
-            for each in others
-            if all(each[what] == terms[what] for what in ("project", "resource"))
+            allocation
+            for allocation in others
+            if all(allocation[what] == terms[what] for what in ("project", "resource"))
         ]
         return (
             "OVERLAP"
             if any(
-                max(each["start"], terms["start"]) < min(each["end"], terms["end"]) for each in same
+                max(allocation["start"], terms["start"]) < min(allocation["end"], terms["end"])
+                for allocation in same
             )
             else ""
         )

@@ -95,7 +95,7 @@ class UndoModel(Runs, Credit, Terms, RegistryModel):
         undoable = self.changes[about][-1]["undoable"]
         if request.entry not in undoable:
             self.against = min(
-                each for each in undoable if each > request.entry and each not in self.undone
+                entry for entry in undoable if entry > request.entry and entry not in self.undone
             )
             return "CHANGED_SINCE"
         if request.entry in self.expiry_entries:
