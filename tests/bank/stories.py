@@ -8,13 +8,13 @@ refusal, and figures of it: `available`, `amount`, `written_off`, `requested`, `
     project physics
     open physics/cpu 0..1000 with 100
     hold 1 alice physics/cpu 60           -> ok available 40
-    hold 2 bob physics/cpu 60             -> INSUFFICIENT_CREDIT requested 60 available 40 shortfall 20
+    hold 2 bob physics/cpu 60 -> INSUFFICIENT_CREDIT requested 60 available 40 shortfall 20
     charge 1 45                           -> ok available 55
     available physics/cpu 55
 
 A request may come `by` a user instead of staff, and from a `report`, which may have several prices.
-A request without an answer expects `ok`. Lines with `available`, `held`, `charged`, `limit`, `used`,
-`run` and `kept` only read.
+A request without an answer expects `ok`. Lines with `available`, `held`, `charged`, `limit`,
+`used`, `run` and `kept` only read.
 `now 100` moves the clock; `policy observe` changes the rules. A `#` begins a comment.
 """
 

@@ -57,7 +57,8 @@ EVERYTHING = """
     deposit physics/cpu 50 key d
     withdraw physics/cpu 5
     transfer 5 physics/cpu => physics/cpu:next
-    hold 1 alice physics/cpu 60 until 400 details name=relax,qos=normal,nodes=2,cpus=8,tres=cpu:8,limit_seconds=100
+    hold 1 alice physics/cpu 60 until 400 \
+        details name=relax,qos=normal,nodes=2,cpus=8,tres=cpu:8,limit_seconds=100
     adjust 1 70 until 300 details limit_seconds=120
     hold 2 bob physics/cpu 20
     hold 3 bob physics/cpu 25                   -> CAPPED

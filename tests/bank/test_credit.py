@@ -14,7 +14,8 @@ def test_deposit_and_withdrawal_change_the_balance() -> None:
         deposit physics/cpu 50          -> ok available 150 amount 50
         withdraw physics/cpu 120        -> ok available 30 amount 120
         hold 1 alice physics/cpu 20
-        withdraw physics/cpu 11         -> NOT_ENOUGH requested 11 available 10 shortfall 1  # what is held stays
+        # what is held stays
+        withdraw physics/cpu 11 -> NOT_ENOUGH requested 11 available 10 shortfall 1
         withdraw physics/cpu 10         -> ok available 0
         kept physics/cpu 0  # staff read the answer
         deposit chemistry/cpu 1         -> UNKNOWN_ALLOCATION
@@ -31,7 +32,7 @@ def test_transfer_is_two_entries_or_none() -> None:
         open optics/cpu 0..1000
         open optics/gpu 0..1000
         hold 1 alice physics/cpu 30
-        transfer 60 physics/cpu => optics/cpu           -> ok available 10 amount 60 from physics/cpu
+        transfer 60 physics/cpu => optics/cpu -> ok available 10 amount 60 from physics/cpu
         available optics/cpu 60
         transfer 11 physics/cpu => optics/cpu           -> NOT_ENOUGH requested 11 available 10
         transfer 1 physics/cpu => optics/gpu            -> OTHER_RESOURCE
@@ -63,9 +64,9 @@ def test_credit_limit_can_be_used_but_not_withdrawn() -> None:
         withdraw physics/cpu 11                         -> NOT_ENOUGH available 10
         hold 1 alice physics/cpu 13                     -> ok available 2
         withdraw physics/cpu 1                          -> NOT_ENOUGH available 0
-        hold 2 alice physics/cpu 3                      -> INSUFFICIENT_CREDIT available 2 shortfall 1
+        hold 2 alice physics/cpu 3 -> INSUFFICIENT_CREDIT available 2 shortfall 1
         charge 1 13                                     -> ok available 2
-        amend physics/cpu limit 2                       -> LIMIT_IN_USE requested 3 available 2 shortfall 1
+        amend physics/cpu limit 2 -> LIMIT_IN_USE requested 3 available 2 shortfall 1
         amend physics/cpu limit 3                       -> ok available 0
         limit physics/cpu 3
         deposit physics/cpu 4                           -> ok available 4
@@ -124,7 +125,8 @@ def test_cap_below_usage_only_stops_new_holds() -> None:
 def test_insufficient_credit_is_reported_before_a_cap() -> None:
     play_story(
         PHYSICS
-        + "cap alice physics/cpu 1\n hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT available 100"
+        + "cap alice physics/cpu 1\n"
+        + "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT available 100"
     )
 
 

@@ -161,13 +161,13 @@ def test_report_with_key_is_recognised_after_price_change() -> None:
         COLLEGE
         + """
         hold 1 alice physics/cpu 60 until 500 key h report start        -> ok available 20
-        hold 1 alice physics/cpu 40 until 600 key h report start        -> again available 20 amount 60
+        hold 1 alice physics/cpu 40 until 600 key h report start -> again available 20 amount 60
         hold 1 alice physics/cpu 60 until 500 key h report other        -> KEY_REUSED
         hold 1 alice physics/cpu 60 until 500 key h report start note x -> KEY_REUSED
         hold 1 alice physics/cpu 60 until 500 key h                     -> KEY_REUSED
         adjust 1 70 until 500 key a report change                       -> ok available 10
         adjust 1 50 until 600 key a report change                       -> again available 10
         charge 1 50 key c report end                                    -> ok available 30
-        release 1 key c report end        -> again available 30 amount 50   # its state costs nothing now
+        release 1 key c report end -> again available 30 amount 50   # its state costs nothing now
         """
     )

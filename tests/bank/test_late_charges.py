@@ -89,7 +89,7 @@ def test_refused_late_charge_is_kept() -> None:
         PHYSICS
         + """
         policy no_late
-        charge 1 alice physics/cpu 20           -> NO_HOLD requested 20 available 100 from physics/cpu
+        charge 1 alice physics/cpu 20 -> NO_HOLD requested 20 available 100 from physics/cpu
         kept physics/cpu 1
         available physics/cpu 100
         charge 2 alice physics/gpu 20           -> NO_ALLOCATION
@@ -131,11 +131,12 @@ def test_late_charge_goes_to_allocation_that_covers_it() -> None:
         + """
         charge 1 alice group/cpu 5              -> ok available 15 from group/cpu
         cap alice group/cpu 6
-        charge 2 alice group/cpu 5  -> ok available 45 from faculty/cpu   # beyond her cap in the group's
-        charge 3 bob group/cpu 5             -> ok available 10 from group/cpu       # where bob has none
+        # beyond her cap in the group's
+        charge 2 alice group/cpu 5 -> ok available 45 from faculty/cpu
+        charge 3 bob group/cpu 5 -> ok available 10 from group/cpu       # where bob has none
         freeze faculty/cpu
         charge 4 alice group/cpu 5              -> ok available 95 from uni/cpu
-        charge 5 bob group/cpu 96               -> ok available 0 amount 10 written_off 86 from group/cpu
+        charge 5 bob group/cpu 96 -> ok available 0 amount 10 written_off 86 from group/cpu
         """
     )
 
@@ -150,7 +151,7 @@ def test_run_keeps_its_project_whoever_pays() -> None:
         run 1 held from faculty/cpu for group
         run 2 charged from uni/cpu for group
         run 3 held from faculty/cpu for faculty
-        adjust 1 31                 -> INSUFFICIENT_CREDIT requested 1 available 0 from faculty/cpu for group
+        adjust 1 31 -> INSUFFICIENT_CREDIT requested 1 available 0 from faculty/cpu for group
         charge 1 30                             -> ok from faculty/cpu
         run 1 charged from faculty/cpu for group
         """
@@ -164,7 +165,8 @@ def test_late_charge_beyond_caps_prefers_unfrozen_allocations() -> None:
         cap alice uni/cpu 1
         cap alice faculty/cpu 1
         freeze group/cpu
-        charge 1 alice group/cpu 10  -> ok available 40 from faculty/cpu  # a cap stops starts, not bills
+        # a cap stops starts, not bills
+        charge 1 alice group/cpu 10 -> ok available 40 from faculty/cpu
         used alice faculty/cpu 10
         hold 2 alice group/cpu 2                -> FROZEN
         """
@@ -186,10 +188,10 @@ def test_uncovered_late_charge_goes_to_unfrozen_allocation() -> None:
         LINE
         + """
         freeze group/cpu
-        charge 1 alice group/cpu 130            -> ok available 0 amount 50 written_off 80 from faculty/cpu
+        charge 1 alice group/cpu 130 -> ok available 0 amount 50 written_off 80 from faculty/cpu
         freeze faculty/cpu
         freeze uni/cpu
-        charge 2 alice group/cpu 130            -> ok available 0 amount 20 written_off 110 from group/cpu
+        charge 2 alice group/cpu 130 -> ok available 0 amount 20 written_off 110 from group/cpu
         policy record
         thaw uni/cpu
         charge 3 alice group/cpu 130            -> ok available -30 written_off 0 from uni/cpu
@@ -198,13 +200,13 @@ def test_uncovered_late_charge_goes_to_unfrozen_allocation() -> None:
     )
 
 
-# --- accounts and partitions that nobody knows ---
+# --- unknown accounts and partitions ---
 
 
 def test_usage_of_unknown_account_counts_once_its_project_exists() -> None:
     story = play_story(
-        "charge 1 alice physics/cpu 20 key c -> UNKNOWN_PROJECT requested 20 available 0\n release 2 alice"
-        " physics/cpu -> UNKNOWN_PROJECT"
+        "charge 1 alice physics/cpu 20 key c -> UNKNOWN_PROJECT requested 20 available 0\n"
+        " release 2 alice physics/cpu -> UNKNOWN_PROJECT"
     )
     assert isinstance(story.outcome, Refusal)
     assert (story.outcome.account, story.outcome.project) == ("physics", None)

@@ -29,7 +29,7 @@ def test_usage_beyond_credit_is_recorded() -> None:
         hold 1 alice physics/cpu 60
         hold 2 bob physics/cpu 40
         charge 1 70             -> ok available -10 amount 70 written_off 0
-        hold 3 bob physics/cpu 1        -> INSUFFICIENT_CREDIT requested 1 available -10 shortfall 11
+        hold 3 bob physics/cpu 1 -> INSUFFICIENT_CREDIT requested 1 available -10 shortfall 11
         charge 2 30             -> ok available 0
         charge 4 alice physics/cpu 5    -> ok available -5
         deposit physics/cpu 5   -> ok available 0

@@ -113,8 +113,10 @@ def test_refused_report_keeps_its_refusal_after_price_change() -> None:
     play_story(
         COLLEGE
         + """
-        hold 1 alice physics/cpu 120 key h report start     -> INSUFFICIENT_CREDIT requested 120 available 80
-        hold 1 alice physics/cpu 60 key h report start      -> INSUFFICIENT_CREDIT requested 120 available 80
+        hold 1 alice physics/cpu 120 key h report start \
+            -> INSUFFICIENT_CREDIT requested 120 available 80
+        hold 1 alice physics/cpu 60 key h report start \
+            -> INSUFFICIENT_CREDIT requested 120 available 80
         hold 1 alice physics/cpu 60 key i report start      -> ok
         """
     )

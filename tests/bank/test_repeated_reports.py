@@ -109,7 +109,7 @@ def test_repeated_hold_is_recognised_after_limit_change() -> None:
         hold 1 alice physics/cpu 60             -> ok available 30
         adjust 1 70                             -> ok available 20
         hold 1 alice physics/cpu 60             -> again available 30 amount 60
-        hold 1 alice physics/cpu 70           -> again available 30 amount 60     # repeated as it is now
+        hold 1 alice physics/cpu 70 -> again available 30 amount 60     # repeated as it is now
         hold 1 alice physics/cpu 65             -> HOLD_EXISTS
         adjust 1 60                             -> ok available 30
         """
@@ -164,7 +164,7 @@ def test_repeated_report_is_recognised_after_price_change() -> None:
         adjust 1 50 until 600 report change                         -> again available 20 amount 10
         hold 1 alice physics/cpu 40 until 600 report start          -> again available 30
         adjust 1 80 until 500 report later                          -> ok available 10
-        adjust 1 50 until 500 report change          -> ok available 40      # back to what it was before
+        adjust 1 50 until 500 report change -> ok available 40      # back to what it was before
         charge 1 45 report end                                      -> ok available 45
         charge 1 30 report end                                      -> again available 45 amount 45
         release 1 report end                                        -> again available 45 amount 45

@@ -34,7 +34,8 @@ def test_refusal_has_figures_and_changes_nothing() -> None:
         PHYSICS
         + """
         hold 1 alice physics/cpu 60     -> ok
-        hold 2 bob physics/cpu 40.25 -> INSUFFICIENT_CREDIT requested 40.25 available 40 shortfall 15m from physics/cpu
+        hold 2 bob physics/cpu 40.25 \
+            -> INSUFFICIENT_CREDIT requested 40.25 available 40 shortfall 15m from physics/cpu
         kept physics/cpu 1
         available physics/cpu 40
         used bob physics/cpu 0
@@ -99,7 +100,8 @@ def test_end_that_contradicts_its_hold_closes_nothing() -> None:
         project chemistry
         open chemistry/cpu 0..1000 with 100
         hold 1 alice physics/cpu 60 partition std
-        charge 1 bob physics/cpu 45 -> REPORT_MISMATCH requested 45 available 40 from physics/cpu for physics
+        charge 1 bob physics/cpu 45 \
+            -> REPORT_MISMATCH requested 45 available 40 from physics/cpu for physics
         charge 1 alice chemistry/cpu 45         -> REPORT_MISMATCH
         charge 1 alice nobody/cpu 45            -> REPORT_MISMATCH
         release 1 bob physics/cpu               -> REPORT_MISMATCH
@@ -121,7 +123,8 @@ def test_limit_that_contradicts_its_hold_changes_nothing() -> None:
         project chemistry
         open chemistry/cpu 0..1000 with 100
         hold 1 alice physics/cpu 60 partition std
-        adjust 1 bob physics/cpu 80 -> REPORT_MISMATCH requested 80 available 40 from physics/cpu for physics
+        adjust 1 bob physics/cpu 80 \
+            -> REPORT_MISMATCH requested 80 available 40 from physics/cpu for physics
         adjust 1 alice chemistry/cpu 80         -> REPORT_MISMATCH
         adjust 1 alice nobody/cpu 80            -> REPORT_MISMATCH
         adjust 1 alice physics/cpu 80 priced gpu -> REPORT_MISMATCH
@@ -129,7 +132,7 @@ def test_limit_that_contradicts_its_hold_changes_nothing() -> None:
         kept physics/cpu 5
         adjust 1 bob physics/cpu 80 key a       -> REPORT_MISMATCH
         adjust 1 alice physics/cpu 80 priced std key a -> ok available 20 # its key was left free
-        adjust 1 90                             -> ok available 10        # says nothing about itself
+        adjust 1 90 -> ok available 10        # says nothing about itself
         charge 1 alice physics/cpu 45           -> ok available 55
         adjust 1 bob physics/cpu 80             -> RUN_CLOSED
         """
@@ -288,7 +291,8 @@ def test_entries_of_a_run_store_only_new_details() -> None:
         open physics/cpu 0..1000 with 100
         hold 1 alice physics/cpu 60 details name=relax,qos=high,cpus=8,limit_seconds=3600
         adjust 1 70 details limit_seconds=7200
-        charge 1 45 details name=relax,qos=high,cpus=8,limit_seconds=7200,exit_status=256,cpu_seconds=99
+        charge 1 45 \
+            details name=relax,qos=high,cpus=8,limit_seconds=7200,exit_status=256,cpu_seconds=99
         charge 2 bob physics/cpu 5 details name=fit,cpu_seconds=7
         hold 3 bob physics/cpu 5
         release 3

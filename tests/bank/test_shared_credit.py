@@ -23,10 +23,11 @@ def test_own_credit_is_used_before_shared_credit() -> None:
         hold 3 alice optics/cpu 2       -> ok from optics/cpu available 0
         amend physics/cpu shared yes
         hold 4 alice optics/cpu 8       -> ok from physics/cpu         # the nearest parent first
-        hold 5 alice optics/cpu 93      -> INSUFFICIENT_CREDIT requested 93 available 0 from optics/cpu
+        hold 5 alice optics/cpu 93 -> INSUFFICIENT_CREDIT requested 93 available 0 from optics/cpu
         hold 6 bob college/cpu 8        -> ok from college/cpu
         charge 2 5                      -> ok from college/cpu available 87
-        charge 8 bob optics/cpu 60 -> ok from college/cpu available 27 # late: the first that can pay all
+        # late: the first that can pay all
+        charge 8 bob optics/cpu 60 -> ok from college/cpu available 27
         charge 9 bob optics/cpu 95      -> ok from optics/cpu available 0 written_off 95
         amend college/cpu shared no
         adjust 4 20                     -> ok from physics/cpu
@@ -37,8 +38,8 @@ def test_own_credit_is_used_before_shared_credit() -> None:
 
 def test_a_hold_is_never_split_over_two_allocations() -> None:
     play_story(
-        FAMILY
-        + "amend physics/cpu shared yes\n hold 1 alice optics/cpu 120 -> INSUFFICIENT_CREDIT available"
+        FAMILY + "amend physics/cpu shared yes\n"
+        "hold 1 alice optics/cpu 120 -> INSUFFICIENT_CREDIT available"
         " 10 shortfall 110 from optics/cpu"
     )
 
@@ -57,7 +58,7 @@ def test_a_project_without_credit_of_its_own_draws_on_its_parents() -> None:
 
 def test_parents_do_not_draw_on_their_children() -> None:
     play_story(
-        FAMILY
-        + "amend optics/cpu shared yes\n hold 1 alice physics/cpu 60 -> ok from college/cpu\n available"
+        FAMILY + "amend optics/cpu shared yes\n"
+        "hold 1 alice physics/cpu 60 -> ok from college/cpu\n available"
         " optics/cpu 10"
     )

@@ -18,7 +18,7 @@ def test_example_story_passes() -> None:
         A_PROJECT
         + """
         hold 1 alice physics/cpu 60           -> ok available 40
-        hold 2 bob physics/cpu 60             -> INSUFFICIENT_CREDIT requested 60 available 40 shortfall 20
+        hold 2 bob physics/cpu 60 -> INSUFFICIENT_CREDIT requested 60 available 40 shortfall 20
         charge 1 45                           -> ok available 55
         available physics/cpu 55
         """

@@ -67,7 +67,7 @@ def test_ended_allocation_takes_no_new_hold() -> None:
         hold 2 alice physics/cpu 10     -> NO_ALLOCATION
         kept registry 1
         charge 1 10                     -> ok available 90
-        withdraw physics/cpu 40         -> ok available 50           # staff collect what was not used
+        withdraw physics/cpu 40 -> ok available 50           # staff collect what was not used
         reopen physics/cpu              -> ALLOCATION_EXPIRED  # with its old end
         amend physics/cpu period 0..500 -> ALLOCATION_EXPIRED  # nor does it live on by that alone
         charge 3 alice physics/cpu 10 -> NO_ALLOCATION # as for a hold
@@ -122,7 +122,7 @@ def test_frozen_allocation_stays_frozen_after_its_period(over: str) -> None:
         hold 1 alice physics/cpu 10 start 400   -> FROZEN
         amend physics/cpu shared yes            -> ok
         hold 1 alice physics/cpu 10 start 400   -> FROZEN
-        charge 2 alice physics/cpu 10 start 400 -> ok available 90       # usage happened, so it is paid
+        charge 2 alice physics/cpu 10 start 400 -> ok available 90 # usage happened, so it is paid
         freeze physics/cpu                      -> WRONG_STATE      # for it is over
         amend physics/cpu period 0..3000        -> ALLOCATION_EXPIRED
         thaw physics/cpu                        -> ok

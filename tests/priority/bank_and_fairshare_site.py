@@ -1,8 +1,9 @@
-"""Site with a bank and with fair share: both record the same runs, as at a real site. Its stories
-are those of the bank (tests.bank.stories), with these additional lines: `alice runs 1 physics 60` (60
-CPUs for an hour: held, ticks of fair share, charged 60 SU); `8 weeks pass`; `first physics` (the
-project whose user has the best rank under Fair Tree); `slurm physics 20 -> ok` (the answer of
-GrpTRESMins with safe to a job of 20 SU).
+"""Site with a bank and with fair share: both record the same runs, as at a real site.
+
+Its stories are those of the bank (tests.bank.stories), with these additional lines:
+`alice runs 1 physics 60` (60 CPUs for an hour: held, ticks of fair share, charged 60 SU);
+`8 weeks pass`; `first physics` (the project whose user has the best rank under Fair Tree);
+`slurm physics 20 -> ok` (the answer of GrpTRESMins with safe to a job of 20 SU).
 """
 
 from __future__ import annotations

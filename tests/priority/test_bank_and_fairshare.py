@@ -31,13 +31,13 @@ def test_credit_and_fair_share_work_together() -> None:
     SiteWithBank(WEEK).play(
         SPENT
         + """
-        hold 9 alice physics/cpu 20     -> INSUFFICIENT_CREDIT requested 20 available 10 shortfall 10
+        hold 9 alice physics/cpu 20 -> INSUFFICIENT_CREDIT requested 20 available 10 shortfall 10
         """
         + PAUSED
         + """
         first physics                   # alice's usage has decayed
         available physics/cpu 10             # the spent credit has not
-        hold 9 alice physics/cpu 20     -> INSUFFICIENT_CREDIT requested 20 available 10 shortfall 10
+        hold 9 alice physics/cpu 20 -> INSUFFICIENT_CREDIT requested 20 available 10 shortfall 10
         deposit physics/cpu 50
         first physics
         alice runs 9 physics 20         # the project with the better rank uses its credit

@@ -99,7 +99,8 @@ def test_v8_users_have_figures_of_their_lab() -> None:
     tree_with_usage = parse_tree(V8)
     factors = classic(tree_with_usage.tree, tree_with_usage.usage)
     figures = {
-        name: f"{factors.norm_shares[at]:.6f} {factors.effective_usage[at]:.6f} {factors.factor[at]:.6f}"
+        name: f"{factors.norm_shares[at]:.6f} {factors.effective_usage[at]:.6f}"
+        f" {factors.factor[at]:.6f}"
         for name, at in tree_with_usage.at.items()
     }
     assert {figures[name] for name in ("lab1", "u1", "u2")} == {"0.244000 0.400000 0.321002"}

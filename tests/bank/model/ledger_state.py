@@ -28,7 +28,7 @@ class LedgerState:
         self.reversals: dict[int, Any] = {}
         """Request that undoes each entry, by the number of the entry."""
         self.changes: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-        """All terms, caps and roles up to now. `undoable` has the entries that may be undone then."""
+        """History of terms, caps and roles. `undoable` has the entries that may be undone."""
         self.expiry_entries: set[int] = set()
         """Entries that only record the end of a period."""
         self.undone: dict[int, int] = {}
@@ -67,7 +67,7 @@ class LedgerState:
 
     @staticmethod
     def _is_same_request(before: w.SubmittedRequest, now: w.SubmittedRequest) -> bool:
-        """Return True for the same report at any price, or for an equal request without a report."""
+        """Return True for the same report at any price, or an equal request without a report."""
         return now.report_digest == before.report_digest and (
             now.report_digest is not None or now.request == before.request
         )

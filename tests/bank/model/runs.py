@@ -138,8 +138,8 @@ class Runs(LedgerState):
         )
 
     def _late_payer(self, candidates: list[int], uid: int, cost: int) -> int:
-        """Return the allocation that pays: one that could hold the cost, else one with the credit, else
-        one that is not frozen.
+        """Return the allocation that pays: one that could hold the cost, else one with the credit,
+        else one that is not frozen.
         """
         rich = [number for number in candidates if self.left(number) >= cost]
         willing = [number for number in rich if not self._against(number, uid, cost)]
