@@ -1,4 +1,6 @@
-"""Scenes: a machine with running and waiting jobs, and the decisions of the passes as short texts."""
+"""Scenes: a machine with running and waiting jobs, and the decisions of the passes as short
+texts.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ _WANTED = frozenset(ResourceRequest.__struct_fields__)
 
 
 class Scene:
-    """Machine at an instant. Times are minutes from now. Jobs have nodes for themselves by default."""
+    """Machine at an instant. Times are minutes from now. Jobs have nodes for themselves by
+    default.
+    """
 
     def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
         self.cluster = NodeTable(nodes, partitions or (PartitionRules(name="batch"),))

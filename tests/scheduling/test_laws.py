@@ -141,7 +141,9 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
 
 
 def test_full_partition_blocks_only_its_own_jobs() -> None:
-    """FIFO of SLURM 2002: later jobs of a blocked partition are not tried, although they would fit."""
+    """FIFO of SLURM 2002: later jobs of a blocked partition are not tried, although they
+    would fit.
+    """
     jobs = [
         job(0, 0, 4, 10, 10),
         job(1, 0, 4, 10, 10),

@@ -257,7 +257,9 @@ def test_preemptor_takes_the_first_of_the_smallest_jobs(exempt: int, gone: int, 
     ("dear", "cheap", "gone"), [(5, 4, 6), (70_000, 65_534, 6), (70_000, 65_535, 5), (4, 4, 5)]
 )
 def test_preemption_takes_lowest_qos_then_smallest_job(dear: int, cheap: int, gone: int) -> None:
-    """As in slurmctld, which has 16 bits for the priority of a QOS. Job 5 has one node, job 6 two."""
+    """As in slurmctld, which has 16 bits for the priority of a QOS. Job 5 has one node, job
+    6 two.
+    """
     scene = Scene(rack(3)).runs(5, "n1", 60, qos="dear").runs(6, "n[2-3]", 60, qos="cheap")
     qos = {
         "dear": QosRules(priority=dear),

@@ -16,7 +16,9 @@ plans = st.lists(st.tuples(nodes, st.integers(0, WINDOW + 8), st.integers(1, 20)
 
 
 def planned(some: list[tuple[NodeSet, int, int]]) -> tuple[PlannedNodes, list[NodeSet]]:
-    """Return the planned nodes, and the unplanned nodes at each second until long after the window."""
+    """Return the planned nodes, and the unplanned nodes at each second until long after the
+    window.
+    """
     space, free = PlannedNodes(EVERYBODY, 0, WINDOW, STEP), [EVERYBODY] * 200
     for those, begin, seconds in some:
         space.take(those, begin, begin + seconds)

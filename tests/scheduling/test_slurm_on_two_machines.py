@@ -313,7 +313,9 @@ def test_two_jobs_wait_for_the_same_end_within_a_minute(machine: str) -> None:
 def test_no_reservation_beyond_the_last_whole_step_of_bf_window(
     machine: str, ends: int, kept: bool
 ) -> None:
-    """The window of an hour ends 20 seconds into a minute, so it ends at the start of that minute."""
+    """The window of an hour ends 20 seconds into a minute, so it ends at the start of that
+    minute.
+    """
     wide = [(4, HOUR), (2, 2 * HOUR)]
     waiting = [
         TraceJob(number, NOON, many, lasts, lasts, 1, number, 1, 1)

@@ -103,7 +103,9 @@ def test_job_with_no_job_ahead_is_refused_at_once() -> None:
 
 
 def test_removed_job_holds_no_processor() -> None:
-    """Three of four processors are idle after the refusal and no job waits, so no capacity is lost."""
+    """Three of four processors are idle after the refusal and no job waits, so no capacity
+    is lost.
+    """
     jobs = [job(0, 0, 4, 100), job(1, 10, 3, 100, group=2), job(2, 20, 1, 100)]
     assert ran(jobs, granted({1: 480, 2: 0})).lost == 0
 

@@ -1,5 +1,5 @@
-"""The books held against accounting, run by run, with arithmetic of our own: nothing here calls the
-product's.
+"""Comparison of the ledger with accounting, run by run. It computes prices itself and calls no
+product code.
 """
 
 from __future__ import annotations
@@ -46,23 +46,22 @@ ONE_HOLD, END_MAY_COME_FIRST = (1,), (0, 1)
 
 
 def executions(office: Office, since: float) -> list[dict[str, str]]:
-    """Return the accounting records of each execution since then, requeued ones included.
-
-    A record without a start is shown only if it is asked for by number, so the jobs of the ledger
-    are asked for a second time. If a job is requeued while its prolog runs, 24.11 leaves a record
-    that stays pending, with a newer record of the same job: the older one is dropped.
+    """Return the accounting records of each execution since a time, requeued ones included. sacct
+    shows a record without a start only if it is requested by number, so the jobs of the ledger are
+    requested a second time. If a job is requeued while its prolog runs, 24.11 leaves a record that
+    stays pending, with a newer record of the same job: the older one is dropped.
     """
     numbers = ",".join(
         map(str, sorted({run["job_id"] for run in office.rows("/job", cluster="lab")}))
     )
-    asked = [
+    queries = [
         (f"--starttime={words_of(since)}", "--endtime=now+1hour"),
         *([(f"--jobs={numbers}", "--starttime=1970-01-02")] if numbers else []),
     ]
     rows = [
         row
-        for which in asked
-        for row in office.slurm.sacct("--duplicates", *which, columns=COLUMNS)
+        for query in queries
+        for row in office.slurm.sacct("--duplicates", *query, columns=COLUMNS)
     ]
     once = {(row["JobIDRaw"], row["Submit"], row["Start"]): row for row in rows}
     newest = {
@@ -78,12 +77,14 @@ def executions(office: Office, since: float) -> list[dict[str, str]]:
 
 
 def words_of(instant: float) -> str:
-    """As Slurm's commands and ours take it, in the lab's time zone."""
+    """Return the time in the form that Slurm's and Fairbank's commands accept, in the lab's time
+    zone.
+    """
     return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def instant(text: str) -> int:
-    """Seconds since 1970; 0 for what has not been."""
+    """Return seconds since 1970; 0 for a time that Slurm does not know."""
     return (
         0
         if text in ("Unknown", "None", "")
@@ -97,8 +98,8 @@ def instants(run: dict[str, Any]) -> tuple[int, ...]:
 
 
 def key(row: dict[str, str]) -> tuple[int, int]:
-    """Return job id and submit time: the id alone is not unique, because slurmctld may count from 1
-    again.
+    """Return job id and submit time. The id alone is not unique, because slurmctld may restart its
+    numbers at 1.
     """
     return int(row["JobIDRaw"]), instant(row["Submit"])
 
@@ -108,23 +109,28 @@ def _job(run: dict[str, Any]) -> tuple[int, int]:
 
 
 def price(row: dict[str, str]) -> int:
-    """SU-minutes: the dearest of its resources, times its seconds, a begun minute counting."""
+    """Return the price in SU-minutes: the most expensive resource times the elapsed time, rounded
+    up to a minute.
+    """
     (weights,) = [group.weights for group in SIZES["full"] if group.partition == row["Partition"]]
-    given = tres(row["AllocTRES"])
-    memory = given.get("mem", "0G")
-    has = {"CPU": Fraction(given.get("cpu", 0)), "GRES/gpu": Fraction(given.get("gres/gpu", 0))}
-    has["Mem"] = Fraction(memory[:-1]) * GIGABYTES[memory[-1]]
+    allocated = tres(row["AllocTRES"])
+    memory = allocated.get("mem", "0G")
+    amounts = {
+        "CPU": Fraction(allocated.get("cpu", 0)),
+        "GRES/gpu": Fraction(allocated.get("gres/gpu", 0)),
+    }
+    amounts["Mem"] = Fraction(memory[:-1]) * GIGABYTES[memory[-1]]
     units = max(
-        Fraction(weight.removesuffix("G")) * has[name]
-        for name, weight in (each.split("=") for each in weights.split(","))
+        Fraction(weight.removesuffix("G")) * amounts[name]
+        for name, weight in (weight.split("=") for weight in weights.split(","))
     )
     return math.ceil(units * int(row["ElapsedRaw"]) / 60)
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """Something that does not agree, in words; of which job, by number and submission; and when all
-    that happened (seconds since 1970).
+    """Difference between ledger and accounting, with its job (id and submit time) and the times of
+    its events (seconds since 1970).
     """
 
     words: str
@@ -155,38 +161,37 @@ def reckon(
     lost: Iterable[tuple[int, int]] = (),
     begun: Mapping[int, Sequence[int]] | None = None,
 ) -> Reckoning:
-    """Compare all that ran since then. `holds`: how many a run of the books may have had. Jobs
-    `lost` by Slurm itself, by number and submission, have no end that anybody could know, and are
-    left out. Where jobs are put off because the bank was away, accounting counts seconds for a run
-    that was never let run, and that nobody pays: `begun` tells when the scripts of each job truly
-    began.
+    """Compare all runs since a time. `holds` has the allowed numbers of holds of a run. Jobs in
+    `lost` (id and submit time) are skipped: Slurm has lost their ends. If jobs are deferred because
+    the bank is unavailable, accounting counts seconds for a run that never started and costs
+    nothing: `begun` has the real start times of each job's scripts.
     """
-    found = Reckoning()
-    gone = set(lost)
+    result = Reckoning()
+    skipped = set(lost)
     known, runs = {}, defaultdict(list)
     for run in office.rows("/job", cluster="lab"):
-        if _job(run) in gone:
+        if _job(run) in skipped:
             continue
         known[run["id"]] = run
         if _job(run)[1] >= int(since):
             runs[run["job_id"]].append(run)
     refused = defaultdict(list)
-    for each in office.rows("/failure", cluster="lab"):
-        refused[each["job_id"]].append(instant(each["at"].rstrip("Z")))
+    for refusal in office.rows("/failure", cluster="lab"):
+        refused[refusal["job_id"]].append(instant(refusal["at"].rstrip("Z")))
     for row in executions(office, since):
-        if key(row) not in gone:
+        if key(row) not in skipped:
             never = begun is not None and not _has_begun(row, begun.get(int(row["JobIDRaw"]), ()))
             _compare(
-                row, runs[int(row["JobIDRaw"])], refused[int(row["JobIDRaw"])], found, never=never
+                row, runs[int(row["JobIDRaw"])], refused[int(row["JobIDRaw"])], result, never=never
             )
-    for run in (run for each in runs.values() for run in each):
-        found.counts["runs of no execution"] += 1
+    for run in (run for job_runs in runs.values() for run in job_runs):
+        result.counts["runs of no execution"] += 1
         if run["state"] != "released":
-            found.wrong.append(
+            result.wrong.append(
                 Wrong(f"in the books, and not in accounting: {run}", _job(run), instants(run))
             )
-    _once_each(office, found, known, holds)
-    return found
+    _once_each(office, result, known, holds)
+    return result
 
 
 def _has_begun(row: dict[str, str], begun: Sequence[int]) -> bool:
@@ -201,7 +206,7 @@ def _compare(
     row: dict[str, str],
     runs: list[dict[str, Any]],
     refused: Sequence[int],
-    found: Reckoning,
+    result: Reckoning,
     *,
     never: bool,
 ) -> None:
@@ -215,17 +220,17 @@ def _compare(
         for run in runs
         if started and abs(instant(run["start"].rstrip("Z")) - started) <= SAME_START_SECONDS
     ]
-    found.counts["executions"] += 1
-    found.states[state] += 1
+    result.counts["executions"] += 1
+    result.states[state] += 1
     if not same:
         if (
             not started
             or int(row["ElapsedRaw"]) == 0
             or (state in PUT_BACK and any(_is_during(row, at) for at in refused))
         ):
-            found.counts["never ran"] += 1
+            result.counts["never ran"] += 1
         else:
-            found.wrong.append(
+            result.wrong.append(
                 Wrong(
                     f"in accounting, and not in the books: {row}",
                     key(row),
@@ -233,43 +238,47 @@ def _compare(
                 )
             )
         return
-    run = min(same, key=lambda each: abs(instant(each["start"].rstrip("Z")) - started))
+    run = min(same, key=lambda run: abs(instant(run["start"].rstrip("Z")) - started))
     runs.remove(run)
-    half = (
+    missing = (
         {} if row["Partition"] else {"Partition": run["partition"], "AllocTRES": run["tres"]}
     )  # accounting has not heard of its start
-    due = 0 if state == FREE else price(row | half)
-    found.charged += run["charged"]
-    found.counts["charged" if run["charged"] else run["state"]] += 1
+    expected = 0 if state == FREE else price(row | missing)
+    result.charged += run["charged"]
+    result.counts["charged" if run["charged"] else run["state"]] += 1
     if run["state"] not in ("charged", "released") or run["held"]:
-        found.wrong.append(Wrong(f"not resolved: {run}", _job(run), instants(run)))
+        result.wrong.append(Wrong(f"not resolved: {run}", _job(run), instants(run)))
     elif run["state"] == "released" and state == "REQUEUED" and never:
-        found.counts["put off"] += 1
-        found.put_off_seconds = max(found.put_off_seconds, int(row["ElapsedRaw"]))
-    elif run["charged"] != due:
-        found.wrong.append(
-            Wrong(f"charged {run['charged']} and not {due}: {run} {row}", _job(run), instants(run))
+        result.counts["put off"] += 1
+        result.put_off_seconds = max(result.put_off_seconds, int(row["ElapsedRaw"]))
+    elif run["charged"] != expected:
+        result.wrong.append(
+            Wrong(
+                f"charged {run['charged']} and not {expected}: {run} {row}",
+                _job(run),
+                instants(run),
+            )
         )
 
 
 def _once_each(
-    office: Office, found: Reckoning, known: Mapping[int, dict[str, Any]], holds: Collection[int]
+    office: Office, result: Reckoning, known: Mapping[int, dict[str, Any]], holds: Collection[int]
 ) -> None:
-    """Every run has as many holds as it may, and one resolution."""
+    """Check that every run has an allowed number of holds, and one charge or release."""
     steps: dict[int, list[str]] = defaultdict(list)
     for entry in office.rows("/entry", about="units"):
         if entry["run"] in known:
             steps[entry["run"]].append(entry["kind"])
     for number, kinds in steps.items():
         counted, run = Counter(kinds), known[number]
-        found.counts["holds"] += counted["hold"]
-        found.counts["resolutions"] += counted["charge"] + counted["release"]
+        result.counts["holds"] += counted["hold"]
+        result.counts["resolutions"] += counted["charge"] + counted["release"]
         if counted["hold"] not in holds or counted["charge"] + counted["release"] != 1:
-            found.wrong.append(
+            result.wrong.append(
                 Wrong(f"run {number} of the books: {kinds}", _job(run), instants(run))
             )
 
 
 def of_jobs(rows: Sequence[dict[str, str]], jobs: Iterable[int]) -> list[dict[str, str]]:
-    wanted = set(jobs)
-    return [row for row in rows if int(row["JobIDRaw"]) in wanted]
+    numbers = set(jobs)
+    return [row for row in rows if int(row["JobIDRaw"]) in numbers]

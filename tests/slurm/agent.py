@@ -1,4 +1,6 @@
-"""Simulated agent for tests of the plug-in: a policy decides; it can be absent, slow or silent."""
+"""Simulated agent for tests of the plug-in. A policy decides; the agent can be stopped, slow or
+silent.
+"""
 
 from __future__ import annotations
 
@@ -28,31 +30,31 @@ T = TypeVar("T", bound=PluginMessage)
 Policy = Callable[[PrologRequest], Verdict | None]
 
 
-def let_run(asked: PrologRequest) -> Verdict:
-    return Verdict(number=asked.number, action="run")
+def let_run(request: PrologRequest) -> Verdict:
+    return Verdict(number=request.number, action="run")
 
 
-def say_nothing(asked: PrologRequest) -> None:
+def say_nothing(request: PrologRequest) -> None:
     return None
 
 
 def holding(reason: str, text: str) -> Policy:
-    return lambda asked: Verdict(number=asked.number, action="hold", reason=reason, text=text)
+    return lambda request: Verdict(number=request.number, action="hold", reason=reason, text=text)
 
 
 def cancelling(text: str) -> Policy:
-    return lambda asked: Verdict(number=asked.number, action="cancel", text=text)
+    return lambda request: Verdict(number=request.number, action="cancel", text=text)
 
 
 class Agent:
-    """Listens from `start` to `stop`; what it has heard stays. `raw`, when set, is sent instead of
-    any answer.
+    """Simulated agent that listens from `start` to `stop` and keeps the messages it received. If
+    `raw` is set, it is sent instead of any answer.
     """
 
     def __init__(self, path: Path, policy: Policy = let_run) -> None:
         self.path = path
         self.policy = policy
-        self.waits: Callable[[PrologRequest], bool] = lambda asked: False
+        self.waits: Callable[[PrologRequest], bool] = lambda request: False
         """Kinds of requests whose answers wait until `answer` is set."""
         self.answer = threading.Event()
         self.notes = True
@@ -78,7 +80,7 @@ class Agent:
         return self._listener is None
 
     def stop(self) -> None:
-        """Gone as after kill -9: no word, and the file of the socket stays."""
+        """Stop as after kill -9: without a message, and the socket file stays."""
         if self._listener is not None:
             with contextlib.suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
@@ -101,9 +103,9 @@ class Agent:
     def of(self, kind: type[T], job: int | None = None) -> list[T]:
         with self._lock:
             return [
-                each
-                for each in self.heard
-                if isinstance(each, kind) and (job is None or each.run.job_id == job)
+                message
+                for message in self.heard
+                if isinstance(message, kind) and (job is None or message.run.job_id == job)
             ]
 
     def asked(self, job: int | None = None) -> list[PrologRequest]:
@@ -132,29 +134,29 @@ class Agent:
         rest = b""
         with connection, contextlib.suppress(OSError):
             while received := connection.recv(65_536):
-                whole, rest = split_frames(rest + received)
-                for body in whole:
+                frames, rest = split_frames(rest + received)
+                for body in frames:
                     self._hear(connection, decode_plugin_message(body))
         with self._lock:
             self._open.discard(connection)
 
-    def _hear(self, connection: socket.socket, said: FromPlugin) -> None:
+    def _hear(self, connection: socket.socket, message: FromPlugin) -> None:
         with self._lock:
-            self.heard.append(said)
+            self.heard.append(message)
         if self.raw is not None:
             connection.sendall(self.raw)
-        elif isinstance(said, Greeting):
+        elif isinstance(message, Greeting):
             connection.sendall(encode(Welcome()))
-        elif isinstance(said, PrologRequest):
-            if verdict := self.policy(said):
-                if self.waits(said):
+        elif isinstance(message, PrologRequest):
+            if verdict := self.policy(message):
+                if self.waits(message):
                     threading.Thread(
                         target=self._later, args=(connection, verdict), daemon=True
                     ).start()
                 else:
                     connection.sendall(encode(verdict))
         elif self.notes:
-            connection.sendall(encode(Ack(number=said.number)))
+            connection.sendall(encode(Ack(number=message.number)))
 
     def _later(self, connection: socket.socket, verdict: Verdict) -> None:
         self.answer.wait()

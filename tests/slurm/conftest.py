@@ -1,5 +1,5 @@
-"""The cluster that the tests share, its figures, and the proof that the host is afterwards as it
-was.
+"""Shared cluster of the tests, the figures they measure, and the check that the host is unchanged
+afterwards.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _FIGURES = pytest.StashKey[list[str]]()
 
 @pytest.fixture(scope="session")
 def tell(request: pytest.FixtureRequest) -> Tell:
-    """Say a figure, to be shown after all tests."""
+    """Return a function that records a measured figure, shown after all tests."""
     return request.config.stash.setdefault(_FIGURES, []).append
 
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Iterator[Cluster]:
-    """A running cluster for all tests. A test that wants it at rest asks for `slurm`."""
+    """Return the running cluster of all tests. A test that needs it idle requests `slurm`."""
     try:
         check()
     except Unobtainable as why:
@@ -70,8 +70,8 @@ def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Itera
 
 @pytest.fixture
 def slurm(cluster: Cluster) -> Cluster:
-    """The cluster with all its daemons, no job and idle nodes, whatever the test before has done to
-    it.
+    """Return the cluster with all daemons, no job and idle nodes, whatever state the previous test
+    left.
     """
     cluster.calm()
     return cluster
@@ -81,7 +81,7 @@ def slurm(cluster: Cluster) -> Cluster:
 def asked_cluster(
     cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """The cluster, which asks an agent for a whole file."""
+    """Return the cluster with the PrEp plug-in configured, for all tests of a module."""
     install(build(checkout, tmp_path_factory.mktemp("plugins")), cluster)
     with asking(cluster):
         yield cluster
@@ -89,7 +89,7 @@ def asked_cluster(
 
 @pytest.fixture
 def desk(asked_cluster: Cluster) -> Iterator[Desk]:
-    """The cluster at rest, and an agent that has heard nothing yet."""
+    """Return the idle cluster and an agent that has received nothing yet."""
     agent = Agent(socket_of(asked_cluster)).start()
     asked_cluster.calm()
     wait_until(lambda: agent.connections > 0, "the plug-in to find the agent")
@@ -105,14 +105,14 @@ def desk(asked_cluster: Cluster) -> Iterator[Desk]:
 
 @contextmanager
 def guarded(name: str, checkout: Path) -> Iterator[None]:
-    """Should these tests be killed, another process takes the cluster down."""
+    """Start a process that removes the cluster if the tests are killed."""
     command = [sys.executable, "-m", "tests.slurm.lab", "guard", "--name", name]
     with subprocess.Popen(command, cwd=checkout, stdin=subprocess.PIPE, start_new_session=True):
         yield
 
 
 def people_of_the_host() -> dict[str, set[str]]:
-    """Return the lines of the host's files of users and groups, by file."""
+    """Return the lines of the host's user and group files, by file."""
     files = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
     return {
         name: set(path.read_text().splitlines())
@@ -122,8 +122,8 @@ def people_of_the_host() -> dict[str, set[str]]:
 
 
 def changed(before: Mapping[str, set[str]]) -> list[str]:
-    """Return the names whose lines are new or gone since then, with the file; not the lines, which
-    may be secret.
+    """Return the names with new or missing lines, and the file; not the lines, which may be
+    secret.
     """
     now = people_of_the_host()
     return [
@@ -140,8 +140,8 @@ def changed(before: Mapping[str, set[str]]) -> list[str]:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """The figures, whatever became of the tests; and last of all what failed, for who sees but the
-    end of a log.
+    """Print the figures and, last, a summary of the failed tests for readers of the end of a
+    log.
     """
     figures = config.stash.get(_FIGURES, [])
     if not figures:
@@ -150,13 +150,13 @@ def pytest_terminal_summary(
     for line in figures:
         terminalreporter.line(f"    {line}")
     failed = [
-        each for outcome in ("failed", "error") for each in terminalreporter.getreports(outcome)
+        report for outcome in ("failed", "error") for report in terminalreporter.getreports(outcome)
     ]
     if failed:
         terminalreporter.section("what failed")
-    for each in failed:
-        terminalreporter.line(f"{each.nodeid} ({each.when})")
-        for line in [line for line in each.longreprtext.splitlines() if line.startswith("E ")][
+    for report in failed:
+        terminalreporter.line(f"{report.nodeid} ({report.when})")
+        for line in [line for line in report.longreprtext.splitlines() if line.startswith("E ")][
             :TOLD_LINES
         ]:
             terminalreporter.line(line[:TOLD_COLUMNS])

@@ -1,6 +1,4 @@
-"""People of the lab who submit jobs of all kinds, many at a time, and what operators do to some of
-them.
-"""
+"""Simulated users who submit many jobs of all kinds, and operator actions on some of them."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ class Taken(NamedTuple):
 
 @dataclass
 class Crowd:
-    """`taken` is what was submitted, in no order."""
+    """Simulated users. `taken` has the accepted jobs in no particular order."""
 
     slurm: Cluster
     rng: random.Random
@@ -46,13 +44,13 @@ class Crowd:
     def jobs(self) -> Counter[str]:
         """Return the number of jobs by kind."""
         counted: Counter[str] = Counter()
-        for each in self.taken:
-            counted[each.kind] += each.size
+        for job in self.taken:
+            counted[job.kind] += job.size
         return counted
 
     def mass(self, count: int) -> None:
-        """So many jobs, of kinds drawn by lot, by a few users at a time. Raises AssertionError,
-        TimeoutError when one of them failed.
+        """Submit `count` jobs of random kinds, a few users at a time. Raises AssertionError or
+        TimeoutError if one fails.
         """
         kinds = ("batch", "failing", "memory", "gpu", "t4", "exclusive", "array", "srun", "salloc")
         weights = (30, 5, 8, 8, 4, 2, 3, 6, 3)
@@ -71,19 +69,19 @@ class Crowd:
         self.taken += [Taken(kind, done.result(), size) for kind, size, done in under_way]
 
     def _one(self, kind: str, user: str, cores: int, seconds: int) -> int:
-        """The number of the job. What is waited for at a terminal has ended well by then."""
-        here, sleep = ("--time=10", f"-c{cores}"), f"sleep {seconds}"
+        """Submit a job and return its number. For srun and salloc, wait for its successful end."""
+        limits, sleep = ("--time=10", f"-c{cores}"), f"sleep {seconds}"
         if kind in ("srun", "salloc"):
-            there = (*here, f"--exclude={DOOMED}")
-            said = f"echo $SLURM_JOB_ID; {'srun ' if kind == 'salloc' else ''}{sleep}"
+            options = (*limits, f"--exclude={DOOMED}")
+            command = f"echo $SLURM_JOB_ID; {'srun ' if kind == 'salloc' else ''}{sleep}"
             return int(
-                self.slurm.run(user, kind, *there, "sh", "-c", said, seconds=OVER_SECONDS)
+                self.slurm.run(user, kind, *options, "sh", "-c", command, seconds=OVER_SECONDS)
                 .done()
                 .out
             )
-        words, script = {
-            "batch": (here, sleep),
-            "failing": (here, f"{sleep}; exit 3"),
+        options_of_kind, script = {
+            "batch": (limits, sleep),
+            "failing": (limits, f"{sleep}; exit 3"),
             "memory": (("--time=10", "-c1", f"--mem={cores * 8}G"), sleep),
             "gpu": (
                 ("--time=10", "--partition=gpu", f"-c{cores}", f"--gres=gpu:{1 + cores % 4}"),
@@ -91,44 +89,44 @@ class Crowd:
             ),
             "t4": (("--time=10", "--partition=gpu-t4", f"-c{cores * 4}", "--gres=gpu:1"), sleep),
             "exclusive": (("--time=10", "-N1", "--exclusive"), sleep),
-            "array": ((*here, f"--array=1-{ARRAY}"), sleep),
+            "array": ((*limits, f"--array=1-{ARRAY}"), sleep),
         }[kind]
-        return self.slurm.submit(user, *words, script=script)
+        return self.slurm.submit(user, *options_of_kind, script=script)
 
     # ------------------------------------------------------------------ what happens to some
 
     def submitted(self, kind: str, user: str, *options: str, script: str = LONG) -> int:
-        """A job of that kind; its number."""
+        """Submit a job of this kind and return its number."""
         job = self.slurm.submit(user, *options, script=script)
         self.taken.append(Taken(kind, job))
         return job
 
     def running(self, kind: str, user: str, *options: str, script: str = LONG) -> int:
-        """A job that runs by now."""
+        """Submit a job, wait until it runs, and return its number."""
         job = self.submitted(kind, user, *options, script=script)
         self.slurm.wait_for(job, "RUNNING", seconds=60)
         return job
 
     def timeouts(self, count: int) -> list[int]:
-        """Jobs that reach their limit of a minute."""
+        """Submit jobs that reach their limit of one minute."""
         return [self.submitted("timeout", "bob", "--time=1", "-c2") for _ in range(count)]
 
     def of_the_poor(self, count: int) -> list[int]:
-        """Jobs of 20 SU."""
+        """Submit jobs of 20 SU for a project with little credit."""
         return [
             self.submitted("of the poor", "dave", "-c20", "--time=60", script="sleep 2")
             for _ in range(count)
         ]
 
     def failed_nodes(self, count: int) -> list[int]:
-        """Jobs on a node whose slurmd is killed: those that may not be requeued end there, the
-        others start again when it is back.
+        """Run jobs on a node and kill its slurmd. Jobs with --no-requeue end; the others start
+        again when the node is back.
         """
         lost = [
             self.running("no requeue", "alice", "--no-requeue", f"--nodelist={DOOMED}")
             for _ in range(count)
         ]
-        again = [
+        requeued = [
             self.running(
                 "node failure", "carol", "--requeue", f"--nodelist={DOOMED}", script=ONCE_LONG
             )
@@ -137,14 +135,14 @@ class Crowd:
         self.slurm.kill(DOOMED)
         for job in lost:
             self.slurm.wait_for(job, "NODE_FAIL", seconds=NODE_TIMEOUT * 4 + 30)
-        for job in again:
+        for job in requeued:
             self.slurm.wait_for(job, "PENDING", seconds=NODE_TIMEOUT * 4 + 30)
         self.slurm.start(DOOMED)
-        self.hasten(*again)
-        return lost + again
+        self.hasten(*requeued)
+        return lost + requeued
 
     def requeued(self, count: int) -> list[int]:
-        """Jobs that an operator puts back into the queue, and that end at once the second time."""
+        """Run and requeue jobs that end at once the second time."""
         jobs = [
             self.running("requeue", "alice", "--requeue", "--time=10", script=ONCE_LONG)
             for _ in range(count)
@@ -155,22 +153,24 @@ class Crowd:
         self.hasten(*jobs)
         return jobs
 
-    def changed_limits(self, count: int, seen: Callable[[int, int], None]) -> list[int]:
-        """Jobs whose limit is changed twice as they run; `seen(job, minutes)` waits until that is
-        known. Then they are cancelled.
+    def changed_limits(self, count: int, wait_for_limit: Callable[[int, int], None]) -> list[int]:
+        """Change the limit of running jobs twice, then cancel them. `seen(job, minutes)` waits
+        until the new limit has arrived.
         """
         jobs = []
         for _ in range(count):
             job = self.running("limit", "bob", "--time=10")
             for minutes in (25, 15):
                 self.slurm.root("scontrol", "update", f"jobid={job}", f"timelimit={minutes}")
-                seen(job, minutes)
+                wait_for_limit(job, minutes)
             self.slurm.run("bob", "scancel", str(job)).done()
             jobs.append(job)
         return jobs
 
     def cancelled(self, count: int) -> list[int]:
-        """Jobs cancelled by their owners: one as it runs, one before it could, in turn."""
+        """Submit jobs and cancel them as their owner: alternately one that runs and one that is
+        pending.
+        """
         jobs = []
         for number in range(count):
             if number % 2:
@@ -181,7 +181,7 @@ class Crowd:
         return jobs
 
     def suspended(self, count: int) -> list[int]:
-        """Jobs that stand still for a while, for which nobody pays."""
+        """Run jobs and suspend them for a while that costs nothing."""
         jobs = []
         for _ in range(count):
             jobs.append(self.running("suspended", "alice", "-c8", script="sleep 20"))
@@ -192,16 +192,14 @@ class Crowd:
         return jobs
 
     def hasten(self, *jobs: int) -> None:
-        """Start them soon, not two minutes after they were requeued; within the same second their
+        """Start requeued jobs in three seconds instead of two minutes. In the same second, their
         credentials would count as revoked.
         """
         for job in jobs:
             self.slurm.run("root", "scontrol", "update", f"jobid={job}", "starttime=now+3")
 
     def wait_until_over(self, held: str = "Allocation_exhausted") -> list[str]:
-        """Until nothing is left in the queue but what is held for that reason. Those jobs, by
-        number.
-        """
+        """Wait until the queue has only jobs held for this reason; return their numbers."""
 
         def left() -> list[tuple[str, ...]]:
             lines = self.slurm.root(

@@ -1,5 +1,5 @@
-"""Faults beside a working cluster: everything is killed and started again, the bank is unavailable,
-the disk is full, messages come out of order.
+"""Faults on a running cluster: processes are killed and restarted, the bank is unavailable, the
+disk is full, messages are disordered.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PATIENCE = 300
 
 @dataclass
 class Spans:
-    """Times in which something was so; `since` while it is."""
+    """Periods of one condition. `since` is the start of the current period."""
 
     spans: list[tuple[float, float]] = field(default_factory=list)
     since: float | None = None
@@ -47,19 +47,19 @@ class Spans:
             self.since = None
 
     def touch(self, begun: float, ended: float) -> bool:
-        """Return True if one of the spans overlaps this one."""
+        """Return True if one of the periods overlaps this one."""
         now = [] if self.since is None else [(self.since, ended)]
         return any(begun <= last and first <= ended for first, last in self.spans + now)
 
     def longest(self) -> float:
-        """The seconds of the longest that is over."""
+        """Return the length in seconds of the longest period that is over."""
         return max((last - first for first, last in self.spans), default=0.0)
 
 
 @dataclass
 class Troubles:
-    """Strikes, one after the other, each time after some more work, and mends what it has done. The
-    bank is away for `away_seconds` at most, but once for `long_seconds`.
+    """Fault injector. It injects faults one by one, with new jobs between them, and repairs each.
+    The bank is unavailable for at most `away_seconds`, and once for `long_seconds`.
     """
 
     office: Office
@@ -79,7 +79,7 @@ class Troubles:
     _moods: Iterator[Mood] = field(default_factory=lambda: itertools.cycle(MOODS))
 
     def strike(self, times: int, resets: int) -> None:
-        """So many faults; among them as many of each kind as there is time for, in any order."""
+        """Inject `times` faults in random order, each kind about equally often."""
         kinds: list[tuple[str, Fault]] = [
             ("agent killed", self._kill_agent),
             ("bank killed", self._kill_bank),
@@ -130,7 +130,7 @@ class Troubles:
         self.office.slurm.start(SLURMDBD)
 
     def _bank_away(self) -> None:
-        """The first time for long."""
+        """Stop the bank; the first time for long."""
         self._without_bank_for(self._a_while() if self.done["bank away"] else self.long_seconds)
 
     def _without_bank_for(self, seconds: float) -> None:
@@ -140,7 +140,7 @@ class Troubles:
             begin(self.office.bank)
 
     def _bank_frozen(self) -> None:
-        """It takes connections and says nothing."""
+        """Suspend the bank: it accepts connections and does not answer."""
         with self.without_bank.now():
             os.kill(self.office.bank.pid, signal.SIGSTOP)
             try:
@@ -149,7 +149,7 @@ class Troubles:
                 os.kill(self.office.bank.pid, signal.SIGCONT)
 
     def _disk_full(self) -> None:
-        """With the bank there, or away as well."""
+        """Fill the outbox's disk, with the bank available or not."""
         filler = fill(self.disk)
         try:
             if self.rng.random() < 0.5:
@@ -159,22 +159,22 @@ class Troubles:
         finally:
             filler.unlink()
 
-    def _disorder(self, between: Mischief, messages: int) -> None:
-        """One kind of it after the other, until it has met some messages."""
+    def _disorder(self, proxy: Mischief, messages: int) -> None:
+        """Apply the next message fault until it has affected some messages."""
         mood = next(self._moods)
-        met = between.done[mood.value] + messages
-        between.mood = mood
+        target = proxy.done[mood.value] + messages
+        proxy.mood = mood
         try:
             wait_until(
-                lambda: between.done[mood.value] >= met,
+                lambda: proxy.done[mood.value] >= target,
                 f"{messages} messages to be {mood.value}",
                 seconds=PATIENCE,
             )
         finally:
-            between.mood = Mood.CALM
+            proxy.mood = Mood.CALM
 
     def _reset(self) -> None:
-        """slurmctld forgets all jobs, and counts from 1 again."""
+        """Make slurmctld lose all jobs and restart its numbers at 1."""
         with self.without_controller.now(), self.load.paused():
             begun = time.time()
             self.office.slurm.empty()

@@ -1,8 +1,5 @@
-"""Proxy between two programs that talk over Unix sockets: says things twice, late, in another
-order, not at all, or hangs up in the middle.
-
-FrameMischief stands between the plug-in and the agent, RequestMischief between the agent and the
-bank.
+"""Proxies between two programs on Unix sockets that duplicate, delay, reorder, swallow or cut off
+messages. FrameMischief is used between plug-in and agent, RequestMischief between agent and bank.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ HEAD_MAX = 64 * 1024
 
 
 class Mood(Enum):
-    """Faults done to messages."""
+    """Fault applied to messages."""
 
     CALM = "passed on"
     DOUBLE = "said twice"
@@ -35,8 +32,8 @@ class Mood(Enum):
 
 
 class Mischief(ABC):
-    """Listens at `path` and speaks to who listens at `beyond`, from `start` to `stop`. `mood` may
-    change at any time; `done` counts.
+    """Proxy that listens at `path` and connects to `beyond`, from `start` to `stop`. `mood` may
+    change at any time; `done` counts messages.
     """
 
     def __init__(self, path: Path, beyond: Path, rng: random.Random) -> None:
@@ -89,23 +86,23 @@ class Mischief(ABC):
             writer.transport.abort()
 
     async def _between(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_unix_connection(str(self.beyond), limit=HEAD_MAX)
+        server_reader, server_writer = await asyncio.open_unix_connection(
+            str(self.beyond), limit=HEAD_MAX
+        )
         try:
-            await self._talk(reader, writer, there, back)
+            await self._talk(reader, writer, server_reader, server_writer)
         finally:
-            back.transport.abort()
+            server_writer.transport.abort()
 
     @abstractmethod
     async def _talk(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        there: asyncio.StreamReader,
-        back: asyncio.StreamWriter,
+        server_reader: asyncio.StreamReader,
+        server_writer: asyncio.StreamWriter,
     ) -> None:
-        """Pass on what is said until one of the two hangs up, or we do. Raises OSError,
-        EOFError.
-        """
+        """Pass on messages until one side closes the connection. Raises OSError, EOFError."""
 
     def _count(self) -> None:
         self.done[self.mood.value] += 1
@@ -115,27 +112,27 @@ class Mischief(ABC):
 
 
 class FrameMischief(Mischief):
-    """Frames of decision 0012, either way. The greeting alone is left in peace: who is not greeted
-    hangs up.
+    """Proxy for frames of decision 0012, in both directions. Greetings are passed on unchanged,
+    because a peer without a greeting closes the connection.
     """
 
     async def _talk(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        there: asyncio.StreamReader,
-        back: asyncio.StreamWriter,
+        server_reader: asyncio.StreamReader,
+        server_writer: asyncio.StreamWriter,
     ) -> None:
-        ways = [
-            asyncio.ensure_future(self._pass(reader, back)),
-            asyncio.ensure_future(self._pass(there, writer)),
+        directions = [
+            asyncio.ensure_future(self._pass(reader, server_writer)),
+            asyncio.ensure_future(self._pass(server_reader, writer)),
         ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            for direction in directions:
+                direction.cancel()
+            await asyncio.gather(*directions, return_exceptions=True)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -162,14 +159,16 @@ def _write(writer: asyncio.StreamWriter, frame: bytes) -> None:
 
 
 class RequestMischief(Mischief):
-    """HTTP requests and their answers. What is cut off was sometimes heard, and sometimes not."""
+    """Proxy for HTTP requests and responses. A request that is cut off may or may not have reached
+    the server.
+    """
 
     async def _talk(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        there: asyncio.StreamReader,
-        back: asyncio.StreamWriter,
+        server_reader: asyncio.StreamReader,
+        server_writer: asyncio.StreamWriter,
     ) -> None:
         while True:
             request = await _message(reader)
@@ -181,27 +180,27 @@ class RequestMischief(Mischief):
                 return
             if self.mood in (Mood.LATE, Mood.SHUFFLE):
                 await asyncio.sleep(self.rng.uniform(0, LATE_SECONDS))
-            twice = (
+            duplicate = (
                 asyncio.ensure_future(self._say_aside(request))
                 if self.mood is Mood.DOUBLE
                 else None
             )
-            back.write(request)
-            answer = await _message(there)
-            if twice is not None:
-                await twice
+            server_writer.write(request)
+            answer = await _message(server_reader)
+            if duplicate is not None:
+                await duplicate
             if self._cuts():
                 return
             writer.write(answer)
 
     async def _swallow(self) -> None:
-        """Say nothing, and keep the line open, for as long as the mood lasts."""
+        """Keep the connection open without an answer while the fault lasts."""
         while self.mood is Mood.MUTE:
             self._changed.clear()
             await self._changed.wait()
 
     async def _say_aside(self, request: bytes) -> None:
-        """The same once more, at the same time, by another connection; nobody hears the answer."""
+        """Send the same request at the same time on another connection, and ignore the response."""
         with contextlib.suppress(OSError, EOFError):
             reader, writer = await asyncio.open_unix_connection(str(self.beyond), limit=HEAD_MAX)
             try:
@@ -212,7 +211,7 @@ class RequestMischief(Mischief):
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
-    """A request or an answer with its body."""
+    """Read a request or response with its body."""
     head = await reader.readuntil(b"\r\n\r\n")
     fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:] if b":" in line)
     return head + await reader.readexactly(int(fields.get(b"content-length", b"0")))

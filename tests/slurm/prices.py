@@ -1,5 +1,5 @@
-"""A bank that prices the partitions of the lab as its Slurm bills them, and what that makes of
-requests.
+"""Bank with the prices of Slurm's billing weights for the lab's partitions, and the expected
+billing of requests.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BILLING = (
 
 @contextmanager
 def priced(prices: str = PRICES, policy: str = "") -> Iterator[FairbankServer]:
-    """A running bank with these prices and no others, and these lines in its policy."""
+    """Start a bank with these prices and no others, and these lines in its policy."""
     with made() as bank:
         before, table, after = (
             bank.config.read_text().partition("[clusters.local]")[0].partition("[policy]\n")

@@ -1,5 +1,5 @@
-"""A queue at a real slurmctld and in the core: submitted while its partitions are down, then let
-go, and what became of each job.
+"""Scripted queue on a real slurmctld and in Fairbank's scheduler: submitted while its partitions
+are down, then started, with the outcome of each job.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ when it has come to rest.
 
 @dataclass
 class Queue:
-    """Actions of a scenario on the cluster. It names the jobs, and they run until they are
+    """Actions of a scenario on the cluster. The scenario names the jobs, which run until they are
     cancelled.
     """
 
@@ -36,7 +36,7 @@ class Queue:
     undoing: list[tuple[str, ...]] = field(default_factory=list)
 
     def runs(self, name: str, *options: str, user: str = "alice") -> Queue:
-        """A job that runs already when the others come."""
+        """Submit a job and wait until it runs."""
         self.waits(name, *options, user=user)
         self.slurm.wait_for(self.jobs[name], "RUNNING")
         return self
@@ -44,26 +44,28 @@ class Queue:
     def waits(
         self, name: str, *options: str, user: str = "alice", priority: int | None = None
     ) -> Queue:
-        """A job of the queue."""
+        """Submit a job."""
         self.jobs[name] = self.slurm.submit(user, f"--job-name={name}", *options, script=LONG)
         if priority is not None:
             self.tell("update", f"jobid={self.jobs[name]}", f"priority={priority}")
         return self
 
-    def tell(self, *words: str, undo: tuple[str, ...] = ()) -> Queue:
-        """scontrol, as root; `undo` when the scenario is over."""
-        self.slurm.root("scontrol", *words)
+    def tell(self, *arguments: str, undo: tuple[str, ...] = ()) -> Queue:
+        """Run scontrol as root, and its `undo` at the end of the scenario."""
+        self.slurm.root("scontrol", *arguments)
         self.undoing += [("scontrol", *undo)] if undo else []
         return self
 
-    def account(self, *words: str) -> Queue:
-        """sacctmgr, as root, on a cluster that goes with the scenario."""
-        self.slurm.root("sacctmgr", "--immediate", *words)
+    def account(self, *arguments: str) -> Queue:
+        """Run sacctmgr as root, on a cluster that is removed after the scenario."""
+        self.slurm.root("sacctmgr", "--immediate", *arguments)
         return self
 
-    def limits(self, what: str, name: str, **limits: str | int) -> Queue:
-        """sacctmgr, for the time of the scenario: numbers, or numbers of one TRES."""
-        modify = ("sacctmgr", "--immediate", "modify", what, name, "set")
+    def limits(self, kind: str, name: str, **limits: str | int) -> Queue:
+        """Set limits with sacctmgr for the duration of the scenario: numbers, or numbers of one
+        TRES.
+        """
+        modify = ("sacctmgr", "--immediate", "modify", kind, name, "set")
         self.slurm.root(*modify, *(f"{key}={value}" for key, value in limits.items()))
         self.undoing.append(
             (*modify, *(f"{key}={_taken_back(value)}" for key, value in limits.items()))
@@ -71,7 +73,7 @@ class Queue:
         return self
 
     def undone(self) -> None:
-        """Nodes, partitions and limits as they were."""
+        """Restore nodes, partitions and limits."""
         for command in self.undoing:
             self.slurm.root(*command)
 
@@ -102,16 +104,16 @@ SETTINGS = {
 
 
 def settled(slurm: Cluster) -> None:
-    """The jobs elsewhere are there: one runs, one waits behind it."""
-    whole = (
+    """Submit two jobs to the other partition: one runs, one waits."""
+    options = (
         f"--job-name={ELSEWHERE}",
         "--partition=gpu-t4",
         "--nodes=2",
         "--exclusive",
         "--time=1-0",
     )
-    slurm.wait_for(slurm.submit("dave", *whole, script=LONG), "RUNNING")
-    slurm.submit("dave", *whole, script=LONG)
+    slurm.wait_for(slurm.submit("dave", *options, script=LONG), "RUNNING")
+    slurm.submit("dave", *options, script=LONG)
 
 
 def _queued(slurm: Cluster) -> list[str]:
@@ -124,7 +126,7 @@ def _queued(slurm: Cluster) -> list[str]:
 
 
 def arranged(slurm: Cluster) -> None:
-    """No job and no reservation, and idle nodes, as every scenario finds them."""
+    """Remove all jobs and reservations of the scenario, and set the partitions up."""
     if jobs := {name.partition("_")[0] for name in _queued(slurm)}:
         slurm.root("scancel", *jobs)
     wait_until(lambda: not _queued(slurm), "the queue to be empty", seconds=60)
@@ -152,8 +154,8 @@ class Fate(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """By the names that squeue gives: what became of each, who started in which order since the
-    queue was let go, and who ran before and lost its place.
+    """Outcome of each job by squeue's name, the order of starts since the partitions went up, and
+    the preempted jobs.
     """
 
     fates: Mapping[str, Fate]
@@ -162,21 +164,21 @@ class Outcome(NamedTuple):
 
 
 def asked(slurm: Cluster) -> dict[str, str]:
-    """The answers to every question of a snapshot."""
+    """Return the output of each command of a snapshot."""
     return {name: slurm.root(*words) for name, words in COMMANDS.items()}
 
 
 def foretold(texts: Mapping[str, str], up: Sequence[str]) -> Outcome:
-    """Return the result of the scheduler for this output, with these partitions up."""
-    opened = dict(texts)
-    opened["partitions"] = "".join(
+    """Return the scheduler's result for this output, with these partitions up."""
+    changed = dict(texts)
+    changed["partitions"] = "".join(
         _opened(line, up) for line in texts["partitions"].splitlines(keepends=True)
     )
-    said, unread = read_answers(opened)
-    assert unread == ()
-    now = build_queue(said)
-    assert now.notes == []
-    return Outcome(*_passes(now))
+    answers, unreadable = read_answers(changed)
+    assert unreadable == ()
+    live_queue = build_queue(answers)
+    assert live_queue.notes == []
+    return Outcome(*_passes(live_queue))
 
 
 def _opened(line: str, up: Sequence[str]) -> str:
@@ -187,18 +189,23 @@ def _opened(line: str, up: Sequence[str]) -> str:
     )
 
 
-def _passes(now: LiveQueue) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
-    """Until nobody starts any more."""
-    snapshot, fates, order, gone = now.snapshot, dict[str, Fate](), list[str](), set[int]()
+def _passes(live_queue: LiveQueue) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
+    """Run passes until no job starts."""
+    snapshot, fates, order, preempted = (
+        live_queue.snapshot,
+        dict[str, Fate](),
+        list[str](),
+        set[int](),
+    )
     for _ in range(PASSES):
-        plan = run_passes(snapshot, now.parameters, now.now)
+        plan = run_passes(snapshot, live_queue.parameters, live_queue.now)
         names = snapshot.machine.cluster.names
         for start in plan.starts:
             name = start.job.name
             order.append(name)
             fates[name] = Fate(name, nodes=names(start.placement.nodes))
-            gone.update(start.placement.preempted)
-        snapshot = apply_plan(snapshot, plan, now.now)
+            preempted.update(start.placement.preempted)
+        snapshot = apply_plan(snapshot, plan, live_queue.now)
         for job in snapshot.queue.jobs():
             fates[job.name] = Fate(job.name, reason=plan.reason(job.number))
         if not plan.starts:
@@ -206,13 +213,17 @@ def _passes(now: LiveQueue) -> tuple[dict[str, Fate], list[str], frozenset[str]]
     return (
         fates,
         order,
-        frozenset(each.job.name for each in now.snapshot.running if each.number in gone),
+        frozenset(
+            running_job.job.name
+            for running_job in live_queue.snapshot.running
+            if running_job.number in preempted
+        ),
     )
 
 
 def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
-    """Put these partitions up, wait until main and backfill have both looked twice, and return what
-    then reads the outcome.
+    """Set these partitions up, wait for two main and two backfill passes, and return a function
+    that reads the outcome.
     """
     before, written = passes(slurm), len(slurm.log("slurmctld"))
     ran = {fate.name for fate in _fates(slurm) if fate.nodes}
@@ -226,9 +237,9 @@ def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
 
     def outcome() -> Outcome:
         fates = {fate.name: fate for fate in _fates(slurm)}
-        gone = ran - {name for name, fate in fates.items() if fate.nodes}
+        preempted = ran - {name for name, fate in fates.items() if fate.nodes}
         return Outcome(
-            fates, list(_started(slurm, slurm.log("slurmctld")[written:])), frozenset(gone)
+            fates, list(_started(slurm, slurm.log("slurmctld")[written:])), frozenset(preempted)
         )
 
     return outcome
@@ -252,8 +263,8 @@ def passes(slurm: Cluster) -> tuple[int, int]:
 
 
 def _looked(slurm: Cluster, before: tuple[int, int], partition: str) -> bool:
-    """Both look only when something has changed, and a partition that is told once more that it is
-    up has.
+    """Return True after enough passes. Slurm schedules only after a change, so otherwise set the
+    partition up once more.
     """
     main, backfill = passes(slurm)
     if main >= before[0] + 3 and backfill >= before[1] + 3:

@@ -1,5 +1,5 @@
-"""Fairbank for everybody: the people of the lab may not be let into the checkout, nor into its
-environment.
+"""Copy of Fairbank that every user of the lab can read. The checkout and its environment may be
+unreadable for them.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ SPROJECT = (
 
 
 def demand_python() -> None:
-    """Skip where Debian's Python is another than ours, for which msgspec of this environment was
-    not made.
+    """Skip the test if Debian's Python has another version than this environment, whose msgspec
+    would not load.
     """
-    said = subprocess.run(
+    output = subprocess.run(
         [PYTHON, "-c", "import sys; print(*sys.version_info[:2])"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    if said.split() != [str(part) for part in sys.version_info[:2]]:
+    if output.split() != [str(part) for part in sys.version_info[:2]]:
         pytest.skip(f"msgspec of this environment is not for {PYTHON}")
 
 
 def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
-    """Put a copy of the client into the cluster's folder, with NumPy for commands that reckon
-    (`numbers`). What its users must have in their environment.
+    """Copy the client into the cluster's directory, with NumPy if `numbers` is set. Return the
+    environment variables that its users need.
     """
     lib = cluster.place.folder / "lib"
     for package in (fairbank, msgspec, *([numpy] if numbers else [])):

@@ -1,5 +1,5 @@
-"""A partition whose settings say `refusal = "cancel"`: what the bank refuses is ended in words
-there, and held in the others.
+"""Partition with `refusal = "cancel"`: refused jobs are cancelled with a message there, and held in
+other partitions.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]
         yield office
 
 
-def test_what_is_refused_there_is_ended_in_words_and_leaves_nothing_in_the_queue(
-    office: Office, tell: Tell
-) -> None:
+def test_refused_job_is_cancelled_with_a_message(office: Office, tell: Tell) -> None:
     slurm, allocation = office.slurm, office.leave(TEAM, 1 * SU)
     job = slurm.submit(USER, *ASKED)
     slurm.wait_for(job, "CANCELLED")
@@ -38,22 +36,22 @@ def test_what_is_refused_there_is_ended_in_words_and_leaves_nothing_in_the_queue
     assert f"AdminComment={WORDS}" in shown
     slurm.wait_for_sacct(job, "CANCELLED")
     for command in ("srun", "salloc"):
-        ran = slurm.run(USER, command, *ASKED, "true")
-        assert ran.code == 1
-        assert f"{command}: {WORDS}" in ran.err
-        tell(f"$ {command} {' '.join(ASKED)} true\n{ran.err}")
+        result = slurm.run(USER, command, *ASKED, "true")
+        assert result.code == 1
+        assert f"{command}: {WORDS}" in result.err
+        tell(f"$ {command} {' '.join(ASKED)} true\n{result.err}")
     wait_until(lambda: slurm.queued() == [], "the queue to be empty")
     office.agent.wait_until_empty()
     assert office.sums(allocation) == (0, 0)
     assert office.rows("/job", cluster="lab") == []
-    kept = office.rows("/failure", cluster="lab")
-    assert [(each["account"], each["reason"]) for each in kept] == [
+    refusals = office.rows("/failure", cluster="lab")
+    assert [(refusal["account"], refusal["reason"]) for refusal in refusals] == [
         (TEAM, "INSUFFICIENT_CREDIT")
     ] * 3
-    assert [each["job_id"] for each in kept].count(job) == 1
+    assert [refusal["job_id"] for refusal in refusals].count(job) == 1
 
 
-def test_another_partition_of_the_same_agent_holds(office: Office) -> None:
+def test_other_partitions_hold_refused_jobs(office: Office) -> None:
     slurm = office.slurm
     office.leave(TEAM, 1 * SU, "gpu")
     job = slurm.submit(USER, "-p", "gpu", "--gres=gpu:1", "-t", "60")

@@ -1,5 +1,5 @@
-"""A life of jobs of all kinds beside a bank: each held once and resolved once, charged what
-accounting tells, or refused in words.
+"""Jobs of all kinds with a bank: each has one hold and one resolution, and is charged as accounting
+counts, or is refused with a message.
 """
 
 from __future__ import annotations
@@ -37,72 +37,72 @@ def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_every_job_of_a_life_is_charged_once_what_accounting_tells(
+def test_every_job_is_charged_once_as_accounting_counts(
     office: Office, count: int, tell: Tell
 ) -> None:
     slurm, crowd = office.slurm, Crowd(office.slurm, random.Random(count))
-    some = max(1, count // 60)
+    few = max(1, count // 60)
     since = float(int(time.time()) + 1)
     wait_until(lambda: time.time() > since, "what was before to be over")
     allocation = office.leave("wg_chem", POOR)
 
     def limit_is_held(job: int, minutes: int) -> None:
         wait_until(
-            lambda: [each["held"] for each in office.runs(job)] == [minutes],
+            lambda: [run["held"] for run in office.runs(job)] == [minutes],
             f"{minutes} minutes to be held for job {job}",
         )
 
-    timeouts = crowd.timeouts(some)
+    timeouts = crowd.timeouts(few)
     with ThreadPoolExecutor(4) as pool:
-        mass = pool.submit(crowd.mass, count - 12 * some)
-        failed = pool.submit(crowd.failed_nodes, some)
-        limits = pool.submit(crowd.changed_limits, some, limit_is_held)
+        mass = pool.submit(crowd.mass, count - 12 * few)
+        failed = pool.submit(crowd.failed_nodes, few)
+        limits = pool.submit(crowd.changed_limits, few, limit_is_held)
         others = [
-            pool.submit(crowd.requeued, some),
-            pool.submit(crowd.cancelled, some * 2),
-            pool.submit(crowd.suspended, some),
+            pool.submit(crowd.requeued, few),
+            pool.submit(crowd.cancelled, few * 2),
+            pool.submit(crowd.suspended, few),
         ]
-        poor = crowd.of_the_poor(some * 4)
+        poor = crowd.of_the_poor(few * 4)
         mass.result()
-        for each in (limits, failed, *others):
-            each.result()
+        for future in (limits, failed, *others):
+            future.result()
     held = crowd.wait_until_over()
-    assert {int(each) for each in held} <= set(poor)
+    assert {int(number) for number in held} <= set(poor)
     assert held, "a project of 30 SU cannot start all of its jobs of 20 SU at once"
     for job in held:
         assert "AdminComment=Fairbank: wg_chem: not enough credit: " in slurm.root(
             "scontrol", "show", "job", job
         )
     slurm.root("scancel", *held)
-    took = time.time() - since
+    seconds = time.time() - since
     wait_for_accounting(office, since)
     office.agent.wait_until_empty()
 
-    found, jobs = reckon(office, since), crowd.jobs()
-    tell(f"{jobs.total()} jobs in {took:.0f} s: {dict(jobs)}; {len(held)} of the poor refused")
-    tell(f"books against accounting: {found.told()}")
-    assert found.wrong == [], "\n".join(each.words for each in found.wrong[:20])
+    result, jobs = reckon(office, since), crowd.jobs()
+    tell(f"{jobs.total()} jobs in {seconds:.0f} s: {dict(jobs)}; {len(held)} of the poor refused")
+    tell(f"books against accounting: {result.told()}")
+    assert result.wrong == [], "\n".join(difference.words for difference in result.wrong[:20])
     rows = executions(office, since)
     assert jobs.total() == count
-    ran, wanted = (
+    ran, expected = (
         that_ran(office, rows),
-        [each for each in crowd.taken if each.kind != NEVER_RUNS and str(each.job) not in held],
+        [job for job in crowd.taken if job.kind != NEVER_RUNS and str(job.job) not in held],
     )
-    assert [each for each in wanted if ran[each.job] != each.size] == []
-    assert found.counts["executions"] >= ran.total()
+    assert [job for job in expected if ran[job.job] != job.size] == []
+    assert result.counts["executions"] >= ran.total()
     states = {
         state: [row for row in rows if row["State"].split()[0] == state]
         for state in (FREE, "TIMEOUT", "REQUEUED")
     }
-    assert len(of_jobs(states[FREE], failed.result())) >= 2 * some
+    assert len(of_jobs(states[FREE], failed.result())) >= 2 * few
     assert all(
         run["charged"] == 0
         for row in states[FREE]
         for run in office.runs(int(row["JobIDRaw"]))
         if same(run, row)
     )
-    assert len(of_jobs(states["TIMEOUT"], timeouts)) == some
-    assert len(states["REQUEUED"]) >= some
+    assert len(of_jobs(states["TIMEOUT"], timeouts)) == few
+    assert len(states["REQUEUED"]) >= few
     charged, still_held = office.sums(allocation)
     assert (charged <= POOR, still_held) == (True, 0)
     reconciled = office.reconciled("--starttime", words_of(since))
@@ -127,7 +127,7 @@ def same(run: dict[str, object], row: dict[str, str]) -> bool:
 
 
 def wait_for_accounting(office: Office, since: float) -> None:
-    """Until slurmdbd has heard the ends of all."""
+    """Wait until slurmdbd has received all ends."""
 
     def whole() -> bool:
         rows = executions(office, since)

@@ -1,5 +1,5 @@
-"""slurmctld's clock is set back and forward while jobs run: charged is what accounting counts,
-nothing stays held, the queue goes on.
+"""slurmctld's clock is set back and forward while jobs run: charges equal accounting, no hold stays
+open, and the queue continues.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
-OFF_SECONDS = 60  # from two minutes on a slurmd would take what slurmctld signs for too old
-AGAIN_SECONDS = (
-    OFF_SECONDS + 60
-)  # till then sacct shows nothing that began when the clock was set forward, and the scheduler may rest
-QUIET = {
-    "SlurmdTimeout": "3600"
-}  # or all nodes would seem silent since then when the clock is set forward
+OFF_SECONDS = 60  # beyond two minutes a slurmd rejects slurmctld's messages as too old
+# Until then sacct shows no job that began while the clock was set forward, and the scheduler may
+# not run.
+AGAIN_SECONDS = OFF_SECONDS + 60
+# Otherwise no node would seem to answer after the clock is set forward.
+QUIET = {"SlurmdTimeout": "3600"}
 
 
 @dataclass
@@ -48,7 +47,7 @@ def stage(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Stage]:
         yield Stage(office, clock)
 
 
-def test_what_is_charged_is_what_accounting_counts(stage: Stage, tell: Tell) -> None:
+def test_charges_equal_accounting_with_a_wrong_clock(stage: Stage, tell: Tell) -> None:
     office, slurm, since = stage.office, stage.office.slurm, time.time() - 1
     forward = seen_through(stage, 0, OFF_SECONDS, tell)
     assert forward["elapsed"] >= OFF_SECONDS
@@ -64,15 +63,15 @@ def test_what_is_charged_is_what_accounting_counts(stage: Stage, tell: Tell) -> 
 
 
 def seen_through(stage: Stage, before: int, after: int, tell: Tell) -> dict[str, Any]:
-    """Return the ledger's run of a job that starts with the clock off by so many seconds, and ends
-    with it off by others.
+    """Return the ledger's run of a job. The clock has the offset `before` at its start and `after`
+    at its end (seconds).
     """
     office, slurm = stage.office, stage.office.slurm
     stage.clock.set(before)
     job = slurm.submit("alice", "-c4", "--time=60", script=UNTIL_TOLD)
     slurm.wait_for(job, "RUNNING")
     wait_until(
-        lambda: [each["held"] for each in office.runs(job)] == [4 * 60], "its price to be held"
+        lambda: [run["held"] for run in office.runs(job)] == [4 * 60], "its price to be held"
     )
     stage.clock.set(after)
     slurm.let_end("alice", job)

@@ -1,5 +1,5 @@
-"""`fairbank doctor --slurm` beside a real Slurm: all is well while it is, and what is broken is
-told with the remedy.
+"""`fairbank doctor --slurm` on a real Slurm: no failed check on a correct installation, and each
+fault is reported with a remedy.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SCRIPTS = {"JobSubmitPlugins": "lua", "CliFilterPlugins": "lua"}
 
 
 class Ward:
-    """A cluster that loads all that is ours, its agent, which keeps a table of site factors, and a
-    bank with its prices.
+    """Cluster with all plug-ins, its agent with a table of site factors, and a bank with its
+    prices.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class Ward:
 
     def wrong(self) -> list[str]:
         """Return the failed checks of the doctor, each with its remedy."""
-        done = self.fairbank("doctor", "--slurm", "--json")
-        assert done.returncode in (0, 8), done.stderr
-        checks = json.loads(done.stdout)["data"]
-        assert done.returncode == (0 if all(each["ok"] for each in checks) else 8)
-        found = [each for each in checks if not each["ok"]]
-        assert all(each["remedy"] for each in found)
-        return [each["what"] for each in found]
+        process = self.fairbank("doctor", "--slurm", "--json")
+        assert process.returncode in (0, 8), process.stderr
+        checks = json.loads(process.stdout)["data"]
+        assert process.returncode == (0 if all(check["ok"] for check in checks) else 8)
+        failed = [check for check in checks if not check["ok"]]
+        assert all(check["remedy"] for check in failed)
+        return [check["what"] for check in failed]
 
 
 @pytest.fixture
@@ -98,17 +98,17 @@ def ward(slurm: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Ward]:
             agent.close()
 
 
-def test_a_fresh_installation_and_what_breaks_in_it(ward: Ward, tell: Tell) -> None:
+def test_doctor_on_an_installation_and_its_faults(ward: Ward, tell: Tell) -> None:
     assert f"the submission policy {ward.policy}: the file does not exist" in ward.wrong()
     synced = ward.fairbank("slurm", "sync")
     assert synced.returncode == 0, synced.stderr
     ward.policy.chmod(0o644)
     wait_until(lambda: ward.wrong() == [], "the plug-in to be connected", seconds=60)
-    well = ward.fairbank("doctor", "--slurm")
-    assert well.returncode == 0, well.stdout + well.stderr
+    process = ward.fairbank("doctor", "--slurm")
+    assert process.returncode == 0, process.stdout + process.stderr
     for name in ("job_submit.lua", "cli_filter.lua", "site_factor"):
-        assert name in well.stdout
-    tell(f"$ fairbank doctor --slurm\n{well.stdout}")
+        assert name in process.stdout
+    tell(f"$ fairbank doctor --slurm\n{process.stdout}")
 
     ward.agent.kill()
     (silent,) = ward.wrong()
@@ -119,7 +119,8 @@ def test_a_fresh_installation_and_what_breaks_in_it(ward: Ward, tell: Tell) -> N
     ward.cluster.stop(MUNGED)
     try:
         assert any(
-            "munged" in each or each.startswith("Slurm's commands answer") for each in ward.wrong()
+            "munged" in check or check.startswith("Slurm's commands answer")
+            for check in ward.wrong()
         )
     finally:
         ward.cluster.start(MUNGED)
@@ -127,8 +128,8 @@ def test_a_fresh_installation_and_what_breaks_in_it(ward: Ward, tell: Tell) -> N
     ward.cluster.stop(SLURMCTLD)
     try:
         wait_until(lambda: len(ward.wrong()) == 2, "the agent to notice", seconds=60)
-        gone, silent = ward.wrong()
-        assert gone.startswith("slurmctld answers: scontrol ended with 1")
+        no_answer, silent = ward.wrong()
+        assert no_answer.startswith("slurmctld answers: scontrol ended with 1")
         assert silent == "slurmctld is connected to the agent: no"
     finally:
         ward.cluster.start(SLURMCTLD)

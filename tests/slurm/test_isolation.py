@@ -1,5 +1,5 @@
-"""An isolated command has processes, names, network and files of its own, and gives back nothing
-but the end of its command.
+"""Isolated commands have their own processes, host name, network and files, and return only their
+exit status.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MARK = Path("/etc/written-in-a-room")
 
 @pytest.fixture
 def made() -> Release:
-    """A release whose root is here; none is made for this."""
+    """Return a release whose root directory exists; none is created."""
     names = [folder.name for folder in release.CACHE.glob("*") if (folder / "root").exists()]
     if os.geteuid() != 0 or not names:
         pytest.skip(
@@ -37,13 +37,13 @@ def within(checkout: Path, name: str, script: str) -> subprocess.CompletedProces
 
 @pytest.mark.slurm
 def test_isolated_command_has_its_own_namespaces(checkout: Path, made: Release) -> None:
-    said = within(
+    process = within(
         checkout,
         made.name,
         f"pwd; hostname; ls /sys/class/net; echo /proc/[0-9]* | wc -w; echo here > {MARK}; exit 7",
     )
-    assert said.returncode == 7, said.stderr
-    folder, host, *network, processes = said.stdout.split()
+    assert process.returncode == 7, process.stderr
+    folder, host, *network, processes = process.stdout.split()
     assert (folder, host, network) == (str(checkout), "head", ["lo"])
     assert int(processes) < 6
     assert not MARK.exists()
@@ -56,19 +56,17 @@ def test_isolated_command_has_its_own_namespaces(checkout: Path, made: Release) 
 @pytest.mark.slurm
 def test_isolated_command_reaches_no_network(checkout: Path, made: Release) -> None:
     script = "import socket; socket.create_connection(('198.51.100.1', 80), 5)"
-    said = within(checkout, made.name, f'python3 -c "{script}"')
-    assert "Network is unreachable" in said.stderr
+    process = within(checkout, made.name, f'python3 -c "{script}"')
+    assert "Network is unreachable" in process.stderr
 
 
 @pytest.mark.parametrize("name", ["../trixie", "trixie main", "", "TRIXIE", "13"])
-def test_what_is_no_release_is_refused(name: str) -> None:
+def test_invalid_release_name_is_refused(name: str) -> None:
     with pytest.raises(Unobtainable, match="is no release of Debian; say RELEASE=trixie"):
         release.found(name)
 
 
-def test_a_release_that_is_not_there_says_how_it_comes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_release_names_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(release, "CACHE", tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(Unobtainable, match="`python -m tests.slurm.lab install trixie` makes one"):

@@ -1,6 +1,4 @@
-"""Real jobs ask before they start and tell of their ends, through the plug-in, to an agent that
-does what a test wants.
-"""
+"""Real jobs, the plug-in and a simulated agent: prolog requests, verdicts and reports of ends."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ def has_heard_ends(desk: Desk, count: int) -> bool:
 # ---------------------------------------------------------------- what is said
 
 
-def test_a_job_starts_after_the_answer_and_its_end_is_reported(desk: Desk) -> None:
+def test_job_starts_after_the_verdict_and_its_end_is_reported(desk: Desk) -> None:
     job = desk.slurm.submit(
         "carol",
         "--partition=gpu",
@@ -43,56 +41,58 @@ def test_a_job_starts_after_the_answer_and_its_end_is_reported(desk: Desk) -> No
     )
     desk.slurm.wait_for(job, "FAILED")
     wait_for_end(desk, job)
-    (asked,), (end,) = desk.agent.asked(job), desk.agent.ends(job)
+    (request,), (end,) = desk.agent.asked(job), desk.agent.ends(job)
     (row,) = desk.slurm.wait_for_sacct(job, "FAILED")
-    assert asked.run == end.run
-    assert (asked.run.cluster, asked.run.restart) == ("lab", 0)
-    assert (asked.account, asked.partition, asked.qos, asked.limit_seconds, asked.batch) == (
-        "wg_bio",
-        "gpu",
-        "normal",
-        420,
-        True,
-    )
-    assert tres(asked.tres) == {
+    assert request.run == end.run
+    assert (request.run.cluster, request.run.restart) == ("lab", 0)
+    assert (
+        request.account,
+        request.partition,
+        request.qos,
+        request.limit_seconds,
+        request.batch,
+    ) == ("wg_bio", "gpu", "normal", 420, True)
+    assert tres(request.tres) == {
         "cpu": "16",
         "mem": "16000M",
         "node": "1",
         "billing": "24",
         "gres/gpu": "2",
     }
-    assert asked.billing == 24
-    assert asked.name == end.name == "two words"
+    assert request.billing == 24
+    assert request.name == end.name == "two words"
     assert (end.state, end.exit_status, end.begun) == ("FAILED", 3 << 8, True)
     assert end.elapsed_seconds == int(row["ElapsedRaw"]) == end.end - end.start
 
 
-def test_billing_is_exact_where_accounting_rounds(desk: Desk) -> None:
+def test_billing_is_exact(desk: Desk) -> None:
     job = desk.slurm.submit("alice", "--partition=gpu-t4", "--cpus-per-task=1", "--mem=1G")
     desk.slurm.wait_for(job, "COMPLETED")
     assert desk.agent.asked(job)[0].billing == Fraction(1, 16)
 
 
-def test_each_task_of_an_array_asks_for_itself(desk: Desk) -> None:
+def test_each_array_task_sends_a_prolog_request(desk: Desk) -> None:
     job = desk.slurm.submit("dave", "--array=1-5%2")
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_until(lambda: len(desk.agent.ends()) == 5, "five ends")
-    assert {each.array for each in desk.agent.asked()} == {(job, task) for task in range(1, 6)}
+    assert {request.array for request in desk.agent.asked()} == {
+        (job, task) for task in range(1, 6)
+    }
     assert runs([*desk.agent.asked()]) == runs([*desk.agent.ends()])
     assert len(runs([*desk.agent.asked()])) == 5
 
 
-def test_each_component_of_a_heterogeneous_job_asks(desk: Desk) -> None:
+def test_each_heterogeneous_component_sends_a_prolog_request(desk: Desk) -> None:
     job = desk.slurm.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu")
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_until(lambda: len(desk.agent.ends()) == 2, "two ends")
-    assert {(each.het, each.partition) for each in desk.agent.asked()} == {
+    assert {(request.het, request.partition) for request in desk.agent.asked()} == {
         ((job, 0), "cpu"),
         ((job, 1), "gpu"),
     }
 
 
-def test_a_changed_time_limit_is_seen(desk: Desk) -> None:
+def test_changed_time_limit_is_reported(desk: Desk) -> None:
     job = desk.slurm.submit("alice", "--time=10", script="sleep 600")
     desk.slurm.wait_for(job, "RUNNING")
     desk.slurm.root("scontrol", "update", f"jobid={job}", "timelimit=25")
@@ -102,11 +102,11 @@ def test_a_changed_time_limit_is_seen(desk: Desk) -> None:
 
 
 def has_run(desk: Desk, job: int) -> bool:
-    """For a second at least."""
+    """Return True if the job has run for at least a second."""
     return desk.slurm.job(job).get("RunTime", "00:00:00") != "00:00:00"
 
 
-def test_time_in_suspension_is_not_run(desk: Desk) -> None:
+def test_suspended_time_is_excluded_from_elapsed(desk: Desk) -> None:
     jobs = [desk.slurm.submit("alice", script="sleep 600") for _ in range(2)]
     for job in jobs:
         # slurmdbd takes a suspension from the second of the start on for time that it ran
@@ -126,7 +126,7 @@ def test_time_in_suspension_is_not_run(desk: Desk) -> None:
 # ---------------------------------------------------------------- no
 
 
-def test_a_refused_job_is_held_and_says_why(desk: Desk) -> None:
+def test_refused_job_is_held_with_the_reason(desk: Desk) -> None:
     desk.agent.policy = SHORT_OF_CREDIT
     jobs = [
         desk.slurm.submit("alice", option, "--comment=mine")
@@ -146,7 +146,7 @@ def test_a_refused_job_is_held_and_says_why(desk: Desk) -> None:
     assert [len(desk.agent.asked(job)) for job in jobs] == [1, 1]
 
 
-def test_a_held_job_that_an_operator_releases_asks_again_as_another_run(desk: Desk) -> None:
+def test_released_job_asks_again_as_another_run(desk: Desk) -> None:
     desk.agent.policy = SHORT_OF_CREDIT
     job = desk.slurm.submit("alice")
     wait_for_end(desk, job)
@@ -156,17 +156,14 @@ def test_a_held_job_that_an_operator_releases_asks_again_as_another_run(desk: De
     start_soon(desk, job)
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
-    assert [each.run.restart for each in desk.agent.asked(job)] == [0, 1]
-    assert [(each.run.restart, each.begun) for each in desk.agent.ends(job)] == [
-        (0, False),
-        (1, True),
-    ]
+    assert [request.run.restart for request in desk.agent.asked(job)] == [0, 1]
+    assert [(end.run.restart, end.begun) for end in desk.agent.ends(job)] == [(0, False), (1, True)]
     assert "AdminComment=Fairbank" not in desk.slurm.root("scontrol", "show", "job", str(job))
 
 
-def test_many_that_are_refused_at_once_all_say_why(desk: Desk) -> None:
-    """The scheduler passes by while they are put back, and takes a job whose prolog is not over for
-    one that is being cleaned up.
+def test_many_refused_jobs_all_show_the_reason(desk: Desk) -> None:
+    """A scheduler pass during the requeueing takes a job whose prolog is not over for one that is
+    being cleaned up.
     """
     desk.agent.policy = SHORT_OF_CREDIT
     job = desk.slurm.submit("alice", "--array=1-200")
@@ -178,7 +175,7 @@ def test_many_that_are_refused_at_once_all_say_why(desk: Desk) -> None:
     assert reasons == ["Allocation_exhausted"] * 200
 
 
-def test_a_refused_heterogeneous_job_is_held_as_a_whole(desk: Desk) -> None:
+def test_refused_heterogeneous_job_is_held_entirely(desk: Desk) -> None:
     desk.agent.policy = SHORT_OF_CREDIT
     job = desk.slurm.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu")
     wait_until(lambda: len(desk.agent.ends()) == 2, "two ends")
@@ -191,17 +188,17 @@ def test_a_refused_heterogeneous_job_is_held_as_a_whole(desk: Desk) -> None:
     "policy",
     [cancelling("no credit left; ask your PI"), holding("Short", "no credit left; ask your PI")],
 )
-def test_waiting_at_a_terminal_shows_the_reason(desk: Desk, policy: Policy) -> None:
+def test_srun_and_salloc_show_the_reason(desk: Desk, policy: Policy) -> None:
     desk.agent.policy = policy
     for command in ("srun", "salloc"):
-        ran = desk.slurm.run("alice", command, "true")
-        assert ran.code == 1
-        assert f"{command}: Fairbank: no credit left; ask your PI\n" in ran.err
+        result = desk.slurm.run("alice", command, "true")
+        assert result.code == 1
+        assert f"{command}: Fairbank: no credit left; ask your PI\n" in result.err
     wait_until(lambda: len(desk.agent.ends()) == 2, "two ends")
-    assert {(each.state, each.begun) for each in desk.agent.ends()} == {("CANCELLED", False)}
+    assert {(end.state, end.begun) for end in desk.agent.ends()} == {("CANCELLED", False)}
 
 
-def test_a_cancelled_script_leaves_a_comment_in_accounting(desk: Desk) -> None:
+def test_cancelled_job_has_an_admin_comment(desk: Desk) -> None:
     desk.agent.policy = cancelling("no credit left")
     job = desk.slurm.submit("alice")
     desk.slurm.wait_for(job, "CANCELLED")
@@ -213,7 +210,7 @@ def test_a_cancelled_script_leaves_a_comment_in_accounting(desk: Desk) -> None:
 # ---------------------------------------------------------------- ends of other kinds
 
 
-def test_a_job_cancelled_before_the_answer_goes_at_once(desk: Desk) -> None:
+def test_job_cancelled_before_the_verdict_ends_at_once(desk: Desk) -> None:
     desk.agent.policy = say_nothing
     job = desk.slurm.submit("alice")
     wait_until(lambda: bool(desk.agent.asked(job)), "the question")
@@ -234,13 +231,13 @@ def test_a_requeued_job_is_another_run(desk: Desk) -> None:
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
     first, second = desk.agent.asked(job)
-    assert [each.run for each in desk.agent.ends(job)] == [first.run, second.run]
+    assert [end.run for end in desk.agent.ends(job)] == [first.run, second.run]
     assert (first.run.restart, second.run.restart) == (0, 1)
     assert second.run.submitted > first.run.submitted
-    assert [each.state for each in desk.agent.ends(job)] == ["REQUEUED", "COMPLETED"]
+    assert [end.state for end in desk.agent.ends(job)] == ["REQUEUED", "COMPLETED"]
 
 
-def test_a_job_requeued_before_the_answer_is_not_stuck(desk: Desk) -> None:
+def test_job_requeued_before_the_verdict_starts_again(desk: Desk) -> None:
     desk.agent.policy = say_nothing
     job = desk.slurm.submit("alice", "--requeue")
     wait_until(lambda: bool(desk.agent.asked(job)), "the question")
@@ -252,7 +249,7 @@ def test_a_job_requeued_before_the_answer_is_not_stuck(desk: Desk) -> None:
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
 
 
-def test_the_failure_of_a_node_is_reported_as_such(desk: Desk) -> None:
+def test_node_failure_is_reported(desk: Desk) -> None:
     lost = desk.slurm.submit("alice", "--no-requeue", "--nodelist=c03", script="sleep 600")
     moved = desk.slurm.submit("alice", "--requeue", "--nodelist=c03", script="sleep 600")
     for job in (lost, moved):
@@ -266,9 +263,9 @@ def test_the_failure_of_a_node_is_reported_as_such(desk: Desk) -> None:
     desk.slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
 
 
-def test_a_node_that_does_not_take_a_job_in_time_has_failed(desk: Desk) -> None:
-    """Slurm tells accounting so, puts the job back into the queue, and then has its next run told
-    under the same submission.
+def test_node_that_does_not_start_a_job_has_failed(desk: Desk) -> None:
+    """Slurm reports NODE_FAIL to accounting, requeues the job, and reports its next run with the
+    same submit time.
     """
     frozen = desk.slurm.pid("c03")
     assert frozen is not None
@@ -284,14 +281,14 @@ def test_a_node_that_does_not_take_a_job_in_time_has_failed(desk: Desk) -> None:
     start_soon(desk, job)
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
-    assert [each.state for each in desk.agent.ends(job)] == ["NODE_FAIL", "COMPLETED"]
+    assert [end.state for end in desk.agent.ends(job)] == ["NODE_FAIL", "COMPLETED"]
     desk.slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
 
 
 # ---------------------------------------------------------------- many
 
 
-def test_of_many_quick_jobs_each_begins_and_ends_once(desk: Desk, tell: Tell) -> None:
+def test_many_short_jobs_begin_and_end_once(desk: Desk, tell: Tell) -> None:
     begun = time.monotonic()
     job = desk.slurm.submit("alice", "--array=1-300")
     for enough in (30, 90, 150):  # with an agent that dies now and then
@@ -302,5 +299,5 @@ def test_of_many_quick_jobs_each_begins_and_ends_once(desk: Desk, tell: Tell) ->
     wait_until(lambda: len(runs([*desk.agent.ends()])) == 300, "all ends", seconds=60)
     tell(f"300 tasks with an agent that is killed three times: {time.monotonic() - begun:.1f} s")
     assert runs([*desk.agent.asked()]) == runs([*desk.agent.ends()])
-    assert len({each.array for each in desk.agent.ends()}) == 300
-    assert all(each.begun for each in desk.agent.ends())
+    assert len({end.array for end in desk.agent.ends()}) == 300
+    assert all(end.begun for end in desk.agent.ends())

@@ -1,5 +1,5 @@
-"""The plug-in and an agent that is slow, absent or mad, and a controller that is killed: nothing is
-forgotten, nobody else is delayed.
+"""The plug-in with an agent that is slow, stopped or sends garbage, and a controller that is
+killed: no report is lost, and no other job is delayed.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 def test_slow_answer_delays_no_other_job(desk: Desk, tell: Tell) -> None:
     slow = desk.slurm.submit("alice", "--hold")
-    desk.agent.waits = lambda asked: asked.run.job_id == slow
+    desk.agent.waits = lambda request: request.run.job_id == slow
     desk.slurm.root("scontrol", "release", str(slow))
     wait_until(lambda: bool(desk.agent.asked(slow)), "the slow one to ask")
     begun = time.monotonic()
     other = desk.slurm.submit("bob")
-    submitted = time.monotonic() - begun
+    sbatch_seconds = time.monotonic() - begun
     begun = time.monotonic()
     assert desk.slurm.states(slow) == ["CONFIGURING"]
-    looked = time.monotonic() - begun
+    squeue_seconds = time.monotonic() - begun
     desk.slurm.wait_for(other, "COMPLETED")
     assert desk.slurm.states(slow) == ["CONFIGURING"]
     desk.agent.answer.set()
     desk.slurm.wait_for(slow, "COMPLETED")
     tell(
-        f"while an answer is pending: sbatch {submitted * 1000:.0f} ms, squeue"
-        f" {looked * 1000:.0f} ms"
+        f"while an answer is pending: sbatch {sbatch_seconds * 1000:.0f} ms, squeue"
+        f" {squeue_seconds * 1000:.0f} ms"
     )
-    assert max(submitted, looked) < PATIENCE / 2, (
+    assert max(sbatch_seconds, squeue_seconds) < PATIENCE / 2, (
         "whoever waited for the answer would have waited until the plug-in's patience was over"
     )
 
 
-def test_without_an_agent_a_job_is_held_until_there_is_one(desk: Desk) -> None:
+def test_job_is_held_until_an_agent_runs(desk: Desk) -> None:
     desk.agent.stop()
     job = desk.slurm.submit("alice")
     desk.slurm.wait_for(job, "PENDING", "CONFIGURING")
@@ -60,13 +60,10 @@ def test_without_an_agent_a_job_is_held_until_there_is_one(desk: Desk) -> None:
     start_soon(desk, job)
     desk.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(desk, job, count=2)
-    assert [(each.run.restart, each.begun) for each in desk.agent.ends(job)] == [
-        (0, False),
-        (1, True),
-    ]
+    assert [(end.run.restart, end.begun) for end in desk.agent.ends(job)] == [(0, False), (1, True)]
 
 
-def test_an_agent_that_dies_with_questions_open_is_asked_them_again(desk: Desk) -> None:
+def test_open_requests_are_repeated_to_a_restarted_agent(desk: Desk) -> None:
     desk.agent.policy = say_nothing
     jobs = [desk.slurm.submit(user) for user in ("alice", "bob", "carol")]
     wait_until(lambda: len(desk.agent.asked()) == 3, "three questions")
@@ -76,11 +73,13 @@ def test_an_agent_that_dies_with_questions_open_is_asked_them_again(desk: Desk) 
     for job in jobs:
         desk.slurm.wait_for(job, "COMPLETED")
         wait_for_end(desk, job)
-        assert {each.number for each in desk.agent.asked(job)} == {desk.agent.asked(job)[0].number}
+        assert {request.number for request in desk.agent.asked(job)} == {
+            desk.agent.asked(job)[0].number
+        }
         assert len(runs([*desk.agent.asked(job), *desk.agent.ends(job)])) == 1
 
 
-def test_ends_are_repeated_until_they_are_noted(desk: Desk) -> None:
+def test_ends_are_repeated_until_acknowledged(desk: Desk) -> None:
     desk.agent.notes = False
     job = desk.slurm.submit("alice")
     desk.slurm.wait_for(job, "COMPLETED")
@@ -94,7 +93,7 @@ def test_ends_are_repeated_until_they_are_noted(desk: Desk) -> None:
     desk.slurm.root("scancel", str(later))
 
 
-def test_a_controller_killed_with_questions_open_asks_them_again(desk: Desk) -> None:
+def test_restarted_controller_repeats_open_requests(desk: Desk) -> None:
     desk.agent.policy = say_nothing
     job = desk.slurm.submit("alice")
     wait_until(lambda: bool(desk.agent.asked(job)), "the question")
@@ -108,7 +107,7 @@ def test_a_controller_killed_with_questions_open_asks_them_again(desk: Desk) -> 
     assert len(runs([*desk.agent.asked(job), *desk.agent.ends(job)])) == 1
 
 
-def test_a_controller_that_comes_back_tells_what_runs_and_what_has_ended(desk: Desk) -> None:
+def test_restarted_controller_reports_running_and_ended_jobs(desk: Desk) -> None:
     running = desk.slurm.submit("alice", "--time=10", script="sleep 600")
     desk.slurm.wait_for(running, "RUNNING")
     desk.agent.stop()
@@ -169,8 +168,8 @@ def test_garbage_does_not_harm_slurmctld(desk: Desk, garbage: bytes) -> None:
     assert desk.slurm.pid(SLURMCTLD) == pid
 
 
-def test_answers_to_nothing_are_passed_over(desk: Desk) -> None:
-    desk.agent.policy = lambda asked: Verdict(number=asked.number + 1000, action="cancel")
+def test_unknown_verdicts_are_ignored(desk: Desk) -> None:
+    desk.agent.policy = lambda request: Verdict(number=request.number + 1000, action="cancel")
     job = desk.slurm.submit("alice")
     wait_until(lambda: bool(desk.agent.asked(job)), "the question")
     desk.agent.policy = let_run

@@ -1,5 +1,5 @@
-"""A real Slurm beside a real bank: a morning's jobs imported, reconciled to the minute, and never
-charged twice.
+"""Real Slurm with a real bank: jobs are imported, reconciled to the minute, and never charged
+twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONG = "sleep 3600"
 
 
 class Beside:
-    """The cluster, a bank that knows its prices, and the uses of the two from `since` on."""
+    """Cluster and bank with its prices, and the jobs and runs since `since`."""
 
     def __init__(self, slurm: Cluster, bank: BankClient) -> None:
         self.cluster, self.bank = slurm, bank
@@ -54,8 +54,8 @@ class Beside:
         return [row for row in self.slurm.jobs_by_id([job]).rows if row.submitted >= self.since]
 
     def wait_for_accounting(self, job: int, state: str, executions: int = 1) -> None:
-        """Return when accounting has that many executions of the job, the last of them in this
-        state. (The lab's own way to wait asks for names, and cannot read all of ours.)
+        """Wait until accounting has this many executions of the job, the last of them in this
+        state. (The lab's own function requests names, and cannot read all of those used here.)
         """
 
         def there() -> bool:
@@ -70,7 +70,7 @@ class Beside:
 
     def kinds(self) -> list[Category]:
         return sorted(
-            (each.finding.category for each in self.reconciled().outcomes),
+            (outcome.finding.category for outcome in self.reconciled().outcomes),
             key=lambda kind: kind.name,
         )
 
@@ -81,17 +81,17 @@ def beside(slurm: Cluster) -> Iterator[Beside]:
         yield Beside(slurm, BankClient(Client(parse_address(f"unix:{server.socket}"))))
 
 
-def test_people_and_prices_are_taken_from_slurm(beside: Beside) -> None:
-    found = import_people(beside.slurm, beside.bank)
-    assert (found.unreadable, found.plan.notes, found.differences) == ((), (), ())
-    projects = {each.account: each for each in beside.bank.projects()}
-    assert {name: sorted(each.members) for name, each in projects.items()} == {
+def test_users_and_prices_are_imported_from_slurm(beside: Beside) -> None:
+    result = import_people(beside.slurm, beside.bank)
+    assert (result.unreadable, result.plan.notes, result.differences) == ((), (), ())
+    projects = {project.account: project for project in beside.bank.projects()}
+    assert {name: sorted(project.members) for name, project in projects.items()} == {
         "wg_astro": [60_601, 60_602], "wg_bio": [60_602, 60_603], "wg_chem": [60_604],
     }  # fmt: skip
     assert import_people(beside.slurm, beside.bank).plan.steps == ()
 
 
-def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
+def test_imported_runs_are_charged_once_to_the_minute(beside: Beside) -> None:
     cluster = beside.cluster
     import_people(beside.slurm, beside.bank)
     names = ["a|b", "two\nlines", '"x"\x1f1', "1\x1f2026-01-01T00:00:00"]
@@ -118,8 +118,8 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
 
     before = beside.reconciled()
     assert before.unreadable == ()
-    assert {each.finding.category for each in before.outcomes} == {Category.MISSING}
-    assert {each.finding.job.job_id for each in before.outcomes if each.finding.job} >= {
+    assert {outcome.finding.category for outcome in before.outcomes} == {Category.MISSING}
+    assert {outcome.finding.job.job_id for outcome in before.outcomes if outcome.finding.job} >= {
         *jobs,
         again,
     }
@@ -130,7 +130,7 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
         (),
         len(before.outcomes),
     )
-    assert sum(each.available for each in beside.bank.allocations()) == 0, (
+    assert sum(allocation.available for allocation in beside.bank.allocations()) == 0, (
         "each allocation was given exactly what its runs cost"
     )
     runs = {
@@ -140,17 +140,19 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
     assert (again, 0) in runs
 
 
-def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
+def test_orphan_and_open_holds_are_fixed(beside: Beside) -> None:
     cluster = beside.cluster
     import_people(beside.slurm, beside.bank)
-    project = next(each for each in beside.bank.projects() if each.account == "wg_chem")
+    project = next(project for project in beside.bank.projects() if project.account == "wg_chem")
     terms = {"resource": "cpu", "category": "test", "amount": 6_000, "comment": "a test"}
     beside.bank.post(
         "/alloc", {"project": project.id, "start": "2020-01-01", "end": "2040-01-01", **terms}
     )
     job = cluster.submit("dave", "--time=10", script=LONG)
     cluster.wait_for(job, "RUNNING")
-    submitted = next(each.submitted for each in beside.slurm.queue().rows if each.job_id == job)
+    submitted = next(
+        queued.submitted for queued in beside.slurm.queue().rows if queued.job_id == job
+    )
     start = int(time.time()) - 5
     for number in (job, 4_000_000_000):  # that one, and another of which Slurm has never heard
         hold = {
@@ -174,9 +176,9 @@ def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
     assert beside.kinds() == []
 
 
-def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
-    """After a reset of slurmctld's memory numbers begin at 1 again; accounting keeps both jobs
-    apart by their submission.
+def test_reused_job_ids_are_separate_runs(beside: Beside) -> None:
+    """After a reset of slurmctld, job numbers begin at 1 again; accounting distinguishes the two
+    jobs by submit time.
     """
     cluster = beside.cluster
     import_people(beside.slurm, beside.bank)
@@ -206,9 +208,9 @@ def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
     assert beside.kinds() == []
 
 
-def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
-    """Slurm ends running jobs when GrpTRESMins is reached: they are within the fence, also those
-    that the bank never heard of.
+def test_billing_limit_does_not_end_running_jobs(beside: Beside) -> None:
+    """Slurm ends running jobs when GrpTRESMins is reached. So the limit includes running jobs, also
+    those unknown to the bank.
     """
     cluster = beside.cluster
     import_people(beside.slurm, beside.bank)
@@ -216,8 +218,8 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
     cluster.wait_for(job, "RUNNING")
     wait_until(
         lambda: any(
-            each.account == "wg_chem" and each.running > 0
-            for each in beside.slurm.account_usage().rows
+            usage.account == "wg_chem" and usage.running > 0
+            for usage in beside.slurm.account_usage().rows
         ),
         "Slurm to count what runs",
         seconds=90,
@@ -244,7 +246,7 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
         )
 
 
-def test_the_policy_and_the_shadow_of_a_real_machine(beside: Beside, tmp_path: Path) -> None:
+def test_policy_and_shadow_of_a_real_cluster(beside: Beside, tmp_path: Path) -> None:
     cluster = beside.cluster
     import_people(beside.slurm, beside.bank)
     job = cluster.submit("alice", "--job-name=a\nb", script="sleep 2")
@@ -252,14 +254,14 @@ def test_the_policy_and_the_shadow_of_a_real_machine(beside: Beside, tmp_path: P
     beside.wait_for_accounting(job, "COMPLETED")
     jobs, unreadable = read_jobs(beside.slurm, beside.since, int(time.time()) + 1)
     assert unreadable == ()
-    world = ShadowInput(
+    shadow_input = ShadowInput(
         cluster=beside.bank.cluster("lab"),
         projects=beside.bank.projects(),
         allocations=beside.bank.allocations(),
         now=int(time.time()),
     )
-    seen = simulate(jobs, world)
-    assert job in {each.job.job_id for each in seen.refused}, "there is no credit yet"
+    shadow = simulate(jobs, shadow_input)
+    assert job in {refusal.job.job_id for refusal in shadow.refused}, "there is no credit yet"
     sync_policy(beside.slurm, beside.bank, SiteRules(policy=str(tmp_path / "policy")))
     lines = (tmp_path / "policy").read_text().splitlines()
     assert {"gpu\tgpu\ta100", "gpu\tgpu-t4\tt4", "balance\twg_astro\tcpu\t0"} <= set(lines)

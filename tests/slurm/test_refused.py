@@ -1,5 +1,5 @@
-"""Messages that a refused user sees, from the command to the balance: of sbatch, srun and salloc,
-with the policy and without it.
+"""Messages that a refused user sees, from the submit command to the balance: sbatch, srun and
+salloc, with and without the submission policy.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ SHORT = "requested 4 SU, available 1 SU, short by 3 SU"
 
 
 class Terminal:
-    """A user's, in their team's group. `page` is all that was typed and seen."""
+    """Terminal of a user in their team's group. `page` has all commands and their output."""
 
     def __init__(self, office: Office) -> None:
         self.office, self.page = office, ""
         self._environment = {**lend(office.slurm), "FAIRBANK_SERVER": f"unix:{office.bank.socket}"}
 
-    def type(self, *words: str) -> tuple[int, str]:
-        """The exit code, and what was seen."""
-        return self._seen(words, words)
+    def type(self, *command: str) -> tuple[int, str]:
+        """Run a command; return its exit code and its output."""
+        return self._seen(command, command)
 
-    def fairbank(self, *words: str) -> tuple[int, str]:
-        return self._seen(("fairbank", *words), (PYTHON, "-m", "fairbank.cli", *words))
+    def fairbank(self, *arguments: str) -> tuple[int, str]:
+        return self._seen(("fairbank", *arguments), (PYTHON, "-m", "fairbank.cli", *arguments))
 
-    def sproject(self, *words: str) -> tuple[int, str]:
-        return self._seen(("sproject", *words), (PYTHON, "-c", SPROJECT, *words))
+    def sproject(self, *arguments: str) -> tuple[int, str]:
+        return self._seen(("sproject", *arguments), (PYTHON, "-c", SPROJECT, *arguments))
 
-    def _seen(self, typed: tuple[str, ...], words: tuple[str, ...]) -> tuple[int, str]:
-        ran = self.office.slurm.run(USER, *words, group=TEAM, environment=self._environment)
-        said = ran.out + ran.err
-        self.page += f"$ {' '.join(typed)}\n{said}"
-        return ran.code, said
+    def _seen(self, typed: tuple[str, ...], command: tuple[str, ...]) -> tuple[int, str]:
+        result = self.office.slurm.run(USER, *command, group=TEAM, environment=self._environment)
+        output = result.out + result.err
+        self.page += f"$ {' '.join(typed)}\n{output}"
+        return result.code, output
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,9 @@ def office(
     cluster.calm()
     plugin = build(checkout, tmp_path_factory.mktemp("plugins"))
     with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
-        (project,) = (each["id"] for each in office.rows("/project") if each["account"] == TEAM)
+        (project,) = (
+            project["id"] for project in office.rows("/project") if project["account"] == TEAM
+        )
         Client(parse_address(f"unix:{bank.socket}")).put(
             f"/project/{project}/member/{UID}", {"role": "member"}
         )
@@ -70,8 +72,8 @@ def office(
 
 @contextmanager
 def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
-    """job_submit.lua with the policy that `fairbank slurm sync` has written; what nobody can pay is
-    refused.
+    """Configure job_submit.lua with the policy that `fairbank slurm sync` has written; jobs beyond
+    the credit are refused.
     """
     policy, site = install_lua(office.slurm, checkout), folder / "slurm.toml"
     site.write_text(f'policy = "{policy}"\nprice = "refuse"\n')
@@ -101,7 +103,9 @@ def rows_of(page: str, *columns: str) -> list[tuple[str, ...]]:
     return [tuple(words[lines[head].index(column)] for column in columns) for words in rows]
 
 
-def test_at_once_by_the_policy(office: Office, checkout: Path, tmp_path: Path, tell: Tell) -> None:
+def test_submission_policy_refuses_at_submission(
+    office: Office, checkout: Path, tmp_path: Path, tell: Tell
+) -> None:
     terminal = Terminal(office)
     with controlled(office, checkout, tmp_path):
         for command in (
@@ -109,18 +113,18 @@ def test_at_once_by_the_policy(office: Office, checkout: Path, tmp_path: Path, t
             ("srun", *ASKED, "true"),
             ("salloc", *ASKED, "true"),
         ):
-            code, said = terminal.type(*command)
-            assert (code, said.partition(":")[0]) == (1, command[0])
-            assert "short by 3 SU" in said, said
+            code, output = terminal.type(*command)
+            assert (code, output.partition(":")[0]) == (1, command[0])
+            assert "short by 3 SU" in output, output
         assert office.slurm.queued() == []
     tell(terminal.page)
 
 
-def test_at_the_start_by_the_bank(office: Office, tell: Tell) -> None:
+def test_bank_refuses_at_the_start(office: Office, tell: Tell) -> None:
     terminal = Terminal(office)
-    code, said = terminal.type("sbatch", *ASKED, "--wrap", "true")
+    code, output = terminal.type("sbatch", *ASKED, "--wrap", "true")
     assert code == 0
-    job = said.split()[-1]
+    job = output.split()[-1]
     wait_until(
         lambda: office.slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held"
     )
@@ -128,23 +132,25 @@ def test_at_the_start_by_the_bank(office: Office, tell: Tell) -> None:
     shown = office.slurm.run(USER, "scontrol", "show", "job", job).out
     assert f"AdminComment=Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in shown
     for command in ("srun", "salloc"):
-        code, said = terminal.type(command, *ASKED, "true")
+        code, output = terminal.type(command, *ASKED, "true")
         assert code == 1
-        assert f"{command}: Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in said
-    code, said = terminal.sproject("allocations")
-    assert (code, rows_of(said, "PROJECT", "RESOURCE")) == (0, [(TEAM, "cpu"), (TEAM, "gpu")]), said
-    code, said = terminal.fairbank("balance")
-    assert (code, "unit SU" in said) == (0, True), said
-    assert rows_of(said, "PROJECT", "RESOURCE", "GRANTED", "HELD", "AVAILABLE")[0] == (
+        assert f"{command}: Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in output
+    code, output = terminal.sproject("allocations")
+    assert (code, rows_of(output, "PROJECT", "RESOURCE")) == (0, [(TEAM, "cpu"), (TEAM, "gpu")]), (
+        output
+    )
+    code, output = terminal.fairbank("balance")
+    assert (code, "unit SU" in output) == (0, True), output
+    assert rows_of(output, "PROJECT", "RESOURCE", "GRANTED", "HELD", "AVAILABLE")[0] == (
         TEAM,
         "cpu",
         "1",
         "0",
         "1",
-    ), said
-    code, said = terminal.sproject("failures")
-    refused = rows_of(said, "PROJECT", "OWNER", "AMOUNT", "BALANCE")
-    assert (code, refused) == (0, [(TEAM, USER, "4", "1")] * 3), said
-    assert (job,) in rows_of(said, "JOB-ID"), said
+    ), output
+    code, output = terminal.sproject("failures")
+    refused = rows_of(output, "PROJECT", "OWNER", "AMOUNT", "BALANCE")
+    assert (code, refused) == (0, [(TEAM, USER, "4", "1")] * 3), output
+    assert (job,) in rows_of(output, "JOB-ID"), output
     tell(terminal.page)
     office.slurm.root("scancel", job)

@@ -1,5 +1,5 @@
-"""The core beside a real slurmctld: scripted queues, and which jobs start, in which order, on which
-nodes, and why each other one waits.
+"""Fairbank's scheduler and a real slurmctld: in scripted queues, the same jobs start in the same
+order on the same nodes, and the others wait for the same reason.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
 
 def scheduling(checkout: Path, name: str, **more: str) -> Iterator[Cluster]:
-    """A cluster of its own, with licences, and a backfill pass every second."""
+    """Start a separate cluster with licences and a backfill pass every second."""
     try:
         check()
     except Unobtainable as why:
@@ -63,7 +63,7 @@ def slurm(checkout: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def preempting(checkout: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """One where jobs take the place of others, by the rule that the test names."""
+    """Start a cluster with preemption, by the rule that the test names."""
     yield from scheduling(
         checkout, "preempting", PreemptType=request.param.value, PreemptMode="CANCEL"
     )
@@ -73,12 +73,12 @@ def preempting(checkout: Path, request: pytest.FixtureRequest) -> Iterator[Clust
 def counted(tell: Tell) -> Iterator[Counter[str]]:
     counts = Counter[str]()
     yield counts
-    told = ", ".join(f"{count} {what}" for what, count in counts.items())
-    tell(f"queues at slurmctld and in the core: {told}")
+    summary = ", ".join(f"{count} {what}" for what, count in counts.items())
+    tell(f"queues at slurmctld and in the core: {summary}")
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
-def test_the_core_does_what_slurmctld_does(
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda parameter: parameter.__name__)
+def test_scheduler_agrees_with_slurmctld(
     scenario: Scenario, slurm: Cluster, counted: Counter[str]
 ) -> None:
     assert compared(scenario, slurm, counted) == []
@@ -87,17 +87,19 @@ def test_the_core_does_what_slurmctld_does(
 @pytest.mark.parametrize(
     ("preempting", "scenario"),
     PREEMPTING,
-    ids=lambda each: each.value if isinstance(each, PreemptBy) else each.__name__,
+    ids=lambda parameter: (
+        parameter.value if isinstance(parameter, PreemptBy) else parameter.__name__
+    ),
     indirect=["preempting"],
 )
-def test_the_core_lets_take_the_place_of_others_as_slurmctld_does(
+def test_preemption_agrees_with_slurmctld(
     preempting: Cluster, scenario: Scenario, counted: Counter[str]
 ) -> None:
     assert compared(scenario, preempting, counted) == []
 
 
 def compared(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[str]:
-    """Play a scenario, count it, and say how slurmctld and the core differ."""
+    """Play a scenario, count it, and return the differences between slurmctld and the scheduler."""
     queue = Queue(slurm)
     try:
         up = scenario(queue) or PARTITIONS
@@ -112,33 +114,33 @@ def compared(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[
         queue.undone()
         slurm.wait_for_nodes("idle", nodes=NODES, seconds=60)
     names = {str(number): name for name, number in queue.jobs.items()}
-    new = {name: fate for name, fate in theirs.fates.items() if name in ours.fates}
-    wrong = [
+    common = {name: fate for name, fate in theirs.fates.items() if name in ours.fates}
+    differences = [
         f"{names.get(name.partition('_')[0], name)}: slurmctld {fate}, the core {ours.fates[name]}"
-        for name, fate in new.items()
+        for name, fate in common.items()
         if fate != ours.fates[name]
     ]
-    wrong += [
-        f"the core has {name}, slurmctld has not" for name in sorted(set(ours.fates) - set(new))
+    differences += [
+        f"the core has {name}, slurmctld has not" for name in sorted(set(ours.fates) - set(common))
     ]
     if list(ours.order) != [name for name in theirs.order if name in ours.fates]:
-        wrong.append(f"slurmctld starts {list(theirs.order)}, the core {list(ours.order)}")
+        differences.append(f"slurmctld starts {list(theirs.order)}, the core {list(ours.order)}")
     if ours.gone != theirs.gone:
-        wrong.append(f"slurmctld ends {sorted(theirs.gone)}, the core {sorted(ours.gone)}")
+        differences.append(f"slurmctld ends {sorted(theirs.gone)}, the core {sorted(ours.gone)}")
     counted.update(
         {
             "scenarios": 1,
-            "jobs compared": len(new),
+            "jobs compared": len(common),
             "jobs that lost their place": len(theirs.gone),
-            "differences": len(wrong),
+            "differences": len(differences),
         }
     )
-    return wrong
+    return differences
 
 
 def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
-    """The reason is slurmctld's, the start what it expects to a minute, and who runs or is not
-    there is told so.
+    """The reason is slurmctld's, the start agrees with slurmctld's to a minute, and a running or
+    unknown job is reported as such.
     """
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")
@@ -178,11 +180,9 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
         queue.undone()
 
 
-def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
-    slurm: Cluster, tell: Tell
-) -> None:
-    """slurmctld's own words for each kind of dependency are read, and each is reported with what
-    the job does.
+def test_why_explains_dependencies_of_a_live_queue(slurm: Cluster, tell: Tell) -> None:
+    """slurmctld's text for each kind of dependency is parsed, and each is reported with the state
+    of its job.
     """
     queue = Queue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")
@@ -193,10 +193,10 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
         )["data"]
         assert data["code"] == data["slurm_reason"]
         tell(f"{name}: {data['headline']}")
-        found = {check["what"]: check["evidence"] for check in data["checks"]}
-        assert found["no job ahead"] == "it is not in the queue while it is held"
-        assert "suitable nodes in cpu" in found
-        return found
+        evidence = {check["what"]: check["evidence"] for check in data["checks"]}
+        assert evidence["no job ahead"] == "it is not in the queue while it is held"
+        assert "suitable nodes in cpu" in evidence
+        return evidence
 
     try:
         queue.runs("first", "-N1", WHOLE, "-t30")
@@ -213,17 +213,17 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
         lost = ("squeue", "--noheader", "--format=%r", f"--jobs={queue.jobs['never']}")
         wait_until(lambda: "NeverSatisfied" in slurm.root(*lost), "slurmctld to look", seconds=60)
 
-        said = checks("all")["dependencies"]
-        assert said.startswith(f"job {first} has completed: not yet, it runs until ")
-        assert said.endswith(
+        text = checks("all")["dependencies"]
+        assert text.startswith(f"job {first} has completed: not yet, it runs until ")
+        assert text.endswith(
             f"every task of array {array} has ended: not yet, job {array}_1 and 2 more wait"
             " (JobHeldUser)"
         )
-        said = checks("any")["dependencies"]
-        assert said.startswith(
+        text = checks("any")["dependencies"]
+        assert text.startswith(
             f"one of these is enough: job {first} has failed: not yet, it runs until "
         )
-        assert said.endswith(
+        assert text.endswith(
             f"job {array}_2 has started or was cancelled: not yet, it waits (JobHeldUser)"
         )
         assert checks("soon")["dependencies"].startswith(

@@ -1,5 +1,5 @@
-"""`fairbank share` and `fairbank prio` beside a real Slurm: typed by its users, and byte for byte
-what sshare and sprio print.
+"""`fairbank share` and `fairbank prio` on a real Slurm, run by its users: byte for byte the output
+of sshare and sprio.
 """
 
 from __future__ import annotations
@@ -36,51 +36,55 @@ MUST_BE_ASKED = {
 
 
 class Players:
-    """The users of a cluster in which some jobs have run, some run, and some of every kind wait."""
+    """Users of a cluster with ended, running and pending jobs of every kind."""
 
     def __init__(self, slurm: Cluster, jobs: str) -> None:
         self.slurm, self.jobs = slurm, jobs
         self._environment = lend(slurm, numbers=True)
 
-    def type(self, who: str, *words: str) -> Ran:
-        return self.slurm.run(who, *words)
+    def type(self, user: str, *command: str) -> Ran:
+        return self.slurm.run(user, *command)
 
-    def fairbank(self, who: str, *words: str) -> Ran:
+    def fairbank(self, user: str, *arguments: str) -> Ran:
         return self.slurm.run(
-            who, PYTHON, "-m", "fairbank.cli", *words, environment=self._environment
+            user, PYTHON, "-m", "fairbank.cli", *arguments, environment=self._environment
         )
 
-    def both(self, who: str, *words: str) -> tuple[Ran, Ran]:
-        """Return the output of Slurm's command and of ours at one moment: Slurm prints the same
-        before and after.
+    def both(self, user: str, *command: str) -> tuple[Ran, Ran]:
+        """Return the output of Slurm's command and of Fairbank's for the same moment: Slurm's
+        output is equal before and after.
         """
-        said: list[Ran] = []
+        outputs: list[Ran] = []
 
         def same_moment() -> bool:
-            ours = (OURS[words[0]], *(ELSE.get(word, word) for word in words[1:]))
-            said[:] = self.type(who, *words), self.fairbank(who, *ours), self.type(who, *words)
-            return said[0] == said[2]
+            ours = (OURS[command[0]], *(ELSE.get(word, word) for word in command[1:]))
+            outputs[:] = (
+                self.type(user, *command),
+                self.fairbank(user, *ours),
+                self.type(user, *command),
+            )
+            return outputs[0] == outputs[2]
 
         wait_until(
             same_moment,
-            f"no tick of slurmctld during `{' '.join(words)}`",
+            f"no tick of slurmctld during `{' '.join(command)}`",
             seconds=fairshare_recorder.TICK,
         )
-        return said[0], said[1]
+        return outputs[0], outputs[1]
 
     def questions(
-        self, rule: str, command: str, asked: Mapping[str, tuple[str, ...]]
+        self, rule: str, command: str, forms: Mapping[str, tuple[str, ...]]
     ) -> Iterator[tuple[str, ...]]:
-        """Generate users and commands, in every form that the command has."""
-        assert MUST_BE_ASKED[command] <= asked.keys()
-        for name, (who, *words) in asked.items():
+        """Generate users and commands, in every form of the command."""
+        assert MUST_BE_ASKED[command] <= forms.keys()
+        for name, (user, *words) in forms.items():
             if name not in OTHER_WORDS and (rule, name) not in FINER:
-                yield (who, *(self.jobs if word == "JOBS" else word for word in words))
+                yield (user, *(self.jobs if word == "JOBS" else word for word in words))
 
 
 @pytest.fixture(scope="module")
 def players(checkout: Path) -> Iterator[Players]:
-    """In a cluster of their own: it is given accounts that no other test expects."""
+    """Start a separate cluster: it gets accounts that no other test expects."""
     try:
         check()
     except Unobtainable as why:
@@ -96,7 +100,7 @@ def players(checkout: Path) -> Iterator[Players]:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, tell: Tell) -> None:
+def test_every_form_equals_slurms_output(players: Players, rule: str, tell: Tell) -> None:
     players.slurm.reconfigure(RULES[rule])
     before = players.type("root", *fairshare_recorder.SHARES["long-all"][1:])
     wait_until(
@@ -105,36 +109,36 @@ def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, 
         seconds=fairshare_recorder.TICK,
     )
     compared, broken, different = 0, 0, []
-    for command, asked in (
+    for command, forms in (
         ("sshare", fairshare_recorder.SHARES),
         ("sprio", fairshare_recorder.PRIORITIES),
     ):
-        for who, *words in players.questions(rule, command, asked):
-            theirs, ours = players.both(who, *words)
+        for user, *arguments in players.questions(rule, command, forms):
+            theirs, ours = players.both(user, *arguments)
             if _is_broken(players, command, theirs):
                 broken += 1
                 tell(
-                    f"{' '.join(words)} ended with {theirs.code}: {theirs.err.strip()}; ours told"
-                    f" {len(ours.out.splitlines())} lines"
+                    f"{' '.join(arguments)} ended with {theirs.code}: {theirs.err.strip()};"
+                    f" ours printed {len(ours.out.splitlines())} lines"
                 )
                 continue
             compared += 1
             if ours.out != theirs.out:
                 different.append(
-                    f"{who}$ {' '.join(words)}\n{theirs.out}{theirs.err}{who}$"
+                    f"{user}$ {' '.join(arguments)}\n{theirs.out}{theirs.err}{user}$"
                     f" {' '.join(ours.command)}\n{ours.out}{ours.err}"
                 )
-    apart = f"; at {broken} more sprio failed itself" if broken else ""
+    note = f"; at {broken} more sprio failed itself" if broken else ""
     tell(
         f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms,"
-        f" {len(different)} differ{apart}"
+        f" {len(different)} differ{note}"
     )
     assert different == [], "\n".join(different)
 
 
 def _is_broken(players: Players, command: str, theirs: Ran) -> bool:
-    """sprio of 24.11 dies when it sorts a given priority by its factors, and understands one job
-    after -j, not several.
+    """Return True if sprio itself failed: sprio of 24.11 crashes when it sorts a given priority by
+    its factors, and accepts only one job after -j.
     """
     return (
         command == "sprio"
@@ -143,14 +147,14 @@ def _is_broken(players: Players, command: str, theirs: Ran) -> bool:
     )
 
 
-def test_the_tree_has_every_account_and_user_of_slurm(players: Players, tell: Tell) -> None:
+def test_tree_has_every_account_and_user(players: Players, tell: Tell) -> None:
     theirs, tree = (
         players.type("root", "sshare", "-a", "-P", "-n", "-o", "account,user"),
         players.fairbank("root", "share", "--tree", "-a"),
     )
     assert tree.code == 0, tree.err
     tell("$ fairbank share --tree -a\n" + tree.out)
-    wanted = [
+    expected = [
         (len(account) - len(account.lstrip()), user or account.lstrip())
         for account, user in _cells(theirs.out)
     ]
@@ -158,8 +162,8 @@ def test_the_tree_has_every_account_and_user_of_slurm(players: Players, tell: Te
         ((len(line) - len(line.lstrip())) // 2 + 1, line.split()[0])
         for line in tree.out.splitlines()[1:]
     ]
-    assert len(shown) == len(wanted) - 1, "all but the root"
-    for (depth, name), (shown_depth, shown_name) in zip(wanted[1:], shown, strict=True):
+    assert len(shown) == len(expected) - 1, "all but the root"
+    for (depth, name), (shown_depth, shown_name) in zip(expected[1:], shown, strict=True):
         cut = f"{name[: len(shown_name) - 1]}+" if shown_name.endswith("+") else name
         assert (depth, cut) == (shown_depth, shown_name), (
             "each below its account, in the order of sshare"
@@ -170,9 +174,7 @@ def _cells(text: str) -> Iterator[list[str]]:
     return (line.split("|") for line in text.splitlines())
 
 
-def test_a_job_that_waits_is_explained_with_the_priority_that_slurm_has(
-    players: Players, tell: Tell
-) -> None:
+def test_explained_priority_equals_slurms(players: Players, tell: Tell) -> None:
     job = players.jobs.partition(",")[0]
     theirs, explained = (
         players.type("bob", "sprio", "-h", "-j", job, "-o", "%r %Y"),

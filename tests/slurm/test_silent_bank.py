@@ -1,5 +1,5 @@
-"""A bank that takes every request and answers none, for the whole of a run: jobs go by the policy
-of their partition, and nobody in Slurm waits for it.
+"""Bank that accepts every request and answers none during a whole run: the partitions' outage
+policy decides, and Slurm never waits for the bank.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ assert PATIENCE < PLUGIN_PATIENCE
 
 @dataclass
 class Stage:
-    """The whole way, with a proxy between agent and bank."""
+    """Full stack with a proxy between agent and bank."""
 
     office: Office
     hole: RequestMischief
@@ -57,62 +57,62 @@ def stage(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Stage]:
     cluster.calm()
     plugin = build(checkout, tmp_path / "plugins")
     with made() as bank:
-        hole = RequestMischief(tmp_path / "bank.sock", bank.socket, random.Random(1))
+        proxy = RequestMischief(tmp_path / "bank.sock", bank.socket, random.Random(1))
         agent = RunningAgent(
-            f"unix:{hole.path}",
+            f"unix:{proxy.path}",
             tables=TERMS,
             socket=socket_of(cluster),
             slurm_user='"slurm"',
             timeout=BANK_TIMEOUT,
         )
-        hole.start()
+        proxy.start()
         try:
             with opened(cluster, plugin, bank, agent) as office:
-                yield Stage(office, hole)
+                yield Stage(office, proxy)
                 cluster.calm()
         finally:
-            hole.mood = Mood.CALM
-            hole.stop()
+            proxy.mood = Mood.CALM
+            proxy.stop()
 
 
 def test_slurm_does_not_wait_for_a_silent_bank(stage: Stage, tell: Tell) -> None:
-    office, slurm, hole = stage.office, stage.office.slurm, stage.hole
+    office, slurm, proxy = stage.office, stage.office.slurm, stage.hole
     since = float(int(time.time()))
-    hole.mood = Mood.MUTE
-    looks: list[Look] = []
-    run, put_off = [], []
+    proxy.mood = Mood.MUTE
+    polls: list[Look] = []
+    running, deferred = [], []
     for number in range(ROUNDS):
-        run += (held := [slurm.submit("alice", "--hold", "--time=5") for _ in range(JOBS)])
-        put_off.append(
+        running += (held := [slurm.submit("alice", "--hold", "--time=5") for _ in range(JOBS)])
+        deferred.append(
             slurm.submit("carol", "--hold", "--time=5", "--partition=gpu", "--gres=gpu:1")
         )
-        slurm.root("scontrol", "release", ",".join(map(str, [*held, put_off[-1]])))
+        slurm.root("scontrol", "release", ",".join(map(str, [*held, deferred[-1]])))
         wait_until(lambda: _open(office), "a job to ask", seconds=60)
-        unheard = _looks_while_nobody_is_answered(office)
-        assert len(unheard) >= LEAST, (
-            f"round {number}: squeue was answered {len(unheard)} times while jobs waited for the"
+        new_polls = _looks_while_nobody_is_answered(office)
+        assert len(new_polls) >= LEAST, (
+            f"round {number}: squeue was answered {len(new_polls)} times while jobs waited for the"
             " bank"
         )
-        looks += unheard
+        polls += new_polls
         wait_until(lambda: not _open(office), "the partitions' policy to decide", seconds=60)
-    for job in run:
+    for job in running:
         slurm.wait_for(job, "COMPLETED", seconds=120)
-    for job in put_off:
+    for job in deferred:
         wait_until(partial(_is_put_off, slurm, job), "the job to be put off")
-    assert hole.done[Mood.MUTE.value] > 0, "the agent has asked"
+    assert proxy.done[Mood.MUTE.value] > 0, "the agent has asked"
     assert office.rows("/job") == []
-    assert all(look.answered for look in looks)
+    assert all(poll.answered for poll in polls)
     tell(
-        f"bank silent for {time.time() - since:.0f} s, {len(run)} jobs run and {len(put_off)} put"
-        f" off; squeue meanwhile: {told(looks)}"
+        f"bank silent for {time.time() - since:.0f} s, {len(running)} jobs run and"
+        f" {len(deferred)} deferred; squeue meanwhile: {told(polls)}"
     )
 
-    hole.mood = Mood.CALM
-    for job in run:
-        (found,) = office.settled(job)
-        assert found["state"] in ("charged", "released")
+    proxy.mood = Mood.CALM
+    for job in running:
+        (job_run,) = office.settled(job)
+        assert job_run["state"] in ("charged", "released")
     haste = Haste(slurm)
-    for job in put_off:
+    for job in deferred:
         wait_until(partial(_is_over, slurm, job, haste), f"job {job} to run at last", seconds=120)
     wait_for_accounting(office, since)
     office.agent.wait_until_empty()
@@ -131,24 +131,23 @@ def _is_over(slurm: Cluster, job: int, haste: Haste) -> bool:
 
 
 def _open(office: Office) -> int:
-    """Return the number of jobs that wait for an answer of the agent."""
+    """Return the number of jobs that wait for a verdict of the agent."""
     return int(office.agent.status()["prologs_waiting"])
 
 
 def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
-    """squeue, again and again until a job is answered: those that came back before, while the agent
-    itself had no word for anybody. Had slurmctld waited for the bank or for the agent, there would
-    be none.
+    """Poll with squeue until a job gets a verdict; return the polls that ended before. If slurmctld
+    waited for the bank or the agent, there would be none.
     """
-    looks: list[Look] = []
-    answers = office.agent.status()["verdicts"]
+    polls: list[Look] = []
+    verdicts = office.agent.status()["verdicts"]
     while True:
         begun = time.monotonic()
         answered = (
             office.slurm.run("root", "squeue", "--noheader", seconds=BANK_TIMEOUT / 2).code == 0
         )
-        look = Look(begun, time.monotonic(), answered)
+        poll = Look(begun, time.monotonic(), answered)
         status = office.agent.status()
-        if status["verdicts"] != answers or not status["prologs_waiting"]:
-            return looks
-        looks.append(look)
+        if status["verdicts"] != verdicts or not status["prologs_waiting"]:
+            return polls
+        polls.append(poll)

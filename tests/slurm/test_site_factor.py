@@ -1,5 +1,5 @@
-"""Real jobs get the bank's priorities: the SITE column of `sprio -l`, the plug-in, the real agent,
-a real bank.
+"""Real jobs get the bank's priorities: the SITE column of `sprio -l`, with the plug-in, the real
+agent and a real bank.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ resource = "gpu"
 
 
 class Office:
-    """The cluster with both plug-ins, the agent and the bank."""
+    """Cluster with both plug-ins, the agent and the bank."""
 
     def __init__(self, slurm: Cluster, agent: RunningAgent, client: Client, table: Path) -> None:
         self.slurm, self.agent, self.table = slurm, agent, table
@@ -61,44 +61,46 @@ class Office:
         for team in TEAMS:
             self._client.post("/project", {"gname": team.name, "gid": team.gid})
         for (account, resource), end in ENDS.items():
-            wanted = {
+            terms = {
                 "account": account,
                 "resource": resource,
                 "category": "test",
                 "start": "2020-01-01",
                 "end": end,
             }
-            self._client.post("/alloc", {**wanted, "amount": CREDIT, "comment": "test"})
+            self._client.post("/alloc", {**terms, "amount": CREDIT, "comment": "test"})
 
     def allocations(self) -> dict[tuple[str, str], dict[str, Any]]:
         return {
-            (each["account"], each["resource"]): each for each in self._client.get("/alloc")["data"]
+            (allocation["account"], allocation["resource"]): allocation
+            for allocation in self._client.get("/alloc")["data"]
         }
 
     def value(self, account: str, resource: str) -> float:
-        """Return the site factor from the ledger, by the formulas and not by the product's code."""
-        now, found = time.time(), self.allocations()
-        if (account, resource) not in found:
+        """Compute the site factor from the ledger with the formulas, without product code."""
+        now, allocations = time.time(), self.allocations()
+        if (account, resource) not in allocations:
             return 0
-        one = found[account, resource]
-        longest = max(parse_instant(each["end"]) - now for each in found.values())
-        credit = 1 - (one["charged"] + one["held"]) / one["deposited"]
-        return float(WEIGHT * credit * (1 - (parse_instant(one["end"]) - now) / longest))
+        own = allocations[account, resource]
+        longest = max(parse_instant(allocation["end"]) - now for allocation in allocations.values())
+        credit = 1 - (own["charged"] + own["held"]) / own["deposited"]
+        return float(WEIGHT * credit * (1 - (parse_instant(own["end"]) - now) / longest))
 
     def site(self) -> dict[int, int]:
-        """The SITE column of each pending job."""
+        """Return the SITE column of each pending job."""
         header, *rows = (line.split() for line in self.slurm.root("sprio", "-l").splitlines())
         return {int(row[header.index("JOBID")]): int(row[header.index("SITE")]) for row in rows}
 
-    def told(self, what: str) -> int:
+    def told(self, text: str) -> int:
         """Return the number of times that slurmctld has logged this text."""
-        return (self.slurm.place.logs / "slurmctld.log").read_text().count(what)
+        return (self.slurm.place.logs / "slurmctld.log").read_text().count(text)
 
     def agrees(self, jobs: dict[int, tuple[str, str]]) -> bool:
         """Return True if the column shows for each job the value of its account and resource."""
-        seen = self.site()
+        shown = self.site()
         return all(
-            job in seen and abs(seen[job] - self.value(*whose)) <= 1 for job, whose in jobs.items()
+            job in shown and abs(shown[job] - self.value(*owner)) <= 1
+            for job, owner in jobs.items()
         )
 
 
@@ -133,9 +135,7 @@ def office(
 
 @pytest.fixture
 def crowded(office: Office) -> Iterator[dict[int, tuple[str, str]]]:
-    """Jobs that wait for a node that others have for themselves: of which account and resource each
-    is.
-    """
+    """Submit jobs that wait for an occupied node; return account and resource of each."""
     slurm = office.slurm
     slurm.calm()
     node, gpu_node = slurm.machine[0].nodes[0], slurm.machine[1].nodes[0]
@@ -155,7 +155,7 @@ def crowded(office: Office) -> Iterator[dict[int, tuple[str, str]]]:
     slurm.calm()
 
 
-def test_sprio_shows_the_banks_value_and_follows_it(
+def test_sprio_shows_and_follows_the_site_factor(
     office: Office, crowded: dict[int, tuple[str, str]], tell: Tell
 ) -> None:
     slurm = office.slurm
@@ -193,9 +193,7 @@ def test_sprio_shows_the_banks_value_and_follows_it(
     )
 
 
-def test_a_job_has_its_value_as_soon_as_it_is_submitted(
-    office: Office, crowded: dict[int, tuple[str, str]]
-) -> None:
+def test_new_job_has_its_site_factor(office: Office, crowded: dict[int, tuple[str, str]]) -> None:
     held = office.value("wg_astro", "cpu")
     written = office.table.stat().st_mtime_ns
     wait_until(
@@ -211,14 +209,14 @@ def test_a_job_has_its_value_as_soon_as_it_is_submitted(
     wait_until(agrees_at_once, "the plug-in to have looked at the file", seconds=LATE_SECONDS)
 
 
-def test_a_stale_table_is_neutral_and_reported_once(
+def test_stale_table_gives_zero_and_is_logged_once(
     office: Office, crowded: dict[int, tuple[str, str]]
 ) -> None:
     wait_until(lambda: any(office.site().values()), "values", seconds=CALC_SECONDS + LATE_SECONDS)
-    told = office.told("it is stale")
+    before = office.told("it is stale")
     office.agent.kill()
     wait_until(
-        lambda: office.told("it is stale") > told,
+        lambda: office.told("it is stale") > before,
         "slurmctld to tell that the table is stale",
         seconds=STALE + 10,
     )
@@ -227,17 +225,17 @@ def test_a_stale_table_is_neutral_and_reported_once(
         "all values to be neutral",
         seconds=CALC_SECONDS + LATE_SECONDS,
     )
-    assert office.told("it is stale") == told + 1
+    assert office.told("it is stale") == before + 1
     office.agent.start()
     wait_until(
         lambda: office.agrees(crowded), "the values to be back", seconds=CALC_SECONDS + LATE_SECONDS
     )
 
 
-def test_settings_change_at_a_reconfiguration(
+def test_reconfiguration_changes_settings(
     office: Office, crowded: dict[int, tuple[str, str]]
 ) -> None:
-    """A slurmctld of 22.05 changes some settings. Since 23.11 it starts again, so that a mistake
+    """A slurmctld of 22.05 applies some settings. Since 23.11 it restarts, so that a wrong setting
     changes nothing.
     """
     slurm, conf = office.slurm, office.slurm.place.slurm_conf

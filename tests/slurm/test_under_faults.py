@@ -1,5 +1,5 @@
-"""Faults under load: everything is killed, away, full or in disorder while jobs are submitted; the
-books end as accounting tells.
+"""Faults under load: processes are killed or unavailable, the disk is full and messages are
+disordered while jobs are submitted. The ledger must equal accounting in the end.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ OVER_SECONDS = 400
 
 @dataclass
 class Stage:
-    """The whole way with a proxy between each two, an outbox on a disk of its own, and a bank on
+    """Full stack with a proxy on each connection, an outbox on its own small disk, and a bank on
     PostgreSQL.
     """
 
@@ -114,77 +114,83 @@ def test_ledger_equals_accounting_after_all_faults(
     once: float,
     tell: Tell,
 ) -> None:
-    """With the bank away for `away` seconds at most, and `once` for so many."""
+    """The bank is unavailable for at most `away` seconds, and once for `once` seconds."""
     office, slurm, rng = stage.office, stage.office.slurm, random.Random(SEED)
     since = float(int(time.time()) + 1)
     wait_until(lambda: time.time() > since, "what was before to be over")
-    load, looking = Load(slurm, rng), Looking(slurm)
-    troubles = Troubles(
+    load, poller = Load(slurm, rng), Looking(slurm)
+    injector = Troubles(
         office, postgres18, stage.disk, stage.mischief, load, random.Random(SEED), away, once
     )
     load.start()
-    looking.start()
+    poller.start()
     try:
-        troubles.strike(faults, resets)
+        injector.strike(faults, resets)
         load.stop()
         wait_until_nothing_is_queued(slurm, load.haste)
     finally:
         load.stop()
-        looking.stop()
+        poller.stop()
     office.agent.wait_until_empty(seconds=120)
-    tell(f"{troubles.done.total()} faults in {time.time() - since:.0f} s: {dict(troubles.done)}")
-    tell(f"the bank was away for {troubles.without_bank.longest():.0f} s at most")
-    assert troubles.without_bank.longest() >= once
-    for between, name in zip(stage.mischief, ("the plug-in", "the bank"), strict=True):
-        tell(f"messages to and from {name}: {dict(between.done)}")
+    tell(f"{injector.done.total()} faults in {time.time() - since:.0f} s: {dict(injector.done)}")
+    tell(f"the bank was away for {injector.without_bank.longest():.0f} s at most")
+    assert injector.without_bank.longest() >= once
+    for proxy, name in zip(stage.mischief, ("the plug-in", "the bank"), strict=True):
+        tell(f"messages to and from {name}: {dict(proxy.done)}")
 
-    lost = lost_by_slurm(office, since, troubles, tell)
-    there = [
-        look
-        for look in looking.looks
-        if not troubles.without_controller.touch(look.begun, look.ended)
+    lost = lost_by_slurm(office, since, injector, tell)
+    polls = [
+        poll
+        for poll in poller.looks
+        if not injector.without_controller.touch(poll.begun, poll.ended)
     ]
-    away_looks = [look for look in there if troubles.without_bank.touch(look.begun, look.ended)]
-    tell(f"squeue: {told(there)}; of them with the bank away: {told(away_looks)}")
-    strange = lost_by_us(office, since, lost, troubles, tell)
-    mended = office.reconciled("--starttime", words_of(since), "--fix")
-    tell("$ fairbank reconcile --fix\n" + mended.stdout + mended.stderr)
+    bank_away_polls = [
+        poll for poll in polls if injector.without_bank.touch(poll.begun, poll.ended)
+    ]
+    tell(f"squeue: {told(polls)}; of them with the bank away: {told(bank_away_polls)}")
+    lost_reports = lost_by_us(office, since, lost, injector, tell)
+    reconciled = office.reconciled("--starttime", words_of(since), "--fix")
+    tell("$ fairbank reconcile --fix\n" + reconciled.stdout + reconciled.stderr)
     left = findings(office, since)
     tell(f"then fairbank reconcile finds: {_amounts(left)}")
-    found = reckon(office, since, holds=END_MAY_COME_FIRST, lost=lost, begun=begun(slurm))
+    result = reckon(office, since, holds=END_MAY_COME_FIRST, lost=lost, begun=begun(slurm))
     forgotten = [
-        each for each in found.wrong if any(_was_unsaved(at, at, troubles) for at in each.instants)
+        difference
+        for difference in result.wrong
+        if any(_was_unsaved(at, at, injector) for at in difference.instants)
     ]
-    tell(f"books against accounting: {found.told()}; put off for {found.put_off_seconds} s at most")
+    tell(
+        f"books against accounting: {result.told()}; put off for {result.put_off_seconds} s at most"
+    )
     tell(
         "\n        ".join(
             [
                 "told otherwise by a slurmctld that had forgotten:",
-                *(each.words for each in forgotten),
+                *(difference.words for difference in forgotten),
             ]
         )
     )
-    wrong = [each.words for each in found.wrong if each not in forgotten]
+    wrong = [difference.words for difference in result.wrong if difference not in forgotten]
     assert wrong == [], "\n".join(wrong[:20])
-    assert strange == [], "\n".join(map(str, strange[:20]))
-    assert len(forgotten) <= SOME * (1 + resets) + FORGOTTEN_SHARE * found.counts["executions"]
-    assert {each["kind"] for each in left} <= FOR_PEOPLE
-    assert {(each["job_id"], each["submitted"]) for each in left} <= {
-        each.job for each in forgotten
+    assert lost_reports == [], "\n".join(map(str, lost_reports[:20]))
+    assert len(forgotten) <= SOME * (1 + resets) + FORGOTTEN_SHARE * result.counts["executions"]
+    assert {finding["kind"] for finding in left} <= FOR_PEOPLE
+    assert {(finding["job_id"], finding["submitted"]) for finding in left} <= {
+        difference.job for difference in forgotten
     } | lost
     tell(
         "after fairbank refund of what is above accounting:"
         f" {_amounts(refunded(office, since, left))}"
     )
     assert office.bank.command("audit", "verify").returncode == 0
-    for looks in (there, away_looks):
-        assert len(looks) > 0
-        assert missed(looks) <= MISSED_SHARE * len(looks)
+    for some_polls in (polls, bank_away_polls):
+        assert len(some_polls) > 0
+        assert missed(some_polls) <= MISSED_SHARE * len(some_polls)
 
 
 def wait_until_nothing_is_queued(slurm: Cluster, haste: Haste) -> None:
-    """No job stays behind, and none is held by us. What was put back into the queue is started
-    soon, not after two minutes.
+    """Wait until the queue is empty. Requeued jobs are started in three seconds instead of two
+    minutes.
     """
 
     def over() -> bool:
@@ -201,7 +207,7 @@ def wait_until_nothing_is_queued(slurm: Cluster, haste: Haste) -> None:
 
 
 def findings(office: Office, since: float) -> list[dict[str, Any]]:
-    """Return the findings of `fairbank reconcile`, which changes nothing here."""
+    """Return the findings of `fairbank reconcile` without --fix."""
     rows: list[dict[str, Any]] = json.loads(
         office.reconciled("--starttime", words_of(since), "--json").stdout
     )["data"]
@@ -209,47 +215,47 @@ def findings(office: Office, since: float) -> list[dict[str, Any]]:
 
 
 def _kinds(rows: list[dict[str, Any]]) -> dict[str, int]:
-    return dict(Counter(each["kind"] for each in rows))
+    return dict(Counter(finding["kind"] for finding in rows))
 
 
 def refunded(office: Office, since: float, left: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the findings that are left after refunds by the advice of `fairbank reconcile`: none
-    where the bank was above accounting, the others as before.
+    """Refund what the bank charged beyond accounting, and return the remaining findings, which must
+    be the others.
     """
-    above = [each for each in left if each["amount"] > 0]
-    for each in above:
-        told = office.bank.command(
+    above = [finding for finding in left if finding["amount"] > 0]
+    for finding in above:
+        process = office.bank.command(
             "refund",
             "--id",
-            str(each["job"]),
-            f"{each['amount']}m",
+            str(finding["job"]),
+            f"{finding['amount']}m",
             "--reason",
             "as accounting has it",
             "--yes",
         )
-        assert told.returncode == 0, told.stderr
+        assert process.returncode == 0, process.stderr
     still = findings(office, since)
-    assert still == [each for each in left if each not in above]
+    assert still == [finding for finding in left if finding not in above]
     return still
 
 
 def _amounts(rows: list[dict[str, Any]]) -> list[str]:
-    return [f"{each['kind']} {each['amount']:+} min" for each in rows]
+    return [f"{finding['kind']} {finding['amount']:+} min" for finding in rows]
 
 
 def lost_by_us(
-    office: Office, since: float, lost: set[tuple[int, int]], troubles: Troubles, tell: Tell
+    office: Office, since: float, lost: set[tuple[int, int]], injector: Troubles, tell: Tell
 ) -> list[dict[str, Any]]:
-    """Return the findings before repair, without those that slurmctld itself caused. There may be
-    none: a report lost by agent, bank, disk or proxy was never acknowledged, and so it was sent
+    """Return the findings before repair, without those that slurmctld itself caused. There should
+    be none: a report lost by agent, bank, disk or proxy was never acknowledged, and so it was sent
     again.
     """
     differing = findings(office, since)
     runs = {run["id"]: instants(run) for run in office.rows("/job", cluster="lab")}
     ours = [
-        each
-        for each in differing
-        if not _is_slurms_own(each, runs.get(each["job"], ()), lost, troubles)
+        finding
+        for finding in differing
+        if not _is_slurms_own(finding, runs.get(finding["job"], ()), lost, injector)
     ]
     tell(
         f"fairbank reconcile finds: {_kinds(differing)}; of them lost by others than slurmctld:"
@@ -259,42 +265,42 @@ def lost_by_us(
 
 
 def _is_slurms_own(
-    finding: dict[str, Any], run: tuple[int, ...], lost: set[tuple[int, int]], troubles: Troubles
+    finding: dict[str, Any], run: tuple[int, ...], lost: set[tuple[int, int]], injector: Troubles
 ) -> bool:
-    """Return True if the difference exists because slurmctld was killed before it saved its state,
-    or was made to forget all. `run` has start and end in the ledger.
+    """Return True if slurmctld caused the difference: it was killed before it saved its state, or
+    was reset. `run` has start and end in the ledger.
     """
     job, begun_at = (finding["job_id"], finding["submitted"]), finding["start"]
     of_accounting = () if begun_at is None else (begun_at, begun_at + finding["elapsed"])
-    told_at = (finding["submitted"], *of_accounting, *run)
-    if job in lost or any(_was_unsaved(at, at, troubles) for at in told_at):
+    times = (finding["submitted"], *of_accounting, *run)
+    if job in lost or any(_was_unsaved(at, at, injector) for at in times):
         return True
     return finding["kind"] in GONE and any(
-        finding["submitted"] <= ended for _, ended in troubles.resets
+        finding["submitted"] <= ended for _, ended in injector.resets
     )
 
 
 def lost_by_slurm(
-    office: Office, since: float, troubles: Troubles, tell: Tell
+    office: Office, since: float, injector: Troubles, tell: Tell
 ) -> set[tuple[int, int]]:
-    """The jobs that slurmctld has forgotten: those it had not written down yet when it was killed,
-    and those of before a reset. Fails for any other that has no end.
+    """Return the jobs that slurmctld has lost: those not saved yet when it was killed, and those
+    before a reset. Fails if any other job has no end.
     """
     wait_until(
-        lambda: not _without_end(executions(office, since), troubles),
+        lambda: not _without_end(executions(office, since), injector),
         "accounting to have every end",
         seconds=120,
     )
     rows = executions(office, since)
-    lost = {key(row) for row in rows if _is_lost(row, troubles)}
+    lost = {key(row) for row in rows if _is_lost(row, injector)}
     known = {(int(row["JobIDRaw"])) for row in rows}
-    unheard = [each for each in troubles.load.submitted if each.job not in known]
+    unheard = [job for job in injector.load.submitted if job.job not in known]
     assert [
-        each
-        for each in unheard
-        if not _was_unsaved(each.asked, each.told, troubles) and not _was_reset(each, troubles)
+        job
+        for job in unheard
+        if not _was_unsaved(job.asked, job.told, injector) and not _was_reset(job, injector)
     ] == []
-    load = troubles.load
+    load = injector.load
     tell(f"{len(load.submitted)} submissions, {load.failed} not taken; {len(rows)} executions")
     tell(
         f"by Slurm itself: {len(lost)} executions lost, {load.haste.slurms_own} jobs held since"
@@ -303,30 +309,30 @@ def lost_by_slurm(
     return lost
 
 
-def _without_end(rows: list[dict[str, str]], troubles: Troubles) -> list[dict[str, str]]:
-    return [row for row in rows if not instant(row["End"]) and not _is_lost(row, troubles)]
+def _without_end(rows: list[dict[str, str]], injector: Troubles) -> list[dict[str, str]]:
+    return [row for row in rows if not instant(row["End"]) and not _is_lost(row, injector)]
 
 
-def _is_lost(row: dict[str, str], troubles: Troubles) -> bool:
-    """A task of an array gets its number when it starts, and another one from a slurmctld that has
-    forgotten that.
+def _is_lost(row: dict[str, str], injector: Troubles) -> bool:
+    """Return True if slurmctld has lost the job. An array task gets its number when it starts, and
+    another one from a slurmctld that has lost that.
     """
     submitted, started, end = instant(row["Submit"]), instant(row["Start"]), instant(row["End"])
     at_reset = any(
-        submitted <= ended and (not end or end >= int(begun)) for begun, ended in troubles.resets
+        submitted <= ended and (not end or end >= int(begun)) for begun, ended in injector.resets
     )
     return at_reset or (
-        not end and any(_was_unsaved(at, at, troubles) for at in (submitted, started) if at)
+        not end and any(_was_unsaved(at, at, injector) for at in (submitted, started) if at)
     )
 
 
-def _was_unsaved(first: float, last: float, troubles: Troubles) -> bool:
+def _was_unsaved(first: float, last: float, injector: Troubles) -> bool:
     """Return True if a slurmctld was killed before it saved the events between these times."""
     return any(
         saved - CLOCK_SECONDS <= last and first <= death + CLOCK_SECONDS
-        for saved, death in troubles.unsaved
+        for saved, death in injector.unsaved
     )
 
 
-def _was_reset(each: Submitted, troubles: Troubles) -> bool:
-    return any(each.asked <= ended for _, ended in troubles.resets)
+def _was_reset(job: Submitted, injector: Troubles) -> bool:
+    return any(job.asked <= ended for _, ended in injector.resets)

@@ -223,7 +223,8 @@ def _entries(reader: Reader) -> int:
 
 
 def _limit(reader: Reader) -> str:
-    return str(reader._connection.exec_driver_sql("SHOW statement_timeout").scalar())  # type: ignore[attr-defined]
+    connection = reader._connection  # type: ignore[attr-defined]
+    return str(connection.exec_driver_sql("SHOW statement_timeout").scalar())
 
 
 def test_nonce_locked_too_long_is_busy(place: Place, impatient: PostgresStore) -> None:

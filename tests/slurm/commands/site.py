@@ -1,4 +1,4 @@
-"""A bank that runs and a Slurm that says what was recorded, and the commands between them."""
+"""Running bank and recorded Slurm output, and the commands that use both."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOUR = 3_600
 
 
 class Centre:
-    """A bank and a Slurm, and the commands between them."""
+    """Running bank and recorded Slurm output, and the commands that use both."""
 
     def __init__(
         self, bank: FairbankServer, slurm: Recorded, capsys: pytest.CaptureFixture[str]
@@ -40,32 +40,34 @@ class Centre:
         return self.said(*words, code=code).out
 
     def said(self, *words: str, code: int) -> Said:
-        """The same with its talk."""
+        """Run a command, check its exit code, and return its stdout and stderr."""
         self._capsys.readouterr()
-        ended = main.run(words)
-        told = self._capsys.readouterr()
-        assert ended == code, told.out + told.err
-        return Said(ended, told.out, told.err)
+        status = main.run(words)
+        captured = self._capsys.readouterr()
+        assert status == code, captured.out + captured.err
+        return Said(status, captured.out, captured.err)
 
     def reconciled(self, *words: str, code: int = 0) -> list[dict[str, object]]:
-        """The rows of `fairbank reconcile`."""
+        """Return the rows of `fairbank reconcile`."""
         rows: list[dict[str, object]] = json.loads(
             self.tell("reconcile", "--json", *words, code=code)
         )["data"]
         return rows
 
     def ran(self, *jobs: AccountingJob) -> None:
-        """From now on accounting has these."""
+        """Set the jobs that accounting reports."""
         self.slurm.say("sacct", "".join(map(row_of, jobs)))
         self.slurm.say("sacct-jobs", "".join(map(row_of, jobs)))
 
     def job(self, number: int, **facts: object) -> AccountingJob:
-        """A job of ours that began two hours ago and took ten minutes."""
+        """Return a job of the current user that began two hours ago and took ten minutes."""
         facts = {"submitted": self.now - 2 * HOUR, "owner": MY_UID, "user": ME, **facts}
         return a_job(number, **facts)  # type: ignore[arg-type]
 
     def report(self, job: AccountingJob, **facts: object) -> None:
-        """A hold, as the agent would ask for it."""
+        """Send a report of the job to the bank, as the agent does: a hold unless `facts` say
+        otherwise.
+        """
         body = {
             "do": "hold", "cluster": "lab", "job_id": job.job_id, "submitted": job.submitted,
             "owner_uid": MY_UID, "account": job.account,
@@ -87,8 +89,8 @@ def a_centre(
     prices: str,
     policy: str = "",
 ) -> Iterator[Centre]:
-    """Slurm's account chem with us in it, bio below it, and its partitions; a bank that has heard
-    of neither.
+    """Start a bank that knows no projects, and a recorded Slurm with partitions, the account chem
+    with the current user, and bio below it.
     """
     slurm = Recorded.of_the_lab(folder / "slurm")
     slurm.say(

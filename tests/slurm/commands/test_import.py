@@ -1,4 +1,4 @@
-"""`fairbank slurm import`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank slurm import` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 GIDS = ("--gid", "chem=50001", "--gid", "bio=50002")
 
 
-def test_import_enters_what_slurm_has_and_nothing_twice(centre: Centre) -> None:
+def test_import_creates_projects_once(centre: Centre) -> None:
     planned = centre.tell("slurm", "import", *GIDS, "--dry-run")
     assert planned.startswith(
         "project chem: group chem (50001)\nproject bio: group bio (50002), under chem\nproject"
@@ -29,7 +29,7 @@ def test_import_enters_what_slurm_has_and_nothing_twice(centre: Centre) -> None:
     assert json.loads(centre.tell("project", "list", "--json"))["data"] == []
     assert "entered: 3 things\n" in centre.tell("slurm", "import", *GIDS)
     projects = json.loads(centre.tell("project", "list", "--json"))["data"]
-    assert [(each["account"], each["gid"], each["parent"]) for each in projects] == [
+    assert [(project["account"], project["gid"], project["parent"]) for project in projects] == [
         ("chem", 50001, None),
         ("bio", 50002, 1),
     ]
@@ -38,107 +38,107 @@ def test_import_enters_what_slurm_has_and_nothing_twice(centre: Centre) -> None:
     )
 
 
-def test_import_tells_what_it_cannot_enter(centre: Centre) -> None:
-    said = centre.said("slurm", "import", "--dry-run", code=FOUND)
-    assert f"agents = [{MY_UID}]    # the uids that report runs: Slurm's user\n" in said.out
+def test_import_reports_unknown_groups(centre: Centre) -> None:
+    result = centre.said("slurm", "import", "--dry-run", code=FOUND)
+    assert f"agents = [{MY_UID}]    # the uids that report runs: Slurm's user\n" in result.out
     assert (
         "account chem: this host has no group of this name; name its number: --gid chem=NUMBER"
-        in " ".join(said.err.split())
+        in " ".join(result.err.split())
     )
 
 
-def test_import_that_enters_nothing_says_so(centre: Centre) -> None:
-    said = centre.said("slurm", "import", code=FOUND)
-    left = said.err.count("! account ") + said.err.count("! user ")
+def test_import_without_new_projects_says_so(centre: Centre) -> None:
+    result = centre.said("slurm", "import", code=FOUND)
+    left = result.err.count("! account ") + result.err.count("! user ")
     assert left >= 2
-    assert said.out.startswith(f"Nothing to enter; left out of cluster lab: {left}\n")
+    assert result.out.startswith(f"Nothing to enter; left out of cluster lab: {left}\n")
     assert centre.client.get("/project")["data"] == []
 
 
 def test_omitted_rows_give_exit_code_8(centre: Centre) -> None:
-    """Nightly: a stranger who stays one is reported every night, until an administrator says that
-    he is to be passed over.
+    """A nightly import reports an unknown user every night, until an administrator lists them in
+    --pass-over.
     """
     centre.slurm.say(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nchem|{ME}||10||\nchem|nobody-here||10||\n",
     )
-    words = ("slurm", "import", "--gid", "chem=50001")
-    assert centre.tell(*words, "--dry-run", code=FOUND).count("project chem") == 2
-    assert centre.tell(*words, code=FOUND).splitlines()[-1] == "entered: 2 things; left out: 1"
-    assert centre.tell(*words, code=FOUND).startswith(
+    command = ("slurm", "import", "--gid", "chem=50001")
+    assert centre.tell(*command, "--dry-run", code=FOUND).count("project chem") == 2
+    assert centre.tell(*command, code=FOUND).splitlines()[-1] == "entered: 2 things; left out: 1"
+    assert centre.tell(*command, code=FOUND).startswith(
         "Nothing to enter; left out of cluster lab: 1\n"
     )
-    again = centre.said(*words, "--pass-over", "nobody-here", code=0)
+    again = centre.said(*command, "--pass-over", "nobody-here", code=0)
     assert again.out.startswith("The bank has every account and user of cluster lab.\n")
     assert "nobody-here" not in again.err
 
 
-def test_an_account_that_is_passed_over_is_neither_entered_nor_told_and_its_runs_are_not_either(
-    opened: Centre,
-) -> None:
+def test_ignored_account_and_its_runs_are_not_imported(opened: Centre) -> None:
     opened.slurm.say(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nold||root|50||\nold|{ME}||10||\nolder||old|1||\n",
     )
     opened.ran(opened.job(1, account="old"))
-    words = ("slurm", "import", "--gid", "older=50009", "-S", "now-1day")
-    assert "account old: " in opened.said(*words, code=FOUND).err
-    said = opened.said(*words, "--pass-over", "old", code=0)
-    assert "old:" not in said.err
-    assert {each["account"]: each["parent"] for each in opened.client.get("/project")["data"]}[
-        "older"
-    ] is None
+    command = ("slurm", "import", "--gid", "older=50009", "-S", "now-1day")
+    assert "account old: " in opened.said(*command, code=FOUND).err
+    result = opened.said(*command, "--pass-over", "old", code=0)
+    assert "old:" not in result.err
+    assert {
+        project["account"]: project["parent"] for project in opened.client.get("/project")["data"]
+    }["older"] is None
 
 
 def test_runs_of_an_ignored_user_are_charged_only_where_a_project_pays(opened: Centre) -> None:
-    """Others of the same account are told as ever."""
-    gone = {"user": "gone", "owner": 4_242}
-    opened.ran(opened.job(1, account="bio", **gone), opened.job(2, **gone))
-    words = ("slurm", "import", "-S", "now-1day")
-    foretold = opened.said(*words, "--dry-run", code=FOUND)
-    assert "! job 1 of bio: " in foretold.err
-    assert opened.said(*words, "--dry-run", "--pass-over", "gone", code=0).out == foretold.out
-    said = opened.said(*words, "--pass-over", "gone", code=0)
-    assert "job 1" not in said.err
-    assert "history: 1 run charged, " in said.out
+    """Jobs of other users of the same account are still reported."""
+    ignored = {"user": "gone", "owner": 4_242}
+    opened.ran(opened.job(1, account="bio", **ignored), opened.job(2, **ignored))
+    command = ("slurm", "import", "-S", "now-1day")
+    dry_run = opened.said(*command, "--dry-run", code=FOUND)
+    assert "! job 1 of bio: " in dry_run.err
+    assert opened.said(*command, "--dry-run", "--pass-over", "gone", code=0).out == dry_run.out
+    result = opened.said(*command, "--pass-over", "gone", code=0)
+    assert "job 1" not in result.err
+    assert "history: 1 run charged, " in result.out
 
     opened.ran(
-        opened.job(1, account="bio", **gone), opened.job(2, **gone), opened.job(3, account="bio")
+        opened.job(1, account="bio", **ignored),
+        opened.job(2, **ignored),
+        opened.job(3, account="bio"),
     )
-    said = opened.said(*words, "--pass-over", "gone", code=FOUND)
+    result = opened.said(*command, "--pass-over", "gone", code=FOUND)
     assert [
-        line.partition(":")[0] for line in said.err.splitlines() if line.startswith("! job")
+        line.partition(":")[0] for line in result.err.splitlines() if line.startswith("! job")
     ] == ["! job 3 of bio"]
 
 
-def test_differences_for_people_are_reported_and_left(opened: Centre) -> None:
-    words = ("slurm", "import", "-S", "now-1day")
+def test_import_reports_wrong_amounts_and_keeps_them(opened: Centre) -> None:
+    command = ("slurm", "import", "-S", "now-1day")
     opened.ran(opened.job(1, elapsed=60))
-    assert "history: 1 run charged, " in opened.said(*words, code=0).out
+    assert "history: 1 run charged, " in opened.said(*command, code=0).out
     opened.ran(opened.job(1, elapsed=6_000))
-    said = opened.said(*words, code=FOUND)
+    result = opened.said(*command, code=FOUND)
     assert "! job 1 of chem: charged amount differs from accounting; left as it is" in " ".join(
-        said.err.split()
+        result.err.split()
     )
 
 
-def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> None:
+def test_import_continues_after_a_name_conflict(centre: Centre) -> None:
     number = centre.client.post("/project", {"gname": "chemists", "gid": 50_001})["data"]["id"]
-    said = " ".join(centre.said("slurm", "import", *GIDS, code=FOUND).err.split())
+    errors = " ".join(centre.said("slurm", "import", *GIDS, code=FOUND).err.split())
     assert (
-        said
+        errors
         == f"! account chem: project {number} (chemists) has its gid 50001 already; name another:"
         " --gid chem=NUMBER"
     )
-    assert [each["account"] for each in centre.client.get("/project")["data"]] == [
+    assert [project["account"] for project in centre.client.get("/project")["data"]] == [
         "chemists",
         "bio",
     ]
 
 
-def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
-    """Another administrator entered chem while we asked."""
+def test_import_continues_after_a_refusal(centre: Centre) -> None:
+    """Another administrator creates chem between the bank's list and the import."""
 
     class Before(BankClient):
         def projects(
@@ -148,55 +148,61 @@ def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
 
     centre.client.post("/project", {"gname": "chem", "gid": 50_003})
     gids = {"chem": 50_001, "bio": 50_002}
-    found = import_people(
+    result = import_people(
         SlurmCommands({**os.environ, **centre.slurm.environment}),
         Before(centre.client),
         cluster="lab",
         gids=gids,
     )
-    assert [no.partition(":")[0] for no in found.refused] == ["account chem", f"user {ME}"]
-    assert "a project with this group, gid or account exists" in found.refused[0]
-    assert [each["account"] for each in centre.client.get("/project")["data"]] == ["chem", "bio"]
+    assert [refusal.partition(":")[0] for refusal in result.refused] == [
+        "account chem",
+        f"user {ME}",
+    ]
+    assert "a project with this group, gid or account exists" in result.refused[0]
+    assert [project["account"] for project in centre.client.get("/project")["data"]] == [
+        "chem",
+        "bio",
+    ]
 
 
-def test_the_settings_that_import_writes_price_as_slurm_bills(centre: Centre) -> None:
+def test_settings_of_import_price_as_slurm_bills(centre: Centre) -> None:
     lines = centre.bank.folder / "cluster.toml"
     assert f"written: {lines}\n" in centre.tell("slurm", "import", *GIDS, "--settings", str(lines))
     centre.bank.stop()
     centre.bank.config.write_text(centre.bank.config.read_text() + lines.read_text())
     centre.bank.start()
-    said = centre.said("slurm", "import", code=0)
-    assert said.out == "The bank has every account and user of cluster lab.\n"
-    assert said.err == ""
+    result = centre.said("slurm", "import", code=0)
+    assert result.out == "The bank has every account and user of cluster lab.\n"
+    assert result.err == ""
 
 
-def test_covering_without_a_history_is_refused(centre: Centre) -> None:
-    said = centre.said("slurm", "import", "--cover", code=WRONG_USAGE)
-    assert "add -S TIME" in said.err
+def test_cover_without_start_time_is_refused(centre: Centre) -> None:
+    result = centre.said("slurm", "import", "--cover", code=WRONG_USAGE)
+    assert "add -S TIME" in result.err
 
 
-def test_a_history_is_charged_once(opened: Centre) -> None:
+def test_history_is_charged_once(opened: Centre) -> None:
     opened.ran(
         opened.job(1),
         opened.job(2, account="bio", elapsed=60),
         opened.job(3, elapsed=0),
         opened.job(4, state="RUNNING"),
     )
-    words = ("slurm", "import", "-S", "now-1day", "--cover")
-    assert opened.tell(*words).splitlines()[1:] == [
+    command = ("slurm", "import", "-S", "now-1day", "--cover")
+    assert opened.tell(*command).splitlines()[1:] == [
         "allocation for bio/cpu: 0.06 SU for 1 run, category history",
         "history: 2 runs charged, 0.73 SU; 0 known already",
     ]
     assert opened.available() == 600 - 40
-    assert opened.tell(*words).splitlines()[1:] == [
+    assert opened.tell(*command).splitlines()[1:] == [
         "history: 0 runs charged, 0 SU; 2 known already"
     ]
     assert opened.available() == 600 - 40
     assert opened.tell("audit", "verify").endswith("every row is as the journal says\n")
 
 
-def test_a_covered_history_leaves_nothing_to_reconcile(opened: Centre) -> None:
-    """A run that cost nothing, before all others of its project and alone, is covered as well."""
+def test_covered_history_needs_no_reconciling(opened: Centre) -> None:
+    """A free run before all other runs of its project is covered too."""
     opened.ran(opened.job(1, account="bio", state="NODE_FAIL"))
     assert opened.tell("slurm", "import", "-S", "now-1day", "--cover").splitlines()[1:] == [
         "allocation for bio/cpu: 0 SU for 1 run, category history",

@@ -1,4 +1,4 @@
-"""`fairbank reconcile`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank reconcile` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def test_ledger_that_agrees_with_accounting(opened: Centre) -> None:
     assert "The ledger and accounting agree." in opened.said("reconcile", code=0).err
     opened.ran(opened.job(1))
     opened.reconciled("--fix")
-    said = opened.said("reconcile", code=0)
-    assert "          1  agree to the minute\n" in said.out + said.err
-    assert "The ledger and accounting agree." in said.err
+    result = opened.said("reconcile", code=0)
+    assert "          1  agree to the minute\n" in result.out + result.err
+    assert "The ledger and accounting agree." in result.err
 
 
 def test_unknown_run_is_charged_with_fix(opened: Centre) -> None:
@@ -44,8 +44,8 @@ def test_unknown_run_is_charged_with_fix(opened: Centre) -> None:
 
 
 def test_final_state_and_cpu_time_are_reported(opened: Centre) -> None:
-    """Steps have lines of their own there; one that cannot be read costs nothing but what it would
-    have told.
+    """Steps have lines of their own in sacct's output. An unreadable line only leaves its own
+    values unknown.
     """
     first, second = opened.job(1, state="FAILED"), opened.job(2)
     opened.ran(first, second)
@@ -58,8 +58,8 @@ def test_final_state_and_cpu_time_are_reported(opened: Centre) -> None:
     )
     opened.reconciled("--fix")
     rows = {row["job_id"]: row for row in opened.client.get("/job")["data"]}
-    told = ("tres", "nodes", "cpus", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
-    assert [rows[1][each] for each in told] == [
+    columns = ("tres", "nodes", "cpus", "time_limit", "exit_code", "exit_signal", "cpu_seconds")
+    assert [rows[1][column] for column in columns] == [
         "cpu=4,mem=4000M,node=1",
         1,
         4,
@@ -68,7 +68,7 @@ def test_final_state_and_cpu_time_are_reported(opened: Centre) -> None:
         0,
         1_201,
     ]
-    assert [rows[2][each] for each in told] == [
+    assert [rows[2][column] for column in columns] == [
         "cpu=4,mem=4000M,node=1",
         1,
         4,
@@ -79,7 +79,7 @@ def test_final_state_and_cpu_time_are_reported(opened: Centre) -> None:
     ]
 
 
-def test_a_lost_epilog_is_made_good_to_the_minute(opened: Centre) -> None:
+def test_lost_epilog_is_charged_to_the_minute(opened: Centre) -> None:
     job = opened.job(1)
     opened.report(job)
     assert opened.available() == 600 - 240
@@ -90,15 +90,15 @@ def test_a_lost_epilog_is_made_good_to_the_minute(opened: Centre) -> None:
 
 
 def test_incomplete_record_is_charged_from_the_reported_start(opened: Centre) -> None:
-    """And where the bank has heard the end, too, nothing is left to mend."""
+    """If the bank received the end too, reconcile finds no difference."""
     job = opened.job(1)
     opened.report(job)
     opened.ran(msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None))
     (row,) = opened.reconciled("--fix")
     assert (row["kind"], row["amount"], row["done"]) == ("OPEN", 40, "yes")
     assert opened.available() == 560
-    told = opened.tell("reconcile")
-    assert "1  are incomplete in accounting, but the bank received their ends" in told
+    output = opened.tell("reconcile")
+    assert "1  are incomplete in accounting, but the bank received their ends" in output
     assert json.loads(opened.tell("reconcile", "--json"))["summary"] == {
         "compared": 1,
         "matched": 0,
@@ -109,8 +109,10 @@ def test_incomplete_record_is_charged_from_the_reported_start(opened: Centre) ->
 
 
 def test_incomplete_record_with_uid_0_has_no_owner(opened: Centre) -> None:
-    """slurmdbd takes the name from the association; the number it was never told."""
-    other = next(each for each in pwd.getpwall() if each.pw_uid)
+    """slurmdbd takes the user name from the association, but has no uid if it never received the
+    start.
+    """
+    other = next(entry for entry in pwd.getpwall() if entry.pw_uid)
     job = opened.job(1, user=other.pw_name, owner=other.pw_uid)
     opened.report(job, owner_uid=other.pw_uid)
     opened.ran(
@@ -121,7 +123,7 @@ def test_incomplete_record_with_uid_0_has_no_owner(opened: Centre) -> None:
     assert opened.reconciled() == []
 
 
-def test_an_epilog_that_lay_before_the_period_is_found_all_the_same(opened: Centre) -> None:
+def test_lost_epilog_before_the_period_is_found(opened: Centre) -> None:
     job = opened.job(1, submitted=opened.now - 10 * DAY)
     opened.report(job)
     opened.slurm.say("sacct-jobs", row_of(job))
@@ -129,17 +131,17 @@ def test_an_epilog_that_lay_before_the_period_is_found_all_the_same(opened: Cent
     assert (row["kind"], row["amount"]) == ("OPEN", 40)
 
 
-def test_a_hold_that_was_asked_for_by_another_clock(opened: Centre) -> None:
-    """The run starts before the first job of the period, and is found in the books all the same."""
+def test_hold_with_another_clock_is_found(opened: Centre) -> None:
+    """The run starts before the first job of the period and is found in the ledger nevertheless."""
     job = opened.job(1)
     opened.report(job, start=job.submitted - 500)
     opened.ran(job)
-    words = ("-S", f"@{job.submitted}")
-    assert [row["kind"] for row in opened.reconciled("--fix", *words)] == ["OPEN"]
-    assert opened.reconciled(*words) == []
+    period = ("-S", f"@{job.submitted}")
+    assert [row["kind"] for row in opened.reconciled("--fix", *period)] == ["OPEN"]
+    assert opened.reconciled(*period) == []
 
 
-def test_a_hold_for_a_job_that_is_gone_is_given_back(opened: Centre) -> None:
+def test_hold_of_an_unknown_job_is_released(opened: Centre) -> None:
     job = opened.job(1)
     opened.report(job)
     (row,) = opened.reconciled(code=8)
@@ -149,7 +151,7 @@ def test_a_hold_for_a_job_that_is_gone_is_given_back(opened: Centre) -> None:
     assert opened.reconciled() == []
 
 
-def test_a_hold_for_a_job_that_runs_is_kept(opened: Centre) -> None:
+def test_hold_of_a_running_job_is_kept(opened: Centre) -> None:
     job = opened.job(1, state="RUNNING")
     opened.report(job)
     opened.ran(job)
@@ -163,12 +165,12 @@ def test_a_hold_for_a_job_that_runs_is_kept(opened: Centre) -> None:
     assert opened.available() == 360
 
 
-def test_nothing_is_given_back_while_lines_cannot_be_read(opened: Centre) -> None:
-    """The line that cannot be read may be the one of the run in question."""
+def test_no_hold_is_released_with_unreadable_lines(opened: Centre) -> None:
+    """The unreadable line may belong to the run."""
     opened.report(opened.job(1))
     opened.slurm.say("sacct-jobs", row_of(opened.job(1)).replace("chem", "ch|em"))
-    said = opened.said("reconcile", "--fix", code=8)
-    assert "! not read: sacct, line 1, Account: 'ch|em' is not a name" in said.err
+    result = opened.said("reconcile", "--fix", code=8)
+    assert "! not read: sacct, line 1, Account: 'ch|em' is not a name" in result.err
     assert opened.available() == 360
 
 
@@ -189,8 +191,8 @@ def test_release_needs_visibility_of_all_jobs(opened: Centre) -> None:
 
 def test_visibility_of_all_runs_is_required(opened: Centre) -> None:
     for words in (("reconcile",), ("shadow",), ("slurm", "import"), ("slurm", "sync")):
-        said = opened.said(*words, "--as", "61009", code=4)
-        assert "you do not see everybody's runs and projects" in said.err
+        result = opened.said(*words, "--as", "61009", code=4)
+        assert "you do not see everybody's runs and projects" in result.err
 
 
 def test_ledger_of_many_pages(opened: Centre, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,8 +236,8 @@ def test_refused_charge_is_reported_once_and_retried_only_on_demand(opened: Cent
     assert opened.reconciled() == []
 
 
-def test_a_restarted_run_is_charged_under_its_own_name(opened: Centre) -> None:
-    """Should the agent's own message come after all, it counts nothing twice."""
+def test_restarted_run_is_charged_as_its_own_run(opened: Centre) -> None:
+    """A late report of the agent for the same run counts nothing twice."""
     first = opened.job(1, state="REQUEUED", elapsed=0)
     second = msgspec.structs.replace(opened.job(1), submitted=(first.end or 0) + 1)
     opened.ran(first, second)
@@ -253,15 +255,15 @@ def test_a_restarted_run_is_charged_under_its_own_name(opened: Centre) -> None:
     assert opened.available() == 560
 
 
-def test_a_dead_slurmdbd_changes_nothing(opened: Centre) -> None:
+def test_reconcile_without_slurmdbd_changes_nothing(opened: Centre) -> None:
     opened.report(opened.job(1))
     opened.slurm.forget("sacct")
-    said = opened.said("reconcile", "--fix", code=6)
-    assert "sacct ended with 1" in said.err
+    result = opened.said("reconcile", "--fix", code=6)
+    assert "sacct ended with 1" in result.err
     assert opened.available() == 360
 
 
-def test_what_people_see(opened: Centre) -> None:
+def test_reconcile_output_without_json(opened: Centre) -> None:
     opened.ran(opened.job(1), opened.job(2))
     lines = opened.tell("reconcile", code=8).splitlines()
     assert lines[0].startswith("Compared 2 finished runs of cluster lab in ")
@@ -275,7 +277,7 @@ def test_what_people_see(opened: Centre) -> None:
     )
 
 
-def test_wrong_words_are_reported(opened: Centre) -> None:
+def test_invalid_options_are_reported(opened: Centre) -> None:
     assert "--again does nothing by itself" in opened.said("reconcile", "--again", code=2).err
     assert (
         "the period ends before it begins"

@@ -1,4 +1,6 @@
-"""Ends that the bank refuses when `fairbank reconcile` tells them: which field, and what of it."""
+"""Ends from `fairbank reconcile` that the bank refuses: the refusal names the field and the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ pytestmark = pytest.mark.slow
 SAID = f"owner_uid is {MY_UID}, but its run belongs to user {MY_UID + 5}"
 
 
-def test_an_end_of_another_user_than_its_hold_is_reported_with_the_field(opened: Centre) -> None:
+def test_end_of_another_user_names_the_field(opened: Centre) -> None:
     job = opened.job(1)
     opened.report(job, owner_uid=MY_UID + 5)
     opened.ran(job)
@@ -26,7 +28,7 @@ def test_an_end_of_another_user_than_its_hold_is_reported_with_the_field(opened:
     assert SAID in str(row["done"])
 
 
-def test_people_see_the_field_and_not_the_reason_alone(opened: Centre) -> None:
+def test_column_done_names_the_field(opened: Centre) -> None:
     job = opened.job(1)
     opened.report(job, owner_uid=MY_UID + 5)
     opened.ran(job)
@@ -45,9 +47,7 @@ def test_run_without_hold_request_has_no_refusal(opened: Centre) -> None:
     assert (row["done"], row["refusal"]) == ("yes", None)
 
 
-def test_what_is_tried_again_has_the_reason_of_now_and_not_that_of_the_last_time(
-    opened: Centre,
-) -> None:
+def test_retry_shows_the_new_reason(opened: Centre) -> None:
     opened.ran(opened.job(1, account="bio"))
     (row,) = opened.reconciled("--fix", code=8)
     assert isinstance(row["refusal"], dict)

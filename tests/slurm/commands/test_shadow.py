@@ -1,4 +1,4 @@
-"""`fairbank shadow`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank shadow` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_shadow_posts_nothing(opened: Centre) -> None:
     assert (bio["account"], bio["refused"]) == ("bio", 1)
     assert (chem["jobs"], chem["charged"], chem["refused"], chem["left"]) == (2, 40, 1, 560)
     refused = json.loads(opened.tell("shadow", "--refused", "--json"))["data"]
-    assert {each["job_id"]: each["reason"] for each in refused} == {
+    assert {refusal["job_id"]: refusal["reason"] for refusal in refused} == {
         2: "NO_ALLOCATION",
         3: "NO_LIMIT",
     }

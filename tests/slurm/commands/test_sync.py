@@ -1,4 +1,4 @@
-"""`fairbank slurm sync`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank slurm sync` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def site(centre: Centre, text: str = "") -> Path:
     return path
 
 
-def test_the_policy_file_is_written_from_the_bank(opened: Centre) -> None:
+def test_policy_file_is_written_from_the_bank(opened: Centre) -> None:
     rules = site(
         opened,
         'price = "refuse"\nexempt = [7]\n[projects.bio]\npartition = "gpu-t4"\nreservation ='
@@ -52,7 +52,7 @@ def test_the_policy_file_is_written_from_the_bank(opened: Centre) -> None:
     assert policy.stat().st_mode & 0o777 == 0o644
 
 
-def test_a_policy_keeps_its_rights_and_the_old_one_stays_when_slurm_is_odd(opened: Centre) -> None:
+def test_policy_file_keeps_mode_and_survives_bad_output(opened: Centre) -> None:
     rules, policy = site(opened), opened.bank.folder / "policy"
     opened.tell("slurm", "sync", "--site", str(rules))
     policy.chmod(0o640)
@@ -60,14 +60,14 @@ def test_a_policy_keeps_its_rights_and_the_old_one_stays_when_slurm_is_odd(opene
     assert policy.stat().st_mode & 0o777 == 0o640
     before = policy.read_text()
     opened.slurm.say("scontrol-show-node", "NodeName=c01 RealMemory=1 Partitions=cpu\n")
-    said = opened.said("slurm", "sync", "--site", str(rules), code=2)
-    assert "scontrol show node, line 1, CPUTot: is not there" in " ".join(said.err.split())
+    result = opened.said("slurm", "sync", "--site", str(rules), code=2)
+    assert "scontrol show node, line 1, CPUTot: is not there" in " ".join(result.err.split())
     assert policy.read_text() == before
     assert [path.name for path in opened.bank.folder.glob(".policy*")] == []
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("prise = 1", "prise is no setting"),
         ("price = 'never'", "invalid enum value 'never'"),
@@ -75,20 +75,20 @@ def test_a_policy_keeps_its_rights_and_the_old_one_stays_when_slurm_is_odd(opene
         ("a = [", "is not TOML"),
     ],
 )
-def test_wrong_rules_are_reported_with_their_place(opened: Centre, text: str, told: str) -> None:
-    said = opened.said("slurm", "sync", "--site", str(site(opened, text)), code=2)
-    assert told.lower() in " ".join(said.err.split()).lower()
+def test_invalid_site_rules_are_reported(opened: Centre, text: str, message: str) -> None:
+    result = opened.said("slurm", "sync", "--site", str(site(opened, text)), code=2)
+    assert message.lower() in " ".join(result.err.split()).lower()
 
 
 @pytest.mark.parametrize("word", ["--fence", "--remove", "--no-policy"])
-def test_what_is_about_accounts_is_refused_without_them(opened: Centre, word: str) -> None:
-    said = opened.said("slurm", "sync", word, code=WRONG_USAGE)
-    assert f"field: {word}" in said.err
-    assert "--accounts" in said.err
+def test_account_options_need_accounts(opened: Centre, word: str) -> None:
+    result = opened.said("slurm", "sync", word, code=WRONG_USAGE)
+    assert f"field: {word}" in result.err
+    assert "--accounts" in result.err
     assert not [line for line in opened.slurm.asked if line.startswith("sacctmgr")]
 
 
-def test_accounts_and_fences_follow_the_projects(opened: Centre) -> None:
+def test_accounts_and_limits_follow_the_projects(opened: Centre) -> None:
     opened.tell("project", "create", "lab7", "--gid", "50007", "--parent", "chem")
     planned = opened.tell(
         "slurm", "sync", "--no-policy", "--accounts", "--fence", "--dry-run"
@@ -109,8 +109,8 @@ def test_accounts_and_fences_follow_the_projects(opened: Centre) -> None:
     ]
 
 
-def test_no_fence_is_set_where_sshare_cannot_all_be_read(opened: Centre) -> None:
+def test_no_limit_is_set_with_unreadable_sshare(opened: Centre) -> None:
     opened.slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||lots|\n")
-    said = opened.said("slurm", "sync", "--no-policy", "--accounts", "--fence", code=2)
-    assert "sshare, line 3, RawUsage" in " ".join(said.err.split())
+    result = opened.said("slurm", "sync", "--no-policy", "--accounts", "--fence", code=2)
+    assert "sshare, line 3, RawUsage" in " ".join(result.err.split())
     assert not [line for line in opened.slurm.asked if "--immediate" in line]

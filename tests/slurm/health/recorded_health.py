@@ -20,6 +20,6 @@ CONFIG = config.read_config(said("config"))
 
 def wrong(checks: Iterable[HealthCheck]) -> list[str]:
     """Return the failed checks; each must have a remedy."""
-    found = [each for each in checks if not each.ok]
-    assert all(each.remedy for each in found)
-    return [each.what for each in found]
+    failed = [check for check in checks if not check.ok]
+    assert all(check.remedy for check in failed)
+    return [check.what for check in failed]

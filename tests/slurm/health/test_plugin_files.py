@@ -32,7 +32,7 @@ FRESH = TableFile(path=TABLE, written=1_000, stale_seconds=600)
 
 @pytest.fixture
 def folder(checkout: Path, tmp_path: Path) -> Path:
-    """A folder of slurm.conf with all our Lua files."""
+    """Return a directory with slurm.conf and all of Fairbank's Lua files."""
     shutil.copytree(checkout / "plugins" / "fairbank", tmp_path / "fairbank")
     for name in plugin_files.SCRIPTS:
         shutil.copy(checkout / "plugins" / name, tmp_path)
@@ -52,14 +52,14 @@ def found(folder: Path, **more: str) -> list[str]:
 # ------------------------------------------------------------------ Lua
 
 
-def test_the_files_that_we_ship_are_ours(folder: Path, checkout: Path) -> None:
+def test_installed_files_are_recognised(folder: Path, checkout: Path) -> None:
     assert found(folder) == []
     assert sorted(RULES) == sorted(
-        each.name for each in (checkout / "plugins" / "fairbank").glob("*.lua")
+        path.name for path in (checkout / "plugins" / "fairbank").glob("*.lua")
     )
 
 
-def test_files_that_are_missing_of_others_or_halves(folder: Path) -> None:
+def test_missing_foreign_or_incomplete_files_are_reported(folder: Path) -> None:
     (folder / "cli_filter.lua").write_text(
         "function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end\n"
     )
@@ -77,12 +77,12 @@ def test_files_that_are_missing_of_others_or_halves(folder: Path) -> None:
     )
 
 
-def test_what_slurm_was_not_told_to_load_is_not_looked_for(folder: Path) -> None:
+def test_unconfigured_scripts_are_not_checked(folder: Path) -> None:
     (folder / "job_submit.lua").unlink()
     assert found(folder, JobSubmitPlugins="") == []
 
 
-def test_a_script_of_the_sites_own_may_call_ours(folder: Path) -> None:
+def test_site_script_may_call_the_plugin(folder: Path) -> None:
     (folder / "job_submit.lua").rename(folder / "fairbank_job_submit.lua")
     (folder / "job_submit.lua").write_text(
         f'-- ours first\ndofile("{folder}/fairbank_job_submit.lua")\n'
@@ -109,7 +109,7 @@ def test_slurm_conf_is_read_as_slurm_does(tmp_path: Path) -> None:
     assert read_conf("") == ({}, [])
 
 
-def test_a_slurm_conf_that_is_not_there_or_includes_itself(tmp_path: Path) -> None:
+def test_missing_or_recursive_slurm_conf(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="No such file"):
         conf_settings(tmp_path / "slurm.conf")
     (tmp_path / "slurm.conf").write_text("Include slurm.conf\nA=b\n")
@@ -121,7 +121,7 @@ def test_a_slurm_conf_that_is_not_there_or_includes_itself(tmp_path: Path) -> No
 # ------------------------------------------------------------------ the site factor
 
 
-def test_site_factor_plugin_loaded_and_not_wanted() -> None:
+def test_site_factor_plugin_matches_the_agent() -> None:
     assert wrong(plugin_files.site_factor_checks(CONFIG, OURS, STATUS, FRESH, 1_600)) == []
     assert wrong(plugin_files.site_factor_checks(CONFIG, {}, None, FRESH, 1_600)) == []
 
@@ -162,7 +162,7 @@ def test_site_factor_plugin_loaded_and_not_wanted() -> None:
         ),
     ],
 )
-def test_a_site_factor_that_does_not_work(
+def test_site_factor_faults_are_reported(
     settings: dict[str, str], status: dict[str, Any] | None, table: TableFile, expected: str
 ) -> None:
     assert wrong(plugin_files.site_factor_checks(CONFIG, settings, status, table, 1_600)) == [
@@ -170,14 +170,14 @@ def test_a_site_factor_that_does_not_work(
     ]
 
 
-def test_site_factor_plugin_that_slurm_does_not_load() -> None:
+def test_site_factor_needs_priority_multifactor() -> None:
     config = {**CONFIG, "PriorityType": "priority/basic"}
     assert wrong(plugin_files.site_factor_checks(config, OURS, STATUS, FRESH, 1_600)) == [
         "site_factor/fairbank is called by priority/basic"
     ]
 
 
-def test_the_table_on_the_disk(tmp_path: Path) -> None:
+def test_table_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "table"
     assert find_table(str(path)).error == "No such file or directory"
     path.write_bytes(b"x")

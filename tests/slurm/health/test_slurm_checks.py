@@ -1,4 +1,4 @@
-"""Checks of the doctor on Slurm's output: as recorded, and with one thing wrong."""
+"""Checks of the doctor on recorded Slurm output, unchanged and with one error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MACHINE = SlurmMachine(
     qos=sacctmgr.QOS.read(said("qos-plain")).rows,
     flags=CONFIG["PriorityFlags"],
 )
-FACTORS = {each.name: Fraction(each.factor) for each in MACHINE.qos}
+FACTORS = {qos.name: Fraction(qos.factor) for qos in MACHINE.qos}
 STATUS: dict[str, Any] = {
     "plugins": [{"slurm": "22.05.8", "cluster": "lab"}],
     "bank": {"reachable": True, "error": None, "remedy": None},
@@ -61,27 +61,29 @@ POLICY = PolicyFileHealth(
 
 
 def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
-    """The bank's prices, as Slurm has them."""
+    """Return bank prices equal to Slurm's."""
     return Cluster(
         "lab",
         {
-            each.name: Partition(each.name, "cpu", parse_weights(each.weights or "cpu=1"), adding)
-            for each in MACHINE.partitions
+            partition.name: Partition(
+                partition.name, "cpu", parse_weights(partition.weights or "cpu=1"), adding
+            )
+            for partition in MACHINE.partitions
         },
         FACTORS,
     )
 
 
 def without(machine: SlurmMachine, name: str, **facts: object) -> SlurmMachine:
-    """The machine with other facts of one partition."""
-    places = tuple(
-        msgspec.structs.replace(each, **facts) if each.name == name else each
-        for each in machine.partitions
+    """Return the machine with changed fields of one partition."""
+    partitions = tuple(
+        msgspec.structs.replace(partition, **facts) if partition.name == name else partition
+        for partition in machine.partitions
     )
-    return msgspec.structs.replace(machine, partitions=places)
+    return msgspec.structs.replace(machine, partitions=partitions)
 
 
-def test_the_lab_with_all_of_fairbank_is_well() -> None:
+def test_complete_installation_has_no_failed_check() -> None:
     checks = [
         slurm_checks.clock_check(100, 103, "slurmctld"),
         slurm_checks.authentication_check(CONFIG),
@@ -94,21 +96,21 @@ def test_the_lab_with_all_of_fairbank_is_well() -> None:
         *slurm_checks.policy_checks(POLICY, 4_600),
     ]
     assert wrong(checks) == []
-    told = [each.what for each in checks]
-    assert "the bank prices 3 partitions as Slurm bills them (max_tres)" in told
-    assert "slurmctld is connected to the agent: 22.05.8" in told
-    assert "the agent lets SlurmUser in (slurm(64030))" in told
+    texts = [check.what for check in checks]
+    assert "the bank prices 3 partitions as Slurm bills them (max_tres)" in texts
+    assert "slurmctld is connected to the agent: 22.05.8" in texts
+    assert "the agent lets SlurmUser in (slurm(64030))" in texts
 
 
 @pytest.mark.parametrize(
-    ("there", "expected"),
+    ("other_clock", "expected"),
     [
         (1_006, "the clock of the bank is 6 s from this host's, ahead of ours"),
         (994, "the clock of the bank is 6 s from this host's, behind ours"),
     ],
 )
-def test_a_clock_that_is_wrong(there: int, expected: str) -> None:
-    assert wrong([slurm_checks.clock_check(1_000, there, "the bank")]) == [expected]
+def test_wrong_clock_is_reported(other_clock: int, expected: str) -> None:
+    assert wrong([slurm_checks.clock_check(1_000, other_clock, "the bank")]) == [expected]
 
 
 def test_slurmctlds_clock_is_read_from_its_answer() -> None:
@@ -117,7 +119,7 @@ def test_slurmctlds_clock_is_read_from_its_answer() -> None:
         config.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
 
 
-def test_accounting_that_nothing_can_be_compared_with() -> None:
+def test_unusable_accounting_is_reported() -> None:
     lacking = {
         **CONFIG,
         "AccountingStorageType": "accounting_storage/none",
@@ -144,7 +146,7 @@ def test_daemons_without_authentication_are_reported() -> None:
     ]
 
 
-def test_tres_that_are_added_up() -> None:
+def test_summed_tres_are_reported() -> None:
     summing = msgspec.structs.replace(MACHINE, flags="")
     assert wrong(slurm_checks.billing_weights(summing, known())) == [
         "PriorityFlags: no MAX_TRES, a GPU and its cores cost both"
@@ -155,7 +157,7 @@ def test_tres_that_are_added_up() -> None:
     assert len(wrong(slurm_checks.price_checks(summing, known()))) == 3
 
 
-def test_weights_that_lack_the_gpus_or_differ() -> None:
+def test_missing_or_different_weights_are_reported() -> None:
     cheap = without(MACHINE, "gpu", weights="CPU=1.0")
     assert wrong(slurm_checks.billing_weights(cheap, known())) == [
         "partition gpu has GPUs, and they cost nothing"
@@ -165,11 +167,11 @@ def test_weights_that_lack_the_gpus_or_differ() -> None:
     ]
 
 
-def test_a_partition_without_a_finite_limit() -> None:
+def test_partition_without_limit_is_reported() -> None:
     (line,) = [
-        each
-        for each in said("partitions-oneliner").splitlines()
-        if each.startswith("PartitionName=cpu ")
+        text
+        for text in said("partitions-oneliner").splitlines()
+        if text.startswith("PartitionName=cpu ")
     ]
     endless = machine.read_partitions(
         line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n"
@@ -181,7 +183,7 @@ def test_a_partition_without_a_finite_limit() -> None:
     assert {place.max_minutes for place in MACHINE.partitions} == {7 * 24 * 60}
 
 
-def test_a_slurm_that_loads_nothing_of_ours() -> None:
+def test_slurm_without_plugins_is_reported() -> None:
     assert wrong(slurm_checks.plugin_checks(CONFIG, AGENT)) == [
         "slurmctld does not ask before a job starts: PrEpPlugins=prep/script",
         "slurmctld: JobSubmitPlugins=(none)",
@@ -189,7 +191,7 @@ def test_a_slurm_that_loads_nothing_of_ours() -> None:
     ]
 
 
-def test_a_script_may_stand_in_for_the_plugin() -> None:
+def test_prolog_script_replaces_the_plugin() -> None:
     script = {
         **ASKING,
         "PrEpPlugins": "prep/script",
@@ -215,7 +217,7 @@ def test_a_script_may_stand_in_for_the_plugin() -> None:
         ),
     ],
 )
-def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) -> None:
+def test_plugin_and_agent_settings_must_match(parameters: str, expected: str) -> None:
     assert wrong(slurm_checks.plugin_checks({**ASKING, "PrEpParameters": parameters}, AGENT)) == [
         expected
     ]
@@ -224,13 +226,13 @@ def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) ->
     )  # that there is no agent is told elsewhere
 
 
-def test_an_agent_in_trouble() -> None:
+def test_agent_faults_are_reported() -> None:
     bank = {
         "reachable": False,
         "error": "you may not report runs of lab",
         "remedy": "agents = [64030] under [clusters.lab]",
     }
-    aside = {
+    quarantine = {
         "frames": 3,
         "last": "epilog: 'x' is not known here (key)",
         "path": "/x/aside",
@@ -241,7 +243,7 @@ def test_an_agent_in_trouble() -> None:
         "plugins": [{"slurm": "22.05.8", "cluster": "other"}],
         "bank": bank,
         "outbox": outbox,
-        "quarantine": aside,
+        "quarantine": quarantine,
     }
     checks = list(
         slurm_checks.agent_checks(
@@ -259,36 +261,36 @@ def test_an_agent_in_trouble() -> None:
             " not known here (key); they are in /x/aside"
         ),
     ]
-    assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]
+    assert "agents = [64030] under [clusters.lab]" in [check.remedy for check in checks]
 
 
 def test_agent_before_its_first_request_to_the_bank() -> None:
     status = {**STATUS, "bank": {"reachable": None, "error": None, "remedy": None}}
     (check,) = [
-        each
-        for each in slurm_checks.agent_checks(
+        check
+        for check in slurm_checks.agent_checks(
             ASKING, msgspec.structs.replace(AGENT, status=status), NOW
         )
-        if not each.ok
+        if not check.ok
     ]
     assert check.what == "the agent reaches the bank: it has not asked yet"
     assert "plug-in has named the cluster" in (check.remedy or "")
 
 
 def test_agent_incidents_are_reported_for_a_day() -> None:
-    stranger = {
+    rejected = {
         "kind": "stranger",
         "about": "strangers sent away from its socket",
         "count": 3,
         "since": NOW - 90_000,
         "last": NOW - 60,
     }
-    told = stranger | {
+    incident = rejected | {
         "text": "a process of user 1000 wanted to speak for slurmctld",
         "remedy": "look at what it is",
     }
-    agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [told]})
-    (check,) = [each for each in slurm_checks.agent_checks(ASKING, agent, NOW) if not each.ok]
+    agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [incident]})
+    (check,) = [check for check in slurm_checks.agent_checks(ASKING, agent, NOW) if not check.ok]
     assert (
         check.what
         == f"the agent reports strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
@@ -300,14 +302,14 @@ def test_agent_incidents_are_reported_for_a_day() -> None:
     )
 
 
-def test_an_agent_that_was_not_restarted_after_an_update() -> None:
-    status = {name: said for name, said in STATUS.items() if name != "quarantine"}
+def test_old_agent_is_reported() -> None:
+    status = {name: value for name, value in STATUS.items() if name != "quarantine"}
     assert wrong(
         slurm_checks.agent_checks(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)
     ) == ["the agent is older than this command"]
 
 
-def test_a_policy_that_is_old_damaged_or_hidden() -> None:
+def test_old_damaged_or_unreadable_policy_is_reported() -> None:
     old = msgspec.structs.replace(POLICY, is_whole=False, is_readable=False)
     assert wrong(slurm_checks.policy_checks(old, 4_601)) == [
         "/etc/slurm/fairbank/policy is damaged: jobs are not checked",

@@ -1,5 +1,5 @@
-"""Traces from the output of sacct: any columns in any order, with every value that Slurm and its
-users put there.
+"""Traces from sacct output: columns in any order, with every value that Slurm and its users
+write.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ GOOD = f"7|{TIMES}|60|COMPLETED|alice|astro|cpu|30|billing=4,cpu=4,mem=4G,node=1
 EIGHT = 1_795_248_000  # 2026-11-21T08:00:00Z
 
 
-def skimmed(*told: str, heads: str = HEADS) -> FastTrace:
-    return read_accounting_trace(NumberedLines(BytesIO("\n".join([heads, *told, ""]).encode())))
+def skimmed(*rows: str, heads: str = HEADS) -> FastTrace:
+    return read_accounting_trace(NumberedLines(BytesIO("\n".join([heads, *rows, ""]).encode())))
 
 
 def changed(**cells: str) -> str:
-    """The good line with other cells."""
-    found = dict(zip(HEADS.split("|"), GOOD.split("|"), strict=True)) | cells
-    return "|".join(found.values())
+    """Return the valid line with changed cells."""
+    row = dict(zip(HEADS.split("|"), GOOD.split("|"), strict=True)) | cells
+    return "|".join(row.values())
 
 
-def test_a_job_has_what_it_was_given() -> None:
-    """Its number, when it came, how long it ran, CPUs, limit; then user, account and partition by
-    the numbers that they get here.
+def test_job_has_its_recorded_values() -> None:
+    """The row has job id, submit time, run time, CPUs and limit, then user, account and partition
+    as numbers of this trace.
     """
-    found = skimmed(GOOD)
-    assert list(found.jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
-    assert found.names is not None
-    assert (found.names.users.name(1), found.names.groups.name(1)) == ("alice", "astro")
-    assert (found.notes.omitted, found.notes.corrections) == ({}, {})
+    trace = skimmed(GOOD)
+    assert list(trace.jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
+    assert trace.names is not None
+    assert (trace.names.users.name(1), trace.names.groups.name(1)) == ("alice", "astro")
+    assert (trace.notes.omitted, trace.notes.corrections) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_job_has_what_it_was_given() -> None:
         "a long delimiter",
     ],
 )
-def test_the_heads_say_which_columns_there_are(heads: str, line: str) -> None:
+def test_header_names_the_columns(heads: str, line: str) -> None:
     assert list(skimmed(line, heads=heads).jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
 
 
@@ -109,7 +109,7 @@ def test_the_heads_say_which_columns_there_are(heads: str, line: str) -> None:
         ({"JobIDRaw": "7", "User": "", "Account": "", "Partition": ""}, 60, (4, 4, 1800)),
     ],
 )
-def test_what_slurm_does_not_know_is_unknown(
+def test_missing_values_are_unknown(
     cells: dict[str, str], run: int, sizes: tuple[int, int, int]
 ) -> None:
     [job] = skimmed(changed(**cells)).jobs
@@ -117,7 +117,7 @@ def test_what_slurm_does_not_know_is_unknown(
 
 
 @pytest.mark.parametrize(
-    ("cells", "why"),
+    ("cells", "reason"),
     [
         ({"ElapsedRaw": "-60"}, "ElapsedRaw cannot be read"),
         ({"ElapsedRaw": "1e3"}, "ElapsedRaw cannot be read"),
@@ -136,41 +136,41 @@ def test_what_slurm_does_not_know_is_unknown(
         ({"User": "al|ice"}, "number of cells differs from the header"),
     ],
 )
-def test_what_cannot_be_is_left_out_with_its_line(cells: dict[str, str], why: str) -> None:
-    found = skimmed(GOOD, changed(**cells), changed(JobIDRaw="8"))
-    assert [job[0] for job in found.jobs] == [7, 8]
-    assert found.notes.omitted == {why: [3]}
+def test_impossible_rows_are_omitted_with_their_line(cells: dict[str, str], reason: str) -> None:
+    trace = skimmed(GOOD, changed(**cells), changed(JobIDRaw="8"))
+    assert [job[0] for job in trace.jobs] == [7, 8]
+    assert trace.notes.omitted == {reason: [3]}
 
 
-def test_a_name_with_a_line_end_is_two_broken_lines() -> None:
-    found = skimmed(changed(User="al\nice"), changed(JobIDRaw="8"))
-    assert [job[0] for job in found.jobs] == [8]
-    assert found.notes.omitted == {"number of cells differs from the header": [2, 3]}
+def test_name_with_line_end_gives_two_broken_lines() -> None:
+    trace = skimmed(changed(User="al\nice"), changed(JobIDRaw="8"))
+    assert [job[0] for job in trace.jobs] == [8]
+    assert trace.notes.omitted == {"number of cells differs from the header": [2, 3]}
 
 
-def test_the_pause_of_a_suspended_job_is_no_part_of_its_run() -> None:
-    """It ran for 20 of the 60 s; Slurm leaves the pause out of Elapsed."""
-    found = skimmed(f"{changed(ElapsedRaw='20')}|00:00:40", heads=f"{HEADS}|Suspended")
-    assert [job[2] for job in found.jobs] == [20]
-    assert found.notes.corrections == {"suspended for a while: simulated without the pause": 1}
+def test_suspension_is_not_run_time() -> None:
+    """The job ran for 20 of the 60 s; Slurm's Elapsed excludes the suspension."""
+    trace = skimmed(f"{changed(ElapsedRaw='20')}|00:00:40", heads=f"{HEADS}|Suspended")
+    assert [job[2] for job in trace.jobs] == [20]
+    assert trace.notes.corrections == {"suspended for a while: simulated without the pause": 1}
 
 
-def test_steps_are_parts_of_jobs() -> None:
+def test_steps_are_left_out() -> None:
     batch = changed(JobIDRaw="7.batch", User="", Partition="", TimelimitRaw="", ReqTRES="")
-    found = skimmed(GOOD, batch, changed(JobIDRaw="7.0"))
-    assert [job[0] for job in found.jobs] == [7]
-    assert found.notes.corrections == {"steps of jobs: left out": 2}
+    trace = skimmed(GOOD, batch, changed(JobIDRaw="7.0"))
+    assert [job[0] for job in trace.jobs] == [7]
+    assert trace.notes.corrections == {"steps of jobs: left out": 2}
 
 
-def test_each_restart_is_an_execution_of_its_own() -> None:
+def test_each_restart_is_an_execution() -> None:
     again = changed(
         Submit="2026-11-21T08:01:10",
         Start="2026-11-21T08:02:00",
         End="2026-11-21T08:02:05",
         ElapsedRaw="5",
     )
-    found = skimmed(changed(State="NODE_FAIL"), again)
-    assert [(job[0], job[1], job[2]) for job in found.jobs] == [(7, EIGHT, 60), (7, EIGHT + 70, 5)]
+    trace = skimmed(changed(State="NODE_FAIL"), again)
+    assert [(job[0], job[1], job[2]) for job in trace.jobs] == [(7, EIGHT, 60), (7, EIGHT + 70, 5)]
 
 
 def test_files_of_two_months_may_overlap() -> None:
@@ -184,33 +184,33 @@ def test_files_of_two_months_may_overlap() -> None:
         End="2026-11-21T09:01:00",
     )
     running = late.replace("COMPLETED", "RUNNING").replace("2026-11-21T09:01:00", "Unknown")
-    found = skimmed(GOOD, running, HEADS, GOOD, late)
-    assert [(job[0], job[2]) for job in found.jobs] == [(7, 60), (9, -1), (9, 60)]
-    assert found.notes.omitted == {"the same execution once more": [5]}
+    trace = skimmed(GOOD, running, HEADS, GOOD, late)
+    assert [(job[0], job[2]) for job in trace.jobs] == [(7, 60), (9, -1), (9, 60)]
+    assert trace.notes.omitted == {"the same execution once more": [5]}
 
 
-def test_jobs_come_in_the_order_of_submission() -> None:
-    """Slurm numbers tasks of arrays as they start, so that they stand behind jobs that came later.
-    Within a second the file counts.
+def test_jobs_are_sorted_by_submission() -> None:
+    """Slurm numbers array tasks when they start, so they stand after jobs that were submitted
+    later. Jobs of the same second keep the order of the file.
     """
-    told = [
+    rows = [
         changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{second}")
         for number, second in [(1, 5), (2, 0), (3, 5), (4, 2)]
     ]
-    assert [job[0] for job in skimmed(*told).jobs] == [2, 4, 1, 3]
+    assert [job[0] for job in skimmed(*rows).jobs] == [2, 4, 1, 3]
 
 
 def test_late_submission_is_reported_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sacct_trace, "WINDOW", 2)
-    told = [
+    rows = [
         changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{9 - number}")
         for number in range(1, 6)
     ]
     with pytest.raises(
         InvalidInput, match="line 5: submitted before a job that stands more than 2 lines ahead"
-    ) as said:
-        list(skimmed(*told).jobs)
-    assert "sort -s -t '|' -k 2,2" in (said.value.remedy or "")
+    ) as error:
+        list(skimmed(*rows).jobs)
+    assert "sort -s -t '|' -k 2,2" in (error.value.remedy or "")
 
 
 def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("heads", "told"),
+    ("heads", "message"),
     [
         (HEADS.replace("Submit|", ""), "no column has when it was submitted"),
         (HEADS.replace("JobIDRaw|", ""), r"no column has the id of the job \(JobIDRaw, or JobID\)"),
@@ -250,10 +250,10 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
         ("JobID           JobName  Partition", "expected the names of columns"),
     ],
 )
-def test_heads_that_do_not_tell_enough_are_refused(heads: str, told: str) -> None:
-    with pytest.raises(InvalidInput, match=f"line 1: .*{told}") as said:
+def test_incomplete_header_is_refused(heads: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=f"line 1: .*{message}") as error:
         skimmed(GOOD, heads=heads)
-    assert "--parsable2" in (said.value.remedy or "")
+    assert "--parsable2" in (error.value.remedy or "")
 
 
 @pytest.mark.parametrize(
@@ -269,17 +269,17 @@ def test_heads_that_do_not_tell_enough_are_refused(heads: str, told: str) -> Non
         ("", False),
     ],
 )
-def test_formats_are_told_apart_by_how_they_begin(line: str, accounting: bool) -> None:
+def test_format_is_detected_from_the_first_line(line: str, accounting: bool) -> None:
     assert is_accounting(line.encode()) is accounting
 
 
-def test_what_a_real_slurm_printed() -> None:
-    """Names and comments with pipes and line ends, a part of a heterogeneous job, arrays, requeued,
-    node failure, suspended, waiting.
+def test_recorded_output_is_read() -> None:
+    """The recording has names and comments with pipes and line ends, a component of a heterogeneous
+    job, arrays, and requeued, failed, suspended and pending jobs.
     """
     with (GOLDEN / "sacct-duplicates.txt").open("rb") as file:
-        found = read_accounting_trace(NumberedLines(file))
-        jobs = list(found.jobs)
+        trace = read_accounting_trace(NumberedLines(file))
+        jobs = list(trace.jobs)
     assert [job[0] for job in jobs if job[2] == -1] == [19, 31, 32, 34, 35, 36, 38]
     assert [(job[0], job[2]) for job in jobs if job[0] in (19, 20, 21)] == [
         (19, 0),
@@ -288,13 +288,13 @@ def test_what_a_real_slurm_printed() -> None:
         (19, -1),
         (21, 0),
     ]
-    assert found.notes.omitted == {
+    assert trace.notes.omitted == {
         "number of cells differs from the header": [3, 25, 26, 27, 28, 29]
     }
-    assert found.notes.corrections == {"suspended for a while: simulated without the pause": 1}
+    assert trace.notes.corrections == {"suspended for a while: simulated without the pause": 1}
 
 
-def test_steps_of_a_real_slurm_change_nothing() -> None:
+def test_recorded_steps_change_nothing() -> None:
     def jobs(name: str) -> list[tuple[int, ...]]:
         with (GOLDEN / name).open("rb") as file:
             return list(read_accounting_trace(NumberedLines(file)).jobs)
