@@ -33,10 +33,10 @@ from fairbank.priority.fairshare.usage_ticks import (
 from fairbank.slurm.parsers.config import read_billing_rule, read_config
 from tests.slurm.frozen_cluster import (
     ByNumber,
-    Own,
+    OwnUsage,
     Row,
-    Said,
-    Start,
+    SlurmState,
+    StartState,
     in_order,
     instant,
     left_usage,
@@ -57,23 +57,23 @@ COLUMNS = (
 )
 NAMES = (*STATIC_TRES, "gres/gpu")
 AS_WRITTEN = 2e-6
-"""slurmctld writes six decimals."""
+"""Allowed difference: slurmctld writes six decimals."""
 
 
-class Before(NamedTuple):
+class EarlierUsage(NamedTuple):
     """Output of Slurm after a tick, and the own usage of each association and each QOS at that
     time, by number.
     """
 
-    said: Said
+    state: SlurmState
     associations: ByNumber
     qualities: ByNumber
 
 
-def before(state: Said, start: Start, tree: Tree) -> Before:
-    """Return the usage that remains at the tick of `said`, for the next comparison."""
+def earlier_usage(state: SlurmState, start: StartState, tree: Tree) -> EarlierUsage:
+    """Return the usage that remains at the tick of `state`, for the next comparison."""
     own = at_tick(left_usage(state, start), start.counted_at, state, tree, alone=True)
-    return Before(
+    return EarlierUsage(
         state,
         _by_number(state.associations, own.associations.raw),
         _by_number(state.qualities, own.qos.raw),
@@ -84,30 +84,32 @@ def _by_number(rows: Sequence[Row], figures: Longs) -> ByNumber:
     return {int(row["ID"]): figure for row, figure in zip(rows, figures, strict=True)}
 
 
-def recounted(earlier: Before, records: Sequence[Row], now: Said, tree: Tree) -> Own:
+def recount_usage(
+    earlier: EarlierUsage, records: Sequence[Row], now: SlurmState, tree: Tree
+) -> OwnUsage:
     """Return the current usage of each association and QOS: the earlier usage plus the cost of the
     recorded jobs.
     """
-    own = Own(
+    own = OwnUsage(
         in_order(now.associations, earlier.associations), in_order(now.qualities, earlier.qualities)
     )
-    jobs, last = jobs_of(records, earlier.said, tree), earlier.said.counted_at
+    jobs, last = jobs_of(records, earlier.state, tree), earlier.state.counted_at
     alone, ledger_before = _books(
-        own, np.full(len(tree.rows), -1, np.int64), earlier.said
-    )  # who is above has no usage of its own
+        own, np.full(len(tree.rows), -1, np.int64), earlier.state
+    )  # parents have no usage of their own
     ledger = ended(
         ledger_before,
         jobs,
         alone,
-        _rules(earlier.said),
+        _rules(earlier.state),
         last=last,
         now=int(jobs.end.max(initial=last)),
     )
-    return Own(ledger.associations.raw, ledger.qos.raw)
+    return OwnUsage(ledger.associations.raw, ledger.qos.raw)
 
 
 def at_tick(
-    own: Own, counted_at: int, state: Said, tree: Tree, *, alone: bool = False
+    own: OwnUsage, counted_at: int, state: SlurmState, tree: Tree, *, alone: bool = False
 ) -> UsageLedger:
     """Return the usage after the tick, from the usage before it and the running jobs: of
     associations with all below them, or `alone`.
@@ -121,7 +123,7 @@ def at_tick(
     return ticked(ledger, jobs, payers, _rules(state), last=counted_at, now=state.counted_at)
 
 
-def _books(raw: Own, parent: Ints, state: Said) -> tuple[ChargedRows, UsageLedger]:
+def _books(raw: OwnUsage, parent: Ints, state: SlurmState) -> tuple[ChargedRows, UsageLedger]:
     payers = ChargedRows(parent, np.array(["NoDecay" in qos["Flags"] for qos in state.qualities]))
     ledger = unused(payers, len(NAMES))
     return payers, UsageLedger(
@@ -129,7 +131,7 @@ def _books(raw: Own, parent: Ints, state: Said) -> tuple[ChargedRows, UsageLedge
     )
 
 
-def _rules(state: Said) -> Rules:
+def _rules(state: SlurmState) -> Rules:
     return Rules(
         fading(parse_half_life(read_config(state.config)["PriorityDecayHalfLife"]), Reset.NONE)
     )
@@ -148,7 +150,7 @@ def _record(job: Row) -> Row:
     }
 
 
-def jobs_of(records: Sequence[Row], state: Said, tree: Tree) -> ChargedJobs:
+def jobs_of(records: Sequence[Row], state: SlurmState, tree: Tree) -> ChargedJobs:
     """Return the jobs of these records, priced by partitions and settings."""
     flags = read_config(state.config)["PriorityFlags"]
     partitions, qualities = (
