@@ -18,7 +18,7 @@ from tests.bank.stories import StoryRunner
 
 
 def rewritten(lines: list[Entry], **change: object) -> list[Entry]:
-    """Return a journal with a changed entry and links computed anew by a forger."""
+    """Return a journal with a changed entry and links that a forger has recomputed."""
     before, forged = bytes(32), []
     for entry in lines:
         unlinked = msgspec.structs.replace(entry, **change)
