@@ -41,8 +41,8 @@ ABOUT = (
 REMARK = """
 srun asks slurmctld whether its job is ready as soon as it is allocated, and if not, again after
 0.1 s. A bank that writes to a disk has not answered by then, so each srun waits for that second
-question. With `optimistic_start` ([the agent's settings](reference/agent.md)) a job of a project with plenty
-of credit does not wait for the bank.
+question. With `optimistic_start` ([the agent's settings](reference/agent.md)) a job of a project
+with plenty of credit does not wait for the bank.
 """
 
 
@@ -72,7 +72,7 @@ class Place:
         self.slurm.calm()
         self.slurm.run(
             USER, "srun", "true"
-        ).done()  # the plug-in has found the agent, and the agent knows what is left
+        ).checked()  # the plug-in has found the agent, and the agent knows what is left
 
     def rate(self, tasks: int) -> float:
         """Return the tasks per second."""
@@ -89,7 +89,7 @@ class Place:
         took = []
         for _ in range(sruns):
             begun = time.perf_counter()
-            self.slurm.run(USER, "srun", "--time=10", "true").done()
+            self.slurm.run(USER, "srun", "--time=10", "true").checked()
             took.append((time.perf_counter() - begun) * 1_000)
         return median(took)
 

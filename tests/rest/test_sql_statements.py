@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
-from tests.contracts.statement_count import Statements, counted, taken
+from tests.contracts.statement_count import Statements, count_statements, statements_taken
 from tests.rest.world import (
     AGENT,
     DAY,
@@ -55,16 +55,16 @@ class StatementCounter(NamedTuple):
         """Return the number of balances of a request, and of its statements."""
         answer = self.world.ask("GET", f"/balance?{query}", uid)
         assert answer.status_code == 200, answer.text
-        return len(answer.json()["data"]), taken(self.statements)
+        return len(answer.json()["data"]), statements_taken(self.statements)
 
 
 @pytest.fixture
 def counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StatementCounter]:
     url = f"sqlite:///{tmp_path}/books.sqlite"
     migrate(url)
-    with counted(monkeypatch) as statements, create_world(open_store(url)) as world:
+    with count_statements(monkeypatch) as statements, create_world(open_store(url)) as world:
         world.context.services.project_cache.refresh()
-        taken(statements)
+        statements_taken(statements)
         yield StatementCounter(world, statements)
 
 
@@ -82,7 +82,7 @@ def test_filter_by_account_shows_users_no_more(counter: StatementCounter) -> Non
 def test_a_page_of_debits_takes_one_statement(counter: StatementCounter) -> None:
     for query in ("", f"?owner_uid={MEMBER}&limit=1", "?account=chem"):
         assert counter.world.ask("GET", f"/debit{query}", SUPERUSER).status_code == 200
-        assert taken(counter.statements) == 1
+        assert statements_taken(counter.statements) == 1
 
 
 @pytest.mark.parametrize("query", ["account=nobody", "gname=chem", "account=chem&gid=1"])
