@@ -35,7 +35,11 @@ def test_a_bank_is_made_and_opened_in_a_folder_of_any_name(
 ) -> None:
     folder = tmp_path / name
     assert fairbank("init", folder).code == 0
-    assert {each.name for each in folder.iterdir()} == {"fairbank.toml", "secret", "books.sqlite"}
+    assert {each.name for each in folder.iterdir()} == {
+        "fairbank.toml",
+        "secret",
+        "fairbank.sqlite",
+    }
     assert fairbank("audit", "verify", "--config", folder / "fairbank.toml").out.startswith(
         "read 0 entries of "
     )

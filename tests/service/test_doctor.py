@@ -24,7 +24,7 @@ from fairbank.store.migration import migrate
 
 
 def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/books.sqlite"
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     settings = BankSettings(
         store=StoreSettings(url=url),
@@ -48,7 +48,7 @@ def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
 
 def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
     """Also a token for the agent of no cluster; neither is wrong, for both may be yet to come."""
-    url = f"sqlite:///{tmp_path}/books.sqlite"
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     settings = BankSettings(
         store=StoreSettings(url=url),

@@ -163,7 +163,7 @@ def test_a_migration_that_is_stopped_midway_has_changed_nothing(
     """The retry completes it."""
     with _stopped_after(statement), pytest.raises(KeyboardInterrupt):
         migrate(bare_url)
-    with pytest.raises(NotFound, match="no books"):
+    with pytest.raises(NotFound, match="no bank"):
         open_store(bare_url)
     assert migrate(bare_url)
     open_store(bare_url).close()

@@ -43,13 +43,13 @@ def pragma(path: Path, name: str) -> object:
 
 
 def test_a_new_file_is_for_its_owner_only(tmp_path: Path) -> None:
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     migrate(url(path))
     store = open_store(url(path))
     fill(store)
     modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
     store.close()
-    assert modes["books.sqlite"] == 0o600
+    assert modes["fairbank.sqlite"] == 0o600
     assert set(modes.values()) == {0o600}
 
 
@@ -63,7 +63,7 @@ def test_odd_names_are_kept(tmp_path: Path) -> None:
 
 
 def test_the_folder_must_exist(tmp_path: Path) -> None:
-    missing = tmp_path / "no" / "books.sqlite"
+    missing = tmp_path / "no" / "fairbank.sqlite"
     for attempt in (migrate, open_store):
         with pytest.raises(NotFound) as told:
             attempt(url(missing))
@@ -72,17 +72,17 @@ def test_the_folder_must_exist(tmp_path: Path) -> None:
 
 def test_missing_database_names_init(tmp_path: Path) -> None:
     with pytest.raises(NotFound) as told:
-        open_store(url(tmp_path / "books.sqlite"))
+        open_store(url(tmp_path / "fairbank.sqlite"))
     assert told.value.remedy == "fairbank init"
     (tmp_path / "empty.sqlite").touch()
     with pytest.raises(NotFound) as told:
         open_store(url(tmp_path / "empty.sqlite"))
     assert told.value.remedy == "fairbank init"
-    assert not (tmp_path / "books.sqlite").exists()
+    assert not (tmp_path / "fairbank.sqlite").exists()
 
 
 def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     path.write_bytes(b"these are no books at all, whatever the name says" * 100)
     for attempt in (migrate, open_store):
         with pytest.raises(Corrupt, match="damaged"):
@@ -124,7 +124,7 @@ def test_a_library_with_the_bug_keeps_a_rollback_journal(
 ) -> None:
     """Also by default: a new bank is not refused because the machine's library is old."""
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     migrate(url(path), journal=asked)
     store = open_store(url(path), journal=asked)
     fill(store)
@@ -156,7 +156,7 @@ def test_a_file_with_a_write_ahead_log_is_converted_when_it_is_ours_alone(file: 
 @needs_wal
 def test_migration_waits_for_another_writer_of_the_file(tmp_path: Path) -> None:
     """SQLite itself does not wait when it changes the journal of a file."""
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     path.touch()
     other = driver.connect(str(path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -245,12 +245,12 @@ def test_a_file_that_is_not_ours_is_reported_as_such(closed: str) -> None:
         Account.nobody(),
     )
     try:
-        migrate(url(folder / "books.sqlite"))
-        (folder if closed == "folder" else folder / "books.sqlite").chmod(0o000)
+        migrate(url(folder / "fairbank.sqlite"))
+        (folder if closed == "folder" else folder / "fairbank.sqlite").chmod(0o000)
         os.seteuid(nobody.uid)
         try:
             with pytest.raises(Forbidden) as no:
-                open_store(url(folder / "books.sqlite"))
+                open_store(url(folder / "fairbank.sqlite"))
         finally:
             os.seteuid(ourselves)
     finally:
@@ -268,7 +268,7 @@ def test_a_full_check_gives_signs_of_life_and_then_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "_STEPS", 100)
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     migrate(url(path))
     store = open_store(url(path))
     fill(store)

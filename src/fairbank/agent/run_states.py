@@ -71,7 +71,7 @@ class AgentEffect(Enum):
     INCIDENT = auto()  # count the run as one without a hold, for `fairbank agent status`
     ASK_BANK = auto()  # send a hold report before all others, and let slurmctld wait for its result
     JOIN_QUESTION = auto()  # let slurmctld wait for the hold report that is on its way
-    DEPRIORITISE = auto()  # the hold report has nobody waiting for it any more
+    DEPRIORITISE = auto()  # slurmctld no longer waits for the hold report
     WITHDRAW = auto()  # take the hold report back if it was not sent
     SEND_HOLD = auto()
     SEND_ADJUST = auto()

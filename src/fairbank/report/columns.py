@@ -79,7 +79,7 @@ class Look(NamedTuple):
         )
 
     def as_of(self, instant: int) -> str:
-        """Format a time: `2026-11-21 07:30:12`, short `11-21 07:30`, exact in ISO with the zone."""
+        """Format a time with its offset: `2026-11-21 07:30:12 -05:00`."""
         at = datetime.fromtimestamp(instant, self.zone)
         offset = at.strftime("%z")
         return f"{at:%Y-%m-%d %H:%M:%S} {offset[:3]}:{offset[3:5]}"

@@ -59,7 +59,7 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
 
 
 _BOOK, _ALLOCATION = attrgetter("book"), attrgetter("allocation")
-# Rows of each kind, the key of their order, and the book that a row belongs to.
+# Rows of each kind, the key of their order, and the journal that a row belongs to.
 _KINDS: dict[
     type,
     tuple[Callable[[MemoryTables], Iterable[Any]], Callable[[Any], Any], Callable[..., int] | None],

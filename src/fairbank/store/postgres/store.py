@@ -162,7 +162,7 @@ def _other_encoding(encoding: str) -> Conflict:
     comments, and SQL_ASCII returns bytes.
     """
     return Conflict(
-        f"the database's encoding is {encoding}, and the books are kept in {_ENCODING}",
+        f"the database's encoding is {encoding}, and the ledger is kept in {_ENCODING}",
         field="store.url",
         remedy=(
             f"create the database with ENCODING '{_ENCODING}' (createdb -E {_ENCODING} -T template0"

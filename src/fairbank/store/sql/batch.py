@@ -203,7 +203,7 @@ class SqlTransaction(ABC):
         return map(token_of, self._connection.execute(found))
 
     def _write_registry(self, data: TransactionData) -> None:
-        """Write projects, members, tokens and the head of the registry's book. Rare, so plain SQL
+        """Write projects, members, tokens and the head of the registry. Rare, so plain SQL
         suffices.
         """
         changes = data.changes

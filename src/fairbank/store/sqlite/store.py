@@ -135,7 +135,7 @@ def journal_mode(asked: str | None, version: tuple[int, int, int]) -> str:
             " log (the WAL-reset bug)",
             field="store.journal",
             remedy=(
-                "pip install pysqlite3, which brings a mended SQLite, or set store.journal ="
+                "pip install pysqlite3, which brings a fixed SQLite, or set store.journal ="
                 ' "truncate", which is safe but slower'
             ),
         )

@@ -81,7 +81,7 @@ def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
             )
     with Progress("doctor", options) as progress:
         return check_bank(
-            options.config, partial(progress.wait, "whether the file with the books is sound")
+            options.config, partial(progress.wait, "whether the SQLite file is sound")
         )
 
 
