@@ -105,7 +105,7 @@ def test_on_a_full_disk_nothing_is_left_behind(
     with small_disk(tmp_path / "disk", f"{kilobytes}k") as disk:
         said = fairbank("init", disk / "bank")
         words = " ".join(said.err.split())
-        assert (said.code, ": the disk is full" in words, "try: make room" in words) == (
+        assert (said.code, ": the disk is full" in words, "try: free disk space" in words) == (
             1,
             True,
             True,

@@ -225,7 +225,7 @@ def test_accounting_that_contradicts_itself_is_left_out(
 def test_accounts_with_shares_that_the_trace_does_not_have_are_named(
     ask: Run, tmp_path: Path
 ) -> None:
-    """An account counts as present if it has only jobs that are left out. Shares that nobody of the
+    """An account counts as present if it has only jobs that are left out. Shares that no job of the
     changed workload has are no mistake.
     """
     (tmp_path / "two.swf").write_text(HEAD + line(1) + line(2, run=-1).replace(" 7 7 ", " 8 8 "))

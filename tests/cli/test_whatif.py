@@ -123,7 +123,7 @@ def test_impossible_question_is_reported_with_the_remedy(
 
 
 def test_a_job_is_changed_only_where_its_number_is_its_own(ask: Run, tmp_path: Path) -> None:
-    """Parts of a run have the number of the whole; the tasks of an array are told by the number of
+    """Parts of a run have the number of the whole; the tasks of an array are known by the number of
     the array.
     """
     (tmp_path / "twice.swf").write_text(

@@ -160,7 +160,7 @@ def test_where_there_is_no_range_it_is_explained(ask: Run, tmp_path: Path) -> No
 def test_another_partition_is_tried_where_they_wait_apart(
     ask: Run, tmp_path: Path, policy: str, sooner: str | None
 ) -> None:
-    """Job 4 waits behind job 3, which wants all eight processors; in the partition of job 2 nobody
+    """Job 4 waits behind job 3, which wants all eight processors; in the partition of job 2 none
     waits.
     """
     there = [(1, 2, 1), (2, 2, 2), (3, 8, 1), (4, 2, 1)]

@@ -177,7 +177,7 @@ def test_programs_are_told_all() -> None:
 def test_what_slurm_says_otherwise_stands_beside_it() -> None:
     said = told(JOB._replace(why=why(expected=60), reason="Resources", expected_start=120), 200)[7]
     assert said.endswith(
-        "nobody comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is"
+        "no job comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is"
         " Resources"
     )
     assert "slurmctld's reason" not in told(JOB._replace(reason="Priority"))[7]

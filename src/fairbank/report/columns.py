@@ -161,7 +161,7 @@ class Column(NamedTuple):
         On a narrow terminal a `brief` column has no decimals if one of the amounts that its rows
         add up reaches 100 SU: the part left out is less than a hundredth of the largest figure.
         Thousands and millions of SU keep their decimals, which are significant and short. Available
-        credit is rounded down, so that nobody relies on credit that does not exist.
+        credit is rounded down, so that no user relies on credit that does not exist.
         """
         cells = [self.cell(row, look) for row in rows]
         if not self.right or not any("." in cell for cell in cells):

@@ -77,7 +77,7 @@ class Audit:
         """Read every entry and compare every row.
 
         Args:
-            heads: last links saved earlier, by journal.
+            heads: last entries saved earlier, by journal.
             progress: called now and then.
             books: range of journals to read.
         """

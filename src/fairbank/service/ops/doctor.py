@@ -130,7 +130,7 @@ def _check_disk(settings: BankSettings) -> Iterator[HealthCheck]:
     yield HealthCheck(
         f"{free}% of the store's disk is free",
         free >= _DISK_FREE_PERCENT,
-        "make room, or move the store",
+        "free disk space, or move the store",
     )
 
 

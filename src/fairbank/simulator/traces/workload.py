@@ -45,7 +45,7 @@ class Correction(Enum):
     """Value of the trace that is simulated otherwise than written."""
 
     NO_TIME = "ran for 0 s: simulated as 1 s"
-    NO_LIMIT = "has no time limit: the time taken counts as one"
+    NO_LIMIT = "without a time limit: the time taken counts as one"
     OVER_LIMIT = "ran longer than the limit: the time taken counts as one"
     SAME_NUMBER = "had the number of an earlier one: simulated all the same"
 

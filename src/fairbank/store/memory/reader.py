@@ -76,7 +76,7 @@ _KINDS: dict[
 
 
 class MemoryReader:
-    """Reader over tables that nobody changes meanwhile."""
+    """Reader over tables that do not change meanwhile."""
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables

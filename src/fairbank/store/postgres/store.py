@@ -61,7 +61,7 @@ class PostgresStore(SqlStore):
         self, url: URL, *, readers: int = 12, patience_seconds: float = PATIENCE_SECONDS
     ) -> None:
         # No transaction of a batch lasts for ever: neither a lock, nor a statement, nor a pause of
-        # ours. Readers have no limits (SqlReader): they may read whole tables, and block nobody.
+        # ours. Readers have no limits (SqlReader): they may read whole tables, and block no writer.
         patience, more = (f"{round(patience_seconds * 1000 * times)}ms" for times in (1, 2))
         limits = {
             "lock_timeout": patience,

@@ -98,7 +98,7 @@ class SqlTransaction(ABC):
             self._registry = RegistryHead(*self._find("registry")[0])
         if (
             not _allocations_of(self._connection, locks.closing) <= self._loaded.keys()
-        ):  # nobody opens one while the registry is locked
+        ):  # none is opened while the registry is locked
             raise Contention(
                 "an allocation of a project that is to be removed was opened meanwhile"
             )

@@ -106,7 +106,7 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
 
 def _unreachable(complaint: BaseException | None) -> Unavailable:
     remedy = (
-        "make room on its disk, then try again"
+        "free space on its disk, then try again"
         if DISK_FULL in str(complaint)
         else "try again; if it stays so: fairbank doctor"
     )

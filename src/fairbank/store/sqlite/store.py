@@ -221,7 +221,7 @@ def _set_journal_with_retry(connection: Any, journal: str, patience_seconds: flo
     until = time.monotonic() + patience_seconds
     while _LOCKED in (chosen := _set_journal(connection, journal)) and time.monotonic() < until:
         try:
-            connection.execute("BEGIN EXCLUSIVE")  # waits until nobody else writes
+            connection.execute("BEGIN EXCLUSIVE")  # waits until no other process writes
         except driver.OperationalError as locked:
             return str(locked)
         connection.execute("ROLLBACK")

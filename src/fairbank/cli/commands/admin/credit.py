@@ -85,7 +85,7 @@ def _unusable(context: Context, row: Row) -> list[str]:
         case _:
             return []
     return [
-        f"! allocation {row['id']} {state}: nobody can draw on this credit before"
+        f"! allocation {row['id']} {state}: no job can use this credit before"
         f" fairbank alloc {remedy}"
     ]
 
