@@ -143,8 +143,8 @@ def test_the_same_question_has_the_same_answer_and_another_seed_other_simulated_
 
 
 def test_where_there_is_no_range_it_is_explained(ask: Run, tmp_path: Path) -> None:
-    """Before the last job each of 15,000 has the machine for a minute: more passes than a simulated run
-    may take.
+    """Before the last job each of 15,000 has the machine for a minute: more passes than a simulated
+    run may take.
     """
     (tmp_path / "long.swf").write_text(
         "; MaxProcs: 1\n" + "".join(line(number, 0, 1, 60, 60) for number in range(1, 15_003))
