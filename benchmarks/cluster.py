@@ -17,7 +17,7 @@ import msgspec
 from benchmarks.books import postgres_server
 from benchmarks.measure import Figure, Say, Table, Target, at_most, ratio
 from tests.agent.running_agent import RunningAgent
-from tests.slurm.bank_cluster import RICH, Office, agent_beside, prices
+from tests.slurm.bank_cluster import RICH, BankStack, agent_for, prices
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prep_cluster import build, install, settings
 from tests.support.conditions import wait_until
@@ -41,8 +41,8 @@ ABOUT = (
 REMARK = """
 srun asks slurmctld whether its job is ready as soon as it is allocated, and if not, again after
 0.1 s. A bank that writes to a disk has not answered by then, so each srun waits for that second
-question. With `optimistic_start` ([the agent's settings](reference/agent.md)) a job of a project with plenty
-of credit does not wait for the bank.
+question. With `optimistic_start` ([the agent's settings](reference/agent.md)) a job of a project
+with plenty of credit does not wait for the bank.
 """
 
 
@@ -72,7 +72,7 @@ class Place:
         self.slurm.calm()
         self.slurm.run(
             USER, "srun", "true"
-        ).done()  # the plug-in has found the agent, and the agent knows what is left
+        ).checked()  # the plug-in has found the agent, and the agent knows what is left
 
     def rate(self, tasks: int) -> float:
         """Return the tasks per second."""
@@ -89,7 +89,7 @@ class Place:
         took = []
         for _ in range(sruns):
             begun = time.perf_counter()
-            self.slurm.run(USER, "srun", "--time=10", "true").done()
+            self.slurm.run(USER, "srun", "--time=10", "true").checked()
             took.append((time.perf_counter() - begun) * 1_000)
         return median(took)
 
@@ -153,10 +153,10 @@ def _place() -> Iterator[Place]:
         bank = stack.enter_context(made(server.url(stack.enter_context(server.fresh_database()))))
         bank.config.write_text(bank.config.read_text() + prices())
         bank.start()
-        agent = agent_beside(cluster, bank, tables="[terms]\n")
+        agent = agent_for(cluster, bank, tables="[terms]\n")
         stack.callback(agent.close)
         agent.start()
-        office = Office(cluster, agent, bank)
-        office.found()
-        office.leave("wg_astro", RICH)
+        bank_stack = BankStack(cluster, agent, bank)
+        bank_stack.create_projects()
+        bank_stack.set_available("wg_astro", RICH)
         yield Place(cluster, agent)

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from tests.slurm.bank_cluster import Office
-from tests.slurm.lab.answers import tres
+from tests.slurm.bank_cluster import BankStack
 from tests.slurm.lab.machine import SIZES
+from tests.slurm.lab.output_parsers import tres
 
 COLUMNS = (
     "JobID",
@@ -36,32 +36,29 @@ GIGABYTES = {
     "T": Fraction(1024),
 }
 FREE = "NODE_FAIL"
-PUT_BACK = (
-    "REQUEUED",
-    "CANCELLED",
-)  # what becomes of those that are refused when they are to start
-CLOCK_SECONDS = 1  # Slurm tells whole ones
-SAME_START_SECONDS = 2  # what the clocks of prolog and accounting may differ by
+REQUEUED_STATES = ("REQUEUED", "CANCELLED")  # states of jobs that are refused at their start
+CLOCK_SECONDS = 1  # Slurm prints whole seconds
+SAME_START_SECONDS = 2  # allowed difference between the start times of prolog and accounting
 ONE_HOLD, END_MAY_COME_FIRST = (1,), (0, 1)
 
 
-def executions(office: Office, since: float) -> list[dict[str, str]]:
+def executions(stack: BankStack, since: float) -> list[dict[str, str]]:
     """Return the accounting records of each execution since a time, requeued ones included. sacct
     shows a record without a start only if it is requested by number, so the jobs of the ledger are
     requested a second time. If a job is requeued while its prolog runs, 24.11 leaves a record that
     stays pending, with a newer record of the same job: the older one is dropped.
     """
     numbers = ",".join(
-        map(str, sorted({run["job_id"] for run in office.rows("/job", cluster="lab")}))
+        map(str, sorted({run["job_id"] for run in stack.rows("/job", cluster="lab")}))
     )
     queries = [
-        (f"--starttime={words_of(since)}", "--endtime=now+1hour"),
+        (f"--starttime={slurm_time(since)}", "--endtime=now+1hour"),
         *([(f"--jobs={numbers}", "--starttime=1970-01-02")] if numbers else []),
     ]
     rows = [
         row
         for query in queries
-        for row in office.slurm.sacct("--duplicates", *query, columns=COLUMNS)
+        for row in stack.slurm.sacct("--duplicates", *query, columns=COLUMNS)
     ]
     once = {(row["JobIDRaw"], row["Submit"], row["Start"]): row for row in rows}
     newest = {
@@ -76,7 +73,7 @@ def executions(office: Office, since: float) -> list[dict[str, str]]:
     ]
 
 
-def words_of(instant: float) -> str:
+def slurm_time(instant: float) -> str:
     """Return the time in the form that Slurm's and Fairbank's commands accept, in the lab's time
     zone.
     """
@@ -128,57 +125,57 @@ def price(row: dict[str, str]) -> int:
 
 
 @dataclass(frozen=True)
-class Wrong:
+class AuditDifference:
     """Difference between ledger and accounting, with its job (id and submit time) and the times of
     its events (seconds since 1970).
     """
 
-    words: str
+    text: str
     job: tuple[int, int]
     instants: tuple[int, ...]
 
 
 @dataclass
-class Reckoning:
+class AuditResult:
     """Result of the comparison: numbers of records, and the differences."""
 
     counts: Counter[str] = field(default_factory=Counter)
     states: Counter[str] = field(default_factory=Counter)
     charged: int = 0
-    wrong: list[Wrong] = field(default_factory=list)
-    put_off_seconds: int = 0
-    """The longest that accounting counts for a run that was put off."""
+    differences: list[AuditDifference] = field(default_factory=list)
+    deferred_seconds: int = 0
+    """Longest elapsed time in accounting of a run that was deferred."""
 
-    def told(self) -> str:
+    def summary(self) -> str:
         return f"{dict(self.counts)}, {self.charged} SU-minutes, by state {dict(self.states)}"
 
 
-def reckon(
-    office: Office,
+def audit(
+    stack: BankStack,
     since: float,
     *,
     holds: Collection[int] = ONE_HOLD,
     lost: Iterable[tuple[int, int]] = (),
     begun: Mapping[int, Sequence[int]] | None = None,
-) -> Reckoning:
+) -> AuditResult:
     """Compare all runs since a time. `holds` has the allowed numbers of holds of a run. Jobs in
     `lost` (id and submit time) are skipped: Slurm has lost their ends. If jobs are deferred because
     the bank is unavailable, accounting counts seconds for a run that never started and costs
     nothing: `begun` has the real start times of each job's scripts.
     """
-    result = Reckoning()
+    result = AuditResult()
     skipped = set(lost)
     known, runs = {}, defaultdict(list)
-    for run in office.rows("/job", cluster="lab"):
+    for run in stack.rows("/job", cluster="lab"):
         if _job(run) in skipped:
             continue
         known[run["id"]] = run
         if _job(run)[1] >= int(since):
             runs[run["job_id"]].append(run)
     refused = defaultdict(list)
-    for refusal in office.rows("/failure", cluster="lab"):
+    for refusal in stack.rows("/failure", cluster="lab"):
         refused[refusal["job_id"]].append(instant(refusal["at"].rstrip("Z")))
-    for row in executions(office, since):
+    for row in executions(stack, since):
         if key(row) not in skipped:
             never = begun is not None and not _has_begun(row, begun.get(int(row["JobIDRaw"]), ()))
             _compare(
@@ -187,10 +184,12 @@ def reckon(
     for run in (run for job_runs in runs.values() for run in job_runs):
         result.counts["runs of no execution"] += 1
         if run["state"] != "released":
-            result.wrong.append(
-                Wrong(f"in the books, and not in accounting: {run}", _job(run), instants(run))
+            result.differences.append(
+                AuditDifference(
+                    f"in the ledger, and not in accounting: {run}", _job(run), instants(run)
+                )
             )
-    _once_each(office, result, known, holds)
+    _check_entries(stack, result, known, holds)
     return result
 
 
@@ -206,7 +205,7 @@ def _compare(
     row: dict[str, str],
     runs: list[dict[str, Any]],
     refused: Sequence[int],
-    result: Reckoning,
+    result: AuditResult,
     *,
     never: bool,
 ) -> None:
@@ -214,7 +213,7 @@ def _compare(
     started = instant(row["Start"])
     same = [
         run for run in runs if instant(run["submitted"].rstrip("Z")) == instant(row["Submit"])
-    ]  # its start is that of its prolog's end
+    ]  # the ledger's start is the end of the prolog
     same = same or [
         run
         for run in runs
@@ -226,13 +225,13 @@ def _compare(
         if (
             not started
             or int(row["ElapsedRaw"]) == 0
-            or (state in PUT_BACK and any(_is_during(row, at) for at in refused))
+            or (state in REQUEUED_STATES and any(_is_during(row, at) for at in refused))
         ):
             result.counts["never ran"] += 1
         else:
-            result.wrong.append(
-                Wrong(
-                    f"in accounting, and not in the books: {row}",
+            result.differences.append(
+                AuditDifference(
+                    f"in accounting, and not in the ledger: {row}",
                     key(row),
                     (started, instant(row["End"])),
                 )
@@ -242,18 +241,18 @@ def _compare(
     runs.remove(run)
     missing = (
         {} if row["Partition"] else {"Partition": run["partition"], "AllocTRES": run["tres"]}
-    )  # accounting has not heard of its start
+    )  # accounting has not received its start
     expected = 0 if state == FREE else price(row | missing)
     result.charged += run["charged"]
     result.counts["charged" if run["charged"] else run["state"]] += 1
     if run["state"] not in ("charged", "released") or run["held"]:
-        result.wrong.append(Wrong(f"not resolved: {run}", _job(run), instants(run)))
+        result.differences.append(AuditDifference(f"not resolved: {run}", _job(run), instants(run)))
     elif run["state"] == "released" and state == "REQUEUED" and never:
-        result.counts["put off"] += 1
-        result.put_off_seconds = max(result.put_off_seconds, int(row["ElapsedRaw"]))
+        result.counts["deferred"] += 1
+        result.deferred_seconds = max(result.deferred_seconds, int(row["ElapsedRaw"]))
     elif run["charged"] != expected:
-        result.wrong.append(
-            Wrong(
+        result.differences.append(
+            AuditDifference(
                 f"charged {run['charged']} and not {expected}: {run} {row}",
                 _job(run),
                 instants(run),
@@ -261,12 +260,15 @@ def _compare(
         )
 
 
-def _once_each(
-    office: Office, result: Reckoning, known: Mapping[int, dict[str, Any]], holds: Collection[int]
+def _check_entries(
+    stack: BankStack,
+    result: AuditResult,
+    known: Mapping[int, dict[str, Any]],
+    holds: Collection[int],
 ) -> None:
     """Check that every run has an allowed number of holds, and one charge or release."""
     steps: dict[int, list[str]] = defaultdict(list)
-    for entry in office.rows("/entry", about="units"):
+    for entry in stack.rows("/entry", about="units"):
         if entry["run"] in known:
             steps[entry["run"]].append(entry["kind"])
     for number, kinds in steps.items():
@@ -274,11 +276,11 @@ def _once_each(
         result.counts["holds"] += counted["hold"]
         result.counts["resolutions"] += counted["charge"] + counted["release"]
         if counted["hold"] not in holds or counted["charge"] + counted["release"] != 1:
-            result.wrong.append(
-                Wrong(f"run {number} of the books: {kinds}", _job(run), instants(run))
+            result.differences.append(
+                AuditDifference(f"run {number} of the ledger: {kinds}", _job(run), instants(run))
             )
 
 
-def of_jobs(rows: Sequence[dict[str, str]], jobs: Iterable[int]) -> list[dict[str, str]]:
+def rows_of_jobs(rows: Sequence[dict[str, str]], jobs: Iterable[int]) -> list[dict[str, str]]:
     numbers = set(jobs)
     return [row for row in rows if int(row["JobIDRaw"]) in numbers]

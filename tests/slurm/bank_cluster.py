@@ -15,7 +15,7 @@ from tests.agent.running_agent import RunningAgent
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.machine import SIZES
 from tests.slurm.lab.people import TEAMS
-from tests.slurm.prep_cluster import asking, install, socket_of
+from tests.slurm.prep_cluster import install, plugin_configured, socket_of
 from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK, FairbankServer, made
 
@@ -40,19 +40,19 @@ def prices() -> str:
     )
 
 
-class Office:
+class BankStack:
     """Cluster, agent and bank. Requests to the bank are made as its superuser."""
 
     def __init__(self, slurm: Cluster, agent: RunningAgent, bank: FairbankServer) -> None:
         self.slurm, self.agent, self.bank = slurm, agent, bank
         self._client = Client(parse_address(f"unix:{bank.socket}"))
 
-    def found(self) -> None:
+    def create_projects(self) -> None:
         """Create a project for each team, with an allocation of each resource."""
         for team in TEAMS:
-            self.project(team.name, team.gid)
+            self.create_project(team.name, team.gid)
 
-    def project(self, account: str, gid: int) -> None:
+    def create_project(self, account: str, gid: int) -> None:
         """Create a project with an allocation of each resource."""
         self._client.post("/project", {"gname": account, "gid": gid})
         for resource in ("cpu", "gpu"):
@@ -65,7 +65,7 @@ class Office:
             }
             self._client.post("/alloc", {**terms, "amount": RICH, "comment": "test"})
 
-    def leave(self, account: str, credit: int, resource: str = "cpu") -> int:
+    def set_available(self, account: str, credit: int, resource: str = "cpu") -> int:
         """Set the available SU-minutes by a deposit or withdrawal. Return the allocation's
         number.
         """
@@ -106,11 +106,11 @@ class Office:
             if refusal["job_id"] == job
         ]
 
-    def sums(self, allocation: int) -> tuple[int, int]:
+    def charged_and_held(self, allocation: int) -> tuple[int, int]:
         row = self._client.get(f"/alloc/{allocation}")["data"]
         return row["charged"], row["held"]
 
-    def settled(self, job: int, count: int = 1) -> list[dict[str, Any]]:
+    def wait_for_closed_runs(self, job: int, count: int = 1) -> list[dict[str, Any]]:
         """Wait until `count` runs of a job are charged or released; return its runs."""
         wait_until(
             lambda: len([run for run in self.runs(job) if run["state"] != "held"]) == count,
@@ -119,7 +119,7 @@ class Office:
         )
         return self.runs(job)
 
-    def reconciled(self, *options: str) -> subprocess.CompletedProcess[str]:
+    def reconcile(self, *options: str) -> subprocess.CompletedProcess[str]:
         """Run `fairbank reconcile` as root on this cluster."""
         environment = {
             **self.slurm.place.environment,
@@ -132,44 +132,44 @@ class Office:
 
 
 @contextmanager
-def opened(
+def running_stack(
     cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningAgent
-) -> Iterator[Office]:
+) -> Iterator[BankStack]:
     """Start bank and agent, create the projects, and connect slurmctld for the duration of the
     block.
     """
     install(plugin, cluster)
     bank.config.write_text(bank.config.read_text() + prices())
-    bank.folder.chmod(0o755)  # for users to ask it, too
+    bank.folder.chmod(0o755)  # so that users can connect too
     bank.start()
     try:
         agent.start()
-        office = Office(cluster, agent, bank)
-        office.found()
-        with asking(cluster):
-            yield office
+        stack = BankStack(cluster, agent, bank)
+        stack.create_projects()
+        with plugin_configured(cluster):
+            yield stack
     finally:
         print(agent.log_text())
         agent.close()
 
 
 @contextmanager
-def of_its_own(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[Office]:
+def new_stack(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[BankStack]:
     """Start a new bank and a new agent on a cluster that is idle before and after. `tables` are the
     agent's settings.
     """
     cluster.calm()
     with (
         made() as bank,
-        opened(cluster, plugin, bank, agent_beside(cluster, bank, tables)) as office,
+        running_stack(cluster, plugin, bank, agent_for(cluster, bank, tables)) as stack,
     ):
         try:
-            yield office
+            yield stack
         finally:
             cluster.calm()
 
 
-def agent_beside(cluster: Cluster, bank: FairbankServer, tables: str = TERMS) -> RunningAgent:
+def agent_for(cluster: Cluster, bank: FairbankServer, tables: str = TERMS) -> RunningAgent:
     """Return the agent between slurmctld and the bank."""
     return RunningAgent(
         f"unix:{bank.socket}", tables=tables, socket=socket_of(cluster), slurm_user='"slurm"'

@@ -26,13 +26,13 @@ from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.priorities import compute_priorities, weights_of
 from fairbank.slurm.parsers.config import TRES as WEIGHED_TRES
 from fairbank.slurm.parsers.config import read_config, read_settings, read_tracked_tres
-from tests.slurm.frozen_cluster import Row, Said, Start, left_usage
+from tests.slurm.frozen_cluster import Row, SlurmState, StartState, left_usage
 from tests.slurm.lab.packages import release_of
-from tests.slurm.random_associations import Wish
+from tests.slurm.random_associations import PlannedJob
 from tests.slurm.recounted_usage import NAMES, at_tick
 
 
-def reckoned(state: Said, start: Start) -> tuple[Tree, Standings, DecayedUsage]:
+def compute_shares(state: SlurmState, start: StartState) -> tuple[Tree, Standings, DecayedUsage]:
     """Return the tree, the fair-share result, and the usage at slurmctld's tick, running jobs
     included.
     """
@@ -63,27 +63,29 @@ def _association(row: Row) -> ShareAssociation:
 # ---------------------------------------------------------------- sshare
 
 
-def standings(state: Said, tree: Tree, figures: Standings, usage: DecayedUsage) -> list[ShareRow]:
+def expected_shares(
+    state: SlurmState, tree: Tree, figures: Standings, usage: DecayedUsage
+) -> list[ShareRow]:
     running = whole_minutes(usage.run_seconds)
     more = [
         f"{name}=0"
         for name in read_tracked_tres(read_config(state.config)).split(",")
         if name not in NAMES
-    ]  # newer ones count more
+    ]  # newer releases count more TRES
     running_tres = [
         ",".join([*(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)), *more])
         for row in running
     ]
     rows = [
-        _standing(tree, figures, index, row, running_tres[index])
+        _expected_share(tree, figures, index, row, running_tres[index])
         for index, row in enumerate(state.associations)
     ]
-    # 26.05 tells no factor of accounts under the classic rules either.
+    # 26.05 prints no factor of accounts under the classic rules either.
     newest = release_of(read_config(state.config)["SLURM_VERSION"]) >= (26, 5)
     return [row._replace(factor=None) if newest and not row.user else row for row in rows]
 
 
-def _standing(tree: Tree, figures: Standings, index: int, row: Row, running: str) -> ShareRow:
+def _expected_share(tree: Tree, figures: Standings, index: int, row: Row, running: str) -> ShareRow:
     association, root, ranked = (
         tree.rows[index],
         index == tree.root,
@@ -127,31 +129,31 @@ def _in_slurms_order(limits: str) -> str:
 # ---------------------------------------------------------------- sprio
 
 
-def weights(state: Said) -> WeightRow:
+def weights(state: SlurmState) -> WeightRow:
     config = read_config(state.config)
     return weights_of(read_settings(config).factors.weights, config[WEIGHED_TRES])
 
 
-def queue(
-    state: Said, tree: Tree, figures: Standings, planned: Mapping[int, Wish]
+def expected_priorities(
+    state: SlurmState, tree: Tree, figures: Standings, planned: Mapping[int, PlannedJob]
 ) -> list[PriorityRow]:
     """Return the rows of sprio: one for each partition of each pending job that is neither held nor
     has a later begin time.
     """
     newer = release_of(read_config(state.config)["SLURM_VERSION"]) > (22, 5)
     rows = [
-        _told(job, partition, planned[_number(job)])._replace(short_zeros=newer)
+        _operator_fields(job, partition, planned[_number(job)])._replace(short_zeros=newer)
         for job in state.jobs
         if _is_listed(job)
         for partition in job["Partition"].split(",")
     ]
     factors = {row[:3]: float(figures.factor[index]) for index, row in enumerate(tree.rows)}
     return [row for row in rows if row.direct is not None] + compute_priorities(
-        rows, state.grounds, factors, state.counted_at
+        rows, state.priority_inputs, factors, state.counted_at
     )
 
 
-def _told(job: Row, partition: str, planned: Wish) -> PriorityRow:
+def _operator_fields(job: Row, partition: str, planned: PlannedJob) -> PriorityRow:
     """Return the fields that only an operator can see."""
     user = job["UserId"].partition("(")[0]
     row = PriorityRow(
@@ -163,8 +165,8 @@ def _told(job: Row, partition: str, planned: Wish) -> PriorityRow:
     )
     return (
         row._replace(site=planned.site)
-        if planned.given is None
-        else row._replace(direct=planned.given)
+        if planned.priority is None
+        else row._replace(direct=planned.priority)
     )
 
 

@@ -1,5 +1,6 @@
 """Proxies between two programs on Unix sockets that duplicate, delay, reorder, swallow or cut off
-messages. FrameMischief is used between plug-in and agent, RequestMischief between agent and bank.
+messages. FaultyFrameProxy is used between plug-in and agent, FaultyRequestProxy between agent and
+bank.
 """
 
 from __future__ import annotations
@@ -20,37 +21,37 @@ CUT_ONE_OF = 5
 HEAD_MAX = 64 * 1024
 
 
-class Mood(Enum):
+class MessageFault(Enum):
     """Fault applied to messages."""
 
-    CALM = "passed on"
-    DOUBLE = "said twice"
-    LATE = "delayed"
-    SHUFFLE = "in another order"
+    NONE = "passed on"
+    DUPLICATE = "duplicated"
+    DELAY = "delayed"
+    REORDER = "reordered"
     CUT = "cut off"
-    MUTE = "swallowed"
+    SWALLOW = "swallowed"
 
 
-class Mischief(ABC):
-    """Proxy that listens at `path` and connects to `beyond`, from `start` to `stop`. `mood` may
+class FaultyProxy(ABC):
+    """Proxy that listens at `path` and connects to `target`, from `start` to `stop`. `fault` may
     change at any time; `done` counts messages.
     """
 
-    def __init__(self, path: Path, beyond: Path, rng: random.Random) -> None:
-        self.path, self.beyond, self.rng = path, beyond, rng
-        self._mood, self._changed = Mood.CALM, asyncio.Event()
+    def __init__(self, path: Path, target: Path, rng: random.Random) -> None:
+        self.path, self.target, self.rng = path, target, rng
+        self._fault, self._changed = MessageFault.NONE, asyncio.Event()
         self.done: Counter[str] = Counter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
-    def mood(self) -> Mood:
-        return self._mood
+    def fault(self) -> MessageFault:
+        return self._fault
 
-    @mood.setter
-    def mood(self, mood: Mood) -> None:
-        self._mood = mood
+    @fault.setter
+    def fault(self, fault: MessageFault) -> None:
+        self._fault = fault
         self._loop.call_soon_threadsafe(self._changed.set)
 
     def start(self) -> None:
@@ -78,24 +79,24 @@ class Mischief(ABC):
         assert task is not None
         self._tasks.add(task)
         try:
-            await self._between(reader, writer)
+            await self._proxy(reader, writer)
         except (OSError, EOFError, asyncio.CancelledError):
             pass
         finally:
             self._tasks.discard(task)
             writer.transport.abort()
 
-    async def _between(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _proxy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await asyncio.open_unix_connection(
-            str(self.beyond), limit=HEAD_MAX
+            str(self.target), limit=HEAD_MAX
         )
         try:
-            await self._talk(reader, writer, server_reader, server_writer)
+            await self._relay(reader, writer, server_reader, server_writer)
         finally:
             server_writer.transport.abort()
 
     @abstractmethod
-    async def _talk(
+    async def _relay(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
@@ -105,18 +106,18 @@ class Mischief(ABC):
         """Pass on messages until one side closes the connection. Raises OSError, EOFError."""
 
     def _count(self) -> None:
-        self.done[self.mood.value] += 1
+        self.done[self.fault.value] += 1
 
     def _cuts(self) -> bool:
-        return self.mood is Mood.CUT and self.rng.randrange(CUT_ONE_OF) == 0
+        return self.fault is MessageFault.CUT and self.rng.randrange(CUT_ONE_OF) == 0
 
 
-class FrameMischief(Mischief):
+class FaultyFrameProxy(FaultyProxy):
     """Proxy for frames of decision 0012, in both directions. Greetings are passed on unchanged,
     because a peer without a greeting closes the connection.
     """
 
-    async def _talk(
+    async def _relay(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
@@ -145,12 +146,12 @@ class FrameMischief(Mischief):
             if self._cuts():
                 writer.write(frame[: len(frame) // 2])
                 return
-            if self.mood is Mood.LATE:
+            if self.fault is MessageFault.DELAY:
                 await asyncio.sleep(self.rng.uniform(0, LATE_SECONDS / 5))
-            if self.mood is Mood.SHUFFLE:
+            if self.fault is MessageFault.REORDER:
                 self._loop.call_later(self.rng.uniform(0, LATE_SECONDS), _write, writer, frame)
             else:
-                writer.write(frame * (2 if self.mood is Mood.DOUBLE else 1))
+                writer.write(frame * (2 if self.fault is MessageFault.DUPLICATE else 1))
 
 
 def _write(writer: asyncio.StreamWriter, frame: bytes) -> None:
@@ -158,12 +159,12 @@ def _write(writer: asyncio.StreamWriter, frame: bytes) -> None:
         writer.write(frame)
 
 
-class RequestMischief(Mischief):
+class FaultyRequestProxy(FaultyProxy):
     """Proxy for HTTP requests and responses. A request that is cut off may or may not have reached
     the server.
     """
 
-    async def _talk(
+    async def _relay(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
@@ -175,14 +176,14 @@ class RequestMischief(Mischief):
             self._count()
             if self._cuts():
                 return
-            if self.mood is Mood.MUTE:
+            if self.fault is MessageFault.SWALLOW:
                 await self._swallow()
                 return
-            if self.mood in (Mood.LATE, Mood.SHUFFLE):
+            if self.fault in (MessageFault.DELAY, MessageFault.REORDER):
                 await asyncio.sleep(self.rng.uniform(0, LATE_SECONDS))
             duplicate = (
-                asyncio.ensure_future(self._say_aside(request))
-                if self.mood is Mood.DOUBLE
+                asyncio.ensure_future(self._send_duplicate(request))
+                if self.fault is MessageFault.DUPLICATE
                 else None
             )
             server_writer.write(request)
@@ -195,14 +196,14 @@ class RequestMischief(Mischief):
 
     async def _swallow(self) -> None:
         """Keep the connection open without an answer while the fault lasts."""
-        while self.mood is Mood.MUTE:
+        while self.fault is MessageFault.SWALLOW:
             self._changed.clear()
             await self._changed.wait()
 
-    async def _say_aside(self, request: bytes) -> None:
+    async def _send_duplicate(self, request: bytes) -> None:
         """Send the same request at the same time on another connection, and ignore the response."""
         with contextlib.suppress(OSError, EOFError):
-            reader, writer = await asyncio.open_unix_connection(str(self.beyond), limit=HEAD_MAX)
+            reader, writer = await asyncio.open_unix_connection(str(self.target), limit=HEAD_MAX)
             try:
                 writer.write(request)
                 await _message(reader)

@@ -20,7 +20,7 @@ from fairbank.slurm.parsers import sacctmgr
 from fairbank.slurm.parsers.config import TRACKED, read_config, read_settings
 from fairbank.slurm.parsers.job_lines import read_pending
 from fairbank.slurm.parsers.machine import read_nodes, read_partitions
-from tests.slurm.lab import answers
+from tests.slurm.lab import output_parsers
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.support.conditions import wait_until
@@ -42,25 +42,25 @@ Row = Mapping[str, str]
 ByNumber = Mapping[int, np.longdouble]
 
 
-class Own(NamedTuple):
-    """Own usage of each association and each QOS, in the order of `Said`."""
+class OwnUsage(NamedTuple):
+    """Own usage of each association and each QOS, in the order of `SlurmState`."""
 
     associations: Longs
-    qualities: Longs
+    qos_list: Longs
 
 
-class Start(NamedTuple):
+class StartState(NamedTuple):
     """State that slurmctld starts from: own usage of user associations and QOS by number, and the
     times of the last tick and of the last usage reset.
     """
 
     associations: ByNumber
-    qualities: ByNumber
+    qos_list: ByNumber
     counted_at: int
     reset_at: int
 
 
-class Said(NamedTuple):
+class SlurmState(NamedTuple):
     """Output of Slurm without sshare and sprio, and the time of its tick."""
 
     counted_at: int
@@ -68,14 +68,14 @@ class Said(NamedTuple):
     associations: list[dict[str, str]]
     partitions: list[dict[str, str]]
     jobs: list[dict[str, str]]
-    """Those that wait."""
+    """Pending jobs."""
     running: list[dict[str, str]]
-    qualities: list[dict[str, str]]
-    grounds: PriorityInputs
+    qos_list: list[dict[str, str]]
+    priority_inputs: PriorityInputs
     """Inputs of priorities, as Fairbank reads them."""
 
 
-def tell_accounting(cluster: Cluster, commands: Sequence[str]) -> None:
+def run_sacctmgr_commands(cluster: Cluster, commands: Sequence[str]) -> None:
     """Run several sacctmgr commands at once."""
     cluster.run(
         "root",
@@ -84,24 +84,26 @@ def tell_accounting(cluster: Cluster, commands: Sequence[str]) -> None:
         "--quiet",
         stdin="\n".join([*commands, "quit\n"]),
         seconds=90,
-    ).done()
+    ).checked()
 
 
-def started(cluster: Cluster, changes: Mapping[str, str], commands: Sequence[str] = ()) -> Start:
+def restart_controller(
+    cluster: Cluster, changes: Mapping[str, str], commands: Sequence[str] = ()
+) -> StartState:
     """Restart slurmctld and return the state that it had saved. Settings and sacctmgr commands are
     applied while it is down, so that they do not affect earlier jobs. Wait for the first tick; for
     DEPTH_OBLIVIOUS also for the next tick after a command has read every row.
     """
     cluster.stop(SLURMCTLD)
     state = cluster.place.state
-    associations, qualities = (
+    associations, qos_list = (
         _usage((state / file).read_bytes()) for file in ("assoc_usage", "qos_usage")
     )
-    start = Start(associations, qualities, *_ticks(cluster))
-    tell_accounting(cluster, commands)
+    start = StartState(associations, qos_list, *_ticks(cluster))
+    run_sacctmgr_commands(cluster, commands)
     wait_until(
         lambda: time.time() >= start.counted_at + 1,
-        "the second of the last tick to be over, so that the next is told from it",
+        "the second of the last tick to be over, so that the next one differs",
     )
     cluster.start_controller(changes)
     _wait_for_tick(cluster, start.counted_at)
@@ -116,23 +118,23 @@ def _wait_for_tick(cluster: Cluster, last: int) -> None:
     wait_until(lambda: _counted_at(cluster) > last, "slurmctld to count usage", seconds=90)
 
 
-def said(cluster: Cluster, flags: str) -> Said:
+def read_state(cluster: Cluster, flags: str) -> SlurmState:
     """Return the current output, with the PriorityFlags of slurm.conf: 22.05 shows NO_NORMAL_ALL
     for any one of the four.
     """
     config = re.sub(
         r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config")
     )
-    jobs = [_one_tres(job) for job in _each(cluster, "job")]
-    return Said(
+    jobs = [_one_tres(job) for job in _scontrol_rows(cluster, "job")]
+    return SlurmState(
         counted_at=_counted_at(cluster),
         config=config,
         associations=_associations(cluster),
-        partitions=_each(cluster, "partition"),
+        partitions=_scontrol_rows(cluster, "partition"),
         jobs=[job for job in jobs if job["JobState"] == "PENDING"],
         running=[job for job in jobs if job["JobState"] == "RUNNING"],
-        qualities=_listed(cluster, "qos", OF_QOS),
-        grounds=_grounds(cluster, read_config(config)),
+        qos_list=_listed(cluster, "qos", OF_QOS),
+        priority_inputs=_priority_inputs(cluster, read_config(config)),
     )
 
 
@@ -162,13 +164,13 @@ def _associations(cluster: Cluster) -> list[dict[str, str]]:
     )
 
 
-def _grounds(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
+def _priority_inputs(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
     shown = {
         kind: cluster.root("scontrol", "--oneliner", "show", kind)
         for kind in ("job", "partition", "node")
     }
     listed = [
-        _told(cluster, kind, columns)
+        _sacctmgr_list(cluster, kind, columns)
         for kind, columns in (
             ("qos", sacctmgr.QOS.columns),
             ("associations", sacctmgr.PRIORITIES.columns),
@@ -179,12 +181,12 @@ def _grounds(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
         read_partitions(shown["partition"]),
         read_nodes(shown["node"]),
     )
-    qualities, priorities = sacctmgr.QOS.read(listed[0]), sacctmgr.PRIORITIES.read(listed[1])
+    qos_list, priorities = sacctmgr.QOS.read(listed[0]), sacctmgr.PRIORITIES.read(listed[1])
     unreadable = (
         *jobs.unreadable,
         *partitions.unreadable,
         *nodes.unreadable,
-        *qualities.unreadable,
+        *qos_list.unreadable,
         *priorities.unreadable,
     )
     assert unreadable == ()
@@ -194,7 +196,7 @@ def _grounds(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
         jobs.rows,
         partitions.rows,
         nodes.rows,
-        qualities.rows,
+        qos_list.rows,
         priorities.rows,
     )
 
@@ -202,19 +204,19 @@ def _grounds(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
 def _listed(cluster: Cluster, what: str, columns: Sequence[str]) -> list[dict[str, str]]:
     return [
         dict(zip(columns, line.split("|"), strict=True))
-        for line in _told(cluster, what, columns).splitlines()
+        for line in _sacctmgr_list(cluster, what, columns).splitlines()
     ]
 
 
-def _told(cluster: Cluster, what: str, columns: Sequence[str]) -> str:
+def _sacctmgr_list(cluster: Cluster, what: str, columns: Sequence[str]) -> str:
     return cluster.root(
         "sacctmgr", "--noheader", "--parsable2", "list", what, f"format={','.join(columns).lower()}"
     )
 
 
-def _each(cluster: Cluster, what: str) -> list[dict[str, str]]:
+def _scontrol_rows(cluster: Cluster, what: str) -> list[dict[str, str]]:
     return [
-        answers.fields(line)
+        output_parsers.fields(line)
         for line in cluster.root("scontrol", "--oneliner", "show", what).splitlines()
         if "=" in line
     ]
@@ -234,20 +236,20 @@ def _ticks(cluster: Cluster) -> tuple[int, int]:
 def _usage(state: bytes) -> ByNumber:
     """Parse slurmctld's file of usage: long doubles as text with six decimals."""
     usage: dict[int, np.longdouble] = {}
-    position = 10  # behind the version and the time
+    position = 10  # after the version and the time
     while position < len(state):
         number, length = struct.unpack_from(">II", state, position)
         usage[number] = Long(state[position + 8 : position + 8 + length - 1].decode())
         position += 8 + length
         (length,) = struct.unpack_from(">I", state, position)
-        position += 4 + length + 4  # of each TRES, and the wall time
+        position += 4 + length + 4  # usage of each TRES, and the wall time
     return usage
 
 
-def own_usage(state: Said, start: Start) -> Own:
+def own_usage(state: SlurmState, start: StartState) -> OwnUsage:
     """Return the usage before the tick."""
-    return Own(
-        in_order(state.associations, start.associations), in_order(state.qualities, start.qualities)
+    return OwnUsage(
+        in_order(state.associations, start.associations), in_order(state.qos_list, start.qos_list)
     )
 
 
@@ -256,7 +258,7 @@ def in_order(rows: Sequence[Row], by_number: ByNumber) -> Longs:
     return np.array([by_number.get(int(row["ID"]), Long(0)) for row in rows], Long)
 
 
-def left_usage(state: Said, start: Start) -> Own:
+def left_usage(state: SlurmState, start: StartState) -> OwnUsage:
     """Return the usage that remains at the tick: none if usage was reset before it."""
     own, period = (
         own_usage(state, start),
@@ -264,7 +266,7 @@ def left_usage(state: Said, start: Start) -> Own:
     )
     since = start.reset_at or state.counted_at
     return (
-        Own(*map(np.zeros_like, own))
+        OwnUsage(*map(np.zeros_like, own))
         if last_reset(period, since, state.counted_at, UTC) > since
         else own
     )

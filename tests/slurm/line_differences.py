@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 
-def compared(
+def compare_lines(
     command: str, theirs: list[str], ours: list[str], counted: Counter[str]
 ) -> Iterator[str]:
     """Yield the differences as text and count rows and cells. Trailing blanks are ignored."""
@@ -23,7 +23,7 @@ def compared(
             differences = list(_cells(head, cells)) if len(head) > 1 else []
             yield from (
                 f"{command}: {difference}"
-                for difference in differences or [_told("", their_line, our_line)]
+                for difference in differences or [_difference("", their_line, our_line)]
             )
 
 
@@ -32,8 +32,8 @@ def _cells(head: list[str], cells: list[tuple[str, str]]) -> Iterator[str]:
     row_name = " ".join(cell for cell, _ in cells[:3])
     for name, (theirs, ours) in zip(head, cells, strict=False):
         if theirs.strip() != ours.strip():
-            yield _told(f"{row_name}: {name}: ", theirs, ours)
+            yield _difference(f"{row_name}: {name}: ", theirs, ours)
 
 
-def _told(prefix: str, theirs: str, ours: str) -> str:
+def _difference(prefix: str, theirs: str, ours: str) -> str:
     return f"{prefix}Slurm says\n    {theirs}\n and we\n    {ours}"

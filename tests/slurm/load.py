@@ -17,54 +17,55 @@ from tests.slurm.bank_cluster import PATIENCE_SECONDS
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
-MOST_QUEUED = 40
-BEGUN = "begun"  # in each user's home: the jobs whose scripts began, and when
+QUEUE_MAX = 40
+BEGUN = "begun"  # file in each user's home with job numbers and start times
 USERS = ("alice", "bob", "carol", "dave")
-PATIENCE, HASTE_SECONDS = 300, 20
+PATIENCE, RETRY_SECONDS = 300, 20
 DUPLICATE = "launch failed requeued held"
-LOOK_SECONDS = PATIENCE_SECONDS - 1.0
-"""A squeue that takes longer has waited for somebody. It is less than the agent's patience with the
-bank: a slurmctld that stands still until that is over would answer none in time.
+POLL_SECONDS = PATIENCE_SECONDS - 1.0
+"""Time limit of squeue. It is less than the agent's patience with the bank: a slurmctld that waited
+for the bank would answer no squeue in time.
 """
 
 
-class Submitted(NamedTuple):
+class Submission(NamedTuple):
     """Job, and the times before and after its submission (seconds since 1970)."""
 
     job: int
-    asked: float
-    told: float
+    before: float
+    after: float
 
 
-class Haste:
+class Operator:
     """Simulated operator. It starts requeued jobs in three seconds instead of two minutes; in the
     same second, their credentials would count as revoked. If slurmctld loses jobs and uses their
     numbers again, a slurmd that knows the old jobs refuses the new ones, and Slurm holds them and
-    drains the node. The operator resumes the node and releases such jobs; `slurms_own` counts them.
+    drains the node. The operator resumes the node and releases such jobs; `duplicate_launches`
+    counts them.
     """
 
     def __init__(self, slurm: Cluster) -> None:
         self.slurm = slurm
-        self.slurms_own = 0
+        self.duplicate_launches = 0
         self._seen: dict[str, float] = {}
 
-    def see_to_it(self) -> None:
+    def start_requeued_jobs(self) -> None:
         """Start requeued jobs once. After a timeout, the rest waits for the next call."""
         with contextlib.suppress(TimeoutError):
-            self._start_what_was_put_back()
+            self._start_requeued()
 
-    def _start_what_was_put_back(self) -> None:
+    def _start_requeued(self) -> None:
         result = self.slurm.run(
             "root", "squeue", "--noheader", "--states=PENDING", "--format=%A|%r", seconds=60
         )
         for job, reason in (line.split("|", 1) for line in result.out.splitlines()):
             now = time.monotonic()
-            if now - self._seen.get(job, -HASTE_SECONDS) < HASTE_SECONDS:
+            if now - self._seen.get(job, -RETRY_SECONDS) < RETRY_SECONDS:
                 continue
             if reason == "BeginTime":
                 self.slurm.run("root", "scontrol", "update", f"jobid={job}", "starttime=now+3")
             elif reason.replace("_", " ") == DUPLICATE:
-                self.slurms_own += 1
+                self.duplicate_launches += 1
                 self._resume_nodes()
                 self.slurm.run("root", "scontrol", "release", job)
             else:
@@ -83,18 +84,18 @@ class Load:
 
     def __init__(self, slurm: Cluster, rng: random.Random) -> None:
         self.slurm, self.rng = slurm, rng
-        self.submitted: list[Submitted] = []
+        self.submitted: list[Submission] = []
         self.failed = 0
-        self.haste = Haste(slurm)
-        self._over = threading.Event()
-        self._may = threading.Lock()
+        self.operator = Operator(slurm)
+        self._stopped = threading.Event()
+        self._submitting = threading.Lock()
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
@@ -108,11 +109,11 @@ class Load:
         )
 
     def is_full(self) -> bool:
-        return self._queued() >= MOST_QUEUED
+        return self._queued() >= QUEUE_MAX
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        with self._may:
+        with self._submitting:
             yield
 
     def _queued(self) -> int:
@@ -124,16 +125,16 @@ class Load:
                 "root", "squeue", "--noheader", "--format=%i", "--array", seconds=60
             )
         except TimeoutError:
-            return MOST_QUEUED
+            return QUEUE_MAX
         return len(result.out.split()) if result.code == 0 else 0
 
     def _work(self) -> None:
-        while not self._over.is_set():
+        while not self._stopped.is_set():
             if self.is_full():
-                self.haste.see_to_it()
-                self._over.wait(0.2)
+                self.operator.start_requeued_jobs()
+                self._stopped.wait(0.2)
                 continue
-            with self._may:
+            with self._submitting:
                 self._submit()
 
     def _submit(self) -> None:
@@ -155,12 +156,12 @@ class Load:
         before = time.time()
         try:
             job = self.slurm.submit(self.rng.choice(USERS), "--time=10", *options, script=script)
-            self.submitted.append(Submitted(job, before, time.time()))
+            self.submitted.append(Submission(job, before, time.time()))
         except (AssertionError, TimeoutError, ValueError):
             self.failed += 1
 
 
-def begun(slurm: Cluster) -> dict[int, list[int]]:
+def script_starts(slurm: Cluster) -> dict[int, list[int]]:
     """Return the start times of each job's scripts (seconds since 1970), as the scripts wrote
     them.
     """
@@ -174,7 +175,7 @@ def begun(slurm: Cluster) -> dict[int, list[int]]:
 
 
 @dataclass(frozen=True)
-class Look:
+class Poll:
     """One call of squeue: its start, its end, and its success."""
 
     begun: float
@@ -186,43 +187,43 @@ class Look:
         return self.ended - self.begun
 
 
-class Looking:
+class QueuePoller:
     """Client that calls squeue repeatedly, from `start` to `stop`."""
 
     def __init__(self, slurm: Cluster) -> None:
         self.slurm = slurm
-        self.looks: list[Look] = []
-        self._over = threading.Event()
+        self.polls: list[Poll] = []
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join(PATIENCE)
 
     def _work(self) -> None:
-        while not self._over.wait(0.1):
+        while not self._stopped.wait(0.1):
             begun, answered = time.monotonic(), False
             with contextlib.suppress(TimeoutError):
                 answered = (
-                    self.slurm.run("root", "squeue", "--noheader", seconds=LOOK_SECONDS).code == 0
+                    self.slurm.run("root", "squeue", "--noheader", seconds=POLL_SECONDS).code == 0
                 )
-            self.looks.append(Look(begun, time.monotonic(), answered))
+            self.polls.append(Poll(begun, time.monotonic(), answered))
 
 
-def missed(polls: list[Look]) -> int:
+def missed_polls(polls: list[Poll]) -> int:
     """Return the number of polls without an answer in time."""
     return sum(1 for poll in polls if not poll.answered)
 
 
-def told(polls: list[Look]) -> str:
+def describe_polls(polls: list[Poll]) -> str:
     """Return the durations of the polls as text."""
     seconds = sorted(poll.seconds for poll in polls if poll.answered)
     if not seconds:
         return f"none answered of {len(polls)}"
     return (
-        f"{len(polls)} polls, {missed(polls)} missed, median {median(seconds) * 1000:.0f} ms,"
+        f"{len(polls)} polls, {missed_polls(polls)} missed, median {median(seconds) * 1000:.0f} ms,"
         f" longest {seconds[-1] * 1000:.0f} ms"
     )

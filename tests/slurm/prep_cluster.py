@@ -12,24 +12,24 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.protocol import PluginMessage
-from tests.slurm.agent import Agent
+from tests.slurm.agent import SimulatedAgent
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
-PATIENCE = 12  # seconds that a question may wait
+PATIENCE = 12  # seconds that a prolog request may wait
 NAME, SITE_FACTOR = "prep_fairbank.so", "site_factor_fairbank.so"
 LUA = ("job_submit.lua", "cli_filter.lua")
-STRANGER = "these plug-ins are made for"  # so plugins/build refuses a release that it does not know
+UNSUPPORTED = "these plug-ins are made for"  # message of plugins/build for an unsupported release
 
 
 @dataclass(frozen=True)
-class Desk:
+class PrepCluster:
     """Cluster, and the agent that its slurmctld connects to. The agent runs unless the test stops
     it.
     """
 
     slurm: Cluster
-    agent: Agent
+    agent: SimulatedAgent
 
 
 def build(checkout: Path, into: Path) -> Path:
@@ -42,7 +42,7 @@ def build(checkout: Path, into: Path) -> Path:
         text=True,
         check=False,
     )
-    if STRANGER in process.stderr:
+    if UNSUPPORTED in process.stderr:
         pytest.skip(process.stderr.strip())
     assert process.returncode == 0, process.stdout + process.stderr
     return into / NAME
@@ -89,16 +89,16 @@ def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
     }
 
 
-def table_of(cluster: Cluster) -> Path:
+def site_factor_path(cluster: Cluster) -> Path:
     """Return the path of the agent's table of site factors."""
     return cluster.place.folder / "site_factor"
 
 
-def ranked(cluster: Cluster) -> Mapping[str, str]:
+def site_factor_settings(cluster: Cluster) -> Mapping[str, str]:
     """Return the settings with which slurmctld adds the site factors of the table, read every
     second.
     """
-    parameters = f"fairbank_table={table_of(cluster)},fairbank_poll_interval=1"
+    parameters = f"fairbank_table={site_factor_path(cluster)},fairbank_poll_interval=1"
     return {
         "PrioritySiteFactorPlugin": "site_factor/fairbank",
         "PrioritySiteFactorParameters": parameters,
@@ -106,28 +106,28 @@ def ranked(cluster: Cluster) -> Mapping[str, str]:
 
 
 @contextmanager
-def asking(cluster: Cluster, **changes: str) -> Iterator[None]:
+def plugin_configured(cluster: Cluster, **changes: str) -> Iterator[None]:
     """Configure the PrEp plug-in for the duration of the block."""
     with cluster.configured(settings(cluster, **changes)):
         yield
 
 
-def runs(messages: list[PluginMessage]) -> set[tuple[int, int, int]]:
+def run_keys(messages: list[PluginMessage]) -> set[tuple[int, int, int]]:
     return {
         (message.run.job_id, message.run.submitted, message.run.restart) for message in messages
     }
 
 
-def start_soon(desk: Desk, job: int) -> None:
+def start_requeued(prep: PrepCluster, job: int) -> None:
     """Start a requeued job in three seconds instead of two minutes. In the same second, its
     credential would count as revoked.
     """
-    desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
+    prep.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
 
 
-def wait_for_end(desk: Desk, job: int, count: int = 1, seconds: float = 30) -> None:
+def wait_for_end(prep: PrepCluster, job: int, count: int = 1, seconds: float = 30) -> None:
     wait_until(
-        lambda: len(desk.agent.ends(job)) >= count,
-        f"the end of job {job} to be told",
+        lambda: len(prep.agent.ends(job)) >= count,
+        f"the end of job {job} to be reported",
         seconds=seconds,
     )

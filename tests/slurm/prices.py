@@ -21,8 +21,7 @@ PRICES = "".join(
 )
 
 
-# The greatest weighted resource counts, not the sum; sacct and this table have it as a whole
-# number, rounded down.
+# The most expensive resource counts, not the sum. sacct and this table round it down.
 BILLING = (
     ("cpu", "-c1 --mem=64G", 32),  # HADM: one core with half of the memory ...
     ("cpu", "-c32 --mem=1G", 32),  # ... costs what half of the cores cost

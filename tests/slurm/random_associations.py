@@ -12,25 +12,18 @@ from fairbank.priority.settings import RAW, Flag
 from tests.slurm.lab import people
 from tests.slurm.lab.configuration import CLUSTER
 
-PLACES = {"pa": "c[01-06]", "pb": "g[01-02]", "pc": "c01,g[03-04]"}
-"""The partitions of the proof, which is alone on them, and their nodes."""
+PARTITIONS = {"pa": "c[01-06]", "pb": "g[01-02]", "pc": "c01,g[03-04]"}
+"""Partitions of the comparison, and their nodes. No other test uses them."""
 ALWAYS_UP = "pr"
-"""A further one, where jobs go on while slurmctld starts again. Its weight never changes: slurmctld
-would price them again.
+"""Another partition, where jobs keep running while slurmctld restarts. Its weights never change,
+because slurmctld would price the jobs again.
 """
-QUALITIES = ("normal", "high", "low", "costly", "endless")
+QOS_NAMES = ("normal", "high", "low", "costly", "endless")
 ENDLESS = "endless"
-"""Its usage never fades (NoDecay)."""
+"""QOS whose usage never decays (NoDecay)."""
 DEEPEST = 4
-_FEW = (0, 1, 1, 2, 3, 5, 10, 40)  # so that many tie
-_FACTORS = (
-    "1",
-    "1",
-    "0",
-    "0.5",
-    "2",
-    "1234.56789",
-)  # the last one so that a second of usage has many digits
+_FEW = (0, 1, 1, 2, 3, 5, 10, 40)  # few values, so that many shares tie
+_FACTORS = ("1", "1", "0", "0.5", "2", "1234.56789")  # the last one gives usage many digits
 _FLAGS = sorted(flag.value for flag in (*RAW, Flag.SMALL_RELATIVE_TO_TIME, Flag.ACCRUE_ALWAYS))
 _GPUS = ("pb",)
 
@@ -40,7 +33,7 @@ class Account(NamedTuple):
     depth: int
 
 
-class Seat(NamedTuple):
+class JobOwner(NamedTuple):
     """Owner of jobs that are charged to an association, of one partition or (empty) of any."""
 
     user: str
@@ -48,34 +41,34 @@ class Seat(NamedTuple):
     partition: str = ""
 
 
-class Wish(NamedTuple):
+class PlannedJob(NamedTuple):
     """Planned job: its owner, its options, and an operator's later changes."""
 
-    seat: Seat
+    owner: JobOwner
     options: tuple[str, ...]
     script: str = "true"
     tasks: int = 1
     site: int = 0
-    given: int | None = None
+    priority: int | None = None
 
 
-class Planted(NamedTuple):
+class AssociationTree(NamedTuple):
     accounts: tuple[Account, ...] = (Account("root", 0),)
-    seats: tuple[Seat, ...] = ()
+    owners: tuple[JobOwner, ...] = ()
 
 
-def first_words() -> Iterator[str]:
+def initial_commands() -> Iterator[str]:
     """Generate the sacctmgr commands that run once."""
-    yield from (f"add qos {name}" for name in QUALITIES if name not in people.QUALITIES)
+    yield from (f"add qos {name}" for name in QOS_NAMES if name not in people.QOS_PRIORITIES)
     yield f"modify qos {ENDLESS} set flags=NoDecay"
-    yield f"modify account root set qos={','.join(QUALITIES)} defaultqos=normal"
+    yield f"modify account root set qos={','.join(QOS_NAMES)} defaultqos=normal"
 
 
-def repriced(rng: Random) -> list[str]:
+def qos_commands(rng: Random) -> list[str]:
     """Return the sacctmgr commands that change priority and usage factor of each QOS."""
     return [
         f"modify qos {name} set priority={_priority(rng)} usagefactor={rng.choice(_FACTORS)}"
-        for name in QUALITIES
+        for name in QOS_NAMES
     ]
 
 
@@ -83,9 +76,9 @@ def _priority(rng: Random) -> int:
     return rng.choice((0, 1, 40, 100, 100, rng.randint(0, 10**6)))
 
 
-def grown(tree: Planted, number: int, rng: Random) -> tuple[Planted, list[str]]:
+def grow(tree: AssociationTree, number: int, rng: Random) -> tuple[AssociationTree, list[str]]:
     """Add accounts and users and change some shares. Return the tree and the sacctmgr commands."""
-    accounts, owners, commands = list(tree.accounts), list(tree.seats), []
+    accounts, owners, commands = list(tree.accounts), list(tree.owners), []
     for index in range(rng.randint(2, 5)):
         parent = rng.choice([account for account in accounts if account.depth < DEEPEST])
         account = Account(f"s{number}_{index}", parent.depth + 1)
@@ -101,7 +94,7 @@ def grown(tree: Planted, number: int, rng: Random) -> tuple[Planted, list[str]]:
         )
     for account in rng.sample(accounts[1:], min(4, len(accounts) - 1)):
         for person in rng.sample(people.PEOPLE, rng.randint(1, 3)):
-            if (owner := Seat(person.name, account.name)) not in owners:
+            if (owner := JobOwner(person.name, account.name)) not in owners:
                 owners.append(owner)
                 commands.append(
                     f"add user {person.name} account={account.name} fairshare={_shares(rng)}"
@@ -120,7 +113,7 @@ def grown(tree: Planted, number: int, rng: Random) -> tuple[Planted, list[str]]:
     commands += [
         f"modify account {account.name} set fairshare={_shares(rng)}" for account in changed
     ]
-    return Planted(tuple(accounts), tuple(owners)), commands
+    return AssociationTree(tuple(accounts), tuple(owners)), commands
 
 
 def _shares(rng: Random) -> str:
@@ -145,7 +138,7 @@ def settings(number: int, rng: Random) -> dict[str, str]:
         "PriorityFlags": ",".join(flags),
         "PriorityCalcPeriod": (
             "1" if oblivious else "600"
-        ),  # so that one tick comes, when slurmctld starts, and no other while we look
+        ),  # one tick at slurmctld's start, and none during the comparison
         "PriorityDecayHalfLife": "0" if oblivious else rng.choice(["0", "7-0", "1-0", "0-02"]),
         "PriorityUsageResetPeriod": (
             "NOW" if number % 5 == 2 else rng.choice(["NONE", "MONTHLY", "YEARLY"])
@@ -167,12 +160,12 @@ def partitions(rng: Random) -> str:
     down, so that no pending job is tried.
     """
     lines = []
-    for name, nodes in PLACES.items():
+    for name, nodes in PARTITIONS.items():
         weights = f"CPU={rng.random() * 3:.2f},Mem={rng.random():.3f}G" + (
             f",GRES/gpu={rng.randint(1, 30)}" if name in _GPUS else ""
         )
         limits = "DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000 State=DOWN"
-        qos = f" QOS={rng.choice(QUALITIES)}" if rng.random() < 0.4 else ""
+        qos = f" QOS={rng.choice(QOS_NAMES)}" if rng.random() < 0.4 else ""
         lines.append(
             f"{name} Nodes={nodes} {limits} PriorityJobFactor={rng.randint(0, 50)}"
             f' TRESBillingWeights="{weights}"{qos}'
@@ -184,50 +177,50 @@ def partitions(rng: Random) -> str:
     return "\nPartitionName=".join(lines)
 
 
-def to_run(owners: Sequence[Seat], rng: Random) -> Iterator[Wish]:
+def to_run(owners: Sequence[JobOwner], rng: Random) -> Iterator[PlannedJob]:
     """Generate short jobs of about half of the owners."""
     for owner in rng.sample(list(owners), min(len(owners), rng.randint(6, 10))):
-        partition = owner.partition or rng.choice(list(PLACES))
+        partition = owner.partition or rng.choice(list(PARTITIONS))
         options = [
             f"--partition={partition}",
             f"--account={owner.account}",
-            f"--qos={rng.choice(QUALITIES)}",
+            f"--qos={rng.choice(QOS_NAMES)}",
             "--time=5",
         ]
         tasks = rng.randint(1, 3)
         options += [f"--cpus-per-task={rng.randint(1, 6)}", f"--array=1-{tasks}"]
         options += [f"--gres=gpu:{rng.randint(1, 2)}"] if partition in _GPUS else []
-        yield Wish(
+        yield PlannedJob(
             owner, tuple(options), script=f"sleep {rng.choice(('0.5', '1', '2'))}", tasks=tasks
         )
 
 
-def to_disturb(owners: Sequence[Seat], rng: Random) -> Iterator[Wish]:
+def to_disturb(owners: Sequence[JobOwner], rng: Random) -> Iterator[PlannedJob]:
     """Generate two jobs that an operator suspends or requeues."""
     for owner in rng.choices([owner for owner in owners if not owner.partition], k=2):
         options = (
             f"--partition={ALWAYS_UP}",
             f"--account={owner.account}",
-            f"--qos={rng.choice(QUALITIES)}",
+            f"--qos={rng.choice(QOS_NAMES)}",
         )
-        yield Wish(
+        yield PlannedJob(
             owner, (*options, f"--cpus-per-task={rng.randint(1, 6)}", "--time=5"), script="sleep 3"
         )
 
 
-def to_stay(owners: Sequence[Seat], rng: Random) -> Iterator[Wish]:
+def to_stay(owners: Sequence[JobOwner], rng: Random) -> Iterator[PlannedJob]:
     """Generate a few jobs that run during the tick."""
     for owner in rng.sample([owner for owner in owners if not owner.partition], rng.randint(1, 3)):
         options = (
             f"--partition={ALWAYS_UP}",
             f"--account={owner.account}",
-            f"--qos={rng.choice(QUALITIES)}",
+            f"--qos={rng.choice(QOS_NAMES)}",
         )
         size = f"--cpus-per-task={rng.randint(1, 6)}", f"--time={rng.randint(10, 60)}"
-        yield Wish(owner, (*options, *size), script="sleep 600")
+        yield PlannedJob(owner, (*options, *size), script="sleep 600")
 
 
-def to_wait(owners: Sequence[Seat], rng: Random, count: int = 12) -> Iterator[Wish]:
+def to_wait(owners: Sequence[JobOwner], rng: Random, count: int = 12) -> Iterator[PlannedJob]:
     """Generate pending jobs of all kinds, some of several partitions."""
     for _ in range(count):
         owner = rng.choice(owners)
@@ -237,14 +230,14 @@ def to_wait(owners: Sequence[Seat], rng: Random, count: int = 12) -> Iterator[Wi
         partitions = (
             [owner.partition]
             if owner.partition
-            else rng.sample(list(PLACES), 1 if alone else rng.choice((1, 1, 2, 3)))
+            else rng.sample(list(PARTITIONS), 1 if alone else rng.choice((1, 1, 2, 3)))
         )
         if not owner.partition and partitions == ["pa"] and alone:
             partitions = ["pc"]  # in pa the association of that partition would be charged
         options = [
             f"--partition={','.join(partitions)}",
             f"--account={owner.account}",
-            f"--qos={rng.choice(QUALITIES)}",
+            f"--qos={rng.choice(QOS_NAMES)}",
         ]
         options += [
             f"--nodes={rng.randint(1, 2)}",
@@ -259,4 +252,4 @@ def to_wait(owners: Sequence[Seat], rng: Random, count: int = 12) -> Iterator[Wi
         priority = rng.randint(1, 10**6) if rng.random() < 0.08 else None
         # If such a job has a given priority, sprio of 22.05 prints site and nice as -2147483648.
         several = len(partitions) > 1
-        yield Wish(owner, tuple(options), site=site, given=None if several else priority)
+        yield PlannedJob(owner, tuple(options), site=site, priority=None if several else priority)

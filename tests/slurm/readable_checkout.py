@@ -18,14 +18,14 @@ import fairbank
 from tests.slurm.lab.cluster import Cluster
 
 PYTHON = "/usr/bin/python3"
-"""Debian's, which every user may run; the checkout's own may be in somebody's home."""
+"""Debian's Python, which every user may run; the checkout's own may be in a user's home."""
 SPROJECT = (
     "import sys; sys.argv[0] = 'sproject'; from fairbank.cli.main import sproject;"
     " sys.exit(sproject())"
 )
 
 
-def demand_python() -> None:
+def require_system_python() -> None:
     """Skip the test if Debian's Python has another version than this environment, whose msgspec
     would not load.
     """
@@ -39,7 +39,7 @@ def demand_python() -> None:
         pytest.skip(f"msgspec of this environment is not for {PYTHON}")
 
 
-def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
+def install_client(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
     """Copy the client into the cluster's directory, with NumPy if `numbers` is set. Return the
     environment variables that its users need.
     """
@@ -49,7 +49,7 @@ def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
         for part in (
             folder,
             folder.with_name(f"{folder.name}.libs"),
-        ):  # a wheel brings its libraries in a folder beside it
+        ):  # a wheel has its libraries in a directory of this name
             if part.exists():
                 shutil.copytree(part, lib / part.name, dirs_exist_ok=True)
     return {"PYTHONPATH": str(lib), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -33,10 +33,10 @@ from fairbank.priority.fairshare.usage_ticks import (
 from fairbank.slurm.parsers.config import read_billing_rule, read_config
 from tests.slurm.frozen_cluster import (
     ByNumber,
-    Own,
+    OwnUsage,
     Row,
-    Said,
-    Start,
+    SlurmState,
+    StartState,
     in_order,
     instant,
     left_usage,
@@ -57,26 +57,26 @@ COLUMNS = (
 )
 NAMES = (*STATIC_TRES, "gres/gpu")
 AS_WRITTEN = 2e-6
-"""slurmctld writes six decimals."""
+"""Allowed difference: slurmctld writes six decimals."""
 
 
-class Before(NamedTuple):
+class EarlierUsage(NamedTuple):
     """Output of Slurm after a tick, and the own usage of each association and each QOS at that
     time, by number.
     """
 
-    said: Said
+    state: SlurmState
     associations: ByNumber
-    qualities: ByNumber
+    qos_list: ByNumber
 
 
-def before(state: Said, start: Start, tree: Tree) -> Before:
-    """Return the usage that remains at the tick of `said`, for the next comparison."""
+def earlier_usage(state: SlurmState, start: StartState, tree: Tree) -> EarlierUsage:
+    """Return the usage that remains at the tick of `state`, for the next comparison."""
     own = at_tick(left_usage(state, start), start.counted_at, state, tree, alone=True)
-    return Before(
+    return EarlierUsage(
         state,
         _by_number(state.associations, own.associations.raw),
-        _by_number(state.qualities, own.qos.raw),
+        _by_number(state.qos_list, own.qos.raw),
     )
 
 
@@ -84,36 +84,38 @@ def _by_number(rows: Sequence[Row], figures: Longs) -> ByNumber:
     return {int(row["ID"]): figure for row, figure in zip(rows, figures, strict=True)}
 
 
-def recounted(earlier: Before, records: Sequence[Row], now: Said, tree: Tree) -> Own:
+def recount_usage(
+    earlier: EarlierUsage, records: Sequence[Row], now: SlurmState, tree: Tree
+) -> OwnUsage:
     """Return the current usage of each association and QOS: the earlier usage plus the cost of the
     recorded jobs.
     """
-    own = Own(
-        in_order(now.associations, earlier.associations), in_order(now.qualities, earlier.qualities)
+    own = OwnUsage(
+        in_order(now.associations, earlier.associations), in_order(now.qos_list, earlier.qos_list)
     )
-    jobs, last = jobs_of(records, earlier.said, tree), earlier.said.counted_at
-    alone, ledger_before = _books(
-        own, np.full(len(tree.rows), -1, np.int64), earlier.said
-    )  # who is above has no usage of its own
+    jobs, last = jobs_of(records, earlier.state, tree), earlier.state.counted_at
+    alone, ledger_before = _new_ledger(
+        own, np.full(len(tree.rows), -1, np.int64), earlier.state
+    )  # parents have no usage of their own
     ledger = ended(
         ledger_before,
         jobs,
         alone,
-        _rules(earlier.said),
+        _rules(earlier.state),
         last=last,
         now=int(jobs.end.max(initial=last)),
     )
-    return Own(ledger.associations.raw, ledger.qos.raw)
+    return OwnUsage(ledger.associations.raw, ledger.qos.raw)
 
 
 def at_tick(
-    own: Own, counted_at: int, state: Said, tree: Tree, *, alone: bool = False
+    own: OwnUsage, counted_at: int, state: SlurmState, tree: Tree, *, alone: bool = False
 ) -> UsageLedger:
     """Return the usage after the tick, from the usage before it and the running jobs: of
     associations with all below them, or `alone`.
     """
     above = np.full(len(tree.rows), -1, np.int64) if alone else tree.parent.astype(np.int64)
-    payers, ledger = _books(
+    payers, ledger = _new_ledger(
         own if alone else own._replace(associations=summed(tree, own.associations)), above, state
     )
     jobs = jobs_of([_record(job) for job in state.running], state, tree)
@@ -121,15 +123,15 @@ def at_tick(
     return ticked(ledger, jobs, payers, _rules(state), last=counted_at, now=state.counted_at)
 
 
-def _books(raw: Own, parent: Ints, state: Said) -> tuple[ChargedRows, UsageLedger]:
-    payers = ChargedRows(parent, np.array(["NoDecay" in qos["Flags"] for qos in state.qualities]))
+def _new_ledger(raw: OwnUsage, parent: Ints, state: SlurmState) -> tuple[ChargedRows, UsageLedger]:
+    payers = ChargedRows(parent, np.array(["NoDecay" in qos["Flags"] for qos in state.qos_list]))
     ledger = unused(payers, len(NAMES))
     return payers, UsageLedger(
-        ledger.associations._replace(raw=raw.associations), ledger.qos._replace(raw=raw.qualities)
+        ledger.associations._replace(raw=raw.associations), ledger.qos._replace(raw=raw.qos_list)
     )
 
 
-def _rules(state: Said) -> Rules:
+def _rules(state: SlurmState) -> Rules:
     return Rules(
         fading(parse_half_life(read_config(state.config)["PriorityDecayHalfLife"]), Reset.NONE)
     )
@@ -148,12 +150,12 @@ def _record(job: Row) -> Row:
     }
 
 
-def jobs_of(records: Sequence[Row], state: Said, tree: Tree) -> ChargedJobs:
+def jobs_of(records: Sequence[Row], state: SlurmState, tree: Tree) -> ChargedJobs:
     """Return the jobs of these records, priced by partitions and settings."""
     flags = read_config(state.config)["PriorityFlags"]
-    partitions, qualities = (
+    partitions, qos_list = (
         [partition["PartitionName"] for partition in state.partitions],
-        [qos["Name"] for qos in state.qualities],
+        [qos["Name"] for qos in state.qos_list],
     )
     rows = {row[:3]: at for at, row in enumerate(tree.rows)}
     weights = [
@@ -168,17 +170,17 @@ def jobs_of(records: Sequence[Row], state: Said, tree: Tree) -> ChargedJobs:
     units = billable(counts, where, table)
     partition_qos = np.array(
         [
-            qualities.index(partition["QoS"]) if partition["QoS"] in qualities else -1
+            qos_list.index(partition["QoS"]) if partition["QoS"] in qos_list else -1
             for partition in state.partitions
         ],
         np.int64,
     )
-    qos = np.array([qualities.index(record["QOS"]) for record in records], np.int64)
+    qos = np.array([qos_list.index(record["QOS"]) for record in records], np.int64)
     return ChargedJobs(
         association=np.array([_payer(record, rows) for record in records], np.int64),
         qos=qos,
         partition_qos=partition_qos[where],
-        factor=usage_factors(qos, np.array([float(qos["UsageFactor"]) for qos in state.qualities])),
+        factor=usage_factors(qos, np.array([float(qos["UsageFactor"]) for qos in state.qos_list])),
         start=np.array([instant(record["Start"]) for record in records], np.int64),
         end=np.array([instant(record["End"]) for record in records], np.int64),
         limit=np.array([int(record["TimelimitRaw"]) for record in records], np.int64),

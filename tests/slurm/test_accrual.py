@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.priority.age_by_job import Job, Limit, accrue_jobs
-from tests.slurm.conftest import Tell
-from tests.slurm.frozen_cluster import instant, tell_accounting
-from tests.slurm.lab import answers
+from tests.slurm.conftest import RecordFigure
+from tests.slurm.frozen_cluster import instant, run_sacctmgr_commands
+from tests.slurm.lab import output_parsers
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
@@ -26,25 +26,29 @@ SEATS = (
     ("dave", "wg_chem"),
 )
 ACCOUNTS = {"wg_bio": Limit(group=2)}
-QUALITIES = {"normal": Limit(), "high": Limit(per_user=2), "low": Limit(group=3)}
+QOS_LIMITS = {"normal": Limit(), "high": Limit(per_user=2), "low": Limit(group=3)}
 FREE = Job(user="dave", account="wg_chem", submitted_at=1, eligible_at=1)
-"""No limit concerns it, so that it ages from the first pass of the scheduler on."""
+"""Job without limits: it ages from the scheduler's first pass on."""
 
 
 @pytest.fixture
 def limited(slurm: Cluster) -> Iterator[Cluster]:
     """Return the cluster with limits, and a partition in which no job starts."""
-    tell_accounting(slurm, ["modify account wg_bio set grpjobsaccrue=2", *_of_qos("2", "3")])
+    run_sacctmgr_commands(
+        slurm, ["modify account wg_bio set grpjobsaccrue=2", *_qos_commands("2", "3")]
+    )
     slurm.root("scontrol", "update", f"partitionname={PLACE}", "state=down")
     try:
         yield slurm
     finally:
         slurm.empty()
-        tell_accounting(slurm, ["modify account wg_bio set grpjobsaccrue=-1", *_of_qos("-1", "-1")])
+        run_sacctmgr_commands(
+            slurm, ["modify account wg_bio set grpjobsaccrue=-1", *_qos_commands("-1", "-1")]
+        )
         slurm.root("scontrol", "update", f"partitionname={PLACE}", "state=up")
 
 
-def _of_qos(high: str, low: str) -> list[str]:
+def _qos_commands(high: str, low: str) -> list[str]:
     return [
         f"modify qos high set maxjobsaccrueperuser={high}",
         f"modify qos low set grpjobsaccrue={low}",
@@ -52,16 +56,16 @@ def _of_qos(high: str, low: str) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_same_jobs_accrue_age(limited: Cluster, seed: int, tell: Tell) -> None:
+def test_same_jobs_accrue_age(limited: Cluster, seed: int, record_figure: RecordFigure) -> None:
     rng = Random(seed)
-    seats = [(*rng.choice(SEATS), rng.choice(list(QUALITIES))) for _ in range(16)]
+    seats = [(*rng.choice(SEATS), rng.choice(list(QOS_LIMITS))) for _ in range(16)]
     queue = {
         _submit(limited, job): job
         for job in (
             Job(user=u, account=a, qos=q, submitted_at=1, eligible_at=1) for u, a, q in seats
         )
     }
-    ageing = _after_a_pass(limited, queue)
+    ageing = _ages_after_a_pass(limited, queue)
     assert {job for job, since in ageing.items() if since} == _expected(queue)
     cancelled = rng.sample(sorted(job for job, since in ageing.items() if since), 4)
     limited.root("scancel", *map(str, cancelled))
@@ -70,16 +74,16 @@ def test_same_jobs_accrue_age(limited: Cluster, seed: int, tell: Tell) -> None:
         for number, job in queue.items()
         if number not in cancelled
     }
-    ageing_after = _after_a_pass(limited, remaining)
+    ageing_after = _ages_after_a_pass(limited, remaining)
     begun = {job for job in remaining if ageing_after[job] and not ageing[job]}
     assert begun == _expected(remaining)
     assert all(ageing_after[job] == ageing[job] for job in remaining if ageing[job]), (
-        "who aged goes on"
+        "jobs that aged before continue"
     )
     assert all(ageing_after[job] >= max(ageing.values()) for job in begun), (
         "from now on, and not from when it might have begun"
     )
-    tell(
+    record_figure(
         f"limits of accrual: of {len(queue)} jobs {sum(map(bool, ageing.values()))} age, and"
         f" {len(begun)} more when 4 are gone"
     )
@@ -87,7 +91,7 @@ def test_same_jobs_accrue_age(limited: Cluster, seed: int, tell: Tell) -> None:
 
 def _expected(queue: Mapping[int, Job]) -> set[int]:
     """Return the jobs whose age begins. Slurm 22.05 uses only the first limit of a QOS."""
-    accrued = accrue_jobs(list(queue.values()), ACCOUNTS, QUALITIES, now=2, first_of_qos=True)
+    accrued = accrue_jobs(list(queue.values()), ACCOUNTS, QOS_LIMITS, now=2, first_of_qos=True)
     return {number for number, (since, _) in zip(queue, accrued, strict=True) if since}
 
 
@@ -103,7 +107,7 @@ def _submit(slurm: Cluster, job: Job) -> int:
     )
 
 
-def _after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
+def _ages_after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
     """Return each job's start of ageing, or 0, after the scheduler has passed all of them: a job
     without limits ages by then.
     """
@@ -116,7 +120,7 @@ def _after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
 
 def _ages(slurm: Cluster) -> dict[int, int]:
     jobs = (
-        answers.fields(line)
+        output_parsers.fields(line)
         for line in slurm.root("scontrol", "--oneliner", "show", "job").splitlines()
         if "=" in line
     )

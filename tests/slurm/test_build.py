@@ -34,7 +34,7 @@ def test_unsupported_slurm_is_refused(checkout: Path, tmp_path: Path, version: s
     assert '"Without the plug-in" in docs/howto/install-next-to-slurm.md' in process.stderr
 
 
-def only(folder: Path, *names: str) -> str:
+def path_with(folder: Path, *names: str) -> str:
     """Return a PATH with these programs and no others."""
     folder.mkdir()
     for name in names:
@@ -43,7 +43,7 @@ def only(folder: Path, *names: str) -> str:
 
 
 def test_missing_compiler_names_the_package(checkout: Path, tmp_path: Path) -> None:
-    path = only(tmp_path / "bin", "sh", "dirname", "sed", "awk", "mkdir")
+    path = path_with(tmp_path / "bin", "sh", "dirname", "sed", "awk", "mkdir")
     process = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", PATH=path)
     assert process.returncode == 1
     assert process.stderr.startswith(

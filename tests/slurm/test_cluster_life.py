@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.conftest import Tell
-from tests.slurm.lab.cluster import AlreadyThere, Cluster, names
+from tests.slurm.conftest import RecordFigure
+from tests.slurm.lab.cluster import Cluster, ClusterExists, names
 from tests.slurm.lab.configuration import NODE_TIMEOUT
-from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, answers
-from tests.slurm.lab.people import PEOPLE, Person, Team, arrive, leave
-from tests.slurm.lab.shell import UNTIL_TOLD
+from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, is_listening
+from tests.slurm.lab.people import PEOPLE, Person, Team, create_users, remove_users
+from tests.slurm.lab.shell import UNTIL_RELEASED
 from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
@@ -47,7 +47,7 @@ def test_all_nodes_are_idle_and_all_daemons_run(slurm: Cluster) -> None:
     )
 
 
-def test_dead_node_fails_its_jobs_and_returns(slurm: Cluster, tell: Tell) -> None:
+def test_dead_node_fails_its_jobs_and_returns(slurm: Cluster, record_figure: RecordFigure) -> None:
     job = slurm.submit("alice", "--no-requeue", "--nodelist=c03", script=LONG)
     again = slurm.submit("alice", "--requeue", "--nodelist=c03", script=LONG)
     slurm.wait_for(job, "RUNNING")
@@ -55,7 +55,7 @@ def test_dead_node_fails_its_jobs_and_returns(slurm: Cluster, tell: Tell) -> Non
     begun = time.monotonic()
     slurm.kill("c03")
     slurm.wait_for(job, "NODE_FAIL", seconds=FAILING_SECONDS)
-    tell(f"from the death of a slurmd to NODE_FAIL: {time.monotonic() - begun:.0f} s")
+    record_figure(f"from the death of a slurmd to NODE_FAIL: {time.monotonic() - begun:.0f} s")
     assert slurm.wait_for_sacct(job, "NODE_FAIL")[0]["NodeList"] == "c03"
     slurm.wait_for(again, "PENDING")
     assert slurm.job(again)["Restarts"] == "1"
@@ -64,11 +64,11 @@ def test_dead_node_fails_its_jobs_and_returns(slurm: Cluster, tell: Tell) -> Non
 
 
 def test_a_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
-    running = slurm.submit("alice", script=UNTIL_TOLD)
+    running = slurm.submit("alice", script=UNTIL_RELEASED)
     waiting = slurm.submit("bob", "--hold")
     slurm.wait_for(running, "RUNNING")
-    slurm.write_down(waiting)
-    slurm.write_down(running)
+    slurm.wait_until_saved(waiting)
+    slurm.wait_until_saved(running)
     slurm.kill(SLURMCTLD)
     slurm.start(SLURMCTLD)
     slurm.wait_for(running, "RUNNING")
@@ -81,7 +81,7 @@ def test_a_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
 
 @pytest.mark.parametrize("killed", [(SLURMDBD,), (MARIADBD,), (SLURMDBD, MARIADBD)], ids="+".join)
 def test_stopped_accounting_misses_nothing(slurm: Cluster, killed: tuple[str, ...]) -> None:
-    before = slurm.submit("carol", script=UNTIL_TOLD)
+    before = slurm.submit("carol", script=UNTIL_RELEASED)
     slurm.wait_for(before, "RUNNING")
     slurm.wait_for_sacct(before, "RUNNING")
     slurm.kill(*killed)
@@ -99,7 +99,7 @@ def test_stopped_accounting_misses_nothing(slurm: Cluster, killed: tuple[str, ..
 def test_no_login_while_munge_is_down(slurm: Cluster) -> None:
     slurm.stop(
         MUNGED
-    )  # killed, it would leave its socket, and every command would try again for most of a minute
+    )  # a killed munged would leave its socket, and each command would retry for almost a minute
     assert "Munge encode failed" in slurm.run("alice", "sbatch", "--wrap=true").err
     slurm.start(MUNGED)
     slurm.wait_for(slurm.submit("alice"), "COMPLETED")
@@ -147,7 +147,7 @@ def test_cli_filter_and_prolog_slurmctld_are_called(slurm: Cluster) -> None:
         assert (slurm.place.state / "started").read_text() == f"{job} wg_bio\n"
 
 
-def test_emptying_leaves_no_job(slurm: Cluster, tell: Tell) -> None:
+def test_emptying_leaves_no_job(slurm: Cluster, record_figure: RecordFigure) -> None:
     running = slurm.submit("alice", "--array=1-20", script=f"trap '' TERM; {LONG} & wait")
     slurm.submit("bob", "--array=1-2000", "--nodes=6", "--exclusive")
     slurm.submit("carol", "--hold")
@@ -155,7 +155,7 @@ def test_emptying_leaves_no_job(slurm: Cluster, tell: Tell) -> None:
     slurm.kill("c02", MUNGED)
     begun = time.monotonic()
     slurm.empty()
-    tell(f"emptied of 2,021 jobs: {time.monotonic() - begun:.1f} s")
+    record_figure(f"emptied of 2,021 jobs: {time.monotonic() - begun:.1f} s")
     assert slurm.queued() == []
     assert not [
         process
@@ -175,7 +175,7 @@ def test_second_cluster_is_independent_and_leaves_no_trace(slurm: Cluster, check
         jobs = [cluster.submit("alice", script=LONG) for cluster in (slurm, second)]
         for cluster, job in zip((slurm, second), jobs, strict=True):
             cluster.wait_for(job, "RUNNING")
-        with pytest.raises(AlreadyThere, match=name):
+        with pytest.raises(ClusterExists, match=name):
             Cluster.up(name)
         shown = lab(checkout, "status").stdout
         assert all(place in shown for place in (str(second.place.folder), str(slurm.place.folder)))
@@ -184,11 +184,11 @@ def test_second_cluster_is_independent_and_leaves_no_trace(slurm: Cluster, check
     finally:
         lab(
             checkout, "guard", "--name", name
-        ).check_returncode()  # its standard input is at an end, as when the tests have died
+        ).check_returncode()  # its standard input is closed, as after a kill of the tests
     assert name not in names()
     assert not second.place.folder.exists()
     assert [process for process in ours if process.running] == []
-    assert not any(answers((second.place.address, port)) for port in second.place.ports)
+    assert not any(is_listening((second.place.address, port)) for port in second.place.ports)
     assert slurm.states(jobs[0]) == ["RUNNING"]
     assert slurm.run(PEOPLE[0].name, "id").code == 0
 
@@ -196,29 +196,29 @@ def test_second_cluster_is_independent_and_leaves_no_trace(slurm: Cluster, check
 def test_user_with_a_foreign_process_is_kept(
     slurm: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arrive([EVE], [PASSING])
+    create_users([EVE], [PASSING])
     with subprocess.Popen(["sleep", "600"], user=EVE.uid) as foreign:
         try:
-            assert leave([EVE], [PASSING], seconds=0) == [EVE.name]
+            assert remove_users([EVE], [PASSING], seconds=0) == [EVE.name]
             assert (
                 capsys.readouterr().err
-                == f"the user fb_eve stays: not of the lab, but theirs: process {foreign.pid}"
+                == f"user fb_eve is kept: processes outside the lab: {foreign.pid}"
                 " (sleep 600)\n"
             )
             assert grp.getgrnam(PASSING.name).gr_mem == [EVE.name]
         finally:
             foreign.kill()
             foreign.wait()
-            leave([EVE], [PASSING])
+            remove_users([EVE], [PASSING])
     assert not is_known(EVE, PASSING)
 
 
 def test_removed_user_processes_are_ended(slurm: Cluster) -> None:
-    arrive([EVE], [PASSING])
+    create_users([EVE], [PASSING])
     with subprocess.Popen(
         ["sleep", "600"], user=EVE.uid, env=slurm.place.environment
-    ) as ours:  # a corpse once killed, until we look
-        assert leave([EVE], [PASSING]) == []
+    ) as ours:  # a zombie after the kill, until it is waited for
+        assert remove_users([EVE], [PASSING]) == []
     assert ours.returncode == -signal.SIGKILL
     assert not is_known(EVE, PASSING)
 

@@ -22,22 +22,39 @@ from fairbank.report.sprio import PriorityRow, WeightRow, default_format, parse_
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields
 from fairbank.slurm.parsers.config import read_algorithm
 from tests.slurm import random_associations
-from tests.slurm.conftest import Tell, guarded
-from tests.slurm.expected_output import queue, reckoned, standings, weights
-from tests.slurm.frozen_cluster import Said, own_usage, said, started, tell_accounting
+from tests.slurm.conftest import RecordFigure, cluster_guard
+from tests.slurm.expected_output import (
+    compute_shares,
+    expected_priorities,
+    expected_shares,
+    weights,
+)
+from tests.slurm.frozen_cluster import (
+    SlurmState,
+    own_usage,
+    read_state,
+    restart_controller,
+    run_sacctmgr_commands,
+)
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.fairshare_recorder import ALL_OF_PRIORITIES
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.slurm.line_differences import compared
-from tests.slurm.random_associations import Planted, Wish
-from tests.slurm.recounted_usage import AS_WRITTEN, COLUMNS, Before, before, recounted
+from tests.slurm.line_differences import compare_lines
+from tests.slurm.random_associations import AssociationTree, PlannedJob
+from tests.slurm.recounted_usage import (
+    AS_WRITTEN,
+    COLUMNS,
+    EarlierUsage,
+    earlier_usage,
+    recount_usage,
+)
 from tests.support import share_order
 from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
 SETUPS = 20, 4
-"""At length and in short."""
+"""Number of set-ups in a long and in a short run."""
 PAUSE_SECONDS = 3
 
 
@@ -49,30 +66,34 @@ def slurm(checkout: Path) -> Iterator[Cluster]:
     except Unobtainable as why:
         pytest.skip(f"Slurm: {why}")
     name = f"standings-{os.getpid()}"
-    with guarded(name, checkout):
+    with cluster_guard(name, checkout):
         cluster = Cluster.up(name)
         try:
-            tell_accounting(cluster, list(random_associations.first_words()))
+            run_sacctmgr_commands(cluster, list(random_associations.initial_commands()))
             yield cluster
         finally:
             cluster.down()
 
 
 def test_every_row_and_column_equals_slurms(
-    slurm: Cluster, tell: Tell, rounds: Callable[[int, int], int]
+    slurm: Cluster, record_figure: RecordFigure, rounds: Callable[[int, int], int]
 ) -> None:
     setups, counted, differences = rounds(*SETUPS), Counter[str](), list[str]()
-    tree, earlier, stayed = Planted(), Before(_begun(slurm), {}, {}), dict[int, int]()
+    tree, earlier, stayed = (
+        AssociationTree(),
+        EarlierUsage(_initial_state(slurm), {}, {}),
+        dict[int, int](),
+    )
     for number in range(setups):
         rng = Random(number)
-        tree, commands = random_associations.grown(tree, number, rng)
-        tell_accounting(slurm, commands)
-        earlier, new_differences = _set_up(
+        tree, commands = random_associations.grow(tree, number, rng)
+        run_sacctmgr_commands(slurm, commands)
+        earlier, new_differences = _compare_set_up(
             slurm, tree, earlier, stayed, _settings(number, rng), rng, counted
         )
         differences += [f"set-up {number}, {difference}" for difference in new_differences]
     summary = ", ".join(f"{count} {what}" for what, count in counted.items())
-    tell(
+    record_figure(
         f"fair share and priorities in {setups} set-ups: {summary}; {len(differences)} differences"
     )
     assert differences == []
@@ -84,90 +105,87 @@ def _settings(number: int, rng: Random) -> dict[str, str]:
     }
 
 
-def _begun(slurm: Cluster) -> Said:
+def _initial_state(slurm: Cluster) -> SlurmState:
     """Return the state with the partitions of the comparison, before any usage."""
     settings = _settings(0, Random("begin"))
-    started(slurm, settings)
-    return said(slurm, settings["PriorityFlags"])
+    restart_controller(slurm, settings)
+    return read_state(slurm, settings["PriorityFlags"])
 
 
-def _set_up(
+def _compare_set_up(
     slurm: Cluster,
-    associations: Planted,
-    earlier: Before,
+    associations: AssociationTree,
+    earlier: EarlierUsage,
     stayed: dict[int, int],
     settings: dict[str, str],
     rng: Random,
     counted: Counter[str],
-) -> tuple[Before, list[str]]:
+) -> tuple[EarlierUsage, list[str]]:
     """Run jobs and submit pending ones, start slurmctld with these settings, and compare its
     output.
     """
     _partitions(slurm, "up")
     ran = stayed | {
         _submit(slurm, planned): planned.tasks
-        for planned in random_associations.to_run(associations.seats, rng)
+        for planned in random_associations.to_run(associations.owners, rng)
     }
-    ran |= _disturbed(slurm, list(random_associations.to_disturb(associations.seats, rng)))
+    ran |= _disturb_jobs(slurm, list(random_associations.to_disturb(associations.owners, rng)))
     wait_until(lambda: not slurm.queued(), "jobs to be over", seconds=120)
     _partitions(slurm, "down")
     pending = {
         _submit(slurm, planned): planned
-        for planned in random_associations.to_wait(associations.seats, rng)
+        for planned in random_associations.to_wait(associations.owners, rng)
     }
     wait_until(lambda: _all_age(slurm), "jobs to age")
     stayed.clear()
-    # The classic rule's tick sets accounts' figures before it adds what running jobs used.
+    # The classic rule's tick sets accounts' figures before it adds the usage of running jobs.
     if read_algorithm(settings["PriorityFlags"]) is Algorithm.FAIR_TREE:
         stayed.update(
             {
                 _submit(slurm, planned): planned.tasks
-                for planned in random_associations.to_stay(associations.seats, rng)
+                for planned in random_associations.to_stay(associations.owners, rng)
             }
         )
         slurm.wait_for(",".join(map(str, stayed)), "RUNNING")
-    start = started(slurm, settings, random_associations.repriced(rng))
+    start = restart_controller(slurm, settings, random_associations.qos_commands(rng))
     try:
-        answers, state = _answers(slurm), said(slurm, settings["PriorityFlags"])
-        assert _answers(slurm) == answers, (
+        answers, state = _slurm_output(slurm), read_state(slurm, settings["PriorityFlags"])
+        assert _slurm_output(slurm) == answers, (
             f"slurmctld has counted while we looked, with {settings['PriorityFlags']}"
         )
     finally:
         slurm.root("scancel", *map(str, (*pending, *stayed)))
-    tree, figures, usage = reckoned(state, start)
+    tree, figures, usage = compute_shares(state, start)
     counted[f"by {_rule(settings)}"] += 1
     counted["associations"] += len(state.associations)
     counted["jobs that wait"] += len(pending)
-    ours = _ours(
-        _in_order(slurm, standings(state, tree, figures, usage)),
-        queue(state, tree, figures, pending),
+    ours = _expected_output(
+        _in_order(slurm, expected_shares(state, tree, figures, usage)),
+        expected_priorities(state, tree, figures, pending),
         weights(state),
         fair_tree=_has_levels(answers),
         named="QOSNAME" in answers["sprio -l"][0],
     )
     records = _records(slurm, ran)
     counted["jobs that ran"] += len(records)
-    used, written = recounted(earlier, records, state, tree), own_usage(state, start)
+    used, written = recount_usage(earlier, records, state, tree), own_usage(state, start)
     differences = [
         difference
-        for command in QUESTIONS
-        for difference in compared(command, answers[command], ours[command], counted)
+        for command in COMMANDS
+        for difference in compare_lines(command, answers[command], ours[command], counted)
     ]
-    differences += _unlike(
+    differences += _usage_differences(
         [str(row) for row in tree.rows], used.associations, written.associations, counted
     )
-    differences += _unlike(
-        [f"QOS {row['Name']}" for row in state.qualities],
-        used.qualities,
-        written.qualities,
-        counted,
+    differences += _usage_differences(
+        [f"QOS {row['Name']}" for row in state.qos_list], used.qos_list, written.qos_list, counted
     )
-    return before(state, start, tree), [
+    return earlier_usage(state, start, tree), [
         f"{settings['PriorityFlags']}: {difference}" for difference in differences
     ]
 
 
-def _disturbed(slurm: Cluster, jobs: Sequence[Wish]) -> dict[int, int]:
+def _disturb_jobs(slurm: Cluster, jobs: Sequence[PlannedJob]) -> dict[int, int]:
     """Suspend one of two jobs for a while; requeue the other and cancel it while pending, so that
     it has two rows in accounting.
     """
@@ -195,13 +213,13 @@ def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
     """
     records: list[dict[str, str]] = []
 
-    def there() -> bool:
+    def are_complete() -> bool:
         records[:] = slurm.sacct(
             "--duplicates", f"--jobs={','.join(map(str, jobs))}", columns=COLUMNS
         )
         return len(records) == sum(jobs.values()) and all(_is_over(record) for record in records)
 
-    wait_until(there, "accounting to have the jobs that ran", seconds=90)
+    wait_until(are_complete, "accounting to have the jobs that ran", seconds=90)
     return [record for record in records if record["AllocTRES"]]
 
 
@@ -213,7 +231,7 @@ def _is_over(record: Mapping[str, str]) -> bool:
     )
 
 
-def _unlike(
+def _usage_differences(
     names: Sequence[str], ours: Longs, theirs: Longs, counted: Counter[str]
 ) -> Iterator[str]:
     counted["usages recounted from job records"] += int(np.count_nonzero(theirs))
@@ -225,12 +243,12 @@ def _unlike(
             )
 
 
-def _submit(slurm: Cluster, planned: Wish) -> int:
-    job = slurm.submit(planned.seat.user, *planned.options, script=planned.script)
+def _submit(slurm: Cluster, planned: PlannedJob) -> int:
+    job = slurm.submit(planned.owner.user, *planned.options, script=planned.script)
     if planned.site:
         slurm.root("scontrol", "update", f"jobid={job}", f"sitefactor={planned.site}")
-    if planned.given is not None:
-        slurm.root("scontrol", "update", f"jobid={job}", f"priority={planned.given}")
+    if planned.priority is not None:
+        slurm.root("scontrol", "update", f"jobid={job}", f"priority={planned.priority}")
     return job
 
 
@@ -240,14 +258,14 @@ def _all_age(slurm: Cluster) -> bool:
 
 
 def _partitions(slurm: Cluster, state: str) -> None:
-    for name in random_associations.PLACES:
+    for name in random_associations.PARTITIONS:
         slurm.root("scontrol", "update", f"partitionname={name}", f"state={state}")
 
 
-# ---------------------------------------------------------------- what is compared
+# ---------------------------------------------------------------- compared output
 
 
-QUESTIONS = {
+COMMANDS = {
     "sshare -l -a": ("sshare", "-l", "-a"),
     "sshare -l -a -m -P": ("sshare", "-l", "-a", "-m", "-P"),
     "sprio -l": ("sprio", "-l"),
@@ -256,11 +274,11 @@ QUESTIONS = {
 }
 
 
-def _answers(slurm: Cluster) -> dict[str, list[str]]:
-    return {name: slurm.root(*words).splitlines() for name, words in QUESTIONS.items()}
+def _slurm_output(slurm: Cluster) -> dict[str, list[str]]:
+    return {name: slurm.root(*words).splitlines() for name, words in COMMANDS.items()}
 
 
-def _ours(
+def _expected_output(
     rows: list[ShareRow], jobs: list[PriorityRow], by: WeightRow, *, fair_tree: bool, named: bool
 ) -> dict[str, list[str]]:
     waiting = sprio.sort_rows(jobs, by)

@@ -15,11 +15,11 @@ from tests.slurm.lab import release
 from tests.slurm.lab.packages import Unobtainable
 from tests.slurm.lab.release import Release
 
-MARK = Path("/etc/written-in-a-room")
+MARK = Path("/etc/written-by-a-test")
 
 
 @pytest.fixture
-def made() -> Release:
+def release_root() -> Release:
     """Return a release whose root directory exists; none is created."""
     names = [folder.name for folder in release.CACHE.glob("*") if (folder / "root").exists()]
     if os.geteuid() != 0 or not names:
@@ -30,16 +30,16 @@ def made() -> Release:
     return Release(names[0])
 
 
-def within(checkout: Path, name: str, script: str) -> subprocess.CompletedProcess[str]:
+def run_isolated(checkout: Path, name: str, script: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tests.slurm.lab", "within", name, "sh", "-c", script]
     return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slurm
-def test_isolated_command_has_its_own_namespaces(checkout: Path, made: Release) -> None:
-    process = within(
+def test_isolated_command_has_its_own_namespaces(checkout: Path, release_root: Release) -> None:
+    process = run_isolated(
         checkout,
-        made.name,
+        release_root.name,
         f"pwd; hostname; ls /sys/class/net; echo /proc/[0-9]* | wc -w; echo here > {MARK}; exit 7",
     )
     assert process.returncode == 7, process.stderr
@@ -47,16 +47,16 @@ def test_isolated_command_has_its_own_namespaces(checkout: Path, made: Release) 
     assert (folder, host, network) == (str(checkout), "head", ["lo"])
     assert int(processes) < 6
     assert not MARK.exists()
-    assert within(checkout, made.name, f"test ! -e {MARK}").returncode == 0, (
+    assert run_isolated(checkout, release_root.name, f"test ! -e {MARK}").returncode == 0, (
         "what one command wrote is gone with it"
     )
     assert str(release.CACHE) not in Path("/proc/self/mounts").read_text()
 
 
 @pytest.mark.slurm
-def test_isolated_command_reaches_no_network(checkout: Path, made: Release) -> None:
+def test_isolated_command_reaches_no_network(checkout: Path, release_root: Release) -> None:
     script = "import socket; socket.create_connection(('198.51.100.1', 80), 5)"
-    process = within(checkout, made.name, f'python3 -c "{script}"')
+    process = run_isolated(checkout, release_root.name, f'python3 -c "{script}"')
     assert "Network is unreachable" in process.stderr
 
 

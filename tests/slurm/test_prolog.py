@@ -12,15 +12,15 @@ import pytest
 
 from fairbank.rest.client import Client, parse_address
 from tests.slurm.bank_cluster import RICH, SU, prices
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.readable_checkout import PYTHON, demand_python, lend
+from tests.slurm.readable_checkout import PYTHON, install_client, require_system_python
 from tests.support.conditions import wait_until
 from tests.support.server import FairbankServer, made
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
-PATIENCE = 120  # each prolog starts a Python, and on a slow machine they wait for each other
+PATIENCE = 120  # each prolog starts Python, which is slow on a busy machine
 
 
 class Bank:
@@ -55,7 +55,7 @@ class Bank:
         names = {
             "SLURM_CONF": str(cluster.place.slurm_conf),
             "FAIRBANK_SERVER": f"unix:{self.server.socket}",
-            **lend(cluster),
+            **install_client(cluster),
         }
         exports = "".join(f"export {name}='{value}'\n" for name, value in names.items())
         log = cluster.place.logs / "prolog"
@@ -78,7 +78,7 @@ class Bank:
 
 @pytest.fixture
 def bank(slurm: Cluster) -> Iterator[Bank]:
-    demand_python()
+    require_system_python()
     with made() as server:
         slurm_user = int(
             slurm.root("scontrol", "show", "config")
@@ -118,10 +118,12 @@ def comment(slurm: Cluster, job: int | str) -> str:
     )
 
 
-def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: Tell) -> None:
+def test_holds_and_refusals_without_a_plugin(
+    slurm: Cluster, bank: Bank, record_figure: RecordFigure
+) -> None:
     paid = slurm.submit("alice", "-c2", "--time=10", script="sleep 2")
     slurm.wait_for(paid, "COMPLETED", seconds=PATIENCE)
-    assert bank.runs(paid) == ["held"]  # its end is for reconciling to tell
+    assert bank.runs(paid) == ["held"]  # only reconciling reports its end
 
     poor = slurm.submit("dave", "-c4", "--time=60")
     wait_until(lambda: are_held(slurm, poor), "the job to be held", seconds=PATIENCE)
@@ -141,20 +143,22 @@ def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: T
         result = slurm.run("dave", command, "-c4", "--time=60", "true")
         assert result.code == 1
         assert f"{command}: Fairbank: wg_chem: not enough credit" in result.err
-        tell(
+        record_figure(
             f"$ {command} -c4 --time=60 true   (no plug-in)\n"
             + "".join(f"      {line}\n" for line in result.err.splitlines())
         )
 
 
-def test_latency_of_srun_with_the_script(slurm: Cluster, bank: Bank, tell: Tell) -> None:
+def test_latency_of_srun_with_the_script(
+    slurm: Cluster, bank: Bank, record_figure: RecordFigure
+) -> None:
     def once() -> float:
         begun = time.monotonic()
-        slurm.run("alice", "srun", "--time=5", "true").done()
+        slurm.run("alice", "srun", "--time=5", "true").checked()
         return time.monotonic() - begun
 
     times = sorted(once() for _ in range(5))
-    tell(f"srun true with PrologSlurmctld asking: median {times[2] * 1000:.0f} ms")
+    record_figure(f"srun true with PrologSlurmctld asking: median {times[2] * 1000:.0f} ms")
 
 
 def test_job_is_held_while_the_bank_is_unavailable(slurm: Cluster, bank: Bank) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.bank_cluster import SU, Office, of_its_own
-from tests.slurm.conftest import Tell
+from tests.slurm.bank_cluster import SU, BankStack, new_stack
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prep_cluster import build
 from tests.support.conditions import wait_until
@@ -23,8 +23,14 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
 ROUNDS, CREDIT, PRICE = 5, 30 * SU, 20 * SU
 RUNNER = "dave"
-CORES = ("-c20", "--mem=1G", "--time=60")  # 20 billing units for an hour
-GPUS = ("--partition=gpu-t4", "--gres=gpu:4", "-c1", "--mem=1G", "--time=300")  # 4 for five hours
+CORES = ("-c20", "--mem=1G", "--time=60")  # 20 billing units for one hour
+GPUS = (
+    "--partition=gpu-t4",
+    "--gres=gpu:4",
+    "-c1",
+    "--mem=1G",
+    "--time=300",
+)  # 4 billing units for five hours
 
 
 @dataclass(frozen=True)
@@ -49,17 +55,17 @@ LANES = (
     ),
     Lane("race9", ("g03", "g04"), GPUS, "gpu"),
 )
-"""Six on the nodes without GPUs, each of which has jobs of two; two on those with large ones, and
-one that takes the small ones whole.
+"""Six lanes on the nodes without GPUs, where each node has jobs of two lanes; two on the nodes with
+large GPUs, and one that fills the nodes with small GPUs.
 """
 
 
 @pytest.fixture
-def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]:
-    with of_its_own(cluster, build(checkout, tmp_path)) as office, _accounts(cluster):
+def stack(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[BankStack]:
+    with new_stack(cluster, build(checkout, tmp_path)) as stack, _accounts(cluster):
         for gid, lane in enumerate(LANES, 60_700):
-            office.project(lane.account, gid)
-        yield office
+            stack.create_project(lane.account, gid)
+        yield stack
 
 
 @contextmanager
@@ -75,10 +81,10 @@ def _accounts(slurm: Cluster) -> Iterator[None]:
         slurm.root("sacctmgr", "--immediate", "delete", "account", f"name={names}", "cluster=lab")
 
 
-def test_one_of_two_competing_jobs_runs(office: Office, tell: Tell) -> None:
-    slurm, begun = office.slurm, time.monotonic()
+def test_one_of_two_competing_jobs_runs(stack: BankStack, record_figure: RecordFigure) -> None:
+    slurm, begun = stack.slurm, time.monotonic()
     for _ in range(ROUNDS):
-        numbers = {lane: office.leave(lane.account, CREDIT, lane.resource) for lane in LANES}
+        numbers = {lane: stack.set_available(lane.account, CREDIT, lane.resource) for lane in LANES}
         jobs = {lane: [_submitted(slurm, lane, node) for node in lane.nodes] for lane in LANES}
         all_jobs = [str(job) for pair in jobs.values() for job in pair]
         slurm.root("scontrol", "release", ",".join(all_jobs))
@@ -87,15 +93,15 @@ def test_one_of_two_competing_jobs_runs(office: Office, tell: Tell) -> None:
             "one of each pair to run, and the other to be held",
             seconds=60,
         )
-        office.agent.wait_until_empty()
-        assert {lane.account: office.sums(number)[1] for lane, number in numbers.items()} == {
-            lane.account: PRICE for lane in LANES
-        }
+        stack.agent.wait_until_empty()
+        assert {
+            lane.account: stack.charged_and_held(number)[1] for lane, number in numbers.items()
+        } == {lane.account: PRICE for lane in LANES}
         slurm.root("scancel", *all_jobs)
         wait_until(lambda: not slurm.queued(), "them to be gone", seconds=60)
-        office.agent.wait_until_empty()
+        stack.agent.wait_until_empty()
     races, seconds = ROUNDS * len(LANES), time.monotonic() - begun
-    tell(
+    record_figure(
         f"{races} races of two jobs for credit that pays one, {len(LANES)} at a time on"
         f" {len(slurm.node_names)} nodes: {seconds:.0f} s"
     )

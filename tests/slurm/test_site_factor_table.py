@@ -87,7 +87,7 @@ def test_invalid_table_is_not_encoded(table: SiteFactorTable) -> None:
         encode(table)
 
 
-# ---------------------------------------------------------------- the C of the plug-in
+# ---------------------------------------------------------------- C code of the plug-in
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("table") / "table"
 
 
-def said_of(check: Path, file: Path, text: bytes, now: int, queries: str = "") -> list[str]:
+def program_output(check: Path, file: Path, text: bytes, now: int, queries: str = "") -> list[str]:
     file.write_bytes(text)
     process = subprocess.run(
         [check, file, str(now)], input=queries, capture_output=True, text=True, check=False
@@ -125,7 +125,7 @@ def test_plugin_finds_every_value(
         st.sampled_from([0, table.stale_seconds, table.stale_seconds + 1, -table.stale_seconds - 1])
     )
     now = min(table.written + age, 2**63 - 1)
-    output = said_of(
+    output = program_output(
         check,
         file,
         encode(table),
@@ -155,7 +155,7 @@ def test_plugin_refuses_the_same_damaged_tables(
         expected = []
     except InvalidInput as error:
         expected = [error.message]
-    output = said_of(check, file, bytes(changed), 0)
+    output = program_output(check, file, bytes(changed), 0)
     assert [message.replace("is not known to this plug-in", "") for message in output] == [
         "its version " if message.startswith("its version") else message for message in expected
     ]
@@ -225,7 +225,7 @@ def test_damaged_table_is_refused(name: str) -> None:
 
 @pytest.mark.slow
 def test_plugin_refuses_damaged_tables(check: Path, file: Path) -> None:
-    outputs = {name: said_of(check, file, text, NOW) for name, (text, _) in WRONG.items()}
+    outputs = {name: program_output(check, file, text, NOW) for name, (text, _) in WRONG.items()}
     assert {name: message[0][: len(WRONG[name][1])] for name, message in outputs.items()} == {
         name: reason for name, (_, reason) in WRONG.items()
     }
@@ -243,9 +243,9 @@ def test_largest_table_is_read(check: Path, file: Path) -> None:
     table = SiteFactorTable(
         NOW, 60, {"cpu": "cpu"}, {(f"a{number}", "cpu"): number for number in range(count)}
     )
-    assert said_of(
+    assert program_output(
         check, file, encode(table), NOW, f"a0 cpu\na{count - 1} cpu\na{count} cpu\n"
     ) == ["0", str(count - 1), "0"]
-    assert said_of(check, file, encode(table) + bytes(120), NOW) == [
+    assert program_output(check, file, encode(table) + bytes(120), NOW) == [
         "its length is not what its head says"
     ]

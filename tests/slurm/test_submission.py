@@ -18,8 +18,8 @@ import pytest
 
 from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
 from tests.plugins.policies import SITE_POLICY
-from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.output_parsers import tres
 from tests.slurm.prep_cluster import install_lua
 from tests.slurm.prices import BILLING
 from tests.support.conditions import wait_until
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 ASTRO, BIO, CHEM, USERS = "wg_astro", "wg_bio", "wg_chem", "users"
 
-# user, group, command; a number sign in a change stands for the job that was made for it
+# user, group, command
 NEW = [
     ("alice", ASTRO, "sbatch -p cpu -t 5 --wrap true"),
     ("alice", ASTRO, "srun -p cpu -t 5 true"),
@@ -96,7 +96,7 @@ CHANGES = [
 ]
 
 
-def told(slurm: Cluster, user: str, group: str, command: str) -> str:
+def terminal_page(slurm: Cluster, user: str, group: str, command: str) -> str:
     """Return the command and its output, with the job's fields; job numbers are replaced."""
     result = slurm.run(user, *shlex.split(command), group=group, stdin="", seconds=60)
     output = re.sub(
@@ -156,13 +156,13 @@ def controlled(reserved: Cluster, checkout: Path) -> Iterator[Cluster]:
 
 
 def test_messages_of_job_submit(controlled: Cluster) -> None:
-    compare("job-submit", "".join(told(controlled, *command) for command in NEW))
+    compare("job-submit", "".join(terminal_page(controlled, *command) for command in NEW))
 
 
 def test_messages_of_cli_filter(reserved: Cluster, checkout: Path) -> None:
     install(reserved, checkout, SITE_POLICY)
     with reserved.configured({"CliFilterPlugins": "lua"}):
-        compare("cli-filter", "".join(told(reserved, *command) for command in NEW))
+        compare("cli-filter", "".join(terminal_page(reserved, *command) for command in NEW))
 
 
 def test_both_plugins_show_each_message_once(controlled: Cluster) -> None:
@@ -178,9 +178,9 @@ def test_messages_of_job_changes(controlled: Cluster) -> None:
     job = controlled.submit("alice", "-p", "cpu", "-t", "10", "-n2", "--hold", group=ASTRO)
     pages = []
     for change in CHANGES:
-        page = told(controlled, "alice", ASTRO, f"scontrol update jobid={job} {change}").replace(
-            f"jobid={job}", "jobid=N"
-        )
+        page = terminal_page(
+            controlled, "alice", ASTRO, f"scontrol update jobid={job} {change}"
+        ).replace(f"jobid={job}", "jobid=N")
         shown_job = controlled.job(job)
         shown = ("Account", "QOS", "Partition", "TimeLimit", "TimeMin", "NumCPUs")
         pages.append(
@@ -189,7 +189,7 @@ def test_messages_of_job_changes(controlled: Cluster) -> None:
             + " ".join(f"{name}={shown_job[name]}" for name in shown)
             + "\n\n"
         )
-    has_messages = controlled.release > (22, 5)  # 22.05 tells its own alone
+    has_messages = controlled.release > (22, 5)  # 22.05 prints only its own message
     compare("scontrol-update-with-words" if has_messages else "scontrol-update", "".join(pages))
 
 
@@ -245,7 +245,7 @@ def test_quote_equals_slurm_billing(controlled: Cluster, checkout: Path) -> None
             *options.split(),
             "--wrap=true",
             group=ASTRO,
-        ).done()
+        ).checked()
         quoted = re.search(r"may cost ([0-9.]+) SU", result.err)
         jobs.append((int(result.out), options, int(float(quoted[1])) if quoted else None))
     for job, options, quoted_units in jobs:

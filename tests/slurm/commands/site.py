@@ -17,7 +17,7 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import Said
 from tests.slurm.prices import priced
-from tests.slurm.reconcile.jobs import a_job, row_of
+from tests.slurm.reconcile.jobs import a_job, sacct_row
 from tests.support.recorded_slurm import Recorded
 from tests.support.server import FairbankServer
 
@@ -25,7 +25,7 @@ ME, MY_UID = pwd.getpwuid(os.geteuid()).pw_name, os.geteuid()
 HOUR = 3_600
 
 
-class Centre:
+class CommandSite:
     """Running bank and recorded Slurm output, and the commands that use both."""
 
     def __init__(
@@ -35,11 +35,11 @@ class Centre:
         self.now = int(time.time())
         self.client = Client(parse_address(f"unix:{bank.socket}"))
 
-    def tell(self, *words: str, code: int = 0) -> str:
+    def output(self, *words: str, code: int = 0) -> str:
         """Return the stdout of a command; its exit code must be `code`."""
-        return self.said(*words, code=code).out
+        return self.run(*words, code=code).out
 
-    def said(self, *words: str, code: int) -> Said:
+    def run(self, *words: str, code: int) -> Said:
         """Run a command, check its exit code, and return its stdout and stderr."""
         self._capsys.readouterr()
         status = main.run(words)
@@ -47,17 +47,17 @@ class Centre:
         assert status == code, captured.out + captured.err
         return Said(status, captured.out, captured.err)
 
-    def reconciled(self, *words: str, code: int = 0) -> list[dict[str, object]]:
+    def reconcile(self, *words: str, code: int = 0) -> list[dict[str, object]]:
         """Return the rows of `fairbank reconcile`."""
         rows: list[dict[str, object]] = json.loads(
-            self.tell("reconcile", "--json", *words, code=code)
+            self.output("reconcile", "--json", *words, code=code)
         )["data"]
         return rows
 
-    def ran(self, *jobs: AccountingJob) -> None:
+    def set_accounting(self, *jobs: AccountingJob) -> None:
         """Set the jobs that accounting reports."""
-        self.slurm.say("sacct", "".join(map(row_of, jobs)))
-        self.slurm.say("sacct-jobs", "".join(map(row_of, jobs)))
+        self.slurm.say("sacct", "".join(map(sacct_row, jobs)))
+        self.slurm.say("sacct-jobs", "".join(map(sacct_row, jobs)))
 
     def job(self, number: int, **facts: object) -> AccountingJob:
         """Return a job of the current user that began two hours ago and took ten minutes."""
@@ -77,18 +77,18 @@ class Centre:
         self.client.post("/job", body)
 
     def available(self) -> int:
-        rows = json.loads(self.tell("balance", "-A", "chem", "--json"))["data"]
+        rows = json.loads(self.output("balance", "-A", "chem", "--json"))["data"]
         return int(rows[0]["available"])
 
 
 @contextmanager
-def a_centre(
+def command_site(
     folder: Path,
     environment: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     prices: str,
     policy: str = "",
-) -> Iterator[Centre]:
+) -> Iterator[CommandSite]:
     """Start a bank that knows no projects, and a recorded Slurm with partitions, the account chem
     with the current user, and bio below it.
     """
@@ -109,4 +109,4 @@ def a_centre(
     with priced(prices, policy) as bank:
         for name, value in bank.environment.items():
             environment.setenv(name, value)
-        yield Centre(bank, slurm, capsys)
+        yield CommandSite(bank, slurm, capsys)

@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.time import iso
-from tests.slurm.commands.site import Centre
+from tests.slurm.commands.site import CommandSite
 
 pytestmark = pytest.mark.slow
 
 
-def test_doctor_reports_faults_with_remedies(opened: Centre, tmp_path: Path) -> None:
-    policy, site = tmp_path / "policy", tmp_path / "slurm.toml"
-    site.write_text(f'policy = "{policy}"\n')
+def test_doctor_reports_faults_with_remedies(site: CommandSite, tmp_path: Path) -> None:
+    policy, rules = tmp_path / "policy", tmp_path / "slurm.toml"
+    rules.write_text(f'policy = "{policy}"\n')
     config = (
-        f"Configuration data as of {iso(opened.now).removesuffix('Z')}\nClusterName ="
+        f"Configuration data as of {iso(site.now).removesuffix('Z')}\nClusterName ="
         " lab\nPriorityFlags = MAX_TRES\nAuthType = auth/none\n"
     )
-    opened.slurm.say("scontrol-show-config", config)
+    site.slurm.say("scontrol-show-config", config)
     words = (
         "doctor",
         "--slurm",
         "--site",
-        str(site),
+        str(rules),
         "--agent-config",
         str(tmp_path / "agent.toml"),
         "--json",
@@ -36,7 +36,7 @@ def test_doctor_reports_faults_with_remedies(opened: Centre, tmp_path: Path) -> 
         f'[plugin]\nslurm_user = 0\n[control]\nsocket = "{tmp_path}/agent.sock"\n'
     )
     checks = {
-        check["what"]: check["remedy"] for check in json.loads(opened.tell(*words, code=8))["data"]
+        check["what"]: check["remedy"] for check in json.loads(site.output(*words, code=8))["data"]
     }
     assert checks["Slurm 22.05.8 of cluster lab: its answers are known"] is None
     assert checks["the bank prices 3 partitions as Slurm bills them (max_tres)"] is None
@@ -52,10 +52,10 @@ def test_doctor_reports_faults_with_remedies(opened: Centre, tmp_path: Path) -> 
     assert checks[f"the submission policy {policy}: the file does not exist"].startswith(
         "fairbank slurm sync writes it"
     )
-    opened.tell("slurm", "sync", "--site", str(site))
+    site.output("slurm", "sync", "--site", str(rules))
     policy_checks = [
         check
-        for check in json.loads(opened.tell(*words, code=8))["data"]
+        for check in json.loads(site.output(*words, code=8))["data"]
         if str(policy) in check["what"]
     ]
     assert [check["what"] for check in policy_checks if not check["ok"]] == []
@@ -63,10 +63,10 @@ def test_doctor_reports_faults_with_remedies(opened: Centre, tmp_path: Path) -> 
 
 
 def test_doctor_continues_without_slurmctld(
-    opened: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: CommandSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    conf, policy, site = tmp_path / "slurm.conf", tmp_path / "policy", tmp_path / "slurm.toml"
-    site.write_text(f'policy = "{policy}"\n')
+    conf, policy, rules = tmp_path / "slurm.conf", tmp_path / "policy", tmp_path / "slurm.toml"
+    rules.write_text(f'policy = "{policy}"\n')
     user = pwd.getpwuid(os.geteuid()).pw_name
     conf.write_text(
         f"ClusterName=lab\nSlurmUser={user}\nAuthType=auth/none\n"
@@ -80,15 +80,15 @@ def test_doctor_continues_without_slurmctld(
         "doctor",
         "--slurm",
         "--site",
-        str(site),
+        str(rules),
         "--agent-config",
         str(tmp_path / "agent.toml"),
         "--json",
     )
-    opened.slurm.forget("scontrol-show-config")
+    site.slurm.forget("scontrol-show-config")
     checks = {
         check["what"]: (check["ok"], check["remedy"])
-        for check in json.loads(opened.tell(*words, code=8))["data"]
+        for check in json.loads(site.output(*words, code=8))["data"]
     }
     (away,) = [
         what for what in checks if what.startswith("slurmctld answers: scontrol ended with 1")
@@ -109,7 +109,7 @@ def test_doctor_continues_without_slurmctld(
         assert [ok for what, (ok, _) in checks.items() if wrong in what] == [False], wrong
     conf.unlink()
     remaining = {
-        check["what"]: check["ok"] for check in json.loads(opened.tell(*words, code=8))["data"]
+        check["what"]: check["ok"] for check in json.loads(site.output(*words, code=8))["data"]
     }
     assert [
         what for what in remaining if what.startswith(f"slurm.conf is read: cannot read {conf}")
@@ -118,10 +118,10 @@ def test_doctor_continues_without_slurmctld(
     assert [what for what in remaining if what.startswith("the agent answers: no agent")]
 
 
-def test_doctor_without_slurm_or_bank(opened: Centre, tmp_path: Path) -> None:
-    opened.bank.kill()
-    assert "x   the bank answers: " in opened.tell("doctor", "--slurm", code=8)
-    opened.slurm.forget("sinfo")
-    output = opened.tell("doctor", "--slurm", code=8)
+def test_doctor_without_slurm_or_bank(site: CommandSite, tmp_path: Path) -> None:
+    site.bank.kill()
+    assert "x   the bank answers: " in site.output("doctor", "--slurm", code=8)
+    site.slurm.forget("sinfo")
+    output = site.output("doctor", "--slurm", code=8)
     assert output.startswith("x   Slurm's commands answer: sinfo ended with 1")
     assert "x   the agent answers: " in output

@@ -44,7 +44,7 @@ GRANTED = ReportAnswer(
 )
 
 
-def told(limit: str = "10:00", batch: str = "1") -> str:
+def squeue_line(limit: str = "10:00", batch: str = "1") -> str:
     """Return a line as squeue prints it."""
     cells = (
         "2026-11-21T16:29:00",
@@ -69,15 +69,21 @@ def told(limit: str = "10:00", batch: str = "1") -> str:
     ],
 )
 def test_starting_job_is_read(limit: str, seconds: int | None) -> None:
-    job = read_starting_job(told(limit))
+    job = read_starting_job(squeue_line(limit))
     assert job.limit_seconds == seconds
     assert (job.tres, job.qos, job.batch) == ("cpu=2,mem=2000M,node=1", "normal", True)
     assert job.start - job.submitted == 2
-    assert read_starting_job(told(batch="0")).batch is False
+    assert read_starting_job(squeue_line(batch="0")).batch is False
 
 
 @pytest.mark.parametrize(
-    "text", ["", told() * 2, told("soon"), "slurm_load_jobs error: Invalid job id specified\n"]
+    "text",
+    [
+        "",
+        squeue_line() * 2,
+        squeue_line("soon"),
+        "slurm_load_jobs error: Invalid job id specified\n",
+    ],
 )
 def test_invalid_squeue_line_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
@@ -114,7 +120,7 @@ def test_hold_request_of_a_job() -> None:
         )
 
 
-def refused(reason: str) -> ReportAnswer:
+def refusal_answer(reason: str) -> ReportAnswer:
     figures = {"asked": 60, "available": 30, "shortfall": 30}
     nobody = dict.fromkeys(("allocation", "project", "resource", "owner", "run", "entry"))
     details = msgspec.convert(
@@ -125,10 +131,10 @@ def refused(reason: str) -> ReportAnswer:
 
 def test_answers_of_the_bank_are_understood() -> None:
     assert refusal_of(GRANTED) is None
-    assert refusal_of(refused("INSUFFICIENT_CREDIT")) == "not enough credit. Try -t 0:30"
+    assert refusal_of(refusal_answer("INSUFFICIENT_CREDIT")) == "not enough credit. Try -t 0:30"
     assert (
-        refusal_of(refused("HOLD_EXISTS")) is None
-    )  # a prolog that comes again: Slurm was restarted
+        refusal_of(refusal_answer("HOLD_EXISTS")) is None
+    )  # a repeated prolog, after a restart of Slurm
     assert (
         refusal_of(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
         == "no partition x. Try there are: cpu"
@@ -160,7 +166,7 @@ def test_closed_run_starts_unless_it_never_began(
     resolution = msgspec.convert(
         {"state": state, "outcome": None, "elapsed": elapsed}, RunResolution
     )
-    refusal = refused("RUN_CLOSED")
+    refusal = refusal_answer("RUN_CLOSED")
     details = refusal.refusal
     assert details is not None
     answer = msgspec.structs.replace(

@@ -44,11 +44,11 @@ def line(
     return "".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)) + "\n"
 
 
-def named(names: Sequence[str]) -> list[HeldJob]:
+def jobs_named(names: Sequence[str]) -> list[HeldJob]:
     return [msgspec.structs.replace(JOB, name=name) for name in names]
 
 
-# ------------------------------------------------------------------ whose hold it was
+# ------------------------------------------------------------------ reading held jobs
 
 
 def test_only_jobs_held_for_credit_are_read() -> None:
@@ -78,11 +78,11 @@ def test_only_jobs_held_for_credit_are_read() -> None:
     assert [(line.line, line.field) for line in held.unreadable] == [(12, "TimeLimit")]
 
 
-# ------------------------------------------------------------------ how many, how often
+# ------------------------------------------------------------------ number and schedule
 
 
 def test_released_jobs_fit_the_credit_together() -> None:
-    jobs = named("abcde")
+    jobs = jobs_named("abcde")
     offers = [
         HoldQuote(20, 1, 30, fits=True),
         HoldQuote(20, 1, 30, fits=True),
@@ -98,7 +98,10 @@ def test_released_jobs_fit_the_credit_together() -> None:
 
 
 def test_jobs_are_quoted_in_turn_and_not_too_often() -> None:
-    schedule, jobs = ReleaseSchedule(600), named([str(number) for number in range(QUOTES_MAX + 1)])
+    schedule, jobs = (
+        ReleaseSchedule(600),
+        jobs_named([str(number) for number in range(QUOTES_MAX + 1)]),
+    )
     assert len(schedule.due(jobs, 1_000)) == QUOTES_MAX
     assert [job.name for job in schedule.due(jobs, 1_060)] == [str(QUOTES_MAX)]
     assert schedule.due(jobs, 1_599) == []
@@ -129,10 +132,10 @@ def test_attempts_of_a_held_job_are_remembered() -> None:
     assert schedule.due([JOB], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == [JOB]
 
 
-# ------------------------------------------------------------------ a bank, and a queue
+# ------------------------------------------------------------------ bank and queue
 
 
-class PaperQueue(SlurmCommands):
+class SimulatedQueue(SlurmCommands):
     """Simulated Slurm queue."""
 
     cluster = "local"
@@ -140,22 +143,22 @@ class PaperQueue(SlurmCommands):
     def __init__(self, *jobs: HeldJob) -> None:
         self.waiting_jobs = list(jobs)
         self.released: list[str] = []
-        self.trouble: Unavailable | None = None
-        self.stuck: set[str] = set()
+        self.squeue_error: Unavailable | None = None
+        self.unreleasable: set[str] = set()
 
     def held_jobs(self) -> ParsedRows[HeldJob]:
-        if self.trouble:
-            raise self.trouble
+        if self.squeue_error:
+            raise self.squeue_error
         return ParsedRows(tuple(self.waiting_jobs), ())
 
     def release(self, name: str) -> None:
-        if name in self.stuck:
+        if name in self.unreleasable:
             raise Unavailable(f"scontrol ended with 1: job {name}", remedy="look")
         self.released.append(name)
         self.waiting_jobs = [job for job in self.waiting_jobs if job.name != name]
 
 
-class PaperBank(Client):
+class SimulatedBank(Client):
     """Simulated bank that accepts every request until `answers` requests are answered."""
 
     def __init__(self, answers: int = 10**6) -> None:
@@ -163,16 +166,16 @@ class PaperBank(Client):
 
     def post(self, path: str, body: Any, key: str | None = None) -> dict[str, Any]:
         if not self.answers:
-            raise Unavailable("nobody answers", remedy="start it")
+            raise Unavailable("no answer", remedy="start it")
         self.answers -= 1
         return {"data": {"amount": 1, "allocation": 1, "available": 1_000, "fits": True}}
 
 
 def test_failed_release_does_not_stop_others() -> None:
-    queue = PaperQueue(*named("123"))
-    queue.stuck = {"1"}
-    releaser = Releaser(PaperBank(), queue, 600)
-    for round_ in range(RELEASES_MAX + 1):  # what was not released is none of its five times
+    queue = SimulatedQueue(*jobs_named("123"))
+    queue.unreleasable = {"1"}
+    releaser = Releaser(SimulatedBank(), queue, 600)
+    for round_ in range(RELEASES_MAX + 1):  # failed releases do not count as attempts
         releaser.run_round(round_ * 600)
         assert queue.released == ["2", "3"]
         assert releaser.status() == {
@@ -180,7 +183,7 @@ def test_failed_release_does_not_stop_others() -> None:
             "error": "scontrol ended with 1: job 1",
             "remedy": "look",
         }
-    queue.stuck = set()
+    queue.unreleasable = set()
     releaser.run_round(HOUR)
     assert queue.released == ["2", "3", "1"]
     assert releaser.status()["error"] is None
@@ -190,21 +193,21 @@ def test_aborted_round_continues_in_the_next() -> None:
     """If Slurm refuses several releases in a row, or the bank becomes unavailable, jobs that were
     not reached lose no attempt.
     """
-    queue = PaperQueue(*named("12345"))
-    queue.stuck = {"1", "2", "3"}
-    releaser = Releaser(PaperBank(), queue, 600)
+    queue = SimulatedQueue(*jobs_named("12345"))
+    queue.unreleasable = {"1", "2", "3"}
+    releaser = Releaser(SimulatedBank(), queue, 600)
     releaser.run_round(0)
     assert queue.released == []
     releaser.run_round(60)
     assert queue.released == ["4", "5"]
 
-    queue, bank = PaperQueue(*named("123")), PaperBank(1)
+    queue, bank = SimulatedQueue(*jobs_named("123")), SimulatedBank(1)
     releaser = Releaser(bank, queue, 600)
     releaser.run_round(0)
-    assert (queue.released, releaser.status()["error"]) == (["1"], "nobody answers")
+    assert (queue.released, releaser.status()["error"]) == (["1"], "no answer")
     bank.answers = 10
     releaser.run_round(60)
-    assert queue.released == ["1", "3"]  # the second was asked about
+    assert queue.released == ["1", "3"]  # the second was quoted before
     releaser.run_round(600)
     assert queue.released == ["1", "3", "2"]
 
@@ -218,25 +221,25 @@ def site() -> Iterator[Site]:
 @pytest.mark.slow
 def test_deposit_releases_affordable_jobs(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     number = site.project("chem", 1 * SU)
-    queue = PaperQueue(
-        *named(["1", "2", "3"]), msgspec.structs.replace(JOB, name="4", account="nobody")
+    queue = SimulatedQueue(
+        *jobs_named(["1", "2", "3"]), msgspec.structs.replace(JOB, name="4", account="nobody")
     )
     expensive = msgspec.structs.replace(JOB, name="5", limit_seconds=100 * HOUR)
     queue.waiting_jobs.insert(0, expensive)
     releaser = Releaser(Client(parse_address(site.address)), queue, 600)
     releaser.run_round(0)
     assert queue.released == ["1"]
-    site.withdraw(number, 1 * SU)  # it was paid from that
+    site.withdraw(number, 1 * SU)  # the first job has used it
     releaser.run_round(300)
     assert queue.released == ["1"]
     site.deposit(number, 2 * SU)
     releaser.run_round(300)
-    assert queue.released == ["1"]  # nobody's turn
+    assert queue.released == ["1"]  # no job is due
     releaser.run_round(600)
     assert queue.released == ["1", "2", "3"]
     assert releaser.status() == {"released": 3, "error": None, "remedy": None}
 
-    queue.trouble = Unavailable("squeue ended with 1", remedy="see that slurmctld answers")
+    queue.squeue_error = Unavailable("squeue ended with 1", remedy="see that slurmctld answers")
     for _ in range(2):
         releaser.run_round(1_200)
     assert releaser.status()["error"] == "squeue ended with 1"

@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.slurm.commands import SlurmCommands
-from tests.slurm.reconcile.jobs import a_job, row_of
+from tests.slurm.reconcile.jobs import a_job, sacct_row
 from tests.support.recorded_slurm import GOLDEN, Recorded
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -133,7 +133,7 @@ def test_change_without_effect_is_accepted(recorded: Recorded) -> None:
 
 
 def test_undecodable_text_is_reported_by_its_line(recorded: Recorded, tmp_path: Path) -> None:
-    row = row_of(a_job(1)).encode()
+    row = sacct_row(a_job(1)).encode()
     (tmp_path / "slurm" / "answers" / "sacct").write_bytes(row.replace(b"chem", b"ch\xffm") + row)
     jobs = slurm_of(recorded).jobs(0, 1)
     assert (len(jobs.rows), [(line.line, line.field) for line in jobs.unreadable]) == (

@@ -57,13 +57,13 @@ FACTORS = {("chem", "ayla", ""): 0.25, ("chem", "ayla", "gpu"): 0.75}
 CPU, GPU = PriorityRow(7, "cpu", "ayla", site=5), PriorityRow(7, "gpu", "ayla")
 
 
-def of(inputs_row: PriorityRow, grounds: PriorityInputs = GROUNDS) -> PriorityRow:
+def computed(inputs_row: PriorityRow, grounds: PriorityInputs = GROUNDS) -> PriorityRow:
     (row,) = compute_priorities([inputs_row], grounds, FACTORS, NOON)
     return row
 
 
 def test_every_factor_of_a_job() -> None:
-    row = of(CPU)
+    row = computed(CPU)
     assert (row.age, row.association, row.fair_share, row.partition, row.qos) == (
         250.0,
         250.0,
@@ -77,7 +77,7 @@ def test_every_factor_of_a_job() -> None:
 
 
 def test_partition_association_is_used() -> None:
-    row = of(GPU)
+    row = computed(GPU)
     assert (row.association, row.fair_share, row.partition) == (1_000.0, 750.0, 1_000.0)
 
 
@@ -90,16 +90,16 @@ def test_each_qos_of_a_job_has_a_row() -> None:
 
 def test_age_accrues_from_submission_with_accrue_always() -> None:
     always = msgspec.structs.replace(GROUNDS.settings, flags=frozenset({Flag.ACCRUE_ALWAYS}))
-    assert of(CPU, GROUNDS._replace(settings=always)).age == 500.0
+    assert computed(CPU, GROUNDS._replace(settings=always)).age == 500.0
     idle = msgspec.structs.replace(JOB, accrued=None)
-    assert of(CPU, GROUNDS._replace(settings=always, jobs=[idle])).age == 0.0
+    assert computed(CPU, GROUNDS._replace(settings=always, jobs=[idle])).age == 0.0
 
 
 def test_job_without_limit_uses_the_partition_limit() -> None:
     by_time = msgspec.structs.replace(
         GROUNDS.settings, flags=frozenset({Flag.SMALL_RELATIVE_TO_TIME})
     )
-    sizes = [of(row, GROUNDS._replace(settings=by_time)).job_size for row in (CPU, GPU)]
+    sizes = [computed(row, GROUNDS._replace(settings=by_time)).job_size for row in (CPU, GPU)]
     assert sizes == [1_000 * 16 / 60 / 32, 1_000 * 16 / (2**32 - 1) / 32]
 
 
@@ -115,7 +115,7 @@ def test_rows_without_inputs_are_left_out() -> None:
     )
     assert compute_priorities(
         [with_priority, unknown_job, other_partition, GPU], GROUNDS, FACTORS, NOON
-    ) == [of(GPU)]
+    ) == [computed(GPU)]
 
 
 def test_computed_factor_is_used_if_it_rounds_to_the_printed_one() -> None:

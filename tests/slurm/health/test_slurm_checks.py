@@ -16,9 +16,9 @@ from fairbank.slurm.health import slurm_checks
 from fairbank.slurm.health.slurm_checks import AgentHealth, PolicyFileHealth
 from fairbank.slurm.parsers import config, machine, sacctmgr
 from fairbank.slurm.reconcile.prices import SlurmMachine
-from tests.slurm.health.recorded_health import CONFIG, said, wrong
+from tests.slurm.health.recorded_health import CONFIG, failed_checks, recorded
 
-ASKING = {
+WITH_PLUGINS = {
     **CONFIG,
     "PrEpPlugins": "prep/fairbank,prep/script",
     "PrEpParameters": "fairbank_socket=/run/fairbank-agent/prep.sock",
@@ -27,9 +27,9 @@ ASKING = {
 }
 MACHINE = SlurmMachine(
     cluster="lab",
-    partitions=machine.read_partitions(said("partitions-oneliner")).rows,
-    nodes=machine.read_nodes(said("nodes-oneliner")).rows,
-    qos=sacctmgr.QOS.read(said("qos-plain")).rows,
+    partitions=machine.read_partitions(recorded("partitions-oneliner")).rows,
+    nodes=machine.read_nodes(recorded("nodes-oneliner")).rows,
+    qos=sacctmgr.QOS.read(recorded("qos-plain")).rows,
     flags=CONFIG["PriorityFlags"],
 )
 FACTORS = {qos.name: Fraction(qos.factor) for qos in MACHINE.qos}
@@ -60,7 +60,7 @@ POLICY = PolicyFileHealth(
 )
 
 
-def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
+def bank_prices(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
     """Return bank prices equal to Slurm's."""
     return Cluster(
         "lab",
@@ -74,7 +74,7 @@ def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
     )
 
 
-def without(machine: SlurmMachine, name: str, **facts: object) -> SlurmMachine:
+def with_partition(machine: SlurmMachine, name: str, **facts: object) -> SlurmMachine:
     """Return the machine with changed fields of one partition."""
     partitions = tuple(
         msgspec.structs.replace(partition, **facts) if partition.name == name else partition
@@ -88,14 +88,14 @@ def test_complete_installation_has_no_failed_check() -> None:
         slurm_checks.clock_check(100, 103, "slurmctld"),
         slurm_checks.authentication_check(CONFIG),
         *slurm_checks.accounting_checks(CONFIG, MACHINE),
-        *slurm_checks.billing_weights(MACHINE, known()),
-        *slurm_checks.price_checks(MACHINE, known()),
+        *slurm_checks.billing_weights(MACHINE, bank_prices()),
+        *slurm_checks.price_checks(MACHINE, bank_prices()),
         *slurm_checks.limit_checks(MACHINE.partitions),
-        *slurm_checks.plugin_checks(ASKING, AGENT),
-        *slurm_checks.agent_checks(ASKING, AGENT, NOW),
+        *slurm_checks.plugin_checks(WITH_PLUGINS, AGENT),
+        *slurm_checks.agent_checks(WITH_PLUGINS, AGENT, NOW),
         *slurm_checks.policy_checks(POLICY, 4_600),
     ]
-    assert wrong(checks) == []
+    assert failed_checks(checks) == []
     texts = [check.what for check in checks]
     assert "the bank prices 3 partitions as Slurm bills them (max_tres)" in texts
     assert "slurmctld is connected to the agent: 22.05.8" in texts
@@ -110,11 +110,11 @@ def test_complete_installation_has_no_failed_check() -> None:
     ],
 )
 def test_wrong_clock_is_reported(other_clock: int, expected: str) -> None:
-    assert wrong([slurm_checks.clock_check(1_000, other_clock, "the bank")]) == [expected]
+    assert failed_checks([slurm_checks.clock_check(1_000, other_clock, "the bank")]) == [expected]
 
 
 def test_slurmctlds_clock_is_read_from_its_answer() -> None:
-    assert config.read_clock(said("config")) == parse_instant("2026-11-21T14:17:50Z")
+    assert config.read_clock(recorded("config")) == parse_instant("2026-11-21T14:17:50Z")
     with pytest.raises(InvalidInput, match="does not begin with its time"):
         config.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
 
@@ -125,12 +125,12 @@ def test_unusable_accounting_is_reported() -> None:
         "AccountingStorageType": "accounting_storage/none",
         "AccountingStorageTRES": "cpu,mem,energy,node,billing",
     }
-    assert wrong(slurm_checks.accounting_checks(lacking, MACHINE)) == [
+    assert failed_checks(slurm_checks.accounting_checks(lacking, MACHINE)) == [
         "accounting is stored by none",
         "GPUs are counted in accounting",
     ]
     assert (
-        wrong(
+        failed_checks(
             slurm_checks.accounting_checks(
                 {**lacking, "AccountingStorageType": CONFIG["AccountingStorageType"]},
                 SlurmMachine(cluster="lab", partitions=()),
@@ -141,28 +141,28 @@ def test_unusable_accounting_is_reported() -> None:
 
 
 def test_daemons_without_authentication_are_reported() -> None:
-    assert wrong([slurm_checks.authentication_check({**CONFIG, "AuthType": "auth/none"})]) == [
-        "Slurm signs by auth/none"
-    ]
+    assert failed_checks(
+        [slurm_checks.authentication_check({**CONFIG, "AuthType": "auth/none"})]
+    ) == ["Slurm signs by auth/none"]
 
 
 def test_summed_tres_are_reported() -> None:
     summing = msgspec.structs.replace(MACHINE, flags="")
-    assert wrong(slurm_checks.billing_weights(summing, known())) == [
+    assert failed_checks(slurm_checks.billing_weights(summing, bank_prices())) == [
         "PriorityFlags: no MAX_TRES, a GPU and its cores cost both"
     ]
     assert (
-        wrong(slurm_checks.billing_weights(summing, known(BillingRule.SUM))) == []
-    )  # where the bank says so too, it is meant
-    assert len(wrong(slurm_checks.price_checks(summing, known()))) == 3
+        failed_checks(slurm_checks.billing_weights(summing, bank_prices(BillingRule.SUM))) == []
+    )  # intended if the bank has the same rule
+    assert len(failed_checks(slurm_checks.price_checks(summing, bank_prices()))) == 3
 
 
 def test_missing_or_different_weights_are_reported() -> None:
-    cheap = without(MACHINE, "gpu", weights="CPU=1.0")
-    assert wrong(slurm_checks.billing_weights(cheap, known())) == [
+    cheap = with_partition(MACHINE, "gpu", weights="CPU=1.0")
+    assert failed_checks(slurm_checks.billing_weights(cheap, bank_prices())) == [
         "partition gpu has GPUs, and they cost nothing"
     ]
-    assert wrong(slurm_checks.price_checks(cheap, known())) == [
+    assert failed_checks(slurm_checks.price_checks(cheap, bank_prices())) == [
         "partition gpu: Slurm's weights are CPU=1.0; the bank's settings have others"
     ]
 
@@ -170,13 +170,13 @@ def test_missing_or_different_weights_are_reported() -> None:
 def test_partition_without_limit_is_reported() -> None:
     (line,) = [
         text
-        for text in said("partitions-oneliner").splitlines()
+        for text in recorded("partitions-oneliner").splitlines()
         if text.startswith("PartitionName=cpu ")
     ]
     endless = machine.read_partitions(
         line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n"
     ).rows
-    assert wrong(slurm_checks.limit_checks(endless)) == [
+    assert failed_checks(slurm_checks.limit_checks(endless)) == [
         "partition cpu has no finite MaxTime: jobs without a limit are refused, or run without a"
         " hold"
     ]
@@ -184,7 +184,7 @@ def test_partition_without_limit_is_reported() -> None:
 
 
 def test_slurm_without_plugins_is_reported() -> None:
-    assert wrong(slurm_checks.plugin_checks(CONFIG, AGENT)) == [
+    assert failed_checks(slurm_checks.plugin_checks(CONFIG, AGENT)) == [
         "slurmctld does not ask before a job starts: PrEpPlugins=prep/script",
         "slurmctld: JobSubmitPlugins=(none)",
         "submit commands: CliFilterPlugins=(none)",
@@ -193,7 +193,7 @@ def test_slurm_without_plugins_is_reported() -> None:
 
 def test_prolog_script_replaces_the_plugin() -> None:
     script = {
-        **ASKING,
+        **WITH_PLUGINS,
         "PrEpPlugins": "prep/script",
         "PrologSlurmctld": "/etc/slurm/prolog_slurmctld",
     }
@@ -201,9 +201,11 @@ def test_prolog_script_replaces_the_plugin() -> None:
     several = {
         "PrologSlurmctld[0]": "/etc/slurm/clean_up",
         "PrologSlurmctld[1]": "/etc/slurm/prolog_slurmctld",
-    }  # as 24.11 tells them
-    assert slurm_checks.uses_prolog_script({**ASKING, "PrEpPlugins": "prep/script", **several})
-    assert wrong(slurm_checks.plugin_checks(script, None)) == []
+    }  # as 24.11 prints them
+    assert slurm_checks.uses_prolog_script(
+        {**WITH_PLUGINS, "PrEpPlugins": "prep/script", **several}
+    )
+    assert failed_checks(slurm_checks.plugin_checks(script, None)) == []
     assert not slurm_checks.uses_prolog_script({**script, "PrologSlurmctld": "/etc/slurm/clean_up"})
 
 
@@ -218,12 +220,15 @@ def test_prolog_script_replaces_the_plugin() -> None:
     ],
 )
 def test_plugin_and_agent_settings_must_match(parameters: str, expected: str) -> None:
-    assert wrong(slurm_checks.plugin_checks({**ASKING, "PrEpParameters": parameters}, AGENT)) == [
-        expected
-    ]
+    assert failed_checks(
+        slurm_checks.plugin_checks({**WITH_PLUGINS, "PrEpParameters": parameters}, AGENT)
+    ) == [expected]
     assert (
-        wrong(slurm_checks.plugin_checks({**ASKING, "PrEpParameters": parameters}, None)) == []
-    )  # that there is no agent is told elsewhere
+        failed_checks(
+            slurm_checks.plugin_checks({**WITH_PLUGINS, "PrEpParameters": parameters}, None)
+        )
+        == []
+    )  # another check reports a missing agent
 
 
 def test_agent_faults_are_reported() -> None:
@@ -247,10 +252,12 @@ def test_agent_faults_are_reported() -> None:
     }
     checks = list(
         slurm_checks.agent_checks(
-            ASKING, msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0})), NOW
+            WITH_PLUGINS,
+            msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0})),
+            NOW,
         )
     )
-    assert wrong(checks) == [
+    assert failed_checks(checks) == [
         "the agent lets SlurmUser in (slurm(64030))",
         "slurmctld is connected to the agent: no",
         "the agent reaches the bank: you may not report runs of lab",
@@ -269,7 +276,7 @@ def test_agent_before_its_first_request_to_the_bank() -> None:
     (check,) = [
         check
         for check in slurm_checks.agent_checks(
-            ASKING, msgspec.structs.replace(AGENT, status=status), NOW
+            WITH_PLUGINS, msgspec.structs.replace(AGENT, status=status), NOW
         )
         if not check.ok
     ]
@@ -280,38 +287,42 @@ def test_agent_before_its_first_request_to_the_bank() -> None:
 def test_agent_incidents_are_reported_for_a_day() -> None:
     rejected = {
         "kind": "stranger",
-        "about": "strangers sent away from its socket",
+        "about": "rejected connections",
         "count": 3,
         "since": NOW - 90_000,
         "last": NOW - 60,
     }
     incident = rejected | {
-        "text": "a process of user 1000 wanted to speak for slurmctld",
-        "remedy": "look at what it is",
+        "text": "connection from uid 1000 rejected",
+        "remedy": "check the process",
     }
     agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [incident]})
-    (check,) = [check for check in slurm_checks.agent_checks(ASKING, agent, NOW) if not check.ok]
+    (check,) = [
+        check for check in slurm_checks.agent_checks(WITH_PLUGINS, agent, NOW) if not check.ok
+    ]
     assert (
-        check.what
-        == f"the agent reports strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
-        f" the last at {iso(NOW - 60)}: a process of user 1000 wanted to speak for slurmctld"
+        check.what == f"the agent reports rejected connections: 3 since {iso(NOW - 90_000)},"
+        f" the last at {iso(NOW - 60)}: connection from uid 1000 rejected"
     )
-    assert check.remedy == "look at what it is"
+    assert check.remedy == "check the process"
     assert (
-        wrong(slurm_checks.agent_checks(ASKING, agent, NOW + slurm_checks.INCIDENT_SECONDS)) == []
+        failed_checks(
+            slurm_checks.agent_checks(WITH_PLUGINS, agent, NOW + slurm_checks.INCIDENT_SECONDS)
+        )
+        == []
     )
 
 
 def test_old_agent_is_reported() -> None:
     status = {name: value for name, value in STATUS.items() if name != "quarantine"}
-    assert wrong(
-        slurm_checks.agent_checks(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)
+    assert failed_checks(
+        slurm_checks.agent_checks(WITH_PLUGINS, msgspec.structs.replace(AGENT, status=status), NOW)
     ) == ["the agent is older than this command"]
 
 
 def test_old_damaged_or_unreadable_policy_is_reported() -> None:
     old = msgspec.structs.replace(POLICY, is_whole=False, is_readable=False)
-    assert wrong(slurm_checks.policy_checks(old, 4_601)) == [
+    assert failed_checks(slurm_checks.policy_checks(old, 4_601)) == [
         "/etc/slurm/fairbank/policy is damaged: jobs are not checked",
         (
             "/etc/slurm/fairbank/policy is of 1970-01-01T00:16:40Z, more than 3600 s ago: its"

@@ -20,36 +20,42 @@ LINE = (
 )
 
 
-def on(kind: str, number: int | None = None, **more: Any) -> Dependency:
+def dependency(kind: str, number: int | None = None, **more: Any) -> Dependency:
     return Dependency(kind=kind, job=number, **more)
 
 
-# --- the words ---
+# --- parsing ---
 
 
 @pytest.mark.parametrize(
     ("text", "items"),
     [
         ("", []),
-        ("afterok:31(unfulfilled)", [on("afterok", 31)]),
-        ("afterok:31(failed)", [on("afterok", 31, state=DependencyState.NEVER)]),
-        ("afterok:31(fulfilled)", [on("afterok", 31, state=DependencyState.YES)]),
-        ("after:31+10(unfulfilled)", [on("after", 31, minutes=10)]),
-        ("afterany:15_*(unfulfilled)", [on("afterany", 15, all_tasks=True)]),
-        ("afternotok:15_0(unfulfilled)", [on("afternotok", 15, task=0)]),
-        ("after:15_*+5(unfulfilled)", [on("after", 15, all_tasks=True, minutes=5)]),
-        ("singleton(unfulfilled)", [on("singleton")]),
-        ("singleton", [on("singleton")]),
+        ("afterok:31(unfulfilled)", [dependency("afterok", 31)]),
+        ("afterok:31(failed)", [dependency("afterok", 31, state=DependencyState.NEVER)]),
+        ("afterok:31(fulfilled)", [dependency("afterok", 31, state=DependencyState.YES)]),
+        ("after:31+10(unfulfilled)", [dependency("after", 31, minutes=10)]),
+        ("afterany:15_*(unfulfilled)", [dependency("afterany", 15, all_tasks=True)]),
+        ("afternotok:15_0(unfulfilled)", [dependency("afternotok", 15, task=0)]),
+        ("after:15_*+5(unfulfilled)", [dependency("after", 15, all_tasks=True, minutes=5)]),
+        ("singleton(unfulfilled)", [dependency("singleton")]),
+        ("singleton", [dependency("singleton")]),
         (
             "afterburstbuffer:3(unfulfilled),expand:4(failed)",
-            [on("afterburstbuffer", 3), on("expand", 4, state=DependencyState.NEVER)],
+            [
+                dependency("afterburstbuffer", 3),
+                dependency("expand", 4, state=DependencyState.NEVER),
+            ],
         ),
         (
             "aftercorr:15_*(unfulfilled),singleton(unfulfilled)",
-            [on("aftercorr", 15, all_tasks=True), on("singleton")],
+            [dependency("aftercorr", 15, all_tasks=True), dependency("singleton")],
         ),
-        ("afterok:1:2_3,7", [on("afterok", 1), on("afterok", 2, task=3), on("afterany", 7)]),
-        ("afterlunch:1(unfulfilled)", [on("afterlunch", 1)]),
+        (
+            "afterok:1:2_3,7",
+            [dependency("afterok", 1), dependency("afterok", 2, task=3), dependency("afterany", 7)],
+        ),
+        ("afterlunch:1(unfulfilled)", [dependency("afterlunch", 1)]),
     ],
 )
 def test_dependencies_are_read(text: str, items: list[Dependency]) -> None:
@@ -60,7 +66,7 @@ def test_one_of_several_is_enough() -> None:
     dependencies = read_dependencies("afterok:1(failed)?singleton(unfulfilled)")
     assert dependencies == Dependencies(
         dependencies.text,
-        (on("afterok", 1, state=DependencyState.NEVER), on("singleton")),
+        (dependency("afterok", 1, state=DependencyState.NEVER), dependency("singleton")),
         any_of=True,
     )
     assert (dependencies.is_met, dependencies.is_unmeetable) == (False, False)
@@ -85,7 +91,7 @@ def test_unreadable_dependency_keeps_its_text(text: str) -> None:
     )
 
 
-YES, NOT_YET, NEVER = (on("afterok", 1, state=met) for met in DependencyState)
+YES, NOT_YET, NEVER = (dependency("afterok", 1, state=met) for met in DependencyState)
 
 
 @pytest.mark.parametrize(
@@ -127,10 +133,10 @@ def test_ended_jobs_are_found() -> None:
     assert read_ended_jobs("\n".join(lines), set()) == ()
 
 
-# --- whom they are about ---
+# --- states of the other jobs ---
 
 
-def seen(
+def open_dependency(
     depends: Dependency,
     *others: SlurmJob,
     ended: tuple[EndedJob, ...] = (),
@@ -154,17 +160,21 @@ ARRAY = (
 
 
 def test_dependency_on_one_job() -> None:
-    assert seen(on("afterok", 7), R7, W8)[1] == JobStates(
+    assert open_dependency(dependency("afterok", 7), R7, W8)[1] == JobStates(
         running=("7",), began=NOW - 60, ends=NOW + 600
     )
-    assert seen(on("afterok", 8), R7, W8)[1] == JobStates(waiting=("8",), reason="Priority")
-    assert seen(on("afterok", 9), R7, W8)[1] == JobStates()
+    assert open_dependency(dependency("afterok", 8), R7, W8)[1] == JobStates(
+        waiting=("8",), reason="Priority"
+    )
+    assert open_dependency(dependency("afterok", 9), R7, W8)[1] == JobStates()
     over = (EndedJob(9, None, None, "FAILED"), EndedJob(10, None, None, "COMPLETED"))
-    assert seen(on("afterok", 9), R7, ended=over)[1] == JobStates(ended=("FAILED",))
+    assert open_dependency(dependency("afterok", 9), R7, ended=over)[1] == JobStates(
+        ended=("FAILED",)
+    )
 
 
 def test_job_without_limit_has_no_end() -> None:
-    assert seen(on("afterok", 7), running(7, "n1", ends=None))[1].ends is None
+    assert open_dependency(dependency("afterok", 7), running(7, "n1", ends=None))[1].ends is None
 
 
 def test_dependency_on_an_array_or_a_task() -> None:
@@ -177,22 +187,27 @@ def test_dependency_on_an_array_or_a_task() -> None:
         ended=("FAILED",),
     )
     over = (EndedJob(30, 20, 5, "FAILED"), EndedJob(31, 19, 5, "COMPLETED"))
-    assert seen(on("afterok", 20, all_tasks=True), *ARRAY, ended=over)[1] == array_states
-    assert seen(on("afterok", 20, task=1), *ARRAY)[1].running == ("20_1",)
-    assert seen(on("afterok", 20, task=3), *ARRAY)[1].waiting == ("20_3",)
-    assert seen(on("afterok", 20, task=5), *ARRAY, ended=over)[1] == JobStates(ended=("FAILED",))
+    assert (
+        open_dependency(dependency("afterok", 20, all_tasks=True), *ARRAY, ended=over)[1]
+        == array_states
+    )
+    assert open_dependency(dependency("afterok", 20, task=1), *ARRAY)[1].running == ("20_1",)
+    assert open_dependency(dependency("afterok", 20, task=3), *ARRAY)[1].waiting == ("20_3",)
+    assert open_dependency(dependency("afterok", 20, task=5), *ARRAY, ended=over)[1] == JobStates(
+        ended=("FAILED",)
+    )
 
 
 def test_aftercorr_uses_the_task_of_the_same_number() -> None:
-    corr = on("aftercorr", 20, all_tasks=True)
-    depends, states = seen(corr, *ARRAY, task=3, array=50, tasks=(3, 9))
-    assert (depends, states.waiting) == (on("aftercorr", 20, task=3), ("20_3",))
-    depends, states = seen(corr, *ARRAY, task=9, array=50, tasks=(3, 9))
+    corr = dependency("aftercorr", 20, all_tasks=True)
+    depends, states = open_dependency(corr, *ARRAY, task=3, array=50, tasks=(3, 9))
+    assert (depends, states.waiting) == (dependency("aftercorr", 20, task=3), ("20_3",))
+    depends, states = open_dependency(corr, *ARRAY, task=9, array=50, tasks=(3, 9))
     assert (depends, len(states.waiting)) == (corr, 3)
-    assert seen(corr, task=3, ended=(EndedJob(30, 20, 3, "FAILED"),))[0] == on(
+    assert open_dependency(corr, task=3, ended=(EndedJob(30, 20, 3, "FAILED"),))[0] == dependency(
         "aftercorr", 20, task=3
     )
-    assert seen(corr, *ARRAY)[0] == corr
+    assert open_dependency(corr, *ARRAY)[0] == corr
 
 
 def test_singleton_waits_for_earlier_jobs_of_the_same_name() -> None:
@@ -203,8 +218,8 @@ def test_singleton_waits_for_earlier_jobs_of_the_same_name() -> None:
         job(41, name="mine", user="bob"),
         job(42, name="other"),
     )
-    states = seen(
-        on("singleton"), *others, name="mine", ended=(EndedJob(1, None, None, "FAILED"),)
+    states = open_dependency(
+        dependency("singleton"), *others, name="mine", ended=(EndedJob(1, None, None, "FAILED"),)
     )[1]
     assert states == JobStates(
         running=("60",), began=NOW - 60, ends=NOW + 600, waiting=("40",), reason="Resources"

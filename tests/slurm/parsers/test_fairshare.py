@@ -223,7 +223,7 @@ def test_job_is_listed_once_for_each_partition_and_qos() -> None:
     lines = printed("fair-tree", "sprio-everything").splitlines()[1:3]
     parsed = sprio.read_factors("\n".join([*lines, lines[0].replace("16961", "16962")]))
     assert [line.row.partition_name for line in parsed.rows] == ["cpu", "gpu"], (
-        "which is right of two that differ nobody could say: the first stays"
+        "of two different lines, the first is kept"
     )
     assert list(map(str, parsed.unreadable)) == [
         "sprio, line 3, JOBID: job 11 is listed twice in partition cpu"

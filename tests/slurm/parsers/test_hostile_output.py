@@ -12,7 +12,7 @@ from fairbank.core.time import iso
 from fairbank.slurm.parsers import config, machine, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import read_rows, split_records
 from fairbank.slurm.parsers.values import AccountingJob
-from tests.slurm.reconcile.jobs import a_job, row_of
+from tests.slurm.reconcile.jobs import a_job, sacct_row
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("|\x1f\n\r\"'\\=, "), max_size=60)
 NAMED = (*sacct.JOBS.columns[:2], "JobName", *sacct.JOBS.columns[2:])
@@ -28,7 +28,7 @@ JOBS = st.builds(
 
 @given(st.lists(JOBS, max_size=5))
 def test_sacct_rows_round_trip(jobs: list[AccountingJob]) -> None:
-    parsed = sacct.JOBS.read("".join(map(row_of, jobs)))
+    parsed = sacct.JOBS.read("".join(map(sacct_row, jobs)))
     assert (parsed.rows, parsed.unreadable) == (tuple(jobs), ())
 
 
@@ -37,7 +37,7 @@ def test_hostile_name_affects_only_its_job(jobs: list[tuple[AccountingJob, str]]
     """Even if a user requests names, each job is either read correctly or reported as
     unreadable.
     """
-    lines = [row_of(job, name=name.replace("\x1f", "")) for job, name in jobs]
+    lines = [sacct_row(job, name=name.replace("\x1f", "")) for job, name in jobs]
     records = split_records("sacct", "".join(lines), NAMED)
     parsed = read_rows("sacct", records, sacct.read_job)
     expected = [job for job, _ in jobs]
@@ -86,7 +86,7 @@ def test_garbage_is_reported_not_read(text: str) -> None:
 @given(st.integers(0, len(sacct.JOBS.columns) - 1), TEXT)
 def test_damaged_cell_is_reported_by_its_column(place: int, text: str) -> None:
     job = a_job(7)
-    cells = row_of(job).rstrip("\n").split("\x1f")
+    cells = sacct_row(job).rstrip("\n").split("\x1f")
     cells[place] = text.replace("\x1f", "").replace("\n", "")
     parsed = sacct.JOBS.read("\x1f".join(cells) + "\n")
     if parsed.unreadable:
@@ -160,5 +160,5 @@ def json_job(number: int) -> dict[str, object]:
 
 
 def test_times_are_read_as_utc() -> None:
-    (job,) = sacct.JOBS.read(row_of(a_job(1, submitted=1_795_000_000))).rows
+    (job,) = sacct.JOBS.read(sacct_row(a_job(1, submitted=1_795_000_000))).rows
     assert iso(job.submitted) == "2026-11-18T11:06:40Z"

@@ -148,7 +148,7 @@ def test_sprio_output_round_trips(
     rows, weights = queue
     rows = [
         row for row in rows if row.priority < PRIORITY_MAX
-    ]  # what is more, slurmctld cuts before sprio sees it
+    ]  # slurmctld cuts larger priorities before sprio reads them
     if version >= sprio.NAMED_SINCE:
         rows = [row._replace(account="chem", qos_name="high") for row in rows]
     form = sprio.format_of(sprio.letters_of(version))

@@ -170,8 +170,7 @@ def test_flags_select_the_billing_rule(flags: str, adding: BillingRule) -> None:
     assert read_billing_rule(flags) is adding
 
 
-# ---------------------------------------------------------------- NO_NORMAL_ALL, of which 22.05
-# tells too often
+# NO_NORMAL_ALL: 22.05 prints it for any one of its four flags.
 
 
 def test_only_no_normal_all_is_uncertain() -> None:

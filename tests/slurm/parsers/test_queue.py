@@ -28,7 +28,7 @@ RESERVATION = (
     " Duration=01:00:00 Nodes=c[05-06] NodeCnt=2 Flags=FLEX,SPEC_NODES,ANY_NODES Users=alice,-bob"
     " Accounts=(null) State=INACTIVE"
 )
-WAITS = (
+PENDING = (
     "JobId=7 ArrayJobId=7 ArrayTaskId=1-3,8%2 ArrayTaskThrottle=2 JobName=a job UserId=dave(60604)"
     " GroupId=users(100) MCS_label=N/A Priority=101050 Nice=0 Account=wg_chem QOS=normal"
     " JobState=PENDING Reason=Priority Dependency=(null) TimeLimit=00:10:00 TimeMin=N/A"
@@ -39,7 +39,7 @@ WAITS = (
     " MinMemoryCPU=2.50G MinTmpDiskNode=1G Features=a|b OverSubscribe=NO Contiguous=1"
     " Licenses=matlab:2,x Command=(null) TresPerNode=gres:gpu:a100:2,gres:gpu:1"
 )
-RUNS = (
+RUNNING = (
     "JobId=9 JobName=x UserId=bob(60602) GroupId=users(100) MCS_label=N/A Priority=5 Nice=0"
     " Account=wg_bio QOS=normal JobState=RUNNING Reason=None Dependency=(null) TimeLimit=UNLIMITED"
     " TimeMin=N/A SubmitTime=2026-11-22T17:20:35 EligibleTime=2026-11-22T17:20:35"
@@ -50,11 +50,11 @@ RUNS = (
 )
 
 
-def node(**changes: str) -> str:
-    return with_words(NODE, changes)
+def node_line(**changes: str) -> str:
+    return with_fields(NODE, changes)
 
 
-def with_words(line: str, changes: dict[str, str]) -> str:
+def with_fields(line: str, changes: dict[str, str]) -> str:
     words = line.split(" ")
     return " ".join(
         f"{name}={changes.pop(name)}" if (name := word.partition("=")[0]) in changes else word
@@ -62,11 +62,11 @@ def with_words(line: str, changes: dict[str, str]) -> str:
     )
 
 
-def waits(**changes: str) -> str:
-    return with_words(WAITS, changes)
+def pending_line(**changes: str) -> str:
+    return with_fields(PENDING, changes)
 
 
-def only(line: str) -> SlurmJob:
+def read_job(line: str) -> SlurmJob:
     parsed = jobs.read_jobs(line)
     assert parsed.unreadable == ()
     return parsed.rows[0]
@@ -106,14 +106,14 @@ def test_node_is_read() -> None:
     ],
 )
 def test_node_states_are_read(text: str, state: NodeState) -> None:
-    assert machine.read_hosts(node(State=text)).rows[0].state is state
+    assert machine.read_hosts(node_line(State=text)).rows[0].state is state
 
 
 @pytest.mark.parametrize(
     ("field", "text"), [("CPUTot", "many"), ("RealMemory", "-1"), ("Weight", "5000000000")]
 )
 def test_unreadable_node_is_reported(field: str, text: str) -> None:
-    parsed = machine.read_hosts(f"{NODE}\n{node(**{field: text})}")
+    parsed = machine.read_hosts(f"{NODE}\n{node_line(**{field: text})}")
     assert len(parsed.rows) == 1
     assert [line.line for line in parsed.unreadable] == [2]
     assert field.lower() in parsed.unreadable[0].field.lower()
@@ -132,7 +132,7 @@ def test_partition_is_read() -> None:
     ("state", "up"), [("UP", True), ("DRAIN", True), ("DOWN", False), ("INACTIVE", False)]
 )
 def test_partition_state_is_read(state: str, up: bool) -> None:
-    assert machine.read_partition_rules(with_words(PARTITION, {"State": state})).rows[0].up is up
+    assert machine.read_partition_rules(with_fields(PARTITION, {"State": state})).rows[0].up is up
 
 
 def test_reservation_is_read() -> None:
@@ -147,7 +147,7 @@ def test_reservation_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["No reservations in the system\n", with_words(RESERVATION, {"Nodes": "(null)"})]
+    "text", ["No reservations in the system\n", with_fields(RESERVATION, {"Nodes": "(null)"})]
 )
 def test_reservations_without_nodes_are_left_out(text: str) -> None:
     parsed = machine.read_reservations(text)
@@ -155,7 +155,7 @@ def test_reservations_without_nodes_are_left_out(text: str) -> None:
 
 
 def test_pending_job_is_read() -> None:
-    job = only(WAITS)
+    job = read_job(PENDING)
     assert (job.job_id, job.name, job.array, job.task, job.tasks, job.throttle) == (
         7,
         "a job",
@@ -196,11 +196,11 @@ def test_pending_job_is_read() -> None:
     ("text", "seconds"), [("UNLIMITED", FOREVER), ("Partition_Limit", None), ("1-00:00:30", 86_430)]
 )
 def test_time_limits_are_read(text: str, seconds: int | None) -> None:
-    assert only(waits(TimeLimit=text)).limit == seconds
+    assert read_job(pending_line(TimeLimit=text)).limit == seconds
 
 
 def test_running_job_is_read() -> None:
-    job = only(RUNS)
+    job = read_job(RUNNING)
     assert job.allocated == (
         JobNodes(("c02",), 10, 2_048, (Gpus("a100", 2),)),
         JobNodes(("c03", "c04"), 3, 1_024),
@@ -211,17 +211,17 @@ def test_running_job_is_read() -> None:
 
 
 def test_ended_jobs_are_left_out() -> None:
-    assert jobs.read_jobs(RUNS.replace("JobState=RUNNING", "JobState=FAILED")).rows == ()
+    assert jobs.read_jobs(RUNNING.replace("JobState=RUNNING", "JobState=FAILED")).rows == ()
 
 
 @pytest.mark.parametrize(
     ("line", "field"),
     [
-        (waits(ArrayTaskId="1-3,..."), "ArrayTaskId"),
-        (waits(TresPerNode="gres:nvme:1"), "TresPerNode"),
-        (f"{waits(TresPerNode='')} TresPerJob=gres:gpu:5", "TresPerJob"),
-        (waits(NumNodes="some", TRES=""), "NumNodes"),
-        (waits(TimeLimit="soon"), "TimeLimit"),
+        (pending_line(ArrayTaskId="1-3,..."), "ArrayTaskId"),
+        (pending_line(TresPerNode="gres:nvme:1"), "TresPerNode"),
+        (f"{pending_line(TresPerNode='')} TresPerJob=gres:gpu:5", "TresPerJob"),
+        (pending_line(NumNodes="some", TRES=""), "NumNodes"),
+        (pending_line(TimeLimit="soon"), "TimeLimit"),
     ],
 )
 def test_unknown_request_is_reported(line: str, field: str) -> None:
@@ -232,10 +232,10 @@ def test_unknown_request_is_reported(line: str, field: str) -> None:
 
 def test_gpus_per_job_on_one_node() -> None:
     line = (
-        f"{waits(TresPerNode='', NumNodes='1-1', TRES='node=1', NumTasks='1')}"
+        f"{pending_line(TresPerNode='', NumNodes='1-1', TRES='node=1', NumTasks='1')}"
         " TresPerJob=gres:gpu:3"
     )
-    assert only(line.replace("NtasksPerN:B:S:C=2", "NtasksPerN:B:S:C=0")).wanted.gpus == (
+    assert read_job(line.replace("NtasksPerN:B:S:C=2", "NtasksPerN:B:S:C=0")).wanted.gpus == (
         Gpus("", 3),
     )
 

@@ -21,7 +21,7 @@ from tests.support.recorded_slurm import line
 GOLDEN = Path(__file__).parents[2] / "golden"
 
 
-def said(version: str, name: str) -> str:
+def recorded(version: str, name: str) -> str:
     return (GOLDEN / f"slurm-{version}" / name).read_text()
 
 
@@ -33,7 +33,7 @@ def by_run(parsed: ParsedRows[AccountingJob]) -> dict[tuple[int, int], Accountin
 
 
 def test_accounting_of_2205() -> None:
-    parsed = sacct.JOBS.read(said("22.05", "sacct-runs.txt"))
+    parsed = sacct.JOBS.read(recorded("22.05", "sacct-runs.txt"))
     assert parsed.unreadable == ()
     assert len(parsed.rows) == 37
     overdue, fit, align, render = parsed.rows[:4]
@@ -117,7 +117,7 @@ def test_incomplete_record_has_no_uid() -> None:
 
 def test_requeued_job_has_two_executions() -> None:
     again = [
-        job for job in sacct.JOBS.read(said("22.05", "sacct-runs.txt")).rows if job.job_id == 19
+        job for job in sacct.JOBS.read(recorded("22.05", "sacct-runs.txt")).rows if job.job_id == 19
     ]
     assert [job.state for job in again] == ["REQUEUED", "RUNNING"]
     assert again[0].end is not None
@@ -129,7 +129,7 @@ def test_strange_names_affect_only_their_lines() -> None:
     """The recording has the column JobName. The four halves of two jobs with a line end in their
     names are reported; the others are read.
     """
-    records = split_records("sacct", said("22.05", "sacct-separated.txt"), SACCT)
+    records = split_records("sacct", recorded("22.05", "sacct-separated.txt"), SACCT)
     parsed = read_rows("sacct", records, sacct.read_job)
     assert [(line.line, line.field) for line in parsed.unreadable] == [
         (25, "JobName"),
@@ -144,7 +144,7 @@ def test_strange_names_affect_only_their_lines() -> None:
 
 
 def test_pipes_as_delimiters_break_names_with_pipes() -> None:
-    lines = said("22.05", "sacct-duplicates.txt").partition("\n")[2]
+    lines = recorded("22.05", "sacct-duplicates.txt").partition("\n")[2]
     parsed = read_rows("sacct", split_records("sacct", lines, SACCT, "|"), sacct.read_job)
     assert 23 not in {job.job_id for job in parsed.rows}
     assert (
@@ -154,13 +154,13 @@ def test_pipes_as_delimiters_break_names_with_pipes() -> None:
 
 
 def test_queue_of_2205_is_read() -> None:
-    columns = squeue.QUEUE.read(said("22.05", "squeue-runs.txt"))
+    columns = squeue.QUEUE.read(recorded("22.05", "squeue-runs.txt"))
     assert columns.unreadable == ()
     assert len(columns.rows) == 38
 
 
 def test_associations_and_qos_of_2205() -> None:
-    parsed = sacctmgr.ASSOCIATIONS.read(said("22.05", "associations-plain.txt"))
+    parsed = sacctmgr.ASSOCIATIONS.read(recorded("22.05", "associations-plain.txt"))
     assert parsed.unreadable == ()
     rows = [
         (association.account, association.user, association.parent, association.shares)
@@ -169,16 +169,18 @@ def test_associations_and_qos_of_2205() -> None:
     assert ("wg_astro", "", "root", "50") in rows
     assert ("wg_bio", "carol", "", "20") in rows
     assert ("wg_chem", "dave", "", "parent") in rows
-    qos_list = sacctmgr.QOS.read(said("22.05", "qos-plain.txt"))
+    qos_list = sacctmgr.QOS.read(recorded("22.05", "qos-plain.txt"))
     assert [(qos.name, qos.priority, qos.factor) for qos in qos_list.rows] == [
         ("normal", 0, "1.000000"), ("high", 100, "1.000000"), ("low", 1, "1.000000"),
     ]  # fmt: skip
-    assert sacctmgr.COORDINATORS.read(said("22.05", "coordinators.txt")).rows[1].coordinators == ()
+    assert (
+        sacctmgr.COORDINATORS.read(recorded("22.05", "coordinators.txt")).rows[1].coordinators == ()
+    )
     assert sacctmgr.COORDINATORS.read("wg_bio|carol,bob\n").rows[0].coordinators == ("carol", "bob")
 
 
 def test_partitions_and_nodes_of_2205() -> None:
-    partitions = machine.read_partitions(said("22.05", "partitions-oneliner.txt"))
+    partitions = machine.read_partitions(recorded("22.05", "partitions-oneliner.txt"))
     assert partitions.unreadable == ()
     assert [
         (partition.name, partition.weights, partition.default_minutes, partition.memory_per_cpu)
@@ -188,13 +190,13 @@ def test_partitions_and_nodes_of_2205() -> None:
         ("gpu", "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0", 30, 1000),
         ("gpu-t4", "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0", 30, 1000),
     ]
-    nodes = machine.read_nodes(said("22.05", "nodes-oneliner.txt"))
+    nodes = machine.read_nodes(recorded("22.05", "nodes-oneliner.txt"))
     assert nodes.unreadable == ()
     assert [(node.name, node.cpus, node.memory, node.gpus) for node in nodes.rows if node.gpus] == [
         ("g01", 48, 512000, ("a100",)), ("g02", 48, 512000, ("a100",)), ("g03", 64, 131072, ("t4",
         )), ("g04", 64, 131072, ("t4",)),
     ]  # fmt: skip
-    assert config.read_config(said("22.05", "config.txt"))["ClusterName"] == "lab"
+    assert config.read_config(recorded("22.05", "config.txt"))["ClusterName"] == "lab"
 
 
 def test_usage_counts_billing_minutes() -> None:
@@ -209,11 +211,11 @@ def test_usage_counts_billing_minutes() -> None:
     ]
 
 
-# --- since 23.11: tests/slurm/parsers/test_recorded_releases.py has what was recorded ---
+# --- since 23.11; recordings are in tests/slurm/parsers/test_recorded_releases.py ---
 
 
 def test_plain_numbers_may_become_objects_in_later_releases() -> None:
-    data = json.loads(said("24.11", "sacct-all.json"))
+    data = json.loads(recorded("24.11", "sacct-all.json"))
     for row in data["jobs"]:
         times = {name: row["time"][name] for name in ("submission", "start", "end", "elapsed")}
         row["time"] |= {
@@ -221,12 +223,12 @@ def test_plain_numbers_may_become_objects_in_later_releases() -> None:
             for name, number in times.items()
         }
         row["state"]["current"] = row["state"]["current"][-1]
-    before = sacct.read_json(said("24.11", "sacct-all.json").encode())
+    before = sacct.read_json(recorded("24.11", "sacct-all.json").encode())
     assert sacct.read_json(json.dumps(data).encode()).rows == before.rows
 
 
 def test_incomplete_json_job_affects_only_itself() -> None:
-    jobs = json.loads(said("24.11", "sacct-all.json"))
+    jobs = json.loads(recorded("24.11", "sacct-all.json"))
     jobs["jobs"][2]["time"]["submission"] = 0
     jobs["jobs"][4]["state"]["current"], jobs["jobs"][5]["tres"]["allocated"][0]["count"] = [], -3
     parsed = sacct.read_json(json.dumps(jobs).encode())
@@ -239,7 +241,7 @@ def test_incomplete_json_job_affects_only_itself() -> None:
 
 
 def test_unset_or_infinite_limit_is_none() -> None:
-    data = json.loads(said("24.11", "sacct-all.json"))
+    data = json.loads(recorded("24.11", "sacct-all.json"))
     data["jobs"][0]["time"]["limit"] |= {"set": False, "number": 0}
     data["jobs"][1]["time"]["limit"] |= {"infinite": True}
     assert [job.limit_seconds for job in sacct.read_json(json.dumps(data).encode()).rows[:3]] == [

@@ -51,7 +51,7 @@ def test_history_is_sorted_by_end() -> None:
         line(3, "2026-11-21T01:00:00", "2026-11-21T01:30:00", 1_800, "COMPLETED", "UNLIMITED"),
         line(3, "2026-11-21T01:00:00", "2026-11-21T01:30:00", 1_800, "COMPLETED", "60", user=""),
     ],
-    ids=["runs", "waits", "ended later", "no limit", "nobody's"],
+    ids=["runs", "waits", "ended later", "no limit", "no user"],
 )
 def test_unusable_records_are_left_out(left_out: str) -> None:
     history = read_history(f"{ONE}\n{left_out}\n", NOW)

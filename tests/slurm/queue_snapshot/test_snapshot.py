@@ -70,7 +70,7 @@ def running(number: int, *nodes: str, **changes: Any) -> SlurmJob:
     return job(number, **(defaults | changes))
 
 
-def there(*jobs: SlurmJob, **changes: Any) -> LiveQueue:
+def live_queue(*jobs: SlurmJob, **changes: Any) -> LiveQueue:
     defaults: dict[str, Any] = {
         "now": NOW, "config": ENFORCED, "nodes": [Node(name=f"n{number}", cpus=4,
         memory=4_000) for number in (1, 2, 3)],
@@ -80,7 +80,7 @@ def there(*jobs: SlurmJob, **changes: Any) -> LiveQueue:
     return build_queue(QueueAnswers(**(defaults | changes)))
 
 
-def told(queue: LiveQueue) -> dict[str, str]:
+def states_of(queue: LiveQueue) -> dict[str, str]:
     """Return for each pending job, by squeue's name, the nodes where it starts or the pending
     reason.
     """
@@ -107,7 +107,7 @@ def recorded() -> LiveQueue:
 def test_recorded_queue_has_the_reasons_of_squeue() -> None:
     rows = [line.split("|") for line in (QUEUE / "squeue.txt").read_text().splitlines()]
     theirs = {name: words.reason(reason) for name, state, reason, *_ in rows if state == "PENDING"}
-    assert told(recorded()) == theirs
+    assert states_of(recorded()) == theirs
     assert len(theirs) > 10
 
 
@@ -143,7 +143,7 @@ def test_nodes_of_finished_jobs_in_2205() -> None:
     } == theirs
 
 
-# --- who waits ---
+# --- pending jobs ---
 
 
 @pytest.mark.parametrize(
@@ -163,24 +163,24 @@ def test_nodes_of_finished_jobs_in_2205() -> None:
     ],
 )
 def test_only_unpredictable_reasons_are_taken_over(changes: dict[str, Any], state: str) -> None:
-    assert told(there(job(7, **changes))) == {"7": state}
+    assert states_of(live_queue(job(7, **changes))) == {"7": state}
 
 
 def test_array_tasks_are_separate_jobs() -> None:
     alone: dict[str, Any] = {"array": 7, "wanted": ResourceRequest(exclusive=True), "priority": 5}
-    states = told(there(job(7, tasks=(1, 2, 5), **alone), job(9, task=0, **alone)))
+    states = states_of(live_queue(job(7, tasks=(1, 2, 5), **alone), job(9, task=0, **alone)))
     assert states == {"7_0": "n1", "7_1": "n2", "7_2": "n3", "7_5": "Resources"}
 
 
 def test_array_throttle_limits_running_tasks() -> None:
-    states = told(
-        there(running(6, "n1", array=6, task=0), job(7, array=6, tasks=(1, 2, 3), throttle=2))
+    states = states_of(
+        live_queue(running(6, "n1", array=6, task=0), job(7, array=6, tasks=(1, 2, 3), throttle=2))
     )
     assert states == {"6_1": "n2", "6_2": "JobArrayTaskLimit", "6_3": "JobArrayTaskLimit"}
 
 
 def test_job_with_unknown_resources_is_left_out_and_noted() -> None:
-    queue = there(running(6, "n1", allocated=()), running(8, "n9"))
+    queue = live_queue(running(6, "n1", allocated=()), running(8, "n9"))
     assert queue.snapshot.running == []
     assert queue.notes == [
         "job 6 is left out: it is not told what job 6 has",
@@ -193,9 +193,13 @@ def test_memory_holds_no_job_if_it_is_not_counted() -> None:
         running(6, "n1", "n2", "n3", allocated=(JobNodes(("n1", "n2", "n3"), 1, 4_000),)),
         job(7, wanted=ResourceRequest(memory_per_node=3_000)),
     )
-    assert told(there(*jobs)) == {"7": "Resources"}
-    assert told(there(*jobs, config={**ENFORCED, "SelectTypeParameters": "CR_CORE"})) == {"7": "n1"}
-    assert told(there(*jobs, config={"SelectType": "select/linear"})) == {"7": "Resources"}
+    assert states_of(live_queue(*jobs)) == {"7": "Resources"}
+    assert states_of(live_queue(*jobs, config={**ENFORCED, "SelectTypeParameters": "CR_CORE"})) == {
+        "7": "n1"
+    }
+    assert states_of(live_queue(*jobs, config={"SelectType": "select/linear"})) == {
+        "7": "Resources"
+    }
 
 
 # --- limits ---
@@ -203,14 +207,14 @@ def test_memory_holds_no_job_if_it_is_not_counted() -> None:
 
 def test_jobs_of_an_account_are_counted_as_they_start() -> None:
     bio = msgspec.structs.replace(BIO, limits=AssociationLimits(jobs={LimitKind.GRP_JOBS: 2}))
-    queue = there(
+    queue = live_queue(
         running(6, "n1"),
         job(7),
         job(8),
         job(9, user="eve", account="else"),
         associations=(ROOT, bio, ALICE),
     )
-    assert told(queue) == {"7": "n2", "8": "AssocGrpJobsLimit", "9": "n2"}
+    assert states_of(queue) == {"7": "n2", "8": "AssocGrpJobsLimit", "9": "n2"}
 
 
 def test_node_of_an_account_counts_once() -> None:
@@ -223,14 +227,14 @@ def test_node_of_an_account_counts_once() -> None:
         job(8),
         job(9, wanted=ResourceRequest(required=("n3",))),
     )
-    assert told(there(*jobs, associations=(ROOT, bio, ALICE))) == {
+    assert states_of(live_queue(*jobs, associations=(ROOT, bio, ALICE))) == {
         "7": "n2",
         "8": "n2",
         "9": "AssocGrpNodeLimit",
     }
 
 
-def ended(queue: LiveQueue, number: int, seconds: int = 60) -> LiveQueue:
+def after_end(queue: LiveQueue, number: int, seconds: int = 60) -> LiveQueue:
     """Return the queue after this running job has ended."""
     (ended_job,) = [
         running_job for running_job in queue.snapshot.running if running_job.number == number
@@ -248,8 +252,12 @@ def test_ended_job_frees_its_limits() -> None:
         ),
     )
     jobs = running(6, "n1"), job(7, wanted=ResourceRequest(exclusive=False))
-    assert told(there(*jobs, associations=(ROOT, bio, ALICE))) == {"7": "AssocGrpJobsLimit"}
-    assert told(ended(there(*jobs, associations=(ROOT, bio, ALICE)), 6)) == {"7": "n1"}
+    assert states_of(live_queue(*jobs, associations=(ROOT, bio, ALICE))) == {
+        "7": "AssocGrpJobsLimit"
+    }
+    assert states_of(after_end(live_queue(*jobs, associations=(ROOT, bio, ALICE)), 6)) == {
+        "7": "n1"
+    }
 
 
 def test_node_counts_while_the_group_uses_it() -> None:
@@ -262,9 +270,9 @@ def test_node_counts_while_the_group_uses_it() -> None:
         running(6, "n1", allocated=allocated),
         job(7, wanted=ResourceRequest(exclusive=True)),
     )
-    queue = ended(there(*jobs, associations=(ROOT, bio, ALICE)), 5)
-    assert told(queue) == {"7": "AssocGrpNodeLimit"}
-    assert told(ended(queue, 6)) == {"7": "n1"}
+    queue = after_end(live_queue(*jobs, associations=(ROOT, bio, ALICE)), 5)
+    assert states_of(queue) == {"7": "AssocGrpNodeLimit"}
+    assert states_of(after_end(queue, 6)) == {"7": "n1"}
 
 
 @pytest.mark.parametrize(("seconds", "state"), [(300, "n1"), (540, "AssocGrpCPUMinutesLimit")])
@@ -279,28 +287,31 @@ def test_used_minutes_stay_used(seconds: int, state: str) -> None:
     )
     safe = {**ENFORCED, "AccountingStorageEnforce": "safe"}
 
-    def found() -> LiveQueue:
-        return there(
+    def make_queue() -> LiveQueue:
+        return live_queue(
             running(6, "n1", ends=NOW + 600), job(7), associations=(ROOT, bio, ALICE), config=safe
         )
 
-    assert told(found()) == {"7": "AssocGrpCPUMinutesLimit"}
-    assert told(ended(found(), 6, seconds)) == {"7": state}
+    assert states_of(make_queue()) == {"7": "AssocGrpCPUMinutesLimit"}
+    assert states_of(after_end(make_queue(), 6, seconds)) == {"7": state}
 
 
 def test_licences_and_array_slots_are_returned() -> None:
     licence = Licence("matlab", total=1, free=0)
     jobs = running(6, "n1", licences={"matlab": 1}), job(7, licences={"matlab": 1})
-    assert told(there(*jobs, licences=(licence,))) == {"7": "Licenses"}
-    assert told(ended(there(*jobs, licences=(licence,)), 6)) == {"7": "n1"}
+    assert states_of(live_queue(*jobs, licences=(licence,))) == {"7": "Licenses"}
+    assert states_of(after_end(live_queue(*jobs, licences=(licence,)), 6)) == {"7": "n1"}
     jobs = running(6, "n1", array=6, task=0), job(7, array=6, tasks=(1, 2), throttle=1)
-    assert told(there(*jobs)) == {"6_1": "JobArrayTaskLimit", "6_2": "JobArrayTaskLimit"}
-    assert sorted(told(ended(there(*jobs), 6)).values()) == ["JobArrayTaskLimit", "n1"]
+    assert states_of(live_queue(*jobs)) == {"6_1": "JobArrayTaskLimit", "6_2": "JobArrayTaskLimit"}
+    assert sorted(states_of(after_end(live_queue(*jobs), 6)).values()) == [
+        "JobArrayTaskLimit",
+        "n1",
+    ]
 
 
 def test_limits_that_are_not_enforced_hold_no_job() -> None:
     bio = msgspec.structs.replace(BIO, limits=AssociationLimits(jobs={LimitKind.GRP_JOBS: 0}))
-    assert told(there(job(7), associations=(ROOT, bio, ALICE), config={})) == {"7": "n1"}
+    assert states_of(live_queue(job(7), associations=(ROOT, bio, ALICE), config={})) == {"7": "n1"}
 
 
 def test_used_tres_minutes_count() -> None:
@@ -309,19 +320,21 @@ def test_used_tres_minutes_count() -> None:
         limits=AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": 10}}),
         seconds={"cpu": 600.0},
     )
-    assert told(there(job(7), associations=(ROOT, bio, ALICE))) == {"7": "AssocGrpCPUMinutesLimit"}
+    assert states_of(live_queue(job(7), associations=(ROOT, bio, ALICE))) == {
+        "7": "AssocGrpCPUMinutesLimit"
+    }
 
 
 def test_partition_qos_takes_precedence() -> None:
     low = QosRecord(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 1}))
     jobs = job(7, qos="low"), job(8, qos="low"), job(9, qos="low", user="bob"), job(10)
-    assert told(there(*jobs, qos=[low])) == {
+    assert states_of(live_queue(*jobs, qos=[low])) == {
         "7": "n1",
         "8": "QOSMaxJobsPerUserLimit",
         "9": "n1",
         "10": "n1",
     }
-    of_all = told(there(*jobs, qos=[low], partition_qos={"cpu": "low"}))
+    of_all = states_of(live_queue(*jobs, qos=[low], partition_qos={"cpu": "low"}))
     assert of_all == {
         "7": "n1",
         "8": "QOSMaxJobsPerUserLimit",
@@ -331,14 +344,14 @@ def test_partition_qos_takes_precedence() -> None:
 
 
 def test_job_waits_for_licences() -> None:
-    queue = there(
+    queue = live_queue(
         job(7, licences={"x": 2}), job(8, licences={"x": 2}), job(9), licences=[Licence("x", 5, 3)]
     )
-    assert told(queue) == {"7": "n1", "8": "Licenses", "9": "n1"}
+    assert states_of(queue) == {"7": "n1", "8": "Licenses", "9": "n1"}
 
 
 def test_started_job_counts_in_the_next_pass() -> None:
-    queue = there(
+    queue = live_queue(
         job(7, licences={"x": 2}), job(8, licences={"x": 2}), licences=[Licence("x", 3, 3)]
     )
     plan = run_passes(queue.snapshot, queue.parameters, NOW)
@@ -347,7 +360,7 @@ def test_started_job_counts_in_the_next_pass() -> None:
     assert run_passes(after, queue.parameters, NOW).starts == []
 
 
-# --- the rest ---
+# --- settings and choices ---
 
 
 def test_preemption_settings_are_read() -> None:
@@ -369,7 +382,7 @@ def test_preemption_settings_are_read() -> None:
 
 
 def test_unknown_parameters_are_noted_and_ignored() -> None:
-    queue = there(
+    queue = live_queue(
         config={"SchedulerParameters": "bf_interval=10,bf_window=0,something_new=3,bf_continue"}
     )
     assert (
@@ -413,7 +426,7 @@ def test_unknown_parameters_are_noted_and_ignored() -> None:
     ],
 )
 def test_unmodelled_setting_is_noted_once(config: dict[str, str], setting: str | None) -> None:
-    notes = there(job(7), job(8), config=config).notes
+    notes = live_queue(job(7), job(8), config=config).notes
     assert notes == (
         []
         if setting is None
@@ -433,7 +446,7 @@ def test_lln_partitions_are_noted() -> None:
     ]
 
 
-def reserved(name: str, begin: int, end: int, node: str, **fields: Any) -> Reservation:
+def reservation(name: str, begin: int, end: int, node: str, **fields: Any) -> Reservation:
     return Reservation(
         name=name, nodes=(node,), begin=Instant(NOW + begin), end=Instant(NOW + end), **fields
     )
@@ -454,13 +467,14 @@ def reserved(name: str, begin: int, end: int, node: str, **fields: Any) -> Reser
 )
 def test_soonest_reservation_counts(names: str, state: str) -> None:
     reservations = [
-        reserved("late", 600, 9_000, "n2"), reserved("early", -600, 9_000, "n1"), reserved("open",
-        -900, 9_000, "n3"),
-        reserved("theirs", -900, 9_000, "n2", users=frozenset({"bob"})), reserved("past", -900,
-        -600, "n2"),
-    ]  # fmt: skip
-    queue = there(job(7, reservation=names), reservations=reservations)
-    assert told(queue) == {"7": state}
+        reservation("late", 600, 9_000, "n2"),
+        reservation("early", -600, 9_000, "n1"),
+        reservation("open", -900, 9_000, "n3"),
+        reservation("theirs", -900, 9_000, "n2", users=frozenset({"bob"})),
+        reservation("past", -900, -600, "n2"),
+    ]
+    queue = live_queue(job(7, reservation=names), reservations=reservations)
+    assert states_of(queue) == {"7": state}
     assert queue.notes == (
         ["of several reservations only one counts here, the soonest: job 7"] if "," in names else []
     )
@@ -469,9 +483,9 @@ def test_soonest_reservation_counts(names: str, state: str) -> None:
 def test_first_qos_counts_and_is_noted() -> None:
     low = QosRecord(name="low", limits=AssociationLimits(jobs={LimitKind.MAX_JOBS_PER_USER: 0}))
     jobs = [job(number, qos="normal", other_qos=("low",)) for number in range(1, 8)]
-    queue = there(*jobs, job(8, qos="low"), running(9, "n3", other_qos=("low",)), qos=[low])
+    queue = live_queue(*jobs, job(8, qos="low"), running(9, "n3", other_qos=("low",)), qos=[low])
     assert queue.notes == ["of several QOS only the first counts here: job 1, 2, 3, 4, 5, ..."]
-    assert (told(queue)["1"], told(queue)["8"]) == ("n1", "QOSMaxJobsPerUserLimit")
+    assert (states_of(queue)["1"], states_of(queue)["8"]) == ("n1", "QOSMaxJobsPerUserLimit")
 
 
 def test_list_of_qos_and_reservations_is_read() -> None:
@@ -485,7 +499,9 @@ def test_list_of_qos_and_reservations_is_read() -> None:
 
 def test_each_partition_of_a_job_is_quoted() -> None:
     slurm_job = job(7, partitions=("cpu", "gpu"), tres={"cpu": 4, "mem": 1_000, "gres/gpu": 1})
-    queue = there(slurm_job, partitions=[PartitionRules(name="cpu"), PartitionRules(name="gpu")])
+    queue = live_queue(
+        slurm_job, partitions=[PartitionRules(name="cpu"), PartitionRules(name="gpu")]
+    )
     (pending,) = queue.snapshot.queue.jobs()
     expected = {
         "account": "bio",

@@ -19,7 +19,7 @@ from tests.slurm.reconcile.jobs import CLUSTER, NOW
 HOUR = 3_600
 
 
-def compared(
+def compare_records(
     jobs: Sequence[AccountingJob] = (),
     runs: Sequence[BankRun] = (),
     queue: Sequence[QueuedJob] = (),
@@ -35,10 +35,10 @@ def compared(
     return compare(ReconcileInput(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))
 
 
-def kinds(comparison: ReconcileComparison) -> list[Category]:
+def categories(comparison: ReconcileComparison) -> list[Category]:
     return [finding.category for finding in comparison.findings]
 
 
-def only(comparison: ReconcileComparison) -> ReconcileFinding:
+def only_finding(comparison: ReconcileComparison) -> ReconcileFinding:
     (finding,) = comparison.findings
     return finding

@@ -21,7 +21,7 @@ CLUSTER = BankCluster(
 )
 
 LENIENT = msgspec.structs.replace(CLUSTER, free_states=frozenset({"TIMEOUT"}))
-"""The same at a bank where only running into one's limit is free."""
+"""The same cluster at a bank where only TIMEOUT is free."""
 
 
 def a_job(
@@ -49,7 +49,7 @@ def a_job(
     )  # fmt: skip
 
 
-def row_of(job: AccountingJob, name: str | None = None) -> str:
+def sacct_row(job: AccountingJob, name: str | None = None) -> str:
     """Return the job as sacct writes it in our columns; with a JobName as third column if one is
     given.
     """
@@ -74,7 +74,7 @@ def row_of(job: AccountingJob, name: str | None = None) -> str:
     )
 
 
-def booked(
+def bank_run(
     job: AccountingJob,
     *,
     charged: int = 40,

@@ -11,16 +11,16 @@ from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
 from fairbank.slurm.reconcile.compare import Category, ReconcileComparison
 from fairbank.slurm.reconcile.prices import ClusterPrices
 from fairbank.slurm.reconcile.repair import charge_report
-from tests.slurm.reconcile.comparison import HOUR, compared, kinds, only
-from tests.slurm.reconcile.jobs import CLUSTER, NOW, a_job, booked
+from tests.slurm.reconcile.comparison import HOUR, categories, compare_records, only_finding
+from tests.slurm.reconcile.jobs import CLUSTER, NOW, a_job, bank_run
 
-# --- they agree ---
+# --- agreement ---
 
 
 def test_charge_that_agrees_is_matched() -> None:
     job = a_job(1)  # 4 CPUs for 10 minutes
     assert ClusterPrices(CLUSTER).price(job, job.elapsed) == 40
-    assert compared([job], [booked(job)]) == ReconcileComparison(
+    assert compare_records([job], [bank_run(job)]) == ReconcileComparison(
         matched=1, free=0, late=0, findings=()
     )
 
@@ -28,26 +28,29 @@ def test_charge_that_agrees_is_matched() -> None:
 @pytest.mark.parametrize("charged", [39, 40, 41])
 def test_rounding_of_a_minute_is_no_difference(charged: int) -> None:
     job = a_job(1)
-    assert compared([job], [booked(job, charged=charged)]).matched == 1
+    assert compare_records([job], [bank_run(job, charged=charged)]).matched == 1
 
 
 def test_write_offs_and_refunds_are_matched() -> None:
     job = a_job(1)
-    assert compared([job], [booked(job, charged=30, written_off=10)]).matched == 1
-    assert compared([job], [booked(job, refunded=40)]).matched == 1
+    assert compare_records([job], [bank_run(job, charged=30, written_off=10)]).matched == 1
+    assert compare_records([job], [bank_run(job, refunded=40)]).matched == 1
 
 
 def test_free_node_failure_is_matched() -> None:
     job = a_job(1, state="NODE_FAIL")
-    assert compared([job], [booked(job, state="released")]).matched == 1
+    assert compare_records([job], [bank_run(job, state="released")]).matched == 1
 
 
 def test_free_run_with_another_state_is_matched() -> None:
     """The agent reported a node failure, and accounting has a failed boot."""
     job = a_job(1, state="BOOT_FAIL")
-    run = msgspec.structs.replace(booked(job, state="released"), outcome="NODE_FAIL")
-    assert compared([job], [run]).matched == 1
-    assert only(compared([msgspec.structs.replace(job, state="TIMEOUT")], [run])).amount == -40
+    run = msgspec.structs.replace(bank_run(job, state="released"), outcome="NODE_FAIL")
+    assert compare_records([job], [run]).matched == 1
+    assert (
+        only_finding(compare_records([msgspec.structs.replace(job, state="TIMEOUT")], [run])).amount
+        == -40
+    )
 
 
 def test_run_with_a_clock_set_back_is_matched() -> None:
@@ -55,45 +58,45 @@ def test_run_with_a_clock_set_back_is_matched() -> None:
     job = a_job(1, elapsed=0)
     assert job.start is not None
     back = msgspec.structs.replace(job, end=job.start - 1_800)
-    assert compared([back], [booked(back, state="released")]).matched == 1
+    assert compare_records([back], [bank_run(back, state="released")]).matched == 1
 
 
 def test_run_with_a_clock_set_forward_is_matched() -> None:
     job = a_job(1, elapsed=11 * HOUR)
-    assert compared([job], [booked(job, charged=11 * 4 * 60)]).matched == 1
+    assert compare_records([job], [bank_run(job, charged=11 * 4 * 60)]).matched == 1
 
 
 def test_run_of_no_time_may_be_missing_in_the_ledger() -> None:
-    assert compared([a_job(1, elapsed=0)]) == ReconcileComparison(
+    assert compare_records([a_job(1, elapsed=0)]) == ReconcileComparison(
         matched=0, free=1, late=0, findings=()
     )
 
 
 def test_jobs_that_never_ran_are_ignored() -> None:
     never = msgspec.structs.replace(a_job(1, state="CANCELLED"), start=None, elapsed=0)
-    assert compared(
+    assert compare_records(
         [never, a_job(2, state="PENDING"), a_job(3, state="RUNNING")]
     ) == ReconcileComparison(matched=0, free=0, late=0, findings=())
 
 
 def test_repeated_row_counts_once() -> None:
     job = a_job(1)
-    assert compared([job, job], [booked(job)]).matched == 1
+    assert compare_records([job, job], [bank_run(job)]).matched == 1
 
 
-# --- charges that are missing ---
+# --- missing charges ---
 
 
 def test_unknown_run_is_reported_to_the_bank() -> None:
-    finding = only(compared([a_job(1)]))
-    assert only(compared([a_job(1, state="NODE_FAIL")])).amount == 0
+    finding = only_finding(compare_records([a_job(1)]))
+    assert only_finding(compare_records([a_job(1, state="NODE_FAIL")])).amount == 0
     assert (finding.category, finding.amount, finding.run) == (Category.MISSING, 40, None)
 
 
 @pytest.mark.parametrize("state", ["held", "lapsed"])
 def test_lost_end_is_reported(state: str) -> None:
     job = a_job(1)
-    finding = only(compared([job], [booked(job, state=state)]))
+    finding = only_finding(compare_records([job], [bank_run(job, state=state)]))
     assert (finding.category, finding.amount) == (Category.OPEN, 40)
 
 
@@ -103,8 +106,8 @@ def test_incomplete_row_waits_for_the_next_run() -> None:
     """
     young = a_job(1, submitted=NOW - 1_000)
     half = msgspec.structs.replace(young, partition="", tres="")
-    assert compared([half]) == ReconcileComparison(matched=0, free=0, late=1, findings=())
-    assert compared([half], [booked(young, state="held")]) == ReconcileComparison(
+    assert compare_records([half]) == ReconcileComparison(matched=0, free=0, late=1, findings=())
+    assert compare_records([half], [bank_run(young, state="held")]) == ReconcileComparison(
         matched=0, free=0, late=1, findings=()
     )
 
@@ -112,31 +115,33 @@ def test_incomplete_row_waits_for_the_next_run() -> None:
 def test_recent_end_may_still_be_reported() -> None:
     """Reconciling must not race with the agent's report."""
     fresh = a_job(1, submitted=NOW - 630)
-    for runs in ([], [booked(fresh, state="held")]):
-        assert compared([fresh], runs) == ReconcileComparison(
+    for runs in ([], [bank_run(fresh, state="held")]):
+        assert compare_records([fresh], runs) == ReconcileComparison(
             matched=0, free=0, late=1, findings=()
         )
-        assert len(compared([fresh], runs, now=NOW + 60).findings) == 1
-        assert len(compared([fresh], runs, grace_seconds=0).findings) == 1
+        assert len(compare_records([fresh], runs, now=NOW + 60).findings) == 1
+        assert len(compare_records([fresh], runs, grace_seconds=0).findings) == 1
 
 
 def test_row_that_stays_incomplete_is_reported() -> None:
-    half = half_of(a_job(1))
-    assert kinds(compared([half])) == [Category.INCOMPLETE]
-    assert kinds(compared([half], [booked(a_job(1), state="held")])) == [Category.INCOMPLETE]
+    half = incomplete(a_job(1))
+    assert categories(compare_records([half])) == [Category.INCOMPLETE]
+    assert categories(compare_records([half], [bank_run(a_job(1), state="held")])) == [
+        Category.INCOMPLETE
+    ]
 
 
 def test_incomplete_record_with_reported_end_is_matched() -> None:
     for state in ("charged", "released"):
-        assert compared(
-            [half_of(a_job(1))], [booked(a_job(1), state=state)]
+        assert compare_records(
+            [incomplete(a_job(1))], [bank_run(a_job(1), state=state)]
         ) == ReconcileComparison(matched=0, free=0, late=0, findings=(), bank_only=1)
 
 
 def test_incomplete_record_is_completed_from_the_reported_start() -> None:
     job = a_job(1)
-    run = booked(job, state="held", tres=job.tres, qos="normal", limit_seconds=3_600)
-    finding = only(compared([half_of(job)], [run]))
+    run = bank_run(job, state="held", tres=job.tres, qos="normal", limit_seconds=3_600)
+    finding = only_finding(compare_records([incomplete(job)], [run]))
     assert (finding.category, finding.amount, finding.job) == (Category.OPEN, 40, job)
     assert finding.job is not None
     report = charge_report(finding.job, run, 0, CLUSTER)
@@ -147,18 +152,19 @@ def test_incomplete_record_is_completed_from_the_reported_start() -> None:
         3_600,
     )
     young = a_job(1, submitted=NOW - 1_000)
-    assert compared([half_of(young)], [booked(young, state="held", tres=job.tres)]).late == 1, (
-        "the other half may still come"
-    )
+    assert (
+        compare_records([incomplete(young)], [bank_run(young, state="held", tres=job.tres)]).late
+        == 1
+    ), "the other half may still come"
 
 
 def test_incomplete_record_of_a_refused_start_is_free() -> None:
     job = a_job(1, elapsed=1, state="REQUEUED")
-    assert compared([half_of(job)], refused={(1, job.submitted): job.submitted}).free == 1
-    assert compared([half_of(a_job(1, elapsed=0))]).free == 1
+    assert compare_records([incomplete(job)], refused={(1, job.submitted): job.submitted}).free == 1
+    assert compare_records([incomplete(a_job(1, elapsed=0))]).free == 1
 
 
-def half_of(job: AccountingJob) -> AccountingJob:
+def incomplete(job: AccountingJob) -> AccountingJob:
     """Return the job without the fields that only its start reports."""
     return msgspec.structs.replace(job, partition="", tres="", qos=None, limit_seconds=None)
 
@@ -166,14 +172,16 @@ def half_of(job: AccountingJob) -> AccountingJob:
 def test_charge_refused_after_the_end_is_not_retried() -> None:
     job = a_job(1)
     end = job.end or 0
-    assert kinds(compared([job], refused={(1, job.submitted): end + 5})) == [Category.REFUSED]
+    assert categories(compare_records([job], refused={(1, job.submitted): end + 5})) == [
+        Category.REFUSED
+    ]
 
 
 @pytest.mark.parametrize("state", ["REQUEUED", "CANCELLED"])
 def test_refused_job_is_never_charged(state: str) -> None:
     job = a_job(1, elapsed=1, state=state)
     for refused in (job.submitted, job.submitted + 1):
-        assert compared([job], refused={(1, job.submitted): refused}) == ReconcileComparison(
+        assert compare_records([job], refused={(1, job.submitted): refused}) == ReconcileComparison(
             matched=0, free=1, late=0, findings=()
         )
 
@@ -184,48 +192,50 @@ def test_run_after_a_refusal_is_missing() -> None:
         (a_job(1, elapsed=600, state="REQUEUED"), 0),
         (a_job(1, elapsed=1, state="REQUEUED"), -3_600),
     ):
-        assert kinds(compared([ran], refused={(1, ran.submitted): ran.submitted + refused})) == [
-            Category.MISSING
-        ]
+        assert categories(
+            compare_records([ran], refused={(1, ran.submitted): ran.submitted + refused})
+        ) == [Category.MISSING]
 
 
 def test_refused_hold_does_not_exclude_a_charge() -> None:
     """The agent may let the job run nevertheless."""
     job = a_job(1)
-    assert kinds(compared([job], refused={(1, job.submitted): job.submitted})) == [Category.MISSING]
+    assert categories(compare_records([job], refused={(1, job.submitted): job.submitted})) == [
+        Category.MISSING
+    ]
 
 
 def test_partition_without_price_has_no_amount() -> None:
     job = a_job(1, partition="unknown")
-    assert only(compared([job])).amount is None
-    assert compared([job], [booked(job, charged=7)]).matched == 1
+    assert only_finding(compare_records([job])).amount is None
+    assert compare_records([job], [bank_run(job, charged=7)]).matched == 1
 
 
-# --- holds that are lost ---
+# --- lost holds ---
 
 
 def test_hold_without_job_is_an_orphan() -> None:
-    finding = only(compared(runs=[booked(a_job(1), state="held")]))
+    finding = only_finding(compare_records(runs=[bank_run(a_job(1), state="held")]))
     assert (finding.category, finding.amount) == (Category.ORPHAN, 240)
 
 
 def test_hold_of_a_queued_job_is_kept() -> None:
     job = a_job(1, state="RUNNING")
-    run = booked(job, state="held")
+    run = bank_run(job, state="held")
     for state in ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "PENDING"):
-        assert compared([job], [run], [QueuedJob(1, job.submitted, state)]).findings == ()
+        assert compare_records([job], [run], [QueuedJob(1, job.submitted, state)]).findings == ()
 
 
 def test_recent_hold_is_not_an_orphan() -> None:
     job = a_job(1, submitted=NOW - HOUR + 1)
-    assert compared(runs=[booked(job, state="held")]) == ReconcileComparison(
+    assert compare_records(runs=[bank_run(job, state="held")]) == ReconcileComparison(
         matched=0, free=0, late=1, findings=()
     )
 
 
 def test_runaway_job_is_reported() -> None:
     job = a_job(1, state="RUNNING")
-    assert kinds(compared([job], [booked(job, state="held")])) == [Category.RUNAWAY]
+    assert categories(compare_records([job], [bank_run(job, state="held")])) == [Category.RUNAWAY]
 
 
 def test_later_execution_does_not_keep_an_earlier_hold() -> None:
@@ -233,19 +243,19 @@ def test_later_execution_does_not_keep_an_earlier_hold() -> None:
         a_job(1, submitted=NOW - 90_000),
         a_job(1, submitted=NOW - 80_000, state="RUNNING"),
     )
-    comparison = compared(
-        [second], [booked(first, state="held")], [QueuedJob(1, second.submitted, "RUNNING")]
+    comparison = compare_records(
+        [second], [bank_run(first, state="held")], [QueuedJob(1, second.submitted, "RUNNING")]
     )
-    assert kinds(comparison) == [Category.ORPHAN]
+    assert categories(comparison) == [Category.ORPHAN]
 
 
-# --- what people must look at ---
+# --- differences for an administrator ---
 
 
 @pytest.mark.parametrize(("charged", "more"), [(10, -30), (400, 360)])
 def test_wrong_amount_is_reported(charged: int, more: int) -> None:
     job = a_job(1)
-    finding = only(compared([job], [booked(job, charged=charged)]))
+    finding = only_finding(compare_records([job], [bank_run(job, charged=charged)]))
     assert (finding.category, finding.amount) == (Category.AMOUNT, more)
 
 
@@ -254,8 +264,8 @@ def test_wrong_amount_is_reported(charged: int, more: int) -> None:
     [("COMPLETED", 360, None), ("COMPLETED", 100, 260), ("NODE_FAIL", 400, None)],
 )
 def test_wrong_amount_is_fixed_by_a_refund(state: str, refunded: int, more: int | None) -> None:
-    comparison = compared(
-        [a_job(1, state=state)], [booked(a_job(1), charged=400, refunded=refunded)]
+    comparison = compare_records(
+        [a_job(1, state=state)], [bank_run(a_job(1), charged=400, refunded=refunded)]
     )
     assert [finding.amount for finding in comparison.findings] == ([] if more is None else [more])
     assert comparison.matched == (more is None)
@@ -263,28 +273,37 @@ def test_wrong_amount_is_fixed_by_a_refund(state: str, refunded: int, more: int 
 
 def test_released_run_that_ran_is_reported() -> None:
     job = a_job(1)
-    assert kinds(compared([job], [booked(job, state="released", outcome="LOST", elapsed=0)])) == [
-        Category.AMOUNT
-    ]
+    assert categories(
+        compare_records([job], [bank_run(job, state="released", outcome="LOST", elapsed=0)])
+    ) == [Category.AMOUNT]
 
 
 def test_double_charge_is_reported() -> None:
     job = a_job(1)
-    finding = only(compared([job], [booked(job), booked(job, restart=1, number=2)]))
+    finding = only_finding(
+        compare_records([job], [bank_run(job), bank_run(job, restart=1, number=2)])
+    )
     assert (finding.category, finding.amount) == (Category.DUPLICATE, 40)
     assert (
-        compared([job], [booked(job), booked(job, restart=1, number=2, refunded=40)]).findings == ()
+        compare_records(
+            [job], [bank_run(job), bank_run(job, restart=1, number=2, refunded=40)]
+        ).findings
+        == ()
     )
 
 
 def test_charge_without_accounting_is_reported() -> None:
     job = a_job(1)
-    assert kinds(compared(runs=[booked(job)])) == [Category.UNACCOUNTED]
-    assert compared(runs=[booked(a_job(1, submitted=NOW - 700))]).findings == ()  # accounting lags
-    assert compared(runs=[booked(job)], since=job.submitted + 1).findings == ()  # not looked for
+    assert categories(compare_records(runs=[bank_run(job)])) == [Category.UNACCOUNTED]
+    assert (
+        compare_records(runs=[bank_run(a_job(1, submitted=NOW - 700))]).findings == ()
+    )  # accounting lags
+    assert (
+        compare_records(runs=[bank_run(job)], since=job.submitted + 1).findings == ()
+    )  # outside the period
 
 
-# --- laws ---
+# --- properties ---
 
 
 STATES = st.sampled_from(["COMPLETED", "REQUEUED", "RUNNING", "NODE_FAIL"])
@@ -301,11 +320,11 @@ def test_each_difference_is_reported_once(world: dict[tuple[int, int], tuple[str
     ]
     jobs, recorded = [job for job, _ in known_jobs], [job for job, known in known_jobs if known]
     runs = [
-        booked(job, number=place, state="held" if job.end is None else "charged")
+        bank_run(job, number=place, state="held" if job.end is None else "charged")
         for place, job in enumerate(recorded, 1)
     ]
     queue = [QueuedJob(job.job_id, job.submitted, "RUNNING") for job in jobs if job.end is None]
-    comparison = compared(jobs, runs, queue)
+    comparison = compare_records(jobs, runs, queue)
     ended = [job for job in jobs if job.has_ended]
     assert comparison.matched + comparison.free + comparison.late + len(comparison.findings) == len(
         ended

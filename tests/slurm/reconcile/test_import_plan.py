@@ -208,7 +208,7 @@ def test_equal_prices_have_no_difference() -> None:
     )
 
 
-# --- the past ---
+# --- history ---
 
 
 def test_history_is_covered_with_its_cost() -> None:
@@ -278,12 +278,12 @@ def test_shared_parent_credit_covers_the_history() -> None:
 NOTHING_RAN = {"chem": AccountUsage(), "qmc": AccountUsage(), "bio": AccountUsage()}
 
 
-def wanted(*projects: Any, **more: Any) -> TargetAccounts:
+def target_accounts(*projects: Any, **more: Any) -> TargetAccounts:
     more = {"associations": TREE, "usage": NOTHING_RAN, **more}
     return TargetAccounts(cluster="lab", projects=projects, now=NOW, **more)
 
 
-def words(target: TargetAccounts) -> list[str]:
+def change_texts(target: TargetAccounts) -> list[str]:
     return [" ".join(change.words) for change in plan_changes(target, NAMES.get)[0]]
 
 
@@ -292,7 +292,7 @@ def test_accounts_and_associations_are_added() -> None:
         a_project(3, "bio", parent=1, members={101: "pi"}),
         a_project(1, "chem", members={102: "member"}),
     )
-    assert words(wanted(*projects)) == [
+    assert change_texts(target_accounts(*projects)) == [
         "add account bio cluster=lab description=bio organization=bio parent=chem",
         "add user alice account=bio cluster=lab",
     ]
@@ -303,34 +303,36 @@ def test_matching_accounts_are_not_changed() -> None:
         a_project(1, "chem", members={102: "member"}),
         a_project(2, "qmc", parent=1, members={101: "member"}),
     )
-    assert words(wanted(*projects)) == []
+    assert change_texts(target_accounts(*projects)) == []
 
 
 def test_account_moves_below_the_parent_project() -> None:
     projects = (a_project(1, "chem"), a_project(2, "qmc"), a_project(3, "bio"))
     moved = (a_project(1, "chem", parent=3), *projects[1:])
-    assert "modify account where name=chem cluster=lab set parent=bio" in words(wanted(*moved))
+    assert "modify account where name=chem cluster=lab set parent=bio" in change_texts(
+        target_accounts(*moved)
+    )
 
 
 def test_associations_are_removed_only_with_remove() -> None:
     projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1, members={101: "member"}))
-    assert words(wanted(*projects)) == []
-    assert words(wanted(*projects, remove=True)) == [
+    assert change_texts(target_accounts(*projects)) == []
+    assert change_texts(target_accounts(*projects, remove=True)) == [
         "delete user where name=bob account=chem cluster=lab"
     ]
 
 
 def test_users_of_a_removed_project_are_removed_with_remove() -> None:
     project = a_project(2, "qmc", members={101: "member"})
-    assert words(wanted(project, removed=["chem"])) == []
-    assert words(wanted(project, removed=["chem"], remove=True)) == [
+    assert change_texts(target_accounts(project, removed=["chem"])) == []
+    assert change_texts(target_accounts(project, removed=["chem"], remove=True)) == [
         "delete user where name=bob account=chem cluster=lab"
     ]
 
 
 def test_no_member_is_removed_while_a_member_has_no_name() -> None:
     changes, notes = plan_changes(
-        wanted(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get
+        target_accounts(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get
     )
     assert changes == []
     assert ["uid 999" in notes[0], "no association is removed" in notes[1]] == [True, True]
@@ -347,7 +349,9 @@ def test_limit_in_slurm_leaves_all_available_credit_usable() -> None:
         an_allocation(3, 2, 1_000, state="frozen"),
     )
     usage = {"chem": AccountUsage(1_199, 3), "qmc": AccountUsage(300, 60)}
-    changes = words(wanted(*projects, allocations=allocations, usage=usage, fence=True))
+    changes = change_texts(
+        target_accounts(*projects, allocations=allocations, usage=usage, fence=True)
+    )
     assert changes == [
         "modify account where name=chem cluster=lab set GrpTRESMins=billing=177",
         "modify account where name=qmc cluster=lab set GrpTRESMins=billing=115",
@@ -363,7 +367,7 @@ def test_account_of_a_removed_project_is_limited() -> None:
         account("chem", group_limits="cpu=5,billing=900"),
     )
     changes = plan_changes(
-        wanted(*known, associations=tree, removed=["chem", "lab7"], fence=True), NAMES.get
+        target_accounts(*known, associations=tree, removed=["chem", "lab7"], fence=True), NAMES.get
     )[0]
     assert [(" ".join(change.words), change.why) for change in changes] == [
         (
@@ -372,12 +376,17 @@ def test_account_of_a_removed_project_is_limited() -> None:
         )
     ]
     running = {**NOTHING_RAN, "chem": AccountUsage(120, 30)}
-    assert words(wanted(*known, associations=tree, removed=["chem"], usage=running, fence=True))[
-        0
-    ].endswith("set GrpTRESMins=billing=32")
+    assert change_texts(
+        target_accounts(*known, associations=tree, removed=["chem"], usage=running, fence=True)
+    )[0].endswith("set GrpTRESMins=billing=32")
     closed = (*tree[:2], account("chem", group_limits="cpu=5,billing=0"))
-    assert words(wanted(*known, associations=closed, removed=["chem", "lab7"], fence=True)) == []
-    assert words(wanted(*known, associations=tree, removed=["chem"])) == []
+    assert (
+        change_texts(
+            target_accounts(*known, associations=closed, removed=["chem", "lab7"], fence=True)
+        )
+        == []
+    )
+    assert change_texts(target_accounts(*known, associations=tree, removed=["chem"])) == []
 
 
 def test_account_with_hidden_usage_gets_no_limit() -> None:
@@ -390,14 +399,15 @@ def test_account_with_hidden_usage_gets_no_limit() -> None:
         a_project(3, "new"),
     )
     changes, notes = plan_changes(
-        wanted(*projects, usage={"qmc": AccountUsage(60)}, removed=["old"], fence=True), NAMES.get
+        target_accounts(*projects, usage={"qmc": AccountUsage(60)}, removed=["old"], fence=True),
+        NAMES.get,
     )
     assert [
         change.words[3] for change in changes if change.words[-1].startswith("GrpTRESMins")
     ] == ["name=qmc", "name=new"]
     assert [note.partition(":")[0] for note in notes] == ["account chem"]
     tree = (*TREE, account("old", group_limits="billing=900"))
-    hidden = wanted(associations=tree, usage={}, removed=["old"], fence=True)
+    hidden = target_accounts(associations=tree, usage={}, removed=["old"], fence=True)
     assert plan_changes(hidden, NAMES.get) == (
         [],
         [
@@ -415,13 +425,13 @@ def test_limit_in_slurm_without_credit_is_reached_at_once() -> None:
 
 def test_correct_limit_is_not_changed() -> None:
     limited = [SlurmAssociation("chem", group_limits="cpu=1,billing=150", parent="root"), *TREE[3:]]
-    target = wanted(
+    target = target_accounts(
         a_project(1, "chem", members={102: "pi"}),
         associations=limited,
         allocations=[an_allocation(1, 1, 150)],
         fence=True,
     )
-    assert words(target) == []
+    assert change_texts(target) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.reconcile.repair import charge_report
-from tests.slurm.reconcile.jobs import CLUSTER, a_job, booked
+from tests.slurm.reconcile.jobs import CLUSTER, a_job, bank_run
 
 
 def test_report_of_a_missing_run() -> None:
@@ -25,7 +25,7 @@ def test_report_of_a_missing_run() -> None:
 def test_run_is_closed_with_the_identity_of_the_bank() -> None:
     job = a_job(7)
     report = charge_report(
-        job, booked(job, state="held", restart=3, submitted=job.submitted - 30), 0, CLUSTER
+        job, bank_run(job, state="held", restart=3, submitted=job.submitted - 30), 0, CLUSTER
     )
     assert (report["submitted"], report["restart"]) == (job.submitted - 30, 3)
 
@@ -34,7 +34,7 @@ def test_unknown_user_is_reported_not_guessed() -> None:
     job = a_job(7, owner=None)
     with pytest.raises(InvalidInput, match="this host has no user 'alice'"):
         charge_report(job, None, 0, CLUSTER)
-    assert charge_report(job, booked(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
+    assert charge_report(job, bank_run(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
 
 
 def test_start_after_the_end_is_set_to_the_end() -> None:
@@ -42,5 +42,5 @@ def test_start_after_the_end_is_set_to_the_end() -> None:
     job = a_job(7, elapsed=0)
     assert job.start is not None
     set_back = msgspec.structs.replace(job, end=job.start - 1_800)
-    report = charge_report(set_back, booked(job, state="held"), 0, CLUSTER)
+    report = charge_report(set_back, bank_run(job, state="held"), 0, CLUSTER)
     assert (report["start"], report["end"], report["elapsed"]) == (set_back.end, set_back.end, 0)

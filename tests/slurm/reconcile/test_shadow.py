@@ -22,18 +22,18 @@ from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, 
 PROJECTS = (a_project(1, "all"), a_project(2, "chem", parent=1))
 
 
-def watched(jobs: Sequence[AccountingJob], *allocations: BankAllocation) -> ShadowResult:
+def shadow_of(jobs: Sequence[AccountingJob], *allocations: BankAllocation) -> ShadowResult:
     return simulate(
         jobs, ShadowInput(cluster=CLUSTER, projects=PROJECTS, allocations=allocations, now=NOW)
     )
 
 
-def whys(shadow: ShadowResult) -> list[ShadowReason]:
+def reasons(shadow: ShadowResult) -> list[ShadowReason]:
     return [refusal.reason for refusal in shadow.refused]
 
 
 def test_a_run_holds_its_limit_and_costs_its_time() -> None:
-    (row,) = watched([a_job(1)], an_allocation(1, 2, 1_000)).rows
+    (row,) = shadow_of([a_job(1)], an_allocation(1, 2, 1_000)).rows
     assert row == ShadowAccount(account="chem", resource="cpu", jobs=1, charged=40, left=960)
 
 
@@ -55,14 +55,14 @@ def test_free_states_of_the_bank_are_free(cluster: BankCluster, state: str, char
 
 
 def test_a_running_job_still_holds() -> None:
-    (row,) = watched([a_job(1, state="RUNNING")], an_allocation(1, 2, 1_000)).rows
+    (row,) = shadow_of([a_job(1, state="RUNNING")], an_allocation(1, 2, 1_000)).rows
     assert (row.held, row.charged, row.left) == (240, 0, 760)
 
 
 def test_second_job_beyond_the_credit_is_refused() -> None:
     """Two jobs hold 240 each at the same time, and 300 are available: the second is refused."""
-    result = watched([a_job(1), a_job(2)], an_allocation(1, 2, 300))
-    assert whys(result) == [ShadowReason.INSUFFICIENT_CREDIT]
+    result = shadow_of([a_job(1), a_job(2)], an_allocation(1, 2, 300))
+    assert reasons(result) == [ShadowReason.INSUFFICIENT_CREDIT]
     assert (result.refused[0].job.job_id, result.refused[0].asked, result.refused[0].available) == (
         2,
         240,
@@ -74,14 +74,14 @@ def test_second_job_beyond_the_credit_is_refused() -> None:
 
 def test_released_credit_pays_for_the_next_job() -> None:
     first = a_job(1)
-    result = watched([first, a_job(2, submitted=first.end or 0)], an_allocation(1, 2, 300))
-    assert (whys(result), result.rows[0].charged) == ([], 80)
+    result = shadow_of([first, a_job(2, submitted=first.end or 0)], an_allocation(1, 2, 300))
+    assert (reasons(result), result.rows[0].charged) == ([], 80)
 
 
 def test_shared_parent_credit_pays_next() -> None:
     shared, own = an_allocation(1, 1, 1_000, shared=True), an_allocation(2, 2, 100)
-    assert whys(watched([a_job(1)], own, shared)) == []
-    assert whys(watched([a_job(1)], own, an_allocation(1, 1, 1_000))) == [
+    assert reasons(shadow_of([a_job(1)], own, shared)) == []
+    assert reasons(shadow_of([a_job(1)], own, an_allocation(1, 1, 1_000))) == [
         ShadowReason.INSUFFICIENT_CREDIT
     ]
 
@@ -94,25 +94,25 @@ def test_every_refusal_reason_occurs() -> None:
         a_job(4, partition="gpu"),
         a_job(5, state="PENDING", limit_seconds=10**8),
     ]
-    result = watched(jobs, an_allocation(1, 2, 1_000))
+    result = shadow_of(jobs, an_allocation(1, 2, 1_000))
     assert sorted(refusal.reason.name for refusal in result.refused) == sorted(
         why.name for why in ShadowReason
     )
 
 
 def test_node_failures_cost_nothing() -> None:
-    (row,) = watched([a_job(1, state="NODE_FAIL")], an_allocation(1, 2, 1_000)).rows
+    (row,) = shadow_of([a_job(1, state="NODE_FAIL")], an_allocation(1, 2, 1_000)).rows
     assert (row.charged, row.left) == (0, 1_000)
 
 
 def test_cancelled_pending_jobs_are_left_out() -> None:
     assert (
-        watched([a_job(1, state="PENDING", limit_seconds=60)], an_allocation(1, 2, 1_000))
+        shadow_of([a_job(1, state="PENDING", limit_seconds=60)], an_allocation(1, 2, 1_000))
         .rows[0]
         .jobs
         == 1
     )
-    assert watched([], an_allocation(1, 2, 1_000)).rows == ()
+    assert shadow_of([], an_allocation(1, 2, 1_000)).rows == ()
 
 
 @given(
@@ -129,7 +129,7 @@ def test_cancelled_pending_jobs_are_left_out() -> None:
     st.integers(0, 1_500),
 )
 def test_no_overdraft_by_two_servers(jobs: list[AccountingJob], credit: int) -> None:
-    result = watched(jobs, an_allocation(1, 2, credit))
+    result = shadow_of(jobs, an_allocation(1, 2, credit))
     drawn = sum(row.charged + row.held for row in result.rows)
     assert 0 <= drawn <= credit
     if result.rows:

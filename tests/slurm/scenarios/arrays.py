@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tests.slurm.queues import WHOLE, Queue
+from tests.slurm.queues import WHOLE, ScenarioQueue
 
 
-def array(queue: Queue) -> None:
+def array(queue: ScenarioQueue) -> None:
     """An array runs two tasks at a time, of one node each."""
-    queue.runs("first", "-N3", WHOLE, "-t10").down()
-    queue.waits("tasks", "--array=1-6%2", WHOLE, "-t5", priority=900)
-    queue.waits("other", "-N1", WHOLE, "-t5", priority=500)
+    queue.submit_running("first", "-N3", WHOLE, "-t10").down()
+    queue.submit("tasks", "--array=1-6%2", WHOLE, "-t5", priority=900)
+    queue.submit("other", "-N1", WHOLE, "-t5", priority=500)
 
 
-def array_of_many(queue: Queue) -> None:
+def array_of_many(queue: ScenarioQueue) -> None:
     """The array has more tasks than there are nodes."""
-    queue.runs("first", "-N2", WHOLE, "-t10").down()
-    queue.waits("tasks", "--array=3,5,7-10", WHOLE, "-t5", priority=900)
-    queue.waits("other", "-n1", "-t5", priority=500)
+    queue.submit_running("first", "-N2", WHOLE, "-t10").down()
+    queue.submit("tasks", "--array=3,5,7-10", WHOLE, "-t5", priority=900)
+    queue.submit("other", "-n1", "-t5", priority=500)
