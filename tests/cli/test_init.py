@@ -135,7 +135,7 @@ def test_older_database_names_the_migrate_command(
         said = fairbank(*words, "--config", config)
         assert (said.code, "this Fairbank needs 9999" in said.err) == (7, True)
         assert (
-            f"make a backup with the Fairbank that ran them, then: fairbank init '{folder}'"
+            f"make a backup with the Fairbank that ran it, then: fairbank init '{folder}'"
             in " ".join(said.err.split())
         )
     assert (

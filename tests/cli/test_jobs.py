@@ -9,7 +9,7 @@ import io
 import json
 
 from fairbank.cli.commands.bank.jobs import COLUMNS
-from fairbank.report.columns import Look
+from fairbank.report.columns import DisplayFormat
 from tests.cli.conftest import Run
 from tests.cli.output_values import numbers
 from tests.cli.site import AYLA, DANA, JORGE, MINH
@@ -65,7 +65,7 @@ def test_what_was_written_off_can_be_added_up(fairbank: Run) -> None:
     ).out.splitlines()
     assert said == ["WRITTEN-OFF|WRITTEN-OFF-MINUTES", "0|0"]
     column = next(each for each in COLUMNS if each.head == "WRITTEN-OFF")
-    assert column.cell({"written_off": 101}, Look()) == "1.68"
+    assert column.cell({"written_off": 101}, DisplayFormat()) == "1.68"
 
 
 def test_jobs_are_reported_by_name_size_limit_and_exit(fairbank: Run) -> None:

@@ -13,7 +13,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import width
 from fairbank.report.columns import (
     Column,
-    Look,
+    DisplayFormat,
     Row,
     Summand,
     day,
@@ -36,7 +36,7 @@ COLUMNS = (
     Column("ALLOC", text("id"), right=True, extra=True),
 )
 EAST = timezone(timedelta(hours=-5))
-LOOK = Look(zone=EAST)
+LOOK = DisplayFormat(zone=EAST)
 
 
 def row(
@@ -125,7 +125,7 @@ def test_amounts_below_each_other_have_the_same_decimals(
     minutes: list[int], short: bool, told: list[str]
 ) -> None:
     column = Column("USED", su("used"), right=True, brief=True)
-    assert column.cells([{"used": each} for each in minutes], Look(short=short)) == told
+    assert column.cells([{"used": each} for each in minutes], DisplayFormat(short=short)) == told
 
 
 @pytest.mark.parametrize(
@@ -156,19 +156,19 @@ def test_the_amounts_of_an_allocation_add_up(
         {"deposited": g, "charged": u, "held": h, "available": g - u - h}
         for g, u, h in zip(granted, used, held, strict=True)
     ]
-    assert [column.cells(rows, Look(short=short)) for column in columns] == told
+    assert [column.cells(rows, DisplayFormat(short=short)) for column in columns] == told
 
 
 def test_only_a_brief_column_loses_what_is_less_than_one() -> None:
-    assert Column("USED", su("used"), right=True).cells([{"used": 6_061}], Look(short=True)) == [
-        "101.01"
-    ]
+    assert Column("USED", su("used"), right=True).cells(
+        [{"used": 6_061}], DisplayFormat(short=True)
+    ) == ["101.01"]
 
 
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1), st.booleans())
 def test_what_is_left_is_never_shown_as_more_than_it_is(minutes: list[int], short: bool) -> None:
     cells = Column("LEFT", left("left"), right=True, brief=True).cells(
-        [{"left": each} for each in minutes], Look(short=short)
+        [{"left": each} for each in minutes], DisplayFormat(short=short)
     )
     assert len({len(each.partition(".")[2]) for each in cells}) == 1
     for each, cell in zip(minutes, cells, strict=True):
@@ -182,16 +182,16 @@ rows = st.lists(st.builds(row, names, amounts, amounts, names, st.integers(0, 2*
 
 @given(rows, st.integers(40, 200))
 def test_every_table_fits(some: list[Row], room: int) -> None:
-    for line in table(COLUMNS, some, Look(separators=True, zone=EAST), room).lines:
+    for line in table(COLUMNS, some, DisplayFormat(separators=True, zone=EAST), room).lines:
         assert width(line) <= room
         assert line.isprintable()
 
 
 @given(rows, st.integers(20, 200))
 def test_figures_are_never_cut(some: list[Row], room: int) -> None:
-    look = Look(zone=EAST)
-    lines = table(COLUMNS, some, look, room, header=False).lines
-    figures = next(each for each in COLUMNS if each.head == "AVAILABLE").cells(some, look)
+    form = DisplayFormat(zone=EAST)
+    lines = table(COLUMNS, some, form, room, header=False).lines
+    figures = next(each for each in COLUMNS if each.head == "AVAILABLE").cells(some, form)
     for figure, line in zip(figures, lines, strict=True):
         assert figure in line
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairbank.report.columns import Look
+from fairbank.report.columns import DisplayFormat
 from fairbank.report.explanation import JobExplanation, as_data, lines
 from fairbank.scheduling.explain.answer import (
     EarlierStart,
@@ -46,7 +46,7 @@ JOB = JobExplanation(
 
 
 def told(job: JobExplanation, room: int = 120) -> list[str]:
-    return list(lines(job, Look(), room))
+    return list(lines(job, DisplayFormat(), room))
 
 
 def test_what_there_is_to_say() -> None:
@@ -125,7 +125,7 @@ def test_tried_changes_are_listed_if_none_helps() -> None:
 
 
 def test_the_time_zone_of_all_its_times_is_reported_once() -> None:
-    found = "\n".join(lines(JOB, Look(zone=timezone(timedelta(hours=-5))), 120))
+    found = "\n".join(lines(JOB, DisplayFormat(zone=timezone(timedelta(hours=-5))), 120))
     assert "as of 1970-01-01 20:01:01 -05:00" in found
     assert found.count("-05:00") == 1
 

@@ -25,7 +25,9 @@ def usage_of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
     used = [efficiency(run) for run in runs]
     early = [run for run in runs if failed_early(run)]
     exits = {
-        UNKNOWN_STATUS if run.job_details is None else _told(run.job_details.exit_status)
+        UNKNOWN_STATUS
+        if run.job_details is None
+        else _status_or_unknown(run.job_details.exit_status)
         for run in early
     } or {UNKNOWN_STATUS}
     return Usage(
@@ -51,7 +53,7 @@ def usage_of_row(group: str | int, figures: Sequence[int | None]) -> Usage:
     )
 
 
-def _told(status: int | None) -> int:
+def _status_or_unknown(status: int | None) -> int:
     return UNKNOWN_STATUS if status is None else status
 
 
@@ -99,9 +101,8 @@ def named_groups(groups: Iterable[Usage], by: UsageBy) -> list[Usage]:
         case UsageBy.MONTH:
             return _months(groups)
         case _:
-            return sorted(
-                groups, key=lambda each: each.group
-            )  # here, since databases order texts in ways of their own
+            # Sorted here, because databases order texts differently.
+            return sorted(groups, key=lambda each: each.group)
 
 
 def _date(day: str | int) -> str:

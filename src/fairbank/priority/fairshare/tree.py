@@ -306,9 +306,8 @@ def _parent(at: int, row: ShareAssociation, accounts: dict[str, int], root: int)
 
 
 def _shares(at: int, row: ShareAssociation) -> int:
-    if not (
-        0 <= row.shares <= ON_PARENT and row.shares == int(row.shares)
-    ):  # what comes from elsewhere may be a fraction, or NaN
+    # Shares of a file may be a fraction, or NaN.
+    if not (0 <= row.shares <= ON_PARENT and row.shares == int(row.shares)):
         remedy = f"a whole number from 0 to {SHARES_MAX}, or {ON_PARENT} for parent"
         raise _malformed(at, row, f"{row.shares} are no shares", "shares", remedy)
     return row.shares
@@ -318,12 +317,12 @@ def _check_lines(rows: Sequence[ShareAssociation], parent: Ints) -> None:
     depth = distances(parent)
     lost = np.flatnonzero(depth < 0)
     if len(lost):
-        circle = in_a_circle(int(lost[0]), parent)
-        told = " -> ".join(rows[at].account for at in [*circle[:8], circle[0]])
+        cycle = in_a_circle(int(lost[0]), parent)
+        path = " -> ".join(rows[at].account for at in [*cycle[:8], cycle[0]])
         raise _malformed(
-            circle[0],
-            rows[circle[0]],
-            f"it is above itself: {told}",
+            cycle[0],
+            rows[cycle[0]],
+            f"it is above itself: {path}",
             "parent",
             "give one of them a parent that leads to the root",
         )

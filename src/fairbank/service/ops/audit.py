@@ -151,9 +151,8 @@ class _BookWalk:
             self._book(book, entries)
             met.add(book)
         self._books = len(met)
-        if (
-            REGISTRY in self._stretch and REGISTRY not in met
-        ):  # compare its rows even if all its entries are gone
+        # Compare the registry's rows even if all its entries are gone.
+        if REGISTRY in self._stretch and REGISTRY not in met:
             self._book(REGISTRY, iter(()))
         self._rows_of(Fold(ID_MAX))
         for book in sorted(self._heads.keys() - met):
@@ -233,8 +232,8 @@ class _BookWalk:
             fold.registry.check_token(token)
         head = self._reader.registry()
         if (head.seq, head.link) != (fold.seq, fold.link):
-            told = f"its head says entry number {head.seq}, the journal ends at {fold.seq}"
-            self._findings.append(Finding(REGISTRY, cut_off(head.seq, fold.seq) or told))
+            message = f"its head says entry number {head.seq}, the journal ends at {fold.seq}"
+            self._findings.append(Finding(REGISTRY, cut_off(head.seq, fold.seq) or message))
 
 
 T = TypeVar("T")
