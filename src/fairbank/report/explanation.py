@@ -85,15 +85,9 @@ def _lasted(row: JobExplanation, until: int) -> str:
     return show_duration(max(until - row.submitted, 0))
 
 
-<<<<<<< HEAD
-def _in_time(text: str, look: Look) -> str:
-    """Replace the UTC times of a sentence by local times."""
-    return _INSTANT.sub(lambda match: look.moment(parse_instant(match[0])), text)
-=======
 def _in_time(text: str, form: DisplayFormat) -> str:
-    """The sentences have instants in UTC; people see them in their own time, as everywhere."""
+    """Replace the UTC times of a sentence by local times."""
     return _INSTANT.sub(lambda match: form.moment(parse_instant(match[0])), text)
->>>>>>> main
 
 
 def _behind(head: str, text: str, room: int) -> Iterator[str]:
@@ -111,13 +105,8 @@ def _queue(row: JobExplanation) -> str:
     return f"{place} of {row.why.waiting:,}; {ahead}"
 
 
-<<<<<<< HEAD
-def _start(row: JobExplanation, look: Look) -> str:
-    """Return the computed start, and what slurmctld reports if it differs."""
-=======
 def _start(row: JobExplanation, form: DisplayFormat) -> str:
-    """As it is found here, and where slurmctld says otherwise, that too."""
->>>>>>> main
+    """Return the computed start, and what slurmctld reports if it differs."""
     expected = row.expected_start
     there = "" if expected is None else f"; slurmctld expects {form.moment(expected)}"
     other = "" if row.reason in (None, row.why.code) else f"; slurmctld's reason is {row.reason}"
@@ -128,23 +117,14 @@ def _found(why: Explanation, form: DisplayFormat) -> str:
     likely, expected = why.likely, why.expected
     if likely is not None:
         latest = likely.latest
-<<<<<<< HEAD
-        until = "an unknown time" if latest is None else look.moment(latest)
-        earliest = look.moment(likely.earliest)
-=======
-        until = "a time that nobody can tell" if latest is None else form.moment(latest)
+        until = "an unknown time" if latest is None else form.moment(latest)
         earliest = form.moment(likely.earliest)
->>>>>>> main
         when = f"at {until}" if latest == likely.earliest else f"from {earliest} to {until}"
         return f"likely {when} (80 % of {likely.runs:,} simulated runs)"
     if expected is None:
         return "unknown"
     return (
-<<<<<<< HEAD
-        f"{look.moment(expected)} if every job uses its whole time limit and no job comes before it"
-=======
-        f"{form.moment(expected)} if everybody uses the whole time limit and nobody comes before it"
->>>>>>> main
+        f"{form.moment(expected)} if every job uses its whole time limit and no job comes before it"
     )
 
 

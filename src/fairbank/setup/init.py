@@ -73,14 +73,8 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
     except FairbankError as full:
         if DISK_FULL not in full.message:
             raise
-<<<<<<< HEAD
-        if not (
-            folder / SETTINGS
-        ).exists():  # else another process created a bank here, and these are its files
-=======
-        # If there are settings, another process made a bank here meanwhile: these are its files.
+        # If there are settings, another process created a bank here: these are its files.
         if not (folder / SETTINGS).exists():
->>>>>>> main
             for each in made:
                 each.unlink(missing_ok=True)
             if new:

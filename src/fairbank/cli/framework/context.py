@@ -217,15 +217,9 @@ class Context(Terminal):
     def now(self) -> Instant:
         return Instant(int(time.time()))
 
-<<<<<<< HEAD
-    def moment(self, said: str | None, field: str, default: str | None = None) -> str | None:
-        """Return a time that a user typed, in the form for the bank."""
-        word = said or default
-=======
     def moment(self, typed: str | None, field: str, default: str | None = None) -> str | None:
         """Return a time that a user typed, in the form for the bank."""
         word = typed or default
->>>>>>> main
         if word is None:
             return None
         return f"{parse_moment(word, self.now(), Local(), field=field)}"

@@ -237,15 +237,9 @@ def _watch(text: str) -> int:
 
 def printable(text: str) -> str:
     """Return printable ASCII text, as a header or a delimiter needs it."""
-<<<<<<< HEAD
-    if said and said.isascii() and said.isprintable():
-        return said
-    raise ArgumentTypeError("only printable ASCII")
-=======
     if text and text.isascii() and text.isprintable():
         return text
-    raise ArgumentTypeError("plain printable ASCII, please")
->>>>>>> main
+    raise ArgumentTypeError("only printable ASCII")
 
 
 def file_read(text: str) -> str:

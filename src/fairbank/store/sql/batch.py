@@ -96,14 +96,8 @@ class SqlTransaction(ABC):
         runs = self._read_runs
         if locks.registry:
             self._registry = RegistryHead(*self._find("registry")[0])
-<<<<<<< HEAD
-        if (
-            not _allocations_of(self._connection, locks.closing) <= self._loaded.keys()
-        ):  # none is opened while the registry is locked
-=======
-        # From here on nobody can open one, because the registry is locked.
+        # From here on none can be opened, because the registry is locked.
         if not _allocations_of(self._connection, locks.closing) <= self._loaded.keys():
->>>>>>> main
             raise Contention(
                 "an allocation of a project that is to be removed was opened meanwhile"
             )

@@ -133,31 +133,17 @@ def notes_of(outcome: SimulationResult) -> list[str]:
         for why, numbers in outcome.omitted.items()
     ]
     if outcome.figures is None and (refused := _refused(outcome)):
-<<<<<<< HEAD
-        said.append(
+        notes.append(
             f"no job ran, {counted(refused, 'job')} refused for lack of credit: grant more, or let"
             " them run last (--unpaid last)"
         )
-    said += [
+    notes += [
         f"corrected: {counted(number, 'job')} {how.value}"
         for how, number in outcome.corrections.items()
         if number
     ]
-    return said + [
-        f"corrected: {counted(number, 'line')}, {how}"
-=======
-        notes.append(
-            f"no job ran, {counted(refused, 'job')} refused for want of credit: grant more, or let"
-            " them run last (--unpaid last)"
-        )
-    notes += [
-        f"read otherwise: {counted(number, 'job')} {how.value}"
-        for how, number in outcome.corrections.items()
-        if number
-    ]
     return notes + [
-        f"read otherwise: {counted(number, 'line')}, {how}"
->>>>>>> main
+        f"corrected: {counted(number, 'line')}, {how}"
         for how, number in outcome.notes.corrections.items()
     ]
 
