@@ -87,7 +87,7 @@ def test_audit_command_reports_damage_and_its_remedy_works(
     rng = random.Random(seed)
     with made() as bank:
         write_sample(bank.store)
-        file = bank.folder / "books.sqlite"
+        file = bank.folder / "fairbank.sqlite"
         content = file.read_bytes()
         for _ in range(rounds(60, 3)):
             damaged_content = bytearray(content)
@@ -96,7 +96,7 @@ def test_audit_command_reports_damage_and_its_remedy_works(
             file.write_bytes(damaged_content)
             done = bank.command("audit", "verify")
             assert done.returncode in (7, 8), done.stdout + done.stderr
-        for path in bank.folder.glob("books.sqlite*"):
+        for path in bank.folder.glob("fairbank.sqlite*"):
             path.rename(path.with_name(f"damaged-{path.name}"))
         for words in (["init", str(bank.folder)], ["restore", str(backup)], ["audit", "verify"]):
             done = bank.command(*words)

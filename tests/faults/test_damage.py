@@ -87,7 +87,7 @@ def test_damaged_backup_changes_nothing(
 def test_many_damaged_backups_are_refused(
     backup: Path, tmp_path: Path, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    url, path, count = f"sqlite:///{tmp_path}/books.sqlite", tmp_path / "damaged.fbk", 0
+    url, path, count = f"sqlite:///{tmp_path}/fairbank.sqlite", tmp_path / "damaged.fbk", 0
     restore(url, backup)
     before = heads(url)
     for what, content in damaged_copies(backup, random.Random(seed), rounds(200, 8)):

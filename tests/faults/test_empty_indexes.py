@@ -40,7 +40,7 @@ def bank() -> Iterator[FairbankServer]:
         write_sample(bank.store)
         with closing(open_store(bank.store)) as store:
             deposit(store, "march")
-        hollow(bank.folder / "books.sqlite", "journal_key", "run_project")
+        hollow(bank.folder / "fairbank.sqlite", "journal_key", "run_project")
         yield bank
 
 
@@ -74,7 +74,7 @@ def test_key_used_twice_is_found_without_its_index(bank: FairbankServer, entries
     """The result is the same with one process and with several."""
     with closing(open_store(bank.store)) as store:
         assert not deposit(store, "march").again
-        hollow(bank.folder / "books.sqlite", "journal_key")
+        hollow(bank.folder / "fairbank.sqlite", "journal_key")
     with closing(open_store(bank.store)) as store:
         result = verify(
             store, StoreOpener(bank.store), {}, jobs=2, entries_min=entries_min

@@ -66,7 +66,7 @@ def sample(
     """Provide a sample ledger on each store."""
     with ExitStack() as stack:
         if request.param == "sqlite":
-            url = f"sqlite:///{tmp_path_factory.mktemp('books')}/books.sqlite"
+            url = f"sqlite:///{tmp_path_factory.mktemp('books')}/fairbank.sqlite"
         else:
             server: PostgresServer = request.getfixturevalue("postgres18")
             url = server.url(stack.enter_context(server.fresh_database()))

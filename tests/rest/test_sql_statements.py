@@ -60,7 +60,7 @@ class StatementCounter(NamedTuple):
 
 @pytest.fixture
 def counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StatementCounter]:
-    url = f"sqlite:///{tmp_path}/books.sqlite"
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     with count_statements(monkeypatch) as statements, create_world(open_store(url)) as world:
         world.context.services.project_cache.refresh()

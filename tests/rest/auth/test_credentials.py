@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.core.errors import Unauthenticated
-from fairbank.core.time import Clock, Instant, ManualClock
+from fairbank.core.time import Clock, Instant
 from fairbank.rest.auth.credentials import (
     BoundRequest,
     MungeVerifier,

@@ -34,7 +34,7 @@ def folder() -> Iterator[Path]:
 def url(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     """Provide a database for two servers."""
     if request.param == "sqlite":
-        sqlite_url = f"sqlite:///{folder}/books.sqlite"
+        sqlite_url = f"sqlite:///{folder}/fairbank.sqlite"
         migrate(sqlite_url)
         yield sqlite_url
         return
