@@ -50,7 +50,7 @@ def test_audit_reports_empty_indexes_first(bank: FairbankServer) -> None:
     first, second, *_ = sorted(result.stdout.splitlines()[:2])
     assert first.startswith("x the store: the index journal_key lacks ")
     assert second.startswith("x the store: the index run_project lacks ")
-    assert result.stderr.startswith("audit: every book, and the store as a whole")
+    assert result.stderr.startswith("audit: every journal, and the store as a whole")
 
 
 def test_doctor_reports_empty_indexes_with_a_remedy(bank: FairbankServer) -> None:
@@ -64,7 +64,7 @@ def test_backup_with_empty_indexes_is_refused(bank: FairbankServer) -> None:
     result = bank.command("backup", "create", str(bank.folder / "a.fbk"))
     assert (
         result.returncode,
-        "the books are damaged" in result.stderr,
+        "the ledger is damaged" in result.stderr,
         list(bank.folder.glob("*.fbk")),
     ) == (8, True, []), result.stderr
 

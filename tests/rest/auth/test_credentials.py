@@ -24,6 +24,7 @@ from fairbank.rest.auth.credentials import (
 )
 from fairbank.rest.auth.munge import Decoded
 from tests.rest.auth.munge_server import ASKED, BANK, NONCE, SqliteNonces, SystemClock, munge_of
+from tests.support.clock import ManualClock
 from tests.support.munge import Munged
 from tests.support.nonces import MemoryNonces
 
