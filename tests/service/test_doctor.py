@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.requests import CreateProject, IssueToken, Open, Request, SubmittedRequest
-from fairbank.core.time import Instant, ManualClock
+from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.doctor import check_bank
@@ -21,10 +21,11 @@ from fairbank.service.settings import (
 )
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
+from tests.support.clock import ManualClock
 
 
 def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/books.sqlite"
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     settings = BankSettings(
         store=StoreSettings(url=url),
@@ -48,7 +49,7 @@ def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
 
 def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
     """Also a token for the agent of no cluster; neither is wrong, for both may be yet to come."""
-    url = f"sqlite:///{tmp_path}/books.sqlite"
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     settings = BankSettings(
         store=StoreSettings(url=url),

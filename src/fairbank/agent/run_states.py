@@ -71,7 +71,7 @@ class AgentEffect(Enum):
     INCIDENT = auto()  # count the run as one without a hold, for `fairbank agent status`
     ASK_BANK = auto()  # send a hold report before all others, and let slurmctld wait for its result
     JOIN_QUESTION = auto()  # let slurmctld wait for the hold report that is on its way
-    DEPRIORITISE = auto()  # the hold report has nobody waiting for it any more
+    DEPRIORITISE = auto()  # slurmctld no longer waits for the hold report
     WITHDRAW = auto()  # take the hold report back if it was not sent
     SEND_HOLD = auto()
     SEND_ADJUST = auto()
@@ -92,7 +92,7 @@ E = AgentEvent
 F = AgentEffect
 ALL = frozenset(S)
 STARTED_STATES = frozenset({S.HELD, S.STARTED, S.WITHOUT_HOLD})
-_PROLOGS = (E.PROLOG, E.PROLOG_IN_OUTAGE, E.PROLOG_UNLIMITED_RUN, E.PROLOG_UNLIMITED_REFUSE)
+PROLOGS = (E.PROLOG, E.PROLOG_IN_OUTAGE, E.PROLOG_UNLIMITED_RUN, E.PROLOG_UNLIMITED_REFUSE)
 _LIMITS = (E.LIMIT_SAME, E.LIMIT_CHANGED, E.LIMIT_NONE)
 _REFUSALS = (E.HOLD_REFUSED, E.HOLD_UNPRICED_REFUSE, E.RUN_NEVER_STARTED)
 
@@ -112,11 +112,11 @@ ROWS: Sequence[Row] = (
     ({S.DEFERRED}, (E.PROLOG_UNLIMITED_RUN,), S.WITHOUT_HOLD, (F.WARN, F.INCIDENT, F.RUN)),
     ({S.DEFERRED}, (E.PROLOG_UNLIMITED_REFUSE,), S.DEFERRED, (F.REFUSE,)),
     # slurmctld or the agent restarted: the same answer again.
-    ({S.WAITING}, _PROLOGS, None, (F.JOIN_QUESTION,)),
-    ({S.REFUSED}, _PROLOGS, None, (F.REPEAT_REFUSAL,)),
-    (STARTED_STATES, _PROLOGS, None, (F.RUN,)),
+    ({S.WAITING}, PROLOGS, None, (F.JOIN_QUESTION,)),
+    ({S.REFUSED}, PROLOGS, None, (F.REPEAT_REFUSAL,)),
+    (STARTED_STATES, PROLOGS, None, (F.RUN,)),
     # It ran and is charged. Refused, it would be requeued and run once more.
-    ({S.ENDED}, _PROLOGS, None, (F.WARN, F.RUN)),
+    ({S.ENDED}, PROLOGS, None, (F.WARN, F.RUN)),
     # --- the agent decides without the bank
     ({S.WAITING}, (E.OPTIMISTIC_START, E.TIMEOUT_RUN), S.STARTED, (F.RUN, F.DEPRIORITISE)),
     ({S.WAITING}, (E.TIMEOUT_DEFER,), S.DEFERRED, (F.WITHDRAW, F.REFUSE)),
@@ -159,8 +159,8 @@ ROWS: Sequence[Row] = (
     (ALL, (E.ADJUST_REFUSED,), None, (F.WARN,)),
     # --- the run ended
     (ALL - {S.ENDED}, (E.EPILOG,), S.ENDED, (F.CHECK_CLOCK, F.SEND_END)),
-    # Not ENDED: a slurmctld that is killed before it saves this end asks again. Were the run let
-    # start then, nobody would pay for it. A requeued job comes as another run.
+    # Not ENDED: a slurmctld that is killed before it saves this end asks again. If the run started
+    # then, it would not be charged. A requeued job comes as another run.
     (ALL - {S.ENDED, S.REFUSED}, (E.EPILOG_NEVER_STARTED,), S.REFUSED, (F.SEND_END,)),
     ({S.REFUSED, S.ENDED}, (E.EPILOG_NEVER_STARTED,), None, (F.ACK_WHEN_SAFE,)),
     ({S.ENDED}, (E.EPILOG,), None, (F.ACK_WHEN_SAFE,)),

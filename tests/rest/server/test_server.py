@@ -19,7 +19,6 @@ import pytest
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, RunQuery
 from fairbank.core.errors import Conflict, InvalidInput, Unavailable
-from fairbank.core.time import ManualClock
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.open_files import ENOUGH, connections_max, demand_enough
@@ -32,6 +31,7 @@ from fairbank.store.migration import migrate
 from tests.rest.served import Served, served
 from tests.rest.world import NOW, grant, report
 from tests.support.account import Account
+from tests.support.clock import ManualClock
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
@@ -139,7 +139,7 @@ def test_server_stops_in_order_on_sigterm(folder: Path) -> None:
 
 def test_acknowledged_reports_survive_the_stop(folder: Path) -> None:
     """Clients send reports without pause while the server stops."""
-    url = f"sqlite:///{folder}/books.sqlite"
+    url = f"sqlite:///{folder}/fairbank.sqlite"
     migrate(url)
     acknowledged: set[int] = set()
     numbers, enough = count(1), Event()

@@ -300,15 +300,14 @@ def _parent(at: int, row: ShareAssociation, accounts: dict[str, int], root: int)
             row,
             f"there is no account {above}",
             field,
-            "give the account a row of its own, or mend the name",
+            "give the account a row of its own, or correct the name",
         )
     return found
 
 
 def _shares(at: int, row: ShareAssociation) -> int:
-    if not (
-        0 <= row.shares <= ON_PARENT and row.shares == int(row.shares)
-    ):  # what comes from elsewhere may be a fraction, or NaN
+    # Shares of a file may be a fraction, or NaN.
+    if not (0 <= row.shares <= ON_PARENT and row.shares == int(row.shares)):
         remedy = f"a whole number from 0 to {SHARES_MAX}, or {ON_PARENT} for parent"
         raise _malformed(at, row, f"{row.shares} are no shares", "shares", remedy)
     return row.shares
@@ -334,7 +333,7 @@ def _check_lines(rows: Sequence[ShareAssociation], parent: Ints) -> None:
             rows[deepest],
             f"{depth[deepest]} levels below the root",
             "parent",
-            f"a tree may have {DEPTH_MAX} levels; mend the parents",
+            f"a tree may have {DEPTH_MAX} levels; correct the parents",
         )
 
 

@@ -73,7 +73,7 @@ from fairbank.store.sql.conditions import (
     paged,
     run_is_visible,
 )
-from fairbank.store.sql.time_index import BOOK, count_before_sql
+from fairbank.store.time_index import BOOK, count_before_sql
 from fairbank.store.usage import UNKNOWN_STATUS, group_after, page_days
 
 _a, _f, _j, _p, _r, _t, _u = (
@@ -222,7 +222,7 @@ def overdue(now: Instant, limit: int) -> Select[Any]:
 
 
 def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
-    """Return the condition for rows of a range of books."""
+    """Return the condition for rows of a range of journals."""
     return [
         *([] if books.first is None else [book >= books.first]),
         *([] if books.end is None else [book < books.end]),
@@ -288,9 +288,7 @@ def _asked_for(projects: frozenset[int] | None, account: str | None) -> Conditio
 
 
 def _seen_or_refused(visibility: Visibility) -> Condition:
-    """Also select entries of jobs that asked for these projects' credit, in whatever book they
-    are.
-    """
+    """Return the condition for visible entries and refusals of jobs of visible projects."""
     seen = is_visible_or_owned(visibility, _j.book, _j.owner == visibility.uid)
     return (
         seen
@@ -324,7 +322,6 @@ def statement(page: Page) -> Select[Any]:
 # --- usage ---
 
 
-_r = run.c
 _GIVEN = _r.cpus * _r.elapsed_seconds
 _MEASURED = and_(_r.cpu_seconds.is_not(None), _GIVEN > 0)
 _BUSY = case((_r.cpu_seconds < _GIVEN, _r.cpu_seconds), else_=_GIVEN)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.core.check import HealthCheck
+    from fairbank.core.health import HealthCheck
 
 COLUMNS = (
     Column("OK", lambda row, form: "ok" if row["ok"] else "x"),
@@ -81,7 +81,7 @@ def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
             )
     with Progress("doctor", options) as progress:
         return check_bank(
-            options.config, partial(progress.wait, "whether the file with the books is sound")
+            options.config, partial(progress.wait, "whether the SQLite file is sound")
         )
 
 
@@ -89,7 +89,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     """Check the bank on this host. `at_work` is called now and then while its file is checked."""
     from pathlib import Path
 
-    from fairbank.core.check import run_check
+    from fairbank.core.health import run_check
     from fairbank.rest.auth.keyfile import read_secret
     from fairbank.rest.client import Client, parse_address
     from fairbank.rest.server.open_files import demand_enough
@@ -100,7 +100,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     path, socket = Path(settings.server.socket), f"unix:{settings.server.socket}"
     return [
         run_check(
-            "the secret is there, and nobody else's to read",
+            "the secret is there, and no other user can read it",
             lambda: read_secret(Path(settings.secret_file)),
         ),
         *check_bank(settings, SystemClock(), at_work),
