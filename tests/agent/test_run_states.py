@@ -26,7 +26,11 @@ F = AgentEffect
 GONE_ON = {E.LIMIT_SAME, E.LIMIT_CHANGED, E.LIMIT_NONE, E.EPILOG, E.EPILOG_NEVER_STARTED}
 NEVER_CHOSEN = {(state, E.LIMIT_SAME) for state in (S.NEW, S.REFUSED, S.DEFERRED)}
 """Pairs that `run_events.limit_event` never gives: the limit is unknown, or of a refused run."""
-WARNED = [pair for pair, (_, effects) in TABLE.items() if F.WARN in effects]
+# Sorted: the table is made from sets, whose order differs from process to process.
+WARNED = sorted(
+    (pair for pair, (_, effects) in TABLE.items() if F.WARN in effects),
+    key=lambda pair: (pair[0].value, pair[1].value),
+)
 
 
 def test_no_pair_is_in_two_rows() -> None:
