@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairbank.agent.reports.report import (
     PendingReport,
     ReportKind,
-    converted,
+    convert_report,
     decimal,
     name_and_tres,
     report_body,
@@ -196,7 +196,7 @@ def test_converted_report_has_the_same_facts() -> None:
         stored=True,
         attempts=2,
     )
-    other = converted(hold, ReportKind.ADJUST, "a.2")
+    other = convert_report(hold, ReportKind.ADJUST, "a.2")
     assert msgspec.json.decode(other.body) == msgspec.json.decode(hold.body) | {
         "do": "adjust",
         "key": "a.2",

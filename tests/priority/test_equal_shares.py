@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import EqualShares, fair_tree
-from fairbank.priority.fairshare.tree import ShareAssociation, planted
+from fairbank.priority.fairshare.tree import ShareAssociation, build_tree
 
 neighbours = st.integers(0, 3).map(lambda places: 1e9 + places * 2**-23)
 amounts = st.one_of(st.integers(0, 5).map(float), st.floats(1.0, 1e220), neighbours)
 
 
 def by_the_tree(used: Sequence[float]) -> list[float]:
-    tree = planted(
+    tree = build_tree(
         [
             ShareAssociation("root"),
             *(ShareAssociation("root", user=f"u{number}") for number in range(len(used))),

@@ -17,7 +17,7 @@ from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.forecast import Standpoint, back_after
-from fairbank.priority.fairshare.tree import summed
+from fairbank.priority.fairshare.tree import sum_usage
 from tests.priority.random_trees import trees
 from tests.priority.tree_text import Drawn, draw
 from tests.priority.trees import V1, V7
@@ -105,7 +105,7 @@ def test_forecast_of_the_classic_factor_holds(
         seconds = back_after(who, WEEK, level=1 / (-math.log2(factor) * dampening))[not taken_over]
         if seconds is None or not 0 < seconds < 300 * DAY:
             continue
-        later = summed(there.tree, paused(there, row, seconds, WEEK, taken_over=taken_over))
+        later = sum_usage(there.tree, paused(there, row, seconds, WEEK, taken_over=taken_over))
         assert classic(there.tree, later, dampening=dampening).factor[row] == pytest.approx(
             factor, rel=1e-6
         )
@@ -125,7 +125,7 @@ def test_forecast_of_the_fair_tree_level_holds(taken_over: bool) -> None:
     assert seconds is not None
     own = paused(there, alice, seconds, WEEK, taken_over=False)
     own[there.at["bob"]] += (300 - own[alice]) * taken_over
-    assert float(fair_tree(there.tree, summed(there.tree, own)).level[alice]) == pytest.approx(1)
+    assert float(fair_tree(there.tree, sum_usage(there.tree, own)).level[alice]) == pytest.approx(1)
 
 
 @given(

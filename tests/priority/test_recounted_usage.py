@@ -18,11 +18,11 @@ from fairbank.priority.fairshare.usage_ticks import (
     ChargedRows,
     Rules,
     TickPeriod,
-    ended,
-    recounted,
-    started,
-    ticked,
-    unused,
+    apply_tick,
+    end_jobs,
+    recompute_usage,
+    start_jobs,
+    zero_usage,
 )
 from tests.priority.accounts import (
     ALICE,
@@ -43,7 +43,7 @@ WEEK, NEVER = Rules(Decay()), Rules(fading(0, Reset.NONE))
 LAX = Rules(fading(0, Reset.NONE), limits=False)
 
 
-EMPTY = TickPeriod(unused(PAYERS, len(NAMES)))
+EMPTY = TickPeriod(zero_usage(PAYERS, len(NAMES)))
 
 
 def gone(jobs: ChargedJobs) -> Ints:
@@ -61,17 +61,26 @@ def test_a_life_from_records_is_the_life_that_was_ticked() -> None:
     def only(*rows: int) -> ChargedJobs:
         return running.only(np.array(rows))
 
-    books = ticked(
-        unused(PAYERS, len(NAMES)), running.only(np.zeros(3, bool)), PAYERS, WEEK, last=0, now=NOON
+    books = apply_tick(
+        zero_usage(PAYERS, len(NAMES)),
+        running.only(np.zeros(3, bool)),
+        PAYERS,
+        WEEK,
+        last=0,
+        now=NOON,
     )
-    books = started(books, only(0), PAYERS, WEEK)
-    books = ticked(books, only(0), PAYERS, WEEK, last=NOON, now=NOON + 300)
-    books = started(books, only(1, 2), PAYERS, WEEK)
-    books = ended(books, records.only(np.array([2])), PAYERS, WEEK, last=NOON + 300, now=NOON + 500)
-    books = ticked(books, only(0, 1), PAYERS, WEEK, last=NOON + 300, now=NOON + 600)
-    books = ended(books, records.only(np.array([0])), PAYERS, WEEK, last=NOON + 600, now=NOON + 700)
-    books = ticked(books, only(1), PAYERS, WEEK, last=NOON + 600, now=NOON + 900)
-    told = recounted(records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY)
+    books = start_jobs(books, only(0), PAYERS, WEEK)
+    books = apply_tick(books, only(0), PAYERS, WEEK, last=NOON, now=NOON + 300)
+    books = start_jobs(books, only(1, 2), PAYERS, WEEK)
+    books = end_jobs(
+        books, records.only(np.array([2])), PAYERS, WEEK, last=NOON + 300, now=NOON + 500
+    )
+    books = apply_tick(books, only(0, 1), PAYERS, WEEK, last=NOON + 300, now=NOON + 600)
+    books = end_jobs(
+        books, records.only(np.array([0])), PAYERS, WEEK, last=NOON + 600, now=NOON + 700
+    )
+    books = apply_tick(books, only(1), PAYERS, WEEK, last=NOON + 600, now=NOON + 900)
+    told = recompute_usage(records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY)
     assert [figure.tolist() for figure in told.associations] == [
         figure.tolist() for figure in books.associations
     ]
@@ -80,7 +89,7 @@ def test_a_life_from_records_is_the_life_that_was_ticked() -> None:
 def test_every_second_is_charged_once_whatever_the_ticks() -> None:
     records = together(job(ALICE, NOON + 10, NOON + 777, cpus=4), job(BOB, NOON + 301, NOON + 302))
     for ticks in ([NOON + 900], TICKS[:4], range(NOON, NOON + 901, 7), [NOON + 777, NOON + 778]):
-        books = recounted(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
+        books = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
         assert float(books.associations.raw[ROOT]) == 4 * 767 + 1
         assert not books.associations.run_seconds.any()
 
@@ -89,7 +98,9 @@ def test_without_limits_the_last_stretch_of_a_job_is_lost() -> None:
     records = job(ALICE, NOON + 10, NOON + 777)
     assert (
         float(
-            recounted(records, gone(records), TICKS[:4], PAYERS, LAX, EMPTY).associations.raw[ROOT]
+            recompute_usage(records, gone(records), TICKS[:4], PAYERS, LAX, EMPTY).associations.raw[
+                ROOT
+            ]
         )
         == 590
     )
@@ -99,14 +110,16 @@ def test_a_job_that_ends_at_a_tick_is_still_charged_by_it() -> None:
     records = job(ALICE, NOON, NOON + 900, cpus=4)
     assert (
         float(
-            recounted(records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY).associations.raw[
-                ALICE
-            ]
+            recompute_usage(
+                records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY
+            ).associations.raw[ALICE]
         )
         == 3597.525990868918
     )
     assert float(
-        recounted(records, gone(records), TICKS[:7], PAYERS, WEEK, EMPTY).associations.raw[ALICE]
+        recompute_usage(records, gone(records), TICKS[:7], PAYERS, WEEK, EMPTY).associations.raw[
+            ALICE
+        ]
     ) == pytest.approx(3593.817952352436, rel=2e-16)
 
 
@@ -115,13 +128,13 @@ def test_each_run_of_a_requeued_job_stays_charged() -> None:
         job(ALICE, NOON, NOON + 450, cpus=2), job(ALICE, NOON + 700, NOON + 1000, cpus=2)
     )
     assert float(
-        recounted(runs, gone(runs), TICKS, PAYERS, NEVER, EMPTY).associations.raw[ALICE]
+        recompute_usage(runs, gone(runs), TICKS, PAYERS, NEVER, EMPTY).associations.raw[ALICE]
     ) == 2 * (450 + 300)
 
 
 def test_a_suspended_job_goes_on_costing_even_when_its_end_is_set_back() -> None:
     paused = job(ALICE, NOON, NOON + 400)  # suspended then, cancelled 900 seconds later
-    books = recounted(paused, np.array([NOON + 1300]), TICKS, PAYERS, NEVER, EMPTY)
+    books = recompute_usage(paused, np.array([NOON + 1300]), TICKS, PAYERS, NEVER, EMPTY)
     assert (
         float(books.associations.raw[ALICE]) == 1200
     )  # to the last tick before, and not taken back
@@ -138,9 +151,9 @@ def test_ends_are_charged_in_their_order_because_sums_differ_in_the_last_bit() -
         records = together(job(ALICE, NOON + when, NOON + when + 1, billable=large), *before)
         for order in (records, records.only(np.array([2, 1, 0]))):
             assert (
-                recounted(order, gone(order), TICKS[:2], PAYERS, NEVER, EMPTY).associations.raw[
-                    ALICE
-                ]
+                recompute_usage(
+                    order, gone(order), TICKS[:2], PAYERS, NEVER, EMPTY
+                ).associations.raw[ALICE]
                 - Long(large)
                 == more
             )
@@ -148,7 +161,7 @@ def test_ends_are_charged_in_their_order_because_sums_differ_in_the_last_bit() -
 
 def test_what_never_started_and_what_runs_still() -> None:
     records = together(job(ALICE, 0), job(BOB, NOON + 100), job(CAROL, NOON + 10_000))
-    books = recounted(records, gone(records), TICKS[:3], PAYERS, NEVER, EMPTY)
+    books = recompute_usage(records, gone(records), TICKS[:3], PAYERS, NEVER, EMPTY)
     assert float(books.associations.raw[ROOT]) == 500
     assert int(books.associations.run_seconds[ROOT, CPU]) == 3600 - 500
 
@@ -159,16 +172,20 @@ def test_counting_goes_on_from_where_it_was() -> None:
         job(BOB, NOON + 400, NOON + 2000),
         job(CAROL, NOON + 600, NOON + 600),
     )
-    at_once = recounted(records, gone(records), TICKS, PAYERS, WEEK, EMPTY)
-    books = recounted(records, gone(records), TICKS[:3], PAYERS, WEEK, EMPTY)
-    books = recounted(records, gone(records), TICKS[3:], PAYERS, WEEK, TickPeriod(books, TICKS[2]))
+    at_once = recompute_usage(records, gone(records), TICKS, PAYERS, WEEK, EMPTY)
+    books = recompute_usage(records, gone(records), TICKS[:3], PAYERS, WEEK, EMPTY)
+    books = recompute_usage(
+        records, gone(records), TICKS[3:], PAYERS, WEEK, TickPeriod(books, TICKS[2])
+    )
     assert books.associations.raw.tolist() == at_once.associations.raw.tolist()
     assert books.associations.run_seconds.tolist() == at_once.associations.run_seconds.tolist()
 
 
 def test_ticks_that_go_back_are_refused() -> None:
     with pytest.raises(InvalidInput, match="went back by 300 s"):
-        recounted(job(ALICE, NOON), np.zeros(1, np.int64), [NOON + 300, NOON], PAYERS, WEEK, EMPTY)
+        recompute_usage(
+            job(ALICE, NOON), np.zeros(1, np.int64), [NOON + 300, NOON], PAYERS, WEEK, EMPTY
+        )
 
 
 @pytest.mark.parametrize(
@@ -177,12 +194,12 @@ def test_ticks_that_go_back_are_refused() -> None:
 def test_a_record_that_ends_before_it_starts_is_named(end: int, left: int) -> None:
     records = together(job(ALICE, 0, 5), job(ALICE, NOON, end))
     with pytest.raises(InvalidInput, match="record row 1 ends before it starts"):
-        recounted(records, np.array([5, left]), TICKS, PAYERS, WEEK, EMPTY)
+        recompute_usage(records, np.array([5, left]), TICKS, PAYERS, WEEK, EMPTY)
 
 
 def test_job_gone_from_the_queue_has_ended() -> None:
     for end in (0, NOON + 5_000):
-        books = recounted(
+        books = recompute_usage(
             job(ALICE, NOON, end), np.array([NOON + 100]), TICKS, PAYERS, NEVER, EMPTY
         )
         assert float(books.associations.raw[ROOT]) == 100
@@ -196,7 +213,7 @@ def test_a_reset_forgets_what_was_used_before_the_tick_that_meets_it() -> None:
     )
     daily = Rules(fading(0, Reset.DAILY))
     ticks = [midnight - 900 + 300 * number for number in range(6)]  # one is at midnight
-    seen = recounted(
+    seen = recompute_usage(
         records,
         gone(records),
         ticks[:4],
@@ -206,12 +223,12 @@ def test_a_reset_forgets_what_was_used_before_the_tick_that_meets_it() -> None:
     )
     assert [float(seen.associations.raw[who]) for who in (ROOT, ALICE, BOB)] == [200, 0, 200]
     assert int(seen.associations.run_seconds[ROOT, CPU]) == 1000
-    seen = recounted(
+    seen = recompute_usage(
         records, gone(records), ticks, PAYERS, daily, TickPeriod(EMPTY.books, reset=midnight - DAY)
     )
     assert [float(seen.associations.raw[who]) for who in (ROOT, BOB)] == [600, 600]
     # where nobody knows of a reset, the first tick begins the period
-    seen = recounted(records, gone(records), ticks, PAYERS, daily, EMPTY)
+    seen = recompute_usage(records, gone(records), ticks, PAYERS, daily, EMPTY)
     assert float(seen.associations.raw[ROOT]) == 600
 
 
@@ -272,7 +289,7 @@ after = st.lists(st.integers(NOON, NOON + 6000), max_size=12, unique=True).map(
 def test_when_all_is_over_what_was_charged_is_what_was_run_and_nothing_is_set_aside(
     records: ChargedJobs, ticks: list[int]
 ) -> None:
-    books = recounted(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
+    books = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
     assert float(books.associations.raw[ROOT]) == float(
         ((records.end - records.start) * records.billable).sum()
     )
@@ -284,8 +301,8 @@ def test_when_all_is_over_what_was_charged_is_what_was_run_and_nothing_is_set_as
 def test_fading_only_ever_lessens_and_an_account_has_what_those_below_it_have(
     records: ChargedJobs, ticks: list[int]
 ) -> None:
-    faded = recounted(records, gone(records), ticks, PAYERS, WEEK, EMPTY).associations
-    plain = recounted(records, gone(records), ticks, PAYERS, NEVER, EMPTY).associations
+    faded = recompute_usage(records, gone(records), ticks, PAYERS, WEEK, EMPTY).associations
+    plain = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY).associations
     assert (faded.raw <= plain.raw).all()
     assert (faded.raw >= 0).all()
     for account in range(len(PARENT)):
@@ -303,8 +320,8 @@ def test_the_order_of_accounts_changes_nothing(
     parent = np.full(len(PARENT), -1, np.int64)
     parent[place[1:]] = place[PARENT[1:]]
     moved = records._replace(association=place[records.association])
-    one = recounted(records, gone(records), ticks, PAYERS, WEEK, EMPTY).associations
-    other = recounted(
+    one = recompute_usage(records, gone(records), ticks, PAYERS, WEEK, EMPTY).associations
+    other = recompute_usage(
         moved, gone(moved), ticks, ChargedRows(parent, PAYERS.spared), WEEK, EMPTY
     ).associations
     assert one.raw.tolist() == other.raw[place].tolist()

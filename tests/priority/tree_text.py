@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.columns import Longs
-from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, build_tree, sum_usage
 
 
 class Drawn(NamedTuple):
@@ -40,7 +40,10 @@ def draw(picture: str) -> Drawn:
 
 
 def drawn(rows: list[ShareAssociation], own: list[float]) -> Drawn:
-    tree = planted(rows)
+    tree = build_tree(rows)
     return Drawn(
-        tree, own, summed(tree, own), {row.user or row.account: at for at, row in enumerate(rows)}
+        tree,
+        own,
+        sum_usage(tree, own),
+        {row.user or row.account: at for at, row in enumerate(rows)},
     )

@@ -48,14 +48,14 @@ class Member(msgspec.Struct, frozen=True):
     role: Role
 
 
-LINE_MAX = 8
+CHAIN_MAX = 8
 
 
-def line_of(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
+def project_chain(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
     """Return a project and its parents, nearest first, at most LINE_MAX; a cycle is cut."""
     line: list[int] = []
     here: int | None = project
-    while here is not None and here not in line and len(line) < LINE_MAX:
+    while here is not None and here not in line and len(line) < CHAIN_MAX:
         line.append(here)
         here = parents.get(here)
     return tuple(line)

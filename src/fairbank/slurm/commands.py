@@ -270,11 +270,11 @@ def _of_jobs(numbers: Sequence[int]) -> tuple[str, str]:
 
 def _with_uid(job: AccountingJob) -> AccountingJob:
     """Return the job with its owner's uid, where only the name is given and this host knows it."""
-    return job if job.owner is not None else msgspec.structs.replace(job, owner=uid_of(job.user))
+    return job if job.owner is not None else msgspec.structs.replace(job, owner=find_uid(job.user))
 
 
 @cache
-def uid_of(user: str) -> int | None:
+def find_uid(user: str) -> int | None:
     """Return the uid of a user of this host, or None."""
     try:
         return pwd.getpwnam(user).pw_uid if user else None

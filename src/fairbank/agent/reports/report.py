@@ -156,7 +156,7 @@ def _is_job_tres(text: str) -> bool:
     return True
 
 
-def converted(report: PendingReport, kind: ReportKind, key: str) -> PendingReport:
+def convert_report(report: PendingReport, kind: ReportKind, key: str) -> PendingReport:
     """Return the same facts as a report of another kind, with a new idempotency key.
 
     A hold becomes an adjustment when the run has a hold, an adjustment a hold when it has none.

@@ -22,7 +22,7 @@ _RULES: Mapping[type, Callable[[RuleContext, Any], Outcome]] = {
     requests.Adjust: runs.adjust,
     requests.Charge: runs.charge,
     requests.Release: runs.release,
-    requests.Unpriced: runs.unpriced,
+    requests.Unpriced: runs.record_unpriced,
     requests.Lapse: runs.lapse,
     requests.Refund: credit.refund,
     requests.Deposit: credit.deposit,

@@ -33,10 +33,10 @@ from fairbank.bank.run import (
     RunEvent,
     RunRecord,
     RunState,
+    encode_closed_opening,
+    encode_details,
     opening_of,
     resolution_of,
-    written,
-    written_at_once,
 )
 from fairbank.cluster.job import merge_details, new_details
 from fairbank.core.units import SuMinutes
@@ -104,7 +104,7 @@ def _grant(
         job_details=new_details(request.job_details, None),
     )
     after = put_run(context.data, record, held=request.amount, below=below)
-    return _book(context, _HOLD, request.amount, record, after, written(opening_of(record)))
+    return _book(context, _HOLD, request.amount, record, after, encode_details(opening_of(record)))
 
 
 def _book(
@@ -164,7 +164,9 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
         job_details=merge_details(known.job_details, new),
     )
     after = put_run(data, record, held=more, below=no is not None)
-    return _book(context, Kind.ADJUST, more, record, after, written(Adjustment(request.until, new)))
+    return _book(
+        context, Kind.ADJUST, more, record, after, encode_details(Adjustment(request.until, new))
+    )
 
 
 def _adjust_without_hold(context: RuleContext, request: Adjust) -> Outcome:
@@ -195,7 +197,7 @@ def release(context: RuleContext, request: Release) -> Outcome:
     return _resolve(context, known, request, SuMinutes(0))
 
 
-def unpriced(context: RuleContext, request: Unpriced) -> Outcome:
+def record_unpriced(context: RuleContext, request: Unpriced) -> Outcome:
     """Record the end of a run without a price. Its key stays free, to be sent again."""
     known = context.data.runs.get(request.run)
     if known is not None and known.state not in _CHARGEABLE:
@@ -278,7 +280,7 @@ def _resolve(
         split.charged if isinstance(request, Charge) else known.held,
         record,
         after,
-        written(resolution_of(request, record.written_off, counted, new)),
+        encode_details(resolution_of(request, record.written_off, counted, new)),
         written_off=split.written_off,
         cpu_counted=counted,
     )
@@ -346,7 +348,7 @@ def _resolve_without_hold(
         split.charged,
         record,
         after,
-        written_at_once(opening_of(record), end),
+        encode_closed_opening(opening_of(record), end),
         written_off=split.written_off,
         cpu_counted=counted,
     )

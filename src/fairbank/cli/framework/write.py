@@ -84,7 +84,7 @@ def _send(context: Context, request: WriteRequest, key: str | None) -> dict[str,
     return answer
 
 
-def tell(
+def show_result(
     context: Context,
     schema: str,
     answer: Row | None,
@@ -130,7 +130,7 @@ def write(
     warnings: Sequence[str] = (),
 ) -> int:
     """Send the request and print the result, as `post` and `tell` do. Return the exit code."""
-    return tell(context, schema, post(context, request), sentence, warnings)
+    return show_result(context, schema, post(context, request), sentence, warnings)
 
 
 def allocation_name(row: Row) -> str:

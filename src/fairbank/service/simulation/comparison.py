@@ -18,7 +18,7 @@ from fairbank.simulator.engine.simulation import (
     SimulationPlan,
     SimulationResult,
     Tick,
-    check_bank,
+    check_has_bank,
     simulate,
 )
 from fairbank.simulator.results.delivered_shares import (
@@ -67,9 +67,9 @@ def simulate_each(
     """
     policies = policies_of(names)
     for policy in policies:
-        check_bank(policy, has_bank=budget is not None)
+        check_has_bank(policy, has_bank=budget is not None)
     if budget is not None:
-        plan = granted(source, plan, budget, holdings, progress)
+        plan = add_grants(source, plan, budget, holdings, progress)
     outcomes = []
     for policy in policies:
         with source() as (trace, extent):
@@ -80,12 +80,12 @@ def simulate_each(
                     remedy="name one --policy, or a file rather than a pipe",
                 )
             tick = progress and ticking(policy.name, extent, progress)
-            outcomes.append(simulated(trace, policy, plan, holdings, tick))
+            outcomes.append(simulate_policy(trace, policy, plan, holdings, tick))
             check_shares(outcomes[-1], holdings)
     return outcomes
 
 
-def simulated(
+def simulate_policy(
     trace: FastTrace,
     policy: SimulationPolicy,
     plan: SimulationPlan,
@@ -144,7 +144,7 @@ def _shares(trace: FastTrace, plan: SimulationPlan, holdings: Mapping[str, int])
     return by_group if plan.by_group else by_user
 
 
-def granted(
+def add_grants(
     source: Source,
     plan: SimulationPlan,
     budget: Budget,

@@ -104,7 +104,7 @@ def simulate(
         plan: size of the machine and measures.
         tick: called with the number of jobs read so far.
     """
-    check_bank(policy, has_bank=plan.grants is not None)
+    check_has_bank(policy, has_bank=plan.grants is not None)
     if plan.fair_starts and plan.grants is not None:
         what = "whether a start was fair is not asked where a bank refuses jobs"
         raise InvalidInput(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
@@ -185,7 +185,7 @@ def _with_bank(
     return BankGate(scheduler, till, grants.budget.unpaid), till
 
 
-def check_bank(policy: SimulationPolicy, *, has_bank: bool) -> None:
+def check_has_bank(policy: SimulationPolicy, *, has_bank: bool) -> None:
     """Raise InvalidInput for a policy that uses credit if there is no bank."""
     if policy.uses_credit and not has_bank:
         remedy = "grant credit: --grant PERCENT; or leave [site_factor] out"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import REGISTRY, Entry, Kind
-from fairbank.bank.project import Member, Project, line_of
+from fairbank.bank.project import Member, Project, project_chain
 from fairbank.bank.query import (
     EVERY_BOOK,
     NO_QOS,
@@ -324,7 +324,7 @@ class MemoryReader:
     def _ran_for(self, projects: frozenset[int]) -> set[int | None]:
         """Return the runs of these projects, charged to them or to their parents."""
         parents = {each.id: each.parent for each in self._tables.projects.values()}
-        line = {number for each in projects for number in line_of(each, parents)}
+        line = {number for each in projects for number in project_chain(each, parents)}
         return {
             each.id
             for each in self._tables.runs.values()

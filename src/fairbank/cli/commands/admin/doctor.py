@@ -80,12 +80,14 @@ def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
                 "it goes with --slurm", field=word, remedy="add --slurm, or leave it out"
             )
     with Progress("doctor", options) as progress:
-        return check_bank(
+        return check_store_and_settings(
             options.config, partial(progress.wait, "whether the file with the books is sound")
         )
 
 
-def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[HealthCheck]:
+def check_store_and_settings(
+    config: str | None, at_work: Callable[[], None]
+) -> Sequence[HealthCheck]:
     """Check the bank on this host. `at_work` is called now and then while its file is checked."""
     from pathlib import Path
 
@@ -93,7 +95,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     from fairbank.rest.auth.keyfile import read_secret
     from fairbank.rest.client import Client, parse_address
     from fairbank.rest.server.open_files import demand_enough
-    from fairbank.service.ops.doctor import check_bank
+    from fairbank.service.ops.doctor import check_store_and_settings
     from fairbank.setup.bank_settings import SystemClock, settings_of
 
     settings = settings_of(config)
@@ -103,7 +105,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
             "the secret is there, and nobody else's to read",
             lambda: read_secret(Path(settings.secret_file)),
         ),
-        *check_bank(settings, SystemClock(), at_work),
+        *check_store_and_settings(settings, SystemClock(), at_work),
         run_check(
             f"the server answers on {socket}",
             lambda: Client(parse_address(socket)).get("/health", {}),

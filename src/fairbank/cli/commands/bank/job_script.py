@@ -126,7 +126,7 @@ def describe_unread(unread: Iterable[str]) -> str:
     return ", ".join(f"{name} ({what})" if what else name for name, what in about.items())
 
 
-class Described(NamedTuple):
+class JobDescription(NamedTuple):
     """Resources of a job as TRES and in words, and what the price ignores."""
 
     tres: str
@@ -134,7 +134,7 @@ class Described(NamedTuple):
     doubts: list[str]
 
 
-def described(options: Namespace) -> Described:
+def describe_job(options: Namespace) -> JobDescription:
     """Return the requested resources. Raises InvalidInput, naming the option."""
     nodes = _count(options.nodes, "--nodes") or 1
     tasks = _count(options.ntasks, "--ntasks") or nodes * (
@@ -157,7 +157,7 @@ def described(options: Namespace) -> Described:
     doubts = [] if memory else ["no memory is said; the partition's default is not in this price"]
     if options.array:
         doubts.append(f"this is the price of one task of the array {options.array}")
-    return Described(tres, ", ".join(words), doubts)
+    return JobDescription(tres, ", ".join(words), doubts)
 
 
 _COUNT = re.compile(r"(?:\d{1,9}-)?(\d{1,9})", re.ASCII)

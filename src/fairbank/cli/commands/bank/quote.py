@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.bank.job_script import (
     add_job_options,
+    describe_job,
     describe_unread,
-    described,
     read_script,
 )
 from fairbank.cli.framework.command import Command
@@ -25,7 +25,7 @@ from fairbank.report.columns import Column, DisplayFormat, Row, text
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from fairbank.cli.commands.bank.job_script import Described
+    from fairbank.cli.commands.bank.job_script import JobDescription
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
 
@@ -53,7 +53,7 @@ def run(context: Context, options: Namespace) -> int:
     unread = _take_in_script(options)
     if options.tres:
         unread = []  # then it is said what the job holds
-    job = described(options)
+    job = describe_job(options)
     request = {
         "account": _account(context, options),
         "cluster": _cluster(context, options),
@@ -66,7 +66,7 @@ def run(context: Context, options: Namespace) -> int:
     context.as_of = answer["as_of"]
     card = answer["data"]
     if options.form is None and not options.format:
-        _tell(context, request, card, job, unread)
+        _show_quote(context, request, card, job, unread)
     else:
         quote = {key: value for key, value in card.items() if key != "lines"}
         warnings = list(card["notes"])
@@ -176,7 +176,9 @@ def _cluster(context: Context, options: Namespace) -> str | None:
     return options.cluster or os.environ.get("SLURM_CLUSTER_NAME") or context.settings.cluster
 
 
-def _tell(context: Context, request: Row, card: Row, job: Described, unread: list[str]) -> None:
+def _show_quote(
+    context: Context, request: Row, card: Row, job: JobDescription, unread: list[str]
+) -> None:
     form, limit = context.format, show_duration(card["seconds"])
     number = card["allocation"]
     payer = f"{card['account']}/{card['resource']}"
@@ -239,7 +241,7 @@ def _short(number: Fraction) -> str:
     return f"{whole}.{rest:06}".rstrip("0").rstrip(".")
 
 
-def _advice(card: Row, job: Described, unread: list[str], *, tres: bool) -> list[str]:
+def _advice(card: Row, job: JobDescription, unread: list[str], *, tres: bool) -> list[str]:
     lines = [f"  note: {doubt}" for doubt in ([] if tres else job.doubts) + card["notes"]]
     if not card["fits"] and 0 < card["longest_seconds"] < card["seconds"]:
         lines.append(f"  try: -t {show_duration(card['longest_seconds'])}, the longest that fits")

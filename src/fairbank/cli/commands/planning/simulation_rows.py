@@ -84,7 +84,7 @@ def _sums(credit: CreditResult, jobs: int) -> dict[str, Any]:
     }
 
 
-def credited(outcomes: Sequence[SimulationResult]) -> list[Row]:
+def credit_rows(outcomes: Sequence[SimulationResult]) -> list[Row]:
     """Return the use of each account's credit."""
     return [
         {
@@ -98,7 +98,7 @@ def credited(outcomes: Sequence[SimulationResult]) -> list[Row]:
     ]
 
 
-def delivered(outcomes: Sequence[SimulationResult]) -> list[Row]:
+def delivery_rows(outcomes: Sequence[SimulationResult]) -> list[Row]:
     """Return the delivered share of each account beside its own share."""
     return [
         {
@@ -112,7 +112,7 @@ def delivered(outcomes: Sequence[SimulationResult]) -> list[Row]:
     ]
 
 
-def notes_of(outcome: SimulationResult) -> list[str]:
+def omission_notes(outcome: SimulationResult) -> list[str]:
     """Return notes on everything that was left out or changed."""
     notes = [
         f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})"
@@ -148,7 +148,7 @@ def notes_of(outcome: SimulationResult) -> list[str]:
     ]
 
 
-def remarks_of(outcomes: Iterable[SimulationResult]) -> list[str]:
+def policy_remarks(outcomes: Iterable[SimulationResult]) -> list[str]:
     """Return the remarks on policy files, each once."""
     return list(
         dict.fromkeys(
@@ -157,7 +157,7 @@ def remarks_of(outcomes: Iterable[SimulationResult]) -> list[str]:
     )
 
 
-def refused_of(outcomes: Mapping[str, SimulationResult]) -> list[str]:
+def refusal_notes(outcomes: Mapping[str, SimulationResult]) -> list[str]:
     """Return the number of jobs without credit, over which the measures of a schedule do not go."""
     found = {name: _refused(each) for name, each in outcomes.items() if each.figures is not None}
     if not any(found.values()):
@@ -174,7 +174,7 @@ def _refused(outcome: SimulationResult) -> int:
     return sum(each.refused for each in outcome.credit.accounts) if outcome.credit else 0
 
 
-def newly_left_out(before: SimulationResult, after: SimulationResult) -> list[str]:
+def new_omission_notes(before: SimulationResult, after: SimulationResult) -> list[str]:
     """Return the jobs that are left out only after a change."""
     notes = []
     for reason, numbers in after.omitted.items():
