@@ -14,12 +14,12 @@ from fairbank.agent.reports.report import (
     PendingReport,
     ReportKind,
     convert_report,
-    decimal,
     name_and_tres,
     report_body,
 )
 from fairbank.agent.reports.send_queue import SendQueue, drop_superseded
 from fairbank.core import ids
+from fairbank.core.units import exact_decimal
 from tests.agent.plugin import epilog_event, prolog_request
 
 
@@ -121,7 +121,7 @@ def test_billing_is_reported_exactly() -> None:
         Fraction("123456.000244140625"),
         Fraction("1e-12"),
     ):
-        assert Fraction(decimal(exact)) == exact
+        assert Fraction(exact_decimal(exact)) == exact
 
 
 def test_run_that_never_started_has_no_elapsed_time() -> None:

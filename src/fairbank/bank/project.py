@@ -53,12 +53,12 @@ CHAIN_MAX = 8
 
 def project_chain(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
     """Return a project and its parents, nearest first, at most LINE_MAX; a cycle is cut."""
-    line: list[int] = []
+    chain: list[int] = []
     here: int | None = project
-    while here is not None and here not in line and len(line) < CHAIN_MAX:
-        line.append(here)
+    while here is not None and here not in chain and len(chain) < CHAIN_MAX:
+        chain.append(here)
         here = parents.get(here)
-    return tuple(line)
+    return tuple(chain)
 
 
 def with_all_above(

@@ -144,8 +144,9 @@ def encode_closed_opening(opening: Opening, end: EndDetails) -> str:
 
 def opening_of(record: RunRecord) -> Opening:
     """Return the details of the first entry of a run."""
-    r = record
-    return Opening(r.run, r.project, r.partition, r.start, r.until, r.job_details)
+    return Opening(
+        record.run, record.project, record.partition, record.start, record.until, record.job_details
+    )
 
 
 def resolution_of(

@@ -20,7 +20,7 @@ import msgspec
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import iso
-from fairbank.slurm.output import PENDING_QUEUE, SlurmOutput, show_command
+from fairbank.slurm.output import PENDING_QUEUE, RecordedOutput, SlurmOutput, show_command
 from fairbank.slurm.parsers import config, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import PIPE, Table
 from fairbank.slurm.parsers.config import COMPLETE_JSON, FLAGS, Version
@@ -354,3 +354,18 @@ def _user_with_uid(user: str) -> str:
         return f"{user}({pwd.getpwnam(user).pw_uid})"
     except KeyError:
         return user
+
+
+def output_of(
+    folder: str | None, remedy: str, timeout_seconds: float = TIMEOUT_SECONDS
+) -> SlurmOutput:
+    """Return the recorded output in a folder, or without one the output of Slurm's commands.
+
+    Args:
+        folder: folder with the recorded output.
+        remedy: remedy of the error if a file is missing there.
+        timeout_seconds: time limit of each command.
+    """
+    return (
+        RecordedOutput(folder, remedy) if folder else SlurmCommands(timeout_seconds=timeout_seconds)
+    )

@@ -115,9 +115,9 @@ def list_balances(
     if chosen.at_any_time and not every:
         chosen = chosen._replace(state=Standing.ACTIVE)
     allocations, next_ = _find(request, page, chosen)
-    now, directory = request.services.clock.now(), request.services.project_cache
+    now, project_cache = request.services.clock.now(), request.services.project_cache
     rows = [
-        balance_row(allocation, directory.by_id(allocation.project), now)
+        balance_row(allocation, project_cache.by_id(allocation.project), now)
         for allocation in allocations
     ]
     return list_response("balance", request.services.clock, rows, next_)

@@ -44,7 +44,10 @@ def job_lines(text: str) -> Records:
         if begins is None or len(whose) != 1:
             why = "does not occur exactly once" if begins else "is not there"
             yield UnreadableLine(
-                COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.quote_unknown(line)}"
+                COMMAND,
+                number,
+                "UserId" if begins else "JobId",
+                f"{why}: {words.quote_unknown(line)}",
             )
             continue
         owner = whose[0]

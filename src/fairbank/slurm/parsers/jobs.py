@@ -230,7 +230,9 @@ def _tasks(text: str) -> tuple[int, ...]:
             )
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last - first > TASKS_MAX or not step:
-            raise InvalidInput(f"{words.quote_unknown(text)} are too many tasks", field="ArrayTaskId")
+            raise InvalidInput(
+                f"{words.quote_unknown(text)} are too many tasks", field="ArrayTaskId"
+            )
         numbers.extend(range(first, last + 1, step))
     return tuple(numbers)
 

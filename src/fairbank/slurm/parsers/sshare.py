@@ -120,7 +120,8 @@ class _AccountTree:
         if cells["User"]:
             if self._above[depth - 1 : depth] != [name]:
                 raise InvalidInput(
-                    f"a user of {words.quote_unknown(name)} is not below that account", field="Account"
+                    f"a user of {words.quote_unknown(name)} is not below that account",
+                    field="Account",
                 )
             return _share(cells, name, "")
         if depth > len(self._above):

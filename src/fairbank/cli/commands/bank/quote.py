@@ -19,6 +19,7 @@ from fairbank.cli.framework.options import add_option
 from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
+from fairbank.core.units import exact_decimal
 from fairbank.report.cells import folded, padded, plain
 from fairbank.report.columns import Column, DisplayFormat, Row, text
 
@@ -237,8 +238,7 @@ def _in_gibibytes(line: Row) -> tuple[str, str, str]:
 
 def _short(number: Fraction) -> str:
     """Return the number with at most six decimals."""
-    whole, rest = divmod(round(number * 1_000_000), 1_000_000)
-    return f"{whole}.{rest:06}".rstrip("0").rstrip(".")
+    return exact_decimal(round(number, 6))
 
 
 def _advice(card: Row, job: JobDescription, unread: list[str], *, tres: bool) -> list[str]:

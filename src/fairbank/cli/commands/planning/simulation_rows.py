@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairbank.core.name_list import list_some
 from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from fairbank.simulator.engine.simulation import SimulationResult
 
 NOTHING_RAN = "No job of this trace can be simulated."
-LISTED = 5
-"""So many numbers of jobs that were left out are told one by one; --json tells all."""
 
 
 def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
@@ -115,7 +114,7 @@ def delivery_rows(outcomes: Sequence[SimulationResult]) -> list[Row]:
 def omission_notes(outcome: SimulationResult) -> list[str]:
     """Return notes on everything that was left out or changed."""
     notes = [
-        f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})"
+        f"left out: {counted(len(lines), 'line')}, {why} (line {list_some(lines)})"
         for why, lines in outcome.notes.omitted.items()
     ]
     if outcome.header_jobs is not None and outcome.header_jobs > outcome.lines:
@@ -126,10 +125,10 @@ def omission_notes(outcome: SimulationResult) -> list[str]:
     if accounts := outcome.unmatched_accounts:
         notes.append(
             f"shares of {counted(len(accounts), 'account')} without a job in this trace,"
-            f" which count all the same ({plain(_some_of(accounts))})"
+            f" which count all the same ({plain(list_some(accounts))})"
         )
     notes += [
-        f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})"
+        f"left out: {counted(len(numbers), 'job')}, {why.value} ({list_some(numbers)})"
         for why, numbers in outcome.omitted.items()
     ]
     if outcome.figures is None and (refused := _refused(outcome)):
@@ -181,10 +180,6 @@ def new_omission_notes(before: SimulationResult, after: SimulationResult) -> lis
         known = set(before.omitted.get(reason, ()))
         if new := [number for number in numbers if number not in known]:
             notes.append(
-                f"left out as changed: {counted(len(new), 'job')}, {reason.value} ({_some_of(new)})"
+                f"left out as changed: {counted(len(new), 'job')}, {reason.value} ({list_some(new)})"
             )
     return notes
-
-
-def _some_of(things: Sequence[int | str]) -> str:
-    return ", ".join(map(str, things[:LISTED])) + (", ..." if len(things) > LISTED else "")

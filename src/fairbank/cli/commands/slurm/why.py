@@ -178,7 +178,7 @@ def missing_range(why: Explanation) -> list[str]:
     """Return a note why the start has no range; none if it has one or none was requested."""
     from fairbank.scheduling.explain.answer import NoStartRange
 
-    match why.untold:
+    match why.missing_range_reason:
         case NoStartRange.NOT_QUEUED:
             return [f"no likely start: it does not stand in the queue ({why.code})"]
         case NoStartRange.TOO_FAR:
