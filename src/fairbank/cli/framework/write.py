@@ -129,7 +129,7 @@ def write(
     sentence: str | Callable[[Row], str],
     warnings: Sequence[str] = (),
 ) -> int:
-    """Send the request and print the result, as `post` and `show_result` do. Return the exit code."""
+    """Send the request and print the result (`post`, `show_result`). Return the exit code."""
     return show_result(context, schema, post(context, request), sentence, warnings)
 
 

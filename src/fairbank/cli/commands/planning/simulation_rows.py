@@ -180,6 +180,7 @@ def new_omission_notes(before: SimulationResult, after: SimulationResult) -> lis
         known = set(before.omitted.get(reason, ()))
         if new := [number for number in numbers if number not in known]:
             notes.append(
-                f"left out as changed: {counted(len(new), 'job')}, {reason.value} ({list_some(new)})"
+                f"left out as changed: {counted(len(new), 'job')}, {reason.value}"
+                f" ({list_some(new)})"
             )
     return notes

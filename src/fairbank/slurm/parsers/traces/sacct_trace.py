@@ -130,8 +130,8 @@ def _in_order(executions: Iterator[_Placed], header: TraceHeader) -> Iterator[_P
                 " ahead, expected submit times in order"
             )
             command = (
-                f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {quote_unknown(header.delimiter)} -k"
-                f" {place},{place})"
+                f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {quote_unknown(header.delimiter)}"
+                f" -k {place},{place})"
             )
             raise InvalidInput(message, field="Submit", remedy=f"sort the jobs: {command}")
         if len(held) < WINDOW:
