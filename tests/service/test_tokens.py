@@ -14,13 +14,14 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page
 from fairbank.bank.token import Token
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound, Unauthenticated
-from fairbank.core.time import DAY, Instant, ManualClock
+from fairbank.core.time import DAY, Instant
 from fairbank.service.access.identity import FULL, Identity, Staff, identity_of
 from fairbank.service.access.tokens import CHAIN_MAX, Tokens, digest, new_secret
 from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
 from tests.service.contexts import bank_context
+from tests.support.clock import ManualClock
 
 SUPERUSER, ADMIN, SOMEBODY = 1, 2, 3
 STAFF = Staff(frozenset({SUPERUSER}), frozenset({ADMIN}), {})
@@ -82,6 +83,12 @@ def test_a_token_made_by_a_token_lives_no_longer(registry: RegistryHead) -> None
     assert second.expires == first.expires
     third, _ = registry.tokens.create(somebody(), label="z", scopes=["read"], days=731)
     assert third.expires == registry.clock.at + 731 * DAY
+
+
+def test_the_journal_entry_of_a_token_has_the_time_of_its_creation(registry: RegistryHead) -> None:
+    registry.clock.step = 1
+    token, _ = registry.tokens.create(somebody(), label="x", scopes=["read"], days=1)
+    assert registry.tokens.list(somebody(), None, Page(9)) == [token]
 
 
 def by(token: Token) -> Identity:
