@@ -50,7 +50,7 @@ def own_bank() -> Iterator[Bank]:
 
 @pytest.fixture
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
-    """New York, 80 columns, nobody's own settings."""
+    """New York, 80 columns, no user's settings."""
     for name in (
         "NO_COLOR",
         "SBATCH_ACCOUNT",

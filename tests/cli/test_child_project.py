@@ -24,7 +24,7 @@ OUTSIDER = 61_010
 @pytest.fixture(scope="module", autouse=True)
 def lent(own_bank: Bank) -> None:
     """chem_sub, of which the stranger is a member, may use chem_qmc's gpu, has used up its storage,
-    and nobody used its tape.
+    and no user used its tape.
     """
     client = Client(parse_address(own_bank.unix))
     client.post("/project", {"gname": "chemsub", "gid": 50_020, "account": "chem_sub", "parent": 1})

@@ -50,7 +50,7 @@ def ready() -> set[str]:
 
 @pytest.fixture(autouse=True)
 def lab(changing: Run, ready: set[str], own_bank: Bank) -> None:
-    """A project that nobody uses, a removed one, an allocation after FOLD, a frozen one, and one
+    """A project without use, a removed one, an allocation after FOLD, a frozen one, and one
     that was ended.
     """
     if own_bank.unix not in ready:

@@ -35,7 +35,11 @@ def test_a_bank_is_made_and_opened_in_a_folder_of_any_name(
 ) -> None:
     folder = tmp_path / name
     assert fairbank("init", folder).code == 0
-    assert {each.name for each in folder.iterdir()} == {"fairbank.toml", "secret", "books.sqlite"}
+    assert {each.name for each in folder.iterdir()} == {
+        "fairbank.toml",
+        "secret",
+        "fairbank.sqlite",
+    }
     assert fairbank("audit", "verify", "--config", folder / "fairbank.toml").out.startswith(
         "read 0 entries of "
     )
@@ -101,7 +105,7 @@ def test_on_a_full_disk_nothing_is_left_behind(
     with small_disk(tmp_path / "disk", f"{kilobytes}k") as disk:
         said = fairbank("init", disk / "bank")
         words = " ".join(said.err.split())
-        assert (said.code, ": the disk is full" in words, "try: make room" in words) == (
+        assert (said.code, ": the disk is full" in words, "try: free disk space" in words) == (
             1,
             True,
             True,
@@ -131,7 +135,7 @@ def test_older_database_names_the_migrate_command(
         said = fairbank(*words, "--config", config)
         assert (said.code, "this Fairbank needs 9999" in said.err) == (7, True)
         assert (
-            f"make a backup with the Fairbank that ran them, then: fairbank init '{folder}'"
+            f"make a backup with the Fairbank that ran it, then: fairbank init '{folder}'"
             in " ".join(said.err.split())
         )
     assert (

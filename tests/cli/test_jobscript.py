@@ -88,7 +88,7 @@ def test_a_size_that_cannot_be_read_is_reported_with_the_suffixes_that_can(size:
 
 
 def test_what_the_price_does_not_know_is_said() -> None:
-    assert job("").doubts == ["no memory is said; the partition's default is not in this price"]
+    assert job("").doubts == ["no memory requested; the partition's default is not in this price"]
     assert job("--mem 1G --array 1-10").doubts == [
         "this is the price of one task of the array 1-10"
     ]

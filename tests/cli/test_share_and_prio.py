@@ -148,7 +148,7 @@ def test_a_job_explained(ask: Ask) -> None:
         "Job 12 (carol, wg_bio, partition gpu)",
         "priority 29,726, 1st of 2 that wait in gpu",
     ]
-    assert said.out.splitlines()[-1] == "Nobody is ahead of it there."
+    assert said.out.splitlines()[-1] == "No job is ahead of it there."
     assert ask("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
 
 
@@ -157,7 +157,7 @@ def test_a_requeued_job_is_behind_those_that_came_while_it_ran(ask: Ask, slurm: 
     slurm.say("sprio", "".join(f"{number}{first.removeprefix('10')}\n" for number in (10, 12)))
     slurm.say("squeue", queue((10, "wg_astro", 40), (12, "wg_astro", 20)))
     assert (
-        ask("prio", "--explain", "-j", "12").out.splitlines()[-1] == "Nobody is ahead of it there."
+        ask("prio", "--explain", "-j", "12").out.splitlines()[-1] == "No job is ahead of it there."
     )
     last = ask("prio", "--explain", "-j", "10").out.splitlines()[-1]
     assert (

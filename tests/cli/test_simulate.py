@@ -181,14 +181,12 @@ def test_a_number_that_two_jobs_have_is_reported(ask: Run, tmp_path: Path) -> No
         HEAD + "".join(map(line, (7, 3, 4, 9, 1))) + line(9, status=2)
     )
     assert (
-        json.loads(ask("simulate order.swf --json").out)["data"][0]["read_otherwise"]["same_number"]
-        == 0
+        json.loads(ask("simulate order.swf --json").out)["data"][0]["corrected"]["same_number"] == 0
     )
     (tmp_path / "twice.swf").write_text(HEAD + "".join(map(line, (7, 3, 3, 9, 7, 3))))
     said = ask("simulate twice.swf")
-    assert (
-        "read otherwise: 3 jobs had the number of an earlier one: simulated all the same"
-        in " ".join((said.out + said.err).split())
+    assert "corrected: 3 jobs had the number of an earlier one: simulated all the same" in " ".join(
+        (said.out + said.err).split()
     )
     assert "had the number" not in ask("simulate sacct.txt --procs 8").out
 
@@ -227,7 +225,7 @@ def test_accounting_that_contradicts_itself_is_left_out(
 def test_accounts_with_shares_that_the_trace_does_not_have_are_named(
     ask: Run, tmp_path: Path
 ) -> None:
-    """An account counts as present if it has only jobs that are left out. Shares that nobody of the
+    """An account counts as present if it has only jobs that are left out. Shares that no job of the
     changed workload has are no mistake.
     """
     (tmp_path / "two.swf").write_text(HEAD + line(1) + line(2, run=-1).replace(" 7 7 ", " 8 8 "))
@@ -251,14 +249,10 @@ def test_accounts_with_shares_that_the_trace_does_not_have_are_named(
 
 def test_decimals_that_are_rounded_are_counted(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "decimals.swf").write_text(HEAD + line(1) + line(2).replace(" 10 ", " 10.7 "))
-    assert (
-        "read otherwise: 1 line, submit time, run time or requested time with decimals"
-        in " ".join(ask("simulate decimals.swf").err.split())
+    assert "corrected: 1 line, submit time, run time or requested time with decimals" in " ".join(
+        ask("simulate decimals.swf").err.split()
     )
-    assert (
-        1
-        in json.loads(ask("simulate decimals.swf --json").out)["data"][0]["read_otherwise"].values()
-    )
+    assert 1 in json.loads(ask("simulate decimals.swf --json").out)["data"][0]["corrected"].values()
 
 
 @pytest.mark.parametrize(
@@ -549,13 +543,13 @@ def test_looking_changes_no_schedule(ask: Run) -> None:
 def test_refusal_says_if_no_project_can_pay(ask: Run) -> None:
     said = ask("simulate week.swf --grant 0")
     refused = next(
-        each for each in said.out.splitlines() if each.startswith("jobs refused for want of credit")
+        each for each in said.out.splitlines() if each.startswith("jobs refused for lack of credit")
     )
     assert (said.code, refused.split()[-1]) == (0, "100.00")
     told = " ".join((said.out + said.err).split())
     jobs = json.loads(ask("simulate week.swf --grant 0 --json").out)["data"][0]["refused_jobs"]
     assert (
-        f"no job ran, {jobs} jobs refused for want of credit: grant more, or let them run last"
+        f"no job ran, {jobs} jobs refused for lack of credit: grant more, or let them run last"
         " (--unpaid last)" in told
     )
     assert "no job ran" in ask("whatif week.swf --grant 0 --add-procs 8").err

@@ -70,12 +70,12 @@ def test_it_is_told_how_many_of_the_jobs_the_measures_are_not_over(ask: Run) -> 
     )["data"][0]
     assert row["jobs"] - row["refused_jobs"] == len(Path("starts.txt").read_text().splitlines())
     told = (
-        f"refused for want of credit: {row['refused_jobs']} jobs; the measures are over the others"
+        f"refused for lack of credit: {row['refused_jobs']} jobs; the measures are over the others"
     )
     assert told in " ".join(ask("simulate week.swf --grant 70 --periods 3").err.split())
     both = " ".join(ask("whatif week.swf --grant 70 --periods 3 --drop-group 2").err.split())
-    assert f"refused for want of credit: {row['refused_jobs']} jobs (as recorded), " in both
-    assert "want of credit" not in ask("simulate week.swf --grant 1000").err
+    assert f"refused for lack of credit: {row['refused_jobs']} jobs (as recorded), " in both
+    assert "lack of credit" not in ask("simulate week.swf --grant 1000").err
 
 
 def test_unknown_accounts_pay_as_one(ask: Run, tmp_path: Path) -> None:

@@ -100,11 +100,7 @@ def test_a_job_changed_to_what_it_is_makes_no_difference_in_any_copy(ask: Run) -
         ("whatif week.swf --add-nodes 2", "how many processors a node has", "--add-procs N"),
         ("whatif week.swf --add-procs=-32", "a machine of 0 processors", "take away fewer"),
         ("whatif week.swf --add-procs many", "'many' is not a whole number", ""),
-        (
-            "whatif week.swf --to-policy credit.toml",
-            "goes by the credit that is left",
-            "--grant PERCENT",
-        ),
+        ("whatif week.swf --to-policy credit.toml", "uses remaining credit", "--grant PERCENT"),
         (
             "whatif week.swf --policy fairer.toml --to-policy ./fairer.toml",
             "two policies are called 'fairer'",
@@ -127,7 +123,7 @@ def test_impossible_question_is_reported_with_the_remedy(
 
 
 def test_a_job_is_changed_only_where_its_number_is_its_own(ask: Run, tmp_path: Path) -> None:
-    """Parts of a run have the number of the whole; the tasks of an array are told by the number of
+    """Parts of a run have the number of the whole; the tasks of an array are known by the number of
     the array.
     """
     (tmp_path / "twice.swf").write_text(
@@ -145,7 +141,7 @@ def test_a_job_that_is_left_out_is_not_changed(ask: Run) -> None:
     changed.
     """
     for words, why in (
-        ("2 --size 3", "never ran, or nobody knows for how long"),
+        ("2 --size 3", "never ran, or for an unknown time"),
         ("3 --limit 1:00", "no number of processors"),
     ):
         said = ask(f"whatif dirt.swf --job {words}")

@@ -100,7 +100,7 @@ def test_what_people_see(name: str, ask: Run) -> None:
         ("why 2 --trace seed.swf --policy lost.toml", "cannot read lost.toml", 3),
         (
             "why 2 --trace seed.swf --policy credit.toml",
-            "credit goes by the credit that is left, and there is no bank here",
+            "credit uses remaining credit, and there is no bank here",
             2,
         ),
         ("why 2 --trace seed.swf --procs 0", "is not a whole number from 1 on", 2),
@@ -124,7 +124,9 @@ def test_impossible_values_are_reported(
     assert told in " ".join(said.err.split())
 
 
-def test_the_same_question_has_the_same_answer_and_another_seed_other_rehearsals(ask: Run) -> None:
+def test_the_same_question_has_the_same_answer_and_another_seed_other_simulated_runs(
+    ask: Run,
+) -> None:
     def likely(words: str) -> object:
         return json.loads(ask(f"why 120 --trace week.swf --policy fcfs --json {words}").out)[
             "data"
@@ -135,14 +137,14 @@ def test_the_same_question_has_the_same_answer_and_another_seed_other_rehearsals
     assert (
         json.loads(ask("why 120 --trace week.swf --policy fcfs --json --runs 10").out)["data"][0][
             "likely"
-        ]["rehearsals"]
+        ]["simulated_runs"]
         == 10
     )
 
 
 def test_where_there_is_no_range_it_is_explained(ask: Run, tmp_path: Path) -> None:
-    """Before the last job each of 15,000 has the machine for a minute: more passes than a rehearsal
-    may take.
+    """Before the last job each of 15,000 has the machine for a minute: more passes than a simulated
+    run may take.
     """
     (tmp_path / "long.swf").write_text(
         "; MaxProcs: 1\n" + "".join(line(number, 0, 1, 60, 60) for number in range(1, 15_003))
@@ -150,7 +152,7 @@ def test_where_there_is_no_range_it_is_explained(ask: Run, tmp_path: Path) -> No
     document = json.loads(ask("why 15002 --trace long.swf --policy fcfs --runs 10 --json").out)
     assert document["data"][0]["likely"] is None
     assert document["warnings"] == [
-        "no likely start: with 15,000 jobs ahead it is too far off to be rehearsed here"
+        "no likely start: with 15,000 jobs ahead it is too far off to be simulated here"
     ]
 
 
@@ -158,7 +160,7 @@ def test_where_there_is_no_range_it_is_explained(ask: Run, tmp_path: Path) -> No
 def test_another_partition_is_tried_where_they_wait_apart(
     ask: Run, tmp_path: Path, policy: str, sooner: str | None
 ) -> None:
-    """Job 4 waits behind job 3, which wants all eight processors; in the partition of job 2 nobody
+    """Job 4 waits behind job 3, which wants all eight processors; in the partition of job 2 none
     waits.
     """
     there = [(1, 2, 1), (2, 2, 2), (3, 8, 1), (4, 2, 1)]

@@ -28,7 +28,7 @@ def test_a_folder_of_its_own_has_a_path_fit_for_a_socket() -> None:
 
 @as_root
 def test_programs_in_a_private_checkout_are_copied(tmp_path: Path) -> None:
-    """A checkout in /root: nobody may not enter."""
+    """A checkout in /root: `nobody` may not enter."""
     programs, spare = tmp_path / "private" / "programs", tmp_path / "spare"
     (programs / "bin").mkdir(parents=True)
     (programs / "bin" / "postgres").touch()

@@ -87,7 +87,7 @@ def test_test_slurm_of_another_release_runs_isolated_or_is_skipped(checkout: Pat
 def test_a_lab_that_cannot_be_had_is_commands_apart_from_one_whose_tests_fail(
     checkout: Path, tmp_path: Path
 ) -> None:
-    """Nobody but root may have one: here a python that ends as the lab does, and as pytest does."""
+    """Only root may have one: here a python that ends as the lab does, and as pytest does."""
     for code, passes in ((69, True), (1, False)):
         programs = tmp_path / str(code) / "bin"
         programs.mkdir(parents=True)

@@ -198,7 +198,7 @@ def test_a_unit_runs_a_command_that_there_is(checkout: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", UNITS)
 def test_units_keep_the_uid_of_clients(checkout: Path, name: str) -> None:
-    """In a user namespace SO_PEERCRED and MUNGE would tell of nobody."""
+    """In a user namespace SO_PEERCRED and MUNGE would tell of `nobody`."""
     assert "PrivateUsers" not in unit(checkout, name)
 
 

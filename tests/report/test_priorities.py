@@ -69,7 +69,7 @@ def test_a_given_priority_has_no_factors() -> None:
     assert explain_priority(GIVEN, QUEUE, WEIGHTS)[1:] == [
         "priority 99,999, 1st of 3 that wait in idle",
         "  An administrator gave it this priority; no factor counts.",
-        "Nobody is ahead of it there.",
+        "No job is ahead of it there.",
     ]
     assert (
         explain_priority(THEIRS, QUEUE, WEIGHTS)[-1]
@@ -116,7 +116,7 @@ def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
     told = explain_priority(dear, partition_queues(rows)["idle"], WEIGHTS)
     assert (told[1], told[-1]) == (
         "priority 44,581, 1st of 2 that wait in idle",
-        "Nobody is ahead of it there.",
+        "No job is ahead of it there.",
     )
 
 

@@ -25,7 +25,7 @@ from tests.support.clock import ManualClock
 
 
 def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/books.sqlite"
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     settings = BankSettings(
         store=StoreSettings(url=url),
@@ -49,7 +49,7 @@ def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
 
 def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
     """Also a token for the agent of no cluster; neither is wrong, for both may be yet to come."""
-    url = f"sqlite:///{tmp_path}/books.sqlite"
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     settings = BankSettings(
         store=StoreSettings(url=url),

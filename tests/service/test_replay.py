@@ -1,5 +1,5 @@
-"""A replay: what its checks say of a bank that writes off what nobody can pay, and of one that
-records it.
+"""A replay: what its checks say of a bank that writes off what no allocation can pay, and of one
+that records it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_every_invariant_of_the_policy_holds(
 
 
 def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
-    """Before anything is read: whoever writes into it may not have begun."""
+    """Before anything is read: its writer may not have begun."""
     pipe = tmp_path / "trace.fifo"
     os.mkfifo(pipe)
     both = os.open(pipe, os.O_RDWR)  # without somebody at the other end it could not even be opened

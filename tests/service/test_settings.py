@@ -44,7 +44,7 @@ def test_a_rule_out_of_range_is_reported_with_its_place(file: Path) -> None:
 
 
 def test_only_states_in_which_jobs_end_cost_nothing(file: Path) -> None:
-    """A word misspelt would have every such job charged, and nobody would know why."""
+    """A word misspelt would have every such job charged, for an unknown reason."""
     asked = '[policy]\nfree_states = ["NODE_FAIL", "NODEFAIL"]'
     file.write_text(example(Path("/srv"), "memory:").replace("[policy]", asked))
     with pytest.raises(InvalidInput) as no:

@@ -28,7 +28,7 @@ STAFF = Staff(frozenset({SUPERUSER}), frozenset({ADMIN}), {})
 
 
 class RegistryHead:
-    """Tokens on a store of their own, and a clock that moves when told."""
+    """Tokens on a store of their own, and a clock that tests move."""
 
     def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), ManualClock(1_795_000_000)

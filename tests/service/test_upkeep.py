@@ -82,7 +82,7 @@ def _hold(project: int, job: int) -> Hold:
 
 @pytest.fixture
 def books(tmp_path: Path) -> Iterator[Books]:
-    books = Books(tmp_path / "books.sqlite")
+    books = Books(tmp_path / "fairbank.sqlite")
     yield books
     books.close()
 

@@ -31,7 +31,7 @@ class UnpaidLastQueue:
             self._payers.remove(job)
 
     def move_to_end(self, job: TraceJob) -> None:
-        """Let a job that nobody pays for wait behind all others from now on."""
+        """Let a job that no allocation pays for wait behind all others from now on."""
         self._payers.remove(job)
         self._unpaid = dict(sorted({**self._unpaid, job.number: job}.items()))
 

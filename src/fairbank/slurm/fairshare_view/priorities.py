@@ -1,6 +1,6 @@
 """Priorities of pending jobs: rows of sprio to show, and computed again by `priority`.
 
-Of two columns of a factor that contradict each other, nobody could say which is right.
+A row whose columns of a factor contradict each other is unreadable: either could be wrong.
 """
 
 from __future__ import annotations

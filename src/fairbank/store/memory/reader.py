@@ -59,7 +59,7 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
 
 
 _BOOK, _ALLOCATION = attrgetter("book"), attrgetter("allocation")
-# Rows of each kind, the key of their order, and the book that a row belongs to.
+# Rows of each kind, the key of their order, and the journal that a row belongs to.
 _KINDS: dict[
     type,
     tuple[Callable[[MemoryTables], Iterable[Any]], Callable[[Any], Any], Callable[..., int] | None],
@@ -76,7 +76,7 @@ _KINDS: dict[
 
 
 class MemoryReader:
-    """Reader over tables that nobody changes meanwhile."""
+    """Reader over tables that do not change meanwhile."""
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables

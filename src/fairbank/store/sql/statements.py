@@ -222,7 +222,7 @@ def overdue(now: Instant, limit: int) -> Select[Any]:
 
 
 def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
-    """Return the condition for rows of a range of books."""
+    """Return the condition for rows of a range of journals."""
     return [
         *([] if books.first is None else [book >= books.first]),
         *([] if books.end is None else [book < books.end]),
@@ -288,9 +288,7 @@ def _asked_for(projects: frozenset[int] | None, account: str | None) -> Conditio
 
 
 def _seen_or_refused(visibility: Visibility) -> Condition:
-    """Also select entries of jobs that asked for these projects' credit, in whatever book they
-    are.
-    """
+    """Return the condition for visible entries and refusals of jobs of visible projects."""
     seen = is_visible_or_owned(visibility, _j.book, _j.owner == visibility.uid)
     return (
         seen

@@ -80,14 +80,12 @@ def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
                 "it goes with --slurm", field=word, remedy="add --slurm, or leave it out"
             )
     with Progress("doctor", options) as progress:
-        return check_store_and_settings(
-            options.config, partial(progress.wait, "whether the file with the books is sound")
+        return check_bank(
+            options.config, partial(progress.wait, "whether the SQLite file is sound")
         )
 
 
-def check_store_and_settings(
-    config: str | None, at_work: Callable[[], None]
-) -> Sequence[HealthCheck]:
+def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[HealthCheck]:
     """Check the bank on this host. `at_work` is called now and then while its file is checked."""
     from pathlib import Path
 
@@ -102,7 +100,7 @@ def check_store_and_settings(
     path, socket = Path(settings.server.socket), f"unix:{settings.server.socket}"
     return [
         run_check(
-            "the secret is there, and nobody else's to read",
+            "the secret is there, and no other user can read it",
             lambda: read_secret(Path(settings.secret_file)),
         ),
         *check_store_and_settings(settings, SystemClock(), at_work),
