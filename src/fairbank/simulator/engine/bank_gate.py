@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 
-from fairbank.scheduling.machines.processor_queue import JobList, PriorityQueue
+from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.snapshot import Hole, RunningJob
 from fairbank.simulator.engine.clock import JobQueue, OnProcessors, Pass, SimulationScheduler
