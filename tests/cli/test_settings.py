@@ -109,7 +109,7 @@ def test_a_token_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> N
 def test_a_token_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         read_token(str(tmp_path / "none"))
-    with pytest.raises(Forbidden):
+    with pytest.raises(InvalidInput, match="is not a regular file"):
         read_token(str(tmp_path))
     for text in ("", "two words", "a\nb", "\x00", "ü"):
         token = tmp_path / "token"
