@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
     """Run a command, print its error if it fails, and return the exit code."""
     if not _has_output():
-        return _tell(_CLOSED_OUTPUT, NOT_DONE, program)
+        return _print_error(_CLOSED_OUTPUT, NOT_DONE, program)
     _be_lenient()
     try:
         try:
