@@ -14,7 +14,7 @@ from benchmarks.measure import Curve, Figure, Say, Table, at_most, rate_each, ra
 from benchmarks.plain_fair_tree import PlainFairTree
 from fairbank.priority.fairshare.columns import Longs
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, build_tree, sum_usage
 
 REMARK = """
 Both get a finished tree. The measured part is what every tick repeats: levels, order, ties, ranks,
@@ -105,10 +105,10 @@ def grow_tree(size: int, levels: int = LEVELS) -> tuple[Tree, Longs]:
         ShareAssociation(chance.choice(accounts), f"u{at}", shares=chance.randint(1, 100))
         for at in range(len(rows), size)
     )
-    tree = planted(rows)
+    tree = build_tree(rows)
     own = np.fromiter(
         (chance.randrange(1, 10**9) if at % 2 and row.user else 0 for at, row in enumerate(rows)),
         np.int64,
         size,
     )
-    return tree, summed(tree, own)
+    return tree, sum_usage(tree, own)

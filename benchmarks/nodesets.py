@@ -20,7 +20,7 @@ ABOUT = (
 def tables(rounds: int) -> list[Table]:
     random = np.random.default_rng(3)
     left, right = (random.random(NODES) < 0.6 for _ in range(2))
-    numbers = node_set.packed(left), node_set.packed(right)
+    numbers = node_set.pack_flags(left), node_set.pack_flags(right)
     words = words_of(left), words_of(right)
     figures = time_calls(
         {

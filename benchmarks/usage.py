@@ -13,7 +13,13 @@ import numpy as np
 from benchmarks.measure import Curve, Figure, Say, Table, at_most, ratio, time_each
 from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.usage_ticks import ChargedRows, Rules, UsageLedger, ticked, unused
+from fairbank.priority.fairshare.usage_ticks import (
+    ChargedRows,
+    Rules,
+    UsageLedger,
+    apply_tick,
+    zero_usage,
+)
 
 LEVELS, TRES, TICK = 6, 10, 300
 NOON = 1_000_000_000
@@ -87,7 +93,7 @@ def _named(scale: Scale) -> str:
 def _figures(scale: Scale, rounds: int) -> list[Figure]:
     payers, jobs = cluster(scale)
     none = jobs.only(np.zeros(scale.jobs, bool))
-    books = tick(unused(payers, TRES), jobs, payers)
+    books = tick(zero_usage(payers, TRES), jobs, payers)
     # The lists hold doubles, less work than the long doubles of Slurm and Fairbank, so the
     # ratio is too modest.
     plain = [
@@ -107,7 +113,7 @@ def _figures(scale: Scale, rounds: int) -> list[Figure]:
 
 
 def tick(books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows) -> UsageLedger:
-    return ticked(books, jobs, payers, RULES, last=NOON, now=NOON + TICK)
+    return apply_tick(books, jobs, payers, RULES, last=NOON, now=NOON + TICK)
 
 
 def decay_in_python(tres: list[list[float]], raw: list[float], wall: list[float]) -> Plain:

@@ -18,7 +18,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.rest.json_body import read_json
 from fairbank.rest.problems import problem_of_refusal
 from fairbank.rest.schemas.answers import ReportAnswer
-from fairbank.rest.schemas.envelope import granted
+from fairbank.rest.schemas.envelope import granted_answer
 from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
 from fairbank.service.access.identity import Identity, Staff
 from fairbank.service.services import services
@@ -124,7 +124,9 @@ class InProcessBank:
 def _answer(outcome: object) -> ReportAnswer:
     match outcome:
         case Done():
-            return ReportAnswer(status=200 if outcome.again else 201, granted=granted(outcome))
+            return ReportAnswer(
+                status=200 if outcome.again else 201, granted=granted_answer(outcome)
+            )
         case Refusal():
             problem = problem_of_refusal(outcome)
             return ReportAnswer(

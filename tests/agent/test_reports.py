@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from fairbank.agent.reports.report import (
     PendingReport,
     ReportKind,
-    converted,
-    decimal,
+    convert_report,
     name_and_tres,
     report_body,
 )
 from fairbank.agent.reports.send_queue import SendQueue, drop_superseded
 from fairbank.core import ids
+from fairbank.core.units import exact_decimal
 from tests.agent.plugin import epilog_event, prolog_request
 
 
@@ -121,7 +121,7 @@ def test_billing_is_reported_exactly() -> None:
         Fraction("123456.000244140625"),
         Fraction("1e-12"),
     ):
-        assert Fraction(decimal(exact)) == exact
+        assert Fraction(exact_decimal(exact)) == exact
 
 
 def test_run_that_never_started_has_no_elapsed_time() -> None:
@@ -196,7 +196,7 @@ def test_converted_report_has_the_same_facts() -> None:
         stored=True,
         attempts=2,
     )
-    other = converted(hold, ReportKind.ADJUST, "a.2")
+    other = convert_report(hold, ReportKind.ADJUST, "a.2")
     assert msgspec.json.decode(other.body) == msgspec.json.decode(hold.body) | {
         "do": "adjust",
         "key": "a.2",

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fairbank.bank.allocation import AllocationEvent
-from fairbank.bank.project import Role, line_of
+from fairbank.bank.project import Role, project_chain
 from fairbank.bank.requests import (
     Adjust,
     Amend,
@@ -172,7 +172,7 @@ class StoryNames:
         account = name.partition("/")[0]
         known = account in self.projects
         return {
-            "chain": line_of(project, self.parents) if known else (),
+            "chain": project_chain(project, self.parents) if known else (),
             "account": None if known else account,
             "resource": resource,
             "owner": USERS[user],

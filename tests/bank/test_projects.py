@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.project import LINE_MAX, line_of
+from fairbank.bank.project import CHAIN_MAX, project_chain
 from fairbank.bank.refusals import Detail, Refusal
 from fairbank.bank.requests import CreateProject, SubmittedRequest
 from fairbank.bank.rules import apply
@@ -75,12 +75,12 @@ def test_no_two_projects_share_a_group_a_gid_or_an_account(
 def test_project_chain_is_nearest_first_without_repetition(
     parents: dict[int, int | None], project: int
 ) -> None:
-    line = line_of(project, parents)
+    line = project_chain(project, parents)
     assert line[0] == project
-    assert 1 <= len(line) == len(set(line)) <= LINE_MAX
+    assert 1 <= len(line) == len(set(line)) <= CHAIN_MAX
     assert all(parents[child] == parent for child, parent in pairwise(line))
 
 
 def test_project_chain_has_a_maximum_length() -> None:
-    assert line_of(1, {1: 2, 2: 1}) == (1, 2)
-    assert line_of(0, {number: number + 1 for number in range(20)}) == tuple(range(LINE_MAX))
+    assert project_chain(1, {1: 2, 2: 1}) == (1, 2)
+    assert project_chain(0, {number: number + 1 for number in range(20)}) == tuple(range(CHAIN_MAX))

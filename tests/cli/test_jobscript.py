@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from fairbank.cli.commands.bank.job_script import (
     DEARER,
-    Described,
+    JobDescription,
     add_job_options,
+    describe_job,
     describe_unread,
-    described,
     read_script,
 )
 from fairbank.cli.framework.parser import Parser
@@ -19,10 +19,10 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import parse_counts
 
 
-def job(words: str) -> Described:
+def job(words: str) -> JobDescription:
     parser = Parser("quote", "")
     add_job_options(parser)
-    return described(parser.read(words.split()))
+    return describe_job(parser.read(words.split()))
 
 
 @pytest.mark.parametrize(
@@ -174,6 +174,6 @@ def test_an_open_quote_is_reported_with_its_line() -> None:
 )
 def test_any_script_is_read_or_reported(lines: list[str]) -> None:
     try:
-        described(read_script(lines)[0])
+        describe_job(read_script(lines)[0])
     except InvalidInput as error:
         assert error.message.isprintable()

@@ -135,7 +135,7 @@ def test_why_there_is_no_range(
         ahead=ahead,
         waiting=2,
         expected=None,
-        untold=untold,
+        missing_range_reason=untold,
     )
     assert missing_range(found) == words
 

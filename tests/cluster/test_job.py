@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.cluster.job import Run, checked_run
+from fairbank.cluster.job import Run, check_run
 from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import ID_MAX, JOB_ID_MAX
 
@@ -25,7 +25,7 @@ def test_a_run_is_never_the_job_id_alone() -> None:
 
 @pytest.mark.parametrize("run", [Run("darwin", 1, 0), Run("darwin", 2**32 - 1, 2**53 - 1, 65_535)])
 def test_runs_in_range(run: Run) -> None:
-    assert checked_run(run) is run
+    assert check_run(run) is run
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_runs_in_range(run: Run) -> None:
 )
 def test_the_part_out_of_range_is_named(run: Run, field: str) -> None:
     with pytest.raises(InvalidInput) as no:
-        checked_run(run)
+        check_run(run)
     assert no.value.field == field
     assert re.fullmatch(
         r"a whole number from [01] to (65535|4294967295|9007199254740991)|start with a letter or _,"

@@ -15,8 +15,15 @@ from fairbank.core.time import DAY, Instant
 from fairbank.priority.fairshare.charges import ChargedJobs
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.tree import ShareAssociation, planted
-from fairbank.priority.fairshare.usage_ticks import Rules, ended, renewed, started, ticked, unused
+from fairbank.priority.fairshare.tree import ShareAssociation, build_tree
+from fairbank.priority.fairshare.usage_ticks import (
+    Rules,
+    apply_tick,
+    end_jobs,
+    reset_usage,
+    start_jobs,
+    zero_usage,
+)
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.start import holding
@@ -30,7 +37,7 @@ GRANTS = {"physics": 100, "chem": 1_000}
 """SU, which are CPU-hours here."""
 USERS, ACCOUNTS = {"alice": ALICE, "carol": CAROL}, {"physics": PHYSICS, "chem": CHEM}
 NO_JOBS = job(ALICE, 0).only(np.array([False]))
-TREE = planted(
+TREE = build_tree(
     [
         ShareAssociation("root"),
         ShareAssociation("physics", parent="root"),
@@ -51,7 +58,7 @@ class SiteWithBank:
     def __init__(self, decay: Decay, grants: dict[str, int] | None = None) -> None:
         self.rules = Rules(decay)
         self.bank = StoryRunner(Policy())
-        self.usage = unused(PAYERS, len(NAMES))
+        self.usage = zero_usage(PAYERS, len(NAMES))
         self.now = self.last = BEGIN
         for name, granted in (grants or GRANTS).items():
             self.bank.play(f"now {self.now}")
@@ -75,7 +82,7 @@ class SiteWithBank:
             case [weeks, "weeks", "pass"]:
                 self._tick(self.now + int(weeks) * 7 * DAY)
             case ["usage", "is", "reset"]:
-                self.usage = renewed(self.usage)
+                self.usage = reset_usage(self.usage)
             case ["first", project]:
                 assert self.first_project() == project
             case ["slurm", project, su, "->", *expected]:
@@ -89,10 +96,10 @@ class SiteWithBank:
         for line in (f"now {begin}", f"hold {number} {user} {project}/cpu {su} until {end + DAY}"):
             self.bank.play(line)
         running = job(USERS[user], begin, cpus=su)
-        self.usage = started(self.usage, running, PAYERS, self.rules)
+        self.usage = start_jobs(self.usage, running, PAYERS, self.rules)
         self._tick(begin + HOUR // 2, running)
         self.now = end
-        self.usage = ended(
+        self.usage = end_jobs(
             self.usage,
             job(USERS[user], begin, end, cpus=su),
             PAYERS,
@@ -104,7 +111,7 @@ class SiteWithBank:
             self.bank.play(line)
 
     def _tick(self, now: int, running: ChargedJobs = NO_JOBS) -> None:
-        self.usage = ticked(self.usage, running, PAYERS, self.rules, last=self.last, now=now)
+        self.usage = apply_tick(self.usage, running, PAYERS, self.rules, last=self.last, now=now)
         self.now = self.last = now
 
     def first_project(self) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import STATIC_TRES
 from fairbank.core.tres import BillingRule, billing, parse_counts, parse_weights
-from fairbank.priority.fairshare.charges import NO_CONSUME, allocated, billable, prices, whole
+from fairbank.priority.fairshare.charges import NO_CONSUME, billable, limit_counts, prices, whole
 from fairbank.priority.fairshare.columns import Doubles, Wholes
 
 SUM, MAX, MAX_GRES = BillingRule.SUM, BillingRule.MAX_TRES, BillingRule.MAX_TRES_GRES
@@ -100,7 +100,7 @@ def test_billing_and_unconsumed_tres_are_not_billed() -> None:
 def test_usage_ledger_omits_energy_and_truncates_billing() -> None:
     job = counts("cpu=2,mem=1G,energy=900,billing=50")
     job[0, NAMES.index("license/a")] = NO_CONSUME
-    held = allocated(job, np.array([2.75]), NAMES)
+    held = limit_counts(job, np.array([2.75]), NAMES)
     assert dict(zip(NAMES, held[0].tolist(), strict=True)) == dict.fromkeys(NAMES, 0) | {
         "cpu": 2,
         "mem": 1024,

@@ -15,7 +15,7 @@ from benchmarks.priority import plain, plain_rows, plain_scale
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.priority.multifactor import combination
-from fairbank.priority.multifactor.combination import priorities, shown, weighted
+from fairbank.priority.multifactor.combination import priorities, sum_as_shown, weigh_factors
 from fairbank.priority.multifactor.pending_jobs import pending, scale
 from fairbank.priority.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, priority, single_job
@@ -31,7 +31,7 @@ def test_each_raw_flag_changes_only_its_factor(flag: Flag | None) -> None:
         weights=PriorityWeights(association=1, partition=1, qos=1, tres={"cpu": 1.0}),
         flags=frozenset({flag} if flag else ()),
     )
-    terms = weighted(job, to, settings, NOW)
+    terms = weigh_factors(job, to, settings, NOW)
     raw = {
         Flag.NO_NORMAL_ASSOC: 50,
         Flag.NO_NORMAL_PART: 1,
@@ -85,9 +85,9 @@ def test_terms_are_added_from_left_to_right() -> None:
     settings = MultifactorSettings(
         weights=PriorityWeights(age=1, association=1, tres={"cpu": huge})
     )
-    terms = weighted(job, to, settings, NOW)
+    terms = weigh_factors(job, to, settings, NOW)
     assert combination._added(terms)[0] == 1.0 + 1.0 + huge - NICE_MAX
-    assert shown(terms)[0] == (2.0 - NICE_MAX) + huge
+    assert sum_as_shown(terms)[0] == (2.0 - NICE_MAX) + huge
 
 
 def test_without_slurmdbd_age_and_fair_share_are_0() -> None:

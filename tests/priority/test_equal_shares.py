@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.priority.fairshare.fair_tree import EqualShares, fair_tree
-from fairbank.priority.fairshare.tree import ShareAssociation, planted
+from fairbank.priority.fairshare.tree import ShareAssociation, build_tree
 from tests.support.long_doubles import AS_ON_X86_64
 
 neighbours = st.integers(0, 3).map(lambda places: 1e9 + places * 2**-23)
@@ -17,7 +17,7 @@ amounts = st.one_of(st.integers(0, 5).map(float), st.floats(1.0, 1e220), neighbo
 
 
 def by_the_tree(used: Sequence[float]) -> list[float]:
-    tree = planted(
+    tree = build_tree(
         [
             ShareAssociation("root"),
             *(ShareAssociation("root", user=f"u{number}") for number in range(len(used))),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairbank.priority.multifactor import combination
-from fairbank.priority.multifactor.combination import priorities, shown, weighted
+from fairbank.priority.multifactor.combination import priorities, sum_as_shown, weigh_factors
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, pending, scale
 from fairbank.priority.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 from tests.priority.cluster import NOW, WEEK, WEIGHTS, cluster, priority, single_job, vector
@@ -15,7 +15,7 @@ from tests.priority.cluster import NOW, WEEK, WEIGHTS, cluster, priority, single
 
 
 def test_components_of_the_vector() -> None:
-    terms = weighted(vector(), cluster(), MultifactorSettings(weights=WEIGHTS), NOW)
+    terms = weigh_factors(vector(), cluster(), MultifactorSettings(weights=WEIGHTS), NOW)
     assert [float(column[0]) for column in terms[:6]] == [
         500.0,
         0.0,
@@ -30,9 +30,11 @@ def test_components_of_the_vector() -> None:
 
 def test_priority_of_the_vector_is_truncated() -> None:
     settings = MultifactorSettings(weights=WEIGHTS)
-    assert shown(weighted(vector(), cluster(), settings, NOW))[0] == 6222.288633102749
+    assert sum_as_shown(weigh_factors(vector(), cluster(), settings, NOW))[0] == 6222.288633102749
     assert priority(vector(), settings) == 6222
-    shares = [f"{column[0]:.0f}" for column in weighted(vector(), cluster(), settings, NOW)[:6]]
+    shares = [
+        f"{column[0]:.0f}" for column in weigh_factors(vector(), cluster(), settings, NOW)[:6]
+    ]
     assert shares == ["500", "0", "4085", "38", "500", "1000"]
 
 
@@ -188,7 +190,7 @@ def test_unnormalised_factors_match_slurm() -> None:
     settings = MultifactorSettings(
         weights=PriorityWeights(association=1, partition=1, qos=1, tres={"cpu": 1.0}), flags=RAW
     )
-    terms = weighted(job, to, settings, NOW)
+    terms = weigh_factors(job, to, settings, NOW)
     assert [
         list(column) for column in (terms.association, terms.partition, terms.qos, terms.tres[0])
     ] == [[100, 100], [10, 20], [200, 200], [1, 1]]

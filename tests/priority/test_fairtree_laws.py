@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.tree import FairTreeResult, ShareAssociation, planted, summed
+from fairbank.priority.fairshare.tree import FairTreeResult, ShareAssociation, build_tree, sum_usage
 from tests.priority.random_trees import trees, wild_shares, wild_usage
 from tests.priority.recursive_fair_tree import Visit, to_64_bits
 from tests.priority.tree_text import TreeWithUsage, parse_tree, tree_with_usage
@@ -201,7 +201,7 @@ def test_levels_that_differ_only_as_long_doubles_are_distinguished() -> None:
         *(ShareAssociation("root", f"u{number}") for number in range(users)),
     ]
     used = [np.longdouble(2**62 + (7 * number) % users) for number in range(users)]
-    tree = planted(rows)
-    rank = fair_tree(tree, summed(tree, [np.longdouble(0), *used])).rank[1:]
+    tree = build_tree(rows)
+    rank = fair_tree(tree, sum_usage(tree, [np.longdouble(0), *used])).rank[1:]
     assert sorted(rank.tolist()) == list(range(1, users + 1))
     assert (np.argsort(-rank) == np.argsort(used)).all()

@@ -17,7 +17,7 @@ from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.forecast import Standpoint, back_after
-from fairbank.priority.fairshare.tree import summed
+from fairbank.priority.fairshare.tree import sum_usage
 from tests.priority.random_trees import trees
 from tests.priority.tree_text import TreeWithUsage, parse_tree
 from tests.priority.trees import V1, V7
@@ -105,7 +105,7 @@ def test_forecast_of_classic_factor_is_reached(
         seconds = back_after(who, WEEK, level=1 / (-math.log2(factor) * dampening))[not taken_over]
         if seconds is None or not 0 < seconds < 300 * DAY:
             continue
-        later = summed(case.tree, paused(case, row, seconds, WEEK, taken_over=taken_over))
+        later = sum_usage(case.tree, paused(case, row, seconds, WEEK, taken_over=taken_over))
         assert classic(case.tree, later, dampening=dampening).factor[row] == pytest.approx(
             factor, rel=1e-6
         )
@@ -128,7 +128,7 @@ def test_forecast_of_fair_tree_level_is_reached(taken_over: bool) -> None:
     own = paused(tree_with_usage, alice, seconds, WEEK, taken_over=False)
     own[tree_with_usage.at["bob"]] += (300 - own[alice]) * taken_over
     assert float(
-        fair_tree(tree_with_usage.tree, summed(tree_with_usage.tree, own)).level[alice]
+        fair_tree(tree_with_usage.tree, sum_usage(tree_with_usage.tree, own)).level[alice]
     ) == pytest.approx(1)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.core.slurm_numbers import NICE_MAX, U32_MAX
-from fairbank.priority.multifactor.combination import LOWEST, priorities, weighted
+from fairbank.priority.multifactor.combination import LOWEST, priorities, weigh_factors
 from fairbank.priority.multifactor.pending_jobs import FactorScale, pending, scale
 from fairbank.priority.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 
@@ -119,7 +119,7 @@ def test_normalised_factors_are_from_0_to_1(case: Case, settings: MultifactorSet
         max_age_seconds=settings.max_age_seconds,
         favour_small=settings.favour_small,
     )
-    terms = weighted(pending(case.to, 1, **case.job), case.to, result, NOW)
+    terms = weigh_factors(pending(case.to, 1, **case.job), case.to, result, NOW)
     for column in (*terms[:6], *terms.tres):
         assert 0.0 <= column[0] <= 1.0
 

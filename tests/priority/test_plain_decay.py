@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks import usage
-from fairbank.priority.fairshare.usage_ticks import unused
+from fairbank.priority.fairshare.usage_ticks import zero_usage
 
 
 def test_list_decay_equals_table_decay() -> None:
     payers, jobs = usage.cluster(usage.Scale(50, 5))
-    books = usage.tick(unused(payers, usage.TRES), jobs, payers)
+    books = usage.tick(zero_usage(payers, usage.TRES), jobs, payers)
     faded = usage.tick(books, jobs.only(np.zeros(5, bool)), payers).associations
     before = books.associations
     tres, raw, wall = usage.decay_in_python(

@@ -9,7 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fairbank.priority.multifactor.combination import PriorityTerms, priorities, shown, weighted
+from fairbank.priority.multifactor.combination import (
+    PriorityTerms,
+    priorities,
+    sum_as_shown,
+    weigh_factors,
+)
 from fairbank.priority.multifactor.pending_jobs import PendingColumns, pending, scale
 from fairbank.priority.settings import MultifactorSettings, PriorityWeights
 from tests.priority.cluster import NOW
@@ -100,14 +105,14 @@ RECORDED = {
 )
 def test_cells_equal_recorded_sprio(job: Job, row: str) -> None:
     columns = job.columns()
-    assert cells(weighted(columns, CLUSTER, SETTINGS, NOW)) == row
+    assert cells(weigh_factors(columns, CLUSTER, SETTINGS, NOW)) == row
     assert priorities(columns, CLUSTER, SETTINGS, NOW)[0] == int(row.partition(" ")[0])
 
 
 def test_job_in_two_partitions() -> None:
     columns = Job(1, 40, 3_072, 2).columns()
     assert priorities(columns, CLUSTER, SETTINGS, NOW).tolist() == [16_961]
-    other = weighted(columns._replace(partition=np.array([GPU])), CLUSTER, SETTINGS, NOW)
+    other = weigh_factors(columns._replace(partition=np.array([GPU])), CLUSTER, SETTINGS, NOW)
     assert cells(other) == "17272 0 0 0 16667 83 100 0 0 cpu=417,mem=6"
 
 
@@ -128,4 +133,6 @@ def cells(terms: PriorityTerms) -> str:
         for name, column in zip(CLUSTER.tres, terms.tres, strict=True)
         if column[0]
     )
-    return " ".join([f"{int(shown(terms)[0])}", *(f"{column[0]:.0f}" for column in plain), tres])
+    return " ".join(
+        [f"{int(sum_as_shown(terms)[0])}", *(f"{column[0]:.0f}" for column in plain), tres]
+    )

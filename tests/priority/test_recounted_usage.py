@@ -18,11 +18,11 @@ from fairbank.priority.fairshare.usage_ticks import (
     ChargedRows,
     Rules,
     TickPeriod,
-    ended,
-    recounted,
-    started,
-    ticked,
-    unused,
+    apply_tick,
+    end_jobs,
+    recompute_usage,
+    start_jobs,
+    zero_usage,
 )
 from tests.priority.accounts import (
     ALICE,
@@ -44,7 +44,7 @@ WEEK, NEVER = Rules(Decay()), Rules(fading(0, Reset.NONE))
 LAX = Rules(fading(0, Reset.NONE), limits=False)
 
 
-EMPTY = TickPeriod(unused(PAYERS, len(NAMES)))
+EMPTY = TickPeriod(zero_usage(PAYERS, len(NAMES)))
 
 
 def gone(jobs: ChargedJobs) -> Ints:
@@ -62,17 +62,26 @@ def test_usage_from_records_equals_usage_from_ticks() -> None:
     def only(*rows: int) -> ChargedJobs:
         return running.only(np.array(rows))
 
-    books = ticked(
-        unused(PAYERS, len(NAMES)), running.only(np.zeros(3, bool)), PAYERS, WEEK, last=0, now=NOON
+    books = apply_tick(
+        zero_usage(PAYERS, len(NAMES)),
+        running.only(np.zeros(3, bool)),
+        PAYERS,
+        WEEK,
+        last=0,
+        now=NOON,
     )
-    books = started(books, only(0), PAYERS, WEEK)
-    books = ticked(books, only(0), PAYERS, WEEK, last=NOON, now=NOON + 300)
-    books = started(books, only(1, 2), PAYERS, WEEK)
-    books = ended(books, records.only(np.array([2])), PAYERS, WEEK, last=NOON + 300, now=NOON + 500)
-    books = ticked(books, only(0, 1), PAYERS, WEEK, last=NOON + 300, now=NOON + 600)
-    books = ended(books, records.only(np.array([0])), PAYERS, WEEK, last=NOON + 600, now=NOON + 700)
-    books = ticked(books, only(1), PAYERS, WEEK, last=NOON + 600, now=NOON + 900)
-    recounted_usage = recounted(records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY)
+    books = start_jobs(books, only(0), PAYERS, WEEK)
+    books = apply_tick(books, only(0), PAYERS, WEEK, last=NOON, now=NOON + 300)
+    books = start_jobs(books, only(1, 2), PAYERS, WEEK)
+    books = end_jobs(
+        books, records.only(np.array([2])), PAYERS, WEEK, last=NOON + 300, now=NOON + 500
+    )
+    books = apply_tick(books, only(0, 1), PAYERS, WEEK, last=NOON + 300, now=NOON + 600)
+    books = end_jobs(
+        books, records.only(np.array([0])), PAYERS, WEEK, last=NOON + 600, now=NOON + 700
+    )
+    books = apply_tick(books, only(1), PAYERS, WEEK, last=NOON + 600, now=NOON + 900)
+    recounted_usage = recompute_usage(records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY)
     assert [figure.tolist() for figure in recounted_usage.associations] == [
         figure.tolist() for figure in books.associations
     ]
@@ -81,7 +90,7 @@ def test_usage_from_records_equals_usage_from_ticks() -> None:
 def test_every_second_is_charged_once_whatever_the_ticks() -> None:
     records = together(job(ALICE, NOON + 10, NOON + 777, cpus=4), job(BOB, NOON + 301, NOON + 302))
     for ticks in ([NOON + 900], TICKS[:4], range(NOON, NOON + 901, 7), [NOON + 777, NOON + 778]):
-        books = recounted(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
+        books = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
         assert float(books.associations.raw[ROOT]) == 4 * 767 + 1
         assert not books.associations.run_seconds.any()
 
@@ -90,7 +99,9 @@ def test_without_enforced_limits_last_interval_of_job_is_lost() -> None:
     records = job(ALICE, NOON + 10, NOON + 777)
     assert (
         float(
-            recounted(records, gone(records), TICKS[:4], PAYERS, LAX, EMPTY).associations.raw[ROOT]
+            recompute_usage(records, gone(records), TICKS[:4], PAYERS, LAX, EMPTY).associations.raw[
+                ROOT
+            ]
         )
         == 590
     )
@@ -100,14 +111,16 @@ def test_a_job_that_ends_at_a_tick_is_still_charged_by_it() -> None:
     records = job(ALICE, NOON, NOON + 900, cpus=4)
     assert (
         float(
-            recounted(records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY).associations.raw[
-                ALICE
-            ]
+            recompute_usage(
+                records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY
+            ).associations.raw[ALICE]
         )
         == 3597.525990868918
     )
     assert float(
-        recounted(records, gone(records), TICKS[:7], PAYERS, WEEK, EMPTY).associations.raw[ALICE]
+        recompute_usage(records, gone(records), TICKS[:7], PAYERS, WEEK, EMPTY).associations.raw[
+            ALICE
+        ]
     ) == pytest.approx(3593.817952352436, rel=2e-16)
 
 
@@ -116,13 +129,13 @@ def test_each_run_of_a_requeued_job_stays_charged() -> None:
         job(ALICE, NOON, NOON + 450, cpus=2), job(ALICE, NOON + 700, NOON + 1000, cpus=2)
     )
     assert float(
-        recounted(runs, gone(runs), TICKS, PAYERS, NEVER, EMPTY).associations.raw[ALICE]
+        recompute_usage(runs, gone(runs), TICKS, PAYERS, NEVER, EMPTY).associations.raw[ALICE]
     ) == 2 * (450 + 300)
 
 
 def test_suspended_job_is_charged_although_its_end_is_set_back() -> None:
     paused = job(ALICE, NOON, NOON + 400)  # suspended then, cancelled 900 seconds later
-    books = recounted(paused, np.array([NOON + 1300]), TICKS, PAYERS, NEVER, EMPTY)
+    books = recompute_usage(paused, np.array([NOON + 1300]), TICKS, PAYERS, NEVER, EMPTY)
     assert (
         float(books.associations.raw[ALICE]) == 1200
     )  # to the last tick before, and not taken back
@@ -139,9 +152,9 @@ def test_ends_are_charged_in_order() -> None:
         records = together(job(ALICE, NOON + when, NOON + when + 1, billable=large), *before)
         for order in (records, records.only(np.array([2, 1, 0]))):
             assert (
-                recounted(order, gone(order), TICKS[:2], PAYERS, NEVER, EMPTY).associations.raw[
-                    ALICE
-                ]
+                recompute_usage(
+                    order, gone(order), TICKS[:2], PAYERS, NEVER, EMPTY
+                ).associations.raw[ALICE]
                 - Long(large)
                 == more
             )
@@ -149,7 +162,7 @@ def test_ends_are_charged_in_order() -> None:
 
 def test_pending_and_running_jobs_are_recounted() -> None:
     records = together(job(ALICE, 0), job(BOB, NOON + 100), job(CAROL, NOON + 10_000))
-    books = recounted(records, gone(records), TICKS[:3], PAYERS, NEVER, EMPTY)
+    books = recompute_usage(records, gone(records), TICKS[:3], PAYERS, NEVER, EMPTY)
     assert float(books.associations.raw[ROOT]) == 500
     assert int(books.associations.run_seconds[ROOT, CPU]) == 3600 - 500
 
@@ -160,16 +173,20 @@ def test_recount_continues_from_saved_usage() -> None:
         job(BOB, NOON + 400, NOON + 2000),
         job(CAROL, NOON + 600, NOON + 600),
     )
-    at_once = recounted(records, gone(records), TICKS, PAYERS, WEEK, EMPTY)
-    books = recounted(records, gone(records), TICKS[:3], PAYERS, WEEK, EMPTY)
-    books = recounted(records, gone(records), TICKS[3:], PAYERS, WEEK, TickPeriod(books, TICKS[2]))
+    at_once = recompute_usage(records, gone(records), TICKS, PAYERS, WEEK, EMPTY)
+    books = recompute_usage(records, gone(records), TICKS[:3], PAYERS, WEEK, EMPTY)
+    books = recompute_usage(
+        records, gone(records), TICKS[3:], PAYERS, WEEK, TickPeriod(books, TICKS[2])
+    )
     assert books.associations.raw.tolist() == at_once.associations.raw.tolist()
     assert books.associations.run_seconds.tolist() == at_once.associations.run_seconds.tolist()
 
 
 def test_decreasing_ticks_are_refused() -> None:
     with pytest.raises(InvalidInput, match="went back by 300 s"):
-        recounted(job(ALICE, NOON), np.zeros(1, np.int64), [NOON + 300, NOON], PAYERS, WEEK, EMPTY)
+        recompute_usage(
+            job(ALICE, NOON), np.zeros(1, np.int64), [NOON + 300, NOON], PAYERS, WEEK, EMPTY
+        )
 
 
 @pytest.mark.parametrize(
@@ -178,12 +195,12 @@ def test_decreasing_ticks_are_refused() -> None:
 def test_record_with_end_before_start_is_named(end: int, left: int) -> None:
     records = together(job(ALICE, 0, 5), job(ALICE, NOON, end))
     with pytest.raises(InvalidInput, match="record row 1 ends before it starts"):
-        recounted(records, np.array([5, left]), TICKS, PAYERS, WEEK, EMPTY)
+        recompute_usage(records, np.array([5, left]), TICKS, PAYERS, WEEK, EMPTY)
 
 
 def test_job_gone_from_the_queue_has_ended() -> None:
     for end in (0, NOON + 5_000):
-        books = recounted(
+        books = recompute_usage(
             job(ALICE, NOON, end), np.array([NOON + 100]), TICKS, PAYERS, NEVER, EMPTY
         )
         assert float(books.associations.raw[ROOT]) == 100
@@ -197,7 +214,7 @@ def test_reset_clears_usage_before_its_tick() -> None:
     )
     daily = Rules(fading(0, Reset.DAILY))
     ticks = [midnight - 900 + 300 * number for number in range(6)]  # one is at midnight
-    seen = recounted(
+    seen = recompute_usage(
         records,
         gone(records),
         ticks[:4],
@@ -207,12 +224,12 @@ def test_reset_clears_usage_before_its_tick() -> None:
     )
     assert [float(seen.associations.raw[who]) for who in (ROOT, ALICE, BOB)] == [200, 0, 200]
     assert int(seen.associations.run_seconds[ROOT, CPU]) == 1000
-    seen = recounted(
+    seen = recompute_usage(
         records, gone(records), ticks, PAYERS, daily, TickPeriod(EMPTY.books, reset=midnight - DAY)
     )
     assert [float(seen.associations.raw[who]) for who in (ROOT, BOB)] == [600, 600]
     # where nobody knows of a reset, the first tick begins the period
-    seen = recounted(records, gone(records), ticks, PAYERS, daily, EMPTY)
+    seen = recompute_usage(records, gone(records), ticks, PAYERS, daily, EMPTY)
     assert float(seen.associations.raw[ROOT]) == 600
 
 
@@ -273,7 +290,7 @@ after = st.lists(st.integers(NOON, NOON + 6000), max_size=12, unique=True).map(
 def test_final_usage_equals_run_time_and_reserves_nothing(
     records: ChargedJobs, ticks: list[int]
 ) -> None:
-    books = recounted(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
+    books = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
     assert float(books.associations.raw[ROOT]) == float(
         ((records.end - records.start) * records.billable).sum()
     )
@@ -285,8 +302,8 @@ def test_final_usage_equals_run_time_and_reserves_nothing(
 def test_decay_only_reduces_and_accounts_are_sums_of_children(
     records: ChargedJobs, ticks: list[int]
 ) -> None:
-    faded = recounted(records, gone(records), ticks, PAYERS, WEEK, EMPTY).associations
-    plain = recounted(records, gone(records), ticks, PAYERS, NEVER, EMPTY).associations
+    faded = recompute_usage(records, gone(records), ticks, PAYERS, WEEK, EMPTY).associations
+    plain = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY).associations
     assert (faded.raw <= plain.raw).all()
     assert (faded.raw >= 0).all()
     for account in range(len(PARENT)):
@@ -304,8 +321,8 @@ def test_the_order_of_accounts_changes_nothing(
     parent = np.full(len(PARENT), -1, np.int64)
     parent[place[1:]] = place[PARENT[1:]]
     moved = records._replace(association=place[records.association])
-    one = recounted(records, gone(records), ticks, PAYERS, WEEK, EMPTY).associations
-    other = recounted(
+    one = recompute_usage(records, gone(records), ticks, PAYERS, WEEK, EMPTY).associations
+    other = recompute_usage(
         moved, gone(moved), ticks, ChargedRows(parent, PAYERS.spared), WEEK, EMPTY
     ).associations
     assert one.raw.tolist() == other.raw[place].tolist()

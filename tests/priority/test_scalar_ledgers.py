@@ -15,10 +15,10 @@ from fairbank.priority.fairshare.usage import DecayedUsage
 from fairbank.priority.fairshare.usage_ticks import (
     ChargedRows,
     Rules,
-    ended,
-    started,
-    ticked,
-    unused,
+    apply_tick,
+    end_jobs,
+    start_jobs,
+    zero_usage,
 )
 from tests.priority.scalar_ledgers import Owner, Work, begin, charge, tick
 
@@ -101,13 +101,13 @@ def test_vectorised_usage_equals_scalar_usage_bit_for_bit(life: Life) -> None:
 
     for work in works:
         begin(work)
-    books, last = started(unused(payers, TRES), jobs, payers, rules), NOON
+    books, last = start_jobs(zero_usage(payers, TRES), jobs, payers, rules), NOON
     for now in life.ticks:
         tick([*owners, *qos], works, last, now, life.half_life)
-        books, last = ticked(books, jobs, payers, rules, last=last, now=now), now
+        books, last = apply_tick(books, jobs, payers, rules, last=last, now=now), now
     for work in works[: life.end]:
         charge(work, last, last + 77, life.half_life, over=True)
-    books = ended(books, jobs.only(np.arange(life.end)), payers, rules, last=last, now=last + 77)
+    books = end_jobs(books, jobs.only(np.arange(life.end)), payers, rules, last=last, now=last + 77)
     _same(owners, books.associations)
     _same(qos, books.qos)
 

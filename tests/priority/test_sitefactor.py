@@ -18,7 +18,7 @@ from fairbank.priority.site_factor import (
     Sigmoid,
     credit_factor,
     expiry_factor,
-    scaled,
+    scale_factors,
 )
 
 LAST_BITS = 1e-13  # of what a formula in doubles may differ by
@@ -208,17 +208,17 @@ def test_the_linear_rule_is_exact(
         * Fraction(max(longest - left, 0), longest)
         * weight
     )
-    assert scaled(
+    assert scale_factors(
         LINEAR.of(credit_factor(deposited, used), expiry_factor(left, longest)), weight
     ) == int(exact)
 
 
 @given(factor=parts, more=parts, weight=st.integers(0, NICE_MAX))
 def test_value_is_from_0_to_weight_and_keeps_order(factor: float, more: float, weight: int) -> None:
-    low, high = scaled([min(factor, more), max(factor, more)], weight).tolist()
+    low, high = scale_factors([min(factor, more), max(factor, more)], weight).tolist()
     assert 0 <= low <= high <= weight
-    assert scaled([0.0, 1.0], weight).tolist() == [0, weight]
+    assert scale_factors([0.0, 1.0], weight).tolist() == [0, weight]
 
 
 def test_value_is_truncated() -> None:
-    assert scaled([0.9999, 0.5, 0.00099], 1_000).tolist() == [999, 500, 0]
+    assert scale_factors([0.9999, 0.5, 0.00099], 1_000).tolist() == [999, 500, 0]

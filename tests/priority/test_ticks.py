@@ -19,10 +19,10 @@ from fairbank.priority.fairshare.usage import minutes, reset
 from fairbank.priority.fairshare.usage_ticks import (
     Rules,
     UsageLedger,
-    ended,
-    started,
-    ticked,
-    unused,
+    apply_tick,
+    end_jobs,
+    start_jobs,
+    zero_usage,
 )
 from tests.priority.accounts import (
     ALICE,
@@ -58,7 +58,7 @@ def run_minutes(books: UsageLedger, who: int) -> int:
 
 
 def empty() -> UsageLedger:
-    return unused(PAYERS, len(NAMES))
+    return zero_usage(PAYERS, len(NAMES))
 
 
 # --- V10 ---
@@ -68,7 +68,7 @@ def test_four_cpus_for_three_ticks_then_three_idle_ticks() -> None:
     books, running, seen = empty(), job(ALICE, NOON, cpus=4), []
     for number in range(1, 7):
         now = NOON + 300 * number
-        books = ticked(
+        books = apply_tick(
             books, running if number <= 3 else NOBODY, PAYERS, WEEK, last=now - 300, now=now
         )
         seen.append(raw(books, ALICE))
@@ -79,16 +79,16 @@ def test_four_cpus_for_three_ticks_then_three_idle_ticks() -> None:
 
 
 def test_a_short_job_is_charged_once_at_its_end() -> None:
-    books = ended(
+    books = end_jobs(
         empty(), job(ALICE, NOON + 50, NOON + 150, cpus=8), PAYERS, WEEK, last=NOON, now=NOON + 150
     )
     assert raw(books, ALICE) == 799.908338532358
 
 
 def test_idle_half_life_halves_usage() -> None:
-    books = ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + 300)
+    books = apply_tick(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + 300)
     assert raw(
-        ticked(books, NOBODY, PAYERS, WEEK, last=NOON, now=NOON + 7 * DAY), ALICE
+        apply_tick(books, NOBODY, PAYERS, WEEK, last=NOON, now=NOON + 7 * DAY), ALICE
     ) == pytest.approx(300 * 0.5000733971527376, rel=1e-15)
 
 
@@ -96,7 +96,7 @@ def test_half_life_0_keeps_usage() -> None:
     books, running = empty(), job(ALICE, NOON, cpus=4)
     for number in range(1, 7):
         now = NOON + 300 * number
-        books = ticked(
+        books = apply_tick(
             books, running if number <= 3 else NOBODY, PAYERS, NEVER, last=now - 300, now=now
         )
     assert raw(books, ALICE) == 3600
@@ -115,7 +115,7 @@ def test_association_and_its_parents_are_charged() -> None:
     running = together(
         job(BOB, NOON, cpus=2), job(ALICE, NOON), job(CAROL, NOON, cpus=4), job(-1, NOON, cpus=9)
     )
-    books = ticked(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
+    books = apply_tick(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
     assert [raw(books, who) for who in (BOB, OPTICS, ALICE, PHYSICS, CAROL, CHEM, ROOT)] == [
         20,
         20,
@@ -133,16 +133,16 @@ def test_both_qos_are_charged_with_usage_factor_of_job() -> None:
         job(ALICE, NOON, qos=NORMAL, partition_qos=STANDBY, factor=0.5),
         job(ALICE, NOON, qos=NORMAL, partition_qos=NORMAL),
     )
-    books = ticked(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
+    books = apply_tick(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
     assert books.qos.raw.tolist() == [15, 5, 0]
     assert raw(books, ALICE) == 15
 
 
 def test_qos_with_no_decay_keeps_unscaled_seconds() -> None:
     running = job(ALICE, NOON, cpus=4, qos=KEPT, partition_qos=NORMAL)
-    books = ticked(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
+    books = apply_tick(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
     assert [float(amount) for amount in books.qos.raw] == [1199.5875706540696, 0, 1200]
-    later = ticked(books, NOBODY, PAYERS, WEEK, last=NOON + 300, now=NOON + 300 + 7 * DAY)
+    later = apply_tick(books, NOBODY, PAYERS, WEEK, last=NOON + 300, now=NOON + 300 + 7 * DAY)
     assert float(later.qos.raw[KEPT]) == 1200
     assert float(later.qos.tres[KEPT, CPU]) == 1200
     assert float(later.qos.raw[NORMAL]) == raw(later, ALICE) < 600
@@ -152,7 +152,7 @@ def test_qos_with_no_decay_keeps_unscaled_seconds() -> None:
 
 def test_v13_usage_factor_2_charges_twice() -> None:
     running = job(ALICE, NOON, NOON + 600, cpus=10, qos=NORMAL, factor=2.0)
-    books = ended(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 600)
+    books = end_jobs(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 600)
     assert (
         raw(books, ALICE),
         float(books.associations.tres[ALICE, CPU]),
@@ -161,7 +161,9 @@ def test_v13_usage_factor_2_charges_twice() -> None:
 
 
 def test_usage_factor_0_charges_nothing() -> None:
-    books = ticked(empty(), job(ALICE, NOON, factor=0.0), PAYERS, WEEK, last=NOON, now=NOON + 300)
+    books = apply_tick(
+        empty(), job(ALICE, NOON, factor=0.0), PAYERS, WEEK, last=NOON, now=NOON + 300
+    )
     assert (raw(books, ROOT), float(books.associations.wall[ROOT])) == (0, 0)
 
 
@@ -169,7 +171,7 @@ def test_usage_factor_0_charges_nothing() -> None:
 
 
 def test_raw_usage_keeps_fraction_of_billing() -> None:
-    books = ticked(
+    books = apply_tick(
         empty(), job(ALICE, NOON, cpus=20, billable=1.25), PAYERS, NEVER, last=NOON, now=NOON + 100
     )
     assert raw(books, ALICE) == 125
@@ -179,8 +181,8 @@ def test_raw_usage_keeps_fraction_of_billing() -> None:
 
 def test_without_limits_only_raw_usage_and_wall_are_kept() -> None:
     lax = Rules(Decay(), limits=False)
-    books = started(empty(), job(ALICE, NOON, cpus=4), PAYERS, lax)
-    books = ticked(books, job(ALICE, NOON, cpus=4), PAYERS, lax, last=NOON, now=NOON + 300)
+    books = start_jobs(empty(), job(ALICE, NOON, cpus=4), PAYERS, lax)
+    books = apply_tick(books, job(ALICE, NOON, cpus=4), PAYERS, lax, last=NOON, now=NOON + 300)
     assert raw(books, ALICE) == 1199.5875706540696
     assert not books.associations.tres.any()
     assert not books.associations.run_seconds.any()
@@ -191,10 +193,10 @@ def test_without_limits_only_raw_usage_and_wall_are_kept() -> None:
 
 def test_usage_plus_reserve_is_constant_within_limit() -> None:
     running = job(BOB, NOON + 100, cpus=3, limit=20)
-    books = started(empty(), running, PAYERS, NEVER)
+    books = start_jobs(empty(), running, PAYERS, NEVER)
     assert run_minutes(books, ROOT) == 60
     for now in (NOON + 300, NOON + 600, NOON + 900):
-        books = ticked(books, running, PAYERS, NEVER, last=now - 300, now=now)
+        books = apply_tick(books, running, PAYERS, NEVER, last=now - 300, now=now)
         assert [
             raw(books, who) + int(books.associations.run_seconds[who, CPU])
             for who in (BOB, OPTICS, PHYSICS, ROOT)
@@ -203,10 +205,15 @@ def test_usage_plus_reserve_is_constant_within_limit() -> None:
 
 def test_reserve_is_released_at_the_end() -> None:
     running = together(job(BOB, NOON, cpus=3, limit=20), job(ALICE, NOON, limit=20))
-    books = ticked(
-        started(empty(), running, PAYERS, NEVER), running, PAYERS, NEVER, last=NOON, now=NOON + 300
+    books = apply_tick(
+        start_jobs(empty(), running, PAYERS, NEVER),
+        running,
+        PAYERS,
+        NEVER,
+        last=NOON,
+        now=NOON + 300,
     )
-    books = ended(
+    books = end_jobs(
         books,
         job(BOB, NOON, NOON + 360, cpus=3, limit=20),
         PAYERS,
@@ -225,10 +232,10 @@ def test_reserve_is_released_at_the_end() -> None:
 def test_job_over_its_limit_is_charged_to_its_end() -> None:
     running = job(ALICE, NOON, limit=1)
     other = job(BOB, NOON, limit=60)
-    books = started(empty(), together(running, other), PAYERS, NEVER)
+    books = start_jobs(empty(), together(running, other), PAYERS, NEVER)
     seen = []
     for now in (NOON + 50, NOON + 100, NOON + 150):
-        books = ticked(books, together(running, other), PAYERS, NEVER, last=now - 50, now=now)
+        books = apply_tick(books, together(running, other), PAYERS, NEVER, last=now - 50, now=now)
         seen.append(
             (
                 raw(books, ALICE),
@@ -237,7 +244,7 @@ def test_job_over_its_limit_is_charged_to_its_end() -> None:
             )
         )
     assert seen == [(50, 10, 10 + 3550), (100, 0, 3500), (150, 0, 3450)]
-    books = ended(
+    books = end_jobs(
         books, job(ALICE, NOON, NOON + 170, limit=1), PAYERS, NEVER, last=NOON + 150, now=NOON + 170
     )
     assert (raw(books, ALICE), int(books.associations.run_seconds[ROOT, CPU])) == (170, 3450)
@@ -245,23 +252,23 @@ def test_job_over_its_limit_is_charged_to_its_end() -> None:
 
 def test_reserve_is_truncated_after_usage_factor_and_not_negative() -> None:
     running = job(ALICE, NOON, limit=1, factor=0.99)
-    books = started(empty(), running, PAYERS, NEVER)
+    books = start_jobs(empty(), running, PAYERS, NEVER)
     assert int(books.associations.run_seconds[ALICE, CPU]) == math.trunc(59.4)
-    books = ticked(books, running, PAYERS, NEVER, last=NOON, now=NOON + 1)
+    books = apply_tick(books, running, PAYERS, NEVER, last=NOON, now=NOON + 1)
     assert int(books.associations.run_seconds[ALICE, CPU]) == 59  # trunc(0.99) of a second
-    books = ended(books, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
-    books = ended(books, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
+    books = end_jobs(books, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
+    books = end_jobs(books, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
     assert int(books.associations.run_seconds[ALICE, CPU]) == 0
 
 
 def test_job_without_limit_reserves_maximum_minutes() -> None:
-    books = started(empty(), job(ALICE, NOON, cpus=64, limit=UNLIMITED_MINUTES), PAYERS, WEEK)
+    books = start_jobs(empty(), job(ALICE, NOON, cpus=64, limit=UNLIMITED_MINUTES), PAYERS, WEEK)
     assert run_minutes(books, ROOT) == 64 * (2**32 - 1)
 
 
 def test_too_many_run_seconds_name_row_and_remedy() -> None:
     with pytest.raises(InvalidInput, match=f"row {ALICE} would hold") as refused:
-        started(
+        start_jobs(
             empty(),
             together(job(ALICE, NOON), job(ALICE, NOON, cpus=2**32, limit=UNLIMITED_MINUTES)),
             PAYERS,
@@ -272,7 +279,7 @@ def test_too_many_run_seconds_name_row_and_remedy() -> None:
         *[job(BOB, NOON, cpus=2**24, limit=UNLIMITED_MINUTES)] * 5
     )  # their sum in 64 bits would look small
     with pytest.raises(InvalidInput, match=f"row {ROOT} would hold"):
-        started(empty(), many, PAYERS, WEEK)
+        start_jobs(empty(), many, PAYERS, WEEK)
 
 
 # --- clocks ---
@@ -280,21 +287,21 @@ def test_too_many_run_seconds_name_row_and_remedy() -> None:
 
 def test_a_clock_that_goes_back_is_refused() -> None:
     with pytest.raises(InvalidInput, match="went back by 300 s"):
-        ticked(empty(), NOBODY, PAYERS, WEEK, last=NOON, now=NOON - 300)
+        apply_tick(empty(), NOBODY, PAYERS, WEEK, last=NOON, now=NOON - 300)
 
 
 def test_second_tick_at_same_time_changes_nothing() -> None:
     running = job(ALICE, NOON)
-    books = ticked(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
-    again = ticked(books, running, PAYERS, WEEK, last=NOON + 300, now=NOON + 300)
+    books = apply_tick(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
+    again = apply_tick(books, running, PAYERS, WEEK, last=NOON + 300, now=NOON + 300)
     assert again.associations.raw.tolist() == books.associations.raw.tolist()
 
 
 def test_a_first_tick_charges_jobs_from_their_start() -> None:
-    books = ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=0, now=NOON + 900)
+    books = apply_tick(empty(), job(ALICE, NOON), PAYERS, NEVER, last=0, now=NOON + 900)
     assert raw(books, ALICE) == 900
     assert (
-        raw(ticked(books, NOBODY, PAYERS, WEEK, last=0, now=NOON + DAY), ALICE) == 900
+        raw(apply_tick(books, NOBODY, PAYERS, WEEK, last=0, now=NOON + DAY), ALICE) == 900
     )  # nobody knows how long it is to fade
 
 
@@ -309,5 +316,5 @@ def test_run_time_ends_now_or_at_job_end() -> None:
 
 
 def test_jobs_are_charged_while_slurmctld_is_down() -> None:
-    books = ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + DAY)
+    books = apply_tick(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + DAY)
     assert raw(books, ALICE) == DAY

@@ -15,8 +15,8 @@ from fairbank.priority.fairshare.tree import (
     DEPTH_MAX,
     LEVEL_SHARES_MAX,
     ShareAssociation,
-    planted,
-    summed,
+    build_tree,
+    sum_usage,
     usage_of,
 )
 from tests.support.long_doubles import AS_ON_X86_64
@@ -32,7 +32,7 @@ REMEDIES = (
 
 def refused(*rows: ShareAssociation) -> InvalidInput:
     with pytest.raises(InvalidInput) as no:
-        planted(rows)
+        build_tree(rows)
     assert re.match(REMEDIES, no.value.remedy or "")
     return no.value
 
@@ -146,7 +146,7 @@ def test_accounts_in_a_circle_are_shown() -> None:
 
 def test_sum_of_shares_is_limited_as_in_slurm() -> None:
     siblings = [ShareAssociation("root", name, shares=SHARES_MAX) for name in ("one", "two")]
-    tree = planted(
+    tree = build_tree(
         [
             ROOT,
             *siblings,
@@ -173,7 +173,7 @@ def test_tree_has_maximum_depth() -> None:
             for level in range(1, DEPTH_MAX)
         ),
     ]
-    tree = planted([*line, ShareAssociation(line[-1].account, "deep")])
+    tree = build_tree([*line, ShareAssociation(line[-1].account, "deep")])
     assert fair_tree(tree, np.ones(len(tree.rows))).factor[-1] == 1
     rows = [
         *line,
@@ -187,7 +187,7 @@ def test_tree_has_maximum_depth() -> None:
 
 
 def test_rows_can_be_in_any_order() -> None:
-    tree = planted(
+    tree = build_tree(
         [
             ShareAssociation("chem", "dave"),
             ShareAssociation("chem", parent="sciences"),
@@ -200,14 +200,14 @@ def test_rows_can_be_in_any_order() -> None:
 
 
 def test_root_alone_is_a_tree() -> None:
-    tree = planted([ROOT])
-    assert (fair_tree(tree, [5]).rank.tolist(), summed(tree, [5]).tolist()) == ([0], [5])
+    tree = build_tree([ROOT])
+    assert (fair_tree(tree, [5]).rank.tolist(), sum_usage(tree, [5]).tolist()) == ([0], [5])
 
 
 def test_user_may_have_several_partitions() -> None:
     assert (
         len(
-            planted(
+            build_tree(
                 [
                     ROOT,
                     ShareAssociation("root", "dave"),
@@ -222,7 +222,7 @@ def test_user_may_have_several_partitions() -> None:
 
 # --- usage ---
 
-CHEM = planted(
+CHEM = build_tree(
     [
         ROOT,
         ShareAssociation("chem", parent="root"),
@@ -234,8 +234,8 @@ CHEM = planted(
 
 
 def test_usage_is_summed_by_real_parents() -> None:
-    assert summed(CHEM, [0, 0, 10, 20, 5]).tolist() == [35, 30, 10, 20, 5]
-    assert summed(CHEM, [0, 7, 10, 20, 5]).tolist() == [
+    assert sum_usage(CHEM, [0, 0, 10, 20, 5]).tolist() == [35, 30, 10, 20, 5]
+    assert sum_usage(CHEM, [0, 7, 10, 20, 5]).tolist() == [
         42,
         37,
         10,
@@ -249,7 +249,7 @@ def test_usage_is_summed_row_by_row() -> None:
     """Sums of long doubles depend on the order: two ones are lost beside 2**64 one by one, but not
     together.
     """
-    deep = planted(
+    deep = build_tree(
         [
             ROOT,
             ShareAssociation("root", "first"),
@@ -259,9 +259,9 @@ def test_usage_is_summed_row_by_row() -> None:
         ]
     )
     one, large = np.longdouble(1), np.longdouble(2) ** 64
-    assert summed(deep, np.array([0, one, 0, large, one]))[0] == (one + large) + one
+    assert sum_usage(deep, np.array([0, one, 0, large, one]))[0] == (one + large) + one
     assert (
-        summed(deep, np.array([0, one, 0, one, large]))[0]
+        sum_usage(deep, np.array([0, one, 0, one, large]))[0]
         == (one + one) + large
         != (one + large) + one
     )

@@ -12,8 +12,8 @@ from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.tree import DEPTH_MAX
 from fairbank.priority.fairshare.usage import (
     DecayedUsage,
-    copied,
-    decayed,
+    copy_usage,
+    decay_usage,
     lines,
     minutes,
     nothing_used,
@@ -21,7 +21,7 @@ from fairbank.priority.fairshare.usage import (
     reset,
     set_aside,
 )
-from fairbank.priority.fairshare.usage_ticks import Rules, started, ticked, unused
+from fairbank.priority.fairshare.usage_ticks import Rules, apply_tick, start_jobs, zero_usage
 from tests.priority.accounts import (
     ALICE,
     BOB,
@@ -45,8 +45,8 @@ def used() -> DecayedUsage:
         job(BOB, NOON, cpus=3), job(ALICE, NOON, cpus=7), job(CAROL, NOON), job(BOB, NOON)
     )
     rules = Rules(Decay())
-    books = started(unused(PAYERS, len(NAMES)), jobs, PAYERS, rules)
-    return ticked(books, jobs, PAYERS, rules, last=NOON, now=NOON + 123).associations
+    books = start_jobs(zero_usage(PAYERS, len(NAMES)), jobs, PAYERS, rules)
+    return apply_tick(books, jobs, PAYERS, rules, last=NOON, now=NOON + 123).associations
 
 
 def test_chains_lead_from_user_to_root_in_job_order() -> None:
@@ -101,18 +101,18 @@ def test_reset_keeps_only_reserved_usage() -> None:
 def test_usage_decays_as_long_double() -> None:
     usage = nothing_used(2, 1)
     usage.raw[:] = np.longdouble(1) / 3
-    once = decayed(usage, 0.9996563088783914)
+    once = decay_usage(usage, 0.9996563088783914)
     assert once.raw[0] == np.longdouble(1) / 3 * np.longdouble(0.9996563088783914)
-    assert decayed(usage, 0.5, np.array([True, False])).raw.tolist() == [
+    assert decay_usage(usage, 0.5, np.array([True, False])).raw.tolist() == [
         usage.raw[0],
         usage.raw[0] / 2,
     ]
-    assert decayed(usage, 1.0).raw.tolist() == usage.raw.tolist()
+    assert decay_usage(usage, 1.0).raw.tolist() == usage.raw.tolist()
 
 
 def test_sums_rebuilt_from_own_usage_are_equal() -> None:
     before = used()
-    own = copied(before)
+    own = copy_usage(before)
     for figure in own:
         figure[[ROOT, PHYSICS, OPTICS, CHEM]] = 0
     after = rebuilt(own, PARENT)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.columns import Longs
-from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, build_tree, sum_usage
 
 
 class TreeWithUsage(NamedTuple):
@@ -40,7 +40,10 @@ def parse_tree(picture: str) -> TreeWithUsage:
 
 
 def tree_with_usage(rows: list[ShareAssociation], own: list[float]) -> TreeWithUsage:
-    tree = planted(rows)
+    tree = build_tree(rows)
     return TreeWithUsage(
-        tree, own, summed(tree, own), {row.user or row.account: at for at, row in enumerate(rows)}
+        tree,
+        own,
+        sum_usage(tree, own),
+        {row.user or row.account: at for at, row in enumerate(rows)},
     )

@@ -25,7 +25,7 @@ from fairbank.report.columns import (
     text,
     with_minutes,
 )
-from fairbank.report.tables import choose, csv, separated, table
+from fairbank.report.tables import choose, csv, separate_cells, table
 
 COLUMNS = (
     Column("PROJECT", text("account")),
@@ -243,11 +243,11 @@ def test_a_wrong_column_is_reported_with_those_there_are(wanted: str) -> None:
 
 
 def test_lines_for_a_script_have_always_the_same_columns() -> None:
-    assert separated(COLUMNS, [row(note="a|b\x1b")], LOOK) == [
+    assert separate_cells(COLUMNS, [row(note="a|b\x1b")], LOOK) == [
         "PROJECT|GRANTED|AVAILABLE|EXPIRES|NOTE",
         "chem_qmc|100000|1.50|2027-07-01|a\\x7cb\\x1b",
     ]
-    assert separated(COLUMNS, [row(note="a;b")], LOOK, ";", header=False) == [
+    assert separate_cells(COLUMNS, [row(note="a;b")], LOOK, ";", header=False) == [
         "chem_qmc;100000;1.50;2027-07-01;a\\x3bb"
     ]
 
@@ -273,7 +273,7 @@ def test_programs_are_told_each_amount_to_the_minute() -> None:
         "chem_qmc,59408.33,1.50,2027-07-01,,3564500,90",
     ]
     (only,) = choose(with_minutes(COLUMNS), "available-minutes")
-    assert separated([only], [row()], LOOK._replace(units="k"), header=False) == ["90"]
+    assert separate_cells([only], [row()], LOOK._replace(units="k"), header=False) == ["90"]
 
 
 def test_times_are_shown_in_the_readers_zone() -> None:

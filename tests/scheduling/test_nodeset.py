@@ -39,7 +39,7 @@ def test_runs_are_as_long_as_they_can_be(ones: set[int], length: int) -> None:
 
 @given(st.lists(st.booleans(), max_size=100))
 def test_a_flag_for_each_node_makes_a_set(flags: list[bool]) -> None:
-    assert node_set.packed(np.array(flags, np.bool_)) == node_set.of(
+    assert node_set.pack_flags(np.array(flags, np.bool_)) == node_set.of(
         place for place, flag in enumerate(flags) if flag
     )
 

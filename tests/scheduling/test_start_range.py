@@ -265,16 +265,16 @@ def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("history", "untold"),
+    ("history", "missing_range_reason"),
     [(known(), NoStartRange.NOT_QUEUED), (None, None)],
     ids=["asked", "not asked"],
 )
 def test_held_job_has_no_position(
-    history: RunTimeHistory[str] | None, untold: NoStartRange | None
+    history: RunTimeHistory[str] | None, missing_range_reason: NoStartRange | None
 ) -> None:
     scene = Scene(rack(1)).waits(1, held="JobHeldUser")
     explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=history)
-    assert (explanation.likely, explanation.untold) == (None, untold)
+    assert (explanation.likely, explanation.missing_range_reason) == (None, missing_range_reason)
 
 
 def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_reported() -> None:
@@ -282,7 +282,7 @@ def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_reported() -> None
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
     explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=known())
     assert (explanation.code, explanation.position) == ("BeginTime", None)
-    assert (explanation.likely, explanation.untold) == (None, NoStartRange.NO_START)
+    assert (explanation.likely, explanation.missing_range_reason) == (None, NoStartRange.NO_START)
 
 
 def test_preemption_happens_in_simulated_runs() -> None:

@@ -11,7 +11,7 @@ from fairbank.bank.requests import CreateProject, IssueToken, Open, Request, Sub
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
-from fairbank.service.ops.doctor import check_bank
+from fairbank.service.ops.doctor import check_store_and_settings
 from fairbank.service.settings import (
     BankSettings,
     ClusterSettings,
@@ -40,7 +40,7 @@ def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
     )
     checks = [
         each
-        for each in check_bank(settings, ManualClock(Instant(1_000)))
+        for each in check_store_and_settings(settings, ManualClock(Instant(1_000)))
         if "disk" not in each.what
     ]
     assert all(each.ok for each in checks), checks
@@ -80,7 +80,7 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         )
     said = [
         each
-        for each in check_bank(settings, ManualClock(Instant(1_000)))
+        for each in check_store_and_settings(settings, ManualClock(Instant(1_000)))
         if "so far" in each.what or "no cluster of" in each.what
     ]
     assert all(each.ok for each in said)

@@ -20,8 +20,8 @@ def test_too_short_simulated_runs_are_reported() -> None:
     )
     assert enough.likely is not None
     assert ZERO + job.submitted < enough.likely.earliest
-    assert enough.untold is None
-    assert (few.likely, few.untold) == (None, NoStartRange.TOO_FAR)
+    assert enough.missing_range_reason is None
+    assert (few.likely, few.missing_range_reason) == (None, NoStartRange.TOO_FAR)
     assert (few.expected, few.headline, few.checks) == (
         enough.expected,
         enough.headline,

@@ -16,7 +16,7 @@ from fairbank.priority.fairshare.tree import (
     ShareAssociation,
     Standings,
     Tree,
-    planted,
+    build_tree,
 )
 from fairbank.priority.fairshare.usage import DecayedUsage
 from fairbank.priority.fairshare.usage import minutes as whole_minutes
@@ -37,7 +37,7 @@ def compute_shares(state: SlurmState, start: StartState) -> tuple[Tree, Standing
     included.
     """
     rule = read_settings(read_config(state.config)).fair_share
-    tree = planted([_association(row) for row in state.associations])
+    tree = build_tree([_association(row) for row in state.associations])
     usage = at_tick(left_usage(state, start), start.counted_at, state, tree).associations
     if rule.algorithm is Algorithm.FAIR_TREE:
         return tree, fair_tree(tree, usage.raw), usage

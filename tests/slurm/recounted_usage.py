@@ -13,22 +13,22 @@ from fairbank.core.slurm_numbers import STATIC_TRES
 from fairbank.core.tres import parse_counts, parse_weights
 from fairbank.priority.fairshare.charges import (
     ChargedJobs,
-    allocated,
     billable,
+    limit_counts,
     prices,
     usage_factors,
 )
 from fairbank.priority.fairshare.columns import Ints, Longs
 from fairbank.priority.fairshare.decay import Reset, fading, parse_half_life
-from fairbank.priority.fairshare.tree import Tree, summed
+from fairbank.priority.fairshare.tree import Tree, sum_usage
 from fairbank.priority.fairshare.usage_ticks import (
     ChargedRows,
     Rules,
     UsageLedger,
-    ended,
-    started,
-    ticked,
-    unused,
+    apply_tick,
+    end_jobs,
+    start_jobs,
+    zero_usage,
 )
 from fairbank.slurm.parsers.config import read_billing_rule, read_config
 from tests.slurm.frozen_cluster import (
@@ -97,7 +97,7 @@ def recount_usage(
     alone, ledger_before = _new_ledger(
         own, np.full(len(tree.rows), -1, np.int64), earlier.state
     )  # parents have no usage of their own
-    ledger = ended(
+    ledger = end_jobs(
         ledger_before,
         jobs,
         alone,
@@ -116,16 +116,16 @@ def at_tick(
     """
     above = np.full(len(tree.rows), -1, np.int64) if alone else tree.parent.astype(np.int64)
     payers, ledger = _new_ledger(
-        own if alone else own._replace(associations=summed(tree, own.associations)), above, state
+        own if alone else own._replace(associations=sum_usage(tree, own.associations)), above, state
     )
     jobs = jobs_of([_record(job) for job in state.running], state, tree)
-    ledger = started(ledger, jobs, payers, _rules(state))
-    return ticked(ledger, jobs, payers, _rules(state), last=counted_at, now=state.counted_at)
+    ledger = start_jobs(ledger, jobs, payers, _rules(state))
+    return apply_tick(ledger, jobs, payers, _rules(state), last=counted_at, now=state.counted_at)
 
 
 def _new_ledger(raw: OwnUsage, parent: Ints, state: SlurmState) -> tuple[ChargedRows, UsageLedger]:
     payers = ChargedRows(parent, np.array(["NoDecay" in qos["Flags"] for qos in state.qos_list]))
-    ledger = unused(payers, len(NAMES))
+    ledger = zero_usage(payers, len(NAMES))
     return payers, UsageLedger(
         ledger.associations._replace(raw=raw.associations), ledger.qos._replace(raw=raw.qos_list)
     )
@@ -185,7 +185,7 @@ def jobs_of(records: Sequence[Row], state: SlurmState, tree: Tree) -> ChargedJob
         end=np.array([instant(record["End"]) for record in records], np.int64),
         limit=np.array([int(record["TimelimitRaw"]) for record in records], np.int64),
         billable=units,
-        alloc=allocated(counts, units, NAMES),
+        alloc=limit_counts(counts, units, NAMES),
     )
 
 

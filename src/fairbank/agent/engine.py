@@ -22,9 +22,9 @@ from fairbank.agent.outage_policy import (
     PartitionTerms,
     answer_deadline,
     decide_without_bank,
-    deferred,
+    defer,
     no_time_limit,
-    refused,
+    refuse,
 )
 from fairbank.agent.protocol import (
     WORDS,
@@ -129,7 +129,7 @@ class Engine:
                 event = E.EPILOG if message.begun else E.EPILOG_NEVER_STARTED
                 earlier = known.refusal if known is not None else None
                 text = BANK_DOWN_TEXT
-                cause.refusal = earlier or deferred(text, batch=message.batch)
+                cause.refusal = earlier or defer(text, batch=message.batch)
             case _:
                 raise TypeError(f"{type(message).__name__} is not a message about a run")
         self._apply(event, cause)
@@ -218,10 +218,10 @@ class Engine:
             question = self.questions.open.get(cause.run)
             batch = question is None or question.request.batch
             cause.label = result.kind.value
-            cause.refusal = deferred(NEVER_STARTED_TEXT, batch=batch)
+            cause.refusal = defer(NEVER_STARTED_TEXT, batch=batch)
         elif event in (E.HOLD_REFUSED, E.HOLD_UNPRICED_REFUSE):
             cause.label = result.kind.value
-            cause.refusal = refused(terms.refusal, result, account)
+            cause.refusal = refuse(terms.refusal, result, account)
         else:
             cause.label = "granted"
 

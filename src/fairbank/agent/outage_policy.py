@@ -25,7 +25,7 @@ UNREADABLE_TEXT = (
 RUN = Verdict(action="run")
 
 
-def refused(action: Action, result: ReportResult, account: str) -> Verdict:
+def refuse(action: Action, result: ReportResult, account: str) -> Verdict:
     """Return the bank's refusal as a verdict carries it, with the account that it is about."""
     text = f"{account or 'no account'}: {result.text}"
     return Verdict(action=action, reason=result.reason, text=one_line(text))
@@ -37,7 +37,7 @@ def no_time_limit(action: Action) -> Verdict:
     return Verdict(action=action, reason="No_time_limit", text=text)
 
 
-def deferred(text: str, *, batch: bool) -> Verdict:
+def defer(text: str, *, batch: bool) -> Verdict:
     """Return the refusal of a job that may start later; Slurm tries a batch job again."""
     retry = "the job is tried again by itself when it can" if batch else "try again later"
     return Verdict(action="hold", reason=DEFERRED_REASON, text=one_line(f"{text}; {retry}"))
@@ -181,9 +181,9 @@ def decide_without_bank(
         case OutagePolicy.OPEN:
             return None
         case OutagePolicy.CLOSED:
-            return deferred(BANK_DOWN_TEXT, batch=batch)
+            return defer(BANK_DOWN_TEXT, batch=batch)
         case OutagePolicy.CREDIT:
             if credit.deduct(report):
                 return None
             text = f"{BANK_DOWN_TEXT}, and {report.account} had too little credit left"
-            return deferred(text, batch=batch)
+            return defer(text, batch=batch)

@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from fairbank.cluster.job import Run, checked_run
+from fairbank.cluster.job import Run, check_run
 from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import ID_MAX, UID_MAX
 
@@ -282,7 +282,7 @@ def decode_plugin_message(body: bytes) -> FromPlugin:
     run = Run(values["cluster"], values["job"], values["submitted"], values["restart"])
     common = {
         "number": values["number"],
-        "run": checked_run(run),
+        "run": check_run(run),
         "uid": values["uid"],
         "gid": values["gid"],
         "account": values.get("account", ""),

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from fairbank.agent.engine import Engine
-from fairbank.agent.outage_policy import RUN, UNREADABLE_TEXT, OutagePolicy, deferred
+from fairbank.agent.outage_policy import RUN, UNREADABLE_TEXT, OutagePolicy, defer
 from fairbank.agent.protocol import UnreadableFrame
 from fairbank.agent.reports.report import Receipt
 from fairbank.agent.work_starter import WorkStarter
@@ -123,7 +123,7 @@ class Quarantine:
     def _answer(self, receipt: Receipt, frame: UnreadableFrame) -> None:
         is_open = self._engine.terms_of(frame.partition).outage_policy is OutagePolicy.OPEN
         self._engine.counts["verdicts", f"unreadable: {'run' if is_open else 'deferred'}"] += 1
-        verdict = RUN if is_open else deferred(UNREADABLE_TEXT, batch=frame.batch)
+        verdict = RUN if is_open else defer(UNREADABLE_TEXT, batch=frame.batch)
         self._engine.flow.reply([receipt], verdict)
 
     async def _write(self) -> None:

@@ -48,17 +48,17 @@ class Member(msgspec.Struct, frozen=True):
     role: Role
 
 
-LINE_MAX = 8
+CHAIN_MAX = 8
 
 
-def line_of(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
+def project_chain(project: int, parents: Mapping[int, int | None]) -> tuple[int, ...]:
     """Return a project and its parents, nearest first, at most LINE_MAX; a cycle is cut."""
-    line: list[int] = []
+    chain: list[int] = []
     here: int | None = project
-    while here is not None and here not in line and len(line) < LINE_MAX:
-        line.append(here)
+    while here is not None and here not in chain and len(chain) < CHAIN_MAX:
+        chain.append(here)
         here = parents.get(here)
-    return tuple(line)
+    return tuple(chain)
 
 
 def with_all_above(

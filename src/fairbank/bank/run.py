@@ -132,20 +132,21 @@ _adjustment = msgspec.json.Decoder(Adjustment).decode
 _resolution = msgspec.json.Decoder(EndDetails).decode
 
 
-def written(details: Opening | Adjustment | EndDetails) -> str:
+def encode_details(details: Opening | Adjustment | EndDetails) -> str:
     """Return details as an entry stores them."""
     return _encode(details).decode()
 
 
-def written_at_once(opening: Opening, end: EndDetails) -> str:
+def encode_closed_opening(opening: Opening, end: EndDetails) -> str:
     """Return the details of an entry that opens and closes a run."""
-    return f"{written(opening)[:-1]},{written(end)[1:]}"
+    return f"{encode_details(opening)[:-1]},{encode_details(end)[1:]}"
 
 
 def opening_of(record: RunRecord) -> Opening:
     """Return the details of the first entry of a run."""
-    r = record
-    return Opening(r.run, r.project, r.partition, r.start, r.until, r.job_details)
+    return Opening(
+        record.run, record.project, record.partition, record.start, record.until, record.job_details
+    )
 
 
 def resolution_of(

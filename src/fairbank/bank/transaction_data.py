@@ -301,9 +301,14 @@ class TransactionData:
             if self.registry is None:
                 raise RegistryNotLoaded
             return REGISTRY, self.registry.seq + 1, self.registry.link, (0, 0, 0, 0, 0)
-        a = allocation
-        sums = (a.deposited, a.charged, a.held, a.credit_limit, a.overrun)
-        return a.id, a.seq + 1, a.link, sums
+        sums = (
+            allocation.deposited,
+            allocation.charged,
+            allocation.held,
+            allocation.credit_limit,
+            allocation.overrun,
+        )
+        return allocation.id, allocation.seq + 1, allocation.link, sums
 
     def undo(self, undone: int, entry: Entry) -> Entry:
         """Record that a new entry undoes an earlier one, so that the batch undoes it only once."""

@@ -42,10 +42,10 @@ class Run(NamedTuple):
                 field="run",
                 remedy="cluster/job@submitted.restart, such as darwin/7@1795000000.0",
             )
-        return checked_run(cls(match[1], *map(int, match.groups()[1:])))
+        return check_run(cls(match[1], *map(int, match.groups()[1:])))
 
 
-def checked_run(run: Run) -> Run:
+def check_run(run: Run) -> Run:
     """Check that every part of a run is in range. Raises InvalidInput, naming the part."""
     ids.name(run.cluster, field="cluster")
     for field, value, low, high in (

@@ -26,6 +26,21 @@ _AMOUNT = re.compile(
 )
 
 
+def exact_decimal(number: Fraction) -> str:
+    """Format a fraction as a decimal if it is finite, else as `1/3`."""
+    rest, twos, fives = number.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    if rest != 1:
+        return str(number)
+    places = max(twos, fives)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).zfill(places + 1)
+    sign = "-" if number < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
+
+
 def round_up(exact: Fraction) -> SuMinutes:
     """Return the smallest amount that covers `exact`. A price is rounded once, at its end.
 

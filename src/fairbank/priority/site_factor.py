@@ -148,7 +148,7 @@ def _share(part: Floats, whole: Floats) -> Floats:
     return np.clip(shares, 0.0, 1.0)
 
 
-def scaled(factor: ArrayLike, weight: int) -> Integers:
+def scale_factors(factor: ArrayLike, weight: int) -> Integers:
     """Return site factors from 0 to 1 as integers from 0 to `weight`, rounded down.
 
     A value less than a part in 2^44 below an integer becomes that integer, because double

@@ -132,7 +132,7 @@ def _shrunk(grid: _Grid, width: int) -> list[int]:
     return widths
 
 
-def separated(
+def separate_cells(
     columns: Sequence[Column],
     rows: Sequence[Row],
     form: DisplayFormat,

@@ -156,7 +156,7 @@ def one_time(text: str | None, field: str) -> Instant | None:
     return None if text is None else parse_instant(text, field=field)
 
 
-def checked_key(key: str | None) -> str | None:
+def check_key(key: str | None) -> str | None:
     """Check an idempotency key; raise InvalidInput for an invalid one."""
     return None if key is None else ids.key(key, field="Idempotency-Key")
 

@@ -12,7 +12,7 @@ from fairbank.bank.rules import Done, Outcome
 from fairbank.core.time import Clock
 from fairbank.rest.problems import RefusalError
 from fairbank.rest.schemas.answers import Granted, ItemResponse
-from fairbank.rest.schemas.envelope import granted, item_response
+from fairbank.rest.schemas.envelope import granted_answer, item_response
 
 
 def done_of(outcome: Outcome) -> Done:
@@ -28,7 +28,7 @@ def done_of(outcome: Outcome) -> Done:
 
 def granted_response(outcome: Outcome, clock: Clock) -> ItemResponse[Granted]:
     """Return the body for a granted outcome, or raise RefusalError."""
-    return item_response("granted", clock, granted(done_of(outcome)))
+    return item_response("granted", clock, granted_answer(done_of(outcome)))
 
 
 def created_response(outcome: Outcome, clock: Clock) -> Response[ItemResponse[Granted]]:

@@ -69,11 +69,12 @@ class Allocations(UseCases):
         `projects` is None for the user's own. A user who may use a parent's allocation sees what is
         left of it, but not its statement, users and runs.
         """
-        drawing = identity.visibility.projects if projects is None else projects
-        lines = (
-            self._project_cache.project_chain(self._project_cache.by_id(each)) for each in drawing
+        own_projects = identity.visibility.projects if projects is None else projects
+        chains = (
+            self._project_cache.project_chain(self._project_cache.by_id(each))
+            for each in own_projects
         )
-        return frozenset(number for _, *parents in lines for number in parents)
+        return frozenset(number for _, *parents in chains for number in parents)
 
     def get_drawable(self, identity: Identity, number: int) -> Allocation:
         """Return an allocation of the user's projects, or one of a parent that they may use. Raises

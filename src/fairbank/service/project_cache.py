@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
-from fairbank.bank.project import Project, line_of
+from fairbank.bank.project import Project, project_chain
 from fairbank.bank.query import PAGE_MAX, Page, ProjectQuery
 from fairbank.core.errors import NotFound
 from fairbank.store.contract import Store
@@ -36,7 +36,7 @@ def _index(projects: Iterable[Project], read_at: float) -> _Projects:
     return _Projects(
         by_id,
         {project.account: project for project in by_id.values()},
-        {number: line_of(number, parents) for number in by_id},
+        {number: project_chain(number, parents) for number in by_id},
         read_at,
     )
 

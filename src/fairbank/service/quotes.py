@@ -44,8 +44,10 @@ class Quotes(UseCases):
                 remedy="list yours with: fairbank project list",
             )
         priced = bill(request, cluster)
-        line, now = self._project_cache.project_chain(project), self._clock.now()
-        offers = available_credit(self._store, [line], priced.resource, identity.uid, now)[0]
+        project_chain, now = self._project_cache.project_chain(project), self._clock.now()
+        offers = available_credit(self._store, [project_chain], priced.resource, identity.uid, now)[
+            0
+        ]
         offer = quote(priced, offers, self._context.policy)
         return msgspec.structs.replace(offer, notes=(*offer.notes, *remarks(request, cluster)))
 

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from fairbank.bank.pricing import cost
 from fairbank.bank.requests import Adjust, Charge, Ending, Hold, Release, SubmittedRequest, Unpriced
-from fairbank.cluster.job import checked_run
+from fairbank.cluster.job import check_run
 from fairbank.cluster.partition import Cluster, find_cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
 from fairbank.core import ids
@@ -62,7 +62,7 @@ class RunReports(UseCases):
         return prepared
 
     def _request(self, report: RunReport) -> Hold | Adjust | Charge | Release | Unpriced:
-        checked_run(report.run)
+        check_run(report.run)
         ids.uid(report.owner, field="owner_uid")
         _checked_seconds(report.limit_seconds, "time_limit")
         until = Instant(

@@ -71,15 +71,15 @@ class Runs(UseCases):
         remedy = "list them with: fairbank jobs --refused"
         return only(found, f"refusal {number}", "id", remedy)
 
-    def remedies_for(self, no: Refusal) -> RemedyFacts:
+    def remedies_for(self, refusal: Refusal) -> RemedyFacts:
         """Return what may help against the refusal of a run. It may query LDAP, as
         `alternatives`.
         """
-        account = self._account(no.project) if no.project else None
+        account = self._account(refusal.project) if refusal.project else None
         return RemedyFacts(
-            alternatives=self.alternatives(no),
+            alternatives=self.alternatives(refusal),
             account=account,
-            nearest=self.nearest_allocations([no])[0].nearest,
+            nearest=self.nearest_allocations([refusal])[0].nearest,
         )
 
     def nearest_allocations(self, refused: Sequence[Refusal]) -> list[RemedyFacts]:
@@ -89,7 +89,7 @@ class Runs(UseCases):
         The result has one item for each refusal, an empty one for refusals of other reasons. One
         read serves all of them.
         """
-        jobs = [self._uncovered(no) for no in refused]
+        jobs = [self._uncovered(refusal) for refusal in refused]
         near = nearest_allocations(self._store, {each for each in jobs if each is not None})
         return [
             (
@@ -103,48 +103,50 @@ class Runs(UseCases):
     def _account(self, project: int) -> str:
         return self._project_cache.by_id(project).account
 
-    def _uncovered(self, no: Refusal) -> UncoveredJob | None:
+    def _uncovered(self, refusal: Refusal) -> UncoveredJob | None:
         if (
-            no.reason is not Reason.NO_ALLOCATION
-            or not no.project
-            or no.resource is None
-            or no.start is None
+            refusal.reason is not Reason.NO_ALLOCATION
+            or not refusal.project
+            or refusal.resource is None
+            or refusal.start is None
         ):
             return None
         return UncoveredJob(
-            self._project_cache.project_chain(self._project_cache.by_id(no.project)),
-            no.resource,
-            no.start,
+            self._project_cache.project_chain(self._project_cache.by_id(refusal.project)),
+            refusal.resource,
+            refusal.start,
         )
 
-    def alternatives(self, no: Refusal) -> tuple[Alternative, ...]:
+    def alternatives(self, refusal: Refusal) -> tuple[Alternative, ...]:
         """Return at most two other projects of the job's owner that could pay, the richest first.
 
         Projects of the owner's Unix groups are included if groups count, so it may query LDAP: call
         it from a worker thread.
         """
         if (
-            no.reason not in _CREDIT_REASONS
-            or no.owner is None
-            or no.resource is None
-            or not no.asked
+            refusal.reason not in _CREDIT_REASONS
+            or refusal.owner is None
+            or refusal.resource is None
+            or not refusal.asked
         ):
             return ()
         others = [
             self._project_cache.by_id(number)
-            for number in sorted(self._context.memberships.roles(no.owner))
-            if number != no.project
+            for number in sorted(self._context.memberships.roles(refusal.owner))
+            if number != refusal.project
         ]
-        lines = [self._project_cache.project_chain(project) for project in others]
+        chains = [self._project_cache.project_chain(project) for project in others]
         offers = zip(
             others,
-            available_credit(self._store, lines, no.resource, no.owner, self._clock.now()),
+            available_credit(
+                self._store, chains, refusal.resource, refusal.owner, self._clock.now()
+            ),
             strict=True,
         )
         rich = [
             Alternative(project.account, left)
             for project, found in offers
-            if (left := _first_sufficient(found, no.asked)) is not None
+            if (left := _first_sufficient(found, refusal.asked)) is not None
         ]
         return tuple(sorted(rich, key=lambda each: -each.available)[:2])
 

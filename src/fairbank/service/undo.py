@@ -47,9 +47,9 @@ class EntryUndo(UseCases):
             entry = _find_entry(reader, identity, number)
             books = _allocations_of(reader, entry)
             run = _run_of(reader, entry)
-        no = cannot_undo(entry, run)
-        if no is not None:
-            return no
+        refusal = cannot_undo(entry, run)
+        if refusal is not None:
+            return refusal
         projects = (
             {facts_of(entry)["project"]}
             if entry.kind is Kind.MEMBER

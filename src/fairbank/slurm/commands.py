@@ -20,7 +20,7 @@ import msgspec
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import iso
-from fairbank.slurm.output import PENDING_QUEUE, SlurmOutput, show_command
+from fairbank.slurm.output import PENDING_QUEUE, RecordedOutput, SlurmOutput, show_command
 from fairbank.slurm.parsers import config, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import PIPE, Table
 from fairbank.slurm.parsers.config import COMPLETE_JSON, FLAGS, Version
@@ -270,11 +270,11 @@ def _of_jobs(numbers: Sequence[int]) -> tuple[str, str]:
 
 def _with_uid(job: AccountingJob) -> AccountingJob:
     """Return the job with its owner's uid, where only the name is given and this host knows it."""
-    return job if job.owner is not None else msgspec.structs.replace(job, owner=uid_of(job.user))
+    return job if job.owner is not None else msgspec.structs.replace(job, owner=find_uid(job.user))
 
 
 @cache
-def uid_of(user: str) -> int | None:
+def find_uid(user: str) -> int | None:
     """Return the uid of a user of this host, or None."""
     try:
         return pwd.getpwnam(user).pw_uid if user else None
@@ -354,3 +354,18 @@ def _user_with_uid(user: str) -> str:
         return f"{user}({pwd.getpwnam(user).pw_uid})"
     except KeyError:
         return user
+
+
+def output_of(
+    folder: str | None, remedy: str, timeout_seconds: float = TIMEOUT_SECONDS
+) -> SlurmOutput:
+    """Return the recorded output in a folder, or without one the output of Slurm's commands.
+
+    Args:
+        folder: folder with the recorded output.
+        remedy: remedy of the error if a file is missing there.
+        timeout_seconds: time limit of each command.
+    """
+    return (
+        RecordedOutput(folder, remedy) if folder else SlurmCommands(timeout_seconds=timeout_seconds)
+    )

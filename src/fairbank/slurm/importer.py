@@ -15,7 +15,7 @@ from fairbank.core.errors import NotFound
 from fairbank.core.time import iso
 from fairbank.rest.client import Refused
 from fairbank.slurm.bank import BankClient, Progress, no_progress
-from fairbank.slurm.commands import SlurmCommands, uid_of
+from fairbank.slurm.commands import SlurmCommands, find_uid
 from fairbank.slurm.parsers.config import slurm_uid
 from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.reconcile.bank_records import BankFunds
@@ -97,7 +97,7 @@ def import_people(
         SlurmPeople(associations=associations.rows, coordinators=coordinators.rows),
         known,
         lambda account: gids[account] if account in gids else _gid_of(account),
-        uid_of,
+        find_uid,
         passed_over,
     )
     refused: list[str] = []

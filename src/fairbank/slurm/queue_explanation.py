@@ -21,8 +21,7 @@ from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.passes import run_passes
-from fairbank.slurm.commands import TIMEOUT_SECONDS, SlurmCommands
-from fairbank.slurm.output import RecordedOutput, SlurmOutput
+from fairbank.slurm.commands import output_of
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
@@ -85,7 +84,7 @@ def explain(
         Conflict: the job does not wait, or can start now.
         Unavailable: Slurm does not answer.
     """
-    source = _source(folder)
+    source = output_of(folder, FILES_REMEDY)
     answers = {name: source.text(name, *command) for name, command in COMMANDS.items()}
     snapshot, unreadable = read_answers(answers)
     queue = build_queue(snapshot)
@@ -114,12 +113,6 @@ def explain(
         tick=progress and partial(progress, "simulated runs"),
     )
     return QueueExplanation(cluster, _row(job, slurm_job, why, queue), unreadable, notes)
-
-
-def _source(folder: str | None, timeout_seconds: float = TIMEOUT_SECONDS) -> SlurmOutput:
-    if folder:
-        return RecordedOutput(folder, FILES_REMEDY)
-    return SlurmCommands(timeout_seconds=timeout_seconds)
 
 
 def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
@@ -162,7 +155,7 @@ def _run_times(
     if job.held is not None:
         return RunTimeHistory()
     try:
-        text = _source(folder, ACCOUNTING_TIMEOUT_SECONDS).text(FILE_NAME, *COMMAND)
+        text = output_of(folder, FILES_REMEDY, ACCOUNTING_TIMEOUT_SECONDS).text(FILE_NAME, *COMMAND)
     except FairbankError as error:
         notes.append(f"no likely start: {error.message}")
         return None

@@ -13,7 +13,7 @@ from fairbank.priority.settings import Flag
 from fairbank.report.fair_share import RankingRule, Recovery
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
-from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.commands import output_of
 from fairbank.slurm.fairshare_view import shares as share_view
 from fairbank.slurm.fairshare_view.priorities import (
     PriorityInputs,
@@ -98,7 +98,7 @@ def read_shares(folder: str | None, now: int, zone: tzinfo) -> Shares:
         now: time of the output of Slurm's commands.
         zone: local time of slurmctld, which decides when usage is reset.
     """
-    return _shares(_source(folder), now, zone)
+    return _shares(output_of(folder, FILES_REMEDY), now, zone)
 
 
 def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
@@ -112,12 +112,12 @@ def read_priorities(folder: str | None, now: int) -> Priorities:
 
     Raises InvalidInput if Slurm does not use multifactor.
     """
-    return _priorities(_source(folder), now)
+    return _priorities(output_of(folder, FILES_REMEDY), now)
 
 
 def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> RecomputedPriorities:
     """Return the priorities with what every factor is computed from (arguments: `read_shares`)."""
-    source = _source(folder)
+    source = output_of(folder, FILES_REMEDY)
     reported, shares = _priorities(source, now), _shares(source, now, zone)
     settings = source.priority_settings().factors
     answers = (
@@ -163,10 +163,6 @@ def _priorities(source: SlurmOutput, now: int) -> Priorities:
         source.version >= NAMED_SINCE,
         unreadable,
     )
-
-
-def _source(folder: str | None) -> SlurmOutput:
-    return RecordedOutput(folder, FILES_REMEDY) if folder else SlurmCommands()
 
 
 def _as_of(source: SlurmOutput, now: int) -> int:

@@ -28,7 +28,7 @@ from fairbank.priority.site_factor import (
     credit_factor,
     expiry_factor,
     rule_of,
-    scaled,
+    scale_factors,
 )
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
@@ -112,7 +112,7 @@ def build_table(
         [allocation.charged + allocation.held for allocation in paying.values()],
     )
     expiry = expiry_factor([allocation.end - now for allocation in paying.values()], longest)
-    values = dict(zip(paying, scaled(rule.of(credit, expiry), weight).tolist(), strict=True))
+    values = dict(zip(paying, scale_factors(rule.of(credit, expiry), weight).tolist(), strict=True))
     return SiteFactorTable(now, stale_seconds, resources, values)
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fairbank.cli.framework.error_exit import exit_code
 from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.rest.client import Address, Client, MungeSigner, TokenSigner, parse_address
-from fairbank.rest.client.client import quoted, target_of
+from fairbank.rest.client.client import percent_encode, target_of
 from tests.support.munge import Munged
 
 # --- addresses ---
@@ -102,7 +102,7 @@ def test_none_is_omitted_from_the_query() -> None:
 
 @given(st.text())
 def test_quoted_text_is_decoded_by_the_standard_library(text: str) -> None:
-    assert unquote(quoted(text)) == text
+    assert unquote(percent_encode(text)) == text
 
 
 # --- sockets ---

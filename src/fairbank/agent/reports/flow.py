@@ -10,7 +10,13 @@ from collections.abc import Iterable, Sequence
 
 from fairbank.agent.protocol import Ack, PluginMessage, Verdict
 from fairbank.agent.reports.bank_status import BankStatus, SenderSettings, resize_pool
-from fairbank.agent.reports.report import PendingReport, Receipt, ReportKind, converted, report_body
+from fairbank.agent.reports.report import (
+    PendingReport,
+    Receipt,
+    ReportKind,
+    convert_report,
+    report_body,
+)
 from fairbank.agent.reports.send_queue import RetryLater, SendQueue
 from fairbank.agent.run_memory import KnownRun, OutboxChanges, Reply, RunMemory, replies_to
 
@@ -92,7 +98,7 @@ class ReportFlow:
 
     def resend(self, report: PendingReport, kind: ReportKind) -> None:
         """Send a report as another kind, before all other reports of its run."""
-        other = converted(report, kind, self._next_key())
+        other = convert_report(report, kind, self._next_key())
         self.memory.keep(other)
         self.queue.put_back([other])
 

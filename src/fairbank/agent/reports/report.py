@@ -6,9 +6,7 @@ The agent and PrologSlurmctld (slurm.prolog) share the results, so that both tre
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Context, Decimal
 from enum import Enum
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,6 +18,7 @@ from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.core.ids import clean_job_name
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.tres import parse_job_tres
+from fairbank.core.units import exact_decimal
 from fairbank.rest.client import Client
 from fairbank.rest.schemas.answers import ReportAnswer, RunResolution
 
@@ -71,7 +70,6 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     qos: str = ""
 
 
-_EXACT = Context(prec=80)
 _read_facts = msgspec.json.Decoder(ReportFacts).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -110,7 +108,7 @@ def _message_fields(message: PluginMessage, kind: ReportKind) -> dict[str, Any]:
         "account": message.account,
         "partition": message.partition,
         "start": message.start,
-        "billing": decimal(message.billing),
+        "billing": exact_decimal(message.billing),
     }
     if message.qos:
         body["qos"] = message.qos
@@ -156,7 +154,7 @@ def _is_job_tres(text: str) -> bool:
     return True
 
 
-def converted(report: PendingReport, kind: ReportKind, key: str) -> PendingReport:
+def convert_report(report: PendingReport, kind: ReportKind, key: str) -> PendingReport:
     """Return the same facts as a report of another kind, with a new idempotency key.
 
     A hold becomes an adjustment when the run has a hold, an adjustment a hold when it has none.
@@ -165,13 +163,6 @@ def converted(report: PendingReport, kind: ReportKind, key: str) -> PendingRepor
     return msgspec.structs.replace(
         report, kind=kind, body=_encode(body), converted=True, stored=False, attempts=0
     )
-
-
-def decimal(exact: Fraction) -> str:
-    """Return the decimal notation of a fraction that was read from a decimal number."""
-    if exact.denominator == 1:
-        return str(exact.numerator)
-    return format(_EXACT.divide(Decimal(exact.numerator), Decimal(exact.denominator)), "f")
 
 
 # ------------------------------------------------------------------ clocks

@@ -18,6 +18,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "more credit, by staff: fairbank deposit {allocation} {missing} --reason '...'",
         general_advice=JOB_ADVICE,
         specific=SHORTFALL,
+        has_figures=True,
     ),
     "CAPPED": ReasonInfo(
         RefusalKind.PAYMENT_REQUIRED,
@@ -29,6 +30,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         " AMOUNT",
         general_advice=JOB_ADVICE,
         specific=SHORTFALL,
+        has_figures=True,
     ),
     "NO_ALLOCATION": ReasonInfo(
         RefusalKind.PAYMENT_REQUIRED,
@@ -50,6 +52,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
                 "extend it, by staff: fairbank alloc reopen {near} --end ... --reason '...'",
             ),
         },
+        has_figures=True,
     ),
     "FROZEN": ReasonInfo(
         RefusalKind.PAYMENT_REQUIRED,
@@ -59,6 +62,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         ("account", "allocation", "entry"),
         "have it thawed, by staff: fairbank alloc thaw {allocation} --reason '...'",
         specific="requested {asked:su} SU, available {available:su_down} SU",
+        has_figures=True,
     ),
     "UNPRICED": ReasonInfo(
         RefusalKind.NOT_FOUND,
@@ -165,6 +169,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         ("amount", "entry"),
         "refund at most {most}",
         specific="requested {asked:su} SU, left of its charge {available:su} SU",
+        has_figures=True,
     ),
     "NOTHING_TO_REFUND": ReasonInfo(
         RefusalKind.PAYMENT_REQUIRED,

@@ -39,6 +39,7 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
                 " deposit {allocation} {missing} --reason '...'"
             ),
         },
+        has_figures=True,
     ),
     "LIMIT_IN_USE": ReasonInfo(
         RefusalKind.CONFLICT,

@@ -112,7 +112,8 @@ class ReasonInfo(NamedTuple):
     `request_fields` are the fields to mark as wrong, the most specific first; the first one that a
     request has is marked, unless the rule names one. `general_advice` is advice before the remedy
     that a refusal replaces by the figures of its job. `specific` is the message after the general
-    one, unless a detail has its own.
+    one, unless a detail has its own. `has_figures`: it is about an amount, of credit for a job, of
+    credit to withdraw or of a charge to refund.
     """
 
     kind: RefusalKind
@@ -123,6 +124,7 @@ class ReasonInfo(NamedTuple):
     general_advice: str = ""
     specific: str = ""
     details: Mapping[Detail, Case] = {}
+    has_figures: bool = False
 
     @property
     def general_remedy(self) -> str:

@@ -80,18 +80,6 @@ class Reason(Enum):
 
 _REASONS: Mapping[str, ReasonInfo] = {**JOB_REASONS, **LEDGER_REASONS}
 
-# Reasons about an amount: of credit for a job, of credit to withdraw, of a charge to refund.
-_WITH_FIGURES = frozenset(
-    {
-        Reason.INSUFFICIENT_CREDIT,
-        Reason.CAPPED,
-        Reason.NO_ALLOCATION,
-        Reason.FROZEN,
-        Reason.NOT_ENOUGH,
-        Reason.REFUND_TOO_LARGE,
-    }
-)
-
 
 class Facts(TypedDict, total=False):
     """Values that the template of a detail names. Amounts are in SU-minutes, times in seconds."""
@@ -173,7 +161,7 @@ class Refusal(msgspec.Struct, frozen=True):
     @property
     def figures(self) -> Figures:
         """Amounts to show. Only a reason about an amount has the available credit."""
-        if self.reason in _WITH_FIGURES:
+        if self.reason.info.has_figures:
             return Figures(self.asked, self.available, self.shortfall)
         return Figures(self.asked or None, None, None)
 

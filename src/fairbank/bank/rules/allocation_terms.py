@@ -24,8 +24,8 @@ _replace = msgspec.structs.replace
 def open_allocation(context: RuleContext, request: Open) -> Outcome:
     """Create an allocation whose period overlaps no other of its project and resource."""
     data, project = context.data, request.project
-    if (no := refuse_project(data, project)) is not None:
-        return no
+    if (refusal := refuse_project(data, project)) is not None:
+        return refusal
     if request.end <= request.start:
         return _empty_period(request, None)
     if not is_countable(request.credit_limit + request.deposit):
@@ -105,8 +105,8 @@ def amend(context: RuleContext, request: Amend) -> Outcome:
         shared=old.shared if request.shared is None else request.shared,
         credit_limit=old.credit_limit if request.credit_limit is None else request.credit_limit,
     )
-    no = _objection(context.data, old, new) or _over(old, new, event, now)
-    return no if no is not None else _put_terms(context, new)
+    refusal = _objection(context.data, old, new) or _over(old, new, event, now)
+    return refusal if refusal is not None else _put_terms(context, new)
 
 
 def _over(
@@ -147,8 +147,8 @@ def put_back(context: RuleContext, before: Entry) -> Outcome:
         shared=facts["shared"],
         credit_limit=SuMinutes(before.credit_limit),
     )
-    no = _objection(context.data, old, new)
-    return no if no is not None else _put_terms(context, new)
+    refusal = _objection(context.data, old, new)
+    return refusal if refusal is not None else _put_terms(context, new)
 
 
 def expire(context: RuleContext, request: Expire) -> Outcome:

@@ -22,7 +22,7 @@ _RULES: Mapping[type, Callable[[RuleContext, Any], Outcome]] = {
     requests.Adjust: runs.adjust,
     requests.Charge: runs.charge,
     requests.Release: runs.release,
-    requests.Unpriced: runs.unpriced,
+    requests.Unpriced: runs.record_unpriced,
     requests.Lapse: runs.lapse,
     requests.Refund: credit.refund,
     requests.Deposit: credit.deposit,
@@ -86,20 +86,28 @@ def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: P
     return outcome
 
 
-def _may_count_later(request: requests.Request, no: Refusal) -> bool:
+def _may_count_later(request: requests.Request, refusal: Refusal) -> bool:
     """Return whether the key of a refused request stays free.
 
     Usage has happened, and a report that came before its hold may be sent again after it.
     """
-    return no.reason is Reason.NO_HOLD or isinstance(
+    return refusal.reason is Reason.NO_HOLD or isinstance(
         request, requests.Charge | requests.Release | requests.Unpriced
     )
 
 
-def _declined(data: TransactionData, submitted: requests.SubmittedRequest, no: Refusal) -> Refusal:
+def _declined(
+    data: TransactionData, submitted: requests.SubmittedRequest, refusal: Refusal
+) -> Refusal:
     """Record a refusal that is not that of a job, so that its key gets the same answer again."""
-    allocation = data.allocations.get(no.allocation) if no.allocation is not None else None
-    entry = data.post(
-        submitted, Kind.DECLINED, no.asked, allocation, details=msgspec.json.encode(no).decode()
+    allocation = (
+        data.allocations.get(refusal.allocation) if refusal.allocation is not None else None
     )
-    return msgspec.structs.replace(no, entry=entry.id)
+    entry = data.post(
+        submitted,
+        Kind.DECLINED,
+        refusal.asked,
+        allocation,
+        details=msgspec.json.encode(refusal).decode(),
+    )
+    return msgspec.structs.replace(refusal, entry=entry.id)

@@ -38,9 +38,9 @@ def create_project(context: RuleContext, request: CreateProject) -> Outcome:
     for each in data.projects.values():
         if _replace(each, id=0) == wanted:
             return Done(entry=0, project=each.id, again=True)
-    no = _objection(data, wanted, request.parent)
-    if no is not None:
-        return no
+    refusal = _objection(data, wanted, request.parent)
+    if refusal is not None:
+        return refusal
     return _entered(context, _replace(wanted, id=next(data.project_ids)))
 
 
@@ -56,12 +56,12 @@ def amend_project(context: RuleContext, request: AmendProject) -> Outcome:
     new = _replace(old, parent=parent, removed=old.removed and not request.restore, **names)
     if new == old:
         return Done(entry=0, project=old.id, again=True)
-    no = (
+    refusal = (
         _objection(data, new, request.parent)
         or _orphaned(data, old, new)
         or _untimely(data, old, new)
     )
-    return no if no is not None else _entered(context, new)
+    return refusal if refusal is not None else _entered(context, new)
 
 
 def remove_project(context: RuleContext, request: RemoveProject) -> Outcome:
@@ -221,8 +221,8 @@ def refuse_project(data: TransactionData, project: int) -> Refusal | None:
 def set_member(context: RuleContext, request: SetMember) -> Outcome:
     """Give a user a role in a project, or remove it, by the roles at this time."""
     data, undoes, project = context.data, context.undoes, request.project
-    if (no := refuse_project(data, project)) is not None:
-        return no
+    if (refusal := refuse_project(data, project)) is not None:
+        return refusal
     if request.by is not None and not above(data, project, request.by, request.uid, request.role):
         return Refusal(Reason.ROLE_ABOVE, project=project)
     known = data.members.get((project, request.uid))

@@ -18,8 +18,8 @@ _replace = msgspec.structs.replace
 def again(entry: Entry) -> Outcome:
     """Return the first answer to a request, from its entry."""
     if entry.kind in (Kind.REFUSAL, Kind.DECLINED):
-        no = refusal_of(entry)
-        return _replace(observed_only(no), again=True) if no.observed else no
+        refusal = refusal_of(entry)
+        return _replace(observed_only(refusal), again=True) if refusal.observed else refusal
     facts = facts_of(entry)
     return Done(
         entry=entry.id,

@@ -33,10 +33,10 @@ from fairbank.bank.run import (
     RunEvent,
     RunRecord,
     RunState,
+    encode_closed_opening,
+    encode_details,
     opening_of,
     resolution_of,
-    written,
-    written_at_once,
 )
 from fairbank.cluster.job import merge_details, new_details
 from fairbank.core.units import SuMinutes
@@ -70,14 +70,14 @@ def hold(context: RuleContext, request: Hold) -> Outcome:
         return early if enforce else observed_only(early)
     refusals = []
     for each in data.candidates(request.chain, request.resource, request.start):
-        no = obstacle(data, each, request.owner, request.amount)
-        if no is None:
+        reason = obstacle(data, each, request.owner, request.amount)
+        if reason is None:
             return _grant(context, request, each)
-        refusals.append((no, each))
+        refusals.append((reason, each))
     if not refusals:
         why = no_payer(request.chain, request.removed)
-        homeless = refuse_report(context, request, why, None, observed=not enforce)
-        return homeless if enforce else observed_only(homeless)
+        refusal = refuse_report(context, request, why, None, observed=not enforce)
+        return refusal if enforce else observed_only(refusal)
     reason, first = refusals[0]
     if not enforce and is_countable(first.charged + first.held + request.amount):
         refuse_report(context.without_key(), request, reason, first, observed=True)
@@ -104,7 +104,7 @@ def _grant(
         job_details=new_details(request.job_details, None),
     )
     after = put_run(context.data, record, held=request.amount, below=below)
-    return _book(context, _HOLD, request.amount, record, after, written(opening_of(record)))
+    return _book(context, _HOLD, request.amount, record, after, encode_details(opening_of(record)))
 
 
 def _book(
@@ -150,11 +150,11 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
         return again(newest)
     if (objection := future_timestamp(submitted, request)) is not None:
         return _refuse_future(context, request, allocation, objection)
-    no = obstacle(data, allocation, known.owner, more) if more > 0 else None
-    if no is not None:
+    reason = obstacle(data, allocation, known.owner, more) if more > 0 else None
+    if reason is not None:
         if policy.enforce or not is_countable(allocation.charged + allocation.held + more):
-            return refuse_change(context, known, no, more)
-        refuse_change(context.without_key(), known, no, more, observed=True)
+            return refuse_change(context, known, reason, more)
+        refuse_change(context.without_key(), known, reason, more, observed=True)
     number, new = data.next_entry_id(), new_details(request.job_details, known.job_details)
     record = _replace(
         known,
@@ -163,8 +163,10 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
         set_by=number,
         job_details=merge_details(known.job_details, new),
     )
-    after = put_run(data, record, held=more, below=no is not None)
-    return _book(context, Kind.ADJUST, more, record, after, written(Adjustment(request.until, new)))
+    after = put_run(data, record, held=more, below=reason is not None)
+    return _book(
+        context, Kind.ADJUST, more, record, after, encode_details(Adjustment(request.until, new))
+    )
 
 
 def _adjust_without_hold(context: RuleContext, request: Adjust) -> Outcome:
@@ -173,10 +175,10 @@ def _adjust_without_hold(context: RuleContext, request: Adjust) -> Outcome:
         return Refusal(Reason.NO_HOLD, run=str(request.run), asked=request.amount)
     observed = not context.policy.enforce
     objection = (Detail.LIMIT_CHANGED, Facts()) if request.account is None else None
-    no = refuse_report(
+    refusal = refuse_report(
         context.without_key(), request, Reason.NO_HOLD, None, objection=objection, observed=observed
     )
-    return observed_only(no) if observed else no
+    return observed_only(refusal) if observed else refusal
 
 
 def charge(context: RuleContext, request: Charge) -> Outcome:
@@ -195,7 +197,7 @@ def release(context: RuleContext, request: Release) -> Outcome:
     return _resolve(context, known, request, SuMinutes(0))
 
 
-def unpriced(context: RuleContext, request: Unpriced) -> Outcome:
+def record_unpriced(context: RuleContext, request: Unpriced) -> Outcome:
     """Record the end of a run without a price. Its key stays free, to be sent again."""
     known = context.data.runs.get(request.run)
     if known is not None and known.state not in _CHARGEABLE:
@@ -278,7 +280,7 @@ def _resolve(
         split.charged if isinstance(request, Charge) else known.held,
         record,
         after,
-        written(resolution_of(request, record.written_off, counted, new)),
+        encode_details(resolution_of(request, record.written_off, counted, new)),
         written_off=split.written_off,
         cpu_counted=counted,
     )
@@ -346,7 +348,7 @@ def _resolve_without_hold(
         split.charged,
         record,
         after,
-        written_at_once(opening_of(record), end),
+        encode_closed_opening(opening_of(record), end),
         written_off=split.written_off,
         cpu_counted=counted,
     )
@@ -361,7 +363,7 @@ def _payer(context: RuleContext, candidates: list[Allocation], owner: int, cost:
     """
 
     def drawback(each: Allocation) -> tuple[bool, bool, bool]:
-        no = obstacle(context.data, each, owner, cost)
-        return cost > each.available, no is Reason.FROZEN, no is Reason.CAPPED
+        reason = obstacle(context.data, each, owner, cost)
+        return cost > each.available, reason is Reason.FROZEN, reason is Reason.CAPPED
 
     return min(candidates, key=drawback)

@@ -31,8 +31,8 @@ def undo(context: RuleContext, request: Undo) -> Outcome:
     entry = context.data.run_entries.get(request.entry)
     if entry is None or entry.book != request.book:
         return Refusal(Reason.UNKNOWN_ENTRY, Detail.ENTRY, facts={"of_entry": request.entry})
-    if (no := _taken_back(context.data, entry)) is not None:
-        return no
+    if (refusal := _taken_back(context.data, entry)) is not None:
+        return refusal
     context = context._replace(undoes=entry.id)
     book, amount, run = entry.book, SuMinutes(entry.amount), request.run
     match entry.kind:

@@ -62,13 +62,13 @@ class Command(NamedTuple):
 
     def _run(self, context: Context, options: Namespace) -> int:
         """Run the command, with --helpformat and --watch if it has them."""
-        from fairbank.cli.framework.output import shown_columns, watched
+        from fairbank.cli.framework.output import run_watched, shown_columns
 
         columns = self.columns(options) if callable(self.columns) else self.columns
         if columns and shown_columns(context, columns):
             return 0
         if self.watch:
-            return watched(context, lambda: self.run(context, options))
+            return run_watched(context, lambda: self.run(context, options))
         return self.run(context, options)
 
 

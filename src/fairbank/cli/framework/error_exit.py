@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
     """Run a command, print its error if it fails, and return the exit code."""
     if not _has_output():
-        return _tell(_CLOSED_OUTPUT, NOT_DONE, program)
+        return _print_error(_CLOSED_OUTPUT, NOT_DONE, program)
     _be_lenient()
     try:
         try:
@@ -37,14 +37,14 @@ def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except FairbankError as error:
-        return _tell(error_lines(error), exit_code(error), program)
+        return _print_error(error_lines(error), exit_code(error), program)
     except OSError as error:
         # An error without a file name concerns the output.
         name = error.filename
         action = f"cannot use {name}" if name else "the output cannot be written"
-        return _tell(error_lines(translate_os_error(error, action)), NOT_DONE, program)
+        return _print_error(error_lines(translate_os_error(error, action)), NOT_DONE, program)
     except Exception as bug:  # noqa: BLE001  the outermost handler: print one sentence
-        return _tell(_bug_lines(bug), NOT_DONE, program)
+        return _print_error(_bug_lines(bug), NOT_DONE, program)
     return code
 
 
@@ -102,7 +102,7 @@ def _bug_lines(bug: Exception) -> list[str]:
     ]
 
 
-def _tell(lines: list[str], code: int, program: str) -> int:
+def _print_error(lines: list[str], code: int, program: str) -> int:
     try:
         sys.stdout.flush()
         room = terminal_width()

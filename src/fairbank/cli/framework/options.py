@@ -108,10 +108,10 @@ def add_account(parser: Parser) -> None:
 def add_accounts(parser: Parser, *, resource: bool = True) -> None:
     """Add -A and -r as lists."""
     about = "only these projects, by their Slurm accounts"
-    add_option(parser, "-A, --account PROJECT,...", about, type=listed)
+    add_option(parser, "-A, --account PROJECT,...", about, type=split_list)
     if resource:
         about = "only these resources, such as cpu or gpu"
-        add_option(parser, "-r, --resource NAME,...", about, type=listed)
+        add_option(parser, "-r, --resource NAME,...", about, type=split_list)
 
 
 def add_group(parser: Parser, about: str = "only of this Unix group, by name or number") -> None:
@@ -120,14 +120,14 @@ def add_group(parser: Parser, about: str = "only of this Unix group, by name or 
 
 def add_users(parser: ArgumentParser | _MutuallyExclusiveGroup) -> None:
     about = "only these users, by name or number"
-    add_option(parser, "-u, --user USER,...", about, type=listed)
+    add_option(parser, "-u, --user USER,...", about, type=split_list)
 
 
 def add_clusters(
     parser: ArgumentParser | _ArgumentGroup, about: str, *, several: bool = False
 ) -> None:
     """Add -M, --clusters and --cluster: one name, or with `several` a list."""
-    dest, kind = ("clusters", listed) if several else ("cluster", printable)
+    dest, kind = ("clusters", split_list) if several else ("cluster", printable)
     placeholder = "NAME,..." if several else "NAME"
     add_option(parser, f"-M, --clusters {placeholder}", about, dest=dest, type=kind)
     parser.add_argument("--cluster", dest=dest, type=kind, help=SUPPRESS)
@@ -206,7 +206,7 @@ def _number(text: str, most: int, least: int = 0) -> int:
     return int(text)
 
 
-def listed(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """Return comma-separated words, each once."""
     words = [word.strip() for word in text.split(",")]
     if all(words):
@@ -218,7 +218,7 @@ def listed(text: str) -> list[str]:
 
 def counts(text: str) -> list[int]:
     """Return comma-separated whole numbers from 0."""
-    return [count(word) for word in listed(text)]
+    return [count(word) for word in split_list(text)]
 
 
 def number(text: str) -> int:

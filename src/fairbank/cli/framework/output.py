@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import UNITS, Summand, with_minutes
-from fairbank.report.tables import WIDE, as_json, choose, csv, envelope, separated, table
+from fairbank.report.tables import WIDE, as_json, choose, csv, envelope, separate_cells, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +70,7 @@ def _show(context: Context, listing: Listing) -> None:
         case "csv":
             context.paint(*csv(columns, rows, form, header=header))
         case "parsable":
-            context.paint(*separated(columns, rows, form, options.delimiter, header=header))
+            context.paint(*separate_cells(columns, rows, form, options.delimiter, header=header))
         case _:
             _show_table(context, listing, columns)
 
@@ -107,7 +107,7 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
         context.say()
     rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
     made = table(columns, rows, context.format, _width(context, listing), header=header)
-    context.paint(*(coloured(made.lines, header=header) if context.colours else made.lines))
+    context.paint(*(colour(made.lines, header=header) if context.colours else made.lines))
     # Without one of these columns the amounts of a row do not add up.
     summands = [each.head for each in columns if isinstance(each.show, Summand) and not each.extra]
     if lost := [head for head in made.dropped if head in summands]:
@@ -135,7 +135,7 @@ BOLD, RED, YELLOW, PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 _MARK = re.compile(r"(?:(?<=\s)|^)(!!?|x)(?=\s)")
 
 
-def coloured(lines: Sequence[str], *, header: bool) -> list[str]:
+def colour(lines: Sequence[str], *, header: bool) -> list[str]:
     """Return the header in bold and the marks in colour, which is never the only signal."""
     marked = [
         _MARK.sub(lambda mark: f"{YELLOW if mark[1] == '!' else RED}{mark[1]}{PLAIN}", line)
@@ -157,7 +157,7 @@ def caption(context: Context, *, unit: bool = True) -> str:
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
-def watched(context: Context, once: Callable[[], int]) -> int:
+def run_watched(context: Context, once: Callable[[], int]) -> int:
     """Run once, or with --watch again and again until interrupted."""
     while context.options.watch:
         if context.for_people:

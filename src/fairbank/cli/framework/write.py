@@ -84,7 +84,7 @@ def _send(context: Context, request: WriteRequest, key: str | None) -> dict[str,
     return answer
 
 
-def tell(
+def show_result(
     context: Context,
     schema: str,
     answer: Row | None,
@@ -129,8 +129,8 @@ def write(
     sentence: str | Callable[[Row], str],
     warnings: Sequence[str] = (),
 ) -> int:
-    """Send the request and print the result, as `post` and `tell` do. Return the exit code."""
-    return tell(context, schema, post(context, request), sentence, warnings)
+    """Send the request and print the result (`post`, `show_result`). Return the exit code."""
+    return show_result(context, schema, post(context, request), sentence, warnings)
 
 
 def allocation_name(row: Row) -> str:

@@ -104,7 +104,7 @@ def billable(counts: Wholes, partition: Ints, table: BillingPrices) -> Doubles:
     return total
 
 
-def allocated(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
+def limit_counts(counts: Wholes, units: Doubles, names: Sequence[str]) -> Wholes:
     """Return the counts [jobs, TRES] that usage and limits use: billing as whole units, without
     energy and TRES that are not used up.
 
@@ -197,7 +197,7 @@ def costs(jobs: ChargedJobs, seconds: Doubles) -> Costs:
     )
 
 
-def faded_costs(jobs: ChargedJobs, seconds: Doubles, decay: Decay) -> Costs:
+def decay_costs(jobs: ChargedJobs, seconds: Doubles, decay: Decay) -> Costs:
     """Return the cost of `seconds` that just passed if usage decays."""
     return costs(jobs, decay.faded(seconds))
 

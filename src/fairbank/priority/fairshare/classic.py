@@ -31,7 +31,7 @@ def classic(
 
     Args:
         tree: tree of associations.
-        usage: usage of each row with all below it (`tree.summed`), in billing-seconds.
+        usage: usage of each row with all below it (`tree.sum_usage`), in billing-seconds.
         dampening: FairShareDampeningFactor.
         depth_oblivious: PriorityFlags=DEPTH_OBLIVIOUS.
     """

@@ -38,7 +38,7 @@ def fair_tree(tree: Tree, usage: ArrayLike) -> FairTreeResult:
 
     Args:
         tree: tree of associations.
-        usage: usage of each row with all below it (`tree.summed`), in billing-seconds.
+        usage: usage of each row with all below it (`tree.sum_usage`), in billing-seconds.
     """
     usage = usage_of(tree, usage)
     shares = _norm_shares(tree)

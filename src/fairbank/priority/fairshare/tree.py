@@ -42,7 +42,7 @@ def first_above(parent: Ints, passed: Bools) -> Ints:
     return np.where(is_root, -1, landing[parent])
 
 
-def in_a_circle(start: int, parent: Ints) -> list[int]:
+def find_cycle(start: int, parent: Ints) -> list[int]:
     """Return the rows of the circle that the chain from `start` reaches, in order."""
     met: dict[int, int] = {}
     at = start
@@ -83,7 +83,7 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
         return int(self.users[0])
 
 
-def shaped(parent: Ints, shares: Ints, moved_up: Bools, is_user: Bools) -> Shape:
+def build_shape(parent: Ints, shares: Ints, moved_up: Bools, is_user: Bools) -> Shape:
     """Return the shape of a tree. `shares` are 0 for rows on their parent's shares."""
     above = first_above(parent, moved_up)
     depth = distances(above)
@@ -164,7 +164,7 @@ class Tree(msgspec.Struct, frozen=True, eq=False):
         return on_parent
 
 
-def planted(rows: Sequence[ShareAssociation]) -> Tree:
+def build_tree(rows: Sequence[ShareAssociation]) -> Tree:
     """Return the tree of these rows. Raises InvalidInput, naming the row and the remedy."""
     rows = tuple(rows)
     accounts = _accounts(rows)
@@ -175,12 +175,14 @@ def planted(rows: Sequence[ShareAssociation]) -> Tree:
     shares = np.fromiter((_shares(at, row) for at, row in enumerate(rows)), np.int64, len(rows))
     is_user = np.fromiter((bool(row.user) for row in rows), np.bool_, len(rows))
     _check_lines(rows, parent)
-    shape = shaped(parent, np.where(shares == ON_PARENT, 0, shares), shares == ON_PARENT, is_user)
+    shape = build_shape(
+        parent, np.where(shares == ON_PARENT, 0, shares), shares == ON_PARENT, is_user
+    )
     _check_sums(rows, shape)
     return Tree(rows, parent.astype(np.int32), shares, is_user, shape)
 
 
-def summed(tree: Tree, own: ArrayLike) -> Longs:
+def sum_usage(tree: Tree, own: ArrayLike) -> Longs:
     """Return the usage of every row with all below it, from the own usage of users, and of accounts
     for deleted users.
 
@@ -317,7 +319,7 @@ def _check_lines(rows: Sequence[ShareAssociation], parent: Ints) -> None:
     depth = distances(parent)
     lost = np.flatnonzero(depth < 0)
     if len(lost):
-        cycle = in_a_circle(int(lost[0]), parent)
+        cycle = find_cycle(int(lost[0]), parent)
         path = " -> ".join(rows[at].account for at in [*cycle[:8], cycle[0]])
         raise _malformed(
             cycle[0],

@@ -48,17 +48,17 @@ def nothing_used(rows: int, tres: int) -> DecayedUsage:
     return DecayedUsage(*wide, np.zeros(rows), np.zeros((rows, tres), np.uint64))
 
 
-def copied(usage: DecayedUsage) -> DecayedUsage:
+def copy_usage(usage: DecayedUsage) -> DecayedUsage:
     """Return a copy."""
     return DecayedUsage(
         usage.raw.copy(), usage.tres.copy(), usage.wall.copy(), usage.run_seconds.copy()
     )
 
 
-def decayed(usage: DecayedUsage, remaining: float, spared: Bools | None = None) -> DecayedUsage:
+def decay_usage(usage: DecayedUsage, remaining: float, spared: Bools | None = None) -> DecayedUsage:
     """Return decayed usage. Rows that are `spared` (QOS with NoDecay) keep theirs."""
     if remaining == 1:
-        return copied(usage)
+        return copy_usage(usage)
     left = remaining if spared is None else np.where(spared, 1.0, remaining)
     by_row = left if isinstance(left, float) else left[:, None]
     return DecayedUsage(

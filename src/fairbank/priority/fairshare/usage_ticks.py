@@ -16,7 +16,7 @@ from fairbank.core.time import Instant
 from fairbank.priority.fairshare.charges import (
     ChargedJobs,
     costs,
-    faded_costs,
+    decay_costs,
     gives_back,
     may_use,
     seconds_run,
@@ -27,8 +27,8 @@ from fairbank.priority.fairshare.usage import (
     ChargeRows,
     DecayedUsage,
     add,
-    copied,
-    decayed,
+    copy_usage,
+    decay_usage,
     give_back,
     lines,
     nothing_used,
@@ -63,14 +63,14 @@ class UsageLedger(NamedTuple):
     qos: DecayedUsage
 
 
-def unused(payers: ChargedRows, tres: int) -> UsageLedger:
+def zero_usage(payers: ChargedRows, tres: int) -> UsageLedger:
     """Return zero usage."""
     return UsageLedger(
         nothing_used(len(payers.parent), tres), nothing_used(len(payers.spared), tres)
     )
 
 
-def ticked(
+def apply_tick(
     books: UsageLedger,
     running: ChargedJobs,
     payers: ChargedRows,
@@ -94,13 +94,13 @@ def ticked(
     """
     remaining = rules.decay.remaining(now - last) if last != UNKNOWN else 1.0
     books = UsageLedger(
-        decayed(books.associations, remaining), decayed(books.qos, remaining, payers.spared)
+        decay_usage(books.associations, remaining), decay_usage(books.qos, remaining, payers.spared)
     )
     _charge(books, running, payers, rules, since=last, now=now, over=False)
     return books
 
 
-def ended(
+def end_jobs(
     books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules, *, last: int, now: int
 ) -> UsageLedger:
     """Return the usage when jobs end. If limits are enforced, their use since the last tick is
@@ -116,18 +116,18 @@ def ended(
     """
     if not rules.limits:
         return books
-    books = UsageLedger(copied(books.associations), copied(books.qos))
+    books = UsageLedger(copy_usage(books.associations), copy_usage(books.qos))
     _charge(books, jobs, payers, rules, since=last, now=now, over=True)
     return books
 
 
-def started(
+def start_jobs(
     books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
 ) -> UsageLedger:
     """Return the usage when `jobs` start: their run-seconds are reserved. Raises InvalidInput."""
     if not rules.limits:
         return books
-    books, most = UsageLedger(copied(books.associations), copied(books.qos)), may_use(jobs)
+    books, most = UsageLedger(copy_usage(books.associations), copy_usage(books.qos)), may_use(jobs)
     set_aside(books.associations, lines(jobs.association, payers.parent), most)
     set_aside(books.qos, _qos_of(jobs), most)
     return books
@@ -149,7 +149,7 @@ def _charge(
     if not len(jobs.start):
         return
     seconds = seconds_run(jobs, since, now)
-    faded, plain = faded_costs(jobs, seconds, rules.decay), costs(jobs, seconds)
+    faded, plain = decay_costs(jobs, seconds, rules.decay), costs(jobs, seconds)
     up, qos = lines(jobs.association, payers.parent), _qos_of(jobs)
     spared = payers.spared[qos.row]
     add(books.associations, up, faded, limits=rules.limits)
@@ -167,7 +167,7 @@ def _qos_of(jobs: ChargedJobs) -> ChargeRows:
     return ChargeRows(np.nonzero(table >= 0)[0], table[table >= 0])
 
 
-def renewed(books: UsageLedger) -> UsageLedger:
+def reset_usage(books: UsageLedger) -> UsageLedger:
     """Return the usage after a reset."""
     return UsageLedger(reset(books.associations), reset(books.qos))
 
@@ -181,7 +181,7 @@ class TickPeriod(msgspec.Struct, frozen=True):
     zone: tzinfo = UTC
 
 
-def recounted(
+def recompute_usage(
     records: ChargedJobs,
     gone_at: Ints,
     ticks: Iterable[int],
@@ -211,11 +211,11 @@ def recounted(
     )  # until it is gone, no tick knows of an end
     books, last, since = begin.books, begin.last, begin.reset
     for now in ticks:
-        books = started(
+        books = start_jobs(
             books, records.only((records.start > last) & (records.start <= now)), payers, rules
         )
         ends = np.flatnonzero((gone >= last) & (gone < now))
-        books = ended(
+        books = end_jobs(
             books,
             records.only(ends[np.argsort(gone[ends], kind="stable")]),
             payers,
@@ -229,8 +229,8 @@ def recounted(
             else Instant(now)
         )
         if since != UNKNOWN and boundary > since:
-            books = renewed(books)
-        books = ticked(
+            books = reset_usage(books)
+        books = apply_tick(
             books,
             held.only((records.start <= now) & (gone >= now)),
             payers,

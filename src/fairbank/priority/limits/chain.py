@@ -92,7 +92,7 @@ class Walk:
                 ASSOC, found.name, _times(found.limits, factor), found.used, own=level == 0
             )
 
-    def took(self, *kinds: LimitKind) -> bool:
+    def has_set(self, *kinds: LimitKind) -> bool:
         """Return True if a QOS has set one of these limits."""
         return any((kind, "") in self._taken for kind in kinds)
 
@@ -101,17 +101,17 @@ class Walk:
     ) -> int | None:
         """Return a limit that is on no TRES, if it is to be tested here."""
         limit = given.get(kind)
-        return limit if limit is not None and self._looks(place, kind, "") else None
+        return limit if limit is not None and self._is_tested(place, kind, "") else None
 
     def limits(
         self, place: ChainLink, kind: LimitKind, *, always: bool = False
     ) -> Iterator[tuple[str, int]]:
         """Yield the limits to test here. `always`: also those that an administrator set aside."""
         for name, limit in in_order(place.limits.tres.get(kind, {})):
-            if (always or name not in self.job.overridden) and self._looks(place, kind, name):
+            if (always or name not in self.job.overridden) and self._is_tested(place, kind, name):
                 yield name, limit
 
-    def _looks(self, place: ChainLink, kind: LimitKind, tres: str) -> bool:
+    def _is_tested(self, place: ChainLink, kind: LimitKind, tres: str) -> bool:
         if (kind, tres) in self._taken:
             return False
         if place.owner == QOS:

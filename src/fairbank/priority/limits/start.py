@@ -46,7 +46,7 @@ class _BeforeNodes(Walk):
             yield from self._jobs(place, LimitKind.GRP_JOBS, place.used)
             yield from self._group_wall(place)
             if place.own:
-                if not self.took(LimitKind.MAX_JOBS_PER_ACCOUNT, LimitKind.MAX_JOBS_PER_USER):
+                if not self.has_set(LimitKind.MAX_JOBS_PER_ACCOUNT, LimitKind.MAX_JOBS_PER_USER):
                     yield from self._jobs(place, LimitKind.MAX_JOBS, place.used)
                 yield from self._wall(place)
 
@@ -94,7 +94,7 @@ class _AfterNodes(Walk):
             yield from self._of_the_group(place, asked)
             yield from self._of_the_job(place, asked)
             yield from self.short(place)
-            yield from self._of_somebody(place, qos, asked)
+            yield from self._per_user_and_account(place, qos, asked)
         for place in self.associations():
             yield from self._of_the_group(place, asked)
             if place.own:
@@ -107,7 +107,7 @@ class _AfterNodes(Walk):
             place, LimitKind.GRP_TRES_MINS, asked, running, used, safe=self.enforced.safe
         )
         yield from self._within(
-            place, LimitKind.GRP_TRES, self._beside(place.used), place.used.counts
+            place, LimitKind.GRP_TRES, self._added_counts(place.used), place.used.counts
         )
         yield from self._within(place, LimitKind.GRP_TRES_RUN_MINS, asked, running, always=True)
 
@@ -116,7 +116,9 @@ class _AfterNodes(Walk):
         yield from self.beyond(place, LimitKind.MAX_TRES, self.job.counts)
         yield from self.beyond(place, LimitKind.MAX_TRES_PER_NODE, self.on_each_node())
 
-    def _of_somebody(self, place: ChainLink, qos: QosLimits, asked: Counts) -> Iterator[LimitHold]:
+    def _per_user_and_account(
+        self, place: ChainLink, qos: QosLimits, asked: Counts
+    ) -> Iterator[LimitHold]:
         who = (
             (
                 qos.of_account,
@@ -126,10 +128,10 @@ class _AfterNodes(Walk):
             (qos.of_user, LimitKind.MAX_TRES_PER_USER, LimitKind.MAX_TRES_RUN_MINS_PER_USER),
         )
         for used, at_once, to_come in who:
-            yield from self._within(place, at_once, self._beside(used), used.counts)
+            yield from self._within(place, at_once, self._added_counts(used), used.counts)
             yield from self._within(place, to_come, asked, used.run_minutes(), always=True)
 
-    def _beside(self, used: LimitUsage) -> Counts:
+    def _added_counts(self, used: LimitUsage) -> Counts:
         """Return what the job adds: a node on which the owner's jobs run counts once."""
         new = self.job.counts.get("node", 0) - len(self.job.nodes & used.nodes)
         if "node" in self.job.counts:
@@ -151,8 +153,14 @@ class _AfterNodes(Walk):
         the running ones would take too much.
         """
         for name, limit in self.limits(place, kind, always=always):
-            wish, busy, gone = (amounts.get(name, 0) for amounts in (asked, running, used or {}))
-            used_up = used is not None and wish > 0 and gone >= limit
-            too_much = wish > limit or (wish > 0 and wish + busy > limit - gone)
+            amount, running_amount, used_amount = (
+                amounts.get(name, 0) for amounts in (asked, running, used or {})
+            )
+            used_up = used is not None and amount > 0 and used_amount >= limit
+            too_much = amount > limit or (
+                amount > 0 and amount + running_amount > limit - used_amount
+            )
             if used_up or (safe and too_much):
-                yield place.hold(kind, limit, asked=wish, tres=name, used=gone, running=busy)
+                yield place.hold(
+                    kind, limit, asked=amount, tres=name, used=used_amount, running=running_amount
+                )

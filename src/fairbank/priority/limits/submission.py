@@ -65,7 +65,7 @@ class _Submitting(Walk):
         yield from self._wall(place, LimitKind.GRP_WALL)
         if place.own:
             yield from self._of_the_job(place)
-            if not self.took(
+            if not self.has_set(
                 LimitKind.MAX_SUBMIT_JOBS_PER_ACCOUNT, LimitKind.MAX_SUBMIT_JOBS_PER_USER
             ):
                 yield from self._submitted(place, LimitKind.MAX_SUBMIT_JOBS, place.used)

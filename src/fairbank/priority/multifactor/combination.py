@@ -142,7 +142,7 @@ class PriorityTerms(NamedTuple):
 
 
 @_past_doubles
-def weighted(
+def weigh_factors(
     jobs: PendingColumns, scale: FactorScale, settings: MultifactorSettings, now: int
 ) -> PriorityTerms:
     """Return the term of each factor, as sprio lists it. A factor without weight adds nothing.
@@ -211,11 +211,11 @@ def priorities(
     """
     _check(scale, settings)
     if len(jobs.nice) <= _BLOCK:
-        return cut(_added(weighted(jobs, scale, settings, now)))
+        return cut(_added(weigh_factors(jobs, scale, settings, now)))
     found = np.empty(len(jobs.nice), dtype=np.uint32)
     for start in range(0, len(found), _BLOCK):
         block = slice(start, start + _BLOCK)
-        found[block] = cut(_added(weighted(jobs.rows(block), scale, settings, now)))
+        found[block] = cut(_added(weigh_factors(jobs.rows(block), scale, settings, now)))
     return found
 
 
@@ -247,7 +247,7 @@ def cut(sums: Floats) -> Priorities:
 
 
 @_past_doubles
-def shown(terms: PriorityTerms) -> Floats:
+def sum_as_shown(terms: PriorityTerms) -> Floats:
     """Return the sums of sprio, not truncated. sprio adds TRES last, so the last digit may differ
     from the priority.
     """

@@ -120,7 +120,7 @@ def _head(method: str, target: str, headers: Mapping[str, str | None]) -> bytes:
 _UNQUOTED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
-def quoted(text: str) -> str:
+def percent_encode(text: str) -> str:
     """Percent-encode all but RFC 3986's unreserved characters.
 
     Importing `urllib.parse` would take 7 ms of CPU at each start.
@@ -134,7 +134,7 @@ def quoted(text: str) -> str:
 def target_of(path: str, query: Mapping[str, object] | None = None) -> str:
     """Return path and query as they are sent: None is omitted, booleans are `true` or `false`."""
     text = "&".join(
-        f"{quoted(name)}={quoted(_parameter(value))}"
+        f"{percent_encode(name)}={percent_encode(_parameter(value))}"
         for name, value in (query or {}).items()
         if value is not None
     )

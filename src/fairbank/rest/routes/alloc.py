@@ -31,7 +31,7 @@ from fairbank.rest.parameters import (
     OnePage,
     Projects,
     UidNumber,
-    checked_key,
+    check_key,
 )
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.responses import created_response, done_of, granted_response
@@ -115,9 +115,9 @@ def list_balances(
     if chosen.at_any_time and not every:
         chosen = chosen._replace(state=Standing.ACTIVE)
     allocations, next_ = _find(request, page, chosen)
-    now, directory = request.services.clock.now(), request.services.project_cache
+    now, project_cache = request.services.clock.now(), request.services.project_cache
     rows = [
-        balance_row(allocation, directory.by_id(allocation.project), now)
+        balance_row(allocation, project_cache.by_id(allocation.project), now)
         for allocation in allocations
     ]
     return list_response("balance", request.services.clock, rows, next_)
@@ -180,7 +180,7 @@ def open_allocation(
         shared=data.shared,
         credit_limit=SuMinutes(data.credit_limit),
         deposit=SuMinutes(data.amount),
-        key=checked_key(key),
+        key=check_key(key),
         comment=ids.reason(data.comment),
     )
     _check_period(bank_request.start, bank_request.end)
@@ -246,7 +246,7 @@ def amend_allocation(
         )
     _check_period(terms.start, terms.end)
     outcome = request.services.allocations.amend(
-        request.identity, allocation, terms, ids.reason(data.comment), checked_key(key)
+        request.identity, allocation, terms, ids.reason(data.comment), check_key(key)
     )
     return _changed(request, done_of(outcome))
 
@@ -260,7 +260,7 @@ def set_cap(
         allocation=allocation,
         uid=uid,
         cap=None if data.cap is None else SuMinutes(data.cap),
-        key=checked_key(key),
+        key=check_key(key),
         comment=None if data.comment is None else ids.comment(data.comment),
     )
     outcome = request.services.allocations.set_cap(request.identity, bank_request)
@@ -278,7 +278,7 @@ class _MovementFields(TypedDict):
 def _movement_fields(data: Movement | NewTransfer, key: str | None) -> _MovementFields:
     return {
         "amount": SuMinutes(data.amount),
-        "key": checked_key(key),
+        "key": check_key(key),
         "comment": ids.reason(data.comment),
     }
 

@@ -34,7 +34,7 @@ from fairbank.rest.parameters import (
     OneName,
     OnePage,
     OneUid,
-    checked_key,
+    check_key,
 )
 from fairbank.rest.problems import RefusalError, fields_of_body, problem_of_refusal
 from fairbank.rest.request import ApiRequest
@@ -42,7 +42,7 @@ from fairbank.rest.responses import created_response
 from fairbank.rest.routing import GRANTED_BEFORE, read_route, write_route
 from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse, ReportAnswer
 from fairbank.rest.schemas.envelope import (
-    granted,
+    granted_answer,
     item_response,
     list_response,
     page_response,
@@ -183,7 +183,7 @@ _REPORT_FIELDS = fields_of_body(AnyReport)
 def _report_answer(result: Outcome | FairbankError, known: RemedyFacts) -> ReportAnswer:
     match result:
         case Done():
-            return ReportAnswer(status=200 if result.again else 201, granted=granted(result))
+            return ReportAnswer(status=200 if result.again else 201, granted=granted_answer(result))
         case Refusal():
             problem = problem_of_refusal(result, known, fields=_REPORT_FIELDS)
             return ReportAnswer(
@@ -252,7 +252,7 @@ def refund_job(
     """
     amount = None if data.amount is None else SuMinutes(data.amount)
     outcome = request.services.runs.refund(
-        request.identity, job, amount, ids.reason(data.comment), checked_key(key)
+        request.identity, job, amount, ids.reason(data.comment), check_key(key)
     )
     return created_response(outcome, request.services.clock)
 

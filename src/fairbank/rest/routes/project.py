@@ -22,7 +22,7 @@ from fairbank.rest.parameters import (
     OnePage,
     OneUid,
     UidNumber,
-    checked_key,
+    check_key,
 )
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.responses import done_of, granted_response
@@ -88,7 +88,7 @@ def enter_project(
         gid=data.gid,
         account=ids.name(account, field="account"),
         parent=data.parent,
-        key=checked_key(key),
+        key=check_key(key),
     )
     done = done_of(request.services.projects.create(request.identity, bank_request))
     row = project_row(request.services.project_cache.by_id(done.project or 0))
@@ -119,7 +119,7 @@ def amend_project(
         account=None if data.account is None else ids.name(data.account, field="account"),
         parent=data.parent,
         restore=data.restore,
-        key=checked_key(key),
+        key=check_key(key),
         comment=None if data.comment is None else ids.comment(data.comment),
     )
     outcome = request.services.projects.amend(request.identity, bank_request)
@@ -133,7 +133,7 @@ def remove_project(request: ApiRequest, project: Number, key: Key = None) -> Ite
     Staff can still read its journal. Its names stay reserved, so that no later project gets access
     to it.
     """
-    bank_request = RemoveProject(project=project, key=checked_key(key))
+    bank_request = RemoveProject(project=project, key=check_key(key))
     outcome = request.services.projects.remove(request.identity, bank_request)
     return granted_response(outcome, request.services.clock)
 
@@ -154,7 +154,7 @@ def set_member(
     """Give a user a role in a project."""
     comment = None if data.comment is None else ids.comment(data.comment)
     outcome = request.services.projects.set_member(
-        request.identity, project, uid, Role(data.role), comment=comment, key=checked_key(key)
+        request.identity, project, uid, Role(data.role), comment=comment, key=check_key(key)
     )
     return granted_response(outcome, request.services.clock)
 
@@ -165,6 +165,6 @@ def remove_member(
 ) -> ItemResponse[Granted]:
     """Remove a user from a project."""
     outcome = request.services.projects.set_member(
-        request.identity, project, uid, None, key=checked_key(key)
+        request.identity, project, uid, None, key=check_key(key)
     )
     return granted_response(outcome, request.services.clock)

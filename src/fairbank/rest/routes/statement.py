@@ -25,7 +25,7 @@ from fairbank.rest.parameters import (
     OnePeriod,
     OneUid,
     Projects,
-    checked_key,
+    check_key,
 )
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.responses import created_response
@@ -128,6 +128,6 @@ def undo_entry(
     opposite request.
     """
     outcome = request.services.undo.undo(
-        request.identity, entry, ids.reason(data.comment), checked_key(key)
+        request.identity, entry, ids.reason(data.comment), check_key(key)
     )
     return created_response(outcome, request.services.clock)

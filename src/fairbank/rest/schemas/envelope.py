@@ -88,7 +88,7 @@ def row_of(kind: type[Row], record: object, /, **fields: object) -> Row:
     return kind(**{name: getattr(record, name) for name in names}, **fields)
 
 
-def granted(done: Done) -> Granted:
+def granted_answer(done: Done) -> Granted:
     """Return the result of a granted request."""
     return Granted(
         entry=done.entry or None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Literal
 
 from msgspec import Struct
@@ -14,6 +13,7 @@ from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, remedies
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import NO_DETAILS, Run, split_status
 from fairbank.core.time import iso
+from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.envelope import row_of
 
 Status = Literal["executing", "completed"]
@@ -245,15 +245,15 @@ def quote_card(quote: Quote, account: str, cluster: str) -> QuoteCard:
         lines=[
             QuoteLine(
                 what=line.what,
-                count=exact(line.count),
-                weight=exact(line.weight),
-                weighted=exact(line.weighted),
+                count=exact_decimal(line.count),
+                weight=exact_decimal(line.weight),
+                weighted=exact_decimal(line.weighted),
                 counts=line.counts,
             )
             for line in bill.lines
         ],
-        billing=exact(bill.billing),
-        factor=exact(bill.factor),
+        billing=exact_decimal(bill.billing),
+        factor=exact_decimal(bill.factor),
         seconds=bill.seconds,
         amount=bill.amount,
         allocation=quote.allocation,
@@ -263,18 +263,3 @@ def quote_card(quote: Quote, account: str, cluster: str) -> QuoteCard:
         longest_seconds=quote.longest_seconds,
         notes=list(quote.notes),
     )
-
-
-def exact(number: Fraction) -> str:
-    """Format a fraction as a decimal if it is finite, else as `1/3`."""
-    rest, twos, fives = number.denominator, 0, 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    if rest != 1:
-        return str(number)
-    places = max(twos, fives)
-    digits = str(abs(number.numerator) * 10**places // number.denominator).zfill(places + 1)
-    sign = "-" if number < 0 else ""
-    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"

@@ -67,7 +67,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     expected    start if all running jobs use their whole time limit and no job comes before it;
                 None if unknown
     likely      None if it was not requested, or there is none
-    untold      reason why there is none; None if there is one, or it was not requested
+    missing_range_reason
+                reason why there is none; None if there is one, or it was not requested
     advice      change that starts it earlier; None if it was not requested
     """
 
@@ -80,5 +81,5 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     expected: int | None
     likely: StartRange | None = None
-    untold: NoStartRange | None = None
+    missing_range_reason: NoStartRange | None = None
     advice: EarlierStartAdvice | None = None

@@ -76,7 +76,7 @@ def explain_on_nodes(
         waiting=len(view.names),
         expected=None if view.reservation is None else view.reservation.at,
         likely=likely if isinstance(likely, StartRange) else None,
-        untold=likely if isinstance(likely, NoStartRange) else None,
+        missing_range_reason=likely if isinstance(likely, NoStartRange) else None,
         advice=(suggest_earlier_start(snapshot, parameters, plan, number, now) if advice else None),
     )
 

@@ -97,10 +97,16 @@ def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Itera
     """Yield causes that hold on an empty machine."""
     cluster, demand, wanted = nodes.cluster, request.demand, entry.job.wanted
     yield "excluded by name", cluster.named(wanted.excluded, field="excluded")
-    yield f"fewer than {demand.least_cpus} CPUs", node_set.packed(cluster.cpus < demand.least_cpus)
+    yield (
+        f"fewer than {demand.least_cpus} CPUs",
+        node_set.pack_flags(cluster.cpus < demand.least_cpus),
+    )
     memory = max(demand.memory or 0, demand.memory_per_cpu * demand.least_cpus)
-    yield f"less than {memory} MiB of memory", node_set.packed(cluster.memory < memory)
-    yield f"less than {demand.tmp} MiB of temporary disk", node_set.packed(cluster.tmp < demand.tmp)
+    yield f"less than {memory} MiB of memory", node_set.pack_flags(cluster.memory < memory)
+    yield (
+        f"less than {demand.tmp} MiB of temporary disk",
+        node_set.pack_flags(cluster.tmp < demand.tmp),
+    )
     everybody = cluster.all_nodes
     if demand.gpus:
         names = ", ".join(f"{number} {kind}".strip() for kind, number in demand.gpus)
@@ -160,16 +166,16 @@ def _taken(nodes: Nodes, request: PlacementRequest) -> Iterator[Cause]:
         yield "other jobs run there", busy
     yield (
         "too few CPUs are free",
-        node_set.packed(demand.rows * free.cpus - free.shared < demand.least_cpus),
+        node_set.pack_flags(demand.rows * free.cpus - free.shared < demand.least_cpus),
     )
     if demand.memory is None:
         yield (
             "a job there has memory, and this one needs all of it",
-            node_set.packed(free.memory < cluster.memory),
+            node_set.pack_flags(free.memory < cluster.memory),
         )
     else:
         memory = max(demand.memory, demand.memory_per_cpu * demand.least_cpus)
-        yield "too little memory is free", node_set.packed(free.memory < memory)
+        yield "too little memory is free", node_set.pack_flags(free.memory < memory)
     yield (
         "too few GPUs are free" if demand.gpus else "too few resources are free for a task",
         node_set.without(everybody, free.nodes(demand)),

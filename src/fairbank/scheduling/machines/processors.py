@@ -297,9 +297,9 @@ class Holes(Generic[W]):
 
     def __init__(self, remaining: RemainingHoles, now: int) -> None:
         self._now = now
-        at, gaps = remaining
+        at, holes = remaining
         self._holes: Sequence[Hole] = (
-            gaps if at == now else [(room, lasts - now + at) for room, lasts in gaps]
+            holes if at == now else [(width, seconds - now + at) for width, seconds in holes]
         )
 
     def slot_now(self, job: W) -> TimeSlot | None:

@@ -97,7 +97,7 @@ class _CachedCounts:
 
     def __init__(self, tasks: Counts, upto: int) -> None:
         self.tasks, self.upto = tasks, upto
-        self.nodes = node_set.packed(tasks > 0)
+        self.nodes = node_set.pack_flags(tasks > 0)
 
 
 class FreeResources:
@@ -163,7 +163,7 @@ class FreeResources:
     def overdrawn(self) -> NodeSet:
         """Return the nodes of which more is allocated than they have: for wrong input."""
         left = (self.cpus, self.memory, *self.gpus.values())
-        return node_set.packed(np.any([counts < 0 for counts in left], axis=0))
+        return node_set.pack_flags(np.any([counts < 0 for counts in left], axis=0))
 
     def tasks(self, demand: NodeDemand) -> Counts:
         """Return how many tasks fit on each node now. The caller must not change it."""

@@ -39,7 +39,7 @@ def without(some: NodeSet, others: NodeSet) -> NodeSet:
     return some ^ (some & others)
 
 
-def packed(flags: npt.NDArray[np.bool_]) -> NodeSet:
+def pack_flags(flags: npt.NDArray[np.bool_]) -> NodeSet:
     """Return the nodes whose flag is set."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 

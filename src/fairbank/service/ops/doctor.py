@@ -24,7 +24,7 @@ _LATE_SECONDS = 600
 _DAMAGE_MAX = 20
 
 
-def check_bank(
+def check_store_and_settings(
     settings: BankSettings, clock: Clock, at_work: ProgressCallback | None = None
 ) -> Iterator[HealthCheck]:
     """Check the store and the settings. `at_work` is called while SQLite checks its file."""

@@ -4,22 +4,23 @@ again, and only the start of each job is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbank.core.errors import FairbankError, InvalidInput
+from fairbank.core.name_list import list_some
 from fairbank.core.os_errors import translate_os_error
 from fairbank.service.ops.atomic_file import atomic_write, check_writable
 from fairbank.service.simulation.trace_files import Extent, Source, read_file
 from fairbank.simulator.engine.policies import SimulationPolicy, policy_named
 from fairbank.simulator.engine.simulation import (
-    TICK,
     SimulationPlan,
     SimulationResult,
     Tick,
-    check_bank,
+    check_has_bank,
     simulate,
+    with_ticks,
 )
 from fairbank.simulator.results.delivered_shares import (
     AccountSearch,
@@ -27,7 +28,7 @@ from fairbank.simulator.results.delivered_shares import (
     shares_by_number,
 )
 from fairbank.simulator.traces.fast_reader import FastTrace
-from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
+from fairbank.simulator.traces.workload import Workload, size_of
 
 if TYPE_CHECKING:
     from fairbank.simulator.engine.grants import Budget
@@ -37,10 +38,6 @@ Progress = Callable[[str, int, int], None]
 """Function that is called with the policy, the number of jobs read, and their estimated total:
 correct if the rest of the file is like the first part.
 """
-
-
-LISTED = 5
-"""Maximum number of accounts that a message names."""
 
 
 def simulate_each(
@@ -67,9 +64,9 @@ def simulate_each(
     """
     policies = policies_of(names)
     for policy in policies:
-        check_bank(policy, has_bank=budget is not None)
+        check_has_bank(policy, has_bank=budget is not None)
     if budget is not None:
-        plan = granted(source, plan, budget, holdings, progress)
+        plan = add_grants(source, plan, budget, holdings, progress)
     outcomes = []
     for policy in policies:
         with source() as (trace, extent):
@@ -80,12 +77,12 @@ def simulate_each(
                     remedy="name one --policy, or a file rather than a pipe",
                 )
             tick = progress and ticking(policy.name, extent, progress)
-            outcomes.append(simulated(trace, policy, plan, holdings, tick))
+            outcomes.append(simulate_policy(trace, policy, plan, holdings, tick))
             check_shares(outcomes[-1], holdings)
     return outcomes
 
 
-def simulated(
+def simulate_policy(
     trace: FastTrace,
     policy: SimulationPolicy,
     plan: SimulationPlan,
@@ -123,9 +120,7 @@ def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
 def check_shares(outcome: SimulationResult, holdings: Mapping[str, int] | None) -> None:
     """Raise InvalidInput if the trace has none of the accounts with shares."""
     if holdings and outcome.lines and len(outcome.unmatched_accounts) == len(holdings):
-        several = ", ".join(outcome.unmatched_accounts[:LISTED]) + (
-            ", ..." if len(holdings) > LISTED else ""
-        )
+        several = list_some(outcome.unmatched_accounts)
         remedy = "name accounts as the trace does; --by tells whether they are users or groups"
         raise InvalidInput(
             f"no account of the shares is in this trace: {several}", field="shares", remedy=remedy
@@ -144,7 +139,7 @@ def _shares(trace: FastTrace, plan: SimulationPlan, holdings: Mapping[str, int])
     return by_group if plan.by_group else by_user
 
 
-def granted(
+def add_grants(
     source: Source,
     plan: SimulationPlan,
     budget: Budget,
@@ -167,18 +162,11 @@ def granted(
             _shares(trace, plan, holdings)
         jobs = Workload(trace.jobs, size_of(trace, plan.processors))
         grants = grants_of(
-            budget, _told(jobs, progress and ticking("grants", extent, progress)), trace.header
+            budget, with_ticks(jobs, progress and ticking("grants", extent, progress)), trace.header
         )
     return plan._replace(
         grants=grants, shares=holdings_of(grants) or None, by_group=grants.payer is Payer.GROUP
     )
-
-
-def _told(jobs: Workload, tick: Tick | None) -> Iterator[TraceJob]:
-    for job in jobs:
-        if tick is not None and job.number % TICK == 0:
-            tick(jobs.lines)
-        yield job
 
 
 def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:

@@ -144,7 +144,7 @@ class _Player:
             run=self._run(job, header),
             chain=(self._projects[payer_of(job, self._demand.payer)],),
             resource=resource_of(job, header),
-            owner=uid_of(job.user),
+            owner=replay_uid(job.user),
             amount=_cost(job, limit),
             start=moment.at,
             until=Instant(
@@ -294,7 +294,7 @@ def grant(bank: Ledger, demand: CreditDemand, plan: ReplayPlan) -> ReplayPayers:
     )
     projects = {each: done.project or 0 for each, done in zip(names, created, strict=True)}
     members = [
-        SetMember(project=projects[each], uid=uid_of(user), role=Role.MEMBER)
+        SetMember(project=projects[each], uid=replay_uid(user), role=Role.MEMBER)
         for each in names
         for user in sorted(demand.members[each])
     ]
@@ -307,7 +307,7 @@ def grant(bank: Ledger, demand: CreditDemand, plan: ReplayPlan) -> ReplayPayers:
     return ReplayPayers(projects, {projects[each]: name for each, name in names.items()})
 
 
-def uid_of(user: int) -> int:
+def replay_uid(user: int) -> int:
     """Return the uid that stands for a user of the trace; unknown users share one."""
     return _FIRST_UID + max(user, 0)
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.service.simulation.comparison import (
     Progress,
+    add_grants,
     check_shares,
-    granted,
     policies_of,
-    simulated,
+    simulate_policy,
     ticking,
 )
 from fairbank.service.simulation.trace_files import Source
 from fairbank.simulator.engine.policies import SimulationPolicy
-from fairbank.simulator.engine.simulation import SimulationPlan, SimulationResult, check_bank
+from fairbank.simulator.engine.simulation import SimulationPlan, SimulationResult, check_has_bank
 from fairbank.simulator.results.measures import ScheduleStarts
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.workload import OmittedJob, size_of
@@ -91,10 +91,10 @@ def what_if(
         raise InvalidInput(f"{question.copies} shaken copies", field="shaken", remedy=remedy)
     policies = policies_of(list(dict.fromkeys((question.policy, question.other))))
     for policy in policies:
-        check_bank(policy, has_bank=budget is not None)
+        check_has_bank(policy, has_bank=budget is not None)
     before, after = policies[0], policies[-1]
     if budget is not None:
-        plan = granted(source, plan, budget, holdings, progress)
+        plan = add_grants(source, plan, budget, holdings, progress)
     asker = _Asker(source, question, plan, holdings, progress)
     recorded = asker.run(before, "as recorded", change=False)
     check_shares(recorded, holdings)
@@ -161,7 +161,7 @@ class _Asker:
                 plan = plan._replace(
                     processors=size_with(self._question.machine, trace, plan.processors)
                 )
-            outcome = simulated(trace._replace(jobs=jobs), policy, plan, self._holdings, tick)
+            outcome = simulate_policy(trace._replace(jobs=jobs), policy, plan, self._holdings, tick)
         return outcome._replace(starts=ScheduleStarts())
 
 

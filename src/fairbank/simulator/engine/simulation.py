@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -104,7 +104,7 @@ def simulate(
         plan: size of the machine and measures.
         tick: called with the number of jobs read so far.
     """
-    check_bank(policy, has_bank=plan.grants is not None)
+    check_has_bank(policy, has_bank=plan.grants is not None)
     if plan.fair_starts and plan.grants is not None:
         what = "--fair-starts cannot be combined with --grant"
         raise InvalidInput(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
@@ -119,7 +119,7 @@ def simulate(
     sharing = DeliveryMeter(plan.shares, _account_of(plan)) if plan.shares else None
     time_series = TimeSeries(size) if plan.has_time_series else None
     runs = JobRuns() if plan.has_job_runs else None
-    jobs = workload if tick is None else _with_ticks(workload, tick)
+    jobs = with_ticks(workload, tick)
     _run(
         clock.run(jobs, fairness.record_arrival if fairness else None),
         [table for table in (measures, starts, runs) if table is not None],
@@ -148,8 +148,12 @@ def simulate(
     )
 
 
-def _with_ticks(workload: Workload, tick: Tick) -> Iterator[TraceJob]:
-    """Yield the jobs, and call `tick` with the number of lines from time to time."""
+def with_ticks(workload: Workload, tick: Tick | None) -> Iterable[TraceJob]:
+    """Return the jobs; while they are read, `tick` gets the number of lines from time to time."""
+    return workload if tick is None else _ticking(workload, tick)
+
+
+def _ticking(workload: Workload, tick: Tick) -> Iterator[TraceJob]:
     reported = 0
     for job in workload:
         if workload.lines - reported >= TICK:
@@ -181,11 +185,11 @@ def _with_bank(
     from fairbank.simulator.engine.bank_gate import BankGate  # noqa: PLC0415
     from fairbank.simulator.engine.simulated_bank import SimulatedBank  # noqa: PLC0415
 
-    till = SimulatedBank(grants, header)
-    return BankGate(scheduler, till, grants.budget.unpaid), till
+    bank = SimulatedBank(grants, header)
+    return BankGate(scheduler, bank, grants.budget.unpaid), bank
 
 
-def check_bank(policy: SimulationPolicy, *, has_bank: bool) -> None:
+def check_has_bank(policy: SimulationPolicy, *, has_bank: bool) -> None:
     """Raise InvalidInput for a policy that uses credit if there is no bank."""
     if policy.uses_credit and not has_bank:
         remedy = "grant credit: --grant PERCENT; or leave [site_factor] out"

@@ -15,7 +15,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.fair_tree import EqualShares, fair_tree
-from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted
+from fairbank.priority.fairshare.tree import ShareAssociation, Tree, build_tree
 from fairbank.priority.multifactor.combination import priorities
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, PendingColumns, scale
 from fairbank.priority.settings import Algorithm, MultifactorSettings, PriorityWeights
@@ -25,7 +25,7 @@ from fairbank.priority.site_factor import (
     Floats,
     credit_factor,
     expiry_factor,
-    scaled,
+    scale_factors,
 )
 from fairbank.scheduling.machines.priority_queue import PriorityQueue
 from fairbank.scheduling.snapshot import RunningJob
@@ -68,7 +68,7 @@ class ShareAccounts(NamedTuple):
     def tree(self, people: Sequence[ShareUser]) -> Tree:
         """Return the tree: root, groups if they count, then these users, in this order."""
         if not self.by_group:
-            return planted(
+            return build_tree(
                 [
                     ShareAssociation(ROOT),
                     *(
@@ -83,7 +83,7 @@ class ShareAccounts(NamedTuple):
             )
             for group_number in groups_of(people)
         ]
-        return planted(
+        return build_tree(
             [
                 ShareAssociation(ROOT),
                 *groups,
@@ -218,9 +218,9 @@ class UsageState:
             [remaining.seconds for remaining in credits],
             [remaining.longest for remaining in credits],
         )
-        return scaled(self._rules.site_rule.of(credit, expiry), self._rules.site_weight).astype(
-            np.float64
-        )
+        return scale_factors(
+            self._rules.site_rule.of(credit, expiry), self._rules.site_weight
+        ).astype(np.float64)
 
     def _user(self, job: TraceJob) -> ShareUser:
         return (-1, job.user) if self._shares is None else self._shares.user_of(job)

@@ -85,7 +85,7 @@ def explain_wait(
         waiting=len(order),
         expected=None if expected is None else zero + expected,
         likely=_since(likely, zero) if isinstance(likely, StartRange) else None,
-        untold=likely if isinstance(likely, NoStartRange) else None,
+        missing_range_reason=likely if isinstance(likely, NoStartRange) else None,
         advice=_advise(state, job, expected, zero, partition if is_by_partition else None),
     )
 

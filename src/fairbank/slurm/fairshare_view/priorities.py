@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.tres import parse_counts
-from fairbank.priority.multifactor.combination import shown, weighted
+from fairbank.priority.multifactor.combination import sum_as_shown, weigh_factors
 from fairbank.priority.multifactor.pending_jobs import (
     NO_QOS,
     FactorScale,
@@ -255,8 +255,8 @@ def compute_priorities(
     columns = _columns(queries, factor_scale, accrued, inputs, factors)
     if now is None:
         now = _time_of(queries, accrued, inputs.settings)
-    terms = weighted(columns, factor_scale, inputs.settings, now)
-    sums = shown(terms)
+    terms = weigh_factors(columns, factor_scale, inputs.settings, now)
+    sums = sum_as_shown(terms)
     computed: dict[str, Any] = {
         FACTORS[letter]: getattr(terms, name) for letter, name in _NAMES.items()
     }

@@ -22,8 +22,8 @@ from fairbank.priority.fairshare.tree import (
     ShareAssociation,
     Standings,
     Tree,
-    planted,
-    summed,
+    build_tree,
+    sum_usage,
 )
 from fairbank.priority.settings import Algorithm, FairShare
 from fairbank.report.fair_share import RankingRule, Recovery, level_of
@@ -144,7 +144,7 @@ def compute_shares(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow
 
     Raises InvalidInput if they are no tree.
     """
-    tree = planted(
+    tree = build_tree(
         [
             ShareAssociation(
                 row.account,
@@ -156,7 +156,7 @@ def compute_shares(rows: Sequence[ShareRow], rule: RankingRule) -> list[ShareRow
             for row in rows
         ]
     )
-    usage = summed(tree, _own_usage(rows, tree))
+    usage = sum_usage(tree, _own_usage(rows, tree))
     if rule.fair_tree:
         stands: Standings = fair_tree(tree, usage)
     else:

@@ -12,7 +12,7 @@ import msgspec
 
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
-from fairbank.slurm.parsers.words import Reader, quoted
+from fairbank.slurm.parsers.words import Reader, quote_unknown
 
 DELIMITER = "\x1f"
 """Unit separator, which no user types; sacct and squeue take any delimiter."""
@@ -138,7 +138,10 @@ def split_record(
         return Cells(number, dict(zip(columns, texts, strict=True)))
     where = columns[min(len(texts), len(columns)) - 1]
     return UnreadableLine(
-        command, number, where, f"{len(texts)} cells instead of {len(columns)}: {quoted(line)}"
+        command,
+        number,
+        where,
+        f"{len(texts)} cells instead of {len(columns)}: {quote_unknown(line)}",
     )
 
 
@@ -181,4 +184,4 @@ def key_value_records(command: str, text: str, key: str) -> Records:
         if key in cells:
             yield Cells(number, cells)
         else:
-            yield UnreadableLine(command, number, key, f"is not there: {quoted(line)}")
+            yield UnreadableLine(command, number, key, f"is not there: {quote_unknown(line)}")

@@ -72,7 +72,7 @@ def read_version(text: str) -> Version:
     match = _VERSION.fullmatch(text.strip())
     if match is None:
         raise InvalidInput(
-            f"{words.quoted(text)} is not a version of Slurm",
+            f"{words.quote_unknown(text)} is not a version of Slurm",
             field="version",
             remedy="is it Slurm's sinfo that PATH finds?",
         )
@@ -151,7 +151,7 @@ def read_clock(text: str) -> int:
     if match is None:
         remedy = "keep the whole output, with its first line: TZ=UTC scontrol show config"
         raise InvalidInput(
-            f"{words.quoted(text)} does not begin with its time",
+            f"{words.quote_unknown(text)} does not begin with its time",
             field="scontrol show config",
             remedy=remedy,
         )
@@ -262,7 +262,7 @@ def _yes(settings: Config, name: str) -> bool:
     if text.lower() in _YES:
         return _YES[text.lower()]
     raise InvalidInput(
-        f"{words.quoted(text)} is neither yes nor no",
+        f"{words.quote_unknown(text)} is neither yes nor no",
         field=name,
         remedy="ask slurmctld itself: scontrol show config",
     )
@@ -273,7 +273,7 @@ def _whole(settings: Config, name: str, least: int, most: int) -> int:
     if _WHOLE.fullmatch(text) and least <= int(text) <= most:
         return int(text)
     raise InvalidInput(
-        f"{words.quoted(text)} is out of range",
+        f"{words.quote_unknown(text)} is out of range",
         field=name,
         remedy=f"a whole number from {least} to {most}",
     )

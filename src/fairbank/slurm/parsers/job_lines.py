@@ -44,7 +44,10 @@ def job_lines(text: str) -> Records:
         if begins is None or len(whose) != 1:
             why = "does not occur exactly once" if begins else "is not there"
             yield UnreadableLine(
-                COMMAND, number, "UserId" if begins else "JobId", f"{why}: {words.quoted(line)}"
+                COMMAND,
+                number,
+                "UserId" if begins else "JobId",
+                f"{why}: {words.quote_unknown(line)}",
             )
             continue
         owner = whose[0]
@@ -123,7 +126,7 @@ def _fewest(text: str, field: str) -> int:
 def _nice(text: str, field: str) -> int:
     if len(text) <= 11 and abs(int(text)) <= NICE_MAX:
         return int(text)
-    raise InvalidInput(f"{words.quoted(text)} is no nice value", field=field)
+    raise InvalidInput(f"{words.quote_unknown(text)} is no nice value", field=field)
 
 
 class EndedJob(msgspec.Struct, frozen=True):

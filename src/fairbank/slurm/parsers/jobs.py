@@ -210,7 +210,7 @@ def _gpus_of_nodes(cells: Cells, nodes: int, most: str) -> tuple[Gpus, ...]:
         alone = nodes == 1 and (most == "1" or cells.get("NumTasks") in ("1", "N/A"))
         if text and not (alone and field != "TresPerSocket"):
             raise InvalidInput(
-                f"asks for {words.quoted(text)} in a way that is not known here", field=field
+                f"asks for {words.quote_unknown(text)} in a way that is not known here", field=field
             )
         if text:
             return words.gpus(text, field)
@@ -224,13 +224,15 @@ def _tasks(text: str) -> tuple[int, ...]:
         match = _TASKS.fullmatch(part)
         if match is None:  # slurmctld cuts a long list off with dots
             raise InvalidInput(
-                f"{words.quoted(text)} are no tasks of an array",
+                f"{words.quote_unknown(text)} are no tasks of an array",
                 field="ArrayTaskId",
                 remedy="give SLURM_BITSTR_LEN=0",
             )
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last - first > TASKS_MAX or not step:
-            raise InvalidInput(f"{words.quoted(text)} are too many tasks", field="ArrayTaskId")
+            raise InvalidInput(
+                f"{words.quote_unknown(text)} are too many tasks", field="ArrayTaskId"
+            )
         numbers.extend(range(first, last + 1, step))
     return tuple(numbers)
 
@@ -249,7 +251,7 @@ def _length(text: str, field: str) -> int | None:
 
 def _size(text: str, field: str) -> int:
     """Return `2G`, `1000M` or `2.50G` in MiB."""
-    match = words.matched(_SIZE, text, field, "is not a size")
+    match = words.match_cell(_SIZE, text, field, "is not a size")
     return round(float(match[1]) * _STEPS[match[2]])
 
 

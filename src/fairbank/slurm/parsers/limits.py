@@ -151,12 +151,12 @@ def _limits_and_usage(cells: Cells) -> dict[str, Any]:
 
 def _name(text: str, field: str) -> str:
     """Return `alice(60601)` without the number."""
-    return words.matched(_NAMED, text, field, "is not a name")[1]
+    return words.match_cell(_NAMED, text, field, "is not a name")[1]
 
 
 def _limit(text: str, field: str) -> tuple[int | None, float]:
     """Return a limit, or None, and its usage."""
-    match = words.matched(_OF_USED, text, field, "is not a limit")
+    match = words.match_cell(_OF_USED, text, field, "is not a limit")
     return None if match[1] in (None, "N") else int(match[1]), float(match[2] or 0)
 
 
@@ -164,7 +164,7 @@ def _pairs(text: str, field: str) -> tuple[dict[str, int], dict[str, int]]:
     """Return limits and usage by TRES."""
     limits, used = dict[str, int](), dict[str, int]()
     for part in filter(None, text.split(",")):
-        match = words.matched(_PAIR, part, field, "is not a limit of a TRES")
+        match = words.match_cell(_PAIR, part, field, "is not a limit of a TRES")
         if match[2] != "N":
             limits[match[1]] = int(match[2])
         if match[3]:

@@ -163,7 +163,8 @@ def _partition_rules(cells: Cells) -> PartitionRules:
     )
     if sharing not in OverSubscribe.__members__:
         raise InvalidInput(
-            f"{words.quoted(sharing)} is not NO, YES, FORCE or EXCLUSIVE", field="OverSubscribe"
+            f"{words.quote_unknown(sharing)} is not NO, YES, FORCE or EXCLUSIVE",
+            field="OverSubscribe",
         )
     by_cpu = cells.read("DefMemPerCPU", _optional_number, "")
     by_node = cells.read("DefMemPerNode", _optional_number, "")

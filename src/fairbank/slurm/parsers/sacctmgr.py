@@ -18,7 +18,7 @@ def _account(text: str, field: str) -> str:
 
 
 def _shares(text: str, field: str) -> str:
-    return words.matched(_SHARES, text, field, "are no shares")[0]
+    return words.match_cell(_SHARES, text, field, "are no shares")[0]
 
 
 def _priority(text: str, field: str) -> int:
@@ -26,7 +26,7 @@ def _priority(text: str, field: str) -> int:
 
 
 def _factor(text: str, field: str) -> str:
-    return words.matched(_FACTOR, text, field, "is not a factor")[0]
+    return words.match_cell(_FACTOR, text, field, "is not a factor")[0]
 
 
 def _coordinated(cells: Cells) -> SlurmAssociation:

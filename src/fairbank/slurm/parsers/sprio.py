@@ -161,12 +161,12 @@ def _uncut(priority: int, part: float) -> float:
 def _signed(text: str, field: str, most: int = NICE_OFFSET) -> int:
     if _SIGNED.fullmatch(text) and abs(int(text)) <= most:
         return int(text)
-    raise InvalidInput(f"{words.quoted(text)} is not a whole number", field=field)
+    raise InvalidInput(f"{words.quote_unknown(text)} is not a whole number", field=field)
 
 
 def _pairs(text: str) -> Mapping[str, float]:
     found: dict[str, float] = {}
     for part in filter(None, text.split(",")):
-        match = words.matched(_PAIR, part, "TRES", "is not NAME=NUMBER")
+        match = words.match_cell(_PAIR, part, "TRES", "is not NAME=NUMBER")
         found[tres_name(match[1], field="TRES")] = float(match[2])
     return found

@@ -100,7 +100,7 @@ class _AccountTree:
         row = self._placed(cells)
         if (name := (row.account, row.user, row.partition)) in self._there:
             raise InvalidInput(
-                f"{words.quoted(row.user or row.account)} is there twice",
+                f"{words.quote_unknown(row.user or row.account)} is there twice",
                 field="User" if row.user else "Account",
             )
         self._there.add(name)
@@ -112,20 +112,21 @@ class _AccountTree:
         if cells["Cluster"] != (self._cluster or cells["Cluster"]):
             del self._above[depth:]
             raise InvalidInput(
-                f"{words.quoted(cells['Cluster'])} is another cluster than"
-                f" {words.quoted(self._cluster or '')}",
+                f"{words.quote_unknown(cells['Cluster'])} is another cluster than"
+                f" {words.quote_unknown(self._cluster or '')}",
                 field="Cluster",
             )
         self._cluster = cells["Cluster"]
         if cells["User"]:
             if self._above[depth - 1 : depth] != [name]:
                 raise InvalidInput(
-                    f"a user of {words.quoted(name)} is not below that account", field="Account"
+                    f"a user of {words.quote_unknown(name)} is not below that account",
+                    field="Account",
                 )
             return _share(cells, name, "")
         if depth > len(self._above):
             raise InvalidInput(
-                f"{words.quoted(name)} is not below another account", field="Account"
+                f"{words.quote_unknown(name)} is not below another account", field="Account"
             )
         del self._above[depth:]  # also when the rest of this row turns out to be unreadable
         row = _share(cells, name, self._above[-1] if self._above else "")

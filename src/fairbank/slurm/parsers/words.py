@@ -78,24 +78,24 @@ def names(text: str, field: str) -> tuple[str, ...]:
     return tuple(name(part, field) for part in text.split(","))
 
 
-def matched(form: re.Pattern[str], text: str, field: str, fault: str) -> re.Match[str]:
+def match_cell(form: re.Pattern[str], text: str, field: str, fault: str) -> re.Match[str]:
     """Match a cell. Raises InvalidInput with the fault, such as "is not a size"."""
     match = form.fullmatch(text)
     if match is None:
-        raise InvalidInput(f"{quoted(text)} {fault}", field=field)
+        raise InvalidInput(f"{quote_unknown(text)} {fault}", field=field)
     return match
 
 
 def user(text: str, field: str) -> str:
     """Return a user's name, which may be a number or have a domain."""
-    return matched(_USER, text, field, "is not a user")[0]
+    return match_cell(_USER, text, field, "is not a user")[0]
 
 
 def number(text: str, field: str, most: int = 2**53 - 1) -> int:
     """Return a whole number from 0."""
     if _WHOLE.fullmatch(text) and int(text) <= most:
         return int(text)
-    raise InvalidInput(f"{quoted(text)} is not a whole number up to {most}", field=field)
+    raise InvalidInput(f"{quote_unknown(text)} is not a whole number up to {most}", field=field)
 
 
 def job_id(text: str, field: str) -> int:
@@ -156,7 +156,9 @@ def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:
     match = form.fullmatch(text)
     if match is None:
         raise InvalidInput(
-            f"{quoted(text)} is not a length of time", field=field, remedy="Slurm writes 7-00:00:00"
+            f"{quote_unknown(text)} is not a length of time",
+            field=field,
+            remedy="Slurm writes 7-00:00:00",
         )
     days, hours, mins, seconds = (int(part or 0) for part in match.groups())
     return days * DAY + hours * 3600 + mins * 60 + seconds
@@ -164,7 +166,7 @@ def _seconds_in(form: re.Pattern[str], text: str, field: str) -> int:
 
 def state(text: str, field: str) -> str:
     """Return the bare state. sacct also prints `CANCELLED by 1000`, and cuts `CANCELLED+`."""
-    return matched(_STATE, text, field, "is not a job state")[1]
+    return match_cell(_STATE, text, field, "is not a job state")[1]
 
 
 def tres(text: str, field: str) -> str:
@@ -202,19 +204,19 @@ def gpus(text: str, field: str, *, with_others: bool = False) -> tuple[Gpus, ...
             counts[match[1] or ""] = counts.get(match[1] or "", 0) + int(match[2] or 1)
         elif not with_others:
             raise InvalidInput(
-                f"asks for {quoted(part)}, and only GPUs are known here", field=field
+                f"asks for {quote_unknown(part)}, and only GPUs are known here", field=field
             )
     return tuple(Gpus(kind, count) for kind, count in sorted(counts.items()) if count)
 
 
-def quoted(text: str) -> str:
+def quote_unknown(text: str) -> str:
     """Return a piece of unknown text, safe to print."""
     return ascii(text[:40])
 
 
 def decimal(text: str, field: str) -> float:
     """Return a number as C prints it: `0.250000`, `-3`, `1.4688e+03`, `inf`. `nan` is refused."""
-    return float(matched(_DECIMAL, text, field, "is not a figure")[0])
+    return float(match_cell(_DECIMAL, text, field, "is not a figure")[0])
 
 
 def amount(text: str, field: str, most: float = inf) -> float:
@@ -222,6 +224,6 @@ def amount(text: str, field: str, most: float = inf) -> float:
     if 0 <= (found := decimal(text, field)) <= most:
         return found
     raise InvalidInput(
-        f"{quoted(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}",
+        f"{quote_unknown(text)} is not a figure from 0{'' if most == inf else f' to {most:g}'}",
         field=field,
     )

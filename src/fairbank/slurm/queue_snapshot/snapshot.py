@@ -11,6 +11,7 @@ from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import FairbankError, InvalidInput
+from fairbank.core.name_list import list_some
 from fairbank.priority.limits.chain import Enforced
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes, PreemptBy, Preemption, QosRules
@@ -319,10 +320,6 @@ def _setting_note(setting: str, names: Iterable[str]) -> Iterator[str]:
         )
 
 
-LISTED = 5
-"""Jobs that a note names."""
-
-
 def with_one_reservation(
     slurm_job: SlurmJob, reservations: Mapping[str, Reservation], now: int
 ) -> SlurmJob:
@@ -370,7 +367,4 @@ def _reservation_names(slurm_job: SlurmJob) -> list[str]:
 
 def _job_note(sentence: str, jobs: list[SlurmJob]) -> Iterator[str]:
     if jobs:
-        names = ", ".join(slurm_job.squeue_name for slurm_job in jobs[:LISTED]) + (
-            ", ..." if len(jobs) > LISTED else ""
-        )
-        yield f"{sentence}: job {names}"
+        yield f"{sentence}: job {list_some([slurm_job.squeue_name for slurm_job in jobs])}"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.project import line_of
+from fairbank.bank.project import project_chain
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
@@ -161,7 +161,7 @@ class BankFunds:
         self, projects: Sequence[BankProject], allocations: Sequence[BankAllocation] = ()
     ) -> None:
         parents = {record.id: record.parent for record in projects}
-        self.chains = {record.id: line_of(record.id, parents) for record in projects}
+        self.chains = {record.id: project_chain(record.id, parents) for record in projects}
         """Each project with the parents whose shared credit it may use, nearest first."""
         self.by_account = {record.account: record for record in projects}
         self.resources = sorted({record.resource for record in allocations})

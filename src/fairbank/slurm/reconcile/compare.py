@@ -183,7 +183,7 @@ def classify(
         return Category.BANK_ONLY  # slurmdbd lost a part, but the agent reported the end
     if not job.is_complete and sides.is_in_grace_period(job):
         return Category.LATE  # slurmdbd may still receive the rest
-    if not completed(job, run).is_complete:
+    if not complete_record(job, run).is_complete:
         # Nothing more will arrive. With elapsed time an administrator must decide on the charge.
         return Category.INCOMPLETE if job.elapsed else Category.LATE
     if (run is None or run.is_open) and sides.is_recent(job):
@@ -193,7 +193,7 @@ def classify(
         return Category.REFUSED if sides.was_refused_after_end(job) else Category.MISSING
     if run.is_open:
         return Category.OPEN
-    is_right = _is_price_right(completed(job, run), run, prices)
+    is_right = _is_price_right(complete_record(job, run), run, prices)
     return Category.MATCHED if is_right else Category.AMOUNT
 
 
@@ -224,7 +224,7 @@ def classify_leftover(
     return Category.UNACCOUNTED if is_in_period and job not in runs.running else None
 
 
-def completed(job: AccountingJob, run: BankRun | None) -> AccountingJob:
+def complete_record(job: AccountingJob, run: BankRun | None) -> AccountingJob:
     """Return the job, an incomplete record completed by what the bank has from the start.
 
     A slurmctld may die before accounting has received a start, or the bank an end.
@@ -245,7 +245,7 @@ def _finding(
 ) -> ReconcileFinding:
     if category is Category.INCOMPLETE:
         return ReconcileFinding(category=category, job=job, run=run)
-    job = completed(job, run)
+    job = complete_record(job, run)
     amount = prices.end_price(job)
     if category is Category.AMOUNT and run is not None:
         amount = run.charged + run.written_off - run.refunded - (amount or 0)

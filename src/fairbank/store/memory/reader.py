@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import REGISTRY, Entry, Kind
-from fairbank.bank.project import Member, Project, line_of
+from fairbank.bank.project import Member, Project, project_chain
 from fairbank.bank.query import (
     EVERY_BOOK,
     NO_QOS,
@@ -91,13 +91,12 @@ class MemoryReader:
         self._tables = tables
 
     def projects(self, query: ProjectQuery, page: Page) -> list[Project]:
-        q = query
         wanted = (
             each
             for each in self._tables.projects.values()
-            if (q.visibility.everything or each.id in q.visibility.projects)
-            and is_one_of(each.id, q.ids)
-            and has_fields(each, q, "gname", "gid", "account", "removed")
+            if (query.visibility.everything or each.id in query.visibility.projects)
+            and is_one_of(each.id, query.ids)
+            and has_fields(each, query, "gname", "gid", "account", "removed")
         )
         return page_of(wanted, _ID, page)
 
@@ -112,20 +111,19 @@ class MemoryReader:
         ]
 
     def allocations(self, query: AllocationQuery, page: Page) -> list[Allocation]:
-        q = query
         wanted = (
             each
             for each in self._tables.allocations.values()
             if (
                 (
-                    (q.visibility.everything or each.project in q.visibility.projects)
-                    and is_one_of(each.project, q.projects)
+                    (query.visibility.everything or each.project in query.visibility.projects)
+                    and is_one_of(each.project, query.projects)
                 )
-                or (each.shared and each.project in q.lenders)
+                or (each.shared and each.project in query.lenders)
             )
-            and is_one_of(each.id, q.ids)
-            and (q.stands is None or each.standing(q.stands[1]) is q.stands[0])
-            and allocation_matches(each, q.resource, q.category, q.active_at)
+            and is_one_of(each.id, query.ids)
+            and (query.stands is None or each.standing(query.stands[1]) is query.stands[0])
+            and allocation_matches(each, query.resource, query.category, query.active_at)
         )
         return page_of(wanted, _ID, page)
 
@@ -142,19 +140,18 @@ class MemoryReader:
         )
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
-        q = query
         theirs = {
             each.id
             for each in self._tables.allocations.values()
-            if (q.visibility.everything or each.project in q.visibility.projects)
-            and is_one_of(each.project, q.projects)
+            if (query.visibility.everything or each.project in query.visibility.projects)
+            and is_one_of(each.project, query.projects)
         }
         charged = [
             each
             for each in self.scan(UserRow)
             if each.sums.charged
             and each.allocation in theirs
-            and all_equal((each.allocation, q.allocation), (each.uid, q.owner))
+            and all_equal((each.allocation, query.allocation), (each.uid, query.owner))
             and (page.after is None or (each.allocation, each.uid) > page.after)
         ][: page.size]
         latest = {
@@ -173,52 +170,52 @@ class MemoryReader:
         ]
 
     def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
-        q = query
         wanted = (
             each
             for each in self._tables.runs.values()
-            if self._sees_run(q.visibility, each)
-            and is_one_of(each.id, q.ids)
-            and is_one_of(each.project, q.projects)
+            if self._sees_run(query.visibility, each)
+            and is_one_of(each.id, query.ids)
+            and is_one_of(each.project, query.projects)
             and allocation_matches(
-                self._tables.allocations[each.allocation], q.resource, q.category, q.active_at
+                self._tables.allocations[each.allocation],
+                query.resource,
+                query.category,
+                query.active_at,
             )
-            and has_fields(each, q, "allocation", "owner", "state", "partition")
-            and has_fields(each.run, q, "cluster", "job_id")
+            and has_fields(each, query, "allocation", "owner", "state", "partition")
+            and has_fields(each.run, query, "cluster", "job_id")
             and (
-                q.failed is None
-                or (each.outcome is not None and (each.outcome != COMPLETED) is q.failed)
+                query.failed is None
+                or (each.outcome is not None and (each.outcome != COMPLETED) is query.failed)
             )
-            and is_between(each.start, q.since, q.until)
+            and is_between(each.start, query.since, query.until)
         )
         return page_of(wanted, _ID, page)
 
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
-        q = query
-        seen = self._ran_for(q.visibility.projects)
-        theirs = self._ran_for(q.projects or frozenset())
+        seen = self._ran_for(query.visibility.projects)
+        theirs = self._ran_for(query.projects or frozenset())
         wanted = (
             each
             for each in self._tables.entries.values()
             if (
                 each.run in seen
                 or self._sees(
-                    q.visibility, each.book, each.owner if each.kind is Kind.REFUSAL else None
+                    query.visibility, each.book, each.owner if each.kind is Kind.REFUSAL else None
                 )
             )
-            and is_one_of(each.id, q.ids)
+            and is_one_of(each.id, query.ids)
             and (
                 each.run in theirs
-                or is_one_of(None if each.run else self._project_of(each.book), q.projects)
+                or is_one_of(None if each.run else self._project_of(each.book), query.projects)
             )
-            and is_one_of(each.kind, q.kinds)
-            and has_fields(each, q, "book", "owner")
-            and is_between(each.at, q.since, q.until)
+            and is_one_of(each.kind, query.kinds)
+            and has_fields(each, query, "book", "owner")
+            and is_between(each.at, query.since, query.until)
         )
         return page_of(wanted, _ID, page)
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
-        q = query
         found = (
             (each, refusal_of(each))
             for each in self._tables.entries.values()
@@ -226,18 +223,18 @@ class MemoryReader:
         )
         wanted = (
             each
-            for each, no in found
+            for each, refusal in found
             if (
-                no.project in q.visibility.projects
-                or self._sees(q.visibility, each.book, each.owner)
+                refusal.project in query.visibility.projects
+                or self._sees(query.visibility, each.book, each.owner)
             )
-            and is_one_of(each.id, q.ids)
-            and all_equal((each.book, q.allocation), (each.owner, q.owner))
+            and is_one_of(each.id, query.ids)
+            and all_equal((each.book, query.allocation), (each.owner, query.owner))
             and allocation_matches(
-                self._tables.allocations.get(each.book), None, q.category, q.active_at
+                self._tables.allocations.get(each.book), None, query.category, query.active_at
             )
-            and is_between(each.at, q.since, q.until)
-            and refusal_matches(no, q)
+            and is_between(each.at, query.since, query.until)
+            and refusal_matches(refusal, query)
         )
         return page_of(wanted, _ID, page)
 
@@ -318,26 +315,25 @@ class MemoryReader:
         ]
 
     def _used(self, query: UsageQuery) -> Iterator[RunRecord]:
-        q = query
         for each in self._tables.runs.values():
             if (
                 each.state in RESOLVED
-                and self._sees_run(q.visibility, each)
-                and is_one_of(each.project, q.projects)
-                and has_fields(each, q, "allocation", "owner")
-                and allocation_matches(self._tables.allocations[each.allocation], q.resource)
-                and is_between(each.ended or 0, q.since, q.until)
+                and self._sees_run(query.visibility, each)
+                and is_one_of(each.project, query.projects)
+                and has_fields(each, query, "allocation", "owner")
+                and allocation_matches(self._tables.allocations[each.allocation], query.resource)
+                and is_between(each.ended or 0, query.since, query.until)
             ):
                 yield each
 
     def _ran_for(self, projects: frozenset[int]) -> set[int | None]:
         """Return the runs of these projects, charged to them or to their parents."""
         parents = {each.id: each.parent for each in self._tables.projects.values()}
-        line = {number for each in projects for number in line_of(each, parents)}
+        paying = {number for each in projects for number in project_chain(each, parents)}
         return {
             each.id
             for each in self._tables.runs.values()
-            if each.project in projects and self._project_of(each.allocation) in line
+            if each.project in projects and self._project_of(each.allocation) in paying
         }
 
     def _project_of(self, book: int) -> int | None:

@@ -23,7 +23,7 @@ from fairbank.cli.framework.write import (
     allocation_name,
     planned_entries,
     post,
-    tell,
+    show_result,
     write,
 )
 from fairbank.core.errors import Conflict, InvalidInput, NotFound
@@ -71,7 +71,9 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
     answer = post(context, request)
     # Staff may deposit all the same: to cover a late charge, or before they reopen it.
     warnings = _unusable(context, row) if sign > 0 and (answer or options.dry_run) else []
-    return tell(context, f"fairbank.{verb}/1", answer, partial(_moved, context, what), warnings)
+    return show_result(
+        context, f"fairbank.{verb}/1", answer, partial(_moved, context, what), warnings
+    )
 
 
 def _unusable(context: Context, row: Row) -> list[str]:
@@ -191,7 +193,9 @@ def _refund(context: Context, options: Namespace) -> int:
     answer = post(context, request)
     if answer and answer.get("again"):
         warnings = []
-    return tell(context, "fairbank.refund/1", answer, partial(_moved, context, what), warnings)
+    return show_result(
+        context, "fairbank.refund/1", answer, partial(_moved, context, what), warnings
+    )
 
 
 def _charged_run(context: Context, job_id: int, cluster: str | None) -> Row:

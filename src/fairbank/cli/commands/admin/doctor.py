@@ -93,7 +93,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     from fairbank.rest.auth.keyfile import read_secret
     from fairbank.rest.client import Client, parse_address
     from fairbank.rest.server.open_files import demand_enough
-    from fairbank.service.ops.doctor import check_bank
+    from fairbank.service.ops.doctor import check_store_and_settings
     from fairbank.setup.bank_settings import SystemClock, settings_of
 
     settings = settings_of(config)
@@ -103,7 +103,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
             "the secret is there, and no other user can read it",
             lambda: read_secret(Path(settings.secret_file)),
         ),
-        *check_bank(settings, SystemClock(), at_work),
+        *check_store_and_settings(settings, SystemClock(), at_work),
         run_check(
             f"the server answers on {socket}",
             lambda: Client(parse_address(socket)).get("/health", {}),

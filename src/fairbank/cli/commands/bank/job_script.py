@@ -126,7 +126,7 @@ def describe_unread(unread: Iterable[str]) -> str:
     return ", ".join(f"{name} ({what})" if what else name for name, what in about.items())
 
 
-class Described(NamedTuple):
+class JobDescription(NamedTuple):
     """Resources of a job as TRES and in words, and what the price ignores."""
 
     tres: str
@@ -134,30 +134,30 @@ class Described(NamedTuple):
     doubts: list[str]
 
 
-def described(options: Namespace) -> Described:
+def describe_job(options: Namespace) -> JobDescription:
     """Return the requested resources. Raises InvalidInput, naming the option."""
     nodes = _count(options.nodes, "--nodes") or 1
     tasks = _count(options.ntasks, "--ntasks") or nodes * (
         _count(options.ntasks_per_node, "--ntasks-per-node") or 1
     )
     cpus = tasks * (_count(options.cpus_per_task, "--cpus-per-task") or 1)
-    counts = _gres_counts(options, nodes, tasks)
-    gpus = counts.get("gres/gpu", 0)
+    gres = _gres_counts(options, nodes, tasks)
+    gpus = gres.get("gres/gpu", 0)
     memory = _memory(options, nodes, cpus, gpus)
-    counts = {"cpu": cpus, "node": nodes, **counts}
+    counts = {"cpu": cpus, "node": nodes, **gres}
     tres = ",".join(f"{name}={count}" for name, count in counts.items())
     if memory:
         tres += f",mem={memory}M"
     words = [f"{nodes} node{'s' * (nodes > 1)}", f"{cpus} core{'s' * (cpus > 1)}"]
     words += [f"{memory / 1024:g} GiB"] if memory else []
-    for name, count in counts.items():
-        by_type = [number for other, number in counts.items() if other.startswith(f"{name}:")]
+    for name, count in gres.items():
+        by_type = [number for other, number in gres.items() if other.startswith(f"{name}:")]
         if sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
             words.append(f"{count} {name.removeprefix('gres/')}")
     doubts = [] if memory else ["no memory requested; the partition's default is not in this price"]
     if options.array:
         doubts.append(f"this is the price of one task of the array {options.array}")
-    return Described(tres, ", ".join(words), doubts)
+    return JobDescription(tres, ", ".join(words), doubts)
 
 
 _COUNT = re.compile(r"(?:\d{1,9}-)?(\d{1,9})", re.ASCII)

@@ -14,8 +14,8 @@ from fairbank.cli.framework.options import (
     add_period,
     add_users,
     counts,
-    listed,
     number,
+    split_list,
 )
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_listed, rows_of_each
@@ -138,7 +138,7 @@ def add(parser: Parser) -> None:
     add_users(whose)
     add_option(whose, "--me", "only mine (default without -u, -a, -A, -j and --alloc)")
     add_option(whose, "-a, --allusers", "all that I may see")
-    add_option(parser, "-p, --partition NAME,...", "only these partitions", type=listed)
+    add_option(parser, "-p, --partition NAME,...", "only these partitions", type=split_list)
     add_option(parser, "-j, --jobs JOBID,...", "only the jobs with these numbers", type=counts)
     add_clusters(parser, "only these clusters", several=True)
     about = "only jobs that this allocation pays for, of whatever project"

@@ -10,7 +10,7 @@ from fairbank.cli.commands.bank.jobs import REFUSED as REFUSALS
 from fairbank.cli.commands.bank.jobs import columns, jobs, refusals
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_option
-from fairbank.cli.framework.output import BOLD, PLAIN, caption, coloured
+from fairbank.cli.framework.output import BOLD, PLAIN, caption, colour
 from fairbank.core.time import DAY
 from fairbank.report.cells import plain
 from fairbank.report.tables import table
@@ -67,7 +67,7 @@ def _part(
     if not rows:
         return
     made = table(columns, rows[:most], context.format, context.width)
-    context.paint(*(coloured(made.lines, header=False) if context.colours else made.lines))
+    context.paint(*(colour(made.lines, header=False) if context.colours else made.lines))
     if len(rows) > most:
         context.say(f"... and {len(rows) - most} more: {see}")
 

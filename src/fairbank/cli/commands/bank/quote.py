@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.bank.job_script import (
     add_job_options,
+    describe_job,
     describe_unread,
-    described,
     read_script,
 )
 from fairbank.cli.framework.command import Command
@@ -19,13 +19,14 @@ from fairbank.cli.framework.options import add_option
 from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
+from fairbank.core.units import exact_decimal
 from fairbank.report.cells import folded, padded, plain
 from fairbank.report.columns import Column, DisplayFormat, Row, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from fairbank.cli.commands.bank.job_script import Described
+    from fairbank.cli.commands.bank.job_script import JobDescription
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
 
@@ -53,7 +54,7 @@ def run(context: Context, options: Namespace) -> int:
     unread = _take_in_script(options)
     if options.tres:
         unread = []  # then it is said what the job holds
-    job = described(options)
+    job = describe_job(options)
     request = {
         "account": _account(context, options),
         "cluster": _cluster(context, options),
@@ -66,7 +67,7 @@ def run(context: Context, options: Namespace) -> int:
     context.as_of = answer["as_of"]
     card = answer["data"]
     if options.form is None and not options.format:
-        _tell(context, request, card, job, unread)
+        _show_quote(context, request, card, job, unread)
     else:
         quote = {key: value for key, value in card.items() if key != "lines"}
         warnings = list(card["notes"])
@@ -176,7 +177,9 @@ def _cluster(context: Context, options: Namespace) -> str | None:
     return options.cluster or os.environ.get("SLURM_CLUSTER_NAME") or context.settings.cluster
 
 
-def _tell(context: Context, request: Row, card: Row, job: Described, unread: list[str]) -> None:
+def _show_quote(
+    context: Context, request: Row, card: Row, job: JobDescription, unread: list[str]
+) -> None:
     form, limit = context.format, show_duration(card["seconds"])
     number = card["allocation"]
     payer = f"{card['account']}/{card['resource']}"
@@ -235,11 +238,10 @@ def _in_gibibytes(line: Row) -> tuple[str, str, str]:
 
 def _short(number: Fraction) -> str:
     """Return the number with at most six decimals."""
-    whole, rest = divmod(round(number * 1_000_000), 1_000_000)
-    return f"{whole}.{rest:06}".rstrip("0").rstrip(".")
+    return exact_decimal(round(number, 6))
 
 
-def _advice(card: Row, job: Described, unread: list[str], *, tres: bool) -> list[str]:
+def _advice(card: Row, job: JobDescription, unread: list[str], *, tres: bool) -> list[str]:
     lines = [f"  note: {doubt}" for doubt in ([] if tres else job.doubts) + card["notes"]]
     if not card["fits"] and 0 < card["longest_seconds"] < card["seconds"]:
         lines.append(f"  try: -t {show_duration(card['longest_seconds'])}, the longest that fits")

@@ -13,7 +13,7 @@ from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import uid_of, user_name
 from fairbank.cli.framework.options import add_option, add_writing, at_least_one, number
 from fairbank.cli.framework.output import Listing, show
-from fairbank.cli.framework.write import WriteRequest, post, tell, write
+from fairbank.cli.framework.write import WriteRequest, post, show_result, write
 from fairbank.core.errors import Conflict
 from fairbank.report.columns import Column, moment, text
 
@@ -72,7 +72,9 @@ def _create(context: Context, options: Namespace) -> int:
         if answer is not None and options.form is None:
             # The secret stands alone on stdout.
             context.note(f"{_sentence(answer)}. The secret is shown this once:")
-        return tell(context, "fairbank.token/1", answer, lambda answer: str(answer["secret"]))
+        return show_result(
+            context, "fairbank.token/1", answer, lambda answer: str(answer["secret"])
+        )
     with _new_file(options.output) as file:
         answer = post(context, request)
         if answer is not None:
@@ -81,7 +83,7 @@ def _create(context: Context, options: Namespace) -> int:
         os.unlink(options.output)
     else:
         answer = {**answer, "secret": None}
-    return tell(
+    return show_result(
         context,
         "fairbank.token/1",
         answer,

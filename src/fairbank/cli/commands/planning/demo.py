@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbank.cli.commands.planning.replay import replay_trace, tell
+from fairbank.cli.commands.planning.replay import replay_trace, show_replay
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import DONE, FOUND, TOO_LITTLE
 from fairbank.cli.framework.options import add_option, count
@@ -92,7 +92,7 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
         **vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False
     )
     done = replay_trace(plan, str(trace), f"sqlite:///{folder}/fairbank.sqlite", cluster="local")
-    tell(context, done)
+    show_replay(context, done)
     return 0 if all(check.holds_true for check in done.checks) else FOUND
 
 

@@ -67,7 +67,7 @@ def _days(text: str) -> int:
 
 def run(context: Context, options: Namespace) -> int:
     done = replay_trace(options, options.trace, options.store)
-    tell(context, done)
+    show_replay(context, done)
     return 0 if all(check.holds_true for check in done.checks) else FOUND
 
 
@@ -116,7 +116,7 @@ def replay_trace(
             opened.close()
 
 
-def tell(context: Context, done: ReplayResult) -> None:
+def show_replay(context: Context, done: ReplayResult) -> None:
     """Print figures, balances and invariants."""
     figures = figures_of(context, done)
     checks = [

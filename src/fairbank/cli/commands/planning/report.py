@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.planning.picture_files import add_png, write_pictures
 from fairbank.cli.framework.command import Command, Noun
-from fairbank.cli.framework.options import add_option, count, listed
+from fairbank.cli.framework.options import add_option, count, split_list
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.selectors import spread
 from fairbank.core.errors import FairbankError
@@ -78,7 +78,7 @@ DAYS = 30
 def _add_fair_share(parser: Parser) -> None:
     about = "where to draw a figure of each cluster too; made if need be; needs fairbank[plots]"
     add_option(parser, "folder FOLDER", about, nargs="?")
-    add_option(parser, "-A, --accounts ACCOUNT,...", "only these accounts", type=listed)
+    add_option(parser, "-A, --accounts ACCOUNT,...", "only these accounts", type=split_list)
     add_option(parser, "--users", "also the users in them")
     add_option(parser, "--cluster NAME", "only this cluster")
     about = f"so many days up to today (default: {DAYS})"

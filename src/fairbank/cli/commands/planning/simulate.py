@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from fairbank.cli.commands.planning.picture_files import add_png, check_folder, write_pictures
 from fairbank.cli.commands.planning.simulation_rows import (
     NOTHING_RAN,
-    credited,
-    delivered,
-    notes_of,
-    refused_of,
-    remarks_of,
+    credit_rows,
+    delivery_rows,
+    omission_notes,
+    policy_remarks,
+    refusal_notes,
     row_of,
 )
 from fairbank.cli.commands.planning.workload_options import (
@@ -98,9 +98,9 @@ def run(context: Context, options: Namespace) -> int:
             _write_starts(outcomes, options.starts)
         drawn = _draw(context, options, outcomes) if options.plots else []
     except FairbankError:
-        tell(context, outcomes, ())  # the work is done, and may have been long
+        show_simulation(context, outcomes, ())  # the work is done, and may have been long
         raise
-    tell(context, outcomes, drawn)
+    show_simulation(context, outcomes, drawn)
     return 0
 
 
@@ -243,7 +243,7 @@ def _seed(options: Namespace) -> int:
     return 1 if options.seed is None else int(options.seed)
 
 
-def tell(
+def show_simulation(
     context: Context, outcomes: Sequence[SimulationResult], drawn: Sequence[PictureFile]
 ) -> None:
     """Print the measures, what was left out, and what was read differently."""
@@ -255,7 +255,7 @@ def tell(
         f"{jobs:,} of {counted(jobs + rows[0]['left_out'], 'job')} on"
         f" {counted(first.processors, 'processor')}"
     )
-    remarks = remarks_of(outcomes)
+    remarks = policy_remarks(outcomes)
     more = {
         "excluded": {
             reason.name.lower(): list(numbers) for reason, numbers in first.omitted.items()
@@ -264,11 +264,13 @@ def tell(
         "announced_jobs": first.header_jobs,
         "strangers": list(first.unmatched_accounts),
         "remarks": remarks,
-        "delivered": delivered(outcomes),
-        "credit": credited(outcomes),
+        "delivered": delivery_rows(outcomes),
+        "credit": credit_rows(outcomes),
         "plots": [each.file for each in drawn],
     }
-    notes = notes_of(first) + remarks + refused_of({each.policy: each for each in outcomes})
+    notes = (
+        omission_notes(first) + remarks + refusal_notes({each.policy: each for each in outcomes})
+    )
     notes += [f"{each.file}: {each.caption.about}" for each in drawn]
     columns, shown = measure_table(rows) if for_people else (COLUMNS, rows)
     nothing_ran = for_people and not jobs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairbank.core.name_list import list_some
 from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from fairbank.simulator.engine.simulation import SimulationResult
 
 NOTHING_RAN = "No job of this trace can be simulated."
-LISTED = 5
-"""Maximum number of omitted jobs that a note lists."""
 
 
 def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
@@ -84,7 +83,7 @@ def _sums(credit: CreditResult, jobs: int) -> dict[str, Any]:
     }
 
 
-def credited(outcomes: Sequence[SimulationResult]) -> list[Row]:
+def credit_rows(outcomes: Sequence[SimulationResult]) -> list[Row]:
     """Return the use of each account's credit."""
     return [
         {
@@ -98,7 +97,7 @@ def credited(outcomes: Sequence[SimulationResult]) -> list[Row]:
     ]
 
 
-def delivered(outcomes: Sequence[SimulationResult]) -> list[Row]:
+def delivery_rows(outcomes: Sequence[SimulationResult]) -> list[Row]:
     """Return the delivered share of each account beside its own share."""
     return [
         {
@@ -112,10 +111,10 @@ def delivered(outcomes: Sequence[SimulationResult]) -> list[Row]:
     ]
 
 
-def notes_of(outcome: SimulationResult) -> list[str]:
+def omission_notes(outcome: SimulationResult) -> list[str]:
     """Return notes on everything that was left out or changed."""
     notes = [
-        f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})"
+        f"left out: {counted(len(lines), 'line')}, {why} (line {list_some(lines)})"
         for why, lines in outcome.notes.omitted.items()
     ]
     if outcome.header_jobs is not None and outcome.header_jobs > outcome.lines:
@@ -126,10 +125,10 @@ def notes_of(outcome: SimulationResult) -> list[str]:
     if accounts := outcome.unmatched_accounts:
         notes.append(
             f"shares of {counted(len(accounts), 'account')} without a job in this trace,"
-            f" which count all the same ({plain(_some_of(accounts))})"
+            f" which count all the same ({plain(list_some(accounts))})"
         )
     notes += [
-        f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})"
+        f"left out: {counted(len(numbers), 'job')}, {why.value} ({list_some(numbers)})"
         for why, numbers in outcome.omitted.items()
     ]
     if outcome.figures is None and (refused := _refused(outcome)):
@@ -148,7 +147,7 @@ def notes_of(outcome: SimulationResult) -> list[str]:
     ]
 
 
-def remarks_of(outcomes: Iterable[SimulationResult]) -> list[str]:
+def policy_remarks(outcomes: Iterable[SimulationResult]) -> list[str]:
     """Return the remarks on policy files, each once."""
     return list(
         dict.fromkeys(
@@ -157,7 +156,7 @@ def remarks_of(outcomes: Iterable[SimulationResult]) -> list[str]:
     )
 
 
-def refused_of(outcomes: Mapping[str, SimulationResult]) -> list[str]:
+def refusal_notes(outcomes: Mapping[str, SimulationResult]) -> list[str]:
     """Return the number of jobs without credit, over which the measures of a schedule do not go."""
     found = {name: _refused(each) for name, each in outcomes.items() if each.figures is not None}
     if not any(found.values()):
@@ -174,17 +173,14 @@ def _refused(outcome: SimulationResult) -> int:
     return sum(each.refused for each in outcome.credit.accounts) if outcome.credit else 0
 
 
-def newly_left_out(before: SimulationResult, after: SimulationResult) -> list[str]:
+def new_omission_notes(before: SimulationResult, after: SimulationResult) -> list[str]:
     """Return the jobs that are left out only after a change."""
     notes = []
     for reason, numbers in after.omitted.items():
         known = set(before.omitted.get(reason, ()))
         if new := [number for number in numbers if number not in known]:
             notes.append(
-                f"left out as changed: {counted(len(new), 'job')}, {reason.value} ({_some_of(new)})"
+                f"left out as changed: {counted(len(new), 'job')}, {reason.value}"
+                f" ({list_some(new)})"
             )
     return notes
-
-
-def _some_of(things: Sequence[int | str]) -> str:
-    return ", ".join(map(str, things[:LISTED])) + (", ..." if len(things) > LISTED else "")

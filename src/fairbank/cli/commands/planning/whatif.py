@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.planning.simulation_rows import (
     NOTHING_RAN,
-    newly_left_out,
-    notes_of,
-    refused_of,
-    remarks_of,
+    new_omission_notes,
+    omission_notes,
+    policy_remarks,
+    refusal_notes,
     row_of,
 )
 from fairbank.cli.commands.planning.workload_options import (
@@ -139,11 +139,11 @@ def run(context: Context, options: Namespace) -> int:
             budget=budget,
             progress=progress,
         )
-    tell(context, question, answer)
+    show_comparison(context, question, answer)
     return 0
 
 
-def tell(context: Context, question: Question, answer: WhatIfResult) -> None:
+def show_comparison(context: Context, question: Question, answer: WhatIfResult) -> None:
     """Print the measures, the changes, and what was left out."""
     before, after = answer.plain.recorded, answer.plain.changed
     pair, copies = _rows(answer.plain), [_rows(each) for each in answer.copies]
@@ -154,9 +154,9 @@ def tell(context: Context, question: Question, answer: WhatIfResult) -> None:
         "copies": len(copies),
         "seed": question.seed if copies else None,
     }
-    notes = [f"changed: {change}" for change in changes] + notes_of(before)
-    notes += newly_left_out(before, after) + remarks_of((before, after))
-    notes += refused_of({"as recorded": before, "changed": after})
+    notes = [f"changed: {change}" for change in changes] + omission_notes(before)
+    notes += new_omission_notes(before, after) + policy_remarks((before, after))
+    notes += refusal_notes({"as recorded": before, "changed": after})
     if copies:
         notes.append(
             f"means over {len(copies)} shaken copies with their 95 % confidence intervals;"

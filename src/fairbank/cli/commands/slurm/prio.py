@@ -10,7 +10,7 @@ from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_unr
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
 from fairbank.cli.framework.host import Local, own_name
-from fairbank.cli.framework.options import add_forms, add_option, listed
+from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import counted
 from fairbank.report.priorities import (
@@ -59,8 +59,8 @@ COLUMNS_ONLY = ("format", "long", "norm", "noheader")
 
 def add(parser: Parser) -> None:
     add_option(parser, "-j, --jobs JOBID,...", "only these jobs", type=_jobs)
-    add_option(parser, "-u, --user, --users USER,...", "only these users", type=listed)
-    add_option(parser, "-p, --partition NAME,...", "only in these partitions", type=listed)
+    add_option(parser, "-u, --user, --users USER,...", "only these users", type=split_list)
+    add_option(parser, "-p, --partition NAME,...", "only in these partitions", type=split_list)
     about = "sort by these columns, separated by commas; - reverses one"
     add_option(parser, "-S, --sort LETTERS", about, default="i")
     parser.takes_next("-S", "--sort")
@@ -75,7 +75,7 @@ def add(parser: Parser) -> None:
 
 
 def _jobs(text: str) -> list[int]:
-    words = listed(text)
+    words = split_list(text)
     for word in words:
         if not re.fullmatch(r"\d{1,10}", word, re.ASCII):
             raise ArgumentTypeError(f"{word[:40]!r} is no job id")

@@ -106,7 +106,7 @@ def run(context: Context, options: Namespace) -> int:
             retry_refused=options.again,
             progress=progress,
         )
-    tell(context, result, fix=options.fix)
+    show_differences(context, result, fix=options.fix)
     return 0 if result.is_clean else FOUND
 
 
@@ -136,7 +136,7 @@ def period_of(context: Context, default: str) -> tuple[int, int]:
     return since, until
 
 
-def tell(context: Context, result: ReconcileResult, *, fix: bool) -> None:
+def show_differences(context: Context, result: ReconcileResult, *, fix: bool) -> None:
     """Print the counts, then each run that differs, then advice."""
     comparison = result.comparison
     summary = {

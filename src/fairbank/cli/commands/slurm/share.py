@@ -10,7 +10,7 @@ from fairbank.cli.commands.slurm.share_compose import COMPOSE
 from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_unreadable, say_json
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import Local, own_name
-from fairbank.cli.framework.options import add_forms, add_option, listed
+from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import iso
@@ -67,8 +67,8 @@ def add(parser: Parser) -> None:
     about = "all users (default: all accounts, and of the users only yourself)"
     add_option(parser, "-a, --all", about)
     about = "only these accounts"
-    add_option(parser, "-A, --accounts, --account ACCOUNT,...", about, type=listed)
-    add_option(parser, "-u, --user, --users USER,...", "only these users", type=listed)
+    add_option(parser, "-A, --accounts, --account ACCOUNT,...", about, type=split_list)
+    add_option(parser, "-u, --user, --users USER,...", "only these users", type=split_list)
     add_option(parser, "-U, --users-only, --Users", "only users, no accounts")
     add_option(parser, "-m, --partition", "show the partition that an association is for")
     about = "what if: fair share with these shares"
@@ -87,7 +87,7 @@ def add(parser: Parser) -> None:
 
 def _changes(text: str) -> dict[str, int]:
     changes: dict[str, int] = {}
-    for word in listed(text):
+    for word in split_list(text):
         name, _, shares = word.partition("=")
         is_number = re.fullmatch(r"\d{1,10}", shares, re.ASCII) and int(shares) <= SHARES_MAX
         if not (name and (shares == "parent" or is_number)):

@@ -93,7 +93,9 @@ def _at_slurm(context: Context, options: Namespace) -> int:
     commands = "scontrol show job, node, partition, reservation"
     code = print_unreadable(context, explanation.unreadable, commands)
     row = explanation.row
-    _tell(context, row, explanation.cluster, [*explanation.notes, *missing_range(row.why)])
+    _show_explanation(
+        context, row, explanation.cluster, [*explanation.notes, *missing_range(row.why)]
+    )
     return code
 
 
@@ -120,7 +122,7 @@ def _in_trace(context: Context, options: Namespace) -> int:
         )
     is_absolute = options.at is None or not _NUMBER.fullmatch(options.at)
     moment = context.moment(options.at, "--at") if is_absolute else options.at
-    _tell(context, *_explain_trace_job(options, moment, is_absolute=is_absolute))
+    _show_explanation(context, *_explain_trace_job(options, moment, is_absolute=is_absolute))
     return 0
 
 
@@ -176,7 +178,7 @@ def missing_range(why: Explanation) -> list[str]:
     """Return a note why the start has no range; none if it has one or none was requested."""
     from fairbank.scheduling.explain.answer import NoStartRange
 
-    match why.untold:
+    match why.missing_range_reason:
         case NoStartRange.NOT_QUEUED:
             return [f"no likely start: it does not stand in the queue ({why.code})"]
         case NoStartRange.TOO_FAR:
@@ -189,7 +191,7 @@ def missing_range(why: Explanation) -> list[str]:
     return []
 
 
-def _tell(
+def _show_explanation(
     context: Context, row: JobExplanation, cluster: str | None, warnings: Sequence[str]
 ) -> None:
     """Print the explanation in the requested form."""

@@ -102,7 +102,7 @@ def read_execution(cells: Cells) -> Execution:
     match = _ID.fullmatch(name)
     if match is None or int(match[1]) > ids.JOB_ID_MAX:
         raise InvalidInput(
-            f"{words.quoted(name)} is not the id of a job",
+            f"{words.quote_unknown(name)} is not the id of a job",
             field="JobIDRaw" if "JobIDRaw" in cells else "JobID",
         )
     start, end = (words.instant(cells.get(which, ""), which) for which in ("Start", "End"))
@@ -130,7 +130,7 @@ def _elapsed(cells: Cells, submitted: int, start: int | None, end: int | None) -
     """Return the run time without suspensions, as Slurm counts it."""
     state = words.state(cells["State"], "State")
     if state not in STATES:
-        raise InvalidInput(f"{words.quoted(state)} is not a job state", field="State")
+        raise InvalidInput(f"{words.quote_unknown(state)} is not a job state", field="State")
     elapsed = _first(cells, {"ElapsedRaw": _seconds, "Elapsed": _length})
     if start is not None and start < submitted:
         raise InvalidInput("started before it was submitted")

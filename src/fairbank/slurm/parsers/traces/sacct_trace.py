@@ -30,7 +30,7 @@ from fairbank.slurm.parsers.traces.execution import (
     read_execution,
 )
 from fairbank.slurm.parsers.values import UnreadableLine
-from fairbank.slurm.parsers.words import quoted
+from fairbank.slurm.parsers.words import quote_unknown
 
 WINDOW = 1 << 15
 """Jobs that are held back to sort them: Slurm lists array tasks and requeued jobs late."""
@@ -77,7 +77,7 @@ def _read_header(number: int, line: bytes) -> TraceHeader:
     text = line.decode("utf-8", "replace").rstrip("\r\n")
     match = _HEADER.fullmatch(text)
     if match is None:
-        message = f"line {number}: {quoted(text)}, expected the names of columns"
+        message = f"line {number}: {quote_unknown(text)}, expected the names of columns"
         raise InvalidInput(message, remedy=f"leave --noheader out; {_COMMAND_HINT}")
     columns = tuple(text.removesuffix(match[2]).split(match[2]))
     if len(set(columns)) < len(columns):
@@ -130,8 +130,8 @@ def _in_order(executions: Iterator[_Placed], header: TraceHeader) -> Iterator[_P
                 " ahead, expected submit times in order"
             )
             command = (
-                f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {quoted(header.delimiter)} -k"
-                f" {place},{place})"
+                f"(head -n 1 FILE; tail -n +2 FILE | sort -s -t {quote_unknown(header.delimiter)}"
+                f" -k {place},{place})"
             )
             raise InvalidInput(message, field="Submit", remedy=f"sort the jobs: {command}")
         if len(held) < WINDOW:
