@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the commands: a served site, and the commands in this process."""
+"""Fixtures of the tests of the commands: a served site, and commands that run in this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Said(NamedTuple):
 
 
 def session(command: str, said: Said) -> str:
-    """A session on paper: what was typed, the answer, the talk, the exit code."""
+    """Return the text of a session: the command, its output, its stderr and its exit code."""
     talk = f"--- stderr\n{said.err}" if said.err else ""
     return f"$ {command}\n{said.out}{talk}--- exit {said.code}\n"
 
@@ -36,21 +36,21 @@ Run = Callable[..., Said]
 
 @pytest.fixture(scope="session")
 def bank() -> Iterator[Bank]:
-    """A centre whose books no test changes."""
+    """Serve a site whose ledger no test changes."""
     with served() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def own_bank() -> Iterator[Bank]:
-    """A centre for the tests of one file, which may change it."""
+    """Serve a site for the tests of one file, which may change it."""
     with served() as found:
         yield found
 
 
 @pytest.fixture
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
-    """New York, 80 columns, nobody's own settings."""
+    """Set the zone of New York and 80 columns, and hide the user's own settings."""
     for name in (
         "NO_COLOR",
         "SBATCH_ACCOUNT",
@@ -73,7 +73,9 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[py
 def fairbank(
     bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    """`fairbank("balance", "--json")` against the centre; `services=` replaces the real ones."""
+    """Run `fairbank("balance", "--json")` against the site; `services=` replaces the real
+    services.
+    """
     surroundings.setenv("FAIRBANK_SERVER", bank.unix)
     surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
     return runner(main.run, capsys)
@@ -81,7 +83,7 @@ def fairbank(
 
 @pytest.fixture
 def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """A line of words, typed in the folder of `workloads`, with the real services."""
+    """Run one command line in the directory of `workloads`, with the real services."""
     surroundings.chdir(tmp_path)
     lay_out(tmp_path)
     return lambda words: fairbank(*words.split())
@@ -91,14 +93,14 @@ def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 def changing(
     own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    """The same against a centre that may be changed."""
+    """Run commands against a site that the test may change."""
     surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
     return runner(main.run, capsys)
 
 
 @pytest.fixture
 def hadm(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`sproject`."""
+    """Run `sproject` against the site."""
     surroundings.setenv("FAIRBANK_SERVER", bank.unix)
     return runner(sproject.run, capsys)
 
@@ -108,8 +110,8 @@ def runner(run: Callable[[Sequence[str]], int], capsys: pytest.CaptureFixture[st
         capsys.readouterr()
         with services.installed() if services else nullcontext():
             code = run([str(word) for word in words])
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return Said(code, said.out, said.err)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Said(code, captured.out, captured.err)
 
     return call

@@ -8,10 +8,10 @@ from tests.cli.conftest import Run, Said
 
 
 def available(changing: Run, allocation: int) -> int:
-    found: int = json.loads(changing("alloc", "show", allocation, "--json").out)["data"][0][
+    data: int = json.loads(changing("alloc", "show", allocation, "--json").out)["data"][0][
         "available"
     ]
-    return found
+    return data
 
 
 def told(said: Said, code: int = 0) -> str:

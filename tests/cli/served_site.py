@@ -1,4 +1,4 @@
-"""The centre as a process of its own, and the commands against it."""
+"""Site of the tests, served by a separate process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Bank(NamedTuple):
 
 @contextmanager
 def served(**environment: str) -> Iterator[Bank]:
-    """A fresh centre, as long as the block lasts."""
+    """Serve a new site until the block ends."""
     folder = Account.ourselves().own_folder("fb-cli-")
     where, port, token = folder / "bank.sock", free_port(), folder / "token"
     process = Kept(

@@ -1,8 +1,7 @@
-"""A small centre with invented books, served by the real server with a stopped clock: python -m
-tests.cli.site SOCKET [PORT TOKENFILE]
-
-Its figures are those of the design's examples: it is 2026-11-21 07:30:12 in New York, ayla and
-jorge work in chem_qmc, dana in bio_fold. The user who runs the tests is a superuser.
+"""Small site with an invented ledger, served by the real server with a stopped clock: python -m
+tests.cli.site SOCKET [PORT TOKENFILE]. Its figures are those of the design's examples: it is
+2026-11-21 07:30:12 in New York, ayla and jorge work in chem_qmc, dana in bio_fold. The user who
+runs the tests is a superuser.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ CLUSTERS = {
 
 
 class Scribe:
-    """Writes history into the books: each request at its own time."""
+    """Writer of the site's history: it applies each request at its own time."""
 
     def __init__(self, context: AppContext) -> None:
         self._context = context
@@ -102,7 +101,7 @@ class Scribe:
         resource: str = "cpu",
         hours: int = 12,
     ) -> Done | Refusal:
-        """A run that starts `at` and holds `su`."""
+        """Hold `su` for a run that starts `at`."""
         start = parse_instant(at)
         wish = Hold(
             run=Run("darwin", job, start - 600),
@@ -120,7 +119,9 @@ class Scribe:
         return self.ask(at, wish)
 
     def _particulars(self, job: int, owner: int, su: int, resource: str, hours: int) -> JobDetails:
-        """A core for each SU an hour; on a node with GPUs eight of them."""
+        """Return the details of a job with one core per SU and hour, or eight on a node with
+        GPUs.
+        """
         cpus = 8 if resource == "gpu" else max(1, su // hours)
         nodes = -(-cpus // 64)
         self._holding[job] = owner, cpus
@@ -137,12 +138,12 @@ class Scribe:
         )
 
     def charge(self, at: str, started: str, job: int, su: int, outcome: str = "COMPLETED") -> None:
-        """Its end `at`, and what it cost."""
+        """Charge `su` for the run that ends `at`."""
         start, end = parse_instant(started), parse_instant(at)
         run = Run("darwin", job, start - 600)
         owner, cpus = self._holding[job]
         busy = BUSY_PERCENT.get(owner)
-        told = JobDetails(
+        output = JobDetails(
             exit_status=127 * 256 if outcome == "FAILED" else 0,
             cpu_seconds=None if busy is None else cpus * (end - start) * busy // 100,
         )
@@ -155,13 +156,13 @@ class Scribe:
                 ended=end,
                 outcome=outcome,
                 elapsed_seconds=elapsed,
-                job_details=told,
+                job_details=output,
             ),
         )
 
 
 def write_books(context: AppContext) -> None:
-    """Everything that ever happened at this centre."""
+    """Write the whole history of the site."""
     scribe = Scribe(context)
     ask, hold, charge = scribe.ask, scribe.hold, scribe.charge
     new_year, summer, winter = (
@@ -224,7 +225,7 @@ def _open(scribe: Scribe, at: str, project: int, resource: str, start: str, end:
 
 
 def built() -> AppContext:
-    """The centre, in memory; CENTRE_OBSERVES: its bank lets all jobs run. With MUNGE, whose
+    """Return the site in memory. With CENTRE_OBSERVES its bank lets all jobs run. With MUNGE, whose
     credentials age, the clock is the system's.
     """
     munge = (

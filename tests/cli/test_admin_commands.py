@@ -1,6 +1,4 @@
-"""The commands on the bank's own host: what they ask of the composition, and how they tell what it
-says.
-"""
+"""Tests of the commands on the bank's own host: the calls that they make and their output."""
 
 from __future__ import annotations
 
@@ -27,9 +25,9 @@ def fake_services() -> Iterator[None]:
 
 def test_making_and_running_a_bank(fairbank: Run) -> None:
     services = FakeServices()
-    said = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", services=services)
-    assert said.out == "made /x/fairbank.toml\nmade /x/secret\n"
-    assert "fairbank serve --config /srv/bank/fairbank.toml" in " ".join(said.err.split())
+    result = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", services=services)
+    assert result.out == "made /x/fairbank.toml\nmade /x/secret\n"
+    assert "fairbank serve --config /srv/bank/fairbank.toml" in " ".join(result.err.split())
     served = fairbank("serve", "--config", "/c", "--port", 8080, services=services)
     assert served.err == "The bank listens at unix:/x/fairbank.sock and http://127.0.0.1:8080\n"
     fairbank("init", services=services)
@@ -79,9 +77,9 @@ def test_heads_that_are_none_are_reported_with_their_line(
 ) -> None:
     kept = tmp_path / "heads"
     kept.write_text(f'[0, 1, "00"]\n{line}\n')
-    said = fairbank("audit", "verify", "--heads", kept)
-    assert said.code == 2
-    assert "line 2" in " ".join(said.err.split())
+    result = fairbank("audit", "verify", "--heads", kept)
+    assert result.code == 2
+    assert "line 2" in " ".join(result.err.split())
 
 
 def test_backups_and_their_way_back(fairbank: Run) -> None:
@@ -119,20 +117,23 @@ def test_backups_and_their_way_back(fairbank: Run) -> None:
 
 def test_the_doctor(fairbank: Run) -> None:
     checks = (HealthCheck("the store opens", True), HealthCheck("no agent", False, "add one"))
-    said = fairbank("doctor", services=FakeServices(checks=checks))
-    assert (said.code, said.out) == (8, "ok  the store opens\nx   no agent\n      try: add one\n")
+    result = fairbank("doctor", services=FakeServices(checks=checks))
+    assert (result.code, result.out) == (
+        8,
+        "ok  the store opens\nx   no agent\n      try: add one\n",
+    )
     assert fairbank("doctor", services=FakeServices(checks=checks[:1])).code == 0
 
 
 def test_progress_does_not_change_stdout(fairbank: Run) -> None:
     """Progress goes to stderr, so stdout is the same with and without it."""
     services = FakeServices(checks=(HealthCheck("the store opens", True),))
-    silent, told = (
+    silent, result = (
         fairbank("doctor", services=services),
         fairbank("doctor", "--progress=plain", services=services),
     )
-    assert (told.out, silent.err) == (silent.out, "")
-    assert told.err == "doctor: whether the file with the books is sound\n"
+    assert (result.out, silent.err) == (silent.out, "")
+    assert result.err == "doctor: whether the file with the books is sound\n"
     backup = fairbank("backup", "create", "x.fbk", "--progress=plain", services=services)
     assert backup.err == "backup: first whether the store's file is sound\n"
     assert (
@@ -142,10 +143,10 @@ def test_progress_does_not_change_stdout(fairbank: Run) -> None:
 
 def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
     services = FakeServices(checks=(HealthCheck("munged is well", True),))
-    said = fairbank(
+    result = fairbank(
         "doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", services=services
     )
-    assert (said.code, said.out) == (0, "ok  munged is well\n")
+    assert (result.code, result.out) == (0, "ok  munged is well\n")
     assert services.calls == [("check_slurm", "lab", "/a", "/s")]
     stray = fairbank("doctor", "--site", "/s", services=services)
     assert (stray.code, services.calls[1:]) == (2, [])
@@ -187,27 +188,27 @@ def test_the_agent_and_its_status(fairbank: Run) -> None:
     assert fairbank("agent", "--config", "/c", services=services).err.startswith(
         "The agent listens for slurmctld at /x/prep.sock"
     )
-    said = fairbank("agent", "status", services=services)
-    assert said.code == 8
-    told = said.out.splitlines()[:3]
-    assert told == [
+    result = fairbank("agent", "status", services=services)
+    assert result.code == 8
+    output = result.out.splitlines()[:3]
+    assert output == [
         "slurmctld  not connected",
         "bank       down since 2026-11-21T00:00:00Z: nobody\\x1b answers",
         "           try: start it",
     ]
     assert (
         "           2 more ends are too early for the bank's clock; they are sent again later"
-        in said.out
+        in result.out
     )
-    assert "cannot be written: disk full" in said.out
+    assert "cannot be written: disk full" in result.out
     assert (
         "quarantine 3 frames of slurmctld's plug-in cannot be read, the last: epilog: no end"
-        " (end)" in said.out
+        " (end)" in result.out
     )
-    assert "           try: one release" in said.out
+    assert "           try: one release" in result.out
     assert (
         "incidents  3 connections rejected since 2026-11-21T00:00:00Z, the last at"
-        " 2026-11-21T01:00:00Z: uid 7\n           try: see who it is\n" in said.out
+        " 2026-11-21T01:00:00Z: uid 7\n           try: see who it is\n" in result.out
     )
     assert json.loads(fairbank("agent", "status", "--json", services=services).out) == STATUS
     assert services.calls == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]

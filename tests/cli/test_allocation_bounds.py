@@ -1,4 +1,4 @@
-"""Bounds of an allocation beside its figures: the credit limit, and the period to the hour where it
+"""Bounds of an allocation next to its figures: the credit limit, and the period to the hour if it
 is not in whole days.
 """
 

@@ -1,5 +1,5 @@
-"""`share` and `prio` of answers that cannot be right: the row is reported, with where to look; no
-other figure is made of what is left.
+"""Tests of `share` and `prio` with impossible rows: the row is reported with its place, and no
+figure is computed from the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TRES = "PriorityWeightTRES      = CPU=1000"
 
 
 def cell(line: int, column: int, text: str) -> Damage:
-    """One cell of a line is something else; lines are counted from 1, columns from 0."""
+    """Replace one cell of a line; lines count from 1, columns from 0."""
 
     def damage(lines: list[str]) -> list[str]:
         cells = lines[line - 1].split("|")
@@ -81,15 +81,15 @@ def test_a_row_that_cannot_be_right_is_reported_and_left_out(
     ask: Run, damage: Damage, told: str
 ) -> None:
     for form in ((), ("--tree",), ("--forecast",), ("--json",)):
-        said = ask("share", "-a", *form, damage=damage)
-        assert said.code == 8
-        assert f"! not read: sshare, {told}" in plain(said.err)
-        assert "To see what Slurm has there: sshare -a -l -P" in plain(said.err)
-    said = ask("share", "-a", "--set", "physics=5", damage=damage)
-    assert (said.code, said.out) == (2, ""), (
+        result = ask("share", "-a", *form, damage=damage)
+        assert result.code == 8
+        assert f"! not read: sshare, {told}" in plain(result.err)
+        assert "To see what Slurm has there: sshare -a -l -P" in plain(result.err)
+    result = ask("share", "-a", "--set", "physics=5", damage=damage)
+    assert (result.code, result.out) == (2, ""), (
         "what is computed from all rows is not computed from some of them"
     )
-    assert "sacctmgr show associations" in said.err
+    assert "sacctmgr show associations" in result.err
 
 
 def test_forecast_is_bounded_by_usage_of_siblings(ask: Run) -> None:
@@ -128,22 +128,22 @@ def test_factors_that_contradict_each_other_are_reported_and_left_out(
     ask: Run, damage: Damage, told: str
 ) -> None:
     for form in ((), ("-n",), ("-l",), ("--json",), ("--explain", "-u", "bob")):
-        said = ask("prio", *form, sprio=damage)
-        assert said.code == 8
-        assert f"! not read: sprio, line 1, {told}" in plain(said.err)
-        assert "33631" not in said.out, "its priority is not shown without them"
+        result = ask("prio", *form, sprio=damage)
+        assert result.code == 8
+        assert f"! not read: sprio, line 1, {told}" in plain(result.err)
+        assert "33631" not in result.out, "its priority is not shown without them"
     assert ask("prio", "-j", "10", sprio=damage).out.count("\n") == 1, "only the heads are left"
 
 
 def test_a_row_that_is_there_twice_is_reported_and_shown_once(ask: Run) -> None:
     for form in ((), ("-n",), ("-l",)):
-        said = ask("prio", *form, sprio=lambda lines: [*lines, lines[3]])
-        assert said.code == 8
+        result = ask("prio", *form, sprio=lambda lines: [*lines, lines[3]])
+        assert result.code == 8
         assert (
             "! not read: sprio, line 11, JOBID: job 12 is listed twice in partition gpu"
-            in plain(said.err)
+            in plain(result.err)
         )
-        assert said.out == ask("prio", *form).out
+        assert result.out == ask("prio", *form).out
 
 
 def test_a_factor_that_is_not_to_be_normalised_may_be_large(ask: Run) -> None:
@@ -157,10 +157,10 @@ def test_a_factor_that_is_not_to_be_normalised_may_be_large(ask: Run) -> None:
 
 
 def test_many_such_rows_are_counted(ask: Run) -> None:
-    said = ask("share", "-a", damage=cell(1, 5, "nan"))
-    assert said.code == 2, "without the root nobody stands anywhere"
-    assert plain(said.err).count("! not read:") == 11
-    assert "! not read: 11 further lines" in said.err
+    result = ask("share", "-a", damage=cell(1, 5, "nan"))
+    assert result.code == 2, "without the root nobody stands anywhere"
+    assert plain(result.err).count("! not read:") == 11
+    assert "! not read: 11 further lines" in result.err
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ def test_many_such_rows_are_counted(ask: Run) -> None:
 )
 def test_empty_group_is_no_answer(ask: Run, damage: Damage) -> None:
     for form in ((), ("--tree",), ("--json",)):
-        said = ask("share", *form, damage=damage)
-        assert (said.code, said.out) == (2, "")
-        assert "check what it prints: sshare -a" in said.err
+        result = ask("share", *form, damage=damage)
+        assert (result.code, result.out) == (2, "")
+        assert "check what it prints: sshare -a" in result.err
 
 
 @pytest.mark.parametrize(
@@ -210,19 +210,19 @@ def test_empty_group_is_no_answer(ask: Run, damage: Damage) -> None:
 def test_a_setting_that_cannot_be_right_is_named(
     ask: Run, program: str, config: tuple[str, str], field: str
 ) -> None:
-    said = ask(program, config=config)
-    assert (said.code, said.out) == (2, "")
-    assert f"field: {field}" in said.err
-    assert "try: " in said.err
+    result = ask(program, config=config)
+    assert (result.code, result.out) == (2, "")
+    assert f"field: {field}" in result.err
+    assert "try: " in result.err
 
 
 def test_a_setting_that_is_missing_is_named_in_the_sentence(ask: Run) -> None:
-    said = ask("share", config=(HALF_LIFE, ""))
-    assert said.code == 2
-    assert "PriorityDecayHalfLife is not there" in plain(said.err)
+    result = ask("share", config=(HALF_LIFE, ""))
+    assert result.code == 2
+    assert "PriorityDecayHalfLife is not there" in plain(result.err)
 
 
 def test_usage_that_never_fades_is_reported(ask: Run) -> None:
-    said = ask("share", "--tree", "-a", config=(HALF_LIFE, "PriorityDecayHalfLife   = 00:00:00"))
-    assert said.code == 0
-    assert "Usage does not fade here" in plain(said.err)
+    result = ask("share", "--tree", "-a", config=(HALF_LIFE, "PriorityDecayHalfLife   = 00:00:00"))
+    assert result.code == 0
+    assert "Usage does not fade here" in plain(result.err)

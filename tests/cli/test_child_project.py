@@ -1,5 +1,5 @@
-"""A child project that lives on what its parent shares: where its jobs are found, and what its
-people are pointed to.
+"""Child project that uses its parent's shared credit: where its jobs are listed, and the hints that
+its users get.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ OUTSIDER = 61_010
 
 @pytest.fixture(scope="module", autouse=True)
 def lent(own_bank: Bank) -> None:
-    """chem_sub, of which the stranger is a member, may use chem_qmc's gpu, has used up its storage,
-    and nobody used its tape.
+    """Make chem_sub, of which the stranger is a member: it may use chem_qmc's gpu, has used up its
+    storage, and its tape is unused.
     """
     client = Client(parse_address(own_bank.unix))
     client.post("/project", {"gname": "chemsub", "gid": 50_020, "account": "chem_sub", "parent": 1})
@@ -85,8 +85,8 @@ def test_links_of_a_balance_can_be_followed(here: Run, uid: int) -> None:
         "! chem_qmc/tape: under-used, 40 days left.",
     ]
     for each in warnings:
-        said = here(*shlex.split(each.partition("See: fairbank ")[2]), "--as", uid)
-        assert (said.code, "error" in said.err) == (0, False), each
+        result = here(*shlex.split(each.partition("See: fairbank ")[2]), "--as", uid)
+        assert (result.code, "error" in result.err) == (0, False), each
 
 
 def test_users_of_shared_credit_are_shown_as_far_as_visible(here: Run) -> None:
@@ -135,19 +135,21 @@ def test_the_parents_people_find_a_child_by_its_name_as_far_as_they_paid(here: R
     ):  # nothing of that kind
         assert here(*words, "-A", "chem_sub", "--as", AYLA).code == 0, words
     for command in ("jobs -a", "jobs -a --refused", "usage"):  # nothing of theirs
-        said, unknown = (
+        result, unknown = (
             here(*command.split(), "-A", account, "--as", OUTSIDER)
             for account in ("chem_sub", "chem_sux")
         )
-        assert (said.code, said.err.replace("chem_sub", "chem_sux")) == (3, unknown.err), command
+        assert (result.code, result.err.replace("chem_sub", "chem_sux")) == (3, unknown.err), (
+            command
+        )
 
 
 def test_child_project_cannot_read_parents_statement(here: Run) -> None:
-    said = here("statement", 4, "--as", STRANGER)
-    assert (said.code, "allocation 4 is your parent project's" in said.err) == (4, True)
+    result = here("statement", 4, "--as", STRANGER)
+    assert (result.code, "allocation 4 is your parent project's" in result.err) == (4, True)
     assert (
         here(
-            *shlex.split(said.err.partition("see what yours used of it: fairbank ")[2]),
+            *shlex.split(result.err.partition("see what yours used of it: fairbank ")[2]),
             "--as",
             STRANGER,
         ).code

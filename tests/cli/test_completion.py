@@ -51,9 +51,7 @@ def environment(server: str, home: Path) -> dict[str, str]:
 
 
 class Bash:
-    """Completion of bash for the beginning of a command line; `milliseconds` is the time it
-    took.
-    """
+    """Completion of a command line by bash; `milliseconds` is the time it took."""
 
     def __init__(self, server: str, home: Path) -> None:
         if (program := shutil.which("bash")) is None:
@@ -62,7 +60,7 @@ class Bash:
         self.environment = environment(server, home)
 
     def offers(self, *words: str, program: str = "fairbank") -> list[str]:
-        """Return what bash offers for the last of the words, sorted."""
+        """Return the words that bash offers for the last word, sorted."""
         began = time.monotonic()
         done = subprocess.run(
             [self.program, "--norc", "-c", ASK, "bash", program, *words],
@@ -93,7 +91,7 @@ class Typed:
         os.write(self._terminal, text.encode())
 
     def wait_for(self, text: str, seconds: float = 30) -> None:
-        """Read until the text has appeared. Raises TimeoutError with what was read."""
+        """Read until the text has appeared. Raises TimeoutError with the text read so far."""
         deadline = time.monotonic() + seconds
         while text not in self._seen:
             if time.monotonic() > deadline:
@@ -218,7 +216,7 @@ def test_nothing_where_anything_may_stand(shell: Bash) -> None:
 
 @pytest.fixture
 def silent(tmp_path: Path) -> Iterator[str]:
-    """A bank that takes the call and says nothing."""
+    """Serve a socket that accepts connections and never answers."""
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(tmp_path / "s"))
         door.listen()
@@ -283,7 +281,7 @@ def test_what_a_shell_would_expand_is_never_offered(word: str) -> None:
 
 
 def completer(program: str, *words: str) -> NameCompleter | None:
-    """Return the completer of the value after an option, the last of the words but one."""
+    """Return the completer of the value after an option, the last word but one."""
     parser = build_parser(program, [*words, ""])
     while (subparsers := parser._subparsers) is not None:
         (action,) = subparsers._group_actions

@@ -1,5 +1,5 @@
-"""Stories of people who reach the bank: over the network, by a short name, while it starts; and how
-often they ask it.
+"""Connections to the bank: over the network, by a short name, while it starts; and the number of
+requests of each command.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def test_commands_use_few_requests(fairbank: Run, monkeypatch: pytest.MonkeyPatc
 
 def test_status_and_whoami(fairbank: Run, bank: Bank) -> None:
     assert fairbank("status").out.startswith(f"bank ok at {bank.unix}")
-    said = fairbank("whoami", "--as", JORGE).out
-    assert "61002" in said
-    assert "member of chem_qmc, member of bio_fold" in said
+    output = fairbank("whoami", "--as", JORGE).out
+    assert "61002" in output
+    assert "member of chem_qmc, member of bio_fold" in output
     assert json.loads(fairbank("whoami", "--json", "--as", AYLA).out)["data"][0]["roles"] == [
         {"project": 1, "role": "pi"}
     ]
@@ -85,12 +85,12 @@ def test_over_the_network_with_neither_token_nor_munge(
     fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch
 ) -> None:
     surroundings.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
-    told = fairbank("balance", "--server", bank.http)
-    said = " ".join(told.err.split())
-    assert told.code == 6
-    assert "field: token_file" in said
-    assert "FAIRBANK_TOKEN_FILE; fairbank token create makes one" in said
-    assert "install libmunge2" in said
+    result = fairbank("balance", "--server", bank.http)
+    output = " ".join(result.err.split())
+    assert result.code == 6
+    assert "field: token_file" in output
+    assert "FAIRBANK_TOKEN_FILE; fairbank token create makes one" in output
+    assert "install libmunge2" in output
 
 
 def test_health_needs_no_authentication(

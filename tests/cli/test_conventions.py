@@ -83,11 +83,11 @@ FORMS = (
 
 def every() -> Iterator[tuple[str, Command]]:
     for entry in COMMANDS:
-        found = load_command(entry.location)
-        if isinstance(found, Noun):
-            yield from ((f"{entry.name} {verb}", each) for verb, each in found.verbs.items())
+        result = load_command(entry.location)
+        if isinstance(result, Noun):
+            yield from ((f"{entry.name} {verb}", each) for verb, each in result.verbs.items())
         else:
-            yield entry.name, found
+            yield entry.name, result
 
 
 def options_of(command: Command) -> set[str]:
@@ -163,6 +163,6 @@ def test_forms_for_programs(fairbank: Run, name: str) -> None:
 
 @pytest.mark.parametrize("name", READING)
 def test_a_column_that_is_none_is_reported_with_those_there_are(fairbank: Run, name: str) -> None:
-    said = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", services=FakeServices())
-    assert said.code == 2
-    assert "NOSUCH" in said.err
+    result = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", services=FakeServices())
+    assert result.code == 2
+    assert "NOSUCH" in result.err

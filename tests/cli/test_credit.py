@@ -1,6 +1,4 @@
-"""Stories of people who move credit: deposits, withdrawals, transfers and refunds, tried dry and
-carried out once.
-"""
+"""Deposits, withdrawals, transfers and refunds, as dry runs and applied once."""
 
 from __future__ import annotations
 
@@ -40,8 +38,8 @@ def test_deposit_on_unusable_allocation_warns(changing: Run) -> None:
     )["data"]["id"]
     late = changing("deposit", number, 5, "--reason", "late charge")
     assert (late.code, f"! allocation {number} ended 2025-12-01" in late.err) == (0, True)
-    said = changing("deposit", number, 5, "--reason", "late charge", "--json")
-    (warning,) = json.loads(told(said))["warnings"]
+    output = changing("deposit", number, 5, "--reason", "late charge", "--json")
+    (warning,) = json.loads(told(output))["warnings"]
     assert f"fairbank alloc reopen {number} --end" in warning
     told(changing("alloc", "freeze", FOLD, "--reason", "x"))
     assert "is frozen" in changing("deposit", FOLD, 5, "--reason", "x", "--dry-run").err
@@ -57,9 +55,9 @@ def test_deposit_on_unusable_allocation_warns(changing: Run) -> None:
 def test_less_than_nothing_gets_the_rule_and_no_foreign_advice(
     changing: Run, words: tuple[object, ...]
 ) -> None:
-    said = told(changing(*words), 2)
-    assert "-5 SU is too small an amount" in said
-    assert "withdraw" not in said
+    output = told(changing(*words), 2)
+    assert "-5 SU is too small an amount" in output
+    assert "withdraw" not in output
 
 
 def test_the_same_key_is_carried_out_once(changing: Run) -> None:
@@ -76,8 +74,8 @@ def test_the_same_key_is_carried_out_once(changing: Run) -> None:
 
 
 def test_a_job_is_refunded_by_its_number(changing: Run) -> None:
-    said = told(changing("refund", 701_002, "10", "--reason", "node failed"))
-    assert "refund of 10 SU of job 701002 to allocation 2 (chem_qmc/gpu)" in said
+    output = told(changing("refund", 701_002, "10", "--reason", "node failed"))
+    assert "refund of 10 SU of job 701002 to allocation 2 (chem_qmc/gpu)" in output
     assert "10 refunded" in changing("jobs", "-j", 701_002).out
     more = changing("refund", 701_002, "601", "--reason", "all and more")
     assert more.code == 5
@@ -109,9 +107,9 @@ def test_a_reason_is_needed_and_kept(changing: Run) -> None:
     "amount", ["0", "-5", "0.001", "1e3", "nan", "10000000000000000", "5q", "", "'1'"]
 )
 def test_an_amount_that_is_none_is_reported_with_its_field(changing: Run, amount: str) -> None:
-    said = changing("deposit", CPU, "--reason", "x", "--", amount)
-    assert said.code == 2
-    assert "  field: AMOUNT\n" in said.err
+    result = changing("deposit", CPU, "--reason", "x", "--", amount)
+    assert result.code == 2
+    assert "  field: AMOUNT\n" in result.err
 
 
 def test_a_refund_that_is_repeated_is_one_more_unless_under_one_key(changing: Run) -> None:
@@ -130,8 +128,8 @@ def test_a_refund_that_is_repeated_is_one_more_unless_under_one_key(changing: Ru
 
 
 def test_csv_and_json_are_exact(changing: Run) -> None:
-    """A third of an hour has no end in decimals: the figures in SU are for people, those in minutes
-    are the bank's.
+    """A third of an hour has no finite decimal form: CSV and JSON count in minutes, tables in
+    SU.
     """
     told(changing("deposit", CPU, "20m", "--reason", "x"))
     left = available(changing, CPU)

@@ -1,4 +1,4 @@
-"""`fairbank demo`: whatever it shows a newcomer is there, and whatever fails ends it."""
+"""Tests of `fairbank demo`: everything that it shows exists, and a failing command ends it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def demo(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """A demo that left its bank behind."""
+    """Run a demo that keeps its bank."""
     folder = tmp_path_factory.mktemp("demo")
     return demo("--directory", str(folder / "trial"), home=folder), folder / "trial"
 
@@ -46,7 +46,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Completed
 def test_a_newcomer_sees_the_month_and_the_session(
     kept: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
-    """Each command is typed in this order, and each answers."""
+    """The demo runs each command in this order, and each one has output."""
     done, _ = kept
     assert done.returncode == 0, done.stdout
     typed = re.split(r"(?m)^\$ fairbank ", done.stdout)
@@ -78,7 +78,7 @@ def test_the_bank_that_is_kept_can_be_looked_into(
 def test_a_command_that_fails_ends_the_demo(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """There is no bank in this folder."""
+    """This directory has no bank."""
     desk: Any = SimpleNamespace(say=lambda text: print(text, file=sys.stdout), options=Namespace())
     with pytest.raises(FairbankError, match="fairbank balance ended with 6"):
         _Shell(desk, tmp_path).type("balance")

@@ -1,5 +1,5 @@
-"""Stories of `--dry-run`: every command that writes asks the bank, shows what then really happens,
-and is refused what would be refused.
+"""Tests of `--dry-run`: every command that writes shows the result of the real run and gets the
+same refusals.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ LAB = "labdry"
 
 
 class Books:
-    """Content of the site's ledger, read without leaving a trace."""
+    """Content of the site's ledger, read without writing to it."""
 
     def __init__(self, bank: Bank) -> None:
         self._client = Client(parse_address(bank.unix))
 
     def heads(self) -> object:
-        """The last link of every book, and how many entries there are."""
+        """Return the last link of every chain and the number of entries."""
         return self._client.get("/audit", {"limit": 1_000})["data"]
 
     def entries(self) -> int:
-        found: Any = self.heads()
-        return int(found["entries"])
+        result: Any = self.heads()
+        return int(result["entries"])
 
 
 @pytest.fixture
@@ -44,14 +44,14 @@ def books(own_bank: Bank) -> Books:
 
 @pytest.fixture(scope="module")
 def ready() -> set[str]:
-    """Of which centres a story may count on `LAB`."""
+    """Names of the sites that already have the content of `LAB`."""
     return set()
 
 
 @pytest.fixture(autouse=True)
 def lab(changing: Run, ready: set[str], own_bank: Bank) -> None:
-    """A project that nobody uses, a removed one, an allocation after FOLD, a frozen one, and one
-    that was ended.
+    """Make an unused project, a removed one, an allocation after FOLD, a frozen one and an ended
+    one.
     """
     if own_bank.unix not in ready:
         ready.add(own_bank.unix)
@@ -311,7 +311,7 @@ def test_dry_run_shows_changes_and_writes_nothing(
 
 
 def seen(changing: Run, *words: object) -> str:
-    """The one line of a dry run's table, its blanks folded."""
+    """Return the single line of a dry run's table, its spaces folded."""
     return " ".join(told(changing(*words, "--dry-run")).splitlines()[-1].split())
 
 
@@ -361,11 +361,11 @@ def test_what_was_carried_out_or_is_so_already_would_post_nothing(changing: Run)
         ("project", "add-user", "chem_qmc", 4_713),
         ("project", "create", LAB, "--gid", 50_070, "--parent", "chem_qmc"),
     ):
-        said = changing(*words, "--dry-run")
-        assert told(said) == ""
+        result = changing(*words, "--dry-run")
+        assert told(result) == ""
         assert (
             "Nothing would be posted: this was carried out before, or is so already."
-            in " ".join(said.err.split())
+            in " ".join(result.err.split())
         )
         assert json.loads(told(changing(*words, "--dry-run", "--json")))["data"] == []
     told(changing("withdraw", GPU, 1, "--reason", "back"))

@@ -1,4 +1,4 @@
-"""`share --forecast`: from what a real Slurm printed, when each is back at its share."""
+"""Tests of `share --forecast` with the output of a real Slurm."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
 
 
 def test_overused_account_recovers_only_if_others_use(ask: Run) -> None:
-    said = ask("-A", "wg_bio", "-a")
-    assert said.code == 0
-    assert said.out.splitlines() == [
+    result = ask("-A", "wg_bio", "-a")
+    assert result.code == 0
+    assert result.out.splitlines() == [
         "ACCOUNT  USER    LEVEL  SOONEST  LATEST",
         "wg_bio           8e+05      now     now",
         "wg_bio   bob      0.33    never   never",
         "wg_bio   carol  unused      now     now",
     ]
-    assert said.err.startswith("When each is back at level 1, if it pauses.")
+    assert result.err.startswith("When each is back at level 1, if it pauses.")
 
 
 def test_usage_reset_brings_all_accounts_with_shares_back(ask: Run) -> None:
-    said = ask("-A", "wg_bio", "-a", reset="MONTHLY")
-    assert said.out.splitlines()[2].split() == [
+    result = ask("-A", "wg_bio", "-a", reset="MONTHLY")
+    assert result.out.splitlines()[2].split() == [
         "wg_bio",
         "bob",
         "0.33",
@@ -57,15 +57,15 @@ def test_usage_reset_brings_all_accounts_with_shares_back(ask: Run) -> None:
         "9.2",
         "days",
     ]
-    assert "All usage is reset in 9.2 days" in " ".join(said.err.split())
+    assert "All usage is reset in 9.2 days" in " ".join(result.err.split())
 
 
 @pytest.mark.parametrize("rule", ["fair-tree", "classic"])
 def test_for_programs(ask: Run, rule: str) -> None:
-    found = json.loads(ask("--json", "-a", rule=rule).out)
-    assert found["schema"] == "fairbank.forecast/1"
-    assert found["as_of"].startswith("2026-11-21T23:5")
-    over = [row for row in found["data"] if row["soonest_seconds"]]
+    data = json.loads(ask("--json", "-a", rule=rule).out)
+    assert data["schema"] == "fairbank.forecast/1"
+    assert data["as_of"].startswith("2026-11-21T23:5")
+    over = [row for row in data["data"] if row["soonest_seconds"]]
     assert bool(over) == (
         rule == "fair-tree"
     )  # under the classic rule dave, who has no share, used nearly all
@@ -100,7 +100,7 @@ def test_levels_of_depth_oblivious_have_no_forecast() -> None:
 
 
 def test_under_the_classic_rule_with_what_the_account_used() -> None:
-    """U2 of vector V1: a quarter of all usage is its own, and 2.5 % more is charged to it."""
+    """U2 of vector V1 has a quarter of all usage itself and is charged another 2.5 %."""
     rows = [
         ShareRow("root", norm_shares=1.0, effective=1.0, usage=100.0),
         ShareRow(

@@ -1,4 +1,4 @@
-"""Output of commands, word for word as in tests/golden/cli. After an intended change, run
+"""Output of commands, compared with the files in tests/golden/cli. After an intended change, run
 `WRITE_GOLDEN=1 pytest tests/cli/test_golden.py` and read the diff.
 """
 
@@ -57,7 +57,7 @@ NOT_FOLDED = {"--csv", "--json", "-P", "-l", "--dry-run"}
 
 
 def page(said: Said, command: str, bank: Bank) -> str:
-    """A session on paper: the command, its answer, its talk, its exit code."""
+    """Return the text of a session: the command, its output, its stderr and its exit code."""
     return session(command, said).replace(bank.unix, "unix:/run/fairbank/fairbank.sock")
 
 
@@ -67,8 +67,8 @@ def test_what_people_see(
 ) -> None:
     surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
     program, *words = shlex.split(STORIES[name])
-    told = page((hadm if program == "sproject" else fairbank)(*words), STORIES[name], bank)
-    assert told == kept(FOLDER / f"{name}.txt", told)
+    text = page((hadm if program == "sproject" else fairbank)(*words), STORIES[name], bank)
+    assert text == kept(FOLDER / f"{name}.txt", text)
 
 
 def test_nothing_is_kept_that_is_not_told() -> None:

@@ -1,4 +1,4 @@
-"""Help on words that are no commands: every reason of the bank, exit codes, the environment."""
+"""Help on topics that are not commands: every reason of the bank, exit codes, the environment."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from tests.cli.conftest import Run
 
 
 def test_every_reason_is_explained(fairbank: Run) -> None:
-    said = fairbank("help", "reasons")
-    assert (said.code, said.err) == (0, "")
-    assert re.findall(r"^([A-Z_]+): ", said.out, re.MULTILINE) == [reason.name for reason in Reason]
-    words = " ".join(said.out.split())
+    result = fairbank("help", "reasons")
+    assert (result.code, result.err) == (0, "")
+    assert re.findall(r"^([A-Z_]+): ", result.out, re.MULTILINE) == [
+        reason.name for reason in Reason
+    ]
+    words = " ".join(result.out.split())
     for each in Reason:
         for text in (each.info.message, each.info.explanation, each.info.general_remedy):
             assert text in words
             assert "{" not in text
         assert f"exit code {each.kind.exit_code}, HTTP status {each.kind.status}" in words
-    assert max(map(len, said.out.splitlines())) <= 80
+    assert max(map(len, result.out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
@@ -40,10 +42,10 @@ def test_every_reason_is_explained(fairbank: Run) -> None:
     ],
 )
 def test_one_reason_alone_as_tables_and_refusals_write_it(fairbank: Run, words: list[str]) -> None:
-    said = fairbank("help", *words)
-    assert said.code == 0
-    assert said.out.startswith(f"{'_'.join(words).upper().replace('-', '_')}: ")
-    assert "  try: " in said.out
+    result = fairbank("help", *words)
+    assert result.code == 0
+    assert result.out.startswith(f"{'_'.join(words).upper().replace('-', '_')}: ")
+    assert "  try: " in result.out
 
 
 def test_a_reason_that_a_refusal_shows_has_its_help(fairbank: Run) -> None:
@@ -74,9 +76,9 @@ def test_the_environment(fairbank: Run) -> None:
 
 
 def test_misspelt_word_gets_a_suggestion(fairbank: Run) -> None:
-    said = fairbank("help", "frozne")
-    assert (said.code, said.out) == (2, "")
-    assert "there is no help on 'frozne'; did you mean frozen?" in said.err
+    result = fairbank("help", "frozne")
+    assert (result.code, result.out) == (2, "")
+    assert "there is no help on 'frozne'; did you mean frozen?" in result.err
     assert "did you mean balance?" in fairbank("help", "balanse").err
 
 

@@ -1,5 +1,5 @@
-"""`share record` has the bank keep how everybody stands, once a day; `report fairshare` shows it as
-a table and as a figure.
+"""Tests of `share record`, which stores the fair share once a day, and of `report fairshare`, which
+shows it as a table and as a figure.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Say = Callable[..., None]
 
 @pytest.fixture
 def lab(tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """A cluster of the test's own."""
+    """Name a cluster for this test only."""
     return re.sub("[^a-z]", "_", request.node.name)[-60:].lstrip("_")
 
 
 @pytest.fixture
 def say(tmp_path: Path, lab: str) -> Say:
-    """Has that cluster's Slurm say something, in a folder."""
+    """Write the output of that cluster's Slurm to a directory."""
 
     def slurm(rule: str = "fair-tree", day: str = "2026-11-21") -> None:
         (tmp_path / "sshare.txt").write_text(printed(rule, "sshare-everything"))
@@ -54,7 +54,7 @@ def say(tmp_path: Path, lab: str) -> Say:
 
 @pytest.fixture
 def ask(changing: Run, say: Say) -> Run:
-    """A bank that one may change, and a folder with what a Slurm said."""
+    """Run commands on a bank that may change and on the recorded output of Slurm."""
 
     def call(*words: object) -> Said:
         return changing(*words)
@@ -108,10 +108,10 @@ def test_what_was_recorded_as_a_table(ask: Run, lab: str, tmp_path: Path) -> Non
         ["2026-11-21", "wg_bio", "bob", "10", "0.333", "1.000", "0.33", "0.167"],
         ["2026-11-21", "wg_bio", "carol", "20", "0.667", "0.000", "unused", "0.250"],
     ]
-    found = json.loads(ask("report", "fairshare", "--days", LONG, "--cluster", lab, "--json").out)
-    assert found["schema"] == "fairbank.fairshare/1"
-    assert {row["account"] for row in found["data"]} >= {"root", "physics", "wg_bio"}
-    assert all(row["user"] is None for row in found["data"])
+    data = json.loads(ask("report", "fairshare", "--days", LONG, "--cluster", lab, "--json").out)
+    assert data["schema"] == "fairbank.fairshare/1"
+    assert {row["account"] for row in data["data"]} >= {"root", "physics", "wg_bio"}
+    assert all(row["user"] is None for row in data["data"])
     assert ask("report", "fairshare", "--days", LONG, "--cluster", "elsewhere").out == ""
 
 
@@ -173,16 +173,16 @@ def test_without_matplotlib_only_the_table_can_be_shown(
     ask("share", "record", "--from", tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     words = ("report", "fairshare", "--days", LONG, "--cluster", lab)
-    said = ask(*words, tmp_path / "figures")
-    assert said.code == NO_ANSWER
-    assert "pip install 'fairbank[plots]'" in said.err
+    result = ask(*words, tmp_path / "figures")
+    assert result.code == NO_ANSWER
+    assert "pip install 'fairbank[plots]'" in result.err
     assert ask(*words).code == 0
 
 
 def test_nothing_was_recorded(ask: Run) -> None:
-    found = ask("report", "fairshare", "--cluster", "nowhere")
-    assert (found.code, found.out) == (0, "")
-    assert "fairbank share record" in found.err
+    result = ask("report", "fairshare", "--cluster", "nowhere")
+    assert (result.code, result.out) == (0, "")
+    assert "fairbank share record" in result.err
 
 
 def test_a_folder_that_cannot_be_had(ask: Run, lab: str, tmp_path: Path) -> None:
@@ -197,11 +197,11 @@ def test_a_days_figures_under_the_classic_rule_have_levels_too(
 ) -> None:
     say("classic")
     ask("share", "record", "--from", tmp_path)
-    found = json.loads(
+    data = json.loads(
         ask("report", "fairshare", "--days", LONG, "--cluster", lab, "--json", "--users").out
     )["data"]
-    assert any(row["level"] not in (None, "unused") for row in found)
-    assert any(row["factor"] is not None for row in found)
+    assert any(row["level"] not in (None, "unused") for row in data)
+    assert any(row["factor"] is not None for row in data)
 
 
 @pytest.mark.parametrize(

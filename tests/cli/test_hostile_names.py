@@ -1,5 +1,5 @@
-"""A bank with bad intentions, or names with bad characters: nothing of it reaches a terminal or a
-spreadsheet as anything but text.
+"""Hostile banks and names: none of their characters reaches a terminal or a spreadsheet except as
+text.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ COMMANDS = (
 
 
 def spoilt(value: Any, key: str = "") -> Any:
-    """The answer with something nasty in every text that is for people."""
+    """Return the answer with hostile characters in every text that is meant for people."""
     if isinstance(value, dict):
         return {name: spoilt(each, name) for name, each in value.items()}
     if isinstance(value, list):
@@ -59,7 +59,7 @@ def spoilt(value: Any, key: str = "") -> Any:
 
 @pytest.fixture
 def evil(changing: Run, surroundings: pytest.MonkeyPatch) -> Run:
-    """The commands against such a bank."""
+    """Run the commands against a bank with hostile answers."""
 
     def spoiling(status: int, body: bytes, address: Address) -> dict[str, Any]:
         return read_answer(status, json.dumps(spoilt(json.loads(body))).encode(), address)
@@ -71,11 +71,11 @@ def evil(changing: Run, surroundings: pytest.MonkeyPatch) -> Run:
 @pytest.mark.parametrize("words", COMMANDS)
 def test_nothing_reaches_the_terminal_but_text(evil: Run, words: str) -> None:
     for form in ([], ["--json"], ["--csv"], ["-P"]) if words else ([],):
-        said = evil(*words.split(), *form)
-        told = said.out + said.err
-        assert said.code in (0, 2, 3, 5), told
-        assert "should not have happened" not in told
-        assert all(each.isprintable() for each in told.replace("\n", ""))
+        result = evil(*words.split(), *form)
+        output = result.out + result.err
+        assert result.code in (0, 2, 3, 5), output
+        assert "should not have happened" not in output
+        assert all(each.isprintable() for each in output.replace("\n", ""))
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,6 @@ def test_an_answer_of_another_shape_is_no_traceback(
         ["usage"],
         ["status"],
     ):
-        said = fairbank(*words)
-        assert said.code in (0, 1, 6)
-        assert "Traceback" not in said.err
+        result = fairbank(*words)
+        assert result.code in (0, 1, 6)
+        assert "Traceback" not in result.err

@@ -1,4 +1,6 @@
-"""`fairbank init` for real: in folders of any name, and where there can be none."""
+"""Tests of `fairbank init` with real files: directories with any name, and places where none can be
+made.
+"""
 
 from __future__ import annotations
 
@@ -79,33 +81,36 @@ def test_an_init_that_was_killed_is_done_again(fairbank: Run, tmp_path: Path, nt
 
 def test_a_folder_that_cannot_be_made_is_reported(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    said = fairbank("init", tmp_path / "file" / "bank")
+    result = fairbank("init", tmp_path / "file" / "bank")
     assert (
-        said.code,
-        "field: FOLDER" in said.err,
-        "there is a file in its place" in " ".join(said.err.split()),
+        result.code,
+        "field: FOLDER" in result.err,
+        "there is a file in its place" in " ".join(result.err.split()),
     ) == (2, True, True)
-    said = fairbank("init", tmp_path / "file")
-    assert (said.code, "there is a file in its place" in " ".join(said.err.split())) == (2, True)
-    said = fairbank("init", "/proc/fairbank")
-    assert (said.code, "there is no such place" in " ".join(said.err.split())) == (3, True)
+    result = fairbank("init", tmp_path / "file")
+    assert (result.code, "there is a file in its place" in " ".join(result.err.split())) == (
+        2,
+        True,
+    )
+    result = fairbank("init", "/proc/fairbank")
+    assert (result.code, "there is no such place" in " ".join(result.err.split())) == (3, True)
 
 
 @pytest.mark.parametrize("kilobytes", [4, 64, 160, 200, 240, 300])
 def test_on_a_full_disk_nothing_is_left_behind(
     fairbank: Run, tmp_path: Path, kilobytes: int
 ) -> None:
-    """At any point where the disk is full: in SQLite's journal, its tables, the secret, the
-    settings.
+    """The disk fills up while any of the files is written: SQLite's journal, its tables, the
+    secret, the settings.
     """
     with small_disk(tmp_path / "disk", f"{kilobytes}k") as disk:
-        said = fairbank("init", disk / "bank")
-        words = " ".join(said.err.split())
-        assert (said.code, ": the disk is full" in words, "try: make room" in words) == (
+        result = fairbank("init", disk / "bank")
+        words = " ".join(result.err.split())
+        assert (result.code, ": the disk is full" in words, "try: make room" in words) == (
             1,
             True,
             True,
-        ), said.err
+        ), result.err
         assert list(disk.iterdir()) == []
 
 
@@ -128,11 +133,11 @@ def test_older_database_names_the_migrate_command(
     )  # as if this were a later Fairbank
     config = folder / "fairbank.toml"
     for words in (["audit", "verify"], ["audit", "heads"], ["backup", "create", tmp_path / "x"]):
-        said = fairbank(*words, "--config", config)
-        assert (said.code, "this Fairbank needs 9999" in said.err) == (7, True)
+        result = fairbank(*words, "--config", config)
+        assert (result.code, "this Fairbank needs 9999" in result.err) == (7, True)
         assert (
             f"make a backup with the Fairbank that ran them, then: fairbank init '{folder}'"
-            in " ".join(said.err.split())
+            in " ".join(result.err.split())
         )
     assert (
         "fairbank init FOLDER, that of fairbank.toml" in fairbank("doctor", "--config", config).out
@@ -146,8 +151,8 @@ def test_help_names_the_migrate_command(fairbank: Run) -> None:
 
 
 def test_a_database_that_is_none_is_the_options_fault(fairbank: Run, tmp_path: Path) -> None:
-    said = fairbank("init", tmp_path / "bank", "--store", "mysql://x")
-    assert (said.code, "  field: --store\n" in said.err) == (2, True)
+    result = fairbank("init", tmp_path / "bank", "--store", "mysql://x")
+    assert (result.code, "  field: --store\n" in result.err) == (2, True)
 
 
 def test_unreadable_input_is_reported_in_words(fairbank: Run, tmp_path: Path) -> None:
@@ -157,12 +162,12 @@ def test_unreadable_input_is_reported_in_words(fairbank: Run, tmp_path: Path) ->
         ["backup", "verify", "nofile"],
         ["audit", "verify", *config, "--heads", "nofile"],
     ):
-        said = fairbank(*words)
-        assert (said.code, said.err.splitlines()[0]) == (
+        result = fairbank(*words)
+        assert (result.code, result.err.splitlines()[0]) == (
             3,
             "fairbank: cannot read nofile: No such file or directory",
         )
-        assert "  try: name a file " in said.err
+        assert "  try: name a file " in result.err
 
 
 def test_a_backup_that_is_damaged_is_something_that_a_check_found(
@@ -190,10 +195,10 @@ def test_a_backup_that_is_damaged_is_something_that_a_check_found(
             ["restore", "--check", bad],
             ["restore", bad, "--config", config],
         ):
-            said = fairbank(*words)
+            result = fairbank(*words)
             err = " ".join(
-                said.err.split()
+                result.err.split()
             )  # where its lines are broken hangs on how long the path is
-            assert (said.code, told in err, "try: use another backup" in err) == (8, True, True)
+            assert (result.code, told in err, "try: use another backup" in err) == (8, True, True)
     bad.write_bytes(gzip.compress(b'{"format": "another"}\n'))
     assert fairbank("backup", "verify", bad).code == 2

@@ -1,6 +1,4 @@
-"""Stories of people who look for jobs: their own, those of others, those that failed, and those
-that were refused.
-"""
+"""Lists of jobs: own jobs, jobs of others, failed jobs and refused jobs."""
 
 from __future__ import annotations
 
@@ -43,9 +41,9 @@ def test_jobs_shows_own_jobs_by_default(fairbank: Run) -> None:
 
 
 def test_refusals_come_with_what_would_help(fairbank: Run) -> None:
-    said = fairbank("jobs", "--refused", "--as", JORGE)
-    assert "insufficient credit" in said.out
-    assert "-A bio_fold (11690 SU available)" in " ".join(said.err.split())
+    result = fairbank("jobs", "--refused", "--as", JORGE)
+    assert "insufficient credit" in result.out
+    assert "-A bio_fold (11690 SU available)" in " ".join(result.err.split())
     assert fairbank("jobs", "--refused", "-j", 812_350, "-a").out.count("812350") == 1
     assert (
         "No such job of yours was refused; -a shows all"
@@ -60,18 +58,20 @@ def test_refusals_of_one_cluster(fairbank: Run) -> None:
 
 
 def test_what_was_written_off_can_be_added_up(fairbank: Run) -> None:
-    said = fairbank(
+    output = fairbank(
         "jobs", "-a", "-j", "700004", "-P", "-o", "WRITTEN-OFF,WRITTEN-OFF-MINUTES"
     ).out.splitlines()
-    assert said == ["WRITTEN-OFF|WRITTEN-OFF-MINUTES", "0|0"]
+    assert output == ["WRITTEN-OFF|WRITTEN-OFF-MINUTES", "0|0"]
     column = next(each for each in COLUMNS if each.head == "WRITTEN-OFF")
     assert column.cell({"written_off": 101}, Look()) == "1.68"
 
 
 def test_jobs_are_reported_by_name_size_limit_and_exit(fairbank: Run) -> None:
     columns = "NAME,LIMIT,NODES,QOS,TRES,EXIT"
-    said = fairbank("jobs", "-a", "-j", "700004,812300", "-n", "-P", "-o", columns).out.splitlines()
-    assert said == [
+    output = fairbank(
+        "jobs", "-a", "-j", "700004,812300", "-n", "-P", "-o", columns
+    ).out.splitlines()
+    assert output == [
         "relax_w64|1-07:00:00|2|normal|cpu=128,mem=512G,node=2|",
         "=fit|12:00:00|12|normal|cpu=744,mem=2976G,node=12|127:0",
     ]

@@ -1,4 +1,4 @@
-"""Jobs as people describe them to sbatch, read as far as they set the price."""
+"""Job options as users give them to sbatch, read as far as they set the price."""
 
 from __future__ import annotations
 

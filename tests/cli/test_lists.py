@@ -1,6 +1,4 @@
-"""Stories of people who look at lists: what they may see, how they may have it, and the exit codes
-that scripts live by.
-"""
+"""Lists: visibility, output formats, and the exit codes that scripts depend on."""
 
 from __future__ import annotations
 
@@ -33,9 +31,9 @@ READING = {
 @pytest.mark.parametrize("name", READING)
 def test_every_list_can_be_had_in_every_form(fairbank: Run, name: str) -> None:
     words = READING[name]
-    found = json.loads(fairbank(*words, "--json").out)
-    assert found["schema"].startswith("fairbank.")
-    assert found["schema"].endswith("/1")
+    data = json.loads(fairbank(*words, "--json").out)
+    assert data["schema"].startswith("fairbank.")
+    assert data["schema"].endswith("/1")
     heads = fairbank(*words, "-P", "--helpformat").out.split()
     lines = fairbank(*words, "-P", "-l").out.splitlines()
     assert lines[0].split("|") == heads
@@ -71,9 +69,9 @@ def test_users_see_their_own_jobs(fairbank: Run) -> None:
 
 def test_an_account_that_is_none_is_reported_with_what_was_meant(fairbank: Run) -> None:
     for words in (["balance"], ["usage"], ["jobs"], ["statement"], ["alloc", "list"]):
-        said = fairbank(*words, "-A", "chem_qm", "--as", AYLA)
-        assert said.code == 3, words
-        assert "did you mean chem_qmc?" in said.err
+        result = fairbank(*words, "-A", "chem_qm", "--as", AYLA)
+        assert result.code == 3, words
+        assert "did you mean chem_qmc?" in result.err
     assert (
         "did you mean" not in fairbank("balance", "-A", "bio_fold", "--as", AYLA).err
     )  # not hers: no hint that it is there
@@ -134,9 +132,9 @@ def test_lists_name_several_as_in_slurm(fairbank: Run) -> None:
     ],
 )
 def test_lists_that_are_none(fairbank: Run, words: list[str], code: int, said: str) -> None:
-    told = fairbank(*words)
-    assert (told.code, told.out) == (code, "")
-    assert said in " ".join(told.err.split())
+    result = fairbank(*words)
+    assert (result.code, result.out) == (code, "")
+    assert said in " ".join(result.err.split())
 
 
 @pytest.mark.parametrize(
@@ -152,17 +150,17 @@ def test_lists_that_are_none(fairbank: Run, words: list[str], code: int, said: s
 )
 def test_every_name_of_a_list_is_one_that_the_bank_knows(fairbank: Run, command: list[str]) -> None:
     assert fairbank(*command, "-A", "chem_qmc,bio_fold").code in (0, 5)
-    told = fairbank(*command, "-A", "chem_qmc,nosuch")
-    assert (told.code, told.out) == (3, "")
-    assert "no project with the account 'nosuch'" in " ".join(told.err.split())
+    result = fairbank(*command, "-A", "chem_qmc,nosuch")
+    assert (result.code, result.out) == (3, "")
+    assert "no project with the account 'nosuch'" in " ".join(result.err.split())
     if "jobs" in command:
         return
     assert fairbank(*command, "-r", "cpu,gpu").code in (0, 5)
     for resources in ("bogus", "cpu,bogus"):
-        told = fairbank(*command, "-r", resources)
-        assert (told.code, told.out) == (3, "")
-        assert "there is no resource 'bogus'" in " ".join(told.err.split())
-        assert "one of cpu, gpu" in told.err
+        result = fairbank(*command, "-r", resources)
+        assert (result.code, result.out) == (3, "")
+        assert "there is no resource 'bogus'" in " ".join(result.err.split())
+        assert "one of cpu, gpu" in result.err
 
 
 @pytest.mark.parametrize("spelling", ["-M", "--clusters", "--cluster"])

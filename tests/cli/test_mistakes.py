@@ -1,6 +1,4 @@
-"""Stories of people who ask for what they may not have, or by a name that the bank does not
-know.
-"""
+"""Requests without permission, and names that the bank does not know."""
 
 from __future__ import annotations
 
@@ -94,15 +92,15 @@ def test_missing_permission_is_reported(changing: Run) -> None:
 def test_what_the_bank_will_not_have_is_named_as_it_was_typed(
     changing: Run, words: tuple[object, ...], field: str
 ) -> None:
-    said = changing(*words)
-    assert said.code in (2, 3)
-    assert f"  field: {field}\n" in said.err
+    result = changing(*words)
+    assert result.code in (2, 3)
+    assert f"  field: {field}\n" in result.err
 
 
 def test_refused_as_names_the_option_not_the_header(
     changing: Run, own_bank: Bank, surroundings: pytest.MonkeyPatch
 ) -> None:
     surroundings.setenv("FAIRBANK_TOKEN_FILE", own_bank.token_file)  # ayla's, who is no staff
-    said = changing("balance", "--server", own_bank.http, "--as", JORGE)
-    assert said.code == 4, said.err
-    assert "  field: --as\n  try: send the request as yourself\n" in said.err
+    result = changing("balance", "--server", own_bank.http, "--as", JORGE)
+    assert result.code == 4, result.err
+    assert "  field: --as\n  try: send the request as yourself\n" in result.err

@@ -1,4 +1,4 @@
-"""Run-out time of an allocation: figures first, then the words."""
+"""Run-out time of an allocation, in figures and in words."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LOOK = Look(separators=True)
 
 def seen(granted: int, used: int, now: int = NOW, start: int = JULY, end: int = NEXT_JULY) -> Row:
     """Return the outlook in a balance row, for amounts in SU."""
-    found = outlook(granted * 60, used * 60, start, end, now)
-    runs_out = None if found.at is None else iso(Instant(found.at))
-    return {"outlook": found.state.value, "runs_out": runs_out, "left_over": found.left_over}
+    result = outlook(granted * 60, used * 60, start, end, now)
+    runs_out = None if result.at is None else iso(Instant(result.at))
+    return {"outlook": result.state.value, "runs_out": runs_out, "left_over": result.left_over}
 
 
 @pytest.mark.parametrize(

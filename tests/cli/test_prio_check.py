@@ -1,5 +1,5 @@
-"""`prio --check`: what a real Slurm said of priorities, beside the same computed from its other
-answers.
+"""Tests of `prio --check`: recorded priorities of a real Slurm, compared with priorities computed
+from its other output.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ FILES = {
 
 @pytest.fixture
 def ask(fairbank: Run, tmp_path: Path) -> Callable[..., Said]:
-    """A folder with all that a Slurm said; `changed` has other texts for some of its files, None
-    for one that is not there.
+    """Run a command on a directory of recorded output; `changed` replaces texts of its files, None
+    removes a file.
     """
 
     def call(*words: object, rule: str = "fair-tree", **changed: str | None) -> Said:
-        said = (
+        output = (
             {name: printed(rule, recorded) for name, recorded in FILES.items()}
             | said_more()
             | changed
         )
-        for name, text in said.items():
+        for name, text in output.items():
             if text is not None:
                 (tmp_path / f"{name}.txt").write_text(text)
         return fairbank(*words, "--from", tmp_path)
@@ -48,19 +48,19 @@ def plain(text: str) -> str:
 
 
 def test_every_factor_of_every_job_is_what_slurm_says(ask: Callable[..., Said]) -> None:
-    said = ask("prio", "--check", "-j", "10,11,12,13,14,15,17")
-    assert (said.out, said.err, said.code) == ("8 rows computed: no differences\n", "", 0)
+    result = ask("prio", "--check", "-j", "10,11,12,13,14,15,17")
+    assert (result.out, result.err, result.code) == ("8 rows computed: no differences\n", "", 0)
 
 
 def test_of_a_job_on_whole_nodes_slurm_knows_more_than_it_tells(ask: Callable[..., Said]) -> None:
-    said = ask("prio", "--check")
+    result = ask("prio", "--check")
     assert (
-        said.out == "JOBSIZE of job 18 in cpu: Slurm says 616, computed 305\n9 rows computed: 1"
+        result.out == "JOBSIZE of job 18 in cpu: Slurm says 616, computed 305\n9 rows computed: 1"
         " difference\n"
     )
-    assert "Not computed: 1 row of jobs with a fixed priority" in said.err
-    assert "slurmctld counts all their CPUs once it has tried to place it" in plain(said.err)
-    assert said.code == 8
+    assert "Not computed: 1 row of jobs with a fixed priority" in result.err
+    assert "slurmctld counts all their CPUs once it has tried to place it" in plain(result.err)
+    assert result.code == 8
 
 
 @pytest.mark.parametrize(
@@ -86,27 +86,27 @@ def test_what_was_changed_since_is_found(
 ) -> None:
     text = said_more().get(file) or printed("fair-tree", FILES[file])
     assert change[0] in text
-    said = ask("prio", "--check", "-j", "10,11,12", **{file: text.replace(*change)})
-    *lines, last = said.out.splitlines()
+    result = ask("prio", "--check", "-j", "10,11,12", **{file: text.replace(*change)})
+    *lines, last = result.out.splitlines()
     assert len(lines) == len(told)
     for line, begins in zip(lines, told, strict=True):
         assert line.startswith(begins)
     assert last.startswith("4 rows computed: ")
-    assert ("counts from the next one on" in plain(said.err), said.code) == (
+    assert ("counts from the next one on" in plain(result.err), result.code) == (
         (True, 8) if told else (False, 0)
     )
 
 
 def test_a_job_has_the_factor_of_its_association(ask: Callable[..., Said]) -> None:
-    said = ask("prio", "--check", "-j", "11", rule="classic")
-    assert (said.out, said.code) == ("2 rows computed: no differences\n", 0)
+    result = ask("prio", "--check", "-j", "11", rule="classic")
+    assert (result.out, result.code) == ("2 rows computed: no differences\n", 0)
     less = printed("classic", "sshare-everything").replace("|0.999994|", "|0.999993|")
-    said = ask("prio", "--check", "-j", "11", "-p", "cpu", rule="classic", sshare=less)
-    assert said.out.startswith(
+    result = ask("prio", "--check", "-j", "11", "-p", "cpu", rule="classic", sshare=less)
+    assert result.out.startswith(
         "FAIRSHARE of job 11 in cpu: Slurm says 0.9999940, computed 0.9999925"
     )
     assert "A job has the factor that its association had at slurmctld's last tick" in plain(
-        said.err
+        result.err
     )
 
 
@@ -122,14 +122,14 @@ def test_under_accrue_always_a_job_ages_from_when_it_was_submitted(
     assert (
         ask("prio", "--check", "-j", "10,12", jobs=jobs).out == "2 rows computed: no differences\n"
     )
-    said = ask("prio", "--check", "-j", "10,12", jobs=jobs, config=always).out
-    assert said.startswith("AGE of job 10 in cpu: Slurm says 0, computed 6\n")
+    output = ask("prio", "--check", "-j", "10,12", jobs=jobs, config=always).out
+    assert output.startswith("AGE of job 10 in cpu: Slurm says 0, computed 6\n")
 
 
 def test_each_row_of_a_job_that_asked_for_several_qos_has_the_factor_of_its_own(
     ask: Callable[..., Said],
 ) -> None:
-    """Newer Slurms name the QOS of a row."""
+    """Newer releases of Slurm print the QOS of each row."""
     jobs = re.sub(r"(JobId=12 .*? QOS=)high", r"\g<1>high,normal", printed("fair-tree", "jobs"))
     line = next(
         each
@@ -148,19 +148,19 @@ def test_each_row_of_a_job_that_asked_for_several_qos_has_the_factor_of_its_own(
         ask("prio", "--check", jobs=jobs, sprio=high + normal).out
         == "2 rows computed: no differences\n"
     )
-    said = ask("prio", "--check", jobs=jobs, sprio=high + without).out
-    assert said.startswith("QOS of job 12 in gpu: Slurm says 1000, computed 0\n")
+    output = ask("prio", "--check", jobs=jobs, sprio=high + without).out
+    assert output.startswith("QOS of job 12 in gpu: Slurm says 1000, computed 0\n")
 
 
 def test_nothing_is_computed_from_some_of_the_lines(ask: Callable[..., Said]) -> None:
-    said = ask(
+    result = ask(
         "prio",
         "--check",
         jobs=printed("fair-tree", "jobs").replace("NumNodes=1 ", "NumNodes=some ", 20),
     )
-    assert (said.code, said.out) == (2, "")
-    assert "! not read: scontrol show job, line " in said.err
-    assert "field: --check" in said.err
+    assert (result.code, result.out) == (2, "")
+    assert "! not read: scontrol show job, line " in result.err
+    assert "field: --check" in result.err
 
 
 def test_a_setting_that_is_not_there_is_named(ask: Callable[..., Said]) -> None:
@@ -169,16 +169,16 @@ def test_a_setting_that_is_not_there_is_named(ask: Callable[..., Said]) -> None:
         for line in printed("fair-tree", "config").splitlines(keepends=True)
         if "AccountingStorageTRES" not in line
     )
-    said = ask("prio", "--check", config=config)
-    assert (said.code, said.out) == (2, "")
-    assert "field: AccountingStorageTRES" in said.err
+    result = ask("prio", "--check", config=config)
+    assert (result.code, result.out) == (2, "")
+    assert "field: AccountingStorageTRES" in result.err
 
 
 @pytest.mark.parametrize("missing", ["jobs", "partitions", "nodes", "qos", "associations"])
 def test_a_file_that_is_not_there_is_named(ask: Callable[..., Said], missing: str) -> None:
-    said = ask("prio", "--check", **{missing: None})
-    assert said.code == 3
-    assert f"there is no {missing}.txt in " in plain(said.err)
+    result = ask("prio", "--check", **{missing: None})
+    assert result.code == 3
+    assert f"there is no {missing}.txt in " in plain(result.err)
 
 
 def test_commands_sent_to_slurm(
@@ -200,8 +200,8 @@ def test_commands_sent_to_slurm(
     slurm.say("sacctmgr-show-qos", said_more()["qos"])
     slurm.say("sacctmgr-show-associations", said_more()["associations"])
     surroundings.setenv("PATH", slurm.environment["PATH"])
-    said = fairbank("prio", "--check", "-j", "10,12")
-    assert (said.out, said.code) == ("2 rows computed: no differences\n", 0)
+    result = fairbank("prio", "--check", "-j", "10,12")
+    assert (result.out, result.code) == ("2 rows computed: no differences\n", 0)
     asked = (
         "sacctmgr --noheader --parsable2 show associations cluster=lab"
         " format=account,user,partition,priority"

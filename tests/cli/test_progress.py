@@ -1,4 +1,4 @@
-"""Progress of long work on a terminal."""
+"""Progress of long tasks on a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
 
 
 def told(screen: Terminal) -> list[str]:
-    """Return the contents of the progress line, one after the other."""
+    """Return the successive contents of the progress line."""
     return screen.getvalue().split(CLEAR_LINE)[1:]
 
 

@@ -1,6 +1,4 @@
-"""Stories of staff who make a project, fill it with people, rename it, remove it and bring
-it back.
-"""
+"""Projects: creation, members, renaming, removal and restoration by staff."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ def test_projects_and_members_take_keys_too(changing: Run) -> None:
 
 def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> None:
     told(changing("project", "create", "lab30", "--gid", 50_030))
-    said = told(
+    output = told(
         changing(
             "project",
             "set",
@@ -82,8 +80,8 @@ def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> 
             "moved",
         )
     )
-    assert said.endswith(" is changed\n")
-    changed = entry_of(Said(0, said, ""))
+    assert output.endswith(" is changed\n")
+    changed = entry_of(Said(0, output, ""))
     assert (
         "an entry of this kind cannot be undone: project"
         in changing("undo", changed, "--reason", "x", "--yes").err

@@ -1,5 +1,5 @@
-"""Filters of refusals and jobs when some jobs asked for a resource that their project has no
-allocation of.
+"""Filters of refusals and jobs when some jobs requested a resource for which their project has no
+allocation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ GPU_BEFORE_ANY, CPU_OF_NOBODY, SECOND_TRY = 900_001, 900_002, 900_003
 
 
 def test_what_was_lacking_is_one_figure_wherever_it_is_shown() -> None:
-    """The difference of the two beside it: 83253.06 would be that of the minutes, cut off."""
+    """The missing amount is the difference of the two figures shown next to it, not 83253.06, the
+    truncated difference in minutes.
+    """
     row = {"asked": 5_000_000, "available": 4_816, "shortfall": 4_995_184}
     columns = [
         column for column in (*jobs.REFUSED, *sproject.FAILURE_DETAIL) if column.head == "SHORT"
@@ -36,8 +38,8 @@ def test_what_was_lacking_is_one_figure_wherever_it_is_shown() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def refused(own_bank: Bank) -> None:
-    """gpu before there was an allocation of it, cpu where there never was one, and once more than
-    was left.
+    """Refuse three jobs: gpu before its allocation starts, cpu without any allocation, and one for
+    more than is left.
     """
     client = Client(parse_address(own_bank.unix))
     for job, account, partition, start in (

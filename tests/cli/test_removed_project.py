@@ -1,6 +1,4 @@
-"""Stories of staff who read the books of a project that was removed, and of its people, who
-do not.
-"""
+"""Reports about a removed project: staff can read them, former members cannot."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from tests.cli.site import AYLA
 
 @pytest.fixture
 def removed(changing: Run) -> int:
-    """The allocation of ayla's project lab40, which was removed."""
+    """Return the allocation of ayla's project lab40, which was removed."""
     told(changing("project", "create", "lab40", "--gid", 50_040))
     told(changing("project", "add-user", "lab40", AYLA))
     period = ("--start", "2026-01-01", "--end", "2026-06-01", "--amount", 5)
@@ -27,16 +25,16 @@ def removed(changing: Run) -> int:
 
 
 def test_a_list_says_that_what_it_was_asked_for_was_removed(changing: Run) -> None:
-    """To staff, with the words that show it; its people know of no such project."""
+    """Staff get the option that shows it; former members get the message for an unknown project."""
     told(changing("project", "create", "lab41", "--gid", 50_041))
     told(changing("project", "add-user", "lab41", AYLA))
     told(changing("project", "remove", "lab41"))
     for words in (("-A", "lab41"), ("-g", "lab41"), ("-g", 50_041)):
         shown = changing("project", "list", *words)
         assert (shown.code, shown.out) == (0, "")
-        said = " ".join(shown.err.split())
-        assert "lab41 (number " in said
-        assert f"was removed. See: fairbank project list -a {words[0]} {words[1]}" in said
+        output = " ".join(shown.err.split())
+        assert "lab41 (number " in output
+        assert f"was removed. See: fairbank project list -a {words[0]} {words[1]}" in output
         assert "lab41" in told(changing("project", "list", "-a", *words))
         assert "lab41" not in changing("project", "list", *words, "--as", AYLA).err
     assert "was removed" not in changing("project", "list", "-A", "nobody").err

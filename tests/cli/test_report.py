@@ -1,4 +1,4 @@
-"""`fairbank report`: the figures of the site factor, and those in the documentation."""
+"""Tests of `fairbank report`: the figures of the site factor, and those in the documentation."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ COMMAND = "fairbank report sitefactor docs/reference/figures"
 
 
 def test_six_figures_are_written_and_reported(fairbank: Run, tmp_path: Path) -> None:
-    said = fairbank("report", "sitefactor", str(tmp_path / "new" / "folder"), "--json")
-    assert said.code == 0, said
-    told = json.loads(said.out)["data"]
-    assert [Path(each["file"]).name for each in told] == [
+    result = fairbank("report", "sitefactor", str(tmp_path / "new" / "folder"), "--json")
+    assert result.code == 0, result
+    data = json.loads(result.out)["data"]
+    assert [Path(each["file"]).name for each in data] == [
         f"site-factor-{number}.svg" for number in range(1, 7)
     ]
-    for each in told:
+    for each in data:
         root = ElementTree.parse(each["file"]).getroot()
         assert root[0].text == each["about"]
         assert "Command: fairbank report sitefactor" in "".join(root.itertext())
@@ -38,8 +38,10 @@ def test_six_figures_are_written_and_reported(fairbank: Run, tmp_path: Path) -> 
 def test_where_svg_is_not_taken_png_is(fairbank: Run, tmp_path: Path) -> None:
     settings = tmp_path / "agent.toml"
     settings.write_text('[site_factor]\nrule = "linear"\n')
-    said = fairbank("report", "sitefactor", str(tmp_path), "--png", "--agent-config", str(settings))
-    assert said.code == 0, said
+    result = fairbank(
+        "report", "sitefactor", str(tmp_path), "--png", "--agent-config", str(settings)
+    )
+    assert result.code == 0, result
     assert [each.name for each in tmp_path.iterdir() if each != settings] == ["site-factor.png"]
     assert (tmp_path / "site-factor.png").read_bytes().startswith(b"\x89PNG\r\n")
 
@@ -49,31 +51,31 @@ def test_the_rule_of_an_agent_is_drawn(fairbank: Run, tmp_path: Path) -> None:
     settings.write_text(
         '[site_factor]\nrule = "sigmoid"\ncredit.steepness = 5\nexpiry.midpoint = 0.75\n'
     )
-    said = fairbank("report", "sitefactor", str(tmp_path), "--agent-config", str(settings))
-    assert said.code == 0, said
+    result = fairbank("report", "sitefactor", str(tmp_path), "--agent-config", str(settings))
+    assert result.code == 0, result
     assert [each.name for each in tmp_path.glob("*.svg")] == ["site-factor.svg"]
     assert ">sigmoid<" in (tmp_path / "site-factor.svg").read_text()
 
 
 def test_unreadable_or_unwritable_file_is_reported(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    said = fairbank("report", "sitefactor", str(tmp_path / "file"))
-    assert said.code == 2
-    assert "cannot write" in said.err
-    assert "FOLDER" in said.err
-    said = fairbank(
+    result = fairbank("report", "sitefactor", str(tmp_path / "file"))
+    assert result.code == 2
+    assert "cannot write" in result.err
+    assert "FOLDER" in result.err
+    result = fairbank(
         "report", "sitefactor", str(tmp_path), "--agent-config", str(tmp_path / "none.toml")
     )
-    assert said.code == 3
-    assert "none.toml" in said.err
-    assert "--agent-config" in said.err
+    assert result.code == 3
+    assert "none.toml" in result.err
+    assert "--agent-config" in result.err
 
 
 @pytest.mark.parametrize("number", range(1, 7))
 def test_the_figures_of_the_documentation_are_those_of_the_functions(
     checkout: Path, number: int
 ) -> None:
-    """`COMMAND` draws them again. Another machine's last bits may move a point a little."""
+    """`COMMAND` draws them again. Another machine's rounding may move a point a little."""
     drawn = render(list(site_factor_figures(COMMAND))[number - 1], "svg").decode()
     kept = (checkout / "docs" / "reference" / "figures" / f"site-factor-{number}.svg").read_text()
     drawn, kept = IDENTIFIER.sub("id", drawn), IDENTIFIER.sub("id", kept)
@@ -107,10 +109,10 @@ def test_without_matplotlib_the_command_says_how_to_install_it(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said = fairbank("report", "sitefactor", str(tmp_path / "figures"))
-    assert said.code == NO_ANSWER
-    assert "figures need matplotlib, which is not installed here" in said.err
-    assert "pip install 'fairbank[plots]'" in said.err
+    result = fairbank("report", "sitefactor", str(tmp_path / "figures"))
+    assert result.code == NO_ANSWER
+    assert "figures need matplotlib, which is not installed here" in result.err
+    assert "pip install 'fairbank[plots]'" in result.err
     assert not (tmp_path / "figures").exists()
 
 

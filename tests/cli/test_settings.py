@@ -1,4 +1,4 @@
-"""Settings with which the commands find the bank, and their time zone."""
+"""Settings of the commands: the address of the bank and the time zone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fairbank.rest.client.signers import read_token
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A person's own folder, and a site without a file."""
+    """Return an empty home directory on a site without a settings file."""
     monkeypatch.setattr(door, "SITE_FILE", str(tmp_path / "site.toml"))
     monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", str(tmp_path), 1))
     return tmp_path
@@ -38,8 +38,8 @@ def test_flags_before_environment_before_user_before_site(home: Path) -> None:
     write(home / ".config/fairbank/client.toml", 'server = "unix:/user"\ncluster = "user"\n')
     environment = {"FAIRBANK_SERVER": "unix:/environment"}
     assert read_client_settings({}, {}).server == "unix:/user"
-    found = read_client_settings({"server": None}, environment)
-    assert (found.server, found.cluster, found.server_name) == (
+    result = read_client_settings({"server": None}, environment)
+    assert (result.server, result.cluster, result.server_name) == (
         "unix:/environment",
         "user",
         "bank7",

@@ -1,6 +1,4 @@
-"""`share` and `prio`: what Slurm says, in the forms of its own commands, for programs, and
-explained.
-"""
+"""Tests of `share` and `prio`: the formats of Slurm's own commands, JSON and explanations."""
 
 from __future__ import annotations
 
@@ -25,21 +23,19 @@ NOT_OURS = {"unknown-field", "by-nice", "no-jobs", "no-header-h", "parsable", "j
 
 @pytest.fixture
 def slurm(tmp_path: Path, surroundings: pytest.MonkeyPatch) -> Recorded:
-    """A Slurm under Fair Tree, at the moment that was recorded."""
-    found = Recorded(tmp_path / "slurm")
-    found.say("sinfo", "slurm-wlm 22.05.8\n")
-    found.say("sshare", printed("fair-tree", "sshare-everything"))
-    found.say("sprio", printed("fair-tree", "sprio-everything"))
-    found.say("scontrol-show-config", printed("fair-tree", "config"))
-    found.say("squeue", queue((10, "wg_astro", 19), (11, "wg_bio", 19), (12, "wg_bio", 20)))
-    surroundings.setenv("PATH", found.environment["PATH"])
-    return found
+    """Return the output of a Slurm with Fair Tree and the time of its recording."""
+    result = Recorded(tmp_path / "slurm")
+    result.say("sinfo", "slurm-wlm 22.05.8\n")
+    result.say("sshare", printed("fair-tree", "sshare-everything"))
+    result.say("sprio", printed("fair-tree", "sprio-everything"))
+    result.say("scontrol-show-config", printed("fair-tree", "config"))
+    result.say("squeue", queue((10, "wg_astro", 19), (11, "wg_bio", 19), (12, "wg_bio", 20)))
+    surroundings.setenv("PATH", result.environment["PATH"])
+    return result
 
 
 def queue(*jobs: tuple[int, str, int]) -> str:
-    """Return the output of squeue: job, account, and the second of a minute in which it was
-    submitted.
-    """
+    """Return the output of squeue for jobs given as number, account and second of submission."""
     return "".join(
         line(job, account, "normal", f"2026-11-21T23:53:{second}") for job, account, second in jobs
     )
@@ -69,16 +65,16 @@ def questions(program: str) -> list[tuple[str, list[str]]]:
 def test_share_with_the_options_of_sshare(ask: Ask, name: str, words: list[str]) -> None:
     if os.geteuid() and not {"-a", "-u"} & set(words):
         words = ["-u", "root", *words]  # it was root who asked
-    said = ask("share", *words)
-    assert (said.code, said.err) == (0, "")
-    assert said.out == printed("fair-tree", f"sshare-{name}")
+    result = ask("share", *words)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == printed("fair-tree", f"sshare-{name}")
 
 
 @pytest.mark.parametrize(("name", "words"), questions("sprio"))
 def test_prio_with_the_options_of_sprio(ask: Ask, name: str, words: list[str]) -> None:
-    said = ask("prio", *("--noheader" if word == "-h" else word for word in words))
-    assert (said.code, said.err) == (0, "")
-    assert said.out == printed("fair-tree", f"sprio-{name}")
+    result = ask("prio", *("--noheader" if word == "-h" else word for word in words))
+    assert (result.code, result.err) == (0, "")
+    assert result.out == printed("fair-tree", f"sprio-{name}")
 
 
 def test_bars_are_a_form_of_their_own(ask: Ask) -> None:
@@ -123,32 +119,32 @@ def test_share_looks_at_one_clock(slurm: Recorded) -> None:
         printed("fair-tree", "config").replace("ResetPeriod = NONE", "ResetPeriod = DAILY"),
     )
     morning = 1_800_000_000
-    found, later = (read_shares(None, morning + seconds, Local()) for seconds in (0, 600))
-    assert (found.as_of, later.as_of) == (morning, morning + 600)
-    assert found.rule.reset_in is not None
-    assert later.rule.reset_in == found.rule.reset_in - 600
+    result, later = (read_shares(None, morning + seconds, Local()) for seconds in (0, 600))
+    assert (result.as_of, later.as_of) == (morning, morning + 600)
+    assert result.rule.reset_in is not None
+    assert later.rule.reset_in == result.rule.reset_in - 600
 
 
 def test_the_tree_says_what_moves_it(ask: Ask) -> None:
-    said = ask("share", "--tree", "-A", "wg_bio", "-a")
-    assert said.out.splitlines() == [
+    result = ask("share", "--tree", "-A", "wg_bio", "-a")
+    assert result.out.splitlines() == [
         "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
         "wg_bio              30  0.186  0.000   8e+05          under",
         "  bob               10  0.333  1.000    0.33   0.167  over",
         "  carol             20  0.667  0.000  unused   0.250  under",
     ]
-    assert "Usage halves every 7 days." in said.err
+    assert "Usage halves every 7 days." in result.err
     assert ask("share", "--tree", "-q").err == ""
 
 
 def test_a_job_explained(ask: Ask) -> None:
-    said = ask("prio", "--explain", "-j", "12")
-    assert said.code == 0
-    assert said.out.splitlines()[:2] == [
+    result = ask("prio", "--explain", "-j", "12")
+    assert result.code == 0
+    assert result.out.splitlines()[:2] == [
         "Job 12 (carol, wg_bio, partition gpu)",
         "priority 29,726, 1st of 2 that wait in gpu",
     ]
-    assert said.out.splitlines()[-1] == "Nobody is ahead of it there."
+    assert result.out.splitlines()[-1] == "Nobody is ahead of it there."
     assert ask("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
 
 
@@ -181,11 +177,11 @@ def test_why_without_own_pending_jobs_says_so(ask: Ask, slurm: Recorded) -> None
             if "|root " not in each
         ),
     )
-    said = ask("prio", "--explain")
-    assert (said.code, said.out) == (0, "")
+    result = ask("prio", "--explain")
+    assert (result.code, result.out) == (0, "")
     assert re.fullmatch(
         r"None of your jobs \(\S+\) waits. Name a job with -j JOBID, or users with -u USER.",
-        plain(said.err),
+        plain(result.err),
     )
     assert plain(ask("prio", "--explain", "-u", "nobody").err) == "No such job waits."
 
@@ -193,29 +189,27 @@ def test_why_without_own_pending_jobs_says_so(ask: Ask, slurm: Recorded) -> None
 def test_a_job_is_explained_once_in_each_partition(ask: Ask, slurm: Recorded) -> None:
     lines = printed("fair-tree", "sprio-everything").splitlines(keepends=True)
     slurm.say("sprio", "".join([*lines, *(each for each in lines if each.startswith("12 "))]))
-    said = ask("prio", "--explain", "-j", "12")
-    assert said.out.count("Job 12 ") == 1
-    assert "1st of 2 that wait in gpu" in said.out
+    result = ask("prio", "--explain", "-j", "12")
+    assert result.out.count("Job 12 ") == 1
+    assert "1st of 2 that wait in gpu" in result.out
 
 
 def test_for_programs(ask: Ask) -> None:
-    found = json.loads(ask("share", "--json", "-a").out)
-    assert (found["schema"], found["cluster"], len(found["data"])) == (
-        "fairbank.share/1",
-        "lab",
-        21,
-    )
-    found = json.loads(ask("prio", "--json", "-p", "gpu").out)
-    assert (found["schema"], [row["job_id"] for row in found["data"]]) == (
+    data = json.loads(ask("share", "--json", "-a").out)
+    assert (data["schema"], data["cluster"], len(data["data"])) == ("fairbank.share/1", "lab", 21)
+    data = json.loads(ask("prio", "--json", "-p", "gpu").out)
+    assert (data["schema"], [row["job_id"] for row in data["data"]]) == (
         "fairbank.prio/1",
         [11, 12],
     )
-    assert found["data"][0]["account"] == "wg_bio"
+    assert data["data"][0]["account"] == "wg_bio"
     assert ask("share", "--helpformat").out.split()[0] == "Account"
 
 
 def test_newer_slurms_name_account_and_qos(ask: Ask, slurm: Recorded) -> None:
-    """Of each row: of a job that asked for several QOS squeue tells all in one."""
+    """Each row has its own QOS: for a job that requested several, squeue prints all of them in one
+    field.
+    """
     lines = [
         line
         for line in printed("fair-tree", "sprio-everything").splitlines()
@@ -243,11 +237,11 @@ def test_newer_slurms_name_account_and_qos(ask: Ask, slurm: Recorded) -> None:
 
 
 def test_a_job_that_does_not_wait(ask: Ask, slurm: Recorded) -> None:
-    said = ask("prio", "-j", "99,12")
-    assert (said.code, said.err) == (3, "Not waiting, or held, or not eligible yet: 99.\n")
+    result = ask("prio", "-j", "99,12")
+    assert (result.code, result.err) == (3, "Not waiting, or held, or not eligible yet: 99.\n")
     slurm.say("sprio", "Unable to find jobs matching user/id(s) specified\n")
-    said = ask("prio")
-    assert (said.code, said.err) == (0, "No such job waits.\n")
+    result = ask("prio")
+    assert (result.code, result.err) == (0, "No such job waits.\n")
 
 
 def test_saved_output_of_slurm_is_read(ask: Ask, slurm: Recorded, tmp_path: Path) -> None:
@@ -261,9 +255,9 @@ def test_saved_output_of_slurm_is_read(ask: Ask, slurm: Recorded, tmp_path: Path
     )
     assert slurm.asked == []
     (tmp_path / "sshare.txt").unlink()
-    said = ask("share", "--from", tmp_path)
-    assert said.code == 3
-    assert "sshare.txt" in said.err
+    result = ask("share", "--from", tmp_path)
+    assert result.code == 3
+    assert "sshare.txt" in result.err
 
 
 def test_runs_without_an_owner(ask: Ask, tmp_path: Path) -> None:
@@ -276,15 +270,15 @@ def test_runs_without_an_owner(ask: Ask, tmp_path: Path) -> None:
     assert ask("prio", "--from", tmp_path).err == "", "what shows no account lacks none"
     for form in (("--json",), ("-o", "%i %o %n")):
         assert plain(ask("prio", "--from", tmp_path, *form).err) == blank
-    told = plain(ask("prio", "--from", tmp_path, "--explain", "-j", "10").err)
-    assert told.startswith("Account and QOS of 1 job are not known")
-    assert "Of equal priorities the lower number stands first here" in told
+    output = plain(ask("prio", "--from", tmp_path, "--explain", "-j", "10").err)
+    assert output.startswith("Account and QOS of 1 job are not known")
+    assert "Of equal priorities the lower number stands first here" in output
     (tmp_path / "squeue.txt").write_text(queue(*((job, "wg_bio", 19) for job in range(10, 21))))
     assert ask("prio", "--from", tmp_path, "--json").err == ""
 
 
 def test_jobs_that_run_are_not_counted_among_those_that_wait(ask: Ask, slurm: Recorded) -> None:
-    """With CALCULATE_RUNNING sprio lists them too; squeue is asked for those that wait."""
+    """With CALCULATE_RUNNING sprio lists running jobs too; squeue is asked for pending jobs."""
     assert "priority 29,726, 1st of 2 that wait in gpu" in ask("prio", "--explain", "-j", "12").out
     config = re.sub(
         r"(?m)^PriorityFlags .*$",
@@ -318,16 +312,16 @@ def test_a_line_that_cannot_be_read_is_reported_and_the_others_are_shown(
     ask: Ask, slurm: Recorded
 ) -> None:
     slurm.say("sprio", printed("fair-tree", "sprio-everything").replace("|33631 ", "|33.631 "))
-    said = ask("prio", "--noheader")
-    assert said.out == "".join(
+    result = ask("prio", "--noheader")
+    assert result.out == "".join(
         printed("fair-tree", "sprio-no-header").splitlines(keepends=True)[1:]
     )
-    assert said.err.startswith("! not read: sprio, line 1, PRIORITY:")
+    assert result.err.startswith("! not read: sprio, line 1, PRIORITY:")
     assert (
-        said.err.splitlines()[-1]
+        result.err.splitlines()[-1]
         == "These lines are left out. To see what Slurm has there: sprio -l"
     )
-    assert said.code == 8
+    assert result.code == 8
 
 
 def test_a_slurm_without_factors(ask: Ask, slurm: Recorded) -> None:
@@ -335,9 +329,9 @@ def test_a_slurm_without_factors(ask: Ask, slurm: Recorded) -> None:
         "scontrol-show-config",
         printed("fair-tree", "config").replace("priority/multifactor", "priority/basic"),
     )
-    said = ask("prio")
-    assert said.code == 2
-    assert "PriorityType" in said.err
+    result = ask("prio")
+    assert result.code == 2
+    assert "PriorityType" in result.err
 
 
 def test_a_slurm_that_does_not_answer(ask: Ask, slurm: Recorded) -> None:
@@ -352,6 +346,6 @@ def test_a_slurm_that_does_not_answer(ask: Ask, slurm: Recorded) -> None:
 def test_mistakes_are_told_before_slurm_is_asked(
     ask: Ask, slurm: Recorded, words: tuple[str, ...]
 ) -> None:
-    said = ask(*words)
-    assert said.code == 2
-    assert "try: " in said.err or words[-1] in said.err
+    result = ask(*words)
+    assert result.code == 2
+    assert "try: " in result.err or words[-1] in result.err

@@ -1,6 +1,4 @@
-"""`share compose`: shares and prices of a centre that a file describes, as the documentation shows
-them.
-"""
+"""Tests of `share compose`: shares and prices of the site in the documentation's example file."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ def page(checkout: Path) -> str:
 
 @pytest.fixture
 def ask(fairbank: Run, page: str, tmp_path: Path) -> Run:
-    """About the file of the documentation, with one text of it changed to another."""
+    """Run a command on the documentation's example file, with one text replaced."""
 
     def call(*words: object, change: tuple[str, str] = ("", "")) -> Said:
         file = tmp_path / "shares.toml"
@@ -35,14 +33,14 @@ def shown(page: str, command: str) -> str:
 
 
 def test_the_page_shows_what_it_says(ask: Run, page: str) -> None:
-    said = ask()
-    assert said.out + said.err == shown(page, "")
+    result = ask()
+    assert result.out + result.err == shown(page, "")
     assert ask("--weights").out == shown(page, " --weights")
 
 
 def test_for_programs(ask: Run) -> None:
-    found = json.loads(ask("--json").out)
-    assert (found["schema"], found["data"][2]) == (
+    data = json.loads(ask("--json").out)
+    assert (data["schema"], data["data"][2]) == (
         "fairbank.composition/1",
         {"account": "lab3", "gratis": 64 / 3, "lab": 0.0, "communal": 24.0, "shares": 45},
     )
@@ -55,10 +53,10 @@ def test_for_programs(ask: Run) -> None:
 
 
 def test_a_price_that_no_decimals_end_is_read_again_as_what_it_is(ask: Run) -> None:
-    told = json.loads(
+    data = json.loads(
         ask("--weights", "--json", change=("memory_mib = 131072", "memory_mib = 96000")).out
     )["data"][0]["weights"]
-    assert float(parse_weights(told)["mem"]) == pytest.approx(32 / 96_000, rel=1e-8)
+    assert float(parse_weights(data)["mem"]) == pytest.approx(32 / 96_000, rel=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -75,16 +73,16 @@ def test_a_price_that_no_decimals_end_is_read_again_as_what_it_is(ask: Run) -> N
 def test_impossible_value_is_reported_with_its_place(
     ask: Run, change: tuple[str, str], code: int, field: str
 ) -> None:
-    said = ask(change=change)
-    assert (said.code, said.out) == (code, "")
-    assert f"field: {field}\n" in said.err
-    assert "try: " in said.err
+    result = ask(change=change)
+    assert (result.code, result.out) == (code, "")
+    assert f"field: {field}\n" in result.err
+    assert "try: " in result.err
 
 
 def test_a_file_that_is_not_there_or_no_text(fairbank: Run, tmp_path: Path) -> None:
-    said = fairbank("share", "compose", tmp_path / "nothing.toml")
-    assert (said.code, said.out) == (3, "")
+    result = fairbank("share", "compose", tmp_path / "nothing.toml")
+    assert (result.code, result.out) == (3, "")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
-    said = fairbank("share", "compose", tmp_path / "bytes")
-    assert (said.code, said.out) == (2, "")
-    assert "write it as UTF-8" in said.err
+    result = fairbank("share", "compose", tmp_path / "bytes")
+    assert (result.code, result.out) == (2, "")
+    assert "write it as UTF-8" in result.err

@@ -1,6 +1,4 @@
-"""`share --set` computes what would be, and options that would change nothing are refused rather
-than passed over.
-"""
+"""Tests of `share --set`: changed shares are computed, and options without effect are refused."""
 
 from __future__ import annotations
 
@@ -45,14 +43,14 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
 def test_an_option_that_would_change_nothing_is_refused(
     fairbank: Run, words: tuple[str, ...], field: str
 ) -> None:
-    said = fairbank(*words)
-    assert (said.code, said.out) == (2, ""), "before Slurm is asked, which is not even there"
-    assert f"field: {field}" in said.err
-    assert "try: " in said.err
+    result = fairbank(*words)
+    assert (result.code, result.out) == (2, ""), "before Slurm is asked, which is not even there"
+    assert f"field: {field}" in result.err
+    assert "try: " in result.err
 
 
 def test_what_if_shares_were_others(ask: Run) -> None:
-    said = ask(
+    result = ask(
         "share",
         "-n",
         "-A",
@@ -63,13 +61,13 @@ def test_what_if_shares_were_others(ask: Run) -> None:
         "account,rawshares,normshares,levelfs%8",
         "-a",
     )
-    assert said.out == (
+    assert result.out == (
         "biology                      80    0.209424 0.209424 \n"
         " biology                      1    1.000000 1.000000 \n"
         "wg_chem                     161    0.421466 3.03e+10 \n"
         " wg_chem                 parent    0.421466          \n"
     )
-    assert said.err == "Computed from these shares and what users used; Slurm has others.\n"
+    assert result.err == "Computed from these shares and what users used; Slurm has others.\n"
     assert ask("share", "--set", "nonsense=1").code == 3
     for wrong in (
         "wg_chem",
@@ -84,8 +82,8 @@ def test_what_if_shares_were_others(ask: Run) -> None:
 
 
 def test_what_if_an_account_stood_on_its_parents_shares(ask: Run) -> None:
-    """Its users then share with the accounts beside it: of 161 shares 20 are gone."""
-    said = ask(
+    """Its users then share with the accounts next to it: 20 of 161 shares are gone."""
+    result = ask(
         "share",
         "-P",
         "-n",
@@ -98,7 +96,7 @@ def test_what_if_an_account_stood_on_its_parents_shares(ask: Run) -> None:
         "-u",
         "nobody",
     )
-    assert said.out.splitlines() == ["wg_bio|30|0.212766", "wg_chem|parent|0.000000"]
+    assert result.out.splitlines() == ["wg_bio|30|0.212766", "wg_chem|parent|0.000000"]
 
 
 def test_forecasts_are_of_the_shares_that_are_tried_out(ask: Run) -> None:

@@ -1,6 +1,4 @@
-"""`fairbank simulate`: the table that people see, the figures that programs read, what is left out,
-and what cannot be.
-"""
+"""Tests of `fairbank simulate`: its table, its JSON, omitted jobs and invalid input."""
 
 from __future__ import annotations
 
@@ -51,12 +49,12 @@ STORIES = {
 
 @pytest.mark.parametrize("name", STORIES)
 def test_what_people_see(name: str, ask: Run) -> None:
-    told = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
-    assert told == kept(FOLDER / f"{name}.txt", told)
+    lines = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
+    assert lines == kept(FOLDER / f"{name}.txt", lines)
 
 
 def test_starts_are_written_in_the_order_of_the_queue(ask: Run, tmp_path: Path) -> None:
-    """Two jobs of eight processors, and a small one that goes before the second; the numbers are
+    """Two jobs of eight processors and a small one that starts before the second; the numbers are
     those of the trace.
     """
     jobs = [
@@ -72,8 +70,8 @@ def test_starts_are_written_in_the_order_of_the_queue(ask: Run, tmp_path: Path) 
 
 
 def test_a_table_of_starts_has_room_for_all_policies(ask: Run, tmp_path: Path) -> None:
-    """The jobs of the test above: 20 goes before 10 under EASY. Of job 20 the trace does not tell
-    whose it is.
+    """The jobs of the test above: 20 starts before 10 under EASY. The trace does not name the user
+    of job 20.
     """
     jobs = [
         line(30, 0, run=10, wanted=6),
@@ -82,8 +80,8 @@ def test_a_table_of_starts_has_room_for_all_policies(ask: Run, tmp_path: Path) -
     ]
     (tmp_path / "three.swf").write_text(HEAD + "".join(jobs))
     (tmp_path / "=1+1.toml").write_text('base = "fcfs"\n')
-    said = ask("simulate three.swf --policy easy --policy =1+1.toml --starts starts.csv -q")
-    assert said.code == 0
+    result = ask("simulate three.swf --policy easy --policy =1+1.toml --starts starts.csv -q")
+    assert result.code == 0
     assert (tmp_path / "starts.csv").read_text().splitlines() == [
         "policy,job,user,group,submitted,started,ended,processors,wait_seconds",
         "easy,30,7,7,0,0,10,6,0",
@@ -93,11 +91,11 @@ def test_a_table_of_starts_has_room_for_all_policies(ask: Run, tmp_path: Path) -
         "'=1+1,10,7,7,1,10,20,8,9",
         "'=1+1,20,,,2,20,25,2,18",
     ]
-    assert ask("simulate three.swf --policy easy --policy =1+1.toml -q").out == said.out
+    assert ask("simulate three.swf --policy easy --policy =1+1.toml -q").out == result.out
 
 
 def test_a_table_of_starts_has_the_names_of_accounting(ask: Run, tmp_path: Path) -> None:
-    """Names may be those of a formula. Times are in seconds since 1970."""
+    """Names may look like formulas. Times are in seconds since 1970."""
     heads = "JobID|Submit|Start|End|Elapsed|State|User|Account|AllocCPUS\n"
     row = (
         "9|2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:00:40|00:00:30|COMPLETED|{}|{}|4\n"
@@ -137,15 +135,15 @@ def test_a_table_of_starts_and_the_lines_tell_the_same(ask: Run, tmp_path: Path)
 def test_accounting_gives_the_schedule_of_the_same_jobs_in_a_trace(
     policy: str, ask: Run, tmp_path: Path
 ) -> None:
-    """A week as the Standard Workload Format has it, and as sacct prints it: in other columns,
-    later lines first, compressed.
+    """The same week in the Standard Workload Format and as sacct prints it: other columns, another
+    order, compressed.
     """
     with (tmp_path / "week.swf").open("rb") as file:
         header, jobs = read(file)
-        told = [accounted(job, header.unix_start_time or 0) for job in jobs]
+        output = [accounted(job, header.unix_start_time or 0) for job in jobs]
     heads = "State|ReqTRES|JobIDRaw|Elapsed|Submit|TimelimitRaw|User|Account|Partition|AllocTRES\n"
     (tmp_path / "week.txt.gz").write_bytes(
-        gzip.compress((heads + "".join(told[75:] + told[:75])).encode())
+        gzip.compress((heads + "".join(output[75:] + output[:75])).encode())
     )
     ask(f"simulate week.swf --policy {policy} --starts trace.txt -q")
     assert ask(f"simulate week.txt.gz --procs 32 --policy {policy} --starts sacct.txt -q").code == 0
@@ -157,7 +155,7 @@ def test_accounting_gives_the_schedule_of_the_same_jobs_in_a_trace(
 
 
 def accounted(job: SwfJob, unix_start_time: int) -> str:
-    """A job of a trace as sacct would print it."""
+    """Return a job of a trace as sacct prints it."""
     tres = f"billing={job.processors},cpu={job.processors},node=1"
     state = "CANCELLED by 1000" if job.run_time < 0 else "COMPLETED"
     when = iso(unix_start_time + job.submit_time).removesuffix("Z")
@@ -175,7 +173,7 @@ def test_omitted_users_are_listed_in_json(ask: Run) -> None:
 
 
 def test_a_number_that_two_jobs_have_is_reported(ask: Run, tmp_path: Path) -> None:
-    """Numbers may come in any order, and parts of a run have the number of the whole."""
+    """Numbers may come in any order, and partial runs have the number of the whole job."""
     (tmp_path / "order.swf").write_text(
         HEAD + "".join(map(line, (7, 3, 4, 9, 1))) + line(9, status=2)
     )
@@ -184,10 +182,10 @@ def test_a_number_that_two_jobs_have_is_reported(ask: Run, tmp_path: Path) -> No
         == 0
     )
     (tmp_path / "twice.swf").write_text(HEAD + "".join(map(line, (7, 3, 3, 9, 7, 3))))
-    said = ask("simulate twice.swf")
+    result = ask("simulate twice.swf")
     assert (
         "read otherwise: 3 jobs had the number of an earlier one: simulated all the same"
-        in " ".join((said.out + said.err).split())
+        in " ".join((result.out + result.err).split())
     )
     assert "had the number" not in ask("simulate sacct.txt --procs 8").out
 
@@ -218,16 +216,16 @@ def test_accounting_that_contradicts_itself_is_left_out(
     (tmp_path / "one.txt").write_text(
         f"JobID|Submit|Start|End|Elapsed|State|Suspended|AllocCPUS\n{row}\n"
     )
-    found = json.loads(ask("simulate one.txt --procs 8 --json").out)
-    assert found["excluded_lines"] == ({} if told is None else {told: [2]})
-    assert found["data"][0]["jobs"] == (told is None)
+    data = json.loads(ask("simulate one.txt --procs 8 --json").out)
+    assert data["excluded_lines"] == ({} if told is None else {told: [2]})
+    assert data["data"][0]["jobs"] == (told is None)
 
 
 def test_accounts_with_shares_that_the_trace_does_not_have_are_named(
     ask: Run, tmp_path: Path
 ) -> None:
-    """An account counts as present if it has only jobs that are left out. Shares that nobody of the
-    changed workload has are no mistake.
+    """An account counts as present even if all its jobs are omitted. Shares of accounts that the
+    changed workload lacks are no error.
     """
     (tmp_path / "two.swf").write_text(HEAD + line(1) + line(2, run=-1).replace(" 7 7 ", " 8 8 "))
     (tmp_path / "some.csv").write_text("\ufeffaccount,shares\n7,5\n8,1\n999,4\n")
@@ -236,11 +234,11 @@ def test_accounts_with_shares_that_the_trace_does_not_have_are_named(
         "whatif two.swf --add-procs 1",
         "simulate two.swf --grant 80",
     ):
-        said = ask(f"{words} --shares some.csv")
-        assert said.code == 0
+        result = ask(f"{words} --shares some.csv")
+        assert result.code == 0
         assert (
             "shares of 1 account without a job in this trace, which count all the same (999)"
-            in " ".join(said.err.split())
+            in " ".join(result.err.split())
         )
     assert json.loads(ask("simulate two.swf --shares some.csv --json").out)["strangers"] == ["999"]
     (tmp_path / "one.csv").write_text("7,5\n")
@@ -274,15 +272,15 @@ def test_decimals_that_are_rounded_are_counted(ask: Run, tmp_path: Path) -> None
 def test_a_trace_that_was_cut_short_is_reported(
     ask: Run, tmp_path: Path, head: str, told: bool
 ) -> None:
-    """By the lines that its header speaks of, whether or not they are simulated; a log that was
-    cleaned has fewer than jobs.
+    """The number of lines is compared with the header, including omitted ones; a cleaned log has
+    fewer lines than jobs.
     """
     (tmp_path / "cut.swf").write_text(HEAD + head + line(1) + line(2, run=-1))
     for words in ("simulate cut.swf", "whatif cut.swf --add-procs 1"):
-        said = ask(words)
-        assert said.code == 0
+        result = ask(words)
+        assert result.code == 0
         assert (
-            "the header speaks of 4,000 jobs, and there are 2" in " ".join(said.err.split())
+            "the header speaks of 4,000 jobs, and there are 2" in " ".join(result.err.split())
         ) is told
     announced = json.loads(ask("simulate cut.swf --json").out)["announced_jobs"]
     assert (announced == 4_000) is told
@@ -290,10 +288,10 @@ def test_a_trace_that_was_cut_short_is_reported(
 
 def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "no-size.swf").write_text(line(1))
-    said = ask("simulate no-size.swf")
-    assert said.code != 0
-    assert "MaxProcs" in said.err
-    assert "--procs" in said.err
+    result = ask("simulate no-size.swf")
+    assert result.code != 0
+    assert "MaxProcs" in result.err
+    assert "--procs" in result.err
     assert ask("simulate no-size.swf --procs 4").code == 0
     assert json.loads(ask("simulate dirt.swf --procs 9 --json").out)["data"][0]["jobs"] == 6
 
@@ -393,23 +391,23 @@ def test_impossible_value_is_reported_with_its_place(
     (tmp_path / "heads.txt").write_text("JobID|Submit|State|AllocTRES\n")
     (tmp_path / "headless.txt").write_text("1|2026-11-21T08:00:00|COMPLETED\n")
     (tmp_path / "negative.swf").write_text(HEAD + line(1, -5))
-    said = ask(words)
-    assert said.code != 0
-    assert said.out == ""
-    assert told in said.err
+    result = ask(words)
+    assert result.code != 0
+    assert result.out == ""
+    assert told in result.err
 
 
 PICTURES = {"utilisation", "queue", "waits", "shares", "beyond-shares"}
 
 
 def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
-    """The same command gives the same bytes. Without shares there is no figure of them."""
+    """The same command gives the same bytes. Without shares there is no fair-share figure."""
     words = "simulate week.swf --policy fcfs --policy easy --shares shares.csv --by group -q --json"
-    said = json.loads(ask(f"{words} --plots figures").out)
-    assert {Path(each) for each in said["plots"]} == {
+    data = json.loads(ask(f"{words} --plots figures").out)
+    assert {Path(each) for each in data["plots"]} == {
         Path("figures", f"{name}.svg") for name in PICTURES
     }
-    drawn = {each: (tmp_path / each).read_text() for each in said["plots"]}
+    drawn = {each: (tmp_path / each).read_text() for each in data["plots"]}
     for text in drawn.values():
         assert "fcfs" in text
         assert "easy" in text
@@ -430,7 +428,7 @@ def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
 
 
 def test_figures_of_a_simulation_show_what_it_measured(ask: Run, tmp_path: Path) -> None:
-    """The tests' folder is the current one, because of `ask`."""
+    """The test's directory is the current one, because of `ask`."""
     outcomes = simulate_each(
         partial(in_file, Path("week.swf")),
         ["fcfs", "easy"],
@@ -475,10 +473,10 @@ def test_without_matplotlib_nothing_is_simulated_for_figures(
     ask: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said = ask("simulate week.swf --plots figures")
-    assert (said.code, said.out) == (NO_ANSWER, "")
-    assert "figures need matplotlib, which is not installed here" in said.err
-    assert "pip install 'fairbank[plots]'" in said.err
+    result = ask("simulate week.swf --plots figures")
+    assert (result.code, result.out) == (NO_ANSWER, "")
+    assert "figures need matplotlib, which is not installed here" in result.err
+    assert "pip install 'fairbank[plots]'" in result.err
     assert not (tmp_path / "figures").exists()
     assert ask("simulate week.swf").code == 0
 
@@ -490,14 +488,14 @@ PROGRAM = shlex.join(
 
 @pytest.mark.parametrize("through", ["cat week.swf | ", "< week.swf "])
 def test_a_trace_may_come_by_standard_input(ask: Run, tmp_path: Path, through: str) -> None:
-    said = subprocess.run(
+    process = subprocess.run(
         ["sh", "-c", f"{through}{PROGRAM} simulate - -q"],
         cwd=tmp_path,
         check=True,
         capture_output=True,
         timeout=60,
     )
-    assert said.stdout.decode() == ask("simulate week.swf -q").out
+    assert process.stdout.decode() == ask("simulate week.swf -q").out
 
 
 @pytest.mark.parametrize("through", ["> out", "| cat > out"])
@@ -511,29 +509,29 @@ def test_starts_may_go_where_the_table_goes(ask: Run, tmp_path: Path, through: s
 
 def test_unwritable_figure_does_not_lose_the_table(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "figures" / "queue.svg").mkdir(parents=True)
-    said = ask("simulate week.swf --plots figures")
-    assert said.code != 0
-    assert "mean wait (h)" in said.out
-    assert "queue.svg" in said.err
+    result = ask("simulate week.swf --plots figures")
+    assert result.code != 0
+    assert "mean wait (h)" in result.out
+    assert "queue.svg" in result.err
 
 
 def test_unwritable_starts_do_not_lose_the_table(ask: Run) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
-    said = ask("simulate week.swf --starts /dev/full")
-    assert said.code != 0
-    assert "mean wait (h)" in said.out
-    assert "cannot write /dev/full: the disk is full" in said.err
+    result = ask("simulate week.swf --starts /dev/full")
+    assert result.code != 0
+    assert "mean wait (h)" in result.out
+    assert "cannot write /dev/full: the disk is full" in result.err
 
 
 def test_a_policy_may_be_called_as_anything(ask: Run, tmp_path: Path) -> None:
-    """As the other columns of the table too."""
+    """A policy may even have the name of another column of the table."""
     for name in ("measure", "change"):
         (tmp_path / f"{name}.toml").write_text('base = "easy"\n')
-    said = ask("simulate week.swf --policy measure.toml --policy change.toml").out.splitlines()
-    assert said[2].split() == ["MEASURE", "MEASURE", "CHANGE", "CHANGE"]
-    assert said[3].startswith("mean wait (h)")
-    assert said[3].endswith("+0.0%")
+    output = ask("simulate week.swf --policy measure.toml --policy change.toml").out.splitlines()
+    assert output[2].split() == ["MEASURE", "MEASURE", "CHANGE", "CHANGE"]
+    assert output[3].startswith("mean wait (h)")
+    assert output[3].endswith("+0.0%")
 
 
 def test_looking_changes_no_schedule(ask: Run) -> None:
@@ -546,16 +544,18 @@ def test_looking_changes_no_schedule(ask: Run) -> None:
 
 
 def test_refusal_says_if_no_project_can_pay(ask: Run) -> None:
-    said = ask("simulate week.swf --grant 0")
+    result = ask("simulate week.swf --grant 0")
     refused = next(
-        each for each in said.out.splitlines() if each.startswith("jobs refused for want of credit")
+        each
+        for each in result.out.splitlines()
+        if each.startswith("jobs refused for want of credit")
     )
-    assert (said.code, refused.split()[-1]) == (0, "100.00")
-    told = " ".join((said.out + said.err).split())
+    assert (result.code, refused.split()[-1]) == (0, "100.00")
+    output = " ".join((result.out + result.err).split())
     jobs = json.loads(ask("simulate week.swf --grant 0 --json").out)["data"][0]["refused_jobs"]
     assert (
         f"no job ran, {jobs} jobs refused for want of credit: grant more, or let them run last"
-        " (--unpaid last)" in told
+        " (--unpaid last)" in output
     )
     assert "no job ran" in ask("whatif week.swf --grant 0 --add-procs 8").err
     assert "no job ran" not in ask("simulate week.swf --grant 0 --unpaid last").err
@@ -563,10 +563,10 @@ def test_refusal_says_if_no_project_can_pay(ask: Run) -> None:
 
 def test_empty_trace_is_no_error(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "nobody.swf").write_text(HEAD + line(1, run=-1))
-    said = ask("simulate nobody.swf")
-    assert said.code == 0
-    assert "No job of this trace can be simulated" in said.err
-    assert "never ran" in said.err
+    result = ask("simulate nobody.swf")
+    assert result.code == 0
+    assert "No job of this trace can be simulated" in result.err
+    assert "never ran" in result.err
     assert ask("simulate nobody.swf --plots figures").code == 0
     assert not (tmp_path / "figures").exists()
 
@@ -579,11 +579,11 @@ def test_what_a_policys_file_says_in_vain_is_reported_once(ask: Run, tmp_path: P
         "policy site: changes nothing here: bf_continue, bf_max_time",
         "policy site: not simulated, and passed over: bf_licenses",
     ]
-    said = ask("simulate week.swf --policy slurm --policy site.toml")
-    assert [each for each in said.err.splitlines() if each.startswith("policy ")] == remarks
+    result = ask("simulate week.swf --policy slurm --policy site.toml")
+    assert [each for each in result.err.splitlines() if each.startswith("policy ")] == remarks
     assert json.loads(ask("simulate week.swf --policy site.toml --json").out)["remarks"] == remarks
-    said = ask("whatif week.swf --policy site.toml --add-procs 8")
-    assert [each for each in said.err.splitlines() if each.startswith("policy ")] == remarks
+    result = ask("whatif week.swf --policy site.toml --add-procs 8")
+    assert [each for each in result.err.splitlines() if each.startswith("policy ")] == remarks
     assert "policy " not in ask("simulate week.swf --policy fairer.toml").err
 
 
@@ -598,23 +598,23 @@ def test_progress_is_told_when_asked_for(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "long.swf").write_text(
         HEAD + "".join(line(number, number) for number in range(1, 20_000))
     )
-    said = ask("simulate long.swf --progress plain")
-    tenths = [each for each in said.err.splitlines() if each.startswith("easy ")]
+    result = ask("simulate long.swf --progress plain")
+    tenths = [each for each in result.err.splitlines() if each.startswith("easy ")]
     assert len(tenths) >= 8
 
 
 def test_a_trace_from_a_pipe_is_read_once(ask: Run, tmp_path: Path) -> None:
-    """As `zcat week.swf.gz | fairbank simulate /dev/stdin` does."""
+    """`zcat week.swf.gz | fairbank simulate /dev/stdin` reads such a pipe."""
     text = (tmp_path / "week.swf").read_bytes()
 
     def piped(words: str) -> Said:
         os.mkfifo(tmp_path / "pipe.swf")
         with ThreadPoolExecutor(1) as writer:
             writing = writer.submit(_poured, tmp_path / "pipe.swf", text)
-            said = ask(words)
+            output = ask(words)
             writing.result()
         (tmp_path / "pipe.swf").unlink()
-        return said
+        return output
 
     assert (
         piped("simulate pipe.swf --policy easy -P --progress plain").out
@@ -632,7 +632,7 @@ def _poured(pipe: Path, text: bytes) -> None:
 
 
 def test_shares_count_in_the_fair_share_of_slurm_and_nowhere_else(ask: Run, tmp_path: Path) -> None:
-    """Three users come at once, and the first of them has no shares."""
+    """Three users submit at once, and the first of them has no shares."""
     of_users = [
         line(number).replace(" 7 7 ", f" {user} {user} ")
         for number, user in enumerate((5, 6, 7), start=1)
@@ -653,5 +653,5 @@ def test_shares_count_in_the_fair_share_of_slurm_and_nowhere_else(ask: Run, tmp_
     assert order.pop(("slurm", True)) == ["2", "3", "1"]
     assert set(map(tuple, order.values())) == {("1", "2", "3")}
     (tmp_path / "huge.csv").write_text("6,9999999999\n")
-    said = ask("simulate three.swf --procs 1 --policy slurm --shares huge.csv")
-    assert (said.code, "Slurm takes no such shares" in said.err, said.out) == (2, True, "")
+    result = ask("simulate three.swf --procs 1 --policy slurm --shares huge.csv")
+    assert (result.code, "Slurm takes no such shares" in result.err, result.out) == (2, True, "")

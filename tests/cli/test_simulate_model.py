@@ -1,5 +1,5 @@
-"""`fairbank simulate` without a trace: a synthetic workload of the default site, or of one that a
-file describes.
+"""Tests of `fairbank simulate` without a trace: a synthetic workload of the default site, or of one
+that a file describes.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 
 
 def outcome(said: Said) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(said.out)["data"][0]
-    return found
+    data: dict[str, Any] = json.loads(said.out)["data"][0]
+    return data
 
 
 def test_the_same_seed_is_the_same_schedule_and_the_same_trace(ask: Run, tmp_path: Path) -> None:
@@ -62,17 +62,19 @@ def test_the_same_seed_is_the_same_schedule_and_the_same_trace(ask: Run, tmp_pat
 
 
 def test_figures_of_thousands_are_reported_as_such(ask: Run) -> None:
-    said = ask("simulate --jobs 1000 --model wide.toml")
-    assert "of 1,000 jobs on 2,048 processors" in " ".join(said.out.split())
+    result = ask("simulate --jobs 1000 --model wide.toml")
+    assert "of 1,000 jobs on 2,048 processors" in " ".join(result.out.split())
 
 
 def test_share_figure_names_the_largest_share_errors(ask: Run, tmp_path: Path) -> None:
-    """The one with nearly all shares is, and so are nine of the others, who have one share each."""
+    """It names the account with nearly all shares and nine of the others, which have one share
+    each.
+    """
     (tmp_path / "shares.csv").write_text(
         "".join(f"{user},{100 if user == 1 else 1}\n" for user in range(1, 41))
     )
-    said = json.loads(ask("simulate --jobs 400 --shares shares.csv --plots figures --json").out)
-    off = {each["account"]: abs(each["delivered"] - each["entitled"]) for each in said["delivered"]}
+    data = json.loads(ask("simulate --jobs 400 --shares shares.csv --plots figures --json").out)
+    off = {each["account"]: abs(each["delivered"] - each["entitled"]) for each in data["delivered"]}
     furthest = sorted(off, key=lambda account: -off[account])
     drawn = (tmp_path / "figures" / "shares.svg").read_text()
     named = [account for account in furthest if f">{account}</text>" in drawn]
@@ -87,9 +89,9 @@ def test_the_model_is_simulated_as_its_trace_is(policy: str, ask: Run) -> None:
 
 
 def test_a_file_describes_the_centre(ask: Run, tmp_path: Path) -> None:
-    found = outcome(ask("simulate --model centre.toml --save week.swf --json"))
-    assert found["processors"] == 96
-    assert found["jobs"] + found["left_out"] == 300
+    result = outcome(ask("simulate --model centre.toml --save week.swf --json"))
+    assert result["processors"] == 96
+    assert result["jobs"] + result["left_out"] == 300
     trace = (tmp_path / "week.swf").read_text()
     assert "; UnixStartTime: 1767571200\n" in trace
     assert "; Partition: 2 gpu\n" in trace
@@ -103,17 +105,17 @@ def test_a_file_describes_the_centre(ask: Run, tmp_path: Path) -> None:
 
 
 def test_more_jobs_take_more_days(ask: Run) -> None:
-    """The default site has 4,000 jobs a month: its machine is not fuller when it works for
-    longer.
+    """The default site has 4,000 jobs a month: more jobs take more time and do not fill the machine
+    further.
     """
     short, long = (outcome(ask(f"simulate --jobs {jobs} --json")) for jobs in (1_000, 8_000))
     assert 6 < long["makespan_seconds"] / short["makespan_seconds"] < 10
 
 
 def test_several_policies_and_progress(ask: Run) -> None:
-    said = ask("simulate --jobs 3000 --policy fcfs --policy easy --json --progress plain")
-    assert [row["policy"] for row in json.loads(said.out)["data"]] == ["fcfs", "easy"]
-    assert [line.split()[0] for line in said.err.splitlines() if line.endswith("%")] == [
+    result = ask("simulate --jobs 3000 --policy fcfs --policy easy --json --progress plain")
+    assert [row["policy"] for row in json.loads(result.out)["data"]] == ["fcfs", "easy"]
+    assert [line.split()[0] for line in result.err.splitlines() if line.endswith("%")] == [
         "fcfs",
         "fcfs",
         "easy",
@@ -145,7 +147,7 @@ def test_impossible_values_are_reported(ask: Run, tmp_path: Path, words: str, to
     (tmp_path / "empty.toml").write_text("users = 0\n")
     (tmp_path / "poolless.toml").write_text("pools = []\n")
     (tmp_path / "twice.toml").write_text("[[pools]]\nname = 'cpu'\nprocessors = 64\n" * 2)
-    said = ask(words)
-    assert said.code != 0
-    assert said.out == ""
-    assert told in said.err
+    result = ask(words)
+    assert result.code != 0
+    assert result.out == ""
+    assert told in result.err

@@ -1,4 +1,4 @@
-"""HADM's command: its verbs, filters, detail, order and forms."""
+"""HADM's command: its subcommands, filters, detail, order and output formats."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.cli.site import AYLA, JORGE, STRANGER
 
 
 def rows(hadm: Run, *words: object) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(hadm(*words, "--json").out)["data"]
-    return found
+    data: list[dict[str, Any]] = json.loads(hadm(*words, "--json").out)["data"]
+    return data
 
 
 def test_the_verbs(hadm: Run) -> None:
@@ -56,10 +56,10 @@ def test_projects_by_resource_and_activity(hadm: Run) -> None:
 @pytest.mark.parametrize("verb", ["jobs", "failures", "allocations", "projects"])
 def test_what_is_not_there_is_no_empty_list(hadm: Run, verb: str) -> None:
     for words, field in ((("-g", "99999"), "-g"), (("-A", "nope"), "-A"), (("-r", "nosuch"), "-r")):
-        said = hadm(verb, *words)
-        assert (said.code, said.out) == (3, "")
-        assert f"field: {field}" in said.err
-        assert "try: " in said.err
+        result = hadm(verb, *words)
+        assert (result.code, result.out) == (3, "")
+        assert f"field: {field}" in result.err
+        assert "try: " in result.err
 
 
 def test_remedies_are_in_its_own_words(hadm: Run, fairbank: Run) -> None:
@@ -102,10 +102,10 @@ def test_the_order(hadm: Run, wanted: str, order: list[int]) -> None:
 
 
 def test_a_column_that_is_none(hadm: Run) -> None:
-    said = hadm("allocations", "--sort", "NOPE")
-    assert said.code == 2
-    assert "BALANCE" not in said.err  # that one comes with --detail
-    assert "ALLOC-ID" in said.err
+    result = hadm("allocations", "--sort", "NOPE")
+    assert result.code == 2
+    assert "BALANCE" not in result.err  # that one comes with --detail
+    assert "ALLOC-ID" in result.err
 
 
 def test_its_words_are_hadms(hadm: Run) -> None:

@@ -1,5 +1,5 @@
-"""The everyday commands start fast because they import little. What they import is asserted; what
-it costs is only reported.
+"""Start-up time: common commands import few modules. The imports are asserted; the time is only
+reported.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def started(words: list[str], bank: Bank) -> tuple[set[str], float]:
 
 
 def interpreters_own() -> set[str]:
-    """Return the modules that Python imports by itself: some environments add to it."""
+    """Return the modules that Python imports by itself, which depend on the environment."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", ""], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""Stories of people who read statements: found by name, in pages, with figures that add up."""
+"""Statements: selection by name, pages, and figures that add up."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_a_statement_in_pages_is_the_same_statement(
 def test_a_statement_has_no_more_entries_than_it_may_and_says_how_many(
     fairbank: Run, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    """The limit may be at the end of a page or not. The sums at the end are those after its last
-    entry.
+    """The limit may be at the end of a page or not. The sums are those after the last entry
+    shown.
     """
     whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
     monkeypatch.setattr("fairbank.cli.framework.context.PAGE", 3)

@@ -1,4 +1,4 @@
-"""Output on a real terminal: widths, colours, questions, and a clean end."""
+"""Output on a real terminal: widths, colours, questions and termination."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """A command on a terminal of a given size."""
+    """Command that runs on a terminal of a given size."""
 
     def __init__(
         self, bank: Bank, *words: str, columns: int = 80, lines: int = 24, **environment: str
@@ -64,7 +64,7 @@ class Terminal:
         self.said = ""
 
     def read(self) -> str:
-        """Return the output up to now, as far as it has come."""
+        """Return the output so far."""
         while select.select([self.screen], [], [], 0)[0]:
             try:
                 self.said += os.read(self.screen, 65_536).decode()
@@ -76,7 +76,7 @@ class Terminal:
         os.write(self.screen, words.encode())
 
     def end(self) -> tuple[int, list[str]]:
-        """The exit code, and the lines as they stand on the screen."""
+        """Return the exit code and the lines on the screen."""
         wait_until(lambda: (self.read(), self.process.poll() is not None)[1], "the command to end")
         self.read()
         os.close(self.screen)

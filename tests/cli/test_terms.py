@@ -1,4 +1,4 @@
-"""Stories of staff who change the terms of an allocation: its period, state, limit and caps."""
+"""Terms of an allocation, changed by staff: its period, state, limit and caps."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def test_terms_change_and_the_allocation_lives_on(changing: Run) -> None:
 
 def test_a_statement_names_the_credit_limit_where_it_proves_its_figures(changing: Run) -> None:
     def heading_and_proof() -> tuple[str, str]:
-        said = changing("statement", CPU)
-        return " ".join(said.out.partition("\nAs of ")[0].split()), said.err.splitlines()[-1]
+        result = changing("statement", CPU)
+        return " ".join(result.out.partition("\nAs of ")[0].split()), result.err.splitlines()[-1]
 
     granted = heading_and_proof()[0].partition(" granted ")[2]
     assert heading_and_proof()[1].endswith(f"= granted {granted} SU")
@@ -160,11 +160,11 @@ def test_a_statement_says_which_terms_became_what(changing: Run) -> None:
     assert newest("freeze", CPU) == ("state frozen; why", {"state": "frozen"})
     assert newest("thaw", CPU) == ("state active; why", {"state": "active"})
     assert newest("set", CPU, "--credit-limit", 5) == ("credit limit 5; why", {"credit_limit": 300})
-    said, changed = newest(
+    output, changed = newest(
         "set", CPU, "--credit-limit", 0, "--shared", "--end", "2027-08-01T00:00Z"
     )
     assert changed == {"credit_limit": 0, "shared": True, "end": "2027-08-01T00:00:00Z"}
-    assert said == "end 2027-07-31T20:00:00-04:00, shared, credit limit 0; why"
+    assert output == "end 2027-07-31T20:00:00-04:00, shared, credit limit 0; why"
     told(
         changing(
             "undo",
@@ -272,7 +272,7 @@ def test_caps_are_set_and_lifted(changing: Run) -> None:
 def test_an_allocation_that_would_end_before_it_starts(
     changing: Run, words: tuple[object, ...], field: str, dry: bool
 ) -> None:
-    said = changing(*words, *(["--dry-run"] if dry else []))
-    assert (said.code, said.out) == (2, "")
-    assert "would not end after it starts" in said.err
-    assert f"  field: {field}\n" in said.err
+    result = changing(*words, *(["--dry-run"] if dry else []))
+    assert (result.code, result.out) == (2, "")
+    assert "would not end after it starts" in result.err
+    assert f"  field: {field}\n" in result.err

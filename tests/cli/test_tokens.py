@@ -1,4 +1,4 @@
-"""Stories of people who make a token, sign in with it, and revoke it."""
+"""Tokens: creation, authentication and revocation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_token_signs_in_over_the_network(
 
 
 def test_a_new_secret_is_alone_on_stdout(changing: Run) -> None:
-    said = changing("token", "create", "portal")
-    assert said.out.startswith("fbk_")
-    assert len(said.out.split()) == 1
-    assert "is good until" in said.err
+    result = changing("token", "create", "portal")
+    assert result.out.startswith("fbk_")
+    assert len(result.out.split()) == 1
+    assert "is good until" in result.err

@@ -1,5 +1,5 @@
-"""Stories of `fairbank undo`: what a command did is taken back once, by the number that it printed;
-a dry run shows the result first.
+"""Tests of `fairbank undo`: an entry is undone once, by its printed number; a dry run shows the
+result first.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ def test_a_refund_is_taken_back_by_charging_again(changing: Run) -> None:
     shown = told(changing("undo", refund, "--reason", "a slip", "--dry-run"))
     assert "recharge" in shown
     assert "job 701001" in shown
-    said = told(changing("undo", refund, "--reason", "a slip"))
+    output = told(changing("undo", refund, "--reason", "a slip"))
     assert (
         f"undo of entry {refund}: recharge of 100 SU of job 701001, allocation 2 (chem_qmc/gpu);"
-        " available 262 SU" in said
+        " available 262 SU" in output
     )
     assert available(changing, GPU) == before
     assert "refunded" not in changing("jobs", "-j", 701_001).out
     assert "was undone by entry" in " ".join(
         told(changing("undo", refund, "--reason", "twice"), 7).split()
     )
-    again = entry_of(Said(0, said, ""))
+    again = entry_of(Said(0, output, ""))
     assert "recharge" in changing("statement", GPU, "-S", "2026-11-21").out
     restored = entry_of(changing("undo", again, "--reason", "it was right"))
     assert available(changing, GPU) == before + 6_000
@@ -134,9 +134,9 @@ def test_not_everything_is_undone(changing: Run) -> None:
     assert "fairbank refund 7" in told(changing("undo", charge, "--reason", "x"), 7)
     for kind, instead in (("hold", "with its job"), ("open", f"fairbank alloc end {CPU}")):
         number = next(row["id"] for row in rows if row["kind"] == kind)
-        said = " ".join(told(changing("undo", number, "--reason", "x"), 7).split())
-        assert instead in said
-        assert f"an entry of this kind cannot be undone: {kind}." in said
+        output = " ".join(told(changing("undo", number, "--reason", "x"), 7).split())
+        assert instead in output
+        assert f"an entry of this kind cannot be undone: {kind}." in output
     assert "there is no entry 999999" in told(changing("undo", 999_999, "--reason", "x"), 3)
     assert changing("undo", moved, "--reason", "x", "--as", MINH).code in (3, 4)
     told(changing("undo", moved, "--reason", "back"))
@@ -157,8 +157,8 @@ def test_not_everything_is_undone(changing: Run) -> None:
     ],
 )
 def test_printed_entry_numbers_can_be_undone(changing: Run, words: tuple[object, ...]) -> None:
-    """The dry run shows what is written later, and says no where undoing would say no, with the
-    same exit code and words.
+    """The dry run shows the entries that undo writes later, and is refused with the same exit code
+    and message.
     """
     number = entry_of(changing(*words))
     dry = ("undo", number, "--reason", "a slip", "--dry-run", "--json")

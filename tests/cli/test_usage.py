@@ -1,4 +1,4 @@
-"""Stories of people who look at usage: by anything, over a period, and with what it remarks."""
+"""Usage by any column, over a period, with its notes."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ def test_a_time_that_is_none_is_reported_with_the_words_that_commands_take(fairb
         ("25:00", "now-7days, today"),
         ("now+99999999weeks", "the years 1970 to 9999"),
     ):
-        told = fairbank("usage", "-S", said)
-        assert (told.code, words in " ".join(told.err.split())) == (2, True)
+        result = fairbank("usage", "-S", said)
+        assert (result.code, words in " ".join(result.err.split())) == (2, True)
 
 
 @pytest.mark.parametrize("words", ["usage", "statement 1", "jobs -a", "jobs --refused -a"])
 def test_a_period_that_ends_before_it_begins_is_wrong_usage(fairbank: Run, words: str) -> None:
-    said = fairbank(*words.split(), "-S", "2026-11-02", "-E", "2026-11-01")
-    assert said.code == 2
-    assert "ends before it begins" in said.err
-    assert "  field: -S\n  try: exchange -S and -E\n" in said.err
+    result = fairbank(*words.split(), "-S", "2026-11-02", "-E", "2026-11-01")
+    assert result.code == 2
+    assert "ends before it begins" in result.err
+    assert "  field: -S\n  try: exchange -S and -E\n" in result.err
     assert fairbank(*words.split(), "-S", "tomorrow", "-E", "now-1days").code == 2
     assert fairbank(*words.split(), "-S", "2026-11-01", "-E", "2026-11-01").code == 0
 
@@ -64,10 +64,10 @@ def test_a_period_that_ends_before_it_begins_is_wrong_usage(fairbank: Run, words
 def test_a_period_of_which_only_the_end_is_said_tells_where_it_begins(
     fairbank: Run, words: str
 ) -> None:
-    said = fairbank(*words.split(), "--endtime", "2026-01-01")
-    assert said.code == 2
-    assert "(default: from now-30days on)" in " ".join(said.err.split())
-    assert "  field: --endtime\n  try: say where it begins: -S\n" in said.err
+    result = fairbank(*words.split(), "--endtime", "2026-01-01")
+    assert result.code == 2
+    assert "(default: from now-30days on)" in " ".join(result.err.split())
+    assert "  field: --endtime\n  try: say where it begins: -S\n" in result.err
 
 
 def test_usage_reports_idle_processors_and_waiting_times(fairbank: Run) -> None:

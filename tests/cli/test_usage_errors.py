@@ -1,4 +1,4 @@
-"""Usage errors: one sentence with a suggestion, the exit codes of the table, never a traceback."""
+"""Usage errors: one sentence with a suggestion, the documented exit codes, never a traceback."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ ELSEWHERE = {
     ],
 )
 def test_wrong_words(fairbank: Run, words: list[str], meant: str) -> None:
-    said = fairbank(*words)
-    assert said.code == 2
-    assert said.out == ""
-    assert said.err.startswith("fairbank: ")
-    assert meant in " ".join(said.err.split())
+    result = fairbank(*words)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("fairbank: ")
+    assert meant in " ".join(result.err.split())
 
 
 @pytest.mark.parametrize("flag", ["-V", "--version"])
@@ -63,17 +63,18 @@ def test_the_version(fairbank: Run, hadm: Run, flag: str) -> None:
 
 @pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])
 def test_every_command_explains_itself(fairbank: Run, name: str) -> None:
-    said = fairbank(name, "--help")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith(f"fairbank {name}: ")
-    assert fairbank("help", name).out == said.out
-    if "Verbs:" in said.out:
+    result = fairbank(name, "--help")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"fairbank {name}: ")
+    assert fairbank("help", name).out == result.out
+    if "Verbs:" in result.out:
         verbs = [
-            line.split()[0] for line in said.out.split("Verbs:\n")[1].split("\n\n")[0].splitlines()
+            line.split()[0]
+            for line in result.out.split("Verbs:\n")[1].split("\n\n")[0].splitlines()
         ]
         pages = [fairbank(name, verb, "--help").out for verb in verbs]
     else:
-        pages = [said.out]
+        pages = [result.out]
     for page in pages:
         assert page.split("Examples:\n")[1].split("\n\n")[0].count("\n") == 2, "three examples"
         assert max(map(len, page.splitlines())) <= 120
@@ -115,10 +116,10 @@ def test_unreachable_bank_is_exit_6_with_a_remedy(fairbank: Run) -> None:
         ["deposit", "1", "1", "--reason", "x"],
         ["jobs", "--refused"],
     ):
-        said = fairbank(*words, "--server", "unix:/nowhere/bank.sock")
-        assert (said.code, said.out) == (6, "")
-        assert "fairbank serve" in said.err
-        assert "FAIRBANK_SERVER" in said.err
+        result = fairbank(*words, "--server", "unix:/nowhere/bank.sock")
+        assert (result.code, result.out) == (6, "")
+        assert "fairbank serve" in result.err
+        assert "FAIRBANK_SERVER" in result.err
 
 
 @pytest.mark.parametrize(
@@ -132,22 +133,22 @@ def test_unreachable_bank_is_exit_6_with_a_remedy(fairbank: Run) -> None:
     ],
 )
 def test_exit_code_is_that_of_the_error(fairbank: Run, error: FairbankError, code: int) -> None:
-    said = fairbank("doctor", services=FakeServices(error=error))
-    assert said.code == code
-    assert said.out == ""
+    result = fairbank("doctor", services=FakeServices(error=error))
+    assert result.code == code
+    assert result.out == ""
 
 
 def test_bug_is_one_sentence_without_verbose(
     fairbank: Run, surroundings: pytest.MonkeyPatch
 ) -> None:
     services = FakeServices(error=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
-    said = fairbank("doctor", services=services)
-    assert said.code == 1
+    result = fairbank("doctor", services=services)
+    assert result.code == 1
     assert (
-        said.err.splitlines()[0]
+        result.err.splitlines()[0]
         == "fairbank: this should not have happened: ZeroDivisionError: a\\x1b[31m"
     )
-    assert "FAIRBANK_DEBUG=1" in said.err
+    assert "FAIRBANK_DEBUG=1" in result.err
 
 
 def test_an_interruption_is_130(fairbank: Run) -> None:
@@ -157,8 +158,8 @@ def test_an_interruption_is_130(fairbank: Run) -> None:
 
 def test_broken_pipe_is_silent(fairbank: Run) -> None:
     services = FakeServices(error=BrokenPipeError())  # type: ignore[arg-type]
-    said = fairbank("doctor", services=services)
-    assert (said.code, said.err) == (0, "")
+    result = fairbank("doctor", services=services)
+    assert (result.code, result.err) == (0, "")
 
 
 SAID = """list show create set users cap freeze add-user verify heads -A -u --me -a -j -r -o +ALLOC

@@ -1,4 +1,4 @@
-"""`fairbank why` of a job of a trace: what people and programs see, and what cannot be."""
+"""Tests of `fairbank why` for a job of a trace: its table, its JSON and invalid input."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
 
 @pytest.fixture
 def ask(ask: Run, tmp_path: Path) -> Run:
-    """Beside the week of work on 32 processors, RCAC's example, and jobs of two accounts."""
+    """Run commands next to the week on 32 processors, RCAC's example, and the jobs of two
+    accounts.
+    """
     (tmp_path / "seed.swf").write_text(
         HEAD + "".join(SEED) + line(5, 90_000, 9, 60, 60) + line(6, 90_000, 1, 60, -1)
     )
@@ -62,8 +64,8 @@ def ask(ask: Run, tmp_path: Path) -> Run:
 
 @pytest.mark.parametrize("name", STORIES)
 def test_what_people_see(name: str, ask: Run) -> None:
-    told = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
-    assert told == kept(FOLDER / f"{name}.txt", told)
+    lines = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
+    assert lines == kept(FOLDER / f"{name}.txt", lines)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +121,9 @@ def test_impossible_values_are_reported(
 ) -> None:
     (tmp_path / "short.swf").write_text("; MaxProcs: 8\n1 2 3\n")
     (tmp_path / "twice.swf").write_text(HEAD + "".join(SEED) + line(2, 95_000, 1, 60, 60))
-    said = ask(words)
-    assert (said.code, said.out) == (code, "")
-    assert told in " ".join(said.err.split())
+    result = ask(words)
+    assert (result.code, result.out) == (code, "")
+    assert told in " ".join(result.err.split())
 
 
 def test_the_same_question_has_the_same_answer_and_another_seed_other_rehearsals(ask: Run) -> None:
@@ -141,8 +143,8 @@ def test_the_same_question_has_the_same_answer_and_another_seed_other_rehearsals
 
 
 def test_where_there_is_no_range_it_is_explained(ask: Run, tmp_path: Path) -> None:
-    """Before the last job each of 15,000 has the machine for a minute: more passes than a rehearsal
-    may take.
+    """Before the last job 15,000 jobs have the machine for a minute each: more passes than one
+    simulated run may take.
     """
     (tmp_path / "long.swf").write_text(
         "; MaxProcs: 1\n" + "".join(line(number, 0, 1, 60, 60) for number in range(1, 15_003))
@@ -158,8 +160,8 @@ def test_where_there_is_no_range_it_is_explained(ask: Run, tmp_path: Path) -> No
 def test_another_partition_is_tried_where_they_wait_apart(
     ask: Run, tmp_path: Path, policy: str, sooner: str | None
 ) -> None:
-    """Job 4 waits behind job 3, which wants all eight processors; in the partition of job 2 nobody
-    waits.
+    """Job 4 waits behind job 3, which needs all eight processors; the partition of job 2 has no
+    queue.
     """
     there = [(1, 2, 1), (2, 2, 2), (3, 8, 1), (4, 2, 1)]
     jobs = [
@@ -169,31 +171,31 @@ def test_another_partition_is_tried_where_they_wait_apart(
     (tmp_path / "apart.swf").write_text(
         f"; MaxProcs: 8\n; Partition: 1 long\n; Partition: 2 short\n{''.join(jobs)}"
     )
-    found = json.loads(ask(f"why 4 --trace apart.swf --policy {policy} --json").out)["data"][0]
-    assert (found["suggestion"] and found["suggestion"]["option"]) == sooner
-    assert found["tried"] == (["-p short", "-n 1"] if policy == "fifo" else ["-n 1"])
+    data = json.loads(ask(f"why 4 --trace apart.swf --policy {policy} --json").out)["data"][0]
+    assert (data["suggestion"] and data["suggestion"]["option"]) == sooner
+    assert data["tried"] == (["-p short", "-n 1"] if policy == "fifo" else ["-n 1"])
 
 
 def test_a_suggestion_comes_true_when_the_job_is_sent_so(ask: Run, tmp_path: Path) -> None:
-    """Job 3, of four hours, would start at once with 02:59:00, as the plan for job 2 leaves that
-    long.
+    """Job 3, of four hours, would start at once with 02:59:00, the time that the plan for job 2
+    leaves.
     """
-    found = json.loads(ask("why 3 --trace seed.swf --json").out)["data"][0]
-    assert found["suggestion"] == {"option": "-t 02:59:00", "start": "2001-09-09T01:47:01Z"}
+    data = json.loads(ask("why 3 --trace seed.swf --json").out)["data"][0]
+    assert data["suggestion"] == {"option": "-t 02:59:00", "start": "2001-09-09T01:47:01Z"}
     other = (SEED[0], SEED[1], line(3, 1, 4, 179 * 60, 7_200), SEED[3])
     (tmp_path / "other.swf").write_text(HEAD + "".join(other))
-    said = ask("why 3 --trace other.swf")
+    result = ask("why 3 --trace other.swf")
     assert (
         "job 3 did not wait: under easy it started when it came, at 2001-09-09T01:47:01Z"
-        in " ".join(said.err.split())
+        in " ".join(result.err.split())
     )
 
 
 def test_what_a_policys_file_says_in_vain_is_told_here_too(ask: Run, tmp_path: Path) -> None:
     (tmp_path / "vain.toml").write_text('base = "slurm"\n[scheduler]\nbf_licenses = true\n')
-    told = ask("why 120 --trace week.swf --policy vain.toml")
-    assert told.code == 0
-    assert told.err == "policy vain: not simulated, and passed over: bf_licenses\n"
+    result = ask("why 120 --trace week.swf --policy vain.toml")
+    assert result.code == 0
+    assert result.err == "policy vain: not simulated, and passed over: bf_licenses\n"
     assert json.loads(ask("why 120 --trace week.swf --policy vain.toml --json").out)[
         "warnings"
     ] == ["policy vain: not simulated, and passed over: bf_licenses"]

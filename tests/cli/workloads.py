@@ -1,4 +1,4 @@
-"""A folder of small workloads and policies, for the commands that simulate."""
+"""Directory of small workloads and policies, for the commands that simulate."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ HEAD = "; MaxProcs: 8\n"
 
 
 def lay_out(folder: Path) -> None:
-    """A week of work on 32 processors, a trace with every kind of dirt, what sacct printed; shares
-    of them, and policies.
+    """Write a week on 32 processors, a trace with every kind of bad line, sacct output, shares and
+    policies.
     """
     centre = SyntheticSite(
         pools=(SitePartition("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0

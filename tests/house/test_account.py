@@ -1,4 +1,4 @@
-"""Servers run as an unprivileged user, who must be able to get at the programs."""
+"""Servers run as an unprivileged user, who must be able to read the programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_folder_of_its_own_has_a_path_fit_for_a_socket() -> None:
 
 @as_root
 def test_programs_in_a_private_checkout_are_copied(tmp_path: Path) -> None:
-    """A checkout in /root: nobody may not enter."""
+    """The unprivileged user cannot enter a checkout in /root."""
     programs, spare = tmp_path / "private" / "programs", tmp_path / "spare"
     (programs / "bin").mkdir(parents=True)
     (programs / "bin" / "postgres").touch()

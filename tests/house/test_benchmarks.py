@@ -1,6 +1,4 @@
-"""The benchmarks measure what they say, and the page about them is the one that their
-results draw.
-"""
+"""Benchmarks: they measure what they claim, and their page is drawn from their results."""
 
 from __future__ import annotations
 
@@ -60,13 +58,13 @@ LEFT_BEHIND = (
 
 
 def rows(url: str) -> list[list[tuple[Any, ...]]]:
-    """Everything that was left behind at `url`, the registry aside."""
+    """Return all rows that were written at `url`, without the registry."""
     engine = create_engine(url)
     with engine.connect() as connection:
-        found = [[tuple(row) for row in connection.execute(text(each))] for each in LEFT_BEHIND]
+        result = [[tuple(row) for row in connection.execute(text(each))] for each in LEFT_BEHIND]
     engine.dispose()
-    found[-1] = [row for row in found[-1] if row[0]]
-    return found
+    result[-1] = [row for row in result[-1] if row[0]]
+    return result
 
 
 def by_the_bank(url: str) -> list[list[tuple[Any, ...]]]:

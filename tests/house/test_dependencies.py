@@ -17,9 +17,8 @@ Build = Callable[..., Graph]
 
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    """`build(store__sqlite="import os")` writes fairbank/store/sqlite.py and reads the package.
-
-    The packages are base, store and cli; only base is pure.
+    """Return a function that writes modules and reads the package: `build(store__sqlite="import
+    os")` writes fairbank/store/sqlite.py. The packages are base, store and cli; only base is pure.
     """
     monkeypatch.setattr(rules, "PURE", {"base": ""})
     monkeypatch.setattr(rules, "PACKAGES", {"base": "", "store": "base", "cli": "base"})

@@ -1,5 +1,5 @@
-"""The documentation says what the code does, builds without a warning, and loads nothing from
-elsewhere.
+"""Documentation: it agrees with the code, builds without a warning, and loads nothing from other
+servers.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_what_a_page_names_is_there(checkout: Path, page: str) -> None:
 
 
 def test_architecture_page_lists_every_package(checkout: Path) -> None:
-    """The plan at the head of ARCHITECTURE.md: a line a package."""
+    """The plan at the top of ARCHITECTURE.md has one line per package."""
     _, _, plan = (checkout / "ARCHITECTURE.md").read_text().partition("src/fairbank/\n")
     rooms = re.findall(r"^  ([a-z]+)/ ", plan.partition("```")[0], re.MULTILINE)
     assert sorted(rooms) == sorted(

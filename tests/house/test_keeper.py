@@ -1,5 +1,5 @@
-"""No server outlives the tests that started it, even when they are killed; and killing one kills
-its children.
+"""Servers of the tests: none outlives the tests, even if they are killed; killing one kills its
+children.
 """
 
 from __future__ import annotations

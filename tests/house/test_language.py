@@ -24,10 +24,10 @@ def places(rule: str, **texts: str) -> list[str]:
 
 
 def test_class_name_has_one_meaning() -> None:
-    found = places(
+    result = places(
         "class names", bank__a="class Asked: ...\nclass Own: ...", rest__b="class Asked: ..."
     )
-    assert found == [
+    assert result == [
         "bank/a.py:1: 2 classes have the name Asked",
         "rest/b.py:1: 2 classes have the name Asked",
     ]

@@ -1,6 +1,4 @@
-"""The locks hold what pyproject.toml asks for, with a hash for everything and no address for
-anything.
-"""
+"""Lock files: they match pyproject.toml, with a hash for every package and no download address."""
 
 from __future__ import annotations
 

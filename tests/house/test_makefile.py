@@ -1,4 +1,4 @@
-"""`make test` goes through both halves, also where what was chosen is all in one of them."""
+"""Tests of `make test`: both halves run, even if all selected tests are in one of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_only_the_selected_tests_decide(
 
 @pytest.mark.timeout(300)
 def test_selection_without_any_test_fails_with_a_message(checkout: Path, tmp_path: Path) -> None:
-    """For example after a spelling mistake. The next call works."""
+    """A misspelt selection matches nothing. The next call works."""
     tests = tmp_path / "test_halves.py"
     tests.write_text(TWO_HALVES)
     made = make(checkout, f"TESTS={tests}", "ARGS=-k test_slwo")
@@ -87,7 +87,9 @@ def test_test_slurm_of_another_release_runs_isolated_or_is_skipped(checkout: Pat
 def test_a_lab_that_cannot_be_had_is_commands_apart_from_one_whose_tests_fail(
     checkout: Path, tmp_path: Path
 ) -> None:
-    """Nobody but root may have one: here a python that ends as the lab does, and as pytest does."""
+    """Only root can start a test Slurm: here a fake python exits as the test Slurm and pytest
+    do.
+    """
     for code, passes in ((69, True), (1, False)):
         programs = tmp_path / str(code) / "bin"
         programs.mkdir(parents=True)
@@ -101,7 +103,7 @@ def test_a_lab_that_cannot_be_had_is_commands_apart_from_one_whose_tests_fail(
 def make(
     checkout: Path, *given: str, verb: str = "test", venv: Path = Path(sys.prefix)
 ) -> subprocess.CompletedProcess[str]:
-    """The verb with this environment as it is: nothing is set up."""
+    """Run a make target in this environment, without setting it up."""
     around = {
         name: value
         for name, value in os.environ.items()

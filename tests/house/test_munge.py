@@ -1,5 +1,5 @@
-"""The MUNGE of the tests is real: it knows who signed, refuses what was altered or used, and
-forgets when it restarts.
+"""MUNGE of the tests: a real daemon that knows the signer, refuses altered or used credentials, and
+forgets them on a restart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def test_a_credential_is_good_once(munged: Munged) -> None:
 
 
 def test_the_daemon_forgets_what_was_used_when_it_restarts(munged: Munged) -> None:
-    """This is why the servers of Fairbank store used nonces themselves."""
+    """For this reason Fairbank's servers store used nonces themselves."""
     credential = munged.encode(b"twice")
     munged.decode(credential)
     munged.restart()
@@ -63,7 +63,7 @@ def test_the_daemon_is_not_root_and_its_key_is_its_own(munged: Munged) -> None:
 
 
 def _metadata(answer: str) -> dict[str, str]:
-    """The lines `UID:  0` of unmunge's answer."""
+    """Return the lines of unmunge's output such as `UID:  0`."""
     return {
         name.strip(): value.strip()
         for name, _, value in (line.partition(":") for line in answer.splitlines())

@@ -1,5 +1,5 @@
-"""Files for a site: the package with the Lua of the plug-ins and the units, the units themselves,
-the recipe of the image.
+"""Files for a site: the package with the plug-ins' Lua files and the units, the units themselves,
+the image's recipe.
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ def unit(checkout: Path, name: str) -> configparser.SectionProxy:
 
 
 def test_lua_files_and_units_are_in_the_package(checkout: Path) -> None:
-    """As links, since the package can only take what is below its folder: a new file needs a new
-    one.
+    """They are symbolic links, because the package takes only files below its directory: a new file
+    needs a new link.
     """
     share = checkout / "packaging" / "data" / "share" / "fairbank"
-    wanted = {
+    expected = {
         f"plugins/{file.relative_to(checkout / 'plugins')}": file
         for file in (checkout / "plugins").rglob("*.lua")
     }
     for folder in ("slurm", "systemd"):
-        wanted |= {
+        expected |= {
             f"{folder}/{file.name}": file for file in (checkout / "packaging" / folder).iterdir()
         }
     assert {
         str(link.relative_to(share)): link.resolve()
         for link in share.rglob("*")
         if not link.is_dir()
-    } == wanted
+    } == expected
 
 
 def test_build_backend_bound_admits_released_and_locked_versions(checkout: Path) -> None:
@@ -86,8 +86,8 @@ def test_build_backend_bound_admits_released_and_locked_versions(checkout: Path)
 
 @pytest.fixture(scope="module")
 def installed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package, installed as the guide says, without a network: where the guide says pip, uv
-    does it from its cache.
+    """Install the package as the guide says, but offline: uv installs from its cache in place of
+    pip.
     """
     folder = tmp_path_factory.mktemp("site")
     build = [
@@ -163,7 +163,7 @@ def test_the_package_as_the_guide_installs_it(installed: Path) -> None:
 
 
 def understand(name: str, *words: str) -> None:
-    """Read a command's words as it would itself. Raises InvalidInput."""
+    """Parse a command line with the command's own parser. Raises InvalidInput."""
     command = load_command(find(name).location)
     prog, rest = f"fairbank {name}", list(words)
     if isinstance(command, Noun):
@@ -178,7 +178,7 @@ COMMAND_LINE = re.compile(
 
 
 def test_the_guides_commands_are_understood(checkout: Path) -> None:
-    """Each is read by its own parser, with its options; nothing is carried out."""
+    """Each command line is parsed with its options and not run."""
     guide = (checkout / "docs" / "howto" / "install-next-to-slurm.md").read_text()
     lines = {typed or quoted for typed, quoted in COMMAND_LINE.findall(guide)}
     assert len(lines) > 15
@@ -198,7 +198,7 @@ def test_a_unit_runs_a_command_that_there_is(checkout: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", UNITS)
 def test_units_keep_the_uid_of_clients(checkout: Path, name: str) -> None:
-    """In a user namespace SO_PEERCRED and MUNGE would tell of nobody."""
+    """In a user namespace SO_PEERCRED and MUNGE would report nobody."""
     assert "PrivateUsers" not in unit(checkout, name)
 
 
@@ -213,7 +213,7 @@ def test_the_folders_of_the_units_are_those_of_the_settings(checkout: Path) -> N
 
 
 def test_bank_and_agent_share_no_folder_and_meet_without_settings(checkout: Path) -> None:
-    """The unit that stops first deletes a shared directory, and each unit wants it for its own
+    """The unit that stops first deletes a shared directory, and each unit needs it for its own
     user.
     """
     bank, agent = unit(checkout, "fairbank.service"), unit(checkout, "fairbank-agent.service")
@@ -254,7 +254,7 @@ def analyze() -> Callable[..., subprocess.CompletedProcess[str]]:
 def test_systemd_understands_the_units(
     checkout: Path, tmp_path: Path, analyze: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    """With our own program in the place of the installed one, which it looks for."""
+    """systemd-analyze looks for the installed program, so this program takes its place."""
     for file in (checkout / "packaging" / "systemd").iterdir():
         (tmp_path / file.name).write_text(file.read_text().replace(INSTALLED, FAIRBANK))
     done = analyze("verify", "--man=no", *(str(tmp_path / name) for name in (*UNITS, *TIMERS)))
@@ -269,16 +269,16 @@ def test_a_unit_may_do_little(
     done = analyze(
         "security", "--offline=yes", "--no-pager", str(checkout / "packaging" / "systemd" / name)
     )
-    found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
-    assert found is not None, done.stderr
-    assert float(found[1]) <= EXPOSURE_MAX
+    result = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
+    assert result is not None, done.stderr
+    assert float(result[1]) <= EXPOSURE_MAX
 
 
 # --- the image ---
 
 
 def test_the_images_recipe_names_what_there_is(checkout: Path) -> None:
-    """Read, not built: there is no container engine where the tests run."""
+    """The recipe is read and not built: there is no container engine where the tests run."""
     text = (checkout / "packaging" / "container" / "Containerfile").read_text().replace("\\\n", " ")
     steps = [
         line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")

@@ -1,4 +1,4 @@
-"""The PostgreSQL servers of the tests are real: durable, killable, and able to refuse overlapping
+"""PostgreSQL servers of the tests: real, durable, killable, and able to refuse overlapping
 allocations.
 """
 
@@ -88,8 +88,8 @@ def test_a_database_is_dropped_even_with_sessions_open_and_the_server_dead(
 def test_what_was_committed_survives_kill_9(
     postgres_server: PostgresServer, rounds: Callable[[int, int], int]
 ) -> None:
-    """The ground that the bank's own campaigns stand on: numbers are written one by one, and none
-    that was confirmed may be missing.
+    """The bank's own fault campaigns depend on this: numbers are written one by one, and every
+    confirmed number must survive.
     """
     with postgres_server.fresh_database() as name:
         with psycopg.connect(postgres_server.conninfo(name)) as connection:
@@ -111,7 +111,7 @@ def test_what_was_committed_survives_kill_9(
 
 
 def _write_until_killed(conninfo: str, confirmed: list[int], enough: threading.Event) -> None:
-    """Commit one number after the other, and say when there are fifty more."""
+    """Commit one number after the other, and announce every fifty."""
     first = (
         confirmed[-1] if confirmed else 0
     ) + 2  # the last unconfirmed one may have been committed, or not

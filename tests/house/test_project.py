@@ -1,5 +1,5 @@
-"""Small promises of the tree: one version, declared dependencies, one licence, verbs that explain
-themselves.
+"""Consistency of the source tree: one version, declared dependencies, one licence, documented make
+targets.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def test_the_version_is_the_same_in_both_places(project: dict[str, Any]) -> None
 
 
 def test_what_the_code_imports_is_declared(checkout: Path, project: dict[str, Any]) -> None:
-    """A library that only the tests or another library bring along would be missing on a user's
-    machine one day.
+    """A library that only the tests or another library install may be missing on a user's
+    machine.
     """
     extras = [line for lines in project["optional-dependencies"].values() for line in lines]
     declared = {

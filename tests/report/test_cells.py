@@ -1,4 +1,4 @@
-"""One cell: its width on a terminal, and foreign text made harmless there and in a spreadsheet."""
+"""Table cells: width on a terminal, and untrusted text made harmless there and in a spreadsheet."""
 
 from __future__ import annotations
 

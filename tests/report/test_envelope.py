@@ -1,4 +1,4 @@
-"""The answer as JSON."""
+"""JSON output of the reports."""
 
 from __future__ import annotations
 

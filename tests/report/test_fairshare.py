@@ -1,4 +1,4 @@
-"""Figures of the recorded fair share: one line an association, in panels over the same days."""
+"""Figures of the recorded fair share: one line per association, in panels over the same days."""
 
 from __future__ import annotations
 

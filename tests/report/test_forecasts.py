@@ -1,4 +1,4 @@
-"""Forecasts in words, as a table, and for programs."""
+"""Forecasts in words, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def test_in_words() -> None:
 
 
 def test_for_programs() -> None:
-    found = forecast_data(BACKS, RankingRule(fair_tree=False))
-    assert found[0]["level"] == "inf"
-    assert found[2] == {
+    result = forecast_data(BACKS, RankingRule(fair_tree=False))
+    assert result[0]["level"] == "inf"
+    assert result[2] == {
         "account": "chem",
         "user": "ayla",
         "partition": "gpu",
@@ -58,7 +58,7 @@ def test_for_programs() -> None:
         "soonest_seconds": 3600,
         "latest_seconds": 3600,
     }
-    assert (found[3]["user"], found[3]["soonest_seconds"]) == (None, None)
+    assert (result[3]["user"], result[3]["soonest_seconds"]) == (None, None)
 
 
 def test_what_is_taken_for_granted() -> None:

@@ -1,6 +1,4 @@
-"""Figures as matplotlib draws them: their texts and data, read from its objects, and their
-files.
-"""
+"""Figures that matplotlib draws: their texts and data, read from its objects, and their files."""
 
 from __future__ import annotations
 

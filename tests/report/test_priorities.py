@@ -1,4 +1,6 @@
-"""A priority explained: bars, the place in the queue, and why another job is ahead."""
+"""Explanation of a priority: bars, the position in the queue, and the reason why another job is
+ahead.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,7 @@ def test_of_equals_the_lower_number_goes_first() -> None:
 
 
 def test_of_equals_the_one_that_was_submitted_first_goes_first() -> None:
-    """A requeued job keeps its number, and goes behind those that came while it ran."""
+    """A requeued job keeps its number, and is behind the jobs that were submitted while it ran."""
     requeued, later = MINE._replace(submitted=2_000), MINE._replace(job=812346, submitted=1_000)
     assert partition_queues([requeued, later])["idle"] == [later, requeued]
     assert explain_priority(requeued, [later, requeued], WEIGHTS)[-1].endswith(
@@ -113,8 +115,8 @@ def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
     assert [row.qos_name for row in best_rows(rows) if row.job == MINE.job] == ["dear", ""], (
         "once in each partition"
     )
-    told = explain_priority(dear, partition_queues(rows)["idle"], WEIGHTS)
-    assert (told[1], told[-1]) == (
+    explanation = explain_priority(dear, partition_queues(rows)["idle"], WEIGHTS)
+    assert (explanation[1], explanation[-1]) == (
         "priority 44,581, 1st of 2 that wait in idle",
         "Nobody is ahead of it there.",
     )
@@ -124,8 +126,11 @@ def test_running_job_has_no_queue_neighbours() -> None:
     runs = THEIRS._replace(runs=True)
     there = partition_queues([runs, MINE, GIVEN])
     assert there == {"idle": [GIVEN, MINE]}
-    told = explain_priority(runs, there["idle"], WEIGHTS)
-    assert (told[1], told[-1]) == ("priority 43,611, and it runs", "  site factor           -20")
+    explanation = explain_priority(runs, there["idle"], WEIGHTS)
+    assert (explanation[1], explanation[-1]) == (
+        "priority 43,611, and it runs",
+        "  site factor           -20",
+    )
     assert undated_note([runs]) == unnamed_note([runs._replace(account="")]) == [], (
         "squeue was asked for those that wait"
     )
@@ -140,12 +145,12 @@ def test_the_least_priority_is_reported() -> None:
 
 def test_places_are_counted_as_people_do() -> None:
     rows = [PriorityRow(number, "p", age=float(200 - number)) for number in range(1, 124)]
-    told = {
+    output = {
         rows[at].job: explain_priority(rows[at], rows, WEIGHTS)[1].split(", ")[1]
         for at in (0, 1, 2, 3, 10, 11, 12, 20, 100, 110, 121, 122)
     }
     assert [
-        place.split(" of ")[0] for place in told.values()
+        place.split(" of ")[0] for place in output.values()
     ] == "1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th 122nd 123rd".split()
 
 

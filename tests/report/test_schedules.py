@@ -1,4 +1,4 @@
-"""Schedules as CSV: what a spreadsheet reads of them."""
+"""Schedules as CSV for spreadsheets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Fair share explained: levels in words, and when a project that used too much is back at its
-share.
+"""Explanation of fair share: levels in words, and the time when a project that used too much is
+back at its share.
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ def test_what_moves_it() -> None:
 
 
 def test_a_reset_moves_it_too() -> None:
-    said = reading_guide(ROWS, RankingRule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
+    output = reading_guide(ROWS, RankingRule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
     assert (
         "All usage is reset in 9 days: whoever has a share and pauses is back then at the latest."
-        in said
+        in output
     )
 
 

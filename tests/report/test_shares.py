@@ -1,5 +1,5 @@
-"""Fair share in sshare's form, byte for byte as a real Slurm 22.05 printed it, and of the vectors
-that we know.
+"""Fair share in sshare's format, byte for byte as a real Slurm 22.05 printed it, and of known
+vectors.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ QUESTIONS = [
 @pytest.mark.parametrize(("rule", "name"), QUESTIONS)
 def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
     who, words = asked(rule, "sshare")[name]
-    given = dict(pairwise(words))
-    wanted = given.get("-o")
+    result = dict(pairwise(words))
+    expected = result.get("-o")
     fields = (
-        parse_fields(wanted)
-        if wanted
+        parse_fields(expected)
+        if expected
         else default_fields(
             long="-l" in words, partitions="-m" in words, fair_tree=rule == "fair-tree"
         )
     )
     rows = select_rows(
         standings(rule),
-        users=None if "-a" in words else given["-u"].split(",") if "-u" in words else [who],
-        accounts=given["-A"].split(",") if "-A" in words else None,
+        users=None if "-a" in words else result["-u"].split(",") if "-u" in words else [who],
+        accounts=result["-A"].split(",") if "-A" in words else None,
         users_only="-U" in words,
     )
     ending = (

@@ -1,5 +1,5 @@
-"""Priorities in sprio's form, byte for byte as a real Slurm 22.05 printed them, and of the vector
-that we know.
+"""Priorities in sprio's format, byte for byte as a real Slurm 22.05 printed them, and of a known
+vector.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ QUESTIONS = [
 def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
     _, words = asked(rule, "sprio")[name]
     weights = weights_then(rule)
-    given = dict(pairwise(words))
-    wanted = given.get("-o")
+    fields = dict(pairwise(words))
+    expected = fields.get("-o")
     format_ = (
-        parse_format(wanted)
-        if wanted
+        parse_format(expected)
+        if expected
         else default_format(weights, long="-l" in words, norm="-n" in words, users="-u" in words)
     )
     if "-w" in words:
@@ -52,12 +52,12 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
     else:
         rows = select_rows(
             priorities_then(rule),
-            jobs=[int(job) for job in given["-j"].split(",")] if "-j" in words else None,
-            users=given["-u"].split(",") if "-u" in words else None,
-            partitions=given["-p"].split(",") if "-p" in words else None,
+            jobs=[int(job) for job in fields["-j"].split(",")] if "-j" in words else None,
+            users=fields["-u"].split(",") if "-u" in words else None,
+            partitions=fields["-p"].split(",") if "-p" in words else None,
         )
         made = lines(
-            sort_rows(rows, weights, given.get("-S", "i")),
+            sort_rows(rows, weights, fields.get("-S", "i")),
             weights,
             format_,
             header="-h" not in words,

@@ -1,4 +1,6 @@
-"""Tables: they fit, they drop columns in a fixed order and say so, and never cut a figure."""
+"""Tables: they fit the terminal, drop columns in a fixed order with a note, and never truncate a
+figure.
+"""
 
 from __future__ import annotations
 
@@ -145,8 +147,8 @@ def test_amounts_below_each_other_have_the_same_decimals(
 def test_the_amounts_of_an_allocation_add_up(
     granted: list[int], used: list[int], held: list[int], short: bool, told: list[list[str]]
 ) -> None:
-    """All have decimals or none has, by the largest. Cut off they would lack what used and held
-    lost; whole, each is the nearest.
+    """All amounts have decimals or none has, depending on the largest. Truncated amounts would not
+    add up; whole amounts are rounded to the nearest.
     """
     columns = [
         Column(name, Summand(name), right=True, brief=True)

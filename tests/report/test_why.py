@@ -1,5 +1,5 @@
-"""Explanation of a waiting job, in lines and as an object: unknown parts are left out, long ones
-cut.
+"""Explanation of a waiting job, in lines and as an object: unknown parts are omitted, long ones
+truncated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairbank.scheduling.explain.answer import (
 
 
 def why(**known: Any) -> Explanation:
-    """Explanation of job 7, with some of it different."""
+    """Return the explanation of job 7, with some fields replaced."""
     return Explanation(
         **{
             "number": 7,
@@ -111,11 +111,11 @@ def test_what_came_of_it() -> None:
 
 
 def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
-    found = told(
+    result = told(
         JOB._replace(why=why(advice=EarlierStartAdvice(None, ("-p cpu,gpu", "a shorter -t"))))
     )
     assert (
-        found[-1]
+        result[-1]
         == "Sooner    nothing that was tried would start it sooner: -p cpu,gpu; a shorter -t"
     )
     assert (
@@ -125,18 +125,18 @@ def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
 
 
 def test_the_time_zone_of_all_its_times_is_reported_once() -> None:
-    found = "\n".join(lines(JOB, Look(zone=timezone(timedelta(hours=-5))), 120))
-    assert "as of 1970-01-01 20:01:01 -05:00" in found
-    assert found.count("-05:00") == 1
+    result = "\n".join(lines(JOB, Look(zone=timezone(timedelta(hours=-5))), 120))
+    assert "as of 1970-01-01 20:01:01 -05:00" in result
+    assert result.count("-05:00") == 1
 
 
 def test_lines_fit_the_terminal_and_do_nothing_to_it() -> None:
     known = why(headline="word " * 40, checks=(JobCheck("no job ahead", False, "word " * 60),))
     long = JOB._replace(why=known, facts={"user": "\x1b[31mann"})
-    found = told(long, 60)
-    assert max(map(len, found)) <= 60
-    assert not [line for line in found if "\x1b" in line]
-    checks = found[found.index("") + 1 :]
+    result = told(long, 60)
+    assert max(map(len, result)) <= 60
+    assert not [line for line in result if "\x1b" in line]
+    checks = result[result.index("") + 1 :]
     assert checks[0].startswith("Checks    x   no job ahead: word")
     assert checks[1].startswith("              word")
 
@@ -147,22 +147,22 @@ def test_programs_are_told_all() -> None:
         likely=StartRange(60, None, 50, 20),
         advice=EarlierStartAdvice(EarlierStart("-t 00:10:00", 0), ("-n 4", "a shorter -t")),
     )
-    found = as_data(JOB._replace(why=known, started=3_600, reason="Resources", expected_start=120))
-    assert (found["job"], found["ahead"], found["slurm_reason"], found["slurm_expects"]) == (
+    result = as_data(JOB._replace(why=known, started=3_600, reason="Resources", expected_start=120))
+    assert (result["job"], result["ahead"], result["slurm_reason"], result["slurm_expects"]) == (
         "7",
         ["6"],
         "Resources",
         "1970-01-01T00:02:00Z",
     )
-    assert found["likely"] == {
+    assert result["likely"] == {
         "earliest": "1970-01-01T00:01:00Z",
         "latest": None,
         "rehearsals": 50,
         "started": 20,
     }
-    assert found["suggestion"] == {"option": "-t 00:10:00", "start": "1970-01-01T00:00:00Z"}
-    assert found["tried"] == ["-n 4", "a shorter -t"]
-    assert (found["expected"], found["started"], found["user"]) == (
+    assert result["suggestion"] == {"option": "-t 00:10:00", "start": "1970-01-01T00:00:00Z"}
+    assert result["tried"] == ["-n 4", "a shorter -t"]
+    assert (result["expected"], result["started"], result["user"]) == (
         "1970-01-01T00:01:00Z",
         "1970-01-01T01:00:00Z",
         "ann",
@@ -175,8 +175,10 @@ def test_programs_are_told_all() -> None:
 
 
 def test_what_slurm_says_otherwise_stands_beside_it() -> None:
-    said = told(JOB._replace(why=why(expected=60), reason="Resources", expected_start=120), 200)[7]
-    assert said.endswith(
+    output = told(JOB._replace(why=why(expected=60), reason="Resources", expected_start=120), 200)[
+        7
+    ]
+    assert output.endswith(
         "nobody comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is"
         " Resources"
     )

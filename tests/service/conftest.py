@@ -13,13 +13,13 @@ from tests.service.reporting_agent import Centre, made
 
 @pytest.fixture
 def centre() -> Iterator[Centre]:
-    """A bank that refuses what it must."""
+    """Make a site whose bank enforces its policy."""
     yield from made()
 
 
 @pytest.fixture
 def observing() -> Iterator[Centre]:
-    """A bank that only observes."""
+    """Make a site whose bank only observes."""
     yield from made(Policy(enforce=False))
 
 
@@ -31,7 +31,7 @@ def apart(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def scene(apart: bool) -> Iterator[QueueScene]:
-    """A counter in front of a gated bank."""
+    """Make a write queue in front of a gated ledger."""
     scene = QueueScene(apart=apart)
     yield scene
     scene.finish()

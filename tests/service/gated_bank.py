@@ -33,9 +33,8 @@ def count_entries(store: Store) -> int:
 
 
 class GatedLedger(Ledger):
-    """Ledger that applies batches only after the gate opens.
-
-    `batches` are the texts of each batch. A batch with BAD in it fails with `failure`.
+    """Ledger that applies batches only after the gate opens. `batches` are the texts of each batch.
+    A batch with BAD in it fails with `failure`.
     """
 
     def __init__(self, store: Store, patience: RetryPolicy) -> None:
@@ -58,11 +57,9 @@ class GatedLedger(Ledger):
 
 
 class QueueScene:
-    """Write queue in front of a gated ledger, with a clock that stands still.
-
-    `results` holds the result of each batch by its first text. `in_process`: the writers are at the
-    other end of a socket, as in a process of their own, but in this process, so that the test can
-    see them.
+    """Write queue in front of a gated ledger, with a clock that stands still. `results` holds the
+    result of each batch by its first text. `in_process`: the writers are at the other end of a
+    socket, as in a separate process, but in this process, so that the test can see them.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A bank in memory, and the agent of its cluster who reports runs to it."""
+"""Site with a bank in memory and the agent that reports its cluster's runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROUPS = {ALICE: frozenset({30})}
 
 
 class Centre:
-    """The services of a bank in memory, and the agent of its cluster."""
+    """Services of a bank in memory, and the agent of its cluster."""
 
     def __init__(self, policy: Policy, groups: Mapping[int, frozenset[int]] | None) -> None:
         groups_of = None if groups is None else lambda uid: groups.get(uid, frozenset())
@@ -48,7 +48,7 @@ class Centre:
         )
 
     def ask(self, *requests: Request) -> list[Done]:
-        """Set the scene."""
+        """Apply requests that prepare the test."""
         outcomes = self.house.write_queue.apply(
             [SubmittedRequest(each, NOW, 0) for each in requests]
         )
@@ -64,7 +64,9 @@ class Centre:
         parent: int | None = None,
         shared: bool = False,
     ) -> None:
-        """A project with an allocation, both of the same number as long as each has one."""
+        """Make a project with an allocation; both have the same number as long as each project has
+        one.
+        """
         project = (
             self.ask(CreateProject(gname=name, gid=10 * number, account=name, parent=parent))[
                 0
@@ -84,20 +86,20 @@ class Centre:
         self.house.project_cache.refresh()  # as the server does that enters a project
 
     def hear(self, report: RunReport) -> Outcome:
-        """The agent's report, judged. Raises what keeps it from being a request."""
+        """Apply a report of the agent. Raises the error of a report that is no valid request."""
         (prepared,) = self.house.reports.prepare(identity_of(AGENT, STAFF, {}), [report])
         if not isinstance(prepared, SubmittedRequest):
             raise prepared
         return self.house.write_queue.apply([prepared])[0]
 
     def kept(self, entry: int | None) -> Refusal:
-        """A refusal in the books, as staff see it."""
+        """Return the stored refusal, as staff see it."""
         return self.house.runs.refusal(
             identity_of(0, Staff(superusers=frozenset({0})), {}), entry or 0
         )[1]
 
     def refused_but_let_through(self, report: RunReport) -> Refusal:
-        """The refusal behind an answer that holds nothing."""
+        """Return the stored refusal of a job that was let through without a hold."""
         yes = self.hear(report)
         assert isinstance(yes, Done)
         assert (yes.amount, yes.allocation, yes.run) == (0, None, None)
@@ -119,7 +121,7 @@ class Centre:
 def made(
     policy: Policy | None = None, groups: Mapping[int, frozenset[int]] | None = None
 ) -> Iterator[Centre]:
-    """One centre, for a fixture to yield."""
+    """Make one site, for a fixture to yield."""
     centre = Centre(policy or Policy(), groups)
     yield centre
     centre.house.close()

@@ -1,4 +1,4 @@
-"""Files that are there whole, or as they were."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_signal_handlers_of_the_program_still_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
 def test_what_is_open_already_is_written_on_where_it_is(tmp_path: Path, folder: str) -> None:
-    """As with `--starts /dev/stdout > file`, to which we write ourselves before and after; opened
-    again it would be written from its beginning, and a file in its place would be another one.
+    """With `--starts /dev/stdout > file` the command writes to stdout before and after; opening the
+    file again would overwrite its beginning, and replacing it would write another file.
     """
     with (tmp_path / "out").open("wb", buffering=0) as out:
         out.write(b"before, ")

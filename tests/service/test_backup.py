@@ -1,4 +1,4 @@
-"""Paths of a backup: those that are allowed, and the messages for others."""
+"""Paths of a backup: the allowed ones, and the messages for others."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ def test_progress_rises_to_the_whole_and_not_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backup_file, "_ROWS_AT_ONCE", 1)
-    file, store, told = tmp_path / "monday.fbk", MemoryStore(), list[tuple[int, int]]()
+    file, store, output = tmp_path / "monday.fbk", MemoryStore(), list[tuple[int, int]]()
     granted(store, *(project(f"group{number}", number) for number in range(1, 11)))
     backups = Backups(store, ManualClock(Instant(0)))
-    backups.create(file, lambda done, of: told.append((done, of)))
-    assert [done for done, _ in told] == [*[0] * 10, *range(1, 11), 10, 10]
-    assert {of for _, of in told} == {10}
+    backups.create(file, lambda done, of: output.append((done, of)))
+    assert [done for done, _ in output] == [*[0] * 10, *range(1, 11), 10, 10]
+    assert {of for _, of in output} == {10}
 
-    told.clear()
-    rows = verify_file(file, lambda done, of: told.append((done, of)))
-    assert told == sorted(told)
-    assert (len(told), told[-1]) == (rows + 1, (file.stat().st_size, file.stat().st_size))
+    output.clear()
+    rows = verify_file(file, lambda done, of: output.append((done, of)))
+    assert output == sorted(output)
+    assert (len(output), output[-1]) == (rows + 1, (file.stat().st_size, file.stat().st_size))
 
 
 def test_a_missing_folder_is_reported_with_what_makes_it(backups: Backups, tmp_path: Path) -> None:

@@ -17,9 +17,7 @@ from tests.support.ticks import Ticks
 
 
 class Contended(MemoryStore):
-    """A store where other writers are in the way for so many tries, each of which takes a
-    second.
-    """
+    """Store that other writers lock for a number of attempts, each of which takes a second."""
 
     def __init__(self, clock: Ticks, tries: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The doctor: what is wrong is found from what was chosen."""
+"""Checks of the doctor on the services alone."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
 
 
 def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
-    """Also a token for the agent of no cluster; neither is wrong, for both may be yet to come."""
+    """A token for the agent of an unknown cluster is named too; neither is an error, because both
+    may be added later.
+    """
     url = f"sqlite:///{tmp_path}/books.sqlite"
     migrate(url)
     settings = BankSettings(
@@ -77,12 +79,12 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
         Ledger(store, settings.policy).apply(
             [SubmittedRequest(each, Instant(10), 0) for each in requests]
         )
-    said = [
+    output = [
         each
         for each in check_bank(settings, ManualClock(Instant(1_000)))
         if "so far" in each.what or "no cluster of" in each.what
     ]
-    assert all(each.ok for each in said)
-    (credit, agent) = (each.what for each in said)
+    assert all(each.ok for each in output)
+    (credit, agent) = (each.what for each in output)
     assert credit.startswith("allocation 2 is of cpuu")
     assert agent.startswith("token 2 is for the agent of darvin")

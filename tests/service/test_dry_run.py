@@ -1,4 +1,4 @@
-"""Dry runs: the use cases that receive a request decide if it is carried out, not the user."""
+"""Dry runs: the receiving use case decides whether a request is applied, not the user."""
 
 from __future__ import annotations
 

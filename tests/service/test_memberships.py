@@ -18,7 +18,7 @@ from tests.support.ticks import Ticks
 
 
 class Watched(MemoryStore):
-    """Knows whether a snapshot is open."""
+    """Store that knows if a snapshot is open."""
 
     looking = False
 
@@ -31,8 +31,8 @@ class Watched(MemoryStore):
 
 
 def test_the_groups_are_asked_for_while_no_snapshot_is_open() -> None:
-    """They may come from a directory that takes its time, and a snapshot holds a connection, and on
-    SQLite the log's end.
+    """A directory service may be slow, and a snapshot keeps a connection and, on SQLite, the end of
+    the log.
     """
     store, seen = Watched(), []
     granted(store, project("physics", 100))

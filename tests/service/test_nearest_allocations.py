@@ -38,8 +38,8 @@ def test_each_job_has_the_one_of_its_line_and_resource_on_whichever_page_it_is(
         UncoveredJob((3,), "gpu", END),
     )
     monkeypatch.setattr(room, "PAGE_MAX", rows)
-    found = nearest_allocations(centre.house.store, {before, over, on_gpu, bio, none})
-    assert {job: each.id for job, each in found.items()} == {
+    result = nearest_allocations(centre.house.store, {before, over, on_gpu, bio, none})
+    assert {job: each.id for job, each in result.items()} == {
         before: 1,
         over: late,
         on_gpu: gpu,

@@ -15,7 +15,7 @@ from tests.service.reporting_agent import ALICE, GROUPS, Centre, made
 
 @pytest.fixture
 def of_groups() -> Iterator[Centre]:
-    """A centre whose Unix groups make members."""
+    """Make a site whose Unix groups make members."""
     yield from made(groups=GROUPS)
 
 

@@ -1,4 +1,4 @@
-"""The audit by several processes finds what the audit by one finds."""
+"""Audit by several processes: it finds what the audit by one process finds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LINK = bytes(32)
 
 @pytest.fixture
 def place(sql_place: Place) -> Place:
-    """Books with four allocations, and runs in two of them."""
+    """Write a ledger with four allocations, and runs in two of them."""
     store = sql_place.open()
     fill(store)
     granted(store, allocation(1, 5, resource="gpu"), allocation(2, 5, resource="gpu"))
@@ -106,10 +106,10 @@ def test_rows_that_are_not_as_the_journal_says_are_found_where_the_rows_beside_t
 def test_two_processes_find_what_one_finds(place: Place) -> None:
     store = place.open()
     heads = {each.book: each for each in Audit(store).journal_heads()}
-    told: list[tuple[int, int]] = []
-    assert by_two(store, place, heads, told) == Audit(store).verify(heads)
-    assert told[-1] == (store_entries(store), store_entries(store))
-    assert len(told) > 2
+    output: list[tuple[int, int]] = []
+    assert by_two(store, place, heads, output) == Audit(store).verify(heads)
+    assert output[-1] == (store_entries(store), store_entries(store))
+    assert len(output) > 2
 
     place.run("UPDATE allocation SET held = 31 WHERE id = 2")
     place.run("UPDATE run SET allocation = 9 WHERE allocation = 1")
@@ -117,9 +117,9 @@ def test_two_processes_find_what_one_finds(place: Place) -> None:
         place.run("ALTER TABLE user_sum DISABLE TRIGGER ALL")  # foreign keys among them
     place.run("INSERT INTO user_sum VALUES (-4, 1001, 5, 0, NULL)")
     heads |= {3: Head(3, 9, LINK), 77: Head(77, 1, LINK)}
-    found = Audit(store).verify(heads)
-    assert {each.book for each in found.findings} == {-4, 1, 2, 3, 9, 77}
-    assert by_two(store, place, heads, told) == found
+    result = Audit(store).verify(heads)
+    assert {each.book for each in result.findings} == {-4, 1, 2, 3, 9, 77}
+    assert by_two(store, place, heads, output) == result
 
 
 def test_what_cannot_be_read_is_found_too(place: Place) -> None:
@@ -177,10 +177,10 @@ def test_an_entry_that_cannot_be_read_is_named_with_its_book_and_its_field(place
     place.run(
         "UPDATE journal SET amount = 'abc' WHERE id = (SELECT max(id) FROM journal WHERE book = 1)"
     )
-    (found,) = Audit(place.open()).verify().findings
-    assert found.book is None
-    assert found.what.startswith("a row cannot be read, so the audit ends here: entry ")
-    assert found.what.endswith(" of allocation 1 cannot be read: its amount is 'abc'")
+    (result,) = Audit(place.open()).verify().findings
+    assert result.book is None
+    assert result.what.startswith("a row cannot be read, so the audit ends here: entry ")
+    assert result.what.endswith(" of allocation 1 cannot be read: its amount is 'abc'")
 
 
 @pytest.mark.parametrize("book", [0, 1])

@@ -1,4 +1,6 @@
-"""Policies in files: which can be named, and that each of a run has a name of its own."""
+"""Policies in files: the names that are allowed, and that each policy of a run has a unique
+name.
+"""
 
 from __future__ import annotations
 

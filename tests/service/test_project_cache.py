@@ -1,4 +1,4 @@
-"""The directory of projects: what is there is found, what is not costs next to nothing."""
+"""Project cache: known projects are found, and unknown ones cost next to nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.ticks import Ticks
 
 
 class Watched(MemoryStore):
-    """Counts how often it is read."""
+    """Store that counts its snapshots."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,9 +56,9 @@ def test_a_project_that_another_server_entered_is_found_a_second_later() -> None
     granted(store, project("physics", 100))
     assert directory.by_account("physics") is None
     ticks.at += 1
-    found = directory.by_account("physics")
-    assert found is not None
-    assert directory.by_id(found.id) == found
+    result = directory.by_account("physics")
+    assert result is not None
+    assert directory.by_id(result.id) == result
 
 
 def test_a_known_account_is_read_again_only_when_it_is_stale() -> None:
@@ -73,8 +73,8 @@ def test_a_known_account_is_read_again_only_when_it_is_stale() -> None:
 
 
 def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
-    """As after a reset by hand, or when a virtual machine was stopped: what the bank's clock says
-    has no part in it.
+    """The clock may be reset by hand or by a stopped virtual machine: the cache does not use the
+    bank's clock.
     """
     store, ticks, wall = Watched(), Ticks(), ManualClock(10_000)
     house = services(
@@ -139,7 +139,7 @@ def test_what_is_known_is_as_old_as_the_beginning_of_its_reading() -> None:
 
 
 def test_a_new_child_has_its_whole_line_from_the_moment_it_is_known() -> None:
-    """Another thread looks between any two steps of a refresh."""
+    """Another thread reads the cache between any two steps of a refresh."""
     store = MemoryStore()
     granted(store, project("parent", 100))
     directory = ProjectCache(store, Ticks())

@@ -1,5 +1,5 @@
-"""Roles are given and taken by what everybody is when the request is judged, not by what its
-identity saw before.
+"""Changes of roles: they depend on the roles at the time of application, not on those that the
+identity had before.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STAFF = Staff(frozenset({SUPERUSER}), frozenset(), {})
 
 
 class Centre:
-    """One project with a PI, a coordinator and a member."""
+    """Services with one project that has a PI, a coordinator and a member."""
 
     def __init__(self) -> None:
         self.store, clock = MemoryStore(), ManualClock(1_795_000_000)
@@ -43,7 +43,7 @@ class Centre:
         )
 
     def identity(self, uid: int) -> Identity:
-        """A user with the permissions of now."""
+        """Return the identity of a user with their current permissions."""
         with self.store.reading() as reader:
             return identity_of(
                 uid, STAFF, {each.project: each.role for each in reader.memberships(uid)}

@@ -1,6 +1,4 @@
-"""A replay: what its checks say of a bank that writes off what nobody can pay, and of one that
-records it.
-"""
+"""Replays: the checks of a bank that writes off unpaid usage, and of one that records it."""
 
 from __future__ import annotations
 
@@ -66,7 +64,7 @@ def test_every_invariant_of_the_policy_holds(
 
 
 def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
-    """Before anything is read: whoever writes into it may not have begun."""
+    """The refusal comes before any reading: the writer of the pipe may not have begun."""
     pipe = tmp_path / "trace.fifo"
     os.mkfifo(pipe)
     both = os.open(pipe, os.O_RDWR)  # without somebody at the other end it could not even be opened
@@ -114,15 +112,15 @@ def test_a_job_that_stands_twice_is_reported_with_both_lines(
 
 @pytest.mark.parametrize("percent", [10, 1_000], ids=["most are refused", "all are paid"])
 def test_what_is_kept_of_a_trace_does_not_grow_with_it(tmp_path: Path, percent: int) -> None:
-    """Jobs one after the other, in a store that keeps its rows on disk: five times as many need no
-    more memory.
+    """Jobs run one after the other, in a store on disk: five times as many jobs need no more
+    memory.
     """
     short, long = (_kept_at_the_end(tmp_path / str(jobs), jobs, percent) for jobs in (300, 1_500))
     assert long - short < 100_000  # 80 bytes for each job more; a refused run alone would be 500
 
 
 def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
-    """Bytes that are still in use when the last job is over."""
+    """Return the bytes that are still in use when the last job has ended."""
     folder.mkdir()
     trace, url, kept = folder / "long.swf", f"sqlite:///{folder / 'bank.sqlite'}", 0
     lines = (
@@ -186,7 +184,7 @@ def test_more_open_jobs_than_the_maximum_are_refused(monkeypatch: pytest.MonkeyP
 
 
 def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:
-    """By its name, where the header has one; a sentence is none."""
+    """The header may name the queue; a sentence in it is not a name."""
     trace, store = tmp_path / "queues.swf", MemoryStore()
     lines = ["; UnixStartTime: 843466800", "; Queue: 1 short", "; Queue: 2 for long jobs"]
     lines += [
@@ -207,8 +205,8 @@ def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:
 
 
 def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
-    """Four processors asked for, eight given, each busy for a quarter of the hour; then a job of
-    which the log does not know it.
+    """Four processors requested, eight allocated, each busy for a quarter of the hour; then a job
+    whose log lacks the used time.
     """
     trace, store = tmp_path / "busy.swf", MemoryStore()
     lines = [
@@ -220,9 +218,9 @@ def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
     replay(Ledger(store, Policy()), partial(open_trace, trace), ReplayPlan(cluster="trace"))
     with store.reading() as reader:
         (used,) = reader.usage(UsageQuery(), UsageBy.USER, GroupPage())
-        told = {run.run.job_id: run.job_details for run in reader.runs(RunQuery(), Page())}
+        output = {run.run.job_id: run.job_details for run in reader.runs(RunQuery(), Page())}
     assert (used.cpu_seconds, used.given_seconds, used.waited_seconds) == (8 * 900, 8 * 3_600, 60)
-    assert told == {
+    assert output == {
         1: JobDetails(cpus=8, qos="queue1", tres="cpu=8", limit_seconds=1_800, cpu_seconds=7_200),
         2: JobDetails(cpus=1, qos="queue1", tres="cpu=1", limit_seconds=60),
     }

@@ -1,4 +1,6 @@
-"""Refusals for lack of permission: they say who may, and name a scope only if it is what lacks."""
+"""Refusals for lack of permission: they name the permitted users, and a scope only if it is
+missing.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tests.service.reporting_agent import ALICE, Centre, changed, ended, started
 def test_start_and_change_need_a_time_limit_from_any_reporter(
     centre: Centre, report: RunReport
 ) -> None:
-    """Without one a hold would lapse while its job runs."""
+    """Without a time limit a hold would lapse while its job runs."""
     for amount in (None, SuMinutes(60)):
         with pytest.raises(InvalidInput) as bad:
             centre.hear(msgspec.structs.replace(report, limit_seconds=0, amount=amount))
@@ -127,11 +127,11 @@ def test_no_shorter_time_limit_is_advised_where_it_would_not_change_the_price(
 ) -> None:
     centre.project("chem", 1, credit=30)
     priced = centre.hear(started("chem"))
-    told = centre.hear(msgspec.structs.replace(started("chem"), amount=60))
+    output = centre.hear(msgspec.structs.replace(started("chem"), amount=60))
     assert isinstance(priced, Refusal)
-    assert isinstance(told, Refusal)
+    assert isinstance(output, Refusal)
     assert any("a shorter time limit" in each for each in remedies(priced))
-    assert not any("a shorter time limit" in each for each in remedies(told))
+    assert not any("a shorter time limit" in each for each in remedies(output))
 
 
 # --- partitions that the settings know no more ---

@@ -1,5 +1,5 @@
-"""The settings that `fairbank init` writes are read again, whatever is in the names; and mistakes
-name their place.
+"""Settings that `fairbank init` writes: they are read back for any name, and mistakes are reported
+with their place.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def test_a_rule_out_of_range_is_reported_with_its_place(file: Path) -> None:
 
 
 def test_only_states_in_which_jobs_end_cost_nothing(file: Path) -> None:
-    """A word misspelt would have every such job charged, and nobody would know why."""
+    """A misspelt state would silently charge every such job."""
     asked = '[policy]\nfree_states = ["NODE_FAIL", "NODEFAIL"]'
     file.write_text(example(Path("/srv"), "memory:").replace("[policy]", asked))
     with pytest.raises(InvalidInput) as no:

@@ -1,4 +1,4 @@
-"""Tokens: less than their owner, for a while, and taken back at once."""
+"""Tokens: fewer rights than their owner, an expiry, and immediate revocation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STAFF = Staff(frozenset({SUPERUSER}), frozenset({ADMIN}), {})
 
 
 class RegistryHead:
-    """Tokens on a store of their own, and a clock that moves when told."""
+    """Tokens on an empty store, and a clock that the test moves."""
 
     def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), ManualClock(1_795_000_000)
@@ -89,9 +89,7 @@ def by(token: Token) -> Identity:
 
 
 def test_a_token_ends_when_the_one_that_made_it_is_revoked(registry: RegistryHead) -> None:
-    """The finder of a lost token keeps nothing of it, nor of tokens made with tokens that it
-    made.
-    """
+    """The finder of a lost token loses it, and all tokens made with tokens that it made."""
     first, _ = registry.tokens.create(somebody(), label="lost", scopes=["read", "write"], days=9)
     second, _ = registry.tokens.create(
         by(first), label="made by it", scopes=["read", "write"], days=9
@@ -174,7 +172,7 @@ def test_scopes_that_there_are_not(registry: RegistryHead, scopes: list[str]) ->
 def test_a_token_never_has_more_rights_than_its_maker(
     uid: int, having: frozenset[str], wanted: frozenset[str], owner: int
 ) -> None:
-    """Only superusers give what they have not: an agent's scope, a token of another user."""
+    """Only superusers grant what they do not have: an agent's scope, a token of another user."""
     registry, maker = RegistryHead(), somebody(uid, having)
     try:
         token, _ = registry.tokens.create(maker, label="x", scopes=wanted, days=1, uid=owner)

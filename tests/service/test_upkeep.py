@@ -1,4 +1,4 @@
-"""Upkeep: overdue holds expire and allocations end, also beside a row that cannot be read."""
+"""Upkeep: overdue holds expire and allocations end, even if another row cannot be read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEGIN, END, LATER = Instant(1_000), Instant(2_000), Instant(9_000)
 
 
 class Books:
-    """Books in a file, which a test may damage."""
+    """Ledger in a file, which a test may damage."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -39,7 +39,7 @@ class Books:
         assert all(isinstance(each, Done) for each in outcomes)
 
     def grant(self, number: int) -> None:
-        """A project with an allocation of the same number."""
+        """Make a project with an allocation of the same number."""
         self.ask(CreateProject(gname=f"g{number}", gid=number, account=f"g{number}"))
         self.ask(
             Open(
@@ -56,7 +56,7 @@ class Books:
         self.ask(*(_hold(project, each) for each in jobs))
 
     def damage(self, allocation: int) -> None:
-        """Its row cannot be read any more."""
+        """Make the row of a project unreadable."""
         with driver.connect(str(self._path)) as connection:
             connection.execute("UPDATE allocation SET shared = 7 WHERE id = ?", (allocation,))
         connection.close()

@@ -115,19 +115,19 @@ def test_failing_callbacks_do_not_block_other_answers(
 def test_foreign_lock_delays_all_by_one_timeout_and_nothing_is_applied_later(
     tmp_path: Path, apart: bool
 ) -> None:
-    """Another tool holds the file. Fifty batches must not wait for it one after the other."""
+    """Another program locks the file. Fifty batches must not wait for it one after the other."""
     path = tmp_path / "books.sqlite"
     migrate(f"sqlite:///{path}")
     store = SqliteStore(path, patience_seconds=0.02)
     bank = Ledger(store, Policy(), RetryPolicy(0.3))
     counter = connected_queue(bank)[0] if apart else WriterThreads(bank)
-    told: list[BatchResult] = []
+    output: list[BatchResult] = []
     other = driver.connect(str(path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     for each in range(50):
-        counter.submit(notes(str(each)), told.append)
-    wait_until(lambda: len(told) == 50, "everybody to be told", seconds=5)
-    assert all(isinstance(each, Busy) for each in told)
+        counter.submit(notes(str(each)), output.append)
+    wait_until(lambda: len(output) == 50, "everybody to be told", seconds=5)
+    assert all(isinstance(each, Busy) for each in output)
     other.execute("ROLLBACK")
     assert len(counter.apply(notes("now"))) == 1
     counter.close()

@@ -1,4 +1,4 @@
-"""Writers in a process of their own: an idle thread reads the socket and applies what it reads."""
+"""Writers in a separate process: an idle thread reads the socket and applies what it reads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def bank() -> Seen:
 
 @pytest.fixture
 def line() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Return both ends of a socket: the server's and ours."""
+    """Return both ends of a socket: the server's and the writer process's."""
     ends = socket.socketpair()
     yield ends
     for each in ends:

@@ -72,12 +72,12 @@ def test_requests_arrive_as_they_were_and_count_as_the_same(batch: list[Submitte
     "bank_request", requests(), ids=lambda bank_request: type(bank_request).__name__
 )
 def test_so_does_one_of_each_kind_with_all_its_particulars(bank_request: Request) -> None:
-    asked = SubmittedRequest(
+    request = SubmittedRequest(
         bank_request, Instant(5), 7, acting_as=8, report_digest=b"\0\xff", latest=9
     )
-    (arrived,) = decode_batches(encode([RequestBatch(0, 0.0, [asked])]))
-    assert arrived.batch == [asked]
-    assert digest(arrived.batch[0]) == digest(asked)
+    (arrived,) = decode_batches(encode([RequestBatch(0, 0.0, [request])]))
+    assert arrived.batch == [request]
+    assert digest(arrived.batch[0]) == digest(request)
 
 
 def test_the_sample_has_nearly_every_kind() -> None:
