@@ -17,6 +17,7 @@ from benchmarks.books import ACTOR, MEMORY, books
 from benchmarks.measure import Say
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry, Kind, link_of
+from fairbank.bank.project import Project
 from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.cluster.job import Run
@@ -57,25 +58,25 @@ def fill_store(store: Store, past: HistorySize, say: Say) -> None:
     """Write the history into `store`, which must be empty."""
     with books(MEMORY, past.allocations) as begun, begun.bank.store.reading() as reader:
         projects, entries, registry = (
-            list(reader.scan_projects()),
-            list(reader.scan_entries()),
+            list(reader.scan(Project)),
+            list(reader.scan(Entry)),
             reader.registry(),
         )
-        allocations = list(reader.scan_allocations())
+        allocations = list(reader.scan(Allocation))
     entries.sort(key=lambda entry: entry.id)
     told = _Rows(past, allocations, entries[-1].id)
     with store.restoring(replace=False) as filling:
-        filling.projects(projects)
-        filling.entries(entries)
+        filling.insert(Project, projects)
+        filling.insert(Entry, entries)
         for number, chunk in enumerate(_chunks(told.entries())):
-            filling.entries(chunk)
+            filling.insert(Entry, chunk)
             if number % 200 == 0:
                 say(f"{number * _ROWS_AT_ONCE:,} of {past.entries:,} entries written")
-        filling.allocations(told.closing())
+        filling.insert(Allocation, told.closing())
         for chunk_of_users in _chunks(told.users()):
-            filling.users(chunk_of_users)
+            filling.insert(UserRow, chunk_of_users)
         for chunk_of_runs in _chunks(told.runs()):
-            filling.runs(chunk_of_runs)
+            filling.insert(RunRecord, chunk_of_runs)
         filling.registry(registry)
 
 

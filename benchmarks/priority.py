@@ -16,7 +16,7 @@ from fairbank.priority.multifactor.pending_jobs import (
     pending,
     scale,
 )
-from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import MultifactorSettings, PriorityWeights
 
 NOW, WEEK = 1_700_000_000, 604_800
 MILLION = 1_000_000

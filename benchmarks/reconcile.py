@@ -16,6 +16,8 @@ import psycopg
 from benchmarks.books import postgres_server, sqlite_folder
 from benchmarks.history_data import BEGIN, CLUSTER, PARTITION, HistorySize, fill_store
 from benchmarks.measure import Figure, Say, Table, at_most
+from fairbank.bank.project import Project
+from fairbank.bank.run import RunRecord
 from fairbank.core.time import DAY, iso
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
@@ -87,8 +89,8 @@ def _prepare(url: str, recorded: Recorded, past: HistorySize, say: Say) -> None:
     fill_store(store, past, say)
     days: dict[str, list[str]] = defaultdict(list)
     with store.reading() as reader:
-        accounts = {each.id: each.account for each in reader.scan_projects()}
-        for run in reader.scan_runs():
+        accounts = {each.id: each.account for each in reader.scan(Project)}
+        for run in reader.scan(RunRecord):
             start, end = iso(run.start)[:-1], iso(run.ended or 0)[:-1]
             facts = (
                 run.run.job_id,

@@ -16,11 +16,11 @@ from benchmarks.simulate import SHARED
 from benchmarks.traces import TRACES
 from fairbank.bank.policy import Policy
 from fairbank.service.ledger import Ledger
-from fairbank.service.replay import ReplayPlan, ReplayResult, replay
-from fairbank.service.simulation.trace_files import open_trace
+from fairbank.service.simulation.replay import ReplayPlan, replay
+from fairbank.service.simulation.replay_result import ReplayResult
+from fairbank.service.simulation.workloads import open_trace
 from fairbank.simulator.traces.swf import write
-from fairbank.simulator.traces.synthetic import month
-from fairbank.simulator.traces.synthetic_site import SyntheticSite
+from fairbank.simulator.traces.synthetic import SyntheticSite, month
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from tests.support.postgres import PostgresServer

@@ -16,8 +16,7 @@ from benchmarks.books import sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_least, at_most, ratio
 from benchmarks.process import ProcessCost, run_process
 from fairbank.simulator.traces.swf import write
-from fairbank.simulator.traces.synthetic import month
-from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
+from fairbank.simulator.traces.synthetic import SitePartition, SyntheticSite, month
 from tests.support import traces as recorded
 from tests.support.server import FAIRBANK
 

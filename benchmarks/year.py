@@ -10,8 +10,7 @@ from pathlib import Path
 from benchmarks.measure import Curve, Figure, Say, Table, at_most
 from benchmarks.process import ProcessCost, run_process
 from fairbank.simulator.traces.swf import write
-from fairbank.simulator.traces.synthetic import month
-from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
+from fairbank.simulator.traces.synthetic import SitePartition, SyntheticSite, month
 from tests.support.server import FAIRBANK
 
 SEED = 11

@@ -17,8 +17,8 @@ from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.core.units import SuMinutes
 from fairbank.rest.json_body import read_json
 from fairbank.rest.problems import problem_of_refusal
+from fairbank.rest.schemas.answers import ReportAnswer
 from fairbank.rest.schemas.envelope import granted
-from fairbank.rest.schemas.job import ReportAnswer
 from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
 from fairbank.service.access.identity import Identity, Staff
 from fairbank.service.services import services

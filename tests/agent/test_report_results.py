@@ -8,8 +8,7 @@ import pytest
 from fairbank.agent.outage_policy import refused as refused_verdict
 from fairbank.agent.protocol import TEXT_MAX
 from fairbank.agent.reports.report import ResultKind, result_of
-from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
-from fairbank.rest.schemas.job import ReportAnswer
+from fairbank.rest.schemas.answers import Granted, RefusalDetails, ReportAnswer, RunResolution
 
 
 def refused(reason: str, remedies: list[str] | None = None) -> ReportAnswer:

@@ -18,7 +18,7 @@ from fairbank.agent.reports.bank_status import SenderSettings
 from fairbank.agent.reports.report import PendingReport, bulk_body, result_of
 from fairbank.agent.reports.send_queue import WINDOW, SendQueue
 from fairbank.core.errors import FairbankError, Unavailable
-from fairbank.rest.schemas.job import ReportAnswer
+from fairbank.rest.schemas.answers import ReportAnswer
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import RunMessage
 

@@ -29,8 +29,7 @@ from fairbank.bank.requests import (
     Undo,
     Withdraw,
 )
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes, parse_su
 

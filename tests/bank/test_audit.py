@@ -17,8 +17,7 @@ from fairbank.bank.audit import Finding, Fold
 from fairbank.bank.entry import Entry, Kind, facts_of, link_of
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.units import SuMinutes
 from tests.bank import checks
 from tests.bank.checks import books_of

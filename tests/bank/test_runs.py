@@ -7,7 +7,7 @@ import pytest
 from fairbank.bank.entry import facts_of
 from fairbank.bank.rules import Done
 from fairbank.bank.run import NEXT, RunEvent, RunState
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails
 from tests.bank.beginnings import PHYSICS
 from tests.bank.story import Teller, tell
 

@@ -26,8 +26,7 @@ from fairbank.bank.requests import (
     SubmittedRequest,
 )
 from fairbank.bank.rules import Done
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.time import Instant, ManualClock, parse_instant
 from fairbank.core.tres import parse_weights
@@ -36,8 +35,8 @@ from fairbank.rest.auth.munge import Munge
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.server import serve
 from fairbank.service.access.identity import Staff, identity_of
-from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
+from fairbank.setup.bank_settings import SystemClock
 from fairbank.store.memory.store import MemoryStore
 
 NOW = "2026-11-21T12:30:12Z"

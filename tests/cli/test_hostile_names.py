@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairbank.rest.client import Address
-from fairbank.rest.client.answers import read_answer
+from fairbank.rest.client.response import read_answer
 from tests.cli.conftest import Run
 
 EVIL = "\x1b[31mred\x07\u202e\x9b2J|,\r"

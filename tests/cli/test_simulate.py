@@ -21,7 +21,8 @@ from fairbank.cli.framework.exit_codes import NO_ANSWER
 from fairbank.core.time import iso, show_duration
 from fairbank.report.plots.figures import GroupFigure, LineFigure
 from fairbank.report.plots.simulations import figures
-from fairbank.service.simulation.comparison import in_file, read_shares, simulate_each
+from fairbank.service.simulation.comparison import read_shares, simulate_each
+from fairbank.service.simulation.workloads import in_file
 from fairbank.simulator.engine.policies import POLICIES
 from fairbank.simulator.engine.simulation import SimulationPlan
 from fairbank.simulator.traces.job_line import SwfJob

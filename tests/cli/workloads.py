@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairbank.simulator.traces.swf import write
-from fairbank.simulator.traces.synthetic import month
-from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
+from fairbank.simulator.traces.synthetic import SitePartition, SyntheticSite, month
 
 HEAD = "; MaxProcs: 8\n"
 

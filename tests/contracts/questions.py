@@ -188,7 +188,6 @@ questions: st.SearchStrategy[Question] = st.one_of(
         ),
     ),
     _asking("memberships", requests.uids),
-    _asking("run", requests.runs),
     _asking("overdue_runs", ats, st.integers(0, 9)),
     _asking("expired_allocations", ats, st.integers(0, 9)),
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fairbank.bank.allocation import AllocationEvent
+from fairbank.bank.allocation import Allocation, AllocationEvent
+from fairbank.bank.entry import Entry
 from fairbank.bank.policy import Policy
-from fairbank.bank.project import Role
-from fairbank.bank.query import Page
+from fairbank.bank.project import Member, Project, Role
+from fairbank.bank.query import Page, UserRow
 from fairbank.bank.refusals import Refusal
 from fairbank.bank.requests import (
     Amend,
@@ -25,6 +26,8 @@ from fairbank.bank.requests import (
     SubmittedRequest,
 )
 from fairbank.bank.rules import Done, Outcome
+from fairbank.bank.run import RunRecord
+from fairbank.bank.token import Token
 from fairbank.cluster.job import Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -222,14 +225,14 @@ def numbers(rows: Sequence[Any]) -> list[int]:
 def everything(reader: Reader) -> tuple[Sequence[Any], ...]:
     """All that the books hold."""
     return (
-        list(reader.scan_projects()),
-        list(reader.scan_members()),
-        list(reader.scan_allocations()),
-        list(reader.scan_users()),
-        list(reader.scan_runs()),
-        list(reader.scan_entries()),
+        list(reader.scan(Project)),
+        list(reader.scan(Member)),
+        list(reader.scan(Allocation)),
+        list(reader.scan(UserRow)),
+        list(reader.scan(RunRecord)),
+        list(reader.scan(Entry)),
         [reader.registry()],
-        reader.tokens(None),
+        list(reader.scan(Token)),
     )
 
 
@@ -243,11 +246,11 @@ def copied(source: Store, target: Store) -> None:
     """Restore the one from the other, as a backup would."""
     projects, members, allocations, users, runs, entries, (registry,), tokens = contents(source)
     with target.restoring(replace=True) as filling:
-        filling.projects(projects)
-        filling.members(members)
-        filling.allocations(allocations)
-        filling.users(users)
-        filling.runs(runs)
-        filling.entries(entries)
+        filling.insert(Project, projects)
+        filling.insert(Member, members)
+        filling.insert(Allocation, allocations)
+        filling.insert(UserRow, users)
+        filling.insert(RunRecord, runs)
+        filling.insert(Entry, entries)
         filling.registry(registry)
-        filling.tokens(tokens)
+        filling.insert(Token, tokens)

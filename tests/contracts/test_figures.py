@@ -18,7 +18,7 @@ from fairbank.bank.query import (
     Visibility,
 )
 from fairbank.bank.requests import Charge, Deposit, Lapse, Refund, Release
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store

@@ -10,7 +10,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import Adjust, Deposit, Release, Request, SubmittedRequest
 from fairbank.bank.rules import Done, apply
-from fairbank.bank.run import RunState
+from fairbank.bank.run import RunRecord, RunState
 from fairbank.bank.transaction_data import NewIds, TransactionData
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
@@ -50,7 +50,7 @@ def test_a_job_number_may_be_used_again(store: Store) -> None:
         granted(store, hold(1, 10, run=run))
     granted(store, charge(1, 5, run=runs[1]))
     with store.reading() as reader:
-        assert {each.run: each.state for each in reader.scan_runs()} == dict.fromkeys(
+        assert {each.run: each.state for each in reader.scan(RunRecord)} == dict.fromkeys(
             runs, RunState.HELD
         ) | {runs[1]: RunState.CHARGED}
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairbank.bank.allocation import Standing
-from fairbank.bank.entry import REGISTRY
+from fairbank.bank.allocation import Allocation, Standing
+from fairbank.bank.entry import REGISTRY, Entry
 from fairbank.bank.project import Role
 from fairbank.bank.query import AllocationQuery, ProjectQuery, RunQuery, Visibility
 from fairbank.bank.requests import Expire
@@ -128,18 +128,6 @@ def test_runs(filled: Store, query: dict[str, Any], expected: list[int]) -> None
     assert found == Look(filled).runs(RunQuery(ids=frozenset(numbers(found))), PAGE)
 
 
-def test_a_run_by_its_name(filled: Store) -> None:
-    found = Look(filled).run(job(2))
-    assert (found.owner, found.state, found.outcome) == (BOB, RunState.RELEASED, "NODE_FAIL")
-    for other in (
-        job(2, restart=1),
-        job(99),
-        job(2)._replace(cluster="other"),
-        job(2)._replace(submitted=1),
-    ):
-        assert Look(filled).run(other) is None
-
-
 def test_members_and_memberships(filled: Store) -> None:
     assert [(each.uid, each.role) for each in Look(filled).members(1, PAGE)] == [
         (ALICE, Role.PI),
@@ -196,8 +184,8 @@ def test_the_audit_reads_whole_tables_in_its_order(filled: Store) -> None:
 def test_streams_may_be_read_side_by_side(filled: Store) -> None:
     *_, entries, _, _ = contents(filled)
     with filled.reading() as reader:
-        streams = [reader.scan_entries(), reader.scan_entries()]
+        streams = [reader.scan(Entry), reader.scan(Entry)]
         side_by_side = [next(stream) for stream in streams]
         assert reader.count_entries() == len(entries)
         assert [side_by_side[0], *streams[0]] == [side_by_side[1], *streams[1]] == entries
-        assert [each.id for each in reader.scan_allocations()] == [1, 2, 3, 4]
+        assert [each.id for each in reader.scan(Allocation)] == [1, 2, 3, 4]

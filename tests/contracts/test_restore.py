@@ -6,7 +6,13 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.entry import Entry
+from fairbank.bank.project import Member, Project
+from fairbank.bank.query import UserRow
 from fairbank.bank.requests import AmendProject, Deposit, RevokeToken
+from fairbank.bank.run import RunRecord
+from fairbank.bank.token import Token
 from fairbank.core.errors import Conflict
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
@@ -51,17 +57,17 @@ def backup() -> Store:
 def test_what_is_filled_in_is_what_is_read(store: Store, backup: Store) -> None:
     with store.restoring(replace=False) as filling:
         projects, members, allocations, users, runs, entries, (registry,), tokens = contents(backup)
-        filling.projects(projects[:1])
-        filling.projects(projects[1:])
-        filling.members(members)
-        filling.allocations(allocations)
-        filling.users(users)
-        filling.runs(runs)
-        filling.entries(entries[:3])
-        filling.entries(entries[3:])
-        filling.entries([])
+        filling.insert(Project, projects[:1])
+        filling.insert(Project, projects[1:])
+        filling.insert(Member, members)
+        filling.insert(Allocation, allocations)
+        filling.insert(UserRow, users)
+        filling.insert(RunRecord, runs)
+        filling.insert(Entry, entries[:3])
+        filling.insert(Entry, entries[3:])
+        filling.insert(Entry, [])
         filling.registry(registry)
-        filling.tokens(tokens)
+        filling.insert(Token, tokens)
     assert contents(store) == contents(backup)
     assert Audit(store).verify().findings == ()
 
@@ -109,7 +115,7 @@ def test_a_restore_that_fails_has_changed_nothing(
         fill(store)
     before = contents(store)
     with pytest.raises(ZeroDivisionError), store.restoring(replace=replace) as filling:
-        filling.projects([*contents(backup)[0]][:0] if replace else contents(backup)[0])
+        filling.insert(Project, [*contents(backup)[0]][:0] if replace else contents(backup)[0])
         _ = 1 / 0
     assert contents(store) == before
     granted(store, project("biology", 300), at=START + 1)

@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.bank.entry import Kind
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.project import Member, Project
+from fairbank.bank.query import Page, UserRow
 from fairbank.bank.requests import RevokeToken
 from fairbank.bank.rules.registry import RESTORED
+from fairbank.bank.run import RunRecord
+from fairbank.bank.token import Token
 from fairbank.core.time import ManualClock
 from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.backup import Backups
@@ -31,7 +36,7 @@ def told_of_tokens(store: Store) -> list[tuple[str | None, int, int | None]]:
 
 
 def revocations(store: Store) -> list[int | None]:
-    return [each.revoked for each in Look(store).tokens(None)]
+    return [each.revoked for each in Look(store).tokens(None, Page())]
 
 
 @pytest.fixture
@@ -78,14 +83,14 @@ def test_a_backup_with_a_token_that_no_entry_made_is_not_put_right(
     *rows, tokens = contents(store)
     projects, members, allocations, users, runs, entries, (registry,) = rows
     with forged.restoring(replace=True) as filling:
-        filling.projects(projects)
-        filling.members(members)
-        filling.allocations(allocations)
-        filling.users(users)
-        filling.runs(runs)
-        filling.entries(entries[:-4])
+        filling.insert(Project, projects)
+        filling.insert(Member, members)
+        filling.insert(Allocation, allocations)
+        filling.insert(UserRow, users)
+        filling.insert(RunRecord, runs)
+        filling.insert(Entry, entries[:-4])
         filling.registry(registry)
-        filling.tokens(tokens)
+        filling.insert(Token, tokens)
     Backups(forged, RESTORED_AT).create(backup, replace=True)
     Backups(store, RESTORED_AT).restore(backup, replace=True)
     findings = Audit(store).verify().findings

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fairbank.bank.entry import Entry
 from fairbank.bank.project import Role
+from fairbank.bank.query import UserRow
 from fairbank.bank.requests import (
     Adjust,
     Amend,
@@ -21,6 +23,7 @@ from fairbank.bank.requests import (
     SetMember,
     Transfer,
 )
+from fairbank.bank.run import RunRecord
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
@@ -84,11 +87,11 @@ def test_what_was_left_out_and_what_was_said_stand_side_by_side(store: Store) ->
     )
     granted(store, charge(1, 55), Adjust(run=job(2), amount=SuMinutes(40), until=START))
     with store.reading() as reader:
-        entries = {each.id: each for each in reader.scan_entries()}
+        entries = {each.id: each for each in reader.scan(Entry)}
         assert [each.key for each in entries.values() if each.comment is not None] == ["d1"]
-        assert [entries[run.id].key for run in reader.scan_runs()] == [None, None, None]
-        assert {user.uid: user.sums.cap for user in reader.scan_users()} == {ALICE: 500, BOB: None}
-        assert [run.outcome for run in reader.scan_runs()] == ["COMPLETED", "COMPLETED", None]
+        assert [entries[run.id].key for run in reader.scan(RunRecord)] == [None, None, None]
+        assert {user.uid: user.sums.cap for user in reader.scan(UserRow)} == {ALICE: 500, BOB: None}
+        assert [run.outcome for run in reader.scan(RunRecord)] == ["COMPLETED", "COMPLETED", None]
     assert not Audit(store).verify().findings
 
 

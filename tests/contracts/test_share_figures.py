@@ -42,7 +42,7 @@ def test_what_is_kept_is_what_is_read_to_the_last_bit(store: Store) -> None:
     assert store.add_share_records(figures(20_000))
     assert kept(store) == figures(20_000)
     with store.reading() as reader:
-        assert sorted(reader.scan_share_records(), key=lambda each: each.user) == sorted(
+        assert sorted(reader.scan(ShareRecord), key=lambda each: each.user) == sorted(
             figures(20_000), key=lambda each: each.user
         )
 

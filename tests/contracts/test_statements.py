@@ -27,7 +27,7 @@ from fairbank.bank.requests import Deposit, Request
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from tests.contracts.places import Place
-from tests.contracts.site import ALICE, START, Look, charge, fill, granted, hold, job
+from tests.contracts.site import ALICE, START, Look, charge, fill, granted, hold
 from tests.contracts.statement_count import Statements, counted, taken
 
 SIGHT = Visibility(uid=ALICE, projects=frozenset({1, 2}))
@@ -101,7 +101,6 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
             "runs",
             (RunQuery(visibility=SIGHT, resource="cpu", category="startup", active_at=START), PAGE),
         ),
-        ("run", (job(1),)),
         ("entries", (EntryQuery(visibility=SIGHT), PAGE)),
         (
             "refusals",
@@ -124,7 +123,6 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
         ("overdue_runs", (START, 10)),
         ("expired_allocations", (START, 10)),
         ("registry", ()),
-        ("tokens", (ALICE,)),
         ("tokens", (ALICE, PAGE)),
         ("token", (b"digest",)),
     ],

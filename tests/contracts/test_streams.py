@@ -7,8 +7,11 @@ from collections import deque
 
 import msgspec
 
-from fairbank.bank.query import EVERY_BOOK, Books
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.entry import Entry
+from fairbank.bank.query import EVERY_BOOK, Books, UserRow
 from fairbank.bank.requests import Deposit
+from fairbank.bank.run import RunRecord
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
 from tests.contracts.places import Place
@@ -21,10 +24,10 @@ def test_the_journal_is_read_piece_by_piece(sql_place: Place) -> None:
     store = sql_place.open()
     _fill_journal(store)
     with store.reading() as reader:
-        deque(reader.scan_entries(), maxlen=0)
+        deque(reader.scan(Entry), maxlen=0)
         tracemalloc.start()
         try:
-            deque(reader.scan_entries(), maxlen=0)
+            deque(reader.scan(Entry), maxlen=0)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -35,7 +38,7 @@ def test_a_stream_may_be_left_in_the_middle(sql_place: Place) -> None:
     store = sql_place.open()
     _fill_journal(store)
     with store.reading() as reader:
-        stream = reader.scan_entries()
+        stream = reader.scan(Entry)
         assert set(next(stream).comment or "") == {"x"}
     with store.reading() as reader:
         assert reader.count_entries() == ENTRIES
@@ -46,16 +49,16 @@ def test_range_of_journal_entries_is_read_alone(store: Store) -> None:
     granted(store, hold(1, 60), hold(2, 30, project=2, owner=BOB))
     with store.reading() as reader:
         for books in (Books(end=1), Books(1, 2), Books(2), Books(1, 1), EVERY_BOOK):
-            assert [each.book for each in reader.scan_entries(books)] == [
-                each.book for each in reader.scan_entries() if each.book in books
+            assert [each.book for each in reader.scan(Entry, books)] == [
+                each.book for each in reader.scan(Entry) if each.book in books
             ]
-            assert [each.id for each in reader.scan_allocations(books)] == [
+            assert [each.id for each in reader.scan(Allocation, books)] == [
                 book for book in (1, 2) if book in books
             ]
-            assert [each.allocation for each in reader.scan_runs(books)] == [
+            assert [each.allocation for each in reader.scan(RunRecord, books)] == [
                 book for book in (1, 2) if book in books
             ]
-            assert [each.allocation for each in reader.scan_users(books)] == [
+            assert [each.allocation for each in reader.scan(UserRow, books)] == [
                 book for book in (1, 2) if book in books
             ]
 
@@ -70,4 +73,4 @@ def _fill_journal(store: Store) -> None:
         for number in range(ENTRIES)
     ]
     with store.restoring(replace=True) as filling:
-        filling.entries(copies)
+        filling.insert(Entry, copies)

@@ -50,16 +50,16 @@ def test_tokens_are_found_by_their_digest_and_by_their_owner(store: Store) -> No
     )
     assert look.token(LAPTOP.digest) == kept
     assert look.token(b"other") is None
-    assert [each.id for each in look.tokens(None)] == [laptop, phone]
-    assert [each.scopes for each in look.tokens(BOB)] == [()]
-    assert look.tokens(CAROL) == []
+    assert [each.id for each in look.tokens(None, Page())] == [laptop, phone]
+    assert [each.scopes for each in look.tokens(BOB, Page())] == [()]
+    assert look.tokens(CAROL, Page()) == []
 
 
 def test_a_token_remembers_by_which_it_was_made(store: Store) -> None:
     (laptop,) = issued(store, LAPTOP)
     (phone,) = issued(store, msgspec.structs.replace(PHONE, parent=laptop))
     look = Look(store)
-    assert [each.parent for each in look.tokens(None)] == [None, laptop]
+    assert [each.parent for each in look.tokens(None, Page())] == [None, laptop]
     assert look.token_by_id(phone) == look.token(PHONE.digest)
     assert look.token_by_id(phone + 1) is None
     assert reason(ask(store, PHONE, at=NOW)) is Reason.TOKEN_TAKEN
@@ -110,13 +110,13 @@ def test_one_digest_is_one_token(store: Store) -> None:
     assert (
         reason(ask(store, msgspec.structs.replace(LAPTOP, uid=BOB), at=NOW)) is Reason.TOKEN_TAKEN
     )
-    assert len(Look(store).tokens(None)) == 1
+    assert len(Look(store).tokens(None, Page())) == 1
 
 
 def test_a_token_made_and_revoked_in_one_batch(store: Store) -> None:
     done = granted(store, LAPTOP, RevokeToken(token=1), PHONE, at=NOW)
     assert [each.token for each in done] == [1, 1, 2]
-    assert [each.revoked for each in Look(store).tokens(None)] == [NOW, None]
+    assert [each.revoked for each in Look(store).tokens(None, Page())] == [NOW, None]
     assert Audit(store).verify().findings == ()
 
 

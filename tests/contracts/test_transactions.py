@@ -14,7 +14,7 @@ from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import Amend, Deposit, Request, SubmittedRequest, Withdraw
 from fairbank.bank.rules import Done, apply
-from fairbank.bank.run import RunState
+from fairbank.bank.run import RunRecord, RunState
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
@@ -46,7 +46,7 @@ def test_what_is_asked_in_one_batch_is_there_for_the_next(store: Store) -> None:
         physics, chemistry = reader.allocations(AllocationQuery(), Page())
         assert (physics.charged, physics.held, physics.available) == (55, 300, 645)
         assert chemistry.available == 500
-        assert [run.state for run in reader.scan_runs()] == [RunState.CHARGED, RunState.HELD]
+        assert [run.state for run in reader.scan(RunRecord)] == [RunState.CHARGED, RunState.HELD]
 
 
 def test_a_batch_that_raises_has_changed_nothing(store: Store) -> None:

@@ -8,11 +8,14 @@ from contextlib import closing
 from functools import partial
 from itertools import pairwise
 
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.entry import Entry
 from fairbank.bank.lock_set import lock_set_of
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import Deposit, SubmittedRequest, Transfer
 from fairbank.bank.rules import Done
+from fairbank.bank.run import RunRecord
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
@@ -20,7 +23,7 @@ from fairbank.service.write_queue.writers import NEXT_BATCH_MIN, WriterThreads
 from fairbank.store.contract import Store
 from tests.contracts.concurrent_clients import at_once, one_by_one
 from tests.contracts.places import Place
-from tests.contracts.site import START, allocation, contents, fill, granted, hold, job, project
+from tests.contracts.site import START, allocation, contents, fill, granted, hold, project
 
 
 def test_one_allocation_is_never_overdrawn(place: Place) -> None:
@@ -138,11 +141,11 @@ def test_a_reader_keeps_its_snapshot(store: Store) -> None:
     fill(store)
     before = contents(store)
     with store.reading() as reader:
-        assert list(reader.scan_allocations()) == before[2]
+        assert list(reader.scan(Allocation)) == before[2]
         granted(store, hold(1, 600), project("biology", 300))
-        assert list(reader.scan_allocations()) == before[2]
-        assert list(reader.scan_entries()) == before[5]
-        assert reader.run(job(1)) is None
+        assert list(reader.scan(Allocation)) == before[2]
+        assert list(reader.scan(Entry)) == before[5]
+        assert list(reader.scan(RunRecord)) == before[4]
     assert contents(store) != before
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from fairbank.bank.audit import Finding, Head
-from fairbank.service.clock import SystemClock
 from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.backup import Backups
+from fairbank.setup.bank_settings import SystemClock
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate

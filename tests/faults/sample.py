@@ -32,8 +32,7 @@ from fairbank.bank.requests import (
     Withdraw,
 )
 from fairbank.bank.rules import Done
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger

@@ -14,8 +14,7 @@ import pytest
 from fairbank.cli.commands.planning.replay import replay_trace
 from fairbank.core.time import Instant
 from fairbank.simulator.traces.swf import write
-from fairbank.simulator.traces.synthetic import month
-from fairbank.simulator.traces.synthetic_site import SyntheticSite
+from fairbank.simulator.traces.synthetic import SyntheticSite, month
 from tests.support.server import FairbankServer, made
 from tests.support.traces import JOBS
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from fairbank.priority.multifactor.accrual import NONE, NOT_YET, AccrualLimits, AccrualQueue, accrue
-from fairbank.priority.multifactor.settings import Flag
+from fairbank.priority.settings import Flag
 
 ROOT = "root"
 

@@ -7,7 +7,7 @@ from typing import Any
 from fairbank.core.time import DAY
 from fairbank.priority.multifactor.combination import priorities
 from fairbank.priority.multifactor.pending_jobs import FactorScale, PendingColumns, pending, scale
-from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import MultifactorSettings, PriorityWeights
 
 NOW = 1_700_000_000
 WEEK = 7 * DAY

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from fairbank.priority.multifactor.settings import Flag
+from fairbank.priority.settings import Flag
 from tests.priority.age_by_job import Job, Limit, Queue, accrue_jobs, by_hand
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.classic import classic
-from fairbank.priority.fairshare.result import Standings
-from fairbank.priority.fairshare.settings import DAMPENING_MAX
+from fairbank.priority.fairshare.tree import Standings
+from fairbank.priority.settings import DAMPENING_MAX
 from tests.priority.random_trees import trees, wild_shares, wild_usage
 from tests.priority.tree_text import Drawn, draw, drawn
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.priority.fairshare.classic import classic
-from fairbank.priority.fairshare.result import Standings
+from fairbank.priority.fairshare.tree import Standings
 from tests.priority.tree_text import Drawn, draw
 from tests.priority.trees import V1, V2, V7, V8
 

@@ -17,7 +17,7 @@ from fairbank.core.slurm_numbers import NICE_MAX
 from fairbank.priority.multifactor import combination
 from fairbank.priority.multifactor.combination import priorities, shown, weighted
 from fairbank.priority.multifactor.pending_jobs import pending, scale
-from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, one, priority
 
 # --- composition ---

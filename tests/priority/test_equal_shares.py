@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
-from fairbank.priority.fairshare.fair_tree import Even, fair_tree
+from fairbank.priority.fairshare.fair_tree import EqualShares, fair_tree
 from fairbank.priority.fairshare.tree import ShareAssociation, planted
 
 neighbours = st.integers(0, 3).map(lambda places: 1e9 + places * 2**-23)
@@ -32,10 +32,10 @@ def by_the_tree(used: Sequence[float]) -> list[float]:
 )
 @given(st.lists(amounts, min_size=1, max_size=20))
 def test_counting_gives_what_the_tree_gives(used: list[float]) -> None:
-    even = Even(used)
+    even = EqualShares(used)
     assert [even.factor(each) for each in used] == by_the_tree(used)
 
 
 def test_same_usage_has_the_same_rank() -> None:
-    even = Even([5.0, 0.0, 5.0, 7.0])
+    even = EqualShares([5.0, 0.0, 5.0, 7.0])
     assert [even.factor(each) for each in (0.0, 5.0, 7.0)] == [1.0, 0.75, 0.25]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairbank.priority.multifactor import combination, factors
+from fairbank.priority.multifactor import combination
 from fairbank.priority.multifactor.combination import priorities, shown, weighted
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, pending, scale
-from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 from tests.priority.cluster import NOW, WEEK, WEIGHTS, cluster, one, priority, vector
 
 # --- V12 ---
@@ -58,11 +58,11 @@ def test_harvards_half_age() -> None:
     ids=["not yet", "now", "clock went back", "a second", "nearly", "whole", "since 1970"],
 )
 def test_age_grows_to_one_and_stays(accrued_at: int, expected: float) -> None:
-    assert factors.age(np.array([float(accrued_at)]), NOW, WEEK)[0] == expected
+    assert combination.age_factor(np.array([float(accrued_at)]), NOW, WEEK)[0] == expected
 
 
 def test_where_no_age_is_too_small_every_age_counts_in_full() -> None:
-    assert list(factors.age(np.array([0.0, NOW - 1.0, NOW + 5.0]), NOW, 0)) == [0, 1, 1]
+    assert list(combination.age_factor(np.array([0.0, NOW - 1.0, NOW + 5.0]), NOW, 0)) == [0, 1, 1]
 
 
 # --- job size ---
@@ -82,10 +82,10 @@ def test_job_size_is_the_mean_of_nodes_and_cpus(
     nodes: int, cpus: int, large: float, small: float
 ) -> None:
     job = one(cluster(), nodes=nodes, cpus=cpus)
-    assert factors.job_size(job, cluster(), MultifactorSettings())[0] == pytest.approx(
+    assert combination.job_size_factor(job, cluster(), MultifactorSettings())[0] == pytest.approx(
         large, abs=1e-16
     )
-    assert factors.job_size(job, cluster(), MultifactorSettings(favour_small=True))[
+    assert combination.job_size_factor(job, cluster(), MultifactorSettings(favour_small=True))[
         0
     ] == pytest.approx(small, abs=2e-16)
 
@@ -103,27 +103,30 @@ def test_job_size_is_the_mean_of_nodes_and_cpus(
 def test_job_size_relative_to_time(nodes: int, cpus: int, minutes: int, expected: float) -> None:
     job = one(cluster(), nodes=nodes, cpus=cpus, limit_minutes=minutes)
     flags = frozenset({Flag.SMALL_RELATIVE_TO_TIME})
-    assert factors.job_size(job, cluster(), MultifactorSettings(flags=flags))[0] == pytest.approx(
-        expected, abs=1e-9
-    )
-    assert factors.job_size(job, cluster(), MultifactorSettings(flags=flags, favour_small=True))[
+    assert combination.job_size_factor(job, cluster(), MultifactorSettings(flags=flags))[
         0
-    ] == pytest.approx(1 - expected, abs=1e-9)
+    ] == pytest.approx(expected, abs=1e-9)
+    assert combination.job_size_factor(
+        job, cluster(), MultifactorSettings(flags=flags, favour_small=True)
+    )[0] == pytest.approx(1 - expected, abs=1e-9)
 
 
 def test_a_job_larger_than_the_cluster_counts_as_the_whole_cluster() -> None:
     job = one(cluster(), nodes=11, cpus=161)
-    assert factors.job_size(job, cluster(), MultifactorSettings())[0] == 1.0
+    assert combination.job_size_factor(job, cluster(), MultifactorSettings())[0] == 1.0
 
 
 def test_where_small_jobs_are_favoured_more_cpus_than_there_are_turn_round_as_in_slurm() -> None:
     job = one(cluster(), nodes=11, cpus=161)
-    assert factors.job_size(job, cluster(), MultifactorSettings(favour_small=True))[0] == 1.0
+    assert (
+        combination.job_size_factor(job, cluster(), MultifactorSettings(favour_small=True))[0]
+        == 1.0
+    )
 
 
 def test_in_a_cluster_of_nothing_no_job_has_a_size() -> None:
     nothing = scale(nodes=0, cpus=0)
-    assert factors.job_size(one(nothing), nothing, MultifactorSettings())[0] == 0.0
+    assert combination.job_size_factor(one(nothing), nothing, MultifactorSettings())[0] == 0.0
 
 
 # --- association, partition, QOS, TRES: normalised and raw ---

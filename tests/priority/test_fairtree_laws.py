@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.result import FairTreeResult
-from fairbank.priority.fairshare.tree import ShareAssociation, planted, summed
+from fairbank.priority.fairshare.tree import FairTreeResult, ShareAssociation, planted, summed
 from tests.priority.random_trees import trees, wild_shares, wild_usage
 from tests.priority.recursion import Visit, to_64_bits
 from tests.priority.tree_text import Drawn, draw, drawn

@@ -13,7 +13,7 @@ import pytest
 
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.result import NO_LEVEL
+from fairbank.priority.fairshare.tree import NO_LEVEL
 from tests.priority.tree_text import draw
 from tests.priority.trees import V3, V4, V5, V6, V7, V8, V9
 

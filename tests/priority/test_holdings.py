@@ -9,8 +9,13 @@ import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import parse_weights
-from fairbank.priority.fairshare.holdings import NodeHoldings, read_holdings
-from fairbank.priority.fairshare.site_shares import ShareSource, raw_shares, shares
+from fairbank.priority.fairshare.site_shares import (
+    NodeHoldings,
+    ShareSource,
+    raw_shares,
+    read_holdings,
+    shares,
+)
 
 
 @pytest.fixture
@@ -76,6 +81,15 @@ def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
         partitions=partitions('nodes = "n[1-2]"\nlab = "a"', 'nodes = "n[2-3]"\nlab = "a"')
     )
     assert shares(found.held)["a"].lab == 3 * 8
+
+
+def test_requeued_nodes_grant_nothing_and_a_node_in_two_public_partitions_counts_once() -> None:
+    found = told(
+        partitions=partitions(
+            'nodes = "n[1-2]"', 'nodes = "n2"', 'nodes = "n[1-4]"\nhalf_of = "n1"'
+        )
+    )
+    assert shares(found.held)["b"].gratis == 2 * 8 / 2
 
 
 @pytest.mark.parametrize(

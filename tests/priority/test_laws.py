@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fairbank.core.slurm_numbers import NICE_MAX, U32_MAX
 from fairbank.priority.multifactor.combination import LOWEST, priorities, weighted
 from fairbank.priority.multifactor.pending_jobs import FactorScale, pending, scale
-from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import RAW, Flag, MultifactorSettings, PriorityWeights
 
 NOW = 2_000_000_000
 U64_MAX = 2**64 - 1

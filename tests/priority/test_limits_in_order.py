@@ -6,9 +6,9 @@ import pytest
 
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.priority.limits.chain import Enforced
-from fairbank.priority.limits.end import ending
 from fairbank.priority.limits.reasons import QOS, LimitKind
 from fairbank.priority.limits.start import after_nodes, before_nodes
+from fairbank.priority.limits.submission import ending
 from fairbank.priority.limits.usage import AssociationLimits, LimitUsage, Link, QosLimits
 from tests.priority.starting_jobs import (
     ACCOUNT,

@@ -11,7 +11,7 @@ import pytest
 
 from fairbank.priority.multifactor.combination import PriorityTerms, priorities, shown, weighted
 from fairbank.priority.multifactor.pending_jobs import PendingColumns, pending, scale
-from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import MultifactorSettings, PriorityWeights
 from tests.priority.cluster import NOW
 
 # Ten nodes with 608 CPUs: three groups, each a partition, and a fourth partition over two nodes of

@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
-from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import MultifactorSettings, PriorityWeights
 
 
 def test_usage_of_the_whole_week_counts_by_default() -> None:

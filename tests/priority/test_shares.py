@@ -15,7 +15,6 @@ from fairbank.core.tres import parse_weights
 from fairbank.priority.fairshare.site_shares import (
     Communal,
     Holdings,
-    PublicPartition,
     SharedNode,
     ShareSource,
     core_tres,
@@ -38,7 +37,7 @@ NODES = {
 
 def holdings(
     *,
-    public: tuple[PublicPartition, ...] = (),
+    public: frozenset[str] = frozenset(),
     labs: dict[str, tuple[str, ...]] | None = None,
     communal: tuple[Communal, ...] = (),
 ) -> Holdings:
@@ -84,39 +83,13 @@ def test_requeue_partitions_charge_half() -> None:
     assert requeue_weights(node_weights(BROADWELL)) == parse_weights("CPU=0.5,Mem=0.125G")
 
 
-@pytest.mark.parametrize(
-    "node",
-    [
-        SharedNode("n", 0, ONE, GIB),
-        SharedNode("n", 1, ONE, 0),
-        SharedNode("n", 1, Fraction(-1), GIB),
-    ],
-)
-def test_a_node_without_cores_or_memory_is_named(node: SharedNode) -> None:
-    with pytest.raises(InvalidInput, match="node n has no cores or no memory"):
-        node_weights(node)
-    with pytest.raises(InvalidInput, match="node n has no cores or no memory"):
-        shares(Holdings({"n": node}, ("lab1",), labs={"lab1": ("n",)}))
-
-
-@pytest.mark.parametrize(
-    ("peak", "reference"), [(Fraction(0), ONE), (ONE, Fraction(0)), (Fraction(-1), Fraction(-1))]
-)
-def test_peaks_are_more_than_0(peak: Fraction, reference: Fraction) -> None:
-    with pytest.raises(InvalidInput, match="peak FLOPs"):
-        core_tres(peak, reference)
-
-
 # --- what shares are made of ---
 
 
 def test_a_share_is_gratis_lab_and_communal_added_up() -> None:
     found = shares(
         holdings(
-            public=(
-                PublicPartition("shared", ("a1",)),
-                PublicPartition("serial_requeue", ("a1", "b1", "b2", "s1"), requeues=True),
-            ),
+            public=frozenset({"a1"}),
             labs={"lab1": ("b1",)},
             communal=(Communal("school", ("s1",), {"lab1": ONE, "lab3": Fraction(3)}),),
         )
@@ -134,13 +107,6 @@ def test_a_share_is_gratis_lab_and_communal_added_up() -> None:
     assert raw_shares(found) == {"lab1": 49, "lab2": 5, "lab3": 41}
 
 
-def test_a_node_in_two_public_partitions_counts_once() -> None:
-    found = shares(
-        holdings(public=(PublicPartition("shared", ("b1", "b2")), PublicPartition("test", ("b2",))))
-    )
-    assert found["lab2"].gratis == Fraction(64, 3)
-
-
 def test_labs_divide_what_they_bought_at_their_discretion() -> None:
     bought = Communal(
         "dept", ("b1",), {"lab1": Fraction(1, 2), "lab2": Fraction(3, 2), "lab3": Fraction(0)}
@@ -153,7 +119,6 @@ def test_labs_divide_what_they_bought_at_their_discretion() -> None:
     [
         (Holdings(NODES, ()), "no accounts", "accounts"),
         (Holdings(NODES, ("lab1", "lab1")), "account lab1 is named twice", "accounts"),
-        (holdings(public=(PublicPartition("shared", ("b9",)),)), "no node 'b9'", "public"),
         (holdings(labs={"lab9": ("b1",)}), "no account 'lab9'", "labs"),
         (holdings(labs={"lab1": ("b1", "b1")}), "node b1 is named twice", "labs.lab1"),
         (
@@ -174,8 +139,8 @@ def test_what_cannot_be_shared_is_named(held: Holdings, said: str, field: str) -
         shares(held)
     assert refused.value.field == field
     assert re.fullmatch(
-        r"give each lab a part of 0 or more, one of them more|name (at least one|each once|nodes of"
-        r" the list of nodes|one of the accounts)",
+        r"give each lab a part of 0 or more, one of them more|name (at least one|each once|one of"
+        r" the accounts)",
         refused.value.remedy or "",
     )
 

@@ -13,13 +13,13 @@ from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import (
+    DEPTH_MAX,
     LEVEL_SHARES_MAX,
     ShareAssociation,
     planted,
     summed,
     usage_of,
 )
-from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
 
 ROOT = ShareAssociation("root")
 REMEDIES = (

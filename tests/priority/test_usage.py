@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
+from fairbank.priority.fairshare.tree import DEPTH_MAX
 from fairbank.priority.fairshare.usage import (
     DecayedUsage,
     copied,

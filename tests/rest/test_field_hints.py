@@ -12,8 +12,7 @@ import fairbank
 from fairbank.bank.refusals import Facts, Reason, Refusal
 from fairbank.core import errors as errors
 from fairbank.rest.app import ROUTES
-from fairbank.rest.field_hints import field_of, fields_of, fields_of_body
-from fairbank.rest.problems import problem_of_refusal
+from fairbank.rest.problems import field_of, fields_of, fields_of_body, problem_of_refusal
 from fairbank.rest.schemas.report import AnyReport
 from tests.rest.responses import WHY, refused
 from tests.rest.world import SUPERUSER, World, report

@@ -15,8 +15,7 @@ from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import OverSubscribe, PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.scheduling.placement import node_set
-from fairbank.scheduling.placement.free_resources import FreeResources, Placement
-from fairbank.scheduling.placement.node_demand import NodeDemand
+from fairbank.scheduling.placement.free_resources import FreeResources, NodeDemand, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.placement.search import PlacementRequest, PlacementSearch, find_placement
 

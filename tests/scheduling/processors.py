@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.machine import RunningJob
 from fairbank.scheduling.machines.processors import ProcessorProfile, Processors
+from fairbank.scheduling.snapshot import RunningJob
 
 SIZE = 8
 
@@ -18,6 +18,8 @@ class Wish(NamedTuple):
     number: int = 0
     partition: int = 0
     submitted: int = 0
+    user: int = 0
+    group: int = 0
 
 
 def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[Wish]:

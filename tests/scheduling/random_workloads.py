@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from fairbank.scheduling.machines.processor_queue import FEW, WidthQueue
 from fairbank.scheduling.machines.processors import Processors
 from fairbank.scheduling.snapshot import Snapshot
-from fairbank.simulator.engine.clock import SimulationClock
+from fairbank.simulator.engine.clock import OnProcessors, SimulationClock
 from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.traces.workload import TraceJob
-
-OnProcessors = Snapshot[TraceJob, int, Processors[TraceJob]]
 
 SIZE = 6
 NOW = 100

@@ -13,9 +13,8 @@ from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.hostlist import expand
 from fairbank.core.time import Instant
-from fairbank.scheduling.machines.node_rules import Preemption, StartLimits
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
-from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.nodes import Nodes, Preemption, StartLimits
 from fairbank.scheduling.pending_job import Active, PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
@@ -42,7 +41,7 @@ class Scene:
         self.running: list[Active] = []
         self.reservations: list[Reservation] = []
         self.preemption = Preemption()
-        self.limits: StartLimits | None = None
+        self.limits = StartLimits()
 
     def runs(
         self,
@@ -117,7 +116,7 @@ def ranked(snapshot: OnNodes, **said: bool) -> OrderedEntries:
     return queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW, **said)
 
 
-class OneEach:
+class OneEach(StartLimits):
     """A user has one job at a time, in each of these partitions."""
 
     def __init__(self, *partitions: str, there: frozenset[tuple[str, str]] = frozenset()) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
+from fairbank.scheduling.machines.nodes import PreemptBy, Preemption, QosRules
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import OneEach, Scene
 

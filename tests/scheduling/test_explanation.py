@@ -14,17 +14,30 @@ from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
-from fairbank.scheduling.explain.explanation import explain
-from fairbank.scheduling.machines.node_rules import NoStartLimits
+from fairbank.scheduling.explain.explanation import explain_on_nodes
+from fairbank.scheduling.machines.nodes import StartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.reason import NAMES, explain_reason
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 
 
+def explain(scene: Scene, number: int, **conditions: Any) -> Explanation:
+    return explain_on_nodes(
+        scene.snapshot,
+        SchedulerParameters(),
+        number,
+        NOW,
+        plan=scene.both().plan,
+        advice=False,
+        **conditions,
+    )
+
+
 def told(scene: Scene, number: int) -> Explanation:
-    return explain(scene.snapshot, scene.both().plan, number, NOW)
+    return explain(scene, number)
 
 
 def said(found: Explanation) -> list[str]:
@@ -208,7 +221,7 @@ def test_job_outside_the_queue_gets_its_reason(
     assert found.headline.startswith("Job 1 waits: ")
 
 
-class Everybody(NoStartLimits):
+class Everybody(StartLimits):
     def hold_reason(
         self, job: PendingJob, partition: str, where: Placement | None = None
     ) -> str | None:
@@ -238,7 +251,7 @@ def test_a_job_that_does_not_wait_is_not_explained() -> None:
 
 def with_conditions(**said: Any) -> Explanation:
     scene = seed()
-    return explain(scene.snapshot, scene.both().plan, 3, NOW, **said)
+    return explain(scene, 3, **said)
 
 
 def test_credit_is_checked_as_the_bank_tells_it() -> None:
@@ -417,9 +430,7 @@ def test_the_reason_names_the_job_that_is_waited_for(
     awaiting = OpenDependencies(
         Dependencies("as Slurm has it", tuple(on), any_of), tuple(JobStates() for _ in on)
     )
-    assert explain(
-        scene.snapshot, scene.both().plan, 1, NOW, awaiting=awaiting
-    ).headline.startswith(headline)
+    assert explain(scene, 1, awaiting=awaiting).headline.startswith(headline)
 
 
 def test_job_outside_the_queue_gets_its_node_report() -> None:

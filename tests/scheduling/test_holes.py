@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.machine import RemainingHoles
 from fairbank.scheduling.machines.processors import Holes
+from fairbank.scheduling.snapshot import RemainingHoles
 from tests.scheduling.processors import Wish, ahead, runs
 
 wishes = st.lists(st.builds(Wish, st.integers(1, 8), st.integers(1, 10)), min_size=1, max_size=8)
@@ -15,8 +15,7 @@ wishes = st.lists(st.builds(Wish, st.integers(1, 8), st.integers(1, 10)), min_si
 @given(runs, wishes)
 def test_holes_agree_with_backfill_steps(running: list[tuple[int, int]], asked: list[Wish]) -> None:
     steps, head = ahead(running), Wish(8, 5)
-    if (slot := steps.earliest_slot(head)) is not None:
-        steps.take(head, slot)
+    steps.take(head, steps.earliest_slot(head))
     left: Holes[Wish] = Holes(RemainingHoles(0, steps.holes()), 0)
     for each in asked:
         found = steps.slot_now(each)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 
 from fairbank.scheduling.machines.processor_queue import WidthQueue
-from fairbank.scheduling.plan import PRIORITY, RESOURCES, SchedulePlan
-from fairbank.scheduling.policies.reservations import conservative, easy
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.policies import conservative, easy
+from fairbank.simulator.engine.clock import OnProcessors
 from fairbank.simulator.engine.policies import POLICIES, SimulationPolicy, at_events
 from fairbank.simulator.traces.workload import TraceJob
 from tests.scheduling.random_workloads import (
     NOW,
     SIZE,
-    OnProcessors,
     job,
     simulated,
     snapshot,
@@ -138,7 +138,6 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
     )
     assert [each.job.limit for each in plan.starts] == [3 * HOUR]
     assert (plan.reservations[0].job, plan.reservations[0].at) == (eight, NOW + 3 * HOUR)
-    assert (plan.reason(0), plan.reason(1)) == (RESOURCES, PRIORITY)
 
 
 def test_full_partition_blocks_only_its_own_jobs() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from fairbank.cluster.node import Node, NodeState
 from fairbank.cluster.partition_rules import PartitionRules
-from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
+from fairbank.scheduling.machines.nodes import PreemptBy, Preemption, QosRules
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import OneEach, Scene
 

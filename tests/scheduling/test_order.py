@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.core.errors import InvalidInput
-from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
+from fairbank.scheduling.machines.nodes import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.preemption import may_preempt
 from tests.scheduling.clusters import rack

@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import InvalidInput
-from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption
 from fairbank.scheduling.machines.node_snapshot import apply_plan
+from fairbank.scheduling.machines.nodes import PreemptBy, Preemption
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.placement.search import PlacementSearch
 from tests.scheduling.clusters import rack

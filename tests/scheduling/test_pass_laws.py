@@ -17,9 +17,8 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.time import Instant
-from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan, node_snapshot
-from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.nodes import Nodes, PreemptBy, Preemption, QosRules
 from fairbank.scheduling.pending_job import Active, PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
@@ -27,8 +26,7 @@ from fairbank.scheduling.placement.search import PlacementSearch, find_placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.backfill import backfill
 from fairbank.scheduling.slurm.main_pass import main_pass
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import expected_end
+from fairbank.scheduling.slurm.parameters import SchedulerParameters, expected_end
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.scheduling.slurm.queue_order import queue_entries
 from tests.scheduling.clusters import clusters, rules, wishes

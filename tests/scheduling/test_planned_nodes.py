@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
-from fairbank.scheduling.slurm.end_times import IdleNodes
-from fairbank.scheduling.slurm.planned_nodes import PlannedNodes
+from fairbank.scheduling.slurm.node_times import IdleNodes, PlannedNodes
 
 NODES, WINDOW, STEP = 6, 40, 4
 EVERYBODY = node_set.all_nodes(NODES)
@@ -23,7 +22,8 @@ def planned(some: list[tuple[NodeSet, int, int]]) -> tuple[PlannedNodes, list[No
     space, free = PlannedNodes(EVERYBODY, 0, WINDOW, STEP), [EVERYBODY] * 200
     for those, begin, seconds in some:
         space.take(those, begin, begin + seconds)
-        first, behind = space.slot(begin, begin + seconds)
+        first = begin // STEP * STEP
+        behind = max(-(-(begin + seconds) // STEP) * STEP, first + STEP)
         if first < WINDOW:
             for at in range(first, 200 if behind >= WINDOW else behind):
                 free[at] &= ~those
@@ -48,7 +48,7 @@ def test_a_window_has_the_nodes_that_are_free_in_all_of_it_and_says_how_far_to_m
             found &= free[at]
         return found
 
-    usable, hopeless = space.window(among, begin, begin + seconds, least, idling.at)
+    usable, hopeless = space.unplanned_nodes(among, begin, begin + seconds, least, idling.at)
     if hopeless == begin:
         assert usable == together(begin)
     else:

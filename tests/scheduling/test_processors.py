@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.machine import FOR_EVER, TimeSlot
+from fairbank.scheduling.machines.processors import TimeSlot
+from fairbank.scheduling.snapshot import FOR_EVER
 from tests.scheduling.processors import SIZE, Wish, ahead, runs, wishes
 
 HOUR = 3_600
@@ -27,10 +28,6 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours() -> None:
     )
     assert steps.slot_now(Wish(6, 3 * HOUR + 1)) is None
     assert steps.earliest_slot(Wish(6, 3 * HOUR + 1)) == (4 * HOUR, 7 * HOUR + 1, 6)
-
-
-def test_more_than_the_machine_has_is_never_free() -> None:
-    assert ahead([]).earliest_slot(Wish(9, 1)) is None
 
 
 def test_what_a_job_holds_beyond_its_limit_is_not_free() -> None:

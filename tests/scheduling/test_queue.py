@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.machine import FOR_EVER
-from fairbank.scheduling.machines.priority_queue import PriorityQueue
-from fairbank.scheduling.machines.processor_queue import WidthQueue
+from fairbank.scheduling.machines.processor_queue import PriorityQueue, WidthQueue
+from fairbank.scheduling.snapshot import FOR_EVER
 from fairbank.simulator.traces.workload import TraceJob
 
 SIZE = 8
@@ -32,7 +31,7 @@ def test_narrowest_waiting_job_is_known_after_any_change(
         )
         line.add(there[-1])
         if isinstance(line, WidthQueue) and data.draw(st.booleans()):
-            line.first_in_holes(-1, [(SIZE, FOR_EVER)])
+            line.first_that_fits(-1, [(SIZE, FOR_EVER)])
         if data.draw(st.booleans()):
             line.remove(there.pop(data.draw(st.integers(0, len(there) - 1))))
         assert line.min_processors == min([job.processors for job in there], default=FOR_EVER)

@@ -5,9 +5,7 @@ tests/scheduling/test_reason.py, and read the difference.
 
 from __future__ import annotations
 
-import re
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -48,16 +46,3 @@ def test_every_name_that_limits_give_is_in_the_table() -> None:
 def test_unknown_reason_is_reported() -> None:
     with pytest.raises(NotFound, match="'AssocMinMood' is not a reason of Slurm"):
         explain_reason("AssocMinMood")
-
-
-def test_the_table_is_that_of_the_facts(shared: Path) -> None:
-    facts = shared / "facts" / "slurm-priority.md"
-    if not facts.exists():
-        pytest.skip(f"there is no {facts}")
-    _, _, behind = facts.read_text().partition("### 8.2 Reason codes")
-    table, _, _ = behind.partition("\n### ")
-    stated = {
-        int(number): name for number, name in re.findall(r"\b(\d+) ([A-Z]\w+)(?=[;.])", table)
-    }
-    assert len(stated) == 218
-    assert stated == NAMES

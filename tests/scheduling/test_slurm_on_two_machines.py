@@ -23,10 +23,9 @@ from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.scheduling.machines import node_snapshot
-from fairbank.scheduling.machines.machine import FOR_EVER
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.machines.nodes import Nodes
-from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
+from fairbank.scheduling.machines.processor_queue import JobList, PriorityQueue
 from fairbank.scheduling.machines.processors import Processors
 from fairbank.scheduling.pending_job import Active, PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
@@ -34,10 +33,9 @@ from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.placement.search import find_placement
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import backfill, main_pass, processor_passes
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import can_reserve, expected_end
-from fairbank.scheduling.snapshot import Snapshot
-from fairbank.simulator.engine.scheduler import OnProcessors
+from fairbank.scheduling.slurm.parameters import SchedulerParameters, can_reserve, expected_end
+from fairbank.scheduling.snapshot import FOR_EVER, Snapshot
+from fairbank.simulator.engine.clock import OnProcessors
 from fairbank.simulator.traces.workload import TraceJob
 
 MINUTE, HOUR = 60, 3_600

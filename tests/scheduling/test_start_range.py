@@ -6,13 +6,9 @@ from random import Random
 
 import pytest
 
+from fairbank.scheduling.event_loop import EventScheduler, SimulatedStart, simulate_forward
 from fairbank.scheduling.explain.answer import NoStartRange, StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
-from fairbank.scheduling.explain.forward_simulation import (
-    EventScheduler,
-    SimulatedStart,
-    simulate_forward,
-)
 from fairbank.scheduling.explain.run_times import (
     ENOUGH,
     OF_EVERYBODY,
@@ -27,8 +23,8 @@ from fairbank.scheduling.explain.start_range import (
     start_range,
     start_range_on_nodes,
 )
-from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.machines.node_snapshot import copy_snapshot
+from fairbank.scheduling.machines.nodes import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 from tests.scheduling.clusters import rack

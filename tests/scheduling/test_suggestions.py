@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
-from fairbank.scheduling.explain.suggestions import suggest_earlier_start
+from fairbank.scheduling.explain.earlier_start import suggest_earlier_start
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene

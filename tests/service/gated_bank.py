@@ -106,7 +106,7 @@ class QueueScene:
 
 
 def _local_queue(bank: Ledger, room: int) -> tuple[WriteQueue, WriterThreads]:
-    windows = WriterThreads(bank, capacity=room)
+    windows = WriterThreads(bank, waiting_max=room)
     return windows, windows
 
 
@@ -126,4 +126,4 @@ def connected_queue(bank: Ledger, room: int = 10_000) -> tuple[WriteQueue, Write
         thread.join()
         return 0
 
-    return ProcessWriteQueue(bank, line, ended, capacity=room), judging
+    return ProcessWriteQueue(bank, line, ended, waiting_max=room), judging

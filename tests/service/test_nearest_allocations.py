@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.bank.requests import Open
 from fairbank.core.time import Instant
-from fairbank.service import available_credit as room
-from fairbank.service.available_credit import UncoveredJob, nearest_allocations
+from fairbank.service import quotes as room
+from fairbank.service.quotes import UncoveredJob, nearest_allocations
 from tests.service.reporting_agent import END, NOW, Centre
 
 

@@ -19,10 +19,10 @@ from fairbank.core.errors import Forbidden
 from fairbank.core.time import Instant, ManualClock
 from fairbank.service.access.identity import Identity, Staff, identity_of
 from fairbank.service.ledger import Ledger
-from fairbank.service.project_cache import ProjectCache
 from fairbank.service.projects import Projects
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
+from tests.service.contexts import bank_context
 from tests.support.conditions import wait_until
 
 SUPERUSER, PI, COORDINATOR, MEMBER = 1, 1001, 1002, 1003
@@ -35,7 +35,7 @@ class Centre:
     def __init__(self) -> None:
         self.store, clock = MemoryStore(), ManualClock(1_795_000_000)
         self.counter = WriterThreads(Ledger(self.store, Policy()))
-        self.projects = Projects(self.store, self.counter, ProjectCache(self.store), clock)
+        self.projects = Projects(bank_context(self.store, clock, handler=self.counter))
         roles = {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}
         self.counter.apply([by_staff(CreateProject(gname="chem", gid=1, account="chem"))])
         self.counter.apply(

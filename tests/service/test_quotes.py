@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant, ManualClock
-from fairbank.service.project_cache import ProjectCache
 from fairbank.service.quotes import Quotes
 from fairbank.store.memory.store import MemoryStore
+from tests.service.contexts import bank_context
 
 
 def quotes(*clusters: str) -> Quotes:
     store, clock = MemoryStore(), ManualClock(Instant(0))
     return Quotes(
-        store, ProjectCache(store), {name: Cluster(name, {}) for name in clusters}, Policy(), clock
+        bank_context(store, clock, clusters={name: Cluster(name, {}) for name in clusters})
     )
 
 

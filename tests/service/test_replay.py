@@ -13,13 +13,13 @@ import pytest
 
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails
 from fairbank.core.errors import InvalidInput
 from fairbank.service.ledger import Ledger
-from fairbank.service.replay import ReplayPlan, ReplayResult, replay
-from fairbank.service.replay import run as replay_run
-from fairbank.service.replay.run import distinct
-from fairbank.service.simulation.trace_files import open_trace
+from fairbank.service.simulation import replay as replay_run
+from fairbank.service.simulation.replay import ReplayPlan, distinct, replay
+from fairbank.service.simulation.replay_result import ReplayResult
+from fairbank.service.simulation.workloads import open_trace
 from fairbank.simulator.engine import bank_replay
 from fairbank.simulator.engine.bank_replay import run_events
 from fairbank.simulator.traces.header import Header

@@ -8,8 +8,7 @@ import pytest
 
 from fairbank.bank.project import Role
 from fairbank.core.errors import Forbidden
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import Action, check_allowed
+from fairbank.service.access.identity import Action, Identity, check_allowed
 
 READS = frozenset({"read"})
 

@@ -20,6 +20,7 @@ from fairbank.service.access.tokens import CHAIN_MAX, Tokens, digest, new_secret
 from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
+from tests.service.contexts import bank_context
 
 SUPERUSER, ADMIN, SOMEBODY = 1, 2, 3
 STAFF = Staff(frozenset({SUPERUSER}), frozenset({ADMIN}), {})
@@ -31,7 +32,9 @@ class RegistryHead:
     def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), ManualClock(1_795_000_000)
         self.counter = WriterThreads(Ledger(self.store, Policy()))
-        self.tokens = Tokens(self.store, self.counter, self.clock, b"k" * 32)
+        self.tokens = Tokens(
+            bank_context(self.store, self.clock, handler=self.counter, key=b"k" * 32)
+        )
 
 
 @pytest.fixture

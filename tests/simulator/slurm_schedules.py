@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.priority.multifactor.settings import MultifactorSettings
+from fairbank.priority.settings import MultifactorSettings
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.slurm import SlurmScheduler

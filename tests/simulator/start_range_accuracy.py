@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from fairbank.scheduling.explain.answer import NoStartRange, StartRange
 from fairbank.scheduling.explain.start_range import start_range
-from fairbank.simulator.engine.clock import SimulationClock
+from fairbank.simulator.engine.clock import SimulationClock, SimulationScheduler
 from fairbank.simulator.engine.policies import policy_named
-from fairbank.simulator.engine.scheduler import SimulationScheduler
 from fairbank.simulator.engine.state import SimulationState, StateRecorder
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.workload import TraceJob, Workload, size_of

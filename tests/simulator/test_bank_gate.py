@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import MultifactorSettings, PriorityWeights
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.bank_gate import BankGate
 from fairbank.simulator.engine.bank_replay import Fund, Payer

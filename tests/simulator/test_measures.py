@@ -13,9 +13,13 @@ from fairbank.simulator.results.delivered_shares import (
     read_holdings,
     shares_by_number,
 )
-from fairbank.simulator.results.fairness import FairStarts
-from fairbank.simulator.results.measures import MeasureAccumulator, ScheduleMeasures, jain
-from fairbank.simulator.results.starts import in_columns
+from fairbank.simulator.results.measures import (
+    FairStarts,
+    MeasureAccumulator,
+    ScheduleMeasures,
+    in_columns,
+    jain,
+)
 from fairbank.simulator.traces.workload import TraceJob
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.simulator.traces.user_numbers import SeenNumbers
+from fairbank.simulator.traces.fast_reader import SeenNumbers
 
 
 @given(st.lists(st.integers(0, 20), max_size=60))

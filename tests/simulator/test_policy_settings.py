@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import asdict
 
 from fairbank.core.errors import InvalidInput
-from fairbank.priority.fairshare.settings import Algorithm
+from fairbank.priority.settings import Algorithm
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.policies import POLICIES
 from fairbank.simulator.engine.policy_settings import policy_of

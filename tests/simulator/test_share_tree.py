@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
-from fairbank.priority.fairshare.settings import Algorithm
+from fairbank.priority.settings import Algorithm
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.clock import SimulationClock
-from fairbank.simulator.engine.share_accounts import ShareAccounts
 from fairbank.simulator.engine.slurm import SlurmScheduler
-from fairbank.simulator.engine.usage_state import PriorityRules
+from fairbank.simulator.engine.usage_state import PriorityRules, ShareAccounts
 from fairbank.simulator.traces.workload import TraceJob
 
 HOUR = 3_600

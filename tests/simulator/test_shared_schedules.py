@@ -14,7 +14,8 @@ import pytest
 from benchmarks.results import RESULTS, load_claim
 from benchmarks.schedule import DIGITS, Schedule
 from benchmarks.traces import POLICIES, TRACES
-from fairbank.service.simulation.comparison import in_file, simulate_each
+from fairbank.service.simulation.comparison import simulate_each
+from fairbank.service.simulation.workloads import in_file
 from fairbank.simulator.engine.simulation import SimulationPlan
 from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR
 

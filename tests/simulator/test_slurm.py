@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairbank.priority.fairshare.settings import Algorithm
-from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import Algorithm, MultifactorSettings, PriorityWeights
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.slurm import SlurmScheduler

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, fast_line, read_fast
-from fairbank.simulator.traces.synthetic import month
-from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
+from fairbank.simulator.traces.synthetic import SitePartition, SyntheticSite, month
 from tests.simulator.start_range_accuracy import Coverage, coverage
 from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR
 

@@ -8,13 +8,12 @@ from random import Random
 import pytest
 
 from fairbank.core.time import DAY
-from fairbank.scheduling.explain.forward_simulation import simulate_forward
+from fairbank.scheduling.event_loop import simulate_forward
 from fairbank.simulator.engine.clock import SimulationClock
 from fairbank.simulator.engine.policies import POLICIES, policy_named
 from fairbank.simulator.engine.state import WEEK, SimulationState, StateRecorder
 from fairbank.simulator.traces.fast_reader import fast_line
-from fairbank.simulator.traces.synthetic import month
-from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
+from fairbank.simulator.traces.synthetic import SitePartition, SyntheticSite, month
 from fairbank.simulator.traces.workload import TraceJob, Workload
 
 SIZE = 32

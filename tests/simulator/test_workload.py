@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.job_line import Status, SwfJob
 from fairbank.simulator.traces.swf import read, write
-from fairbank.simulator.traces.synthetic import HOUR, LIMITS, month
-from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
+from fairbank.simulator.traces.synthetic import HOUR, LIMITS, SitePartition, SyntheticSite, month
 
 pools = st.builds(
     SitePartition, st.sampled_from(["cpu", "gpu", "fat"]), st.integers(32, 400), st.integers(1, 8)
@@ -61,7 +60,7 @@ def test_another_process_gives_the_same_bytes() -> None:
     program = (
         "import hashlib; from fairbank.simulator.traces.swf import write;"
         "from fairbank.simulator.traces.synthetic import month;"
-        "from fairbank.simulator.traces.synthetic_site import SyntheticSite;"
+        "from fairbank.simulator.traces.synthetic import SyntheticSite;"
         "print(hashlib.sha256(''.join(write(*month(SyntheticSite(), 7))).encode()).hexdigest())"
     )
     environment = os.environ | {"PYTHONHASHSEED": "4711"}

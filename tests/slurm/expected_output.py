@@ -11,11 +11,16 @@ import numpy as np
 from fairbank.core.slurm_numbers import ON_PARENT, STATIC_TRES
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.result import FairTreeResult, Standings
-from fairbank.priority.fairshare.settings import Algorithm
-from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted
+from fairbank.priority.fairshare.tree import (
+    FairTreeResult,
+    ShareAssociation,
+    Standings,
+    Tree,
+    planted,
+)
 from fairbank.priority.fairshare.usage import DecayedUsage
 from fairbank.priority.fairshare.usage import minutes as whole_minutes
+from fairbank.priority.settings import Algorithm
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.priorities import compute_priorities, weights_of

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
-from fairbank.priority.multifactor.settings import RAW, Flag
+from fairbank.priority.settings import RAW, Flag
 from tests.slurm.lab import people
 from tests.slurm.lab.configuration import CLUSTER
 

@@ -11,8 +11,13 @@ import numpy as np
 
 from fairbank.core.slurm_numbers import STATIC_TRES
 from fairbank.core.tres import parse_counts, parse_weights
-from fairbank.priority.fairshare.billing import allocated, billable, prices
-from fairbank.priority.fairshare.charges import ChargedJobs, usage_factors
+from fairbank.priority.fairshare.charges import (
+    ChargedJobs,
+    allocated,
+    billable,
+    prices,
+    usage_factors,
+)
 from fairbank.priority.fairshare.columns import Ints, Longs
 from fairbank.priority.fairshare.decay import Reset, fading, parse_half_life
 from fairbank.priority.fairshare.tree import Tree, summed

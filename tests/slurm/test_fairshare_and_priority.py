@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from fairbank.priority.fairshare.columns import Longs
-from fairbank.priority.fairshare.settings import Algorithm
+from fairbank.priority.settings import Algorithm
 from fairbank.report import sprio, sshare
 from fairbank.report.sprio import PriorityRow, WeightRow, default_format, parse_format
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.time import parse_instant
-from fairbank.scheduling.machines.node_rules import PreemptBy
+from fairbank.scheduling.machines.nodes import PreemptBy
 from tests.slurm.conftest import Tell, guarded
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check

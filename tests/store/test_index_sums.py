@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from fairbank.store.sqlite.driver import driver
-from fairbank.store.sqlite.index_sums import index_faults, indexes
+from fairbank.store.sqlite.integrity import index_faults, indexes
 from fairbank.store.sqlite.store import reading_engine
 from tests.faults.sample import write_sample
 from tests.support.indexes import hollow, replant

@@ -19,9 +19,9 @@ import pytest
 
 from fairbank.bank.query import AllocationQuery, Page, ProjectQuery, RunQuery
 from fairbank.core.errors import InvalidInput
-from fairbank.service.clock import SystemClock
 from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.backup import Backups
+from fairbank.setup.bank_settings import SystemClock
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.schema import REVISIONS

@@ -219,7 +219,7 @@ def test_whole_tables_take_as_long_as_they_are_long(impatient: PostgresStore) ->
 
 
 def _first_entry(reader: Reader) -> Entry:
-    return next(reader.scan_entries())
+    return next(reader.scan(Entry))
 
 
 def _entries(reader: Reader) -> int:

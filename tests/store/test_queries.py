@@ -20,7 +20,17 @@ from fairbank.store.urls import path_of
 from tests.contracts.places import Place
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
-LOOK_UPS = ["lock", "runs", "known", "told", "undoing", "words", "users", "members", "projects"]
+LOOK_UPS = [
+    "lock",
+    "runs",
+    "entries_by_key",
+    "entries_by_id",
+    "undoing_entries",
+    "entries_of_terms",
+    "users",
+    "members",
+    "projects",
+]
 
 
 def test_statements_have_names_and_no_comments() -> None:
@@ -47,10 +57,10 @@ def test_statements_have_names_and_no_comments() -> None:
     [
         ("lock", "allocation"),
         ("runs", "run"),
-        ("known", "journal"),
-        ("told", "journal"),
-        ("undoing", "journal"),
-        ("words", "journal"),
+        ("entries_by_key", "journal"),
+        ("entries_by_id", "journal"),
+        ("undoing_entries", "journal"),
+        ("entries_of_terms", "journal"),
         ("users", "user_sum"),
     ],
 )
@@ -74,7 +84,7 @@ def test_whole_rows_are_written_in_the_order_of_the_schema(name: str, table: str
         assert f"INSERT INTO {table} ({columns})" in " ".join(statement.split())
 
 
-@pytest.mark.parametrize("name", ["undoing", "words"])
+@pytest.mark.parametrize("name", ["undoing_entries", "entries_of_terms"])
 def test_what_is_looked_through_to_undo_an_entry_is_said_alike_everywhere(
     file_place: Place, name: str
 ) -> None:

@@ -6,6 +6,7 @@ from base64 import b64encode
 
 import pytest
 
+from fairbank.bank.entry import Entry
 from fairbank.bank.project import Role
 from fairbank.bank.requests import SetMember
 from fairbank.core.errors import Corrupt
@@ -51,7 +52,7 @@ def test_a_flag_that_is_neither_true_nor_false(file_place: Place, cell: str) -> 
 def test_bytes_that_became_text(filled: Place, column: int) -> None:
     """Also where the text spells the same bytes: the cell is not as it was written."""
     with filled.open().reading() as reader:
-        entry = next(iter(reader.scan_entries()))
+        entry = next(iter(reader.scan(Entry)))
     row = list(entry_row(entry))
     assert entry_of(row) == entry
     row[column] = b64encode(entry.link).decode()

@@ -17,7 +17,6 @@ NEXT_USERS: Mapping[str, str] = {
     "priority.fairshare.usage_ticks": "the workload manager",
     "priority.fairshare.usage": "the workload manager",
     "priority.limits.submission": "the workload manager",
-    "priority.limits.end": "the workload manager",
 }
 
 

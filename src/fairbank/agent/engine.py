@@ -315,7 +315,7 @@ class Engine:
         elif report is not None and terms.optimistic_start and self.flow.bank.up:
             facts = facts_of(report)
             is_fresh = self.credit.is_fresh(facts, now)
-            if is_fresh and self.credit.spend(facts, terms.optimistic_start):
+            if is_fresh and self.credit.deduct(facts, terms.optimistic_start):
                 cause = Occurrence(run, now, report=report, label="optimistic start")
                 self._apply(E.OPTIMISTIC_START, cause)
 

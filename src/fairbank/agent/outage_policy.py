@@ -135,7 +135,7 @@ class KnownCredit:
         factor = Fraction(str(self._factors.get(report.qos, 1)))
         return round_up(Fraction(report.billing) * report.time_limit / 60 * factor)
 
-    def spend(self, report: ReportFacts, times: int = 1) -> bool:
+    def deduct(self, report: ReportFacts, times: int = 1) -> bool:
         """Subtract the price of a run if so many times its price is available; return whether."""
         payer = self._payers.get(_place(report))
         if payer is None or times * (amount := self.price(report)) > self._available[payer]:
@@ -183,7 +183,7 @@ def decide_without_bank(
         case OutagePolicy.CLOSED:
             return deferred(BANK_DOWN_TEXT, batch=batch)
         case OutagePolicy.CREDIT:
-            if credit.spend(report):
+            if credit.deduct(report):
                 return None
             text = f"{BANK_DOWN_TEXT}, and {report.account} had too little credit left"
             return deferred(text, batch=batch)

@@ -124,11 +124,9 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def standing(self, now: int) -> Standing:
         """Return the state by the clock: an active allocation that has not begun is planned."""
         state = self.state_at(now)
-        return (
-            Standing.PLANNED
-            if state is AllocationState.ACTIVE and now < self.start
-            else _STANDING[state]
-        )
+        if state is AllocationState.ACTIVE and now < self.start:
+            return Standing.PLANNED
+        return _STANDING[state]
 
 
 def overlapping(start: int, end: int, others: Iterable[Allocation]) -> Allocation | None:

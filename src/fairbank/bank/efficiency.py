@@ -29,18 +29,15 @@ def efficiency(run: RunRecord) -> Efficiency:
 
     The used part is rounded to thousandths, because the SQL of the stores rounds it so.
     """
-    told = run.job_details
-    if told is None or told.cpu_seconds is None:
+    details = run.job_details
+    if details is None or details.cpu_seconds is None:
         return Efficiency()
-    given = (told.cpus or 0) * (run.elapsed_seconds or 0)
+    given = (details.cpus or 0) * (run.elapsed_seconds or 0)
     if not given:
         return Efficiency()
-    used = min(told.cpu_seconds, given)
-    return Efficiency(
-        used,
-        given,
-        (run.charged - run.refunded) * (1000 - (2000 * used + given) // (2 * given)) // 1000,
-    )
+    used = min(details.cpu_seconds, given)
+    thousandths = (2000 * used + given) // (2 * given)
+    return Efficiency(used, given, (run.charged - run.refunded) * (1000 - thousandths) // 1000)
 
 
 def counted_of_more(run: RunRecord) -> int | None:
@@ -50,17 +47,14 @@ def counted_of_more(run: RunRecord) -> int | None:
     processors, or milliseconds sent as seconds. The report still counts, and the answer says so.
     Returns None if the report is plausible.
     """
-    told = run.job_details
-    if told is None or told.cpu_seconds is None or not told.cpus:
+    details = run.job_details
+    if details is None or details.cpu_seconds is None or not details.cpus:
         return None
     elapsed = run.elapsed_seconds or 0
-    return told.cpus * elapsed if told.cpu_seconds > told.cpus * (elapsed + 1) else None
+    return details.cpus * elapsed if details.cpu_seconds > details.cpus * (elapsed + 1) else None
 
 
 def failed_early(run: RunRecord) -> bool:
     """Return whether the run failed within EARLY_SECONDS of its start."""
-    return (
-        run.outcome in EARLY_OUTCOMES
-        and run.elapsed_seconds is not None
-        and run.elapsed_seconds <= EARLY_SECONDS
-    )
+    seconds = run.elapsed_seconds
+    return run.outcome in EARLY_OUTCOMES and seconds is not None and seconds <= EARLY_SECONDS

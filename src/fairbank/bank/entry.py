@@ -168,9 +168,9 @@ def subject_of(entry: Entry) -> tuple[int, int] | None:
     """
     if entry.kind in OF_TERMS:
         return entry.book, TERMS
-    return (
-        (entry.book, entry.owner) if entry.kind in _OF_USERS and entry.owner is not None else None
-    )
+    if entry.kind in _OF_USERS and entry.owner is not None:
+        return entry.book, entry.owner
+    return None
 
 
 def term_changes(before: Entry | None, entries: Iterable[Entry]) -> Mapping[int, dict[str, Any]]:

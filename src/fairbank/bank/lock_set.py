@@ -31,11 +31,8 @@ class AllocationFilter(msgspec.Struct, frozen=True):
         )
 
     def has(self, allocation: Allocation) -> bool:
-        return (
-            allocation.start <= self.last
-            and self.first < allocation.end
-            and (self.own or allocation.shared)
-        )
+        is_covered = allocation.start <= self.last and self.first < allocation.end
+        return is_covered and (self.own or allocation.shared)
 
 
 ALL_OF_IT = AllocationFilter(0, LAST_INSTANT, own=True)
@@ -140,10 +137,10 @@ def entries_of_runs(locks: LockSet, runs: Iterable[RunRecord]) -> set[int]:
 
     Most batches only start and end runs, and need none.
     """
-    told = {each.set_by for each in runs if each.state in RESOLVED or each.run in locks.changing}
+    numbers = {each.set_by for each in runs if each.state in RESOLVED or each.run in locks.changing}
     if locks.starting:
-        told.update(each.id for each in runs if each.run in locks.starting)
-    return told | locks.undone
+        numbers.update(each.id for each in runs if each.run in locks.starting)
+    return numbers | locks.undone
 
 
 def lock_set_of(
@@ -165,7 +162,7 @@ def lock_set_of(
         locks.entries += 2
         if request.key is not None:
             locks.keys.add((submitted.actor, request.key))
-        if isinstance(request, requests.RequestOfRun):
+        if isinstance(request, requests.RunRequest):
             draw = _add_run(locks, request)
             if draw is not None:
                 draws[draw] = None
@@ -186,33 +183,32 @@ resource, owner and start. Most requests have none.
 """
 
 
-def _add_run(locks: LockSet, request: requests.RequestOfRun) -> _Draw | None:
+def _add_run(locks: LockSet, request: requests.ReportRequest) -> _Draw | None:
     """Add the run of a request, and return the allocations that it may draw on."""
     run = request.run
     locks.runs.add(run)
-    match request:
-        case requests.Hold():  # first: most requests are holds and charges
-            locks.starting.add(run)
-            if not request.chain:
-                locks.registry = True
-            return False, request.chain, request.resource, request.owner, request.start
-        case requests.Lapse() | requests.Refund():
-            return None
+    if isinstance(request, requests.Hold):  # first: most requests are holds and charges
+        locks.starting.add(run)
+        if not request.chain:
+            locks.registry = True
+        return False, request.chain, request.resource, request.owner, request.start
     if request.account is not None:
         locks.registry = True  # it keeps refusals of jobs whose account no project has
-    match request:
-        case requests.Adjust():
-            locks.changing.add(run)
-        case requests.Charge() | requests.Release():
-            if not (request.resource is None or request.owner is None or request.start is None):
-                locks.ending.add(run)
-                return True, request.chain, request.resource, request.owner, request.start
+    if isinstance(request, requests.Adjust):
+        locks.changing.add(run)
+    elif not isinstance(request, requests.Unpriced) and not (
+        request.resource is None or request.owner is None or request.start is None
+    ):
+        locks.ending.add(run)
+        return True, request.chain, request.resource, request.owner, request.start
     return None
 
 
-def _add_rows(locks: LockSet, request: requests.RequestOfRows) -> None:
-    """Add the rows of a request that is not about a run."""
+def _add_rows(locks: LockSet, request: requests.OtherRequest) -> None:
+    """Add the rows of a request that is no report."""
     match request:
+        case requests.Lapse() | requests.Refund():
+            locks.runs.add(request.run)
         case requests.Deposit():
             locks.allocations.add(request.allocation)
             locks.credited.add(request.allocation)

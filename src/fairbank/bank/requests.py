@@ -9,8 +9,7 @@ import msgspec
 from fairbank.bank.allocation import AllocationEvent
 from fairbank.bank.entry import OF_TERMS, REGISTRY, Entry, Kind, facts_of
 from fairbank.bank.project import Role
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
@@ -325,9 +324,13 @@ def undo_of(
     )
 
 
-RequestOfRun = Hold | Adjust | Charge | Release | Unpriced | Lapse | Refund
-RequestOfRows = (
-    Deposit
+ReportRequest = Hold | Adjust | Charge | Release | Unpriced
+"""Reports about runs: each is a RunRequest."""
+
+OtherRequest = (
+    Lapse
+    | Refund
+    | Deposit
     | Withdraw
     | Transfer
     | Undo
@@ -343,9 +346,7 @@ RequestOfRows = (
     | RevokeToken
     | AuditNote
 )
-"""Requests about one run, and about other rows."""
-
-Request = RequestOfRun | RequestOfRows
+Request = ReportRequest | OtherRequest
 
 
 class SubmittedRequest(msgspec.Struct, frozen=True, gc=False):

@@ -8,8 +8,7 @@ import msgspec
 
 from fairbank.bank.entry import Entry
 from fairbank.bank.requests import Charge, Release
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.types import IdentityEnum
 from fairbank.core.units import SuMinutes
@@ -87,9 +86,9 @@ class UserSums(msgspec.Struct, frozen=True, gc=False):
 
     def within(self, available: int) -> int:
         """Return the part of `available` that the cap allows; negative above the cap."""
-        return (
-            available if self.cap is None else min(available, self.cap - self.charged - self.held)
-        )
+        if self.cap is None:
+            return available
+        return min(available, self.cap - self.charged - self.held)
 
 
 # --- details of entries: the rules write them, the audit computes the row of the run ---

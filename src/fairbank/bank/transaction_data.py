@@ -95,7 +95,7 @@ class Changes:
 NOBODY = UserSums()
 
 _HELD = RunState.HELD
-_TERMS = Kind.TERMS  # looked up once: `_add` is called for each entry
+_TERMS = Kind.TERMS  # looked up once: `post` is called for each entry
 _SEQ = attrgetter("seq")
 _replace = msgspec.structs.replace
 
@@ -258,6 +258,7 @@ class TransactionData:
         request = submitted.request
         first = request.key is None or (submitted.actor, request.key) not in self.keyed_entries
         key = request.key if first else None
+        is_identified = first and (key is not None or submitted.report_digest is not None)
         book, seq, before, sums = self._head_of(allocation)
         # By position: msgspec takes ten times as long to sort twenty keyword arguments.
         unlinked = Entry(
@@ -272,54 +273,37 @@ class TransactionData:
             submitted.actor,
             submitted.acting_as,
             key,
-            (
-                digest(submitted)
-                if first and (key is not None or submitted.report_digest is not None)
-                else None
-            ),
+            digest(submitted) if is_identified else None,
             *sums,
             request.comment,
             details,
             before,
         )
-        return self._add(_replace(unlinked, link=link_of(unlinked, before)), allocation)
+        entry = _replace(unlinked, link=link_of(unlinked, before))
+        self.entries.append(entry)
+        self.run_entries[entry.id] = entry
+        if key is not None:
+            self.keyed_entries[entry.actor, key] = entry
+        if allocation is None:
+            self.registry = RegistryHead(seq, entry.link)
+        else:
+            after = self.allocations[book] = _replace(allocation, seq=seq, link=entry.link)
+            self.changes.touched.add(book)
+            if kind is _TERMS:
+                self.changes.amended.append(after)
+        return entry
 
     def _head_of(
         self, allocation: Allocation | None
     ) -> tuple[int, int, bytes, tuple[int, int, int, int, int]]:
         """Return allocation, place, link before and sums of an entry. Raises RegistryNotLoaded."""
-        if allocation is not None:
-            return (
-                allocation.id,
-                allocation.seq + 1,
-                allocation.link,
-                (
-                    allocation.deposited,
-                    allocation.charged,
-                    allocation.held,
-                    allocation.credit_limit,
-                    allocation.overrun,
-                ),
-            )
-        if self.registry is None:
-            raise RegistryNotLoaded
-        return REGISTRY, self.registry.seq + 1, self.registry.link, (0, 0, 0, 0, 0)
-
-    def _add(self, entry: Entry, allocation: Allocation | None) -> Entry:
-        self.entries.append(entry)
-        self.run_entries[entry.id] = entry
-        if entry.key is not None:
-            self.keyed_entries[entry.actor, entry.key] = entry
         if allocation is None:
-            self.registry = RegistryHead(entry.seq, entry.link)
-        else:
-            after = self.allocations[entry.book] = _replace(
-                allocation, seq=entry.seq, link=entry.link
-            )
-            self.changes.touched.add(entry.book)
-            if entry.kind is _TERMS:
-                self.changes.amended.append(after)
-        return entry
+            if self.registry is None:
+                raise RegistryNotLoaded
+            return REGISTRY, self.registry.seq + 1, self.registry.link, (0, 0, 0, 0, 0)
+        a = allocation
+        sums = (a.deposited, a.charged, a.held, a.credit_limit, a.overrun)
+        return a.id, a.seq + 1, a.link, sums
 
     def undo(self, undone: int, entry: Entry) -> Entry:
         """Record that a new entry undoes an earlier one, so that the batch undoes it only once."""

@@ -12,9 +12,7 @@ from fairbank.core.tres import BillingRule
 
 
 class Partition(msgspec.Struct, frozen=True):
-    """Partition of a cluster. `weights` are billing units per TRES; without them a job bills its
-    CPUs.
-    """
+    """Partition. `weights` are billing units per TRES; without them a job bills its CPUs."""
 
     name: str
     resource: str
@@ -71,12 +69,12 @@ def find_cluster(clusters: Mapping[str, Cluster], name: str, *, otherwise: str =
     """Return the cluster with this name.
 
     Args:
-            clusters: the clusters of the settings.
-            name: the name to find.
-            otherwise: text to append to the remedy.
+        clusters: the clusters of the settings.
+        name: the name to find.
+        otherwise: text to append to the remedy.
 
     Raises:
-            NotFound: the cluster does not exist; the remedy lists those that do.
+        NotFound: the cluster does not exist; the remedy lists those that do.
     """
     if (found := clusters.get(name)) is None:
         raise NotFound(

@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 
 
@@ -47,9 +46,7 @@ class LimitChanged(RunReport, frozen=True, kw_only=True, tag="change"):
 
 
 class RunEnded(RunReport, frozen=True, kw_only=True, tag="end"):
-    """The run ended at `ended` in state `outcome` after `elapsed_seconds`, as counted by the
-    scheduler.
-    """
+    """End of a run in state `outcome` after `elapsed_seconds`, as the scheduler counted."""
 
     ended: Instant
     outcome: str

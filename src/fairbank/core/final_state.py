@@ -21,14 +21,14 @@ PATTERN = rf"^({'|'.join(FINAL_STATES)})(\+| by [0-9]{{1,10}})?$"
 narrow.
 """
 
-_SAID = re.compile(PATTERN, re.ASCII)
+_FORM = re.compile(PATTERN, re.ASCII)
 
 
-def final_state(said: str) -> str | None:
-    """Return the bare final state, or None if `said` is not a final state.
+def final_state(text: str) -> str | None:
+    """Return the bare final state, or None if `text` is not a final state.
 
     >>> final_state("CANCELLED by 1000"), final_state("RUNNING")
     ('CANCELLED', None)
     """
-    match = _SAID.fullmatch(said)
+    match = _FORM.fullmatch(text)
     return None if match is None else match[1]

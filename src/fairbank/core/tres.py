@@ -176,8 +176,8 @@ def unpriced_tres(counts: Counts, weights: Weights | None) -> list[str]:
     """
     priced = set(weights or BY_CPU)
     free = {name for name, count in counts.items() if count > 0} - priced - {"node", "billing"}
-    told = {name.partition(":")[0] for name in priced & set(counts)}
-    return sorted(name for name in free if name.partition(":")[0] not in told)
+    same_kind = {name.partition(":")[0] for name in priced & set(counts)}
+    return sorted(name for name in free if name.partition(":")[0] not in same_kind)
 
 
 def price_setting_tres(weighted: Mapping[str, Fraction], adding: BillingRule) -> frozenset[str]:

@@ -1,3 +1,1 @@
-"""Shares, usage, limits and priorities as Slurm computes them, on columns of numbers. No clock, no
-I/O.
-"""
+"""Shares, usage, limits and priorities as Slurm computes them, on columns of numbers."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from fairbank.core.errors import InvalidInput
-from fairbank.core.slurm_numbers import NICE_MAX
 
 RuleName = Literal["linear", "power", "sigmoid"]
 
@@ -34,9 +30,7 @@ _COUNTS: dict[RuleName, tuple[str, ...]] = {
 
 
 def idle_keys(rule: RuleName, bend: Bend) -> Iterator[tuple[str, RuleName]]:
-    """Yield keys that were changed and have no effect under this rule, with the rule that uses
-    them.
-    """
+    """Yield changed keys without effect under this rule, with the rule that uses them."""
     usual = Bend()
     for other, names in _COUNTS.items():
         yield from (
@@ -49,45 +43,52 @@ def idle_keys(rule: RuleName, bend: Bend) -> Iterator[tuple[str, RuleName]]:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-EXPONENT_MAX = 1_000.0
 _FLAT = 1e-18  # a sigmoid less steep than this is a straight line in every bit of a double
 _SLACK = 1 + 2.0**-44  # more than the roundings that lead to a value can take away from it
 
 
 class Power(msgspec.Struct, frozen=True):
-    """x to the power N. 1 is a straight line; more favours high fractions, less lifts low ones."""
+    """x to the power N. 1 is a straight line; more favours high fractions, less lifts low ones. One
+    exponent for both factors is the same for each: (c t)^N = c^N t^N.
+    """
 
     exponent: float = 1.0
 
-    def __post_init__(self) -> None:
-        if not 0 < self.exponent <= EXPONENT_MAX:
-            raise InvalidInput(
-                f"{self.exponent} is no exponent",
-                field="exponent",
-                remedy=f"more than 0, at most {EXPONENT_MAX:g}",
-            )
-
     def of(self, fraction: ArrayLike) -> Floats:
         """Return the curve at fractions from 0 to 1."""
-        return power(fraction, self.exponent)
+        x = np.asarray(fraction, np.float64)
+        if self.exponent == 1:
+            return x
+        with np.errstate(under="ignore"):
+            return np.asarray(x * x if self.exponent == 2 else np.power(x, self.exponent))
 
 
 class Sigmoid(msgspec.Struct, frozen=True):
-    """Step from 0 to 1: `steepness` is HADM's l, `midpoint` its x0, the place of a steep step."""
+    """Logistic curve through (0, 0) and (1, 1), where l is `steepness` and x0 `midpoint` (HADM):
+
+        S(x) = (e^(l x) - 1) (e^l + e^(l x0)) / ((e^l - 1) (e^(l x) + e^(l x0)))
+
+    It is written so that no power of e is larger than 1: no steepness overflows, and S(0) = 0 and
+    S(1) = 1 exactly. For l to 0 the curve goes to x, which is the result for l = 0. (HADM's line
+    without slope would not lead from 0 to 1; its formula is 0 / 0 there.) -l gives the same curve
+    as l.
+    """
 
     steepness: float
     midpoint: float = 0.5
 
-    def __post_init__(self) -> None:
-        for field in ("steepness", "midpoint"):
-            if not math.isfinite(getattr(self, field)):
-                raise InvalidInput(
-                    f"{getattr(self, field)} is no {field}", field=field, remedy="any finite number"
-                )
-
     def of(self, fraction: ArrayLike) -> Floats:
         """Return the curve at fractions from 0 to 1."""
-        return sigmoid(fraction, self.steepness, self.midpoint)
+        # The letters of the formula above.
+        x, x0 = np.asarray(fraction, np.float64), self.midpoint
+        l = abs(self.steepness)  # noqa: E741
+        if l < _FLAT:
+            return x
+        with np.errstate(under="ignore", over="ignore"):  # what is beyond counting goes to 0 below
+            start = np.expm1(-l * x) / np.expm1(-l)
+            bend = np.log1p(np.exp(-l * np.abs(1.0 - x0))) - np.log1p(np.exp(-l * np.abs(x - x0)))
+            curve = np.exp(l * np.minimum(0.0, x - min(x0, 1.0)) + bend) * start
+        return np.asarray(np.clip(curve, 0.0, 1.0))
 
 
 class CurveRule(msgspec.Struct, frozen=True):
@@ -116,9 +117,6 @@ def rule_of(name: RuleName, credit: Bend, expiry: Bend) -> CurveRule:
                 Sigmoid(credit.steepness, credit.midpoint),
                 Sigmoid(expiry.steepness, expiry.midpoint),
             )
-
-
-# ---------------------------------------------------------------- the two fractions
 
 
 def credit_factor(deposited: ArrayLike, used: ArrayLike) -> Floats:
@@ -150,55 +148,11 @@ def _share(part: Floats, whole: Floats) -> Floats:
     return np.clip(shares, 0.0, 1.0)
 
 
-# ---------------------------------------------------------------- the curves
-
-
-def power(fraction: ArrayLike, exponent: float) -> Floats:
-    """Return the power rule for fractions from 0 to 1. One exponent for both factors is the same
-    for each: (c t)^N = c^N t^N.
-    """
-    x = np.asarray(fraction, np.float64)
-    if exponent == 1:
-        return x
-    with np.errstate(under="ignore"):
-        return np.asarray(x * x if exponent == 2 else np.power(x, exponent))
-
-
-def sigmoid(fraction: ArrayLike, steepness: float, midpoint: float) -> Floats:
-    """Return the logistic curve through (0, 0) and (1, 1), for fractions from 0 to 1:
-
-        S(x) = (e^(l x) - 1) (e^l + e^(l x0)) / ((e^l - 1) (e^(l x) + e^(l x0)))
-
-    It is written so that no power of e is larger than 1: no steepness overflows, and S(0) = 0 and
-    S(1) = 1 exactly. For l to 0 the curve goes to x, which is the result for l = 0. (HADM's line
-    without slope would not lead from 0 to 1; its formula is 0 / 0 there.) -l gives the same curve
-    as l.
-    """
-    # The letters of the formula above.
-    x, l, x0 = (np.asarray(fraction, np.float64), abs(steepness), midpoint)  # noqa: E741
-    if l < _FLAT:
-        return x
-    with np.errstate(under="ignore", over="ignore"):  # what is beyond counting goes to 0 below
-        start = np.expm1(-l * x) / np.expm1(-l)
-        bend = np.log1p(np.exp(-l * np.abs(1.0 - x0))) - np.log1p(np.exp(-l * np.abs(x - x0)))
-        curve = np.exp(l * np.minimum(0.0, x - min(x0, 1.0)) + bend) * start
-    return np.asarray(np.clip(curve, 0.0, 1.0))
-
-
-# ---------------------------------------------------------------- Slurm's integer
-
-
 def scaled(factor: ArrayLike, weight: int) -> Integers:
     """Return site factors from 0 to 1 as integers from 0 to `weight`, rounded down.
 
     A value less than a part in 2^44 below an integer becomes that integer, because double
-    arithmetic may have lost it. Raises InvalidInput for a weight that Slurm does not accept.
+    arithmetic may have lost it.
     """
-    if not 0 <= weight <= NICE_MAX:
-        raise InvalidInput(
-            f"{weight} is no weight of the site factor",
-            field="weight",
-            remedy=f"from 0 to {NICE_MAX}",
-        )
     whole = np.floor(np.asarray(factor, np.float64) * weight * _SLACK)
     return np.clip(whole, 0, weight).astype(np.int64)

@@ -20,33 +20,17 @@ from fairbank.rest.input_checks import check_address, check_query
 from fairbank.rest.openapi import describe, query_parameters
 from fairbank.rest.problems import HANDLERS, allowed
 from fairbank.rest.request import ApiRequest
-from fairbank.rest.routes import (
-    activity,
-    alloc,
-    audit,
-    cluster,
-    docs,
-    failure,
-    health,
-    job,
-    movements,
-    project,
-    quote,
-    share,
-    statement,
-    token,
-    usage,
-)
+from fairbank.rest.routes import activity, alloc, job, project, server, statement, usage
 from fairbank.rest.thread_pools import THREADS, ThreadPools
 from fairbank.rest.write_queue import AsyncWriteQueue
 from fairbank.service.dry_run import DryRunResult
 
-_MODULES = (
-    *(health, cluster, project, alloc, movements, statement, activity, job, failure),
-    *(usage, share, quote, token, audit, docs),
-)
+_MODULES = (server, project, alloc, statement, activity, job, usage)
 ROUTES: tuple[HTTPRouteHandler, ...] = tuple(
-    route for module in _MODULES for route in module.ROUTES
+    value
+    for module in _MODULES
+    for value in vars(module).values()
+    if isinstance(value, HTTPRouteHandler)
 )
 
 

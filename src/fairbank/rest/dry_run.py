@@ -14,7 +14,8 @@ from fairbank.bank.entry import facts_of
 from fairbank.rest.context import AppContext
 from fairbank.rest.request import DRY_RUN
 from fairbank.rest.schemas.alloc import changed_terms
-from fairbank.rest.schemas.envelope import ListResponse, list_response
+from fairbank.rest.schemas.answers import ListResponse
+from fairbank.rest.schemas.envelope import list_response
 from fairbank.rest.schemas.statement import PlannedEntry, entry_row
 from fairbank.service.dry_run import DryRunEntry, DryRunResult
 

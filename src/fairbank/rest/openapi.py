@@ -19,20 +19,13 @@ from fairbank.rest.request import ApiRequest
 from fairbank.rest.schemas import (
     activity,
     alloc,
-    audit,
-    cluster,
-    envelope,
-    failure,
+    answers,
     job,
-    project,
-    quote,
     report,
     requests,
     server,
     share,
     statement,
-    token,
-    usage,
 )
 
 _DESCRIPTION = """\
@@ -103,10 +96,7 @@ _TAGS = {
 }
 _TAG_OF = {word: tag for tag, (_, words) in _TAGS.items() for word in words}
 
-_RESPONSES = (
-    *(activity, alloc, audit, cluster, envelope, failure, job, project, quote, server, share),
-    *(statement, token, usage),
-)
+_RESPONSES = (activity, alloc, answers, job, server, share, statement)
 _BODIES = (report, requests, share)
 
 _REF = "#/components/schemas/{name}"
@@ -203,7 +193,7 @@ def _types() -> Iterator[Any]:
     rows = [kind for kind in dict.fromkeys(rows) if not getattr(kind, "__parameters__", ())]
     yield from rows
     yield from dict.fromkeys(kind for module in _BODIES for kind in _structs(module))
-    for generic in (envelope.ListResponse, envelope.ItemResponse):
+    for generic in (answers.ListResponse, answers.ItemResponse):
         yield from (generic[row] for row in rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Literal, NamedTuple
 
 from litestar.concurrency import sync_to_thread
@@ -106,61 +107,48 @@ def instant(request: ApiRequest, active_at: str | None) -> Instant | None:
     return request.services.clock.now() if active_at == "now" else one_time(active_at, "active-at")
 
 
-async def projects(
-    request: ApiRequest,
-    project: OneId = None,
-    gid: OneUid = None,
-    gname: OneName = None,
-    account: OneName = None,
-) -> frozenset[int] | None:
-    """Return the named projects that the user may see; None if none is named. A name without a
-    project selects nothing.
+ProjectIds = frozenset[int] | None
+
+
+def _named_projects(*, only_visible: bool) -> Callable[..., Awaitable[ProjectIds]]:
+    """Return the dependency that finds the named projects.
+
+    Args:
+        only_visible: find only projects that the user may see. False for lists with rows of other
+            projects, such as a child's on its parent's credit. Their queries have to apply the
+            user's visibility themselves: then a project of which the user sees no row looks as if
+            it did not exist.
     """
-    return await _named(request, request.identity.visibility, project, gid, gname, account)
 
+    async def named_projects(
+        request: ApiRequest,
+        project: OneId = None,
+        gid: OneUid = None,
+        gname: OneName = None,
+        account: OneName = None,
+    ) -> frozenset[int] | None:
+        """Return the named projects; None if none is named. A name without a project selects
+        nothing.
+        """
+        visibility = request.identity.visibility if only_visible else ALL
+        if project is None and gid is None and gname is None:
+            if account is None:
+                return None
+            # No thread is needed for an account alone, as commands send it: it is mostly cached.
+            cache = request.services.project_cache
+            if cache.has_fresh((account,)) and (known := cache.cached(account)) is not None:
+                return frozenset({known.id} if visibility.sees(known.id) else ())
+        query = ProjectQuery(
+            visibility=visibility,
+            ids=None if project is None else frozenset({project}),
+            gid=gid,
+            gname=gname,
+            account=account,
+        )
+        rows = await sync_to_thread(request.services.projects.find, query, Page(1))
+        return frozenset(project.id for project in rows)
 
-async def projects_of_runs(
-    request: ApiRequest,
-    project: OneId = None,
-    gid: OneUid = None,
-    gname: OneName = None,
-    account: OneName = None,
-) -> frozenset[int] | None:
-    """Return the named projects for lists with rows of other projects, such as a child's on its
-    parent's credit.
-
-    Only for queries that apply the user's visibility themselves: then a project of which the user
-    sees no row looks as if it did not exist.
-    """
-    return await _named(request, ALL, project, gid, gname, account)
-
-
-async def _named(
-    request: ApiRequest,
-    visibility: Visibility,
-    project: int | None,
-    gid: int | None,
-    gname: str | None,
-    account: str | None,
-) -> frozenset[int] | None:
-    """Find projects, in a thread only if the database is needed: an account alone, as commands send
-    it, is mostly in the cache.
-    """
-    if project is None and gid is None and gname is None:
-        if account is None:
-            return None
-        directory = request.services.project_cache
-        if directory.has_fresh((account,)) and (known := directory.cached(account)) is not None:
-            return frozenset({known.id} if visibility.sees(known.id) else ())
-    query = ProjectQuery(
-        visibility=visibility,
-        ids=None if project is None else frozenset({project}),
-        gid=gid,
-        gname=gname,
-        account=account,
-    )
-    rows = await sync_to_thread(request.services.projects.find, query, Page(1))
-    return frozenset(project.id for project in rows)
+    return named_projects
 
 
 def one_time(text: str | None, field: str) -> Instant | None:
@@ -177,7 +165,7 @@ class JobFilters(NamedTuple):
     """Filters of runs and of refusals, named as in RunQuery and RefusalQuery."""
 
     visibility: Visibility
-    projects: frozenset[int] | None
+    projects: ProjectIds
     resource: str | None
     category: str | None
     active_at: Instant | None
@@ -191,7 +179,7 @@ class JobFilters(NamedTuple):
 
 def job_filters(
     request: ApiRequest,
-    projects: NamedDependency[frozenset[int] | None],
+    projects: NamedDependency[ProjectIds],
     allocations: NamedDependency[AllocationFilters],
     period: NamedDependency[Period],
     allocation: OneId = None,
@@ -216,13 +204,13 @@ AllocationsChosen = NamedDependency[AllocationFilters]
 OnePage = NamedDependency[Page]
 OnePeriod = NamedDependency[Period]
 JobsChosen = NamedDependency[JobFilters]
-Projects = NamedDependency[frozenset[int] | None]
+Projects = NamedDependency[ProjectIds]
 
 PAGE = Provide(page, sync_to_thread=False)
 RECENT = Provide(recent, sync_to_thread=False)
 PERIOD = Provide(period, sync_to_thread=False)
-PROJECTS = Provide(projects)
-PROJECTS_OF_RUNS = Provide(projects_of_runs)
+PROJECTS = Provide(_named_projects(only_visible=True))
+PROJECTS_OF_RUNS = Provide(_named_projects(only_visible=False))
 ALLOCATIONS = Provide(allocation_filters, sync_to_thread=False)
 JOBS = {
     "page": RECENT,

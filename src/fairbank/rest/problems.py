@@ -5,21 +5,24 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
+from litestar.handlers import HTTPRouteHandler
 from litestar.types import ExceptionHandlersMap
+from msgspec import Struct
 
 from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, sentence
 from fairbank.core.errors import Busy, FairbankError, InvalidInput, Unauthenticated
 from fairbank.core.validation import ValidationFault
-from fairbank.rest.auth.authorization import CHALLENGE
-from fairbank.rest.field_hints import field_of, fields_of
+from fairbank.rest.auth.credentials import CHALLENGE
 from fairbank.rest.json_body import SEE_DOCS, missing_body
 from fairbank.rest.parameters import SENT_NAMES
-from fairbank.rest.schemas.envelope import Problem, refusal_details
+from fairbank.rest.schemas.answers import Problem
+from fairbank.rest.schemas.envelope import refusal_details
 
 PROBLEM_JSON = "application/problem+json"
 
@@ -34,16 +37,25 @@ class RefusalError(Exception):
         self.refusal, self.known = refusal, known
 
 
+def problem_of(
+    title: str, status: int, detail: str, remedy: str | None, field: str | None = None
+) -> Problem:
+    """Return a problem without a refusal.
+
+    Args:
+        title: of the kind; it also gives the type.
+        status: HTTP status.
+        detail: the error in one sentence.
+        remedy: what may help.
+        field: the field that caused it.
+    """
+    kind = f"/problem/{title.replace(' ', '-')}"
+    return Problem(type=kind, title=title, status=status, detail=detail, field=field, remedy=remedy)
+
+
 def problem_of_error(error: FairbankError) -> Problem:
     """Return the problem for an error."""
-    return Problem(
-        type=f"/problem/{error.title.replace(' ', '-')}",
-        title=error.title,
-        status=error.status,
-        detail=error.message,
-        field=error.field,
-        remedy=error.remedy,
-    )
+    return problem_of(error.title, error.status, error.message, error.remedy, error.field)
 
 
 def problem_of_refusal(
@@ -72,13 +84,11 @@ def problem_of_failure(where: str, error: Exception) -> Problem:
     """Log a failure of the server under a number, and return the problem with the number."""
     number = secrets.token_hex(6)
     _log.error("failure %s in %s", number, where, exc_info=error)
-    return Problem(
-        type="/problem/failure",
-        title="failure",
-        status=HTTPStatus.INTERNAL_SERVER_ERROR,
-        detail=f"the server failed; its log has the failure under {number}",
-        remedy="give this number to the administrators; whether the request was carried out is not"
-        " known",
+    return problem_of(
+        "failure",
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        f"the server failed; its log has the failure under {number}",
+        "give this number to the administrators; whether the request was carried out is not known",
     )
 
 
@@ -124,20 +134,10 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
             )
         )
     detail, remedy = _MESSAGES.get(status, (str(error.detail)[:200], SEE_DOCS))
-    title = status.phrase.lower()
     headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
     if "allow" in headers:
         headers["allow"] = allowed(headers["allow"].split(", "))
-    return response_of(
-        Problem(
-            type=f"/problem/{title.replace(' ', '-')}",
-            title=title,
-            status=status,
-            detail=detail,
-            remedy=remedy,
-        ),
-        headers,
-    )
+    return response_of(problem_of(status.phrase.lower(), status, detail, remedy), headers)
 
 
 def allowed(methods: Iterable[str]) -> str:
@@ -187,3 +187,29 @@ def response_to(request: Request[Any, Any, Any], error: Exception) -> Response[P
     """Return the response to an error that a handler or a check raised."""
     handler = next(_HANDLERS[kind] for kind in type(error).__mro__ if kind in _HANDLERS)
     return handler(request, error)
+
+
+def field_of(refusal: Refusal, fields: Collection[str]) -> str | None:
+    """Return the field of a request that a refusal is about, of those that the request may have."""
+    named = (refusal.facts or {}).get("field")
+    if named in fields:
+        return named
+    return next((name for name in refusal.reason.info.request_fields if name in fields), None)
+
+
+@cache
+def fields_of(handler: HTTPRouteHandler) -> frozenset[str]:
+    """Return the fields of a request to this route, in its address, headers and body, as sent."""
+    names = {SENT_NAMES.get(name, name) for name in handler.parsed_fn_signature.parameters}
+    data = handler.parsed_data_field
+    return frozenset(names if data is None else names | fields_of_body(data.annotation))
+
+
+def fields_of_body(kind: Any) -> frozenset[str]:
+    """Return the fields of a schema, or of all schemas of a union."""
+    schemas = [
+        schema
+        for schema in (kind, *get_args(kind))
+        if isinstance(schema, type) and issubclass(schema, Struct)
+    ]
+    return frozenset(name for schema in schemas for name in schema.__struct_encode_fields__)

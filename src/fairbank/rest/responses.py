@@ -11,7 +11,8 @@ from litestar import Response
 from fairbank.bank.rules import Done, Outcome
 from fairbank.core.time import Clock
 from fairbank.rest.problems import RefusalError
-from fairbank.rest.schemas.envelope import Granted, ItemResponse, granted, item_response
+from fairbank.rest.schemas.answers import Granted, ItemResponse
+from fairbank.rest.schemas.envelope import granted, item_response
 
 
 def done_of(outcome: Outcome) -> Done:

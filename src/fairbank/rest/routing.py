@@ -11,7 +11,7 @@ from litestar.openapi.datastructures import ResponseSpec
 
 from fairbank.rest.dry_run import LISTS_ENTRIES
 from fairbank.rest.problems import PROBLEM_JSON
-from fairbank.rest.schemas.envelope import Granted, ItemResponse, Problem
+from fairbank.rest.schemas.answers import Granted, ItemResponse, Problem
 
 
 def _problem(description: str) -> ResponseSpec:

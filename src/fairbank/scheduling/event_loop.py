@@ -1,22 +1,22 @@
 """Event loop of all simulations: the time jumps from one end, arrival or due pass to the next.
 
-The replay of a trace (`simulator.engine.clock`) and the simulation of a queue from now on
-(`explain.forward_simulation`) differ in run times and in what they do between two events, not here.
+The replay of a trace (`simulator.engine.clock`) and `simulate_forward`, in which the passes that
+decide on a cluster go on from a snapshot, differ in run times and in what they do between two
+events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from heapq import heappop
-from typing import Any, Generic, TypeVar
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any, Generic, NamedTuple, Protocol
 
-from fairbank.scheduling.machines.machine import FOR_EVER, J, Machine, P, RunningJob
-from fairbank.scheduling.snapshot import Snapshot
-
-M = TypeVar("M", bound=Machine[Any, Any])
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.snapshot import FOR_EVER, J, P, RunningJob, Snapshot
 
 
-class EventLoop(Generic[J, P, M]):
+class EventLoop(Generic[J, P]):
     """Events to come on a machine under a scheduler.
 
     Invariant: `ends` is a heap with the real end of each job of `snapshot.running`, and no other.
@@ -26,15 +26,13 @@ class EventLoop(Generic[J, P, M]):
 
     def __init__(
         self,
-        snapshot: Snapshot[J, P, M],
+        snapshot: Snapshot[J, P, Any, Any],
         on_end: Callable[[RunningJob[J, P], int], None] | None = None,
     ) -> None:
         self.snapshot, self.on_end = snapshot, on_end
         self.ends: list[tuple[int, RunningJob[J, P]]] = []
         self.wake = FOR_EVER
-        """Time at which the scheduler wants a pass even if nothing happens. The caller sets it
-        after its passes.
-        """
+        """Time of the next pass if nothing happens. The caller sets it after its passes."""
         self.has_event = False
         """True if a job ends or arrives at the time that `events` yielded last."""
         self.pause_at = FOR_EVER
@@ -78,3 +76,112 @@ class EventLoop(Generic[J, P, M]):
         time, self.pause_at = self.pause_at, FOR_EVER
         if self.on_pause is not None:
             self.on_pause(time)
+
+
+Pass = Callable[[Any, int], SchedulePlan[J, P]]
+"""Function from a snapshot and the time to a plan."""
+
+
+class PassSchedule(Protocol[J, P]):
+    """Scheduler that says which passes are due, as in the simulator."""
+
+    def passes(self, now: int, *, has_event: bool) -> Iterable[Pass[J, P]]: ...
+
+    def next_wake(self, now: int) -> int: ...
+
+    def record_end(self, running: RunningJob[J, P], now: int) -> None: ...
+
+
+class EventScheduler:
+    """Scheduler with one pass at each event and at each of `instants`, which are in order."""
+
+    def __init__(self, pass_: Pass[Any, Any], instants: Sequence[int] = ()) -> None:
+        self._passes, self._instants = (pass_,), instants
+
+    def passes(self, now: int, *, has_event: bool) -> Iterable[Pass[Any, Any]]:
+        return self._passes
+
+    def next_wake(self, now: int) -> int:
+        place = bisect_right(self._instants, now)
+        return self._instants[place] if place < len(self._instants) else FOR_EVER
+
+    def record_end(self, running: RunningJob[Any, Any], now: int) -> None: ...
+
+
+class SimulatedStart(NamedTuple):
+    """Start of the job (None: it did not start), and number of passes."""
+
+    at: int | None
+    passes: int
+
+
+RunTimeModel = Callable[[J, int, int], int]
+"""Function from a job, its limit and its elapsed time to its whole run time, all in seconds."""
+
+
+def whole_limit(job: object, limit: int, elapsed: int) -> int:
+    """Return the whole time limit; a job over its limit ends within the next second."""
+    return max(limit, elapsed + 1)
+
+
+def simulate_forward(
+    snapshot: Snapshot[J, P, Any, Any],
+    scheduler: PassSchedule[J, P],
+    now: int,
+    number: int,
+    *,
+    run_time: RunTimeModel[J] = whole_limit,
+    arrivals: Iterable[J] = (),
+    has_event: bool = False,
+    max_passes: int = FOR_EVER,
+) -> SimulatedStart:
+    """Return when the job with this number starts.
+
+    Args:
+        snapshot: the machine, its running jobs and its queue. The simulation uses it up.
+        scheduler: decides which passes are due. The simulation uses it up, too.
+        now: time of the snapshot in seconds. The passes of that time are made first.
+        number: number of the job.
+        run_time: run time of each job.
+        arrivals: jobs that arrive after `now`, in the order of their submit times.
+        has_event: something happened at `now` that the scheduler does not know of.
+        max_passes: number of passes after which the simulation ends without a start.
+    """
+    loop = EventLoop(snapshot, scheduler.record_end)
+    for running in snapshot.running:
+        elapsed = now - running.started
+        end = running.started + run_time(running.job, running.ends - running.started, elapsed)
+        loop.ends.append((max(end, now + 1), running))
+    heapify(loop.ends)
+    events, passes = loop.events(arrivals), 0
+    while True:
+        for pass_ in scheduler.passes(now, has_event=has_event):
+            if passes == max_passes:
+                return SimulatedStart(None, passes)
+            passes += 1
+            for job, placement in pass_(snapshot, now).starts:
+                if job.number == number:
+                    return SimulatedStart(now, passes)
+                if preempted := getattr(placement, "preempted", ()):
+                    _remove(loop, scheduler, set(preempted), now)
+                running = snapshot.start(job, placement, now)
+                heappush(loop.ends, (now + run_time(job, running.ends - now, 0), running))
+        loop.wake = scheduler.next_wake(now)
+        now, arrived = next(events, (FOR_EVER, []))
+        if now == FOR_EVER:
+            return SimulatedStart(None, passes)
+        has_event = loop.has_event
+        for job in arrived:
+            snapshot.queue.add(job)
+
+
+def _remove(
+    loop: EventLoop[J, P], scheduler: PassSchedule[J, P], numbers: set[int], now: int
+) -> None:
+    """End the jobs that are preempted. The simulation does not requeue them."""
+    for _, running in loop.ends:
+        if running.number in numbers:
+            loop.snapshot.end(running)
+            scheduler.record_end(running, now)
+    loop.ends[:] = [end for end in loop.ends if end[1].number not in numbers]
+    heapify(loop.ends)

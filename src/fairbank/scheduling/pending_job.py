@@ -7,13 +7,11 @@ import msgspec
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
-from fairbank.scheduling.machines.machine import RunningJob
 from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.snapshot import RunningJob
 
 YEAR = 365 * 86_400
-"""Seconds that a job may run if neither it nor its partition has a limit: a year, as Slurm plans
-for it.
-"""
+"""Seconds that a job may run without any limit: a year, as Slurm plans for it."""
 
 
 class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,12 +84,6 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
     def seconds(self, rules: PartitionRules) -> int:
         """Return how many seconds the job may run in a partition."""
         return min(filter(None, (self.limit, rules.max_seconds)), default=YEAR)
-
-    def within(self, partition: str) -> PendingJob:
-        """Return the job as a job of one of its partitions only."""
-        at = self.partitions.index(partition)
-        priorities = self.priorities[at : at + 1]
-        return msgspec.structs.replace(self, partitions=(partition,), priorities=priorities)
 
     def least_seconds(self, rules: PartitionRules) -> int:
         """Return how many seconds the job must be able to run at least."""

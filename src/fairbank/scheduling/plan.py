@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from fairbank.core.types import new_tuple
-from fairbank.scheduling.machines.machine import RemainingHoles
+from fairbank.scheduling.snapshot import RemainingHoles
 
 J = TypeVar("J")
 """Job of the queue, as the scheduler sees it."""
@@ -14,12 +14,11 @@ P = TypeVar("P")
 """Placement of a job: a number of identical processors, or nodes."""
 
 RESOURCES, PRIORITY = "Resources", "Priority"
-"""Slurm's words for the two reasons that every policy has: too little is free; somebody is
-ahead."""
+"""Slurm's reasons if too little is free, and if another job is ahead."""
 BAD_CONSTRAINTS, NEVER_TESTED = "BadConstraints", "None"
-"""And for a job that could never fit, and for one that no pass has come to."""
+"""Reasons of a job that could never fit, and of one that no pass has tested."""
 LICENCES = "Licenses"
-"""Too few licences are free."""
+"""Reason if too few licences are free."""
 
 
 class PlannedStart(NamedTuple, Generic[J, P]):
@@ -46,11 +45,9 @@ class SchedulePlan(NamedTuple, Generic[J, P]):
     queue.
 
     `remaining_holes` is what the plan leaves of the machine, if the next pass may continue from it
-    (`Snapshot.remaining_holes`).
-
-    `reasons` has Slurm's reason of each job, by its number, of which the pass knows more than
-    `default_reason`, the reason of all others. A queue may have thousands of jobs, and a pass that
-    tests few of them does not list all.
+    (`Snapshot.remaining_holes`). `reasons` has Slurm's reason of each job, by its number, of which
+    a pass over nodes knows more than `default_reason`, the reason of all others: a pass that tests
+    few of thousands of jobs does not list all.
     """
 
     starts: Sequence[PlannedStart[J, P]] = ()
@@ -67,10 +64,7 @@ class SchedulePlan(NamedTuple, Generic[J, P]):
 def make_plan(
     starts: Sequence[PlannedStart[J, P]],
     reservations: Sequence[JobReservation[J, P]],
-    reasons: Mapping[int, str],
     remaining_holes: RemainingHoles | None = None,
 ) -> SchedulePlan[J, P]:
-    """Return a plan in half of the time that `SchedulePlan(...)` takes. A simulation makes one at
-    nearly each event.
-    """
-    return new_tuple(SchedulePlan, (starts, reservations, reasons, PRIORITY, remaining_holes))
+    """Return a plan in half of the time of `SchedulePlan(...)`: one at nearly each event."""
+    return new_tuple(SchedulePlan, (starts, reservations, {}, PRIORITY, remaining_holes))

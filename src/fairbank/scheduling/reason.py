@@ -1,6 +1,4 @@
-"""Slurm's reasons of pending and ended jobs, by number and name, with a sentence for each
-(slurm-rules.md, "Reasons").
-"""
+"""Slurm's reasons of jobs, by number and name, with a sentence each (slurm-rules.md, "Reasons")."""
 
 from __future__ import annotations
 
@@ -11,9 +9,7 @@ from fairbank.core.errors import NotFound
 
 
 def explain_reason(name: str) -> str:
-    """Return a sentence that explains the reason to a user who meets it for the first time. Raises
-    NotFound.
-    """
+    """Return a sentence that explains the reason to a user. Raises NotFound."""
     if name in _PLAIN:
         return _PLAIN[name]
     match = _LIMIT.fullmatch(name)

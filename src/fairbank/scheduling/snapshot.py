@@ -2,51 +2,70 @@
 
 A pass reads the snapshot and changes nothing: its plan depends only on the snapshot and the time.
 The caller that applies the plan updates the snapshot, event by event, so that no pass collects it
-again.
+again. J is a job as the machine knows it. P is its placement: a number of processors, or nodes.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from fairbank.core.types import new_tuple
-from fairbank.scheduling.machines.machine import (
-    J,
-    Machine,
-    NumberedJob,
-    P,
-    RemainingHoles,
-    RunningJob,
-    SlotsNow,
-)
-
-J_co = TypeVar("J_co", bound=NumberedJob, covariant=True)
 
 
-class QueueOrder(Protocol[J_co]):
-    """Pending jobs that may start, in the order of the queue, each with its position. Lower
-    positions go first.
-    """
+class NumberedJob(Protocol):
+    """Attributes of a job that every pass needs. No other job has the same number."""
 
     @property
-    def reasons(self) -> Mapping[int, str]:
-        """Return Slurm's reason of each job that may not start, by its number."""
+    def number(self) -> int: ...
+
+    @property
+    def submitted(self) -> int: ...
+
+
+J = TypeVar("J", bound=NumberedJob)
+P = TypeVar("P")
+J_contra = TypeVar("J_contra", bound=NumberedJob, contravariant=True)
+P_contra = TypeVar("P_contra", contravariant=True)
+
+FOR_EVER = 1 << 62
+"""Time later than all others."""
+
+Hole = tuple[int, int]
+"""Number of processors that are free, and for how many seconds from now on."""
+
+
+class RemainingHoles(NamedTuple):
+    """Holes that a plan left of identical processors, as they were at the time `at`."""
+
+    at: int
+    holes: Sequence[Hole]
+
+
+class RunningJob(NamedTuple, Generic[J, P]):
+    """Job that runs since `started`, until `ends` at the latest. Lists are in the order of ends."""
+
+    ends: int
+    number: int
+    placement: P
+    job: J
+    started: int
+
+
+class Machine(Protocol[J_contra, P_contra]):
+    """Free resources now: identical processors (`processors`) or nodes (`nodes`)."""
+
+    def seconds(self, job: J_contra, placement: P_contra) -> int:
+        """Return how long the job may keep the placement, at least 1 s."""
         ...
 
-    def __iter__(self) -> Iterator[tuple[int, J_co]]: ...
-
-    def by_partition(self) -> Iterable[Iterator[tuple[int, J_co]]]:
-        """Return the order of each partition. A job that may run in several is in the order of
-        each, as a job of that partition only.
-        """
+    def take(self, placement: P_contra) -> None:
+        """Allocate a placement, which must be free."""
         ...
 
-    def first_that_fits(self, after: int, profile: SlotsNow[J_co, Any]) -> tuple[int, J_co] | None:
-        """Return the first job behind position `after` that could start now without delaying a
-        reservation.
-        """
+    def give(self, placement: P_contra) -> None:
+        """Free a placement."""
         ...
 
 
@@ -61,32 +80,28 @@ class PendingQueue(Protocol[J]):
         """Remove a job that starts or was cancelled."""
         ...
 
-    def __len__(self) -> int: ...
-
     def jobs(self) -> Iterator[J]:
         """Return all jobs, also those that may not start."""
         ...
 
-    def order(self, now: int) -> QueueOrder[J]:
-        """Return the jobs that may start now, in order."""
-
 
 M = TypeVar("M", bound=Machine[Any, Any])
+Q = TypeVar("Q", bound=PendingQueue[Any])
 
 
-class Snapshot(Generic[J, P, M]):
+class Snapshot(Generic[J, P, M, Q]):
     """State of a machine: free resources, pending jobs, and running jobs in the order of their
     latest ends.
 
     `unchanged_up_to`: no job up to this position can start, because a pass left them waiting and no
     job ended since. -1 if positions change from pass to pass, as with priorities.
-    `remaining_holes`: what that pass left of the machine beside its reservations, so that the next
-    pass looks at new jobs only. None: the next pass plans from the start.
+    `remaining_holes`: what that pass left of the processors beside its reservations, so that the
+    next pass looks at new jobs only. None: the next pass plans from the start.
     """
 
     __slots__ = ("machine", "queue", "remaining_holes", "running", "unchanged_up_to")
 
-    def __init__(self, machine: M, queue: PendingQueue[J]) -> None:
+    def __init__(self, machine: M, queue: Q) -> None:
         self.machine = machine
         self.queue = queue
         self.running: list[RunningJob[J, P]] = []

@@ -18,16 +18,15 @@ from fairbank.bank.query import (
     Page,
     UserRow,
 )
-from fairbank.bank.requests import Amend, Deposit, Open, Request, SetCap, Transfer, Withdraw
+from fairbank.bank.requests import Amend, Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.bank.rules import Outcome
 from fairbank.core.errors import Forbidden, NotFound
-from fairbank.core.time import Clock, Instant
+from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import Action, check_allowed
-from fairbank.service.dry_run import RequestHandler, apply_request, last_terms
-from fairbank.service.project_cache import ProjectCache
-from fairbank.store.contract import Reader, Store
+from fairbank.service.access.identity import Action, Identity, check_allowed
+from fairbank.service.dry_run import last_terms
+from fairbank.service.use_cases import UseCases, only
+from fairbank.store.contract import Reader
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -53,21 +52,11 @@ class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
     event: AllocationEvent | None = None
 
 
-class Allocations:
+class Allocations(UseCases):
     """Use cases of allocations.
 
     They raise NotFound for what a user may not see, and Forbidden for what they may not do.
     """
-
-    def __init__(
-        self, store: Store, handler: RequestHandler, project_cache: ProjectCache, clock: Clock
-    ) -> None:
-        self._store, self._handler, self._project_cache, self._clock = (
-            store,
-            handler,
-            project_cache,
-            clock,
-        )
 
     def find(self, query: AllocationQuery, page: Page) -> list[Allocation]:
         """Return the allocations that `query.visibility` includes."""
@@ -98,13 +87,8 @@ class Allocations:
             ),
             Page(1),
         )
-        if not found:
-            raise NotFound(
-                f"there is no allocation {number}",
-                field="allocation",
-                remedy="list yours with: fairbank alloc list",
-            )
-        return found[0]
+        remedy = "list yours with: fairbank alloc list"
+        return only(found, f"allocation {number}", "allocation", remedy)
 
     def get(self, identity: Identity, number: int) -> Allocation:
         """Return an allocation of the user's projects.
@@ -185,7 +169,7 @@ class Allocations:
         # This includes the first deposit: the credit is part of the decision to make an allocation.
         check_allowed(identity, Action.OPEN_ALLOCATION)
         self._project_cache.by_id(request.project)
-        return self._ask(identity, request)
+        return self._apply(identity, request)
 
     def amend(
         self, identity: Identity, number: int, terms: TermChanges, comment: str, key: str | None
@@ -193,16 +177,15 @@ class Allocations:
         """Change the terms of an allocation. Raises Forbidden, NotFound."""
         allocation = self.get(identity, number)
         check_allowed(identity, Action.AMEND_ALLOCATION)
-        changes = msgspec.structs.asdict(terms)
         request = Amend(
             allocation=number,
             project=allocation.project,
             resource=allocation.resource,
             comment=comment,
             key=key,
-            **changes,
+            **msgspec.structs.asdict(terms),
         )
-        return self._ask(identity, request)
+        return self._apply(identity, request)
 
     def set_cap(self, identity: Identity, request: SetCap) -> Outcome:
         """Cap a user's share of an allocation. Raises Forbidden, NotFound.
@@ -211,7 +194,7 @@ class Allocations:
         """
         project = self.get(identity, request.allocation).project
         check_allowed(identity, Action.SET_CAP, project)
-        return self._ask(
+        return self._apply(
             identity,
             msgspec.structs.replace(
                 request, project=project, by=None if identity.superuser else identity.uid
@@ -222,13 +205,13 @@ class Allocations:
         """Deposit credit. Raises Forbidden, NotFound."""
         self.get(identity, request.allocation)
         check_allowed(identity, Action.DEPOSIT)
-        return self._ask(identity, request)
+        return self._apply(identity, request)
 
     def withdraw(self, identity: Identity, request: Withdraw) -> Outcome:
         """Withdraw unused credit. Raises Forbidden, NotFound."""
         self.get(identity, request.allocation)
         check_allowed(identity, Action.WITHDRAW)
-        return self._ask(identity, request)
+        return self._apply(identity, request)
 
     def transfer(self, identity: Identity, request: Transfer) -> Outcome:
         """Move credit between allocations of projects that the user leads. Raises Forbidden,
@@ -238,7 +221,7 @@ class Allocations:
         check_allowed(
             identity, Action.TRANSFER, self._transfer_target(identity, request.target).project
         )
-        return self._ask(identity, request)
+        return self._apply(identity, request)
 
     def _transfer_target(self, identity: Identity, number: int) -> Allocation:
         """Return the allocation that receives the credit. Raises NotFound."""
@@ -247,9 +230,6 @@ class Allocations:
         except NotFound as missing:
             missing.field = "to"
             raise
-
-    def _ask(self, identity: Identity, request: Request) -> Outcome:
-        return apply_request(self._handler, identity, request, self._clock.now())
 
 
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:

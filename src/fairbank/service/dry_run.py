@@ -1,23 +1,21 @@
-"""Requests from use cases to the bank: applied, or for a dry run only checked.
+"""Dry run: a handler that takes the place of the write queue and only checks requests.
 
-A use case holds a RequestHandler. With the write queue its requests are applied; with a DryRun
-they pass the same checks, and the use case raises DryRunResult instead of returning an answer.
+The requests pass the same checks, and the use case raises DryRunResult instead of returning an
+answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from fairbank.bank.entry import OF_TERMS, Entry, Kind, facts_of, term_changes
 from fairbank.bank.query import EntryQuery, Page
 from fairbank.bank.refusals import Refusal
-from fairbank.bank.requests import Request, SubmittedRequest
+from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
 from fairbank.bank.transaction_data import TransactionData
-from fairbank.core.time import Instant
-from fairbank.service.access.identity import Identity
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Reader, Store
 
@@ -48,12 +46,6 @@ class DryRunResult(Exception):
         self.entries = entries
 
 
-class RequestHandler(Protocol):
-    """Handler of requests: the write queue, or a DryRun in its place."""
-
-    def apply(self, batch: Sequence[SubmittedRequest]) -> list[Outcome]: ...
-
-
 class DryRun:
     """Handler that refuses what the bank would refuse, and changes nothing."""
 
@@ -72,18 +64,6 @@ class DryRun:
         raise DryRunResult(
             [_dry_run_entry(entry, work, changed.get(entry.id)) for entry in work.entries]
         )
-
-
-def apply_request(
-    handler: RequestHandler, identity: Identity, request: Request, now: Instant
-) -> Outcome:
-    """Apply a request of a user.
-
-    Raises:
-        Busy, Unavailable: it was not applied.
-        DryRunResult: the handler is a DryRun, and the request would be granted.
-    """
-    return handler.apply([SubmittedRequest(request, now, identity.actor, identity.acting_as)])[0]
 
 
 def _dry_run_entry(

@@ -4,29 +4,15 @@ from __future__ import annotations
 
 from fairbank.bank.project import Member, Project, Role
 from fairbank.bank.query import Page, ProjectQuery
-from fairbank.bank.requests import AmendProject, CreateProject, RemoveProject, SetMember
+from fairbank.bank.requests import AmendProject, CreateProject, RemoveProject, Request, SetMember
 from fairbank.bank.rules import Outcome
 from fairbank.core.errors import NotFound
-from fairbank.core.time import Clock
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import Action, check_allowed
-from fairbank.service.dry_run import RequestHandler, apply_request
-from fairbank.service.project_cache import ProjectCache
-from fairbank.store.contract import Store
+from fairbank.service.access.identity import Action, Identity, check_allowed
+from fairbank.service.use_cases import UseCases, only
 
 
-class Projects:
+class Projects(UseCases):
     """Use cases of projects."""
-
-    def __init__(
-        self, store: Store, handler: RequestHandler, project_cache: ProjectCache, clock: Clock
-    ) -> None:
-        self._store, self._handler, self._project_cache, self._clock = (
-            store,
-            handler,
-            project_cache,
-            clock,
-        )
 
     def find(self, query: ProjectQuery, page: Page) -> list[Project]:
         """Return the projects that `query.visibility` includes."""
@@ -38,13 +24,8 @@ class Projects:
         found = self.find(
             ProjectQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
         )
-        if not found:
-            raise NotFound(
-                f"there is no project {number}",
-                field="project",
-                remedy="list yours with: fairbank project list",
-            )
-        return found[0]
+        remedy = "list yours with: fairbank project list"
+        return only(found, f"project {number}", "project", remedy)
 
     def members(self, identity: Identity, number: int, page: Page) -> list[Member]:
         """Return the members by uid; `page.after` is a uid. Raises NotFound."""
@@ -55,9 +36,7 @@ class Projects:
     def create(self, identity: Identity, request: CreateProject) -> Outcome:
         """Create a project. Raises Forbidden."""
         check_allowed(identity, Action.CREATE_PROJECT)
-        outcome = self._ask(identity, request)
-        self._project_cache.refresh()
-        return outcome
+        return self._apply_and_refresh(identity, request)
 
     def amend(self, identity: Identity, request: AmendProject) -> Outcome:
         """Change the names or the parent of a project, or restore a removed one. Raises NotFound,
@@ -72,7 +51,7 @@ class Projects:
             except NotFound as missing:
                 missing.field = "parent"
                 raise
-        return self._changed(identity, request)
+        return self._apply_and_refresh(identity, request)
 
     def remove(self, identity: Identity, request: RemoveProject) -> Outcome:
         """Remove a project. Raises NotFound, Forbidden.
@@ -82,10 +61,10 @@ class Projects:
         """
         self.get(identity, request.project)
         check_allowed(identity, Action.AMEND_PROJECT)
-        return self._changed(identity, request)
+        return self._apply_and_refresh(identity, request)
 
-    def _changed(self, identity: Identity, request: AmendProject | RemoveProject) -> Outcome:
-        outcome = self._ask(identity, request)
+    def _apply_and_refresh(self, identity: Identity, request: Request) -> Outcome:
+        outcome = self._apply(identity, request)
         self._project_cache.refresh()
         return outcome
 
@@ -106,12 +85,7 @@ class Projects:
         project = self.get(identity, number)
         check_allowed(identity, Action.SET_MEMBER, project.id)
         by = None if identity.superuser else identity.uid
-        return self._ask(
+        return self._apply(
             identity,
             SetMember(project=project.id, uid=uid, role=role, by=by, comment=comment, key=key),
         )
-
-    def _ask(
-        self, identity: Identity, request: CreateProject | AmendProject | RemoveProject | SetMember
-    ) -> Outcome:
-        return apply_request(self._handler, identity, request, self._clock.now())

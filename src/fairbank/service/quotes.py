@@ -1,48 +1,41 @@
-"""Prices of described jobs."""
+"""Prices of described jobs, and the allocations that may pay for a job, read without a lock."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 
-from fairbank.bank.policy import Policy
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.pricing import Quote, bill, quote, remarks
+from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
+from fairbank.bank.refusals import nearest
+from fairbank.bank.run import UserSums
+from fairbank.bank.transaction_data import TransactionData
 from fairbank.cluster.job import JobRequest
-from fairbank.cluster.partition import Cluster, cluster_names, find_cluster
+from fairbank.cluster.partition import cluster_names, find_cluster
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.core.time import Clock
+from fairbank.core.time import Instant
 from fairbank.service.access.identity import Identity
-from fairbank.service.available_credit import available_credit
-from fairbank.service.project_cache import ProjectCache
+from fairbank.service.use_cases import UseCases
 from fairbank.store.contract import Store
 
+Offers = list[tuple[Allocation, UserSums]]
+"""Allocations in the order in which the ledger tries them, with what the user drew from each."""
 
-class Quotes:
+
+class Quotes(UseCases):
     """Use case: the price of a job, without a change of the ledger."""
-
-    def __init__(
-        self,
-        store: Store,
-        project_cache: ProjectCache,
-        clusters: Mapping[str, Cluster],
-        policy: Policy,
-        clock: Clock,
-    ) -> None:
-        self._store, self._project_cache, self._clusters, self._policy, self._clock = (
-            store,
-            project_cache,
-            clusters,
-            policy,
-            clock,
-        )
 
     def quote(self, identity: Identity, account: str, request: JobRequest) -> Quote:
         """Return the price of a job with its lines, and the allocation that would carry it now.
 
         Raises NotFound, InvalidInput.
         """
-        cluster = find_cluster(self._clusters, request.cluster)
+        cluster = find_cluster(self._context.clusters, request.cluster)
         project = self._project_cache.by_account(account)
         if project is None or project.removed or not identity.visibility.sees(project.id):
             raise NotFound(
@@ -53,13 +46,89 @@ class Quotes:
         priced = bill(request, cluster)
         line, now = self._project_cache.project_chain(project), self._clock.now()
         offers = available_credit(self._store, [line], priced.resource, identity.uid, now)[0]
-        offer = quote(priced, offers, self._policy)
+        offer = quote(priced, offers, self._context.policy)
         return msgspec.structs.replace(offer, notes=(*offer.notes, *remarks(request, cluster)))
 
     def only_cluster(self) -> str:
         """Return the only cluster of the bank. Raises InvalidInput if there are several."""
-        if len(self._clusters) == 1:
-            return next(iter(self._clusters))
+        if len(self._context.clusters) == 1:
+            return next(iter(self._context.clusters))
         raise InvalidInput(
-            "which cluster?", field="cluster", remedy=f"name one; {cluster_names(self._clusters)}"
+            "which cluster?",
+            field="cluster",
+            remedy=f"name one; {cluster_names(self._context.clusters)}",
         )
+
+
+def available_credit(
+    store: Store, chains: Sequence[tuple[int, ...]], resource: str, uid: int, at: Instant
+) -> list[Offers]:
+    """Return the allocations that may carry a job, for each project chain, from one snapshot.
+
+    Args:
+        store: the bank's store.
+        chains: for each project its number, then those of its parents.
+        resource: what the job is billed in.
+        uid: the job's user.
+        at: the start of the job.
+    """
+    projects = frozenset(project for project_chain in chains for project in project_chain)
+    with store.reading() as reader:
+        allocations = reader.allocations(
+            AllocationQuery(projects=projects, resource=resource, active_at=at), Page(PAGE_MAX)
+        )
+        ids = frozenset(allocation.id for allocation in allocations)
+        rows = reader.users(ids, uid) if ids else []
+    work = TransactionData(
+        allocations=allocations, users=((row.allocation, uid, row.sums) for row in rows)
+    )
+    return [
+        [
+            (allocation, work.sums_of(allocation.id, uid))
+            for allocation in work.candidates(project_chain, resource, at)
+        ]
+        for project_chain in chains
+    ]
+
+
+class UncoveredJob(NamedTuple):
+    """Job that no allocation covers: its project chain, billed resource and start."""
+
+    project_chain: tuple[int, ...]
+    resource: str
+    start: int
+
+
+def nearest_allocations(
+    store: Store, jobs: Collection[UncoveredJob]
+) -> Mapping[UncoveredJob, Allocation]:
+    """Return the allocation that each job missed by least, from one snapshot.
+
+    A job whose projects have no allocation is left out.
+    """
+    if not jobs:
+        return {}
+    by_project: defaultdict[int, list[Allocation]] = defaultdict(list)
+    for allocation in _allocations_of(store, jobs):
+        by_project[allocation.project].append(allocation)
+    result = {}
+    for job in jobs:
+        candidates = chain.from_iterable(by_project[project] for project in job.project_chain)
+        missed = nearest(job.project_chain, job.resource, candidates, job.start)
+        if missed is not None:
+            result[job] = missed
+    return result
+
+
+def _allocations_of(store: Store, jobs: Collection[UncoveredJob]) -> Iterator[Allocation]:
+    """Yield all allocations of the projects, only of one resource if all jobs share it."""
+    projects = frozenset(chain.from_iterable(job.project_chain for job in jobs))
+    resource, *others = {job.resource for job in jobs}
+    query = AllocationQuery(projects=projects, resource=None if others else resource)
+    after = None
+    with store.reading() as reader:
+        while page := reader.allocations(query, Page(PAGE_MAX, after=after)):
+            yield from page
+            if len(page) < PAGE_MAX:
+                return
+            after = page[-1].id

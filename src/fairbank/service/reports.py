@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from msgspec.structs import asdict
 
-from fairbank.bank.policy import Policy
 from fairbank.bank.pricing import cost
 from fairbank.bank.requests import Adjust, Charge, Ending, Hold, Release, SubmittedRequest, Unpriced
 from fairbank.cluster.job import checked_run
@@ -15,32 +14,17 @@ from fairbank.cluster.partition import Cluster, find_cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
-from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Clock, Instant
+from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Instant
 from fairbank.core.tres import billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import check_cluster
-from fairbank.service.project_cache import ProjectCache
+from fairbank.service.access.identity import Identity, check_cluster
+from fairbank.service.use_cases import UseCases
 
 PreparedReport = SubmittedRequest | FairbankError
 
 
-class RunReports:
+class RunReports(UseCases):
     """Translator of run reports. The write queue applies the requests."""
-
-    def __init__(
-        self,
-        project_cache: ProjectCache,
-        clusters: Mapping[str, Cluster],
-        policy: Policy,
-        clock: Clock,
-    ) -> None:
-        self._project_cache, self._clusters, self._policy, self._clock = (
-            project_cache,
-            clusters,
-            policy,
-            clock,
-        )
 
     def prepare(self, identity: Identity, reports: Sequence[RunReport]) -> list[PreparedReport]:
         """Return a request, or the error, for each report. Reads the store if the cached projects
@@ -58,7 +42,7 @@ class RunReports:
         waits.
         """
         now = self._clock.now()
-        latest = now + self._policy.clock_tolerance_seconds
+        latest = now + self._context.policy.clock_tolerance_seconds
         prepared: list[PreparedReport] = []
         for report in reports:
             try:
@@ -82,7 +66,10 @@ class RunReports:
         ids.uid(report.owner, field="owner_uid")
         _checked_seconds(report.limit_seconds, "time_limit")
         until = Instant(
-            min(report.start + report.limit_seconds + self._policy.hold_grace_seconds, LAST_INSTANT)
+            min(
+                report.start + report.limit_seconds + self._context.policy.hold_grace_seconds,
+                LAST_INSTANT,
+            )
         )
         match report:
             case RunStarted():
@@ -144,7 +131,7 @@ class RunReports:
     def _resolution(self, report: RunEnded) -> Charge | Release | Unpriced:
         _checked_seconds(report.elapsed_seconds, "elapsed")
         project = self._project_cache.cached(report.account)
-        free = report.outcome in self._policy.free_states or (
+        free = report.outcome in self._context.policy.free_states or (
             report.amount is None and not report.elapsed_seconds
         )
         end = Ending(
@@ -204,7 +191,7 @@ class RunReports:
         return billing(report.counts, partition.weights, partition.billing_rule)
 
     def _factor(self, report: RunReport) -> Fraction:
-        cluster = self._clusters.get(report.run.cluster)
+        cluster = self._context.clusters.get(report.run.cluster)
         return cluster.qos_factor(report.qos) if cluster else Fraction(1)
 
     def _resource(self, report: RunReport) -> str:
@@ -224,7 +211,7 @@ class RunReports:
 
     def _cluster(self, report: RunReport) -> Cluster:
         return find_cluster(
-            self._clusters, report.run.cluster, otherwise="; or send resource and billing"
+            self._context.clusters, report.run.cluster, otherwise="; or send resource and billing"
         )
 
 

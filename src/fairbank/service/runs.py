@@ -18,21 +18,10 @@ from fairbank.bank.refusals import (
 from fairbank.bank.requests import Refund
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
-from fairbank.core.errors import NotFound
-from fairbank.core.time import Clock
 from fairbank.core.units import SuMinutes
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.memberships import Memberships
-from fairbank.service.access.permissions import Action, check_allowed
-from fairbank.service.available_credit import (
-    Offers,
-    UncoveredJob,
-    available_credit,
-    nearest_allocations,
-)
-from fairbank.service.dry_run import RequestHandler, apply_request
-from fairbank.service.project_cache import ProjectCache
-from fairbank.store.contract import Store
+from fairbank.service.access.identity import Action, Identity, check_allowed
+from fairbank.service.quotes import Offers, UncoveredJob, available_credit, nearest_allocations
+from fairbank.service.use_cases import UseCases, only
 
 _CREDIT_REASONS = (
     Reason.INSUFFICIENT_CREDIT,
@@ -44,24 +33,8 @@ _CREDIT_REASONS = (
 )
 
 
-class Runs:
+class Runs(UseCases):
     """Use cases of runs that the bank knows."""
-
-    def __init__(
-        self,
-        store: Store,
-        handler: RequestHandler,
-        project_cache: ProjectCache,
-        memberships: Memberships,
-        clock: Clock,
-    ) -> None:
-        self._store, self._handler, self._project_cache, self._memberships, self._clock = (
-            store,
-            handler,
-            project_cache,
-            memberships,
-            clock,
-        )
 
     # --- reading ---
 
@@ -75,13 +48,14 @@ class Runs:
         found = self.find(
             RunQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
         )
-        if not found:
-            raise NotFound(
-                f"there is no job record {number}",
-                field="id",
-                remedy="list them with: fairbank jobs",
-            )
-        return found[0]
+        return only(found, f"job record {number}", "id", "list them with: fairbank jobs")
+
+    def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
+        """Return the usage of finished runs: one row for each user, day, month, partition,
+        allocation, job or QOS.
+        """
+        with self._store.reading() as reader:
+            return reader.usage(query, by, page)
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[tuple[Entry, Refusal]]:
         """Return the refused jobs that `query.visibility` includes."""
@@ -94,13 +68,8 @@ class Runs:
         found = self.refusals(
             RefusalQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
         )
-        if not found:
-            raise NotFound(
-                f"there is no refusal {number}",
-                field="id",
-                remedy="list them with: fairbank jobs --refused",
-            )
-        return found[0]
+        remedy = "list them with: fairbank jobs --refused"
+        return only(found, f"refusal {number}", "id", remedy)
 
     def remedies_for(self, no: Refusal) -> RemedyFacts:
         """Return what may help against the refusal of a run. It may query LDAP, as
@@ -163,7 +132,7 @@ class Runs:
             return ()
         others = [
             self._project_cache.by_id(number)
-            for number in sorted(self._memberships.roles(no.owner))
+            for number in sorted(self._context.memberships.roles(no.owner))
             if number != no.project
         ]
         lines = [self._project_cache.project_chain(project) for project in others]
@@ -195,7 +164,7 @@ class Runs:
         record = self.get(identity, number)
         check_allowed(identity, Action.REFUND)
         request = Refund(run=record.run, amount=amount, comment=comment, key=key)
-        return apply_request(self._handler, identity, request, self._clock.now())
+        return self._apply(identity, request)
 
 
 def _first_sufficient(offers: Offers, asked: int) -> int | None:
@@ -203,15 +172,3 @@ def _first_sufficient(offers: Offers, asked: int) -> int | None:
     could.
     """
     return next((left for left in (usable(*offer) for offer in offers) if left >= asked), None)
-
-
-class UsageReports:
-    """Use case: usage of finished runs, summed."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def totals(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        """Return one row for each user, day, month, partition, allocation, job or QOS."""
-        with self._store.reading() as reader:
-            return reader.usage(query, by, page)

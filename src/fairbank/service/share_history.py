@@ -6,18 +6,12 @@ from collections.abc import Sequence
 
 from fairbank.bank.project import Role
 from fairbank.cluster.share_record import ShareKey, ShareQuery, ShareRecord, share_key
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import check_cluster
-from fairbank.service.project_cache import ProjectCache
-from fairbank.store.contract import Store
+from fairbank.service.access.identity import Identity, check_cluster
+from fairbank.service.use_cases import UseCases
 
 
-class ShareHistory:
+class ShareHistory(UseCases):
     """Use cases of the daily records. They are not part of the journal or of its audit."""
-
-    def __init__(self, store: Store, project_cache: ProjectCache, *, dry_run: bool = False) -> None:
-        """`dry_run`: count the new records but store none."""
-        self._store, self._project_cache, self._dry_run = store, project_cache, dry_run
 
     def record(self, identity: Identity, cluster: str, figures: Sequence[ShareRecord]) -> int:
         """Store records of a cluster, except for associations that have one of that day already.
@@ -28,7 +22,7 @@ class ShareHistory:
         check_cluster(identity, cluster, "record the fair share")
         return (
             len(self._unrecorded(figures))
-            if self._dry_run
+            if self._context.is_dry_run
             else self._store.add_share_records(figures)
         )
 

@@ -14,11 +14,9 @@ from fairbank.bank.requests import Undo, undo_of
 from fairbank.bank.rules import Outcome, cannot_undo
 from fairbank.cluster.job import Run
 from fairbank.core.errors import NotFound
-from fairbank.core.time import Clock
-from fairbank.service.access.identity import Identity
-from fairbank.service.access.permissions import Action, check_allowed
-from fairbank.service.dry_run import RequestHandler, apply_request
-from fairbank.store.contract import Reader, Store
+from fairbank.service.access.identity import Action, Identity, check_allowed
+from fairbank.service.use_cases import UseCases
+from fairbank.store.contract import Reader
 
 # The action that a user must be allowed to undo an entry of a kind: its opposite.
 _PERMISSIONS: Mapping[Kind, Action] = {
@@ -33,20 +31,13 @@ _PERMISSIONS: Mapping[Kind, Action] = {
 }
 
 
-class EntryUndo:
+class EntryUndo(UseCases):
     """Use case of undoing. A user who may do the opposite of an entry may undo it."""
-
-    def __init__(self, store: Store, handler: RequestHandler, clock: Clock) -> None:
-        self._store, self._handler, self._clock = store, handler, clock
 
     def undo(self, identity: Identity, number: int, comment: str, key: str | None) -> Outcome:
         """Undo an entry. Raises NotFound, Forbidden."""
         request = self._request(identity, number, comment, key)
-        return (
-            request
-            if isinstance(request, Refusal)
-            else apply_request(self._handler, identity, request, self._clock.now())
-        )
+        return request if isinstance(request, Refusal) else self._apply(identity, request)
 
     def _request(
         self, identity: Identity, number: int, comment: str, key: str | None

@@ -1,20 +1,29 @@
-"""Settings of a bank, and the store that they name."""
+"""Settings of a bank, the store that they name, and the clock of its commands and its server."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
 from fairbank.core.errors import Conflict
+from fairbank.core.time import Instant
 from fairbank.service.settings import BankSettings, read_settings
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
 from fairbank.store.migration import SETTINGS_DIRECTORY
 
 SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
+
+
+class SystemClock:
+    """Clock of the system, in whole seconds."""
+
+    def now(self) -> Instant:
+        return Instant(int(time.time()))
 
 
 def default_directory() -> Path:

@@ -14,11 +14,10 @@ from fairbank.rest.auth.peers import groups_of
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.log import log_to
 from fairbank.rest.server.server import serve
-from fairbank.service.clock import SystemClock
 from fairbank.service.services import services
 from fairbank.service.settings import BankSettings, WriteQueuePlace
 from fairbank.service.write_queue.writers import WriterThreads
-from fairbank.setup.bank_settings import open_bank_store, settings_of
+from fairbank.setup.bank_settings import SystemClock, open_bank_store, settings_of
 from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.urls import POSTGRESQL, parse_url
 
@@ -42,7 +41,7 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         clusters=settings.cluster_map(),
         policy=settings.policy,
         key=read_secret(Path(settings.secret_file)),
-        queue_max=settings.server.waiting_max,
+        waiting_max=settings.server.waiting_max,
         groups_of=groups_of if settings.server.unix_groups else None,
         actor=os.getuid(),
         shares_days=settings.history.fair_share_days or None,

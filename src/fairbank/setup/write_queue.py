@@ -29,13 +29,13 @@ COMMAND = (
 
 
 def start_write_queue(
-    store: StoreSettings, log: LogFormat, bank: Ledger, *, capacity: int
+    store: StoreSettings, log: LogFormat, bank: Ledger, *, waiting_max: int
 ) -> ProcessWriteQueue:
     """Start a write queue in a process that opens the bank's `store`. Raises why it could not."""
     opening = WorkerSettings(
         store.url, store.journal, bank.policy, bank.retry_policy.seconds, log.value
     )
-    return ProcessWriteQueue(bank, *start_process(COMMAND, opening), capacity=capacity)
+    return ProcessWriteQueue(bank, *start_process(COMMAND, opening), waiting_max=waiting_max)
 
 
 def main() -> None:

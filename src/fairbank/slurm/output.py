@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.priority.fairshare.settings import PrioritySettings
+from fairbank.priority.settings import PrioritySettings
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers import config, job_lines, machine, sacctmgr, sprio, squeue, sshare
 from fairbank.slurm.parsers.columns import Table

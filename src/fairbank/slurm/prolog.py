@@ -16,7 +16,7 @@ from fairbank.agent.reports.report import ResultKind, read_answers, result_of
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.rest.client import Client
-from fairbank.rest.schemas.job import ReportAnswer
+from fairbank.rest.schemas.answers import ReportAnswer
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.squeue import COMMENT_PREFIX, StartingJob
 

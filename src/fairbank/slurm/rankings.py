@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from fairbank.priority.multifactor.settings import Flag
+from fairbank.priority.settings import Flag
 from fairbank.report.fair_share import RankingRule, Recovery
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry
@@ -35,6 +35,8 @@ from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.job import Run
 from fairbank.cluster.share_record import ShareQuery, ShareRecord
 from fairbank.core.time import Instant
+
+T = TypeVar("T")
 
 ProgressCallback = Callable[[], None]
 """Called now and then during an operation of unknown duration."""
@@ -85,10 +87,6 @@ class Reader(Protocol):
         """Return runs. The id of a run is that of the entry that opened it."""
         ...
 
-    def run(self, run: Run) -> RunRecord | None:
-        """Return the run with the scheduler's name for it."""
-        ...
-
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
         """Return journal entries of any book, by id."""
         ...
@@ -130,8 +128,8 @@ class Reader(Protocol):
         """Return the position of the registry's book."""
         ...
 
-    def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
-        """Return the tokens of a user, or all, by id, including expired and revoked ones."""
+    def tokens(self, uid: int | None, page: Page) -> list[Token]:
+        """Return the tokens of a user, or of all, by id, including expired and revoked ones."""
         ...
 
     def token(self, digest: bytes) -> Token | None:
@@ -142,42 +140,25 @@ class Reader(Protocol):
         """Return the token with this id, valid or not."""
         ...
 
-    # Whole tables, or the rows of a range of journals, in the order of the audit. Databases stream
-    # them in constant memory.
-    def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
-        """Yield every entry, by (book, seq)."""
-        ...
+    def scan(self, kind: type[T], books: Books = EVERY_BOOK) -> Iterator[T]:
+        """Yield all rows of a kind, or those of a range of journals, in the order of the audit.
 
-    def scan_allocations(self, books: Books = EVERY_BOOK) -> Iterator[Allocation]:
-        """Yield every allocation, by id."""
-        ...
+        Databases stream them in constant memory.
 
-    def scan_runs(self, books: Books = EVERY_BOOK) -> Iterator[RunRecord]:
-        """Yield every run, by (allocation, id)."""
-        ...
-
-    def scan_users(self, books: Books = EVERY_BOOK) -> Iterator[UserRow]:
-        """Yield every user row, by (allocation, uid)."""
-        ...
-
-    def scan_projects(self) -> Iterator[Project]:
-        """Yield every project, by id."""
-        ...
-
-    def scan_members(self) -> Iterator[Member]:
-        """Yield every member, by (project, uid)."""
+        Args:
+            kind: Entry (yielded by book, seq), Allocation (by id), RunRecord (by allocation, id) or
+                UserRow (by allocation, uid); Project and Token (by id), Member (by project, uid) or
+                ShareRecord (in the order of the store).
+            books: journals of the first four; the other kinds belong to none.
+        """
         ...
 
     def share_records(self, query: ShareQuery) -> list[ShareRecord]:
         """Return a page of daily fair-share records, by cluster, day and association."""
         ...
 
-    def scan_share_records(self) -> Iterator[ShareRecord]:
-        """Yield every fair-share record in the order of the store."""
-        ...
-
     def count_entries(self) -> int:
-        """Return the number of entries that `scan_entries` yields."""
+        """Return the number of entries in all books."""
         ...
 
     def repeated_keys(self, limit: int) -> list[RepeatedKey]:
@@ -210,15 +191,13 @@ class RestoreTarget(Protocol):
         """Return the digests of the tokens that the replaced store had revoked, with the times."""
         ...
 
-    def projects(self, rows: Sequence[Project]) -> None: ...
-    def members(self, rows: Sequence[Member]) -> None: ...
-    def allocations(self, rows: Sequence[Allocation]) -> None: ...
-    def users(self, rows: Sequence[UserRow]) -> None: ...
-    def runs(self, rows: Sequence[RunRecord]) -> None: ...
-    def entries(self, rows: Sequence[Entry]) -> None: ...
-    def registry(self, head: RegistryHead) -> None: ...
-    def tokens(self, rows: Sequence[Token]) -> None: ...
-    def share_records(self, rows: Sequence[ShareRecord]) -> None: ...
+    def insert(self, kind: type[T], rows: Sequence[T]) -> None:
+        """Insert rows of one of the kinds that `Reader.scan` yields."""
+        ...
+
+    def registry(self, head: RegistryHead) -> None:
+        """Set the position of the registry's book."""
+        ...
 
 
 class Store(Protocol):

@@ -27,10 +27,6 @@ from fairbank.bank.entry import LOOKED_THROUGH
 REVISIONS = ("0001",)
 """Names of the migrations, in order."""
 
-# The statements that use these indexes contain the same conditions (store/sql/statements): SQLite
-# selects a partial index by its text.
-_UNDOING = text(f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})")
-
 metadata = MetaData()
 
 entry_id = Sequence("entry_id_seq", metadata=metadata)
@@ -51,6 +47,29 @@ class _Flag(Boolean):
 # SQLite numbers rows by itself only in a column declared INTEGER.
 _Id = BigInteger().with_variant(Integer, "sqlite")
 
+# Sums change with every hold and charge. Free space in the pages lets PostgreSQL update them
+# without a change of an index.
+_ROOM_TO_UPDATE = {"fillfactor": 50}
+
+
+def _numbers(*names: str, null: bool = False) -> list[Column[int]]:
+    return [Column(name, BigInteger, nullable=null) for name in names]
+
+
+def _texts(*names: str, null: bool = False) -> list[Column[str]]:
+    return [Column(name, Text, nullable=null) for name in names]
+
+
+def _partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    """Return an index of some rows.
+
+    The statements that use it contain the same condition (`sql.statements`): SQLite selects a
+    partial index by its text.
+    """
+    condition = text(where)
+    return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+
+
 project = Table(
     "project",
     metadata,
@@ -69,7 +88,7 @@ member = Table(
     metadata,
     Column("project", _Id, ForeignKey("project.id"), primary_key=True),
     Column("uid", BigInteger, primary_key=True),
-    Column("role", Text, nullable=False),
+    *_texts("role"),
     Index("member_uid", "uid"),
 )
 
@@ -78,18 +97,11 @@ allocation = Table(
     metadata,
     Column("id", _Id, primary_key=True),
     Column("project", _Id, ForeignKey("project.id"), nullable=False),
-    Column("resource", Text, nullable=False),
-    Column("category", Text, nullable=False),
-    Column("start_at", BigInteger, nullable=False),
-    Column("end_at", BigInteger, nullable=False),
-    Column("state", Text, nullable=False),
+    *_texts("resource", "category"),
+    *_numbers("start_at", "end_at"),
+    *_texts("state"),
     Column("shared", _Flag, nullable=False),
-    Column("credit_limit", BigInteger, nullable=False),
-    Column("deposited", BigInteger, nullable=False),
-    Column("charged", BigInteger, nullable=False),
-    Column("held", BigInteger, nullable=False),
-    Column("overrun", BigInteger, nullable=False),
-    Column("seq", BigInteger, nullable=False),
+    *_numbers("credit_limit", "deposited", "charged", "held", "overrun", "seq"),
     Column("link", LargeBinary, nullable=False),
     CheckConstraint("start_at < end_at", name="allocation_period"),
     CheckConstraint(
@@ -100,6 +112,7 @@ allocation = Table(
         "deposited + credit_limit + overrun >= charged + held", name="allocation_not_overdrawn"
     ),
     Index("allocation_fund", "project", "resource", "end_at"),
+    postgresql_with=_ROOM_TO_UPDATE,
 )
 
 user_sum = Table(
@@ -107,45 +120,33 @@ user_sum = Table(
     metadata,
     Column("allocation", _Id, ForeignKey("allocation.id"), primary_key=True),
     Column("uid", BigInteger, primary_key=True),
-    Column("charged", BigInteger, nullable=False),
-    Column("held", BigInteger, nullable=False),
-    Column("cap", BigInteger),
+    *_numbers("charged", "held"),
+    *_numbers("cap", null=True),
     CheckConstraint("charged >= 0 AND held >= 0", name="user_sum_sums"),
     sqlite_with_rowid=False,
+    postgresql_with=_ROOM_TO_UPDATE,
 )
 
 run = Table(
     "run",
     metadata,
     Column("id", _Id, primary_key=True, autoincrement=False),
-    Column("cluster", Text, nullable=False),
-    Column("job_id", BigInteger, nullable=False),
-    Column("submitted", BigInteger, nullable=False),
-    Column("restart", BigInteger, nullable=False),
+    *_texts("cluster"),
+    *_numbers("job_id", "submitted", "restart"),
     # Both without a foreign key: checking one would cost a tenth of a hold, and the audit does.
     Column("project", _Id, nullable=False),
     Column("allocation", _Id, nullable=False),
-    Column("owner", BigInteger, nullable=False),
-    Column("partition", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("held", BigInteger, nullable=False),
-    Column("charged", BigInteger, nullable=False),
-    Column("written_off", BigInteger, nullable=False),
-    Column("refunded", BigInteger, nullable=False),
-    Column("start_at", BigInteger, nullable=False),
-    Column("until_at", BigInteger, nullable=False),
-    Column("ended_at", BigInteger),
-    Column("outcome", Text),
-    Column("elapsed_seconds", BigInteger),
-    Column("set_by", BigInteger, nullable=False),
-    Column("name", Text),
-    Column("qos", Text),
-    Column("nodes", BigInteger),
-    Column("cpus", BigInteger),
-    Column("tres", Text),
-    Column("limit_seconds", BigInteger),
-    Column("exit_status", BigInteger),
-    Column("cpu_seconds", BigInteger),
+    *_numbers("owner"),
+    *_texts("partition", "state"),
+    *_numbers("held", "charged", "written_off", "refunded", "start_at", "until_at"),
+    *_numbers("ended_at", null=True),
+    *_texts("outcome", null=True),
+    *_numbers("elapsed_seconds", null=True),
+    *_numbers("set_by"),
+    *_texts("name", "qos", null=True),
+    *_numbers("nodes", "cpus", null=True),
+    *_texts("tres", null=True),
+    *_numbers("limit_seconds", "exit_status", "cpu_seconds", null=True),
     UniqueConstraint("job_id", "submitted", "restart", "cluster", name="run_identity"),
     CheckConstraint(
         "held >= 0 AND charged >= 0 AND refunded >= 0 AND refunded <= charged", name="run_sums"
@@ -156,86 +157,59 @@ run = Table(
     Index("run_project", "project", "id"),
     Index("run_allocation", "allocation", "id"),
     Index("run_owner", "owner", "id"),
-    Index(
-        "run_open",
-        "until_at",
-        sqlite_where=text("state = 'held'"),
-        postgresql_where=text("state = 'held'"),
-    ),
+    _partial_index("run_open", "until_at", where="state = 'held'"),
 )
 
 journal = Table(
     "journal",
     metadata,
     Column("id", _Id, primary_key=True, autoincrement=False),
-    Column("book", BigInteger, nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("at", BigInteger, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("amount", BigInteger, nullable=False),
-    Column("run", BigInteger),
-    Column("owner", BigInteger),
-    Column("actor", BigInteger, nullable=False),
-    Column("acting_as", BigInteger),
-    Column("key", Text),
+    *_numbers("book", "seq", "at"),
+    *_texts("kind"),
+    *_numbers("amount"),
+    *_numbers("run", "owner", null=True),
+    *_numbers("actor"),
+    *_numbers("acting_as", null=True),
+    *_texts("key", null=True),
     Column("digest", LargeBinary),
-    Column("deposited", BigInteger, nullable=False),
-    Column("charged", BigInteger, nullable=False),
-    Column("held", BigInteger, nullable=False),
-    Column("credit_limit", BigInteger, nullable=False),
-    Column("overrun", BigInteger, nullable=False),
-    Column("comment", Text),
-    Column("details", Text),
+    *_numbers("deposited", "charged", "held", "credit_limit", "overrun"),
+    *_texts("comment", "details", null=True),
     Column("link", LargeBinary, nullable=False),
     UniqueConstraint("book", "seq", name="journal_book_seq"),
-    Index(
-        "journal_key",
-        "actor",
-        "key",
-        unique=True,
-        sqlite_where=text("key IS NOT NULL"),
-        postgresql_where=text("key IS NOT NULL"),
+    _partial_index("journal_key", "actor", "key", where="key IS NOT NULL", unique=True),
+    _partial_index("journal_refusal", "owner", "id", where="kind = 'refusal'"),
+    # Refusals only, in their order: a list of refusals would read the whole journal otherwise.
+    _partial_index("journal_refused", "id", where="kind = 'refusal'"),
+    # Few in each book, and looked through whenever an entry is undone.
+    _partial_index(
+        "journal_undoing",
+        "book",
+        "seq",
+        where=f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})",
     ),
-    Index(
-        "journal_refusal",
-        "owner",
-        "id",
-        sqlite_where=text("kind = 'refusal'"),
-        postgresql_where=text("kind = 'refusal'"),
-    ),
-    Index(
-        "journal_refused",
-        "id",
-        sqlite_where=text("kind = 'refusal'"),
-        postgresql_where=text("kind = 'refusal'"),
-    ),
-    Index("journal_undoing", "book", "seq", sqlite_where=_UNDOING, postgresql_where=_UNDOING),
 )
 
 registry = Table(
     "registry",
     metadata,
     Column("id", _Id, primary_key=True),
-    Column("seq", BigInteger, nullable=False),
+    *_numbers("seq"),
     Column("link", LargeBinary, nullable=False),
     CheckConstraint("id = 0", name="office_is_one"),
 )
 
+# Read by day, of one or all clusters, which is the order of the primary key.
 share_figure = Table(
     "share_figure",
     metadata,
     Column("cluster", Text, primary_key=True),
     Column("day", BigInteger, primary_key=True, autoincrement=False),
-    Column("account", Text, primary_key=True),
-    Column("login", Text, primary_key=True),
-    Column("partition", Text, primary_key=True),
-    Column("at", BigInteger, nullable=False),
-    Column("shares", BigInteger),
-    Column("norm_shares", Double, nullable=False),
-    Column("usage", Double, nullable=False),
-    Column("effective", Double),
-    Column("level", Double),
-    Column("factor", Double),
+    *(Column(name, Text, primary_key=True) for name in ("account", "login", "partition")),
+    *_numbers("at"),
+    *_numbers("shares", null=True),
+    *(Column(name, Double, nullable=False) for name in ("norm_shares", "usage")),
+    *(Column(name, Double) for name in ("effective", "level", "factor")),
+    sqlite_with_rowid=False,
 )
 
 token = Table(
@@ -243,13 +217,10 @@ token = Table(
     metadata,
     Column("id", _Id, primary_key=True),
     Column("digest", LargeBinary, nullable=False, unique=True),
-    Column("uid", BigInteger, nullable=False),
-    Column("label", Text, nullable=False),
-    Column("scopes", Text, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("expires_at", BigInteger, nullable=False),
-    Column("revoked_at", BigInteger),
-    Column("parent", BigInteger),
+    *_numbers("uid"),
+    *_texts("label", "scopes"),
+    *_numbers("created_at", "expires_at"),
+    *_numbers("revoked_at", "parent", null=True),
     Index("token_uid", "uid"),
 )
 
@@ -257,7 +228,6 @@ nonce = Table(
     "nonce",
     metadata,
     Column("nonce", LargeBinary, primary_key=True),
-    Column("uid", BigInteger, nullable=False),
-    Column("expires_at", BigInteger, nullable=False),
+    *_numbers("uid", "expires_at"),
     Index("nonce_expires", "expires_at"),
 )

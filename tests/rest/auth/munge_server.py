@@ -21,8 +21,7 @@ from uvicorn.server import Server
 from fairbank.core.errors import FairbankError, Unauthenticated
 from fairbank.core.time import Instant
 from fairbank.rest.auth import credentials
-from fairbank.rest.auth.authorization import authorization, read_munge
-from fairbank.rest.auth.credentials import BoundRequest, MungeVerifier
+from fairbank.rest.auth.credentials import BoundRequest, MungeVerifier, authorization, read_munge
 from fairbank.rest.auth.munge import Munge
 from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.unix_socket import bind_unix

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.bank.entry import Kind
+from fairbank.bank.entry import Entry, Kind
 from tests.rest.operations import FOREIGN, NOBODYS, OWN, operations
 from tests.rest.permissions import EXPECTED, ROLES, UIDS, Asking, told
 from tests.rest.world import ADMIN, AGENT, MEMBER, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, report
@@ -62,7 +62,7 @@ def test_acting_as_is_recorded_once_per_request(world: World) -> None:
 def test_journal_names_both_users_and_the_request(world: World) -> None:
     world.ask("GET", f"/alloc/{world.own['allocation']}", ADMIN, as_=MEMBER)
     with world.context.services.store.reading() as reader:
-        notes = [each for each in reader.scan_entries() if each.kind is Kind.NOTE]
+        notes = [each for each in reader.scan(Entry) if each.kind is Kind.NOTE]
     assert [(each.actor, each.acting_as) for each in notes] == [(ADMIN, MEMBER)]
     assert f"acted as user {MEMBER}: GET /alloc/{world.own['allocation']}" in (
         notes[0].details or ""
@@ -73,7 +73,7 @@ def test_journal_marks_a_dry_run(world: World) -> None:
     path = f"/project/{world.own['project']}/member/{MEMBER}"
     assert world.ask("DELETE", f"{path}?dry-run=true", SUPERUSER, as_=PI).status_code == 200
     with world.context.services.store.reading() as reader:
-        (note,) = [each for each in reader.scan_entries() if each.kind is Kind.NOTE]
+        (note,) = [each for each in reader.scan(Entry) if each.kind is Kind.NOTE]
     assert f"acted as user {PI}: a dry run of DELETE {path}" in (note.details or "")
 
 

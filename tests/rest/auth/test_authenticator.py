@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.bank.entry import Kind
+from fairbank.bank.entry import Entry, Kind
+from fairbank.bank.token import Token
 from fairbank.core.time import Instant, iso
-from fairbank.rest.auth.authorization import CHALLENGE
+from fairbank.rest.auth.credentials import CHALLENGE
 from fairbank.rest.auth.peers import groups_of
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
@@ -106,7 +107,7 @@ def test_token_secret_is_shown_once_and_not_stored(world: World) -> None:
     secret = make(world, PI)
     assert secret not in world.ask("GET", "/token", PI).text
     with world.context.services.store.reading() as reader:
-        assert secret.encode() not in repr([*reader.tokens(None), *reader.scan_entries()]).encode()
+        assert secret.encode() not in repr([*reader.scan(Token), *reader.scan(Entry)]).encode()
 
 
 def test_read_only_token_cannot_write(world: World) -> None:
@@ -244,7 +245,7 @@ def test_creation_and_revocation_of_tokens_are_recorded(world: World) -> None:
     secret = make(world, PI)
     world.ask("DELETE", "/token/1", SUPERUSER)
     with world.context.services.store.reading() as reader:
-        entries = [each for each in reader.scan_entries() if each.kind is Kind.TOKEN]
+        entries = [each for each in reader.scan(Entry) if each.kind is Kind.TOKEN]
     assert [(each.actor, each.owner) for each in entries] == [(PI, PI), (SUPERUSER, PI)]
     made, taken_back = (json.loads(each.details or "") for each in entries)
     assert (made["token"], made["label"], made["scopes"], made["revoked"]) == (

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import Unauthenticated
 from fairbank.rest.auth import credentials
-from fairbank.rest.auth.authorization import (
-    BEARER,
-    authorization,
-    read_munge,
-    read_token,
-    scheme_of,
-)
+from fairbank.rest.auth.credentials import BEARER, authorization, read_munge, read_token, scheme_of
 from fairbank.service.access.tokens import new_secret
 
 # The header.

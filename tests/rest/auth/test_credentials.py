@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import Unauthenticated
 from fairbank.core.time import Clock, Instant, ManualClock
-from fairbank.rest.auth.authorization import read_munge
 from fairbank.rest.auth.credentials import (
     BoundRequest,
     MungeVerifier,
     check,
     new_nonce,
+    read_munge,
     sign,
     statement,
 )

@@ -21,8 +21,7 @@ from fairbank.core.errors import (
     Unavailable,
 )
 from fairbank.rest.client import Address, Refused
-from fairbank.rest.client.answers import error_of, read_answer
-from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, read_response
+from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, error_of, read_answer, read_response
 
 HERE = Address("unix", "/run/bank.sock")
 

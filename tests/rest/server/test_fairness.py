@@ -19,8 +19,8 @@ from fairbank.rest.auth.munge import CREDENTIAL_MAX, Munge
 from fairbank.rest.request import BODY_MAX
 from fairbank.rest.routes import job
 from fairbank.rest.server.http_protocol import PER_PEER_MAX
+from fairbank.rest.server.limits import client_of
 from fairbank.rest.server.middleware import BODIES_MAX, REQUESTS_MAX, TIMEOUT_SECONDS
-from fairbank.rest.server.request_body import client_of
 from fairbank.rest.thread_pools import THREADS
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore

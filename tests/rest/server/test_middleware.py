@@ -11,8 +11,8 @@ from litestar.testing import TestClient
 from fairbank.core.errors import Unavailable
 from fairbank.rest.auth.peers import EXTENSION, Peer
 from fairbank.rest.metrics import ServerMetrics
+from fairbank.rest.server.limits import network_of
 from fairbank.rest.server.middleware import Middleware
-from fairbank.rest.server.request_body import network_of
 from tests.rest.server.log_lines import logged
 from tests.rest.world import AGENT
 

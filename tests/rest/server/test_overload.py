@@ -26,7 +26,7 @@ def store() -> SlowStore:
 
 
 def test_full_write_queue_answers_503_with_retry_after(store: SlowStore) -> None:
-    with a_world(store, queue_max=2) as world, ThreadPoolExecutor(2) as others:
+    with a_world(store, waiting_max=2) as world, ThreadPoolExecutor(2) as others:
         with closed(store):
             first = others.submit(world.ask, "POST", "/job", AGENT, json=report(1))
             wait_until(

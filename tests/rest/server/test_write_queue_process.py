@@ -50,7 +50,7 @@ def counter(url: str) -> Iterator[WriteQueue]:
     """One of them, in a process of its own."""
     store = open_store(url)
     counter = start_write_queue(
-        StoreSettings(url), LogFormat.SHORT, Ledger(store, Policy()), capacity=5_000
+        StoreSettings(url), LogFormat.SHORT, Ledger(store, Policy()), waiting_max=5_000
     )
     yield counter
     counter.close()
@@ -183,7 +183,7 @@ def test_unknown_place_of_the_write_queue_is_refused() -> None:
 
 def test_process_that_cannot_open_the_store_reports_why(postgres18: PostgresServer) -> None:
     begin = partial(
-        start_write_queue, log=LogFormat.SHORT, bank=Ledger(MemoryStore(), Policy()), capacity=1
+        start_write_queue, log=LogFormat.SHORT, bank=Ledger(MemoryStore(), Policy()), waiting_max=1
     )
     with postgres18.fresh_database() as name, pytest.raises(NotFound) as empty:
         begin(StoreSettings(postgres18.url(name)))

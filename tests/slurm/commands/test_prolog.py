@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from fairbank.core.errors import InvalidInput, Unavailable
-from fairbank.rest.schemas.envelope import Granted, RefusalDetails, RunResolution
-from fairbank.rest.schemas.job import ReportAnswer
+from fairbank.rest.schemas.answers import Granted, RefusalDetails, ReportAnswer, RunResolution
 from fairbank.slurm.parsers.squeue import STARTING_FORMAT, StartingJob, read_starting_job
 from fairbank.slurm.prolog import (
     PrologCall,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.priority.multifactor.settings import Flag, MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import Flag, MultifactorSettings, PriorityWeights
 from fairbank.report.sprio import PriorityRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.priorities import (

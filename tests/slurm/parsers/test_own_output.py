@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.core.slurm_numbers import ON_PARENT, PRIORITY_MAX
-from fairbank.priority.multifactor.settings import MultifactorSettings
-from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
+from fairbank.priority.settings import MultifactorSettings
+from fairbank.priority.settings import PriorityWeights as Weighed
 from fairbank.report.sprio import PriorityRow, WeightRow, parse_format, sort_rows
 from fairbank.report.sprio import lines as lines_of_ranks
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields, lines, parse_fields

@@ -11,8 +11,15 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.core.tres import BillingRule
 from fairbank.priority.fairshare.decay import Reset
-from fairbank.priority.fairshare.settings import Algorithm, FairShare, PrioritySettings
-from fairbank.priority.multifactor.settings import RAW, Flag, MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import (
+    RAW,
+    Algorithm,
+    FairShare,
+    Flag,
+    MultifactorSettings,
+    PrioritySettings,
+    PriorityWeights,
+)
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.output import RecordedOutput
 from fairbank.slurm.parsers.config import (

@@ -19,8 +19,8 @@ from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.time import Instant
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits
-from fairbank.scheduling.machines.node_rules import PreemptBy
 from fairbank.scheduling.machines.node_snapshot import apply_plan
+from fairbank.scheduling.machines.nodes import PreemptBy
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob, read_jobs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.scheduling.machines.node_rules import PreemptBy
+from fairbank.scheduling.machines.nodes import PreemptBy
 from tests.slurm.queues import PARTITIONS, WHOLE, Queue, Scenario
 
 

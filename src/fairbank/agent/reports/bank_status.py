@@ -18,7 +18,7 @@ import msgspec
 from fairbank.agent.reports.report import cannot_connect, not_a_bank
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
 from fairbank.rest.client import Client
-from fairbank.rest.schemas.server import Myself
+from fairbank.rest.schemas.answers import Myself
 
 if TYPE_CHECKING:
     from fairbank.agent.daemon import Agent

@@ -21,8 +21,7 @@ from fairbank.core.ids import clean_job_name
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.tres import parse_job_tres
 from fairbank.rest.client import Client
-from fairbank.rest.schemas.envelope import RunResolution
-from fairbank.rest.schemas.job import ReportAnswer
+from fairbank.rest.schemas.answers import ReportAnswer, RunResolution
 
 
 class ReportKind(Enum):

@@ -8,7 +8,7 @@ from enum import Enum
 import msgspec
 
 from fairbank.bank.entry import Entry
-from fairbank.cluster.job_details import NO_DETAILS, JobDetails
+from fairbank.cluster.job import NO_DETAILS, JobDetails
 from fairbank.core.time import LAST_INSTANT, iso
 from fairbank.core.validation import ValidationFault
 
@@ -42,12 +42,12 @@ class Head(msgspec.Struct, frozen=True):
     link: bytes
 
 
-def cut_off(told: object, read: int) -> str | None:
+def cut_off(counted: object, read: int) -> str | None:
     """Return the finding if a row, which may hold any type, counts more entries than exist."""
-    if not isinstance(told, int) or told <= read:
+    if not isinstance(counted, int) or counted <= read:
         return None
     return (
-        f"the journal ends at its entry number {read}, its row tells of {told}: the journal may"
+        f"the journal ends at its entry number {read}, its row tells of {counted}: the journal may"
         " have been cut at its end"
     )
 
@@ -93,11 +93,11 @@ def differences(row: msgspec.Struct, due: msgspec.Struct) -> Iterator[str]:
         else:
             yield (
                 f"{_NAMES.get(name, name.removesuffix(_SECONDS).replace('_', ' '))} is"
-                f" {told(name, there)}, due {told(name, expected)}"
+                f" {value_text(name, there)}, due {value_text(name, expected)}"
             )
 
 
-def told(name: str, value: object) -> str:
+def value_text(name: str, value: object) -> str:
     """Return the value of a field, of any type, as text: SQLite stores any type anywhere."""
     match value:
         case None:

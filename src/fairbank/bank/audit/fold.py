@@ -158,7 +158,7 @@ class Fold:
                 entry,
             )
         closed = run.held if effect.closes else 0
-        self._runs.told(after(run, entry))
+        self._runs.expect(after(run, entry))
         sums = self.users.get(owner, _NOBODY)
         charged, held = (
             sums.charged + effect.charges * entry.amount,

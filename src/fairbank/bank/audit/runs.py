@@ -20,7 +20,7 @@ from fairbank.bank.run import (
     read_opening,
     read_resolution,
 )
-from fairbank.cluster.job_details import merge_details
+from fairbank.cluster.job import merge_details
 from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace
@@ -153,7 +153,7 @@ class RunRows:
                 self._due[number] = self._rows[number] = run
         return run
 
-    def told(self, run: RunRecord) -> None:
+    def expect(self, run: RunRecord) -> None:
         """Record the row that the entries of a run require after one more entry."""
         if self._rows.get(run.id) == run:
             del self._rows[run.id]

@@ -86,8 +86,8 @@ class RuleContext(NamedTuple):
         """Add an entry with its details; arguments as in `TransactionData.post`."""
         undoes = self.undoes
         # Stores find the id at the end of the details.
-        told = facts if undoes is None else {**facts, "undoes": undoes}
-        details = _encode(told).decode() if told else None
+        stored = facts if undoes is None else {**facts, "undoes": undoes}
+        details = _encode(stored).decode() if stored else None
         entry = self.data.post(
             self.submitted, kind, amount, allocation, run=run, owner=owner, details=details
         )

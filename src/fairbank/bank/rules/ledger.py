@@ -70,13 +70,11 @@ def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: P
                 field=field,
                 remedy="send 0 or more SU-minutes",
             )
-    if (
-        request.key is not None
-        and (known := data.keyed_entries.get((submitted.actor, request.key))) is not None
-    ):
-        return (
-            again(known) if is_same_request(known, submitted) else Refusal(reason=Reason.KEY_REUSED)
-        )
+    if request.key is not None:
+        known = data.keyed_entries.get((submitted.actor, request.key))
+        if known is not None:
+            same = is_same_request(known, submitted)
+            return again(known) if same else Refusal(Reason.KEY_REUSED)
     outcome = _RULES[type(request)](RuleContext(data, submitted, policy), request)
     if (
         request.key is not None

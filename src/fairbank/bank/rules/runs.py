@@ -38,7 +38,7 @@ from fairbank.bank.run import (
     written,
     written_at_once,
 )
-from fairbank.cluster.job_details import merge_details, new_details
+from fairbank.cluster.job import merge_details, new_details
 from fairbank.core.units import SuMinutes
 
 _replace = msgspec.structs.replace

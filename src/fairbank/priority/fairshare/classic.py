@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 
 from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.columns import Doubles, Long, Longs, quotient
-from fairbank.priority.fairshare.result import Standings, norm_usage
-from fairbank.priority.fairshare.settings import DAMPENING_MAX
-from fairbank.priority.fairshare.tree import Tree, usage_of
+from fairbank.priority.fairshare.tree import Standings, Tree, norm_usage, usage_of
+from fairbank.priority.settings import DAMPENING_MAX
 
 _PULL = Long(5)
 """Strength of DEPTH_OBLIVIOUS: how much less a child can compensate for its account."""
@@ -96,9 +95,7 @@ def _effective(tree: Tree, shares: Doubles, used: Longs, *, depth_oblivious: boo
 
 
 def _used_by_siblings(tree: Tree, used: Longs) -> Longs:
-    """Return for each account the usage of the rows below it with own shares, summed in the order
-    of the rows.
-    """
+    """Return the usage of the rows with own shares below each account, in the order of rows."""
     sums = np.zeros(len(used), Long)
     rows = np.flatnonzero((tree.shape.above >= 0) & ~tree.stands_on_parent)
     np.add.at(sums, tree.shape.above[rows], used[rows])

@@ -19,6 +19,7 @@ Longs = NDArray[np.longdouble]
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Wholes = NDArray[np.uint64]
 Parents = NDArray[np.int32]
 """Rows of other rows; -1 for none."""
 

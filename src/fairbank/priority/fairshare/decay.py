@@ -1,6 +1,4 @@
-"""Decay of usage (PriorityDecayHalfLife) and its reset (PriorityUsageResetPeriod) (slurm-rules.md,
-"Usage decay").
-"""
+"""Decay and reset of usage (slurm-rules.md, "Usage decay")."""
 
 from __future__ import annotations
 
@@ -75,9 +73,7 @@ def last_reset(period: Reset, last: int, now: int, zone: tzinfo) -> Instant:
 
 
 def next_reset(period: Reset, now: int, zone: tzinfo) -> Instant | None:
-    """Return the first boundary of `period` after `now`, by the calendar of `zone`; None if there
-    is none. NOW is over by then.
-    """
+    """Return the first boundary of `period` after `now` by the calendar of `zone`, or None."""
     at = datetime.fromtimestamp(now, zone).replace(
         hour=0, minute=0, second=0, microsecond=0, fold=0
     )
@@ -111,24 +107,18 @@ _FADING = 0.693
 
 
 class Decay(msgspec.Struct, frozen=True):
-    """PriorityDecayHalfLife in seconds (0: no decay) and PriorityUsageResetPeriod. Made by
-    `fading`.
-    """
+    """PriorityDecayHalfLife in seconds (0: no decay) and PriorityUsageResetPeriod."""
 
     half_life: int = HALF_LIFE
     reset: Reset = Reset.NONE
 
     @property
     def a_second(self) -> float:
-        """Return what is left of usage after one second: 1 - 0.693 / half-life, not 2 ** (-1 /
-        half-life), as in Slurm.
-        """
+        """Return what is left after a second: 1 - 0.693 / half-life, as in Slurm."""
         return 1 - _FADING / self.half_life if self.half_life else 1.0
 
     def remaining(self, seconds: int) -> float:
-        """Return what is left of usage after some seconds; never 0. Raises InvalidInput if the
-        clock went back.
-        """
+        """Return what is left, never 0. Raises InvalidInput if the clock went back."""
         if seconds < 0:
             raise InvalidInput(
                 f"the clock went back by {-seconds} s since the last tick",
@@ -146,9 +136,7 @@ class Decay(msgspec.Struct, frozen=True):
         return math.log(remaining) / math.log1p(-_FADING / self.half_life)
 
     def faded(self, seconds: Doubles) -> Doubles:
-        """Return seconds that just passed as they count: each interval decays by its whole length,
-        as in Slurm.
-        """
+        """Return seconds as they count: each interval decays by its whole length, as in Slurm."""
         # NumPy's own power differs from the C library's in the last bit; most jobs share one
         # length, so few powers are taken.
         lengths, which = np.unique(seconds, return_inverse=True)
@@ -189,8 +177,6 @@ def parse_half_life(text: str) -> int:
     to minutes. Raises InvalidInput.
     """
     digits = text.strip().replace(":", "").replace("-", "")
-    return (
-        0
-        if digits and not digits.strip("0")
-        else parse_duration(text.strip(), field="PriorityDecayHalfLife")
-    )
+    if digits and not digits.strip("0"):
+        return 0
+    return parse_duration(text.strip(), field="PriorityDecayHalfLife")

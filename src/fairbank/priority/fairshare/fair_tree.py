@@ -19,9 +19,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs, quotient
-from fairbank.priority.fairshare.result import NO_LEVEL, FairTreeResult, norm_usage
-from fairbank.priority.fairshare.tree import Tree, usage_of
-from fairbank.priority.fairshare.tree_shape import Shape
+from fairbank.priority.fairshare.tree import (
+    NO_LEVEL,
+    FairTreeResult,
+    Shape,
+    Tree,
+    norm_usage,
+    usage_of,
+)
 
 _INFINITE = np.float64(np.inf).view(
     np.int64
@@ -80,6 +85,7 @@ def _level(tree: Tree, shares: Doubles, used: Longs) -> Longs:
 
 
 def _ranks(tree: Tree, level: Longs) -> Ints:
+    """Return the rank of each user, N for the best of N, and 0 for accounts."""
     shape = tree.shape
     by_place = level[shape.row]
     visited = _best_first(by_place, shape)
@@ -142,8 +148,8 @@ def _visit(visited: Ints, level: Longs, shape: Shape) -> tuple[Bools, Ints]:
     return tied, turn
 
 
-class Even:
-    """Users of one account. Usage is a finite double of 0 or more."""
+class EqualShares:
+    """Users of one account with one share each. Usage is a finite double of 0 or more."""
 
     def __init__(self, used: Iterable[float]) -> None:
         self._used = sorted(used)

@@ -62,9 +62,7 @@ class Standpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Return(NamedTuple):
-    """Seconds of pause: if the others take over what it leaves, and if they go on as before. None:
-    never.
-    """
+    """Seconds of pause: if others take over what it leaves, and if not. None: never."""
 
     soonest: float | None
     latest: float | None

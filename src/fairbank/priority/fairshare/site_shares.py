@@ -1,24 +1,28 @@
-"""Shares of labs from the nodes that they bought, and charges of these nodes: the composition of
-FASRC ("Shares", "Trackable RESources").
+"""Shares of labs from the nodes that they bought, and charges of these nodes (FASRC, "Shares",
+"Trackable RESources"). The holdings file names the nodes of a site and the accounts with a part in
+them, as TOML, parsed strictly.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
+from typing import Annotated
 
 import msgspec
 
 from fairbank.core.errors import InvalidInput
+from fairbank.core.hostlist import expand
 from fairbank.core.slurm_numbers import SHARES_MAX
 from fairbank.core.tres import Weights
+from fairbank.core.validation import describe_invalid_setting
 
 
 class SharedNode(msgspec.Struct, frozen=True):
-    """Node. `core` is the TRES of one of its cores, 1 for the reference chip; `memory` is in
-    MiB.
-    """
+    """Node. `core`: TRES of one core, 1 for the reference chip; `memory` is in MiB."""
 
     name: str
     cores: int
@@ -31,14 +35,6 @@ class SharedNode(msgspec.Struct, frozen=True):
         return self.cores * self.core
 
 
-class PublicPartition(msgspec.Struct, frozen=True):
-    """Public partition. One that requeues uses the nodes of others, so it grants nothing."""
-
-    name: str
-    nodes: tuple[str, ...]
-    requeues: bool = False
-
-
 class Communal(msgspec.Struct, frozen=True):
     """Nodes that labs bought together, and their parts."""
 
@@ -48,11 +44,13 @@ class Communal(msgspec.Struct, frozen=True):
 
 
 class Holdings(msgspec.Struct, frozen=True):
-    """Nodes, and the accounts with a part in them."""
+    """Nodes, and the accounts with a part in them. All accounts share the `public` nodes; a
+    partition that requeues uses the nodes of others, so it grants nothing.
+    """
 
     nodes: Mapping[str, SharedNode]
     accounts: tuple[str, ...]
-    public: tuple[PublicPartition, ...] = ()
+    public: frozenset[str] = frozenset()
     labs: Mapping[str, tuple[str, ...]] = {}
     communal: tuple[Communal, ...] = ()
 
@@ -70,37 +68,17 @@ class ShareSource(msgspec.Struct, frozen=True):
 
 
 def core_tres(peak: Fraction, reference: Fraction) -> Fraction:
-    """Return the charge of a core: its peak FLOPs divided by those of the reference chip. Raises
-    InvalidInput.
-    """
-    if not (peak > 0 and reference > 0):
-        raise InvalidInput(
-            "peak FLOPs are more than 0",
-            field="peak",
-            remedy="give those of one core, of this chip and of the reference",
-        )
+    """Return the charge of a core: its peak FLOPs divided by those of the reference chip."""
     return peak / reference
 
 
 def node_weights(node: SharedNode) -> Weights:
-    """Return TRES weights by which all cores of a node cost as much as all its memory: for memory
-    NumCore * CoreTRES / TotalMem.
-
-    Raises InvalidInput for a node without cores or memory, or with a negative price of a core.
-    """
-    if node.cores <= 0 or node.memory <= 0 or node.core < 0:
-        raise InvalidInput(
-            f"node {node.name} has no cores or no memory",
-            field="node",
-            remedy="give cores, core TRES and memory above 0",
-        )
+    """Return weights by which all cores cost as much as all memory."""
     return {"cpu": node.core, "mem": node.tres / node.memory}
 
 
 def requeue_weights(weights: Weights) -> Weights:
-    """Return the flat rate of partitions whose jobs may be interrupted: half of the `weights` of
-    the reference node.
-    """
+    """Return the flat rate of partitions that requeue: half of the reference node's weights."""
     return {name: weight / 2 for name, weight in weights.items()}
 
 
@@ -108,8 +86,7 @@ def shares(held: Holdings) -> dict[str, ShareSource]:
     """Return the share of each account: an equal part of the public nodes, its own nodes, and its
     part of those bought together.
 
-    A node in several public partitions counts once. Raises InvalidInput, naming the node, account
-    or partition that is unknown, or the impossible parts.
+    Raises InvalidInput, naming the account or partition that is unknown, or the impossible parts.
     """
     if not held.accounts:
         raise InvalidInput(
@@ -119,8 +96,7 @@ def shares(held: Holdings) -> dict[str, ShareSource]:
         raise InvalidInput(
             f"account {twice} is named twice", field="accounts", remedy="name each once"
         )
-    public = {name for pool in held.public if not pool.requeues for name in pool.nodes}
-    gratis = _tres(held, sorted(public), "public") / len(held.accounts)
+    gratis = _tres(held, sorted(held.public), "public") / len(held.accounts)
     lab = {name: Fraction(0) for name in held.accounts}
     communal = dict(lab)
     for account, nodes in held.labs.items():
@@ -155,15 +131,7 @@ def raw_shares(parts: Mapping[str, ShareSource]) -> dict[str, int]:
 def _tres(held: Holdings, names: Sequence[str], field: str) -> Fraction:
     if twice := _twice(names):
         raise InvalidInput(f"node {twice} is named twice", field=field, remedy="name each once")
-    total = Fraction(0)
-    for name in names:
-        if (node := held.nodes.get(name)) is None:
-            raise InvalidInput(
-                f"there is no node {name!r}", field=field, remedy="name nodes of the list of nodes"
-            )
-        node_weights(node)
-        total += node.tres
-    return total
+    return sum((held.nodes[name].tres for name in names), Fraction(0))
 
 
 def _divided(bought: Communal, held: Holdings) -> dict[str, Fraction]:
@@ -194,3 +162,183 @@ def _twice(names: Sequence[str]) -> str | None:
     """Return the first repeated name."""
     times = Counter(names)
     return next((name for name in names if times[name] > 1), None)
+
+
+PAGE = "docs/howto/compose-shares.md"
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
+
+
+class NodesTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Group of equal nodes. `names` and `memory_mib` (RealMemory) are as in slurm.conf."""
+
+    names: str
+    chip: str
+    cores: Count
+    memory_mib: Count
+
+
+class PartitionTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Partition, and the owner of its nodes.
+
+    `lab`: one lab. `communal`: several labs, with their parts. `half_of`: others; jobs may be
+    interrupted and pay half the price of this node. None of these: the public.
+    """
+
+    name: Name
+    nodes: str
+    lab: str | None = None
+    communal: dict[str, Decimal] | None = None
+    half_of: str | None = None
+
+
+class HoldingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Holdings file. `chips` has the peak FLOPs of one core of each chip, in any unit; a core of
+    `reference` is worth 1.
+    """
+
+    reference: str
+    accounts: tuple[Name, ...]
+    chips: dict[str, Decimal]
+    nodes: tuple[NodesTold, ...]
+    partitions: tuple[PartitionTold, ...] = ()
+
+
+class NodeHoldings(msgspec.Struct, frozen=True):
+    """Accounts with parts in nodes, and the charge in each partition."""
+
+    reference: str
+    held: Holdings
+    charges: dict[str, Weights]
+
+
+def read_holdings(text: str) -> NodeHoldings:
+    """Parse a holdings file. Raises InvalidInput, with the place in the text."""
+    try:
+        told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), HoldingsFile)
+    except tomllib.TOMLDecodeError as bad:
+        raise InvalidInput(
+            f"this is not TOML: {bad}", field="file", remedy="fix the line named"
+        ) from bad
+    except msgspec.ValidationError as bad:
+        raise describe_invalid_setting(bad, HoldingsFile, PAGE) from bad
+    nodes = _nodes(told)
+    return NodeHoldings(told.reference, _held(told, nodes), dict(_charges(told, nodes)))
+
+
+def _nodes(file: HoldingsFile) -> dict[str, SharedNode]:
+    """Return the nodes by name."""
+    nodes: dict[str, SharedNode] = {}
+    peaks = {chip: _peak(peak, f"chips.{chip}") for chip, peak in file.chips.items()}
+    for place, alike in enumerate(file.nodes):
+        for chip, field in ((file.reference, "reference"), (alike.chip, f"nodes[{place}].chip")):
+            if chip not in peaks:
+                raise InvalidInput(
+                    f"there is no chip {chip[:40]!r}",
+                    field=field,
+                    remedy="name one of [chips], or add it there",
+                )
+        core = core_tres(peaks[alike.chip], peaks[file.reference])
+        for name in expand(alike.names, field=f"nodes[{place}].names"):
+            if name in nodes:
+                raise InvalidInput(
+                    f"node {name} is there twice",
+                    field=f"nodes[{place}].names",
+                    remedy="name each node once",
+                )
+            nodes[name] = SharedNode(name, alike.cores, core, alike.memory_mib)
+    return nodes
+
+
+def _held(file: HoldingsFile, nodes: dict[str, SharedNode]) -> Holdings:
+    public: set[str] = set()
+    labs: dict[str, tuple[str, ...]] = {}
+    communal: list[Communal] = []
+    for place, partition in enumerate(file.partitions):
+        names = tuple(expand(partition.nodes, field=f"partitions[{place}].nodes"))
+        owners = (partition.lab, partition.communal, partition.half_of)
+        if sum(owner is not None for owner in owners) > 1:
+            remedy = "say one of lab, communal and half_of, or none for a public partition"
+            raise InvalidInput(
+                f"partition {partition.name} is of two kinds at once",
+                field=f"partitions[{place}]",
+                remedy=remedy,
+            )
+        if partition.lab is not None:
+            own = labs.get(partition.lab, ())
+            labs[partition.lab] = (*own, *(name for name in names if name not in own))
+        elif partition.communal is not None:
+            parts = {
+                lab: _number(part, f"partitions[{place}].communal.{lab}")
+                for lab, part in partition.communal.items()
+            }
+            communal.append(Communal(partition.name, names, parts))
+        elif partition.half_of is None:
+            public.update(names)
+    return Holdings(nodes, file.accounts, frozenset(public), labs, tuple(communal))
+
+
+def _charges(file: HoldingsFile, nodes: dict[str, SharedNode]) -> Iterator[tuple[str, Weights]]:
+    """Yield the charge of each partition. Slurm has one price for each partition, so its nodes must
+    be worth the same.
+    """
+    names: set[str] = set()
+    for place, partition in enumerate(file.partitions):
+        field = f"partitions[{place}]"
+        if partition.name in names:
+            raise InvalidInput(
+                f"partition {partition.name} is there twice",
+                field=f"{field}.name",
+                remedy="name each once",
+            )
+        names.add(partition.name)
+        if partition.half_of is not None:
+            yield (
+                partition.name,
+                requeue_weights(_weights([partition.half_of], nodes, f"{field}.half_of")),
+            )
+        else:
+            yield partition.name, _weights(expand(partition.nodes), nodes, f"{field}.nodes")
+
+
+def _weights(names: Sequence[str], nodes: dict[str, SharedNode], field: str) -> Weights:
+    first: tuple[str, Weights] | None = None
+    for name in names:
+        if name not in nodes:
+            raise InvalidInput(
+                f"there is no node {name[:40]!r}", field=field, remedy="name nodes of [[nodes]]"
+            )
+        weights = node_weights(nodes[name])
+        if first is not None and weights != first[1]:
+            remedy = (
+                "Slurm has one price a partition: give each kind of nodes a partition of its own"
+            )
+            raise InvalidInput(
+                f"a core or a GiB of {name} costs something else than of {first[0]}",
+                field=field,
+                remedy=remedy,
+            )
+        first = first or (name, weights)
+    if first is None:
+        raise InvalidInput(
+            "a partition without nodes has no price", field=field, remedy="name its nodes"
+        )
+    return first[1]
+
+
+def _peak(peak: Decimal, field: str) -> Fraction:
+    """Return FLOPs as a fraction. The price of a core is divided by them, so 0 is refused."""
+    if not peak.is_finite() or not 0 < peak <= 10**30:
+        raise InvalidInput(
+            f"{peak} is out of range: peak FLOPs are more than 0",
+            field=field,
+            remedy="a number of more than 0, up to 1e30",
+        )
+    return Fraction(peak)
+
+
+def _number(number: Decimal, field: str) -> Fraction:
+    if not number.is_finite() or not 0 <= number <= 10**30:
+        raise InvalidInput(f"{number} is out of range", field=field, remedy="a number from 0 up")
+    return Fraction(number)

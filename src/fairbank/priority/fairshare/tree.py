@@ -1,4 +1,6 @@
-"""Tree of associations: accounts and users with their shares, built from rows and checked."""
+"""Tree of associations: accounts and users with their shares, built from rows and checked; its
+shape; and the result of a fair-share algorithm over it.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,110 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX, U32_MAX
-from fairbank.priority.fairshare.columns import Bools, Ints, Long, Longs, Parents
-from fairbank.priority.fairshare.tree_shape import DEPTH_MAX, Shape, distances, in_a_circle, shaped
+from fairbank.core.slurm_numbers import NO_VAL, ON_PARENT, SHARES_MAX, U32_MAX
+from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs, Parents, quotient
+
+DEPTH_MAX = 1_000
+"""Maximum number of levels below the root. A deeper tree is a mistake, and takes time."""
+
+
+def distances(parent: Ints) -> Ints:
+    """Return the steps from each row to the root; -1 for rows that do not reach it."""
+    is_root = parent < 0
+    above = np.where(is_root, np.arange(len(parent)), parent)
+    steps = (~is_root).astype(np.int64)
+    for _ in range(len(parent).bit_length()):
+        if is_root[above].all():
+            break
+        steps = steps + steps[above]
+        above = above[above]
+    return np.where(is_root[above], steps, -1)
+
+
+def first_above(parent: Ints, passed: Bools) -> Ints:
+    """Return the nearest row above each row that is not `passed`; -1 for the root."""
+    is_root = parent < 0
+    own = np.arange(len(parent))
+    landing = np.where(passed & ~is_root, parent, own)
+    while (passed[landing] & ~is_root[landing]).any():
+        landing = landing[landing]
+    return np.where(is_root, -1, landing[parent])
+
+
+def in_a_circle(start: int, parent: Ints) -> list[int]:
+    """Return the rows of the circle that the chain from `start` reaches, in order."""
+    met: dict[int, int] = {}
+    at = start
+    while at not in met:
+        met[at] = len(met)
+        at = int(parent[at])
+    return list(met)[met[at] :]
+
+
+class Shape(msgspec.Struct, frozen=True, eq=False):
+    """Facts that follow from the rows alone, without usage.
+
+    By row: `above` is the row in whose shares it has a part, -1 for the root; `siblings_shares` is
+    the sum of shares in its group, `shares_below` the sum in the group below it. By place: `row` is
+    the row at the place, `up` the place of `above`, `group` the number of the group, `begin` the
+    place where the group begins, `users` the number of users below (a user counts itself).
+    `level_begins` are the places where levels begin, and the end.
+    """
+
+    root: int
+    above: Ints
+    siblings_shares: Ints
+    shares_below: Ints
+    row: Ints
+    up: Ints
+    group: Ints
+    begin: Ints
+    users: Ints
+    level_begins: tuple[int, ...]
+
+    @property
+    def levels(self) -> int:
+        """Return the number of levels, the root's included."""
+        return len(self.level_begins) - 1
+
+    @property
+    def users_in_all(self) -> int:
+        return int(self.users[0])
+
+
+def shaped(parent: Ints, shares: Ints, moved_up: Bools, is_user: Bools) -> Shape:
+    """Return the shape of a tree. `shares` are 0 for rows on their parent's shares."""
+    above = first_above(parent, moved_up)
+    depth = distances(above)
+    row = np.lexsort((~is_user, above, depth))
+    place = np.empty_like(row)
+    place[row] = np.arange(len(row))
+    up = place[above[row]]
+    up[0] = -1
+    is_first = np.diff(up, prepend=-2) != 0
+    begins = np.searchsorted(depth[row], np.arange(int(depth.max()) + 2))
+    shares_below = np.zeros_like(shares)
+    np.add.at(shares_below, above[row[1:]], shares[row[1:]])
+    return Shape(
+        root=int(row[0]),
+        above=above,
+        siblings_shares=np.where(above < 0, 0, shares_below[above]),
+        shares_below=shares_below,
+        row=row,
+        up=up,
+        group=np.cumsum(is_first) - 1,
+        begin=np.maximum.accumulate(np.where(is_first, np.arange(len(row)), 0)),
+        users=_users(up, is_user[row], begins),
+        level_begins=tuple(int(each) for each in begins),
+    )
+
+
+def _users(up: Ints, is_user: Bools, begins: Ints) -> Ints:
+    users = is_user.astype(np.int64)
+    for begin, end in zip(begins[-2:0:-1], begins[:1:-1], strict=True):
+        np.add.at(users, up[begin:end], users[begin:end])
+    return users
+
 
 LEVEL_SHARES_MAX = U32_MAX
 """Maximum sum of the shares of siblings: Slurm adds them in 32 bits."""
@@ -99,9 +202,7 @@ def summed(tree: Tree, own: ArrayLike) -> Longs:
 
 
 def usage_of(tree: Tree, usage: ArrayLike) -> Longs:
-    """Return `usage` as a column of long doubles, one for each row. Raises InvalidInput for invalid
-    usage.
-    """
+    """Return `usage` as a column of long doubles. Raises InvalidInput for invalid usage."""
     column = np.asarray(usage, Long)
     if column.shape != tree.parent.shape:
         raise InvalidInput(
@@ -249,3 +350,39 @@ def _check_sums(rows: Sequence[ShareAssociation], shape: Shape) -> None:
         raise _malformed(
             at, rows[at], f"those below it have {sum_below} shares together", "shares", remedy
         )
+
+
+NO_LEVEL = Long(NO_VAL)
+"""Level of rows without one: the root, and accounts on their parent's shares. Slurm prints it
+blank; it sorts as this number.
+"""
+
+
+class Standings(msgspec.Struct, frozen=True, eq=False):
+    """Result for all associations, as columns with one number for each row of the tree. All are
+    from 0 to 1 but effective usage under DEPTH_OBLIVIOUS.
+
+    `usage` is that of the row with all below it. Slurm never computes `norm_usage` of the root and
+    prints it blank; here the root follows the rule of the others.
+    """
+
+    usage: Longs
+    norm_shares: Doubles
+    norm_usage: Longs
+    effective_usage: Longs
+    factor: Doubles
+
+
+class FairTreeResult(Standings, frozen=True, eq=False):
+    """Result of Fair Tree. `level` is Slurm's LevelFS, infinite without usage. `rank` is that of
+    users, N for the best of N, and 0 for accounts, and so is `factor`.
+    """
+
+    level: Longs
+    rank: Ints
+
+
+def norm_usage(tree: Tree, usage: Longs) -> Longs:
+    """Return the part of each row in all usage, at most 1; 0 if there is none."""
+    parts: Longs = np.minimum(quotient(usage, usage[tree.root], Long), Long(1))
+    return parts

@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fairbank.core.errors import InvalidInput
-from fairbank.priority.fairshare.billing import Wholes
-from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs
-from fairbank.priority.fairshare.tree_shape import DEPTH_MAX
+from fairbank.priority.fairshare.columns import Bools, Doubles, Ints, Long, Longs, Wholes
+from fairbank.priority.fairshare.tree import DEPTH_MAX
 
 COUNTED = 2.0**63
 """Limit of run-seconds. Slurm's own counter overflows at twice as much."""
@@ -57,9 +56,7 @@ def copied(usage: DecayedUsage) -> DecayedUsage:
 
 
 def decayed(usage: DecayedUsage, remaining: float, spared: Bools | None = None) -> DecayedUsage:
-    """Return the usage of which only `remaining` is left. Rows that are `spared` (QOS with NoDecay)
-    keep theirs.
-    """
+    """Return decayed usage. Rows that are `spared` (QOS with NoDecay) keep theirs."""
     if remaining == 1:
         return copied(usage)
     left = remaining if spared is None else np.where(spared, 1.0, remaining)
@@ -160,17 +157,13 @@ def set_aside(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
 
 
 def give_back(usage: DecayedUsage, to: ChargeRows, run_seconds: Wholes) -> None:
-    """Subtract from `usage`, in place, run-seconds that jobs have used or will not use; never below
-    0.
-    """
+    """Subtract from `usage`, in place, run-seconds that jobs give back; never below 0."""
     rows, sums = _summed(to, run_seconds)
     usage.run_seconds[rows] -= np.minimum(usage.run_seconds[rows], sums)
 
 
 def _summed(to: ChargeRows, run_seconds: Wholes) -> tuple[Ints, Wholes]:
-    """Return the rows that are charged, and the sum for each. Raises InvalidInput if a sum is above
-    the limit.
-    """
+    """Return the rows that are charged, and their sums. Raises InvalidInput above the limit."""
     rows, place = np.unique(to.row, return_inverse=True)
     columns = run_seconds.shape[1]
     about, sums = np.zeros((len(rows), columns)), np.zeros((len(rows), columns), np.uint64)
@@ -197,17 +190,13 @@ def check_counted(run_seconds: Doubles, rows: Ints) -> None:
 
 
 def minutes(seconds: Longs | Wholes) -> Wholes:
-    """Return whole minutes, truncated, as Slurm limits and prints them; at most what 64 bits
-    hold.
-    """
+    """Return whole minutes, as Slurm limits and prints them; at most what 64 bits hold."""
     if seconds.dtype == np.uint64:
         return np.asarray(seconds, np.uint64) // np.uint64(60)
     return np.minimum(seconds / 60, np.nextafter(Long(2) ** 64, Long(0))).astype(np.uint64)
 
 
 def _cells(rows: Ints, columns: int) -> Ints:
-    """Return the positions of the cells of `rows` in a flat table. Adding cell by cell takes half
-    the time of adding rows.
-    """
+    """Return the cells of `rows` in a flat table. Adding by cells takes half the time of rows."""
     cells: Ints = (rows[:, None] * columns + np.arange(columns)).reshape(-1)
     return cells

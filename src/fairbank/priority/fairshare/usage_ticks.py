@@ -37,9 +37,7 @@ from fairbank.priority.fairshare.usage import (
 )
 
 UNKNOWN = 0
-"""Value of the last tick if there was none: nothing decays, and jobs are charged from their
-start.
-"""
+"""Value of the last tick if there was none: jobs are charged from their start."""
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -126,9 +124,7 @@ def ended(
 def started(
     books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
 ) -> UsageLedger:
-    """Return the usage when `jobs` start: their run-seconds are reserved. Raises InvalidInput if
-    these are above the limit.
-    """
+    """Return the usage when `jobs` start: their run-seconds are reserved. Raises InvalidInput."""
     if not rules.limits:
         return books
     books, most = UsageLedger(copied(books.associations), copied(books.qos)), may_use(jobs)
@@ -177,9 +173,7 @@ def renewed(books: UsageLedger) -> UsageLedger:
 
 
 class TickPeriod(msgspec.Struct, frozen=True):
-    """Begin of a computation: usage after the tick at `last`, and time of the last `reset`. Periods
-    are local to `zone`.
-    """
+    """Usage after the tick at `last`, and time of the last `reset`, in periods of `zone`."""
 
     books: UsageLedger
     last: int = UNKNOWN
@@ -249,9 +243,7 @@ def recounted(
 
 
 def _checked(records: ChargedJobs, gone_at: Ints) -> tuple[ChargedJobs, Ints]:
-    """Return the records of jobs that started, each with an end if it is gone, and the time when it
-    is gone.
-    """
+    """Return the records of started jobs, with an end if gone, and the time when they are."""
     backwards = ((records.end > 0) & (records.end < records.start)) | (
         (gone_at > 0) & (gone_at < records.start)
     )

@@ -1,6 +1,4 @@
-"""Chain of limits that concern a job: first of its QOS, then from the user's association up to
-root.
-"""
+"""Limits that concern a job: of its QOS, then from the user's association up to root."""
 
 from __future__ import annotations
 
@@ -109,9 +107,7 @@ class Walk:
     def limits(
         self, place: ChainLink, kind: LimitKind, *, always: bool = False
     ) -> Iterator[tuple[str, int]]:
-        """Yield the limits of a kind on TRES that are to be tested here. `always`: also those that
-        an administrator set aside.
-        """
+        """Yield the limits to test here. `always`: also those that an administrator set aside."""
         for name, limit in in_order(place.limits.tres.get(kind, {})):
             if (always or name not in self.job.overridden) and self._looks(place, kind, name):
                 yield name, limit

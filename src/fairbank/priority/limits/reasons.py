@@ -91,9 +91,7 @@ _NAMED = {"gres/": "GRES", "license/": "License", "bb/": "BB"}
 
 
 def reason(owner: str, kind: LimitKind, tres: str | None = None) -> str:
-    """Return the reason that squeue prints. `owner` is ASSOC or QOS; `tres` is in lower case, None
-    for a limit on no TRES.
-    """
+    """Return squeue's reason. `owner` is ASSOC or QOS; `tres` None: no limit on a TRES."""
     if tres is None:
         return _WITHOUT_TRES[owner, kind]
     pattern = _PATTERNS[kind].replace("{1}", _word(tres, owner))

@@ -20,24 +20,18 @@ def holding(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
 
 
 def before_nodes(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
-    """Return the first limit on running jobs and on time that holds `job`. These are tested before
-    nodes are selected.
-    """
+    """Return the first limit on running jobs and on time, tested before nodes are selected."""
     return next(_BeforeNodes(job, enforced).holds(), None) if enforced.limits else None
 
 
 def after_nodes(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
-    """Return the first limit on TRES that holds `job`. These are tested when the nodes of the job
-    are known.
-    """
+    """Return the first limit on TRES that holds `job`, tested when its nodes are known."""
     return next(_AfterNodes(job, enforced).holds(), None) if enforced.limits else None
 
 
 class _BeforeNodes(Walk):
     _minutes: int | None = None
-    """Time limit of the job, set when a limit on wall time is met. A job without one takes that
-    limit.
-    """
+    """Time limit of the job, set when a limit on wall time is met, else that limit."""
 
     def holds(self) -> Iterator[LimitHold]:
         for place, qos in self.qoses():
@@ -136,15 +130,11 @@ class _AfterNodes(Walk):
             yield from self._within(place, to_come, asked, used.run_minutes(), always=True)
 
     def _beside(self, used: LimitUsage) -> Counts:
-        """Return what the job takes in addition: a node on which the owner's jobs run already
-        counts once.
-        """
+        """Return what the job adds: a node on which the owner's jobs run counts once."""
         new = self.job.counts.get("node", 0) - len(self.job.nodes & used.nodes)
-        return (
-            {**self.job.counts, "node": max(new, 0)}
-            if "node" in self.job.counts
-            else self.job.counts
-        )
+        if "node" in self.job.counts:
+            return {**self.job.counts, "node": max(new, 0)}
+        return self.job.counts
 
     def _within(
         self,

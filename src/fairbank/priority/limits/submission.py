@@ -1,4 +1,5 @@
-"""Limits that refuse a job at submission: the first in Slurm's order (slurm-rules.md, "Limits").
+"""Limits that refuse a job at submission, and limits that end a running one: the first in Slurm's
+order (slurm-rules.md, "Limits").
 
 Limits on the number of submitted jobs always refuse. The others only hold a job, unless its QOS
 denies what can never start (DenyOnLimit), or it has no QOS: then the request of the job is
@@ -10,6 +11,7 @@ Next user: the embedded workload manager.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from fairbank.priority.limits.chain import ChainLink, Enforced, Walk
 from fairbank.priority.limits.reasons import LimitKind
@@ -86,3 +88,46 @@ class _Submitting(Walk):
         limit = self.limit(place, place.limits.wall, kind)
         if limit is not None and self._minutes > limit:
             yield place.hold(kind, limit, asked=self._minutes)
+
+
+REASON = "TimeLimit"
+"""Reason of every job that a limit ends. Its state is TIMEOUT."""
+
+
+def ending(job: LimitedJob, run_minutes: int, enforced: Enforced) -> LimitHold | None:
+    """Return the limit that ends a job after `run_minutes`, or None; limits do so only if they are
+    enforced without `safe`.
+
+    The minutes or wall time of a group are used up, or the job has taken more than its own minutes.
+    Limits of root end nothing, though they hold jobs.
+    """
+    if not enforced.limits or enforced.safe:
+        return None
+    return next(_Ending(job, enforced).holds(run_minutes), None)
+
+
+class _Ending(Walk):
+    def holds(self, run_minutes: int) -> Iterator[LimitHold]:
+        own = {name: run_minutes * count + 1 for name, count in self.job.counts.items() if count}
+        for place, _ in self.qoses():
+            yield from self._used_up(place, own)
+        below_root = max(len(self.job.chain) - 1, 1)
+        for place in islice(self.associations(), below_root):
+            yield from self._used_up(place, own)
+
+    def _used_up(self, place: ChainLink, own: Counts) -> Iterator[LimitHold]:
+        minutes, wall = place.used.minutes(), place.used.wall_minutes()
+        for name, limit in self.limits(place, LimitKind.GRP_TRES_MINS, always=True):
+            if name in own and (used := minutes.get(name, 0)) >= limit:
+                yield place.hold(
+                    LimitKind.GRP_TRES_MINS, limit, asked=own[name], tres=name, used=used
+                )
+        group_wall = self.limit(place, place.limits.wall, LimitKind.GRP_WALL)
+        if group_wall is not None and wall >= group_wall:
+            yield place.hold(LimitKind.GRP_WALL, group_wall, asked=0, used=wall)
+        if place.own:
+            for name, limit in self.limits(place, LimitKind.MAX_TRES_MINS, always=True):
+                if (taken := own.get(name, 0)) > limit:
+                    yield place.hold(
+                        LimitKind.MAX_TRES_MINS, limit, asked=taken, tres=name, used=taken
+                    )

@@ -92,9 +92,7 @@ class LimitUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """Level of the chain from a user's association to root. A user's own association has the
-    inherited limits.
-    """
+    """Level from a user's association to root. The user's own has the inherited limits."""
 
     name: str
     limits: AssociationLimits = AssociationLimits()
@@ -161,9 +159,7 @@ class LimitedJob(msgspec.Struct, frozen=True, kw_only=True):
         return minutes
 
     def minutes_at_most(self, *limits: int | None) -> int:
-        """Return the time limit of the job; without one, the lowest of these and of the
-        partition's.
-        """
+        """Return the time limit, else the lowest of these and the partition's."""
         if self.limit_minutes is not None:
             return self.limit_minutes
         return min(

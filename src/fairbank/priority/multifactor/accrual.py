@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbank.priority.multifactor.pending_jobs import Indexes
-from fairbank.priority.multifactor.settings import Flag
+from fairbank.priority.settings import Flag
 
 Integers = npt.NDArray[np.int64]
 
@@ -114,9 +114,7 @@ def _all(which: npt.NDArray[np.bool_], since: Integers, queue: AccrualQueue) -> 
 
 
 class _Scope(NamedTuple):
-    """Jobs that are counted together: a number for each job, and the limit that concerns it, NONE
-    if there is none.
-    """
+    """Jobs that are counted together: a number for each job, and its limit or NONE."""
 
     number: Indexes
     limit: Integers

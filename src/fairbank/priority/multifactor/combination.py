@@ -1,5 +1,8 @@
 """Priority of jobs: the sum of weighted factors, rounded as Slurm does (slurm-rules.md,
-"Job priority").
+"Job priority", "Priority factors").
+
+Each factor is from 0 to 1, unless a NO_NORMAL flag selects the raw number, or a job requests more
+of a TRES than there is. Columns of jobs are in Slurm's doubles.
 """
 
 from __future__ import annotations
@@ -12,9 +15,105 @@ import numpy.typing as npt
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
-from fairbank.priority.multifactor import factors
-from fairbank.priority.multifactor.pending_jobs import FactorScale, Floats, PendingColumns
-from fairbank.priority.multifactor.settings import MultifactorSettings
+from fairbank.priority.multifactor.pending_jobs import FactorScale, Floats, Indexes, PendingColumns
+from fairbank.priority.settings import Flag, MultifactorSettings
+
+
+def age_factor(accrued_at: Floats, now: int, max_age_seconds: int) -> Floats:
+    """Return the waited part of PriorityMaxAge; 0 before the age accrues, if clocks went back."""
+    if not max_age_seconds:
+        return np.where(accrued_at != 0, 1.0, 0.0)
+    part: Floats = (now - accrued_at).clip(0.0, float(max_age_seconds))
+    part /= max_age_seconds
+    return part if accrued_at.all() else np.where(accrued_at != 0, part, 0.0)
+
+
+def association_factor(
+    priorities: Floats, scale: FactorScale, settings: MultifactorSettings
+) -> Floats:
+    """Return the priority of the job's association, relative to the highest."""
+    if Flag.NO_NORMAL_ASSOC in settings.flags:
+        return priorities
+    return (
+        priorities / scale.association_max if scale.association_max else np.zeros_like(priorities)
+    )
+
+
+def job_size_factor(
+    jobs: PendingColumns, scale: FactorScale, settings: MultifactorSettings
+) -> Floats:
+    """Return the size factor: the mean of the parts of the nodes and CPUs that the job requests, or
+    with favour_small of those that it leaves.
+
+    SMALL_RELATIVE_TO_TIME: its CPUs, as whole nodes if that is more, divided by the minutes that it
+    may run.
+    """
+    if not (scale.nodes and scale.cpus):
+        return np.zeros_like(jobs.nodes)
+    if Flag.SMALL_RELATIVE_TO_TIME in settings.flags:
+        size = _for_each_minute(jobs, scale)
+        found = 1.0 - size if settings.favour_small else size
+    elif settings.favour_small:
+        found = _with_cpus(
+            (scale.nodes - np.minimum(jobs.nodes, scale.nodes)) / scale.nodes,
+            _left(jobs.cpus, scale) / scale.cpus,
+            jobs,
+        )
+    else:
+        found = _with_cpus(jobs.nodes / scale.nodes, jobs.cpus / scale.cpus, jobs)
+    return found.clip(0.0, 1.0)
+
+
+def partition_factor(scale: FactorScale, settings: MultifactorSettings) -> Floats:
+    """Return the factor of each partition: PriorityJobFactor relative to the highest."""
+    factors = scale.partition_factors
+    return factors if Flag.NO_NORMAL_PART in settings.flags else factors / factors.max(initial=1.0)
+
+
+def qos_factor(scale: FactorScale, settings: MultifactorSettings) -> Floats:
+    """Return the factor of each QOS, relative to the highest. The last is for no QOS."""
+    highest = float(scale.qos_priorities.max())
+    if Flag.NO_NORMAL_QOS in settings.flags or not highest:
+        return scale.qos_priorities
+    return scale.qos_priorities / highest
+
+
+def tres_factor(
+    counts: Floats, totals: Floats, partitions: Indexes, settings: MultifactorSettings
+) -> Floats:
+    """Return the part of one TRES of its partition that each job takes.
+
+    Args:
+        counts: amount of each job.
+        totals: amount of each partition.
+        partitions: partition of each job.
+        settings: flags.
+    """
+    if Flag.NO_NORMAL_TRES in settings.flags:
+        return counts
+    if totals.all():
+        return counts / totals.take(partitions)
+    there = totals != 0
+    return np.where(
+        there.take(partitions), counts / np.where(there, totals, 1.0).take(partitions), 0.0
+    )
+
+
+def _with_cpus(nodes: Floats, cpus: Floats, jobs: PendingColumns) -> Floats:
+    mean = (nodes + cpus) / 2
+    return mean if jobs.cpus.all() else np.where(jobs.cpus != 0, mean, nodes)
+
+
+def _left(cpus: Floats, scale: FactorScale) -> Floats:
+    """Return the CPUs that the job leaves, in Slurm's unsigned 32 bits: too many wrap around."""
+    left = scale.cpus - cpus
+    return np.where(left < 0, left + (U32_MAX + 1), left)
+
+
+def _for_each_minute(jobs: PendingColumns, scale: FactorScale) -> Floats:
+    in_nodes = jobs.nodes * scale.cpus / scale.nodes
+    return np.maximum(in_nodes, jobs.cpus) / jobs.limit_minutes / scale.cpus
+
 
 Priorities = npt.NDArray[np.uint32]
 
@@ -30,9 +129,7 @@ _BLOCK = (
 
 
 class PriorityTerms(NamedTuple):
-    """Term of each factor in the priorities of jobs: the factor times its weight. `site` is added
-    and `nice` subtracted.
-    """
+    """Factor times weight. `site` is added to the priority and `nice` subtracted."""
 
     age: Floats
     association: Floats
@@ -61,27 +158,27 @@ def weighted(
     weights, nothing = settings.counted, np.zeros_like(jobs.nice)
     return PriorityTerms(
         age=(
-            factors.age(jobs.accrued_at, now, settings.max_age_seconds) * weights.age
+            age_factor(jobs.accrued_at, now, settings.max_age_seconds) * weights.age
             if weights.age
             else nothing
         ),
         association=(
-            factors.association(jobs.association, scale, settings) * weights.association
+            association_factor(jobs.association, scale, settings) * weights.association
             if weights.association
             else nothing
         ),
         fairshare=jobs.fairshare * weights.fairshare if weights.fairshare else nothing,
         job_size=(
-            factors.job_size(jobs, scale, settings) * weights.job_size
+            job_size_factor(jobs, scale, settings) * weights.job_size
             if weights.job_size
             else nothing
         ),
         partition=(
-            (factors.partition(scale, settings) * weights.partition).take(jobs.partition)
+            (partition_factor(scale, settings) * weights.partition).take(jobs.partition)
             if weights.partition
             else nothing
         ),
-        qos=(factors.qos(scale, settings) * weights.qos)[jobs.qos] if weights.qos else nothing,
+        qos=(qos_factor(scale, settings) * weights.qos)[jobs.qos] if weights.qos else nothing,
         tres=tuple(_weighted_tres(jobs, scale, settings)),
         site=jobs.site,
         nice=jobs.nice,
@@ -94,7 +191,7 @@ def _weighted_tres(
     weights = settings.weights.tres
     for row, name in enumerate(scale.tres):
         if weight := weights.get(name, 0.0):
-            yield factors.tres(jobs.tres[row], scale.totals[row], jobs.partition, settings) * weight
+            yield tres_factor(jobs.tres[row], scale.totals[row], jobs.partition, settings) * weight
         else:
             yield np.zeros_like(jobs.nice)
 
@@ -136,9 +233,7 @@ def _of_tres(terms: PriorityTerms) -> Floats:
 
 
 def _sum(first: Floats, *others: Floats) -> Floats:
-    """Return the sum from left to right, in one new column. A column for each step would take half
-    the time again.
-    """
+    """Return the sum from left to right. A column for each step would take half the time again."""
     found = first.copy()
     for column in others:
         found += column

@@ -34,9 +34,7 @@ class FactorScale(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     tres: tuple[str, ...]
     """TRES that count, in the order of Slurm's ids: sums of floats depend on it."""
     totals: Floats
-    """Amount of each TRES (row) in each partition (column); of licences and burst buffers that of
-    the cluster.
-    """
+    """Amount of each TRES (row) in each partition (column), or in the cluster."""
 
 
 class PendingColumns(NamedTuple):

@@ -11,24 +11,29 @@ authenticated user with the scope of its method:
 from __future__ import annotations
 
 import pwd
-from collections.abc import MutableMapping
-from functools import lru_cache
+from collections.abc import Mapping, MutableMapping
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, cast
 
 from litestar.concurrency import sync_to_thread
 
+from fairbank.bank.project import Role
 from fairbank.bank.requests import AuditNote, SubmittedRequest
 from fairbank.core import ids
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
 from fairbank.core.time import Instant
-from fairbank.rest.auth.authorization import (
+from fairbank.rest.auth.credentials import (
     BEARER,
+    MUNGE,
+    BoundRequest,
+    MungeVerifier,
     authorization,
+    body_hash,
     read_munge,
     read_token,
     scheme_of,
+    target_of,
 )
-from fairbank.rest.auth.credentials import MUNGE, BoundRequest, MungeVerifier, body_hash, target_of
 from fairbank.rest.auth.munge import Decoded
 from fairbank.rest.auth.peers import peer_of
 from fairbank.rest.context import AppContext
@@ -72,7 +77,7 @@ class Authenticator:
     def __init__(self, context: AppContext, pools: ThreadPools) -> None:
         self._context, self._services, self._pools = context, context.services, pools
         # An agent sends a thousand requests a second.
-        self._asker_without_roles = lru_cache(maxsize=1_024)(self._new_asker_without_roles)
+        self._asker_without_roles = lru_cache(maxsize=1_024)(partial(self._new_asker, roles={}))
 
     async def authenticate_head(self, scope: Scope) -> None:
         """Authenticate by the head of a request, so that no body of an unknown user is read.
@@ -118,7 +123,7 @@ class Authenticator:
         run_munge = self._pools.munge.run
         if isinstance(result, DecodedCredential):
             bound = result.head._replace(body_sha256=body_hash(await request.body()))
-            decoded = await run_munge(self._verifier().spend, result.decoded, bound)
+            decoded = await run_munge(self._verifier().accept, result.decoded, bound)
             return SignedIn(decoded.uid)
         header = authorization(scope["headers"])
         if header is None or scheme_of(header) == BEARER:
@@ -169,20 +174,13 @@ class Authenticator:
         if scope == "report" or signed_in.uid in self._services.staff.superusers:
             return self._asker_without_roles(signed_in)
         roles = await sync_to_thread(self._services.memberships.roles, signed_in.uid)
+        return self._new_asker(signed_in, roles=roles)
+
+    def _new_asker(self, signed_in: SignedIn, *, roles: Mapping[int, Role]) -> Identity:
         return identity_of(
             signed_in.uid,
             self._services.staff,
             roles,
-            scopes=signed_in.scopes,
-            until=signed_in.until,
-            token=signed_in.token,
-        )
-
-    def _new_asker_without_roles(self, signed_in: SignedIn) -> Identity:
-        return identity_of(
-            signed_in.uid,
-            self._services.staff,
-            {},
             scopes=signed_in.scopes,
             until=signed_in.until,
             token=signed_in.token,

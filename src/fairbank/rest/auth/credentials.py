@@ -1,7 +1,13 @@
-"""A MUNGE credential bound to one request and one server, valid once.
+"""The header `Authorization`, and MUNGE credentials.
 
-Its payload is the statement of the request: eight lines without a newline at the end, so that a
-shell script can create one with printf, sha256sum and munge:
+One header for all schemes, so that no request carries two identities:
+
+    Authorization: Munge MUNGE:AwQFAA...     a credential for exactly this request
+    Authorization: Bearer fbk_Zk3v...        a token, valid until it expires or is revoked
+
+A MUNGE credential is bound to one request and one server, and valid once. Its payload is the
+statement of the request: eight lines without a newline at the end, so that a shell script can
+create one with printf, sha256sum and munge:
 
     fairbank request 1
     POST
@@ -18,9 +24,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from fairbank.core.errors import InvalidInput, Unauthenticated
+from fairbank.core.ids import BEARER_MARK
 from fairbank.core.time import Clock, Instant
 from fairbank.rest.auth.munge import NEW_CREDENTIAL, SYNCHRONISE, Decoded, Munge
 
@@ -204,7 +212,7 @@ class MungeVerifier:
             InvalidInput: the request cannot be signed.
             Unavailable: munged does not answer.
         """
-        return self.spend(self._munge.decode(credential), request)
+        return self.accept(self._munge.decode(credential), request)
 
     def decode_for_head(self, credential: bytes, head: BoundRequest) -> Decoded:
         """Decode a credential before the body has arrived, and check all but the body.
@@ -215,7 +223,7 @@ class MungeVerifier:
         self._check(decoded, head._replace(body_sha256=_body_hash_in(decoded)))
         return decoded
 
-    def spend(self, decoded: Decoded, request: BoundRequest) -> Decoded:
+    def accept(self, decoded: Decoded, request: BoundRequest) -> Decoded:
         """Check a decoded credential against the complete request and mark it as used.
 
         Raises:
@@ -250,3 +258,56 @@ def _body_hash_in(decoded: Decoded) -> str:
 def sign(munge: Munge, request: BoundRequest) -> str:
     """Return the `Authorization` header for one request, valid once."""
     return f"{MUNGE} {munge.encode(statement(request, new_nonce())).decode('ascii')}"
+
+
+BEARER = "Bearer"
+CHALLENGE = f"{MUNGE}, {BEARER}"  # for WWW-Authenticate in every 401
+
+_TOKEN = re.compile(BEARER_MARK + "[A-Za-z0-9_-]{43}")
+
+
+def authorization(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """Return the `Authorization` header; raise Unauthenticated if there are two."""
+    values = [value for name, value in headers if name.lower() == b"authorization"]
+    if len(values) > 1:
+        raise Unauthenticated("the request has two Authorization headers", remedy="send one")
+    return values[0].decode("latin-1") if values else None
+
+
+def scheme_of(header: str) -> str:
+    """Return MUNGE or BEARER; raise Unauthenticated for another scheme."""
+    word = header.partition(" ")[0].lower()
+    for scheme in (MUNGE, BEARER):
+        if word == scheme.lower():
+            return scheme
+    raise Unauthenticated(
+        "the scheme of the Authorization header is not supported",
+        remedy=f"Authorization: {MUNGE} ... or {BEARER} ...",
+    )
+
+
+def read_munge(header: str) -> bytes:
+    """Return the credential in `Authorization: Munge ...`; raise Unauthenticated."""
+    return _after(MUNGE, header).encode("ascii", "replace")
+
+
+def read_token(header: str) -> str:
+    """Return the token in `Authorization: Bearer fbk_...`; raise Unauthenticated.
+
+    No message repeats the token.
+    """
+    token = _after(BEARER, header)
+    if not _TOKEN.fullmatch(token):
+        raise Unauthenticated(
+            "this is not a token of Fairbank",
+            remedy=f"send the complete token; it begins with {BEARER_MARK}",
+        )
+    return token
+
+
+def _after(scheme: str, header: str) -> str:
+    if scheme_of(header) != scheme:
+        raise Unauthenticated(
+            f"the request is not signed with {scheme}", remedy=f"Authorization: {scheme} ..."
+        )
+    return header[len(scheme) :].strip(" ")

@@ -14,8 +14,7 @@ from contextlib import suppress
 from fairbank import __version__
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.client.address import HTTP, UNIX, Address
-from fairbank.rest.client.answers import Json, read_answer, unreachable
-from fairbank.rest.client.response import read_response
+from fairbank.rest.client.response import Json, read_answer, read_response, unreachable
 from fairbank.rest.client.signers import Signer
 
 _AGENT = f"fairbank/{__version__}"

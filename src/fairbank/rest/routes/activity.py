@@ -37,7 +37,8 @@ from fairbank.rest.schemas.activity import (
     debit_row,
     predebit_row,
 )
-from fairbank.rest.schemas.envelope import ListResponse, list_response, split_page
+from fairbank.rest.schemas.answers import ListResponse
+from fairbank.rest.schemas.envelope import list_response, page_response, split_page
 
 AfterDebit = Annotated[
     str | None, QueryParameter(max_length=40, description="`next` of the previous page")
@@ -93,11 +94,8 @@ def list_credits(
     transfers.
     """
     query = replace(chosen, kinds=frozenset(OF_CREDIT))
-    entries, next_ = split_page(
-        page.limit, request.services.allocations.activity(query, page.and_one)
-    )
-    rows = [credit_row(entry) for entry in entries]
-    return list_response("credit", request.services.clock, rows, next_)
+    found = request.services.allocations.activity(query, page.and_one)
+    return page_response("credit", request.services.clock, page.limit, found, credit_row)
 
 
 @read_route("/predebit", dependencies=_FILTERS)
@@ -139,13 +137,9 @@ def list_debits(
         allocation=allocation,
         owner=owner_uid,
     )
-    debits, next_ = split_page(
-        limit,
-        request.services.allocations.debits(query, page.and_one),
-        lambda debit: f"{debit.allocation}-{debit.owner}",
-    )
-    rows = [debit_row(debit) for debit in debits]
-    return list_response("debit", request.services.clock, rows, next_)
+    found = request.services.allocations.debits(query, page.and_one)
+    cursor = "{0.allocation}-{0.owner}".format
+    return page_response("debit", request.services.clock, limit, found, debit_row, cursor)
 
 
 def _parse_cursor(text: str | None) -> tuple[int, int] | None:
@@ -160,6 +154,3 @@ def _parse_cursor(text: str | None) -> tuple[int, int] | None:
             remedy="send the `next` of the previous page",
         )
     return int(cursor[1]), int(cursor[2])
-
-
-ROUTES = (list_activity, list_credits, list_predebits, list_debits)

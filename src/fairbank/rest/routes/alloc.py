@@ -1,41 +1,62 @@
-"""Allocations and their balances: lists, one allocation, its users."""
+"""Allocations: lists, balances, users, terms, caps and movements of credit."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Annotated, Literal, NamedTuple, TypedDict
 
+from litestar import Response, patch, post, put
 from litestar.di import NamedDependency, Provide
-from litestar.params import QueryParameter
+from litestar.params import JSONBody, QueryParameter
+from msgspec import UNSET, structs
 
-from fairbank.bank.allocation import Allocation, Standing
+from fairbank.bank.allocation import Allocation, AllocationEvent, Standing
 from fairbank.bank.query import AllocationQuery, Page
+from fairbank.bank.requests import Deposit, Open, SetCap, Transfer, Withdraw
+from fairbank.bank.rules import Done
+from fairbank.cluster.partition import unbilled_warnings
+from fairbank.core import ids
+from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
 from fairbank.rest.parameters import (
     ALLOCATIONS,
     PAGE,
     PROJECTS,
     AllocationFilters,
     AllocationsChosen,
+    Key,
     Number,
     OnePage,
     Projects,
+    UidNumber,
+    checked_key,
 )
 from fairbank.rest.request import ApiRequest
-from fairbank.rest.routing import read_route
+from fairbank.rest.responses import created_response, done_of, granted_response
+from fairbank.rest.routing import GRANTED_BEFORE, existing, read_route, write_route
 from fairbank.rest.schemas.alloc import (
     AllocationRow,
     BalanceRow,
+    ChangedAllocation,
     DrawnRow,
     allocation_row,
     balance_row,
     drawn_row,
 )
-from fairbank.rest.schemas.envelope import (
-    ItemResponse,
-    ListResponse,
-    item_response,
-    list_response,
-    split_page,
+from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse
+from fairbank.rest.schemas.envelope import item_response, list_response, page_response, split_page
+from fairbank.rest.schemas.requests import (
+    Movement,
+    NewAllocation,
+    NewCap,
+    NewTerms,
+    NewTransfer,
+    parse_when,
 )
+from fairbank.service.access.identity import Action, check_allowed
+from fairbank.service.allocations import TermChanges
 
 InState = Annotated[
     Literal["planned", "active", "frozen", "ended"] | None,
@@ -131,13 +152,10 @@ def show_allocation(request: ApiRequest, allocation: Number) -> ItemResponse[All
 @read_route("/alloc/{allocation:int}/user", dependencies={"page": PAGE})
 def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListResponse[DrawnRow]:
     """List the use of an allocation by each user, and the users' caps, by uid."""
-    users, next_ = split_page(
-        page.limit,
-        request.services.allocations.users(request.identity, allocation, page.and_one),
-        lambda user: user.uid,
+    found = request.services.allocations.users(request.identity, allocation, page.and_one)
+    return page_response(
+        "drawn", request.services.clock, page.limit, found, drawn_row, attrgetter("uid")
     )
-    rows = [drawn_row(user) for user in users]
-    return list_response("drawn", request.services.clock, rows, next_)
 
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:
@@ -146,4 +164,150 @@ def allocation_response(request: ApiRequest, number: int) -> ItemResponse[Alloca
     return item_response("allocation", request.services.clock, _row(request, allocation))
 
 
-ROUTES = (list_allocations, list_balances, show_allocation, list_users)
+@write_route(post, "/alloc", responses=existing(ItemResponse[ChangedAllocation]))
+def open_allocation(
+    request: ApiRequest, data: JSONBody[NewAllocation], key: Key = None
+) -> Response[ItemResponse[ChangedAllocation]]:
+    """Grant a project credit on a resource for a period."""
+    # First, so that users without this permission cannot find out which projects exist.
+    check_allowed(request.identity, Action.OPEN_ALLOCATION)
+    bank_request = Open(
+        project=_project(request, data),
+        resource=ids.kind(data.resource),
+        category=ids.kind(data.category, field="category"),
+        start=parse_when(data.start, field="start"),
+        end=parse_when(data.end, field="end"),
+        shared=data.shared,
+        credit_limit=SuMinutes(data.credit_limit),
+        deposit=SuMinutes(data.amount),
+        key=checked_key(key),
+        comment=ids.reason(data.comment),
+    )
+    _check_period(bank_request.start, bank_request.end)
+    done = done_of(request.services.allocations.open(request.identity, bank_request))
+    warnings = unbilled_warnings(bank_request.resource, request.services.clusters)
+    return Response(_changed(request, done, warnings), status_code=200 if done.again else 201)
+
+
+def _changed(
+    request: ApiRequest, done: Done, warnings: Sequence[str] = ()
+) -> ItemResponse[ChangedAllocation]:
+    response = allocation_response(request, done.allocation or 0)
+    row = ChangedAllocation(
+        **structs.asdict(response.data), entry=done.entry, warnings=list(warnings) or UNSET
+    )
+    return ItemResponse(schema=response.schema, as_of=response.as_of, data=row)
+
+
+def _check_period(start: Instant | None, end: Instant | None) -> None:
+    if start is not None and end is not None and end <= start:
+        raise InvalidInput(
+            "the allocation would not end after it starts",
+            field="end",
+            remedy="an allocation is valid at t if start <= t < end",
+        )
+
+
+def _project(request: ApiRequest, data: NewAllocation) -> int:
+    if (data.project is None) == (data.account is None):
+        raise InvalidInput(
+            "name the project once",
+            field="project",
+            remedy="send either project, its number, or account",
+        )
+    if data.project is not None:
+        return data.project
+    account = ids.name(data.account or "", field="account")
+    project = request.services.project_cache.by_account(account)
+    if project is None:
+        raise NotFound(
+            f"there is no project with the account {data.account}",
+            field="account",
+            remedy="create it first: fairbank project create",
+        )
+    return project.id
+
+
+@write_route(patch, "/alloc/{allocation:int}")
+def amend_allocation(
+    request: ApiRequest, allocation: Number, data: JSONBody[NewTerms], key: Key = None
+) -> ItemResponse[ChangedAllocation]:
+    """Change the terms of an allocation, or freeze, thaw, end or reopen it."""
+    terms = TermChanges(
+        start=None if data.start is None else parse_when(data.start, field="start"),
+        end=None if data.end is None else parse_when(data.end, field="end"),
+        shared=data.shared,
+        credit_limit=None if data.credit_limit is None else SuMinutes(data.credit_limit),
+        event=None if data.event is None else AllocationEvent(data.event),
+    )
+    if terms == TermChanges():
+        raise InvalidInput(
+            "the request changes nothing", remedy="send start, end, credit_limit, shared or event"
+        )
+    _check_period(terms.start, terms.end)
+    outcome = request.services.allocations.amend(
+        request.identity, allocation, terms, ids.reason(data.comment), checked_key(key)
+    )
+    return _changed(request, done_of(outcome))
+
+
+@write_route(put, "/alloc/{allocation:int}/cap/{uid:int}")
+def set_cap(
+    request: ApiRequest, allocation: Number, uid: UidNumber, data: JSONBody[NewCap], key: Key = None
+) -> ItemResponse[Granted]:
+    """Set the maximum that a user may use of an allocation in total."""
+    bank_request = SetCap(
+        allocation=allocation,
+        uid=uid,
+        cap=None if data.cap is None else SuMinutes(data.cap),
+        key=checked_key(key),
+        comment=None if data.comment is None else ids.comment(data.comment),
+    )
+    outcome = request.services.allocations.set_cap(request.identity, bank_request)
+    return granted_response(outcome, request.services.clock)
+
+
+class _MovementFields(TypedDict):
+    """Fields of all movements of credit."""
+
+    amount: SuMinutes
+    key: str | None
+    comment: str
+
+
+def _movement_fields(data: Movement | NewTransfer, key: str | None) -> _MovementFields:
+    return {
+        "amount": SuMinutes(data.amount),
+        "key": checked_key(key),
+        "comment": ids.reason(data.comment),
+    }
+
+
+@write_route(post, "/alloc/{allocation:int}/deposit", responses=GRANTED_BEFORE)
+def deposit(
+    request: ApiRequest, allocation: Number, data: JSONBody[Movement], key: Key = None
+) -> Response[ItemResponse[Granted]]:
+    """Deposit credit in an allocation."""
+    bank_request = Deposit(allocation=allocation, **_movement_fields(data, key))
+    outcome = request.services.allocations.deposit(request.identity, bank_request)
+    return created_response(outcome, request.services.clock)
+
+
+@write_route(post, "/alloc/{allocation:int}/withdraw", responses=GRANTED_BEFORE)
+def withdraw(
+    request: ApiRequest, allocation: Number, data: JSONBody[Movement], key: Key = None
+) -> Response[ItemResponse[Granted]]:
+    """Withdraw unused credit from an allocation."""
+    bank_request = Withdraw(allocation=allocation, **_movement_fields(data, key))
+    outcome = request.services.allocations.withdraw(request.identity, bank_request)
+    return created_response(outcome, request.services.clock)
+
+
+@write_route(post, "/alloc/{allocation:int}/transfer", responses=GRANTED_BEFORE)
+def transfer(
+    request: ApiRequest, allocation: Number, data: JSONBody[NewTransfer], key: Key = None
+) -> Response[ItemResponse[Granted]]:
+    """Transfer unused credit to another allocation of the same resource."""
+    bank_request = Transfer(source=allocation, target=data.to, **_movement_fields(data, key))
+    outcome = request.services.allocations.transfer(request.identity, bank_request)
+    return created_response(outcome, request.services.clock)

@@ -1,9 +1,10 @@
-"""Runs of jobs: reports of clusters, one or a thousand in a request, and lists of runs."""
+"""Jobs: reports of clusters, one or a thousand in a request; runs, refused jobs and prices."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -11,34 +12,52 @@ from litestar import Response, post
 from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, QueryParameter
 
-from fairbank.bank.query import RunQuery
+from fairbank.bank.query import RefusalQuery, RunQuery
 from fairbank.bank.refusals import NOTHING_KNOWN, Reason, Refusal, RemedyFacts
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
+from fairbank.cluster.job import JobRequest
 from fairbank.cluster.run_report import RunReport
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput
-from fairbank.core.units import SuMinutes
-from fairbank.rest.field_hints import fields_of_body
+from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
+from fairbank.core.tres import parse_job_tres
+from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.rest.json_body import read_json
-from fairbank.rest.parameters import JOBS, JobsChosen, Key, Number, OneName, OnePage, checked_key
-from fairbank.rest.problems import RefusalError, problem_of_refusal
+from fairbank.rest.parameters import (
+    JOBS,
+    JobsChosen,
+    Key,
+    Number,
+    OneId,
+    OneName,
+    OnePage,
+    OneUid,
+    checked_key,
+)
+from fairbank.rest.problems import RefusalError, fields_of_body, problem_of_refusal
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.responses import created_response
 from fairbank.rest.routing import GRANTED_BEFORE, read_route, write_route
+from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse, ReportAnswer
 from fairbank.rest.schemas.envelope import (
-    Granted,
-    ItemResponse,
-    ListResponse,
     granted,
     item_response,
     list_response,
+    page_response,
     split_page,
 )
-from fairbank.rest.schemas.job import JobRow, ReportAnswer, job_row
+from fairbank.rest.schemas.job import (
+    FailureRow,
+    JobRow,
+    QuoteCard,
+    failure_row,
+    job_row,
+    quote_card,
+)
 from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
-from fairbank.rest.schemas.requests import NewRefund
+from fairbank.rest.schemas.requests import DescribedJob, NewRefund
 
 InOutcome = Annotated[
     Literal["completed", "failed"] | None,
@@ -208,9 +227,9 @@ def list_jobs(
         failed=None if outcome is None else outcome == "failed",
         partition=partition,
     )
-    runs, next_ = split_page(page.limit, request.services.runs.find(query, page.and_one))
-    rows = [_row(request, run) for run in runs]
-    return list_response("job", request.services.clock, rows, next_)
+    found = request.services.runs.find(query, page.and_one)
+    row_of = partial(_row, request)
+    return page_response("job", request.services.clock, page.limit, found, row_of)
 
 
 @read_route("/job/{job:int}")
@@ -238,4 +257,83 @@ def refund_job(
     return created_response(outcome, request.services.clock)
 
 
-ROUTES = (report_run, report_runs, list_jobs, show_job, refund_job)
+@read_route("/failure", dependencies=JOBS)
+def list_failures(
+    request: ApiRequest,
+    page: OnePage,
+    chosen: JobsChosen,
+    project: OneId = None,
+    gid: OneUid = None,
+    gname: OneName = None,
+    account: OneName = None,
+) -> ListResponse[FailureRow]:
+    """List refused jobs of the user, and those that requested credit of the user's projects.
+
+    `project` and `resource` select what the job requested. An `account` alone also selects jobs
+    that named an account without a project. `category` and `active-at` select by the allocation
+    that the job would have used.
+    """
+    named_alone = account if (project, gid, gname) == (None, None, None) else None
+    query = RefusalQuery(**chosen._asdict(), account=named_alone)
+    refusals, next_ = split_page(
+        page.limit, request.services.runs.refusals(query, page.and_one), lambda row: row[0].id
+    )
+    rows = [failure_row(entry, refusal, _account(request, refusal)) for entry, refusal in refusals]
+    return list_response("failure", request.services.clock, rows, next_)
+
+
+@read_route("/failure/{failure:int}")
+def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRow]:
+    """Return one refusal. For its owner and for staff, it also names other projects of the owner
+    that could pay.
+    """
+    entry, refusal = request.services.runs.refusal(request.identity, failure)
+    may_know = request.identity.visibility.everything or refusal.owner == request.identity.uid
+    known = request.services.runs.remedies_for(refusal) if may_know else NOTHING_KNOWN
+    row = failure_row(entry, refusal, _account(request, refusal), known)
+    return item_response("failure", request.services.clock, row)
+
+
+def _account(request: ApiRequest, refusal: Refusal) -> str | None:
+    if not refusal.project:
+        return refusal.account
+    return request.services.project_cache.by_id(refusal.project).account
+
+
+@write_route(post, "/quote", status_code=200, opt={"scope": "read"})
+def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse[QuoteCard]:
+    """Return the price of a job line by line, and whether the project could pay it now. Nothing is
+    stored.
+    """
+    account, service = ids.name(data.account, field="account"), request.services.quotes
+    job = JobRequest(
+        cluster=(
+            service.only_cluster()
+            if data.cluster is None
+            else ids.name(data.cluster, field="cluster")
+        ),
+        partition=ids.name(data.partition, field="partition"),
+        counts=parse_job_tres(data.tres),
+        limit_seconds=_limit_seconds(data.time_limit),
+        qos=None if data.qos is None else ids.name(data.qos, field="qos"),
+    )
+    quote = service.quote(request.identity, account, job)
+    if quote.bill.amount > AMOUNT_MAX:
+        raise InvalidInput(
+            f"this job costs {quote.bill.amount} SU-minutes, more than the bank can count",
+            field="tres",
+            remedy=f"at most {AMOUNT_MAX} SU-minutes",
+        )
+    card = quote_card(quote, account, job.cluster)
+    return item_response("quote", request.services.clock, card)
+
+
+def _limit_seconds(limit: int | str) -> int:
+    seconds = limit if isinstance(limit, int) else parse_duration(limit, field="time_limit")
+    if seconds > LIMIT_MAX_SECONDS:
+        raise InvalidInput(
+            f"{seconds} s is out of range",
+            field="time_limit",
+            remedy=f"at most {LIMIT_MAX_SECONDS} s",
+        )
+    return seconds

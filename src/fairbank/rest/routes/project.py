@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Literal
 
 from litestar import Response, delete, patch, post, put
@@ -26,15 +27,7 @@ from fairbank.rest.parameters import (
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.responses import done_of, granted_response
 from fairbank.rest.routing import existing, read_route, write_route
-from fairbank.rest.schemas.envelope import (
-    Granted,
-    ItemResponse,
-    ListResponse,
-    item_response,
-    list_response,
-    split_page,
-)
-from fairbank.rest.schemas.project import (
+from fairbank.rest.schemas.alloc import (
     EnteredProject,
     MemberRow,
     ProjectCard,
@@ -43,6 +36,8 @@ from fairbank.rest.schemas.project import (
     project_card,
     project_row,
 )
+from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse
+from fairbank.rest.schemas.envelope import item_response, page_response
 from fairbank.rest.schemas.requests import NewNames, NewProject, NewRole
 
 Removed = Annotated[
@@ -67,9 +62,8 @@ def list_projects(
         account=account,
         removed={"no": False, "yes": True}.get(removed),
     )
-    projects, next_ = split_page(page.limit, request.services.projects.find(query, page.and_one))
-    rows = [project_row(project) for project in projects]
-    return list_response("project", request.services.clock, rows, next_)
+    found = request.services.projects.find(query, page.and_one)
+    return page_response("project", request.services.clock, page.limit, found, project_row)
 
 
 @read_route("/project/{project:int}")
@@ -147,13 +141,10 @@ def remove_project(request: ApiRequest, project: Number, key: Key = None) -> Ite
 @read_route("/project/{project:int}/member", dependencies={"page": PAGE})
 def list_members(request: ApiRequest, project: Number, page: OnePage) -> ListResponse[MemberRow]:
     """List the members of a project, by uid."""
-    members, next_ = split_page(
-        page.limit,
-        request.services.projects.members(request.identity, project, page.and_one),
-        lambda member: member.uid,
+    found = request.services.projects.members(request.identity, project, page.and_one)
+    return page_response(
+        "member", request.services.clock, page.limit, found, member_row, attrgetter("uid")
     )
-    rows = [member_row(member) for member in members]
-    return list_response("member", request.services.clock, rows, next_)
 
 
 @write_route(put, "/project/{project:int}/member/{uid:int}")
@@ -177,15 +168,3 @@ def remove_member(
         request.identity, project, uid, None, key=checked_key(key)
     )
     return granted_response(outcome, request.services.clock)
-
-
-ROUTES = (
-    list_projects,
-    show_project,
-    enter_project,
-    amend_project,
-    remove_project,
-    list_members,
-    set_member,
-    remove_member,
-)

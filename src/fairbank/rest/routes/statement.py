@@ -31,13 +31,8 @@ from fairbank.rest.request import ApiRequest
 from fairbank.rest.responses import created_response
 from fairbank.rest.routing import GRANTED_BEFORE, read_route, write_route
 from fairbank.rest.schemas.alloc import allocation_row, changed_terms
-from fairbank.rest.schemas.envelope import (
-    Granted,
-    ItemResponse,
-    ListResponse,
-    list_response,
-    split_page,
-)
+from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse
+from fairbank.rest.schemas.envelope import list_response, split_page
 from fairbank.rest.schemas.requests import NewUndo
 from fairbank.rest.schemas.statement import (
     BookEntryRow,
@@ -136,6 +131,3 @@ def undo_entry(
         request.identity, entry, ids.reason(data.comment), checked_key(key)
     )
     return created_response(outcome, request.services.clock)
-
-
-ROUTES = (show_statement, list_entries, undo_entry)

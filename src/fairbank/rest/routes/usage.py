@@ -1,15 +1,20 @@
-"""Usage by user, time, partition, allocation, job or QOS."""
+"""Usage by user, time, partition, allocation, job or QOS; and daily fair-share values."""
 
 from __future__ import annotations
 
 import re
 from datetime import date
+from operator import attrgetter
 from typing import Annotated, Literal
 
-from litestar.params import FromQuery, QueryParameter
+from litestar import post
+from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
+from fairbank.cluster.share_record import ShareQuery
 from fairbank.core.errors import InvalidInput
+from fairbank.core.time import DAY, LAST_INSTANT, iso
+from fairbank.rest.dry_run import SAME_RESPONSE
 from fairbank.rest.parameters import (
     PERIOD,
     PROJECTS_OF_RUNS,
@@ -21,9 +26,21 @@ from fairbank.rest.parameters import (
     Projects,
 )
 from fairbank.rest.request import ApiRequest
-from fairbank.rest.routing import read_route
-from fairbank.rest.schemas.envelope import ListResponse, list_response, split_page
-from fairbank.rest.schemas.usage import UsageRow, usage_row
+from fairbank.rest.routing import read_route, write_route
+from fairbank.rest.schemas.answers import ItemResponse, ListResponse
+from fairbank.rest.schemas.envelope import item_response, page_response
+from fairbank.rest.schemas.job import UsageRow, usage_row
+from fairbank.rest.schemas.requests import parse_when
+from fairbank.rest.schemas.share import (
+    NewShares,
+    ShareDay,
+    SharesKept,
+    parse_share_cursor,
+    share_cursor,
+    share_day,
+    share_records,
+)
+from fairbank.service.access.identity import check_cluster
 
 By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
 AfterGroup = Annotated[
@@ -70,13 +87,10 @@ def show_usage(
         since=period.since,
         until=period.until,
     )
-    groups, next_ = split_page(
-        limit,
-        request.services.usage.totals(query, group_by, page.and_one),
-        lambda usage: usage.group,
+    found = request.services.runs.usage(query, group_by, page.and_one)
+    return page_response(
+        "usage", request.services.clock, limit, found, usage_row, attrgetter("group")
     )
-    rows = [usage_row(usage) for usage in groups]
-    return list_response("usage", request.services.clock, rows, next_)
 
 
 def _parse_cursor(text: str | None, by: UsageBy) -> str | int | None:
@@ -97,4 +111,58 @@ def _parse_cursor(text: str | None, by: UsageBy) -> str | int | None:
     return int(text) if by in (UsageBy.USER, UsageBy.ALLOCATION) else text
 
 
-ROUTES = (show_usage,)
+AfterShare = Annotated[
+    str | None, QueryParameter(max_length=300, description="`next` of the previous page")
+]
+Users = Annotated[bool, QueryParameter(description="include the users of the accounts")]
+
+
+@read_route("/share", dependencies={"period": PERIOD})
+def list_shares(
+    request: ApiRequest,
+    period: OnePeriod,
+    cluster: OneName = None,
+    account: OneName = None,
+    users: Users = False,
+    limit: Limit = 100,
+    after: AfterShare = None,
+) -> ListResponse[ShareDay]:
+    """List the fair-share values of accounts on each day since <= day < until, by cluster and day.
+
+    Staff see all, an agent all of its cluster. Other users see the accounts of their projects, and
+    the users in those where they are PI or coordinator.
+    """
+    query = ShareQuery(
+        # The first day that begins in the period, and the first one that begins after it.
+        since=0 if period.since is None else -(-period.since // DAY),
+        until=LAST_INSTANT // DAY + 1 if period.until is None else -(-period.until // DAY),
+        cluster=cluster,
+        accounts=None if account is None else frozenset({account}),
+        users=users,
+        after=None if after is None else parse_share_cursor(after),
+        limit=limit + 1,
+    )
+    found = request.services.shares.find(request.identity, query)
+    return page_response(
+        "share-figure", request.services.clock, limit, found, share_day, share_cursor
+    )
+
+
+@write_route(post, "/share", status_code=200, opt=SAME_RESPONSE)
+def record_shares(request: ApiRequest, data: JSONBody[NewShares]) -> ItemResponse[SharesKept]:
+    """Store the fair-share values of a cluster, once a day (UTC). Values that an association
+    already has for that day stay.
+
+    Allowed for the agents of the cluster and for superusers. Large clusters send several requests.
+    """
+    # Before the rows are checked.
+    check_cluster(request.identity, data.cluster, "record the fair share")
+    at = parse_when(data.at, field="at")
+    if at > request.services.clock.now() + DAY:
+        raise InvalidInput(
+            f"{iso(at)} is in the future", field="at", remedy="synchronise the clocks (NTP)"
+        )
+    records = share_records(data, at)
+    kept = request.services.shares.record(request.identity, data.cluster, records)
+    row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, present=len(records) - kept)
+    return item_response("shares-kept", request.services.clock, row)

@@ -1,4 +1,4 @@
-"""Allocations with their balances and users."""
+"""Projects, and allocations with their balances and users."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.outlook import OutlookState, daily_pace, outlook
-from fairbank.bank.project import Project
+from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.core.time import DAY, Instant, iso
+from fairbank.rest.schemas.answers import RoleWord
+from fairbank.rest.schemas.envelope import row_of
 
 
 class AllocationRow(Struct, frozen=True, kw_only=True):
@@ -74,22 +76,14 @@ class DrawnRow(Struct, frozen=True, kw_only=True):
 
 def allocation_row(allocation: Allocation, project: Project, now: Instant) -> AllocationRow:
     """Return an allocation with its project's names, and its state at `now`."""
-    return AllocationRow(
-        id=allocation.id,
-        project=allocation.project,
+    return row_of(
+        AllocationRow,
+        allocation,
         account=project.account,
         gname=project.gname,
-        resource=allocation.resource,
-        category=allocation.category,
         start=iso(allocation.start),
         end=iso(allocation.end),
         state=allocation.standing(now).value,
-        shared=allocation.shared,
-        credit_limit=allocation.credit_limit,
-        deposited=allocation.deposited,
-        charged=allocation.charged,
-        held=allocation.held,
-        available=allocation.available,
     )
 
 
@@ -129,3 +123,50 @@ def changed_terms(changed: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {
         name: iso(value) if name in ("start", "end") else value for name, value in changed.items()
     }
+
+
+class MemberRow(Struct, frozen=True, kw_only=True):
+    """A member of a project."""
+
+    uid: int
+    role: RoleWord
+
+
+class ProjectRow(Struct, frozen=True, kw_only=True):
+    """A project. HADM's schema 1: project_id is `id`."""
+
+    id: int
+    gname: str
+    gid: int
+    account: str
+    parent: int | None
+    removed: bool
+
+
+class EnteredProject(ProjectRow, frozen=True, kw_only=True):
+    """A new project. `entry` recorded it; null if the same project existed before."""
+
+    entry: int | None
+
+
+class ProjectCard(ProjectRow, frozen=True, kw_only=True):
+    """A project with its members."""
+
+    members: list[MemberRow]
+
+
+def project_row(project: Project) -> ProjectRow:
+    """Return a project as lists show it."""
+    return ProjectRow(**structs.asdict(project))
+
+
+def project_card(project: Project, members: list[Member]) -> ProjectCard:
+    """Return a project with its members."""
+    return ProjectCard(
+        **structs.asdict(project_row(project)), members=[member_row(member) for member in members]
+    )
+
+
+def member_row(member: Member) -> MemberRow:
+    """Return a member's uid and role."""
+    return MemberRow(uid=member.uid, role=member.role.value)

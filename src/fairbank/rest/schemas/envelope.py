@@ -1,100 +1,27 @@
-"""Envelopes of all responses, results of granted requests, and problems."""
+"""Envelopes of all responses, and conversions of granted requests and refusals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TypeVar
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct
 
+from fairbank.bank.refusals import Refusal, RemedyFacts, remedies
+from fairbank.bank.rules import Done
+from fairbank.bank.run import RunState
 from fairbank.core.time import Clock, iso
-
-if TYPE_CHECKING:
-    from fairbank.bank.refusals import Refusal, RemedyFacts
-    from fairbank.bank.rules import Done
+from fairbank.rest.schemas.answers import (
+    Granted,
+    ItemResponse,
+    ListResponse,
+    RefusalDetails,
+    RunResolution,
+)
 
 T = TypeVar("T")
-
-
-class RunResolution(Struct, frozen=True, kw_only=True):
-    """End of a closed run: `outcome` is its final job state, `elapsed` its seconds, null if not
-    known."""
-
-    state: Literal["charged", "released", "lapsed"]
-    outcome: str | None
-    elapsed: int | None
-
-
-class RefusalDetails(Struct, frozen=True, kw_only=True):
-    """A refusal of the bank with its amounts.
-
-    `entry` is the journal entry that keeps it, if any; `resolution` is set if the run has ended.
-    `available` and `shortfall` are null if the reason is neither the available credit
-    (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN, NOT_ENOUGH) nor the charge
-    (REFUND_TOO_LARGE): the bank did not look them up. Then `asked` is null too, unless the request
-    had an amount.
-    """
-
-    reason: str
-    asked: int | None
-    available: int | None
-    shortfall: int | None
-    allocation: int | None
-    project: int | None
-    resource: str | None
-    owner: int | None
-    run: str | None
-    entry: int | None
-    remedies: list[str]
-    resolution: RunResolution | None = None
-
-
-class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An error (RFC 9457), with the field that caused it and the remedy."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    field: str | None = None
-    remedy: str | None = None
-    refusal: RefusalDetails | None = None
-
-
-class ListResponse(Struct, Generic[T], frozen=True, kw_only=True):
-    """A page of a list. Send `next` as `after` for the next page; null: there is none."""
-
-    schema: str
-    as_of: str
-    data: list[T]
-    next: str | None = None
-
-
-class ItemResponse(Struct, Generic[T], frozen=True, kw_only=True):
-    """One item."""
-
-    schema: str
-    as_of: str
-    data: T
-
-
-class Granted(Struct, frozen=True, kw_only=True):
-    """A granted request: its journal entry and the amounts after it.
-
-    `entry` is null if nothing had to be written. `again`: the entry was written before, by the same
-    request. `cpu_counted` is set if the end of a run reported more `cpu_seconds` than its
-    processors had: only so many count.
-    """
-
-    entry: int | None
-    amount: int
-    allocation: int | None
-    run: int | None
-    available: int
-    written_off: int = 0
-    cpu_counted: int | UnsetType = UNSET
-    again: bool = False
+Row = TypeVar("Row", bound=Struct)
 
 
 def item_response(schema: str, clock: Clock, data: T) -> ItemResponse[T]:
@@ -128,6 +55,39 @@ def split_page(
     return page, str(cursor(page[-1])) if len(rows) > limit else None
 
 
+def page_response(
+    schema: str,
+    clock: Clock,
+    limit: int,
+    found: Sequence[T],
+    row_of: Callable[[T], Row],
+    cursor: Callable[[T], object] = attrgetter("id"),
+) -> ListResponse[Row]:
+    """Return the page that was found.
+
+    Args:
+        schema: the name of the rows' schema.
+        limit: the most rows of the page.
+        found: what a query for one row more found (`Page.and_one`).
+        row_of: converts one of them to a row.
+        cursor: returns the cursor of the page after one of them.
+    """
+    page, next_ = split_page(limit, found, cursor)
+    return list_response(schema, clock, [row_of(item) for item in page], next_)
+
+
+def row_of(kind: type[Row], record: object, /, **fields: object) -> Row:
+    """Return a row of a record.
+
+    Args:
+        kind: the struct of the row.
+        record: has the other fields of the row as attributes of the same names.
+        fields: fields of the row that the record has in another form, or not at all.
+    """
+    names = [name for name in kind.__struct_fields__ if name not in fields]
+    return kind(**{name: getattr(record, name) for name in names}, **fields)
+
+
 def granted(done: Done) -> Granted:
     """Return the result of a granted request."""
     return Granted(
@@ -144,9 +104,6 @@ def granted(done: Done) -> Granted:
 
 def refusal_details(refusal: Refusal, known: RemedyFacts) -> RefusalDetails:
     """Return a refusal with its amounts and remedies; `known` is what the bank can suggest."""
-    from fairbank.bank.refusals import remedies  # noqa: PLC0415  clients do not need the bank
-    from fairbank.bank.run import RunState  # noqa: PLC0415
-
     resolution = refusal.resolution
     return RefusalDetails(
         reason=refusal.reason.name,

@@ -1,16 +1,20 @@
-"""Runs of jobs, and results of reports about them."""
+"""Runs of jobs, refused jobs, usage, and prices. Those are exact decimals or fractions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from fractions import Fraction
+from typing import Literal
 
 from msgspec import Struct
 
+from fairbank.bank.entry import Entry
+from fairbank.bank.pricing import Quote
+from fairbank.bank.query import Usage
+from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts, remedies, sentence
+from fairbank.bank.run import RunRecord
+from fairbank.cluster.job import NO_DETAILS, Run, split_status
 from fairbank.core.time import iso
-from fairbank.rest.schemas.envelope import Granted, RefusalDetails
-
-if TYPE_CHECKING:
-    from fairbank.bank.run import RunRecord
+from fairbank.rest.schemas.envelope import row_of
 
 Status = Literal["executing", "completed"]
 
@@ -57,47 +61,25 @@ class JobRow(Struct, frozen=True, kw_only=True):
     cpu_seconds: int | None
 
 
-class ReportAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Result of one report in a batch: granted (200, 201), refused (402, 404, 409) or invalid (400,
-    403, 404)."""
-
-    status: int
-    granted: Granted | None = None
-    detail: str | None = None
-    field: str | None = None
-    remedy: str | None = None
-    refusal: RefusalDetails | None = None
-
-
 def job_row(record: RunRecord, account: str) -> JobRow:
     """Return a run with the account that it ran for."""
-    from fairbank.cluster.job_details import NO_DETAILS, split_status  # noqa: PLC0415  see __init__
-
     details = record.job_details or NO_DETAILS
     exit_code, exit_signal = split_status(details.exit_status)
-    return JobRow(
-        id=record.id,
+    return row_of(
+        JobRow,
+        record,
         cluster=record.run.cluster,
         job_id=record.run.job_id,
         submitted=iso(record.run.submitted),
         restart=record.run.restart,
-        project=record.project,
         account=account,
-        allocation=record.allocation,
         owner_uid=record.owner,
-        partition=record.partition,
         state=record.state.value,
         status=hadm_status(record),
-        held=record.held,
-        charged=record.charged,
-        refunded=record.refunded,
-        written_off=record.written_off,
         start=iso(record.start),
         until=iso(record.until),
         ended=None if record.ended is None else iso(record.ended),
-        outcome=record.outcome,
         elapsed=record.elapsed_seconds,
-        set_by=record.set_by,
         name=details.name,
         qos=details.qos,
         nodes=details.nodes,
@@ -113,3 +95,186 @@ def job_row(record: RunRecord, account: str) -> JobRow:
 def hadm_status(record: RunRecord) -> Status:
     """Return HADM's word for the state of a run."""
     return "executing" if record.state.value == "held" else "completed"
+
+
+class FailureRow(Struct, frozen=True, kw_only=True):
+    """A refused job, with the amounts and remedies.
+
+    HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `asked`. `comments` are
+    the job's, otherwise the reason in words. `available` and `shortfall` are null unless the reason
+    is missing credit (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN): the bank did not look
+    them up. Then `asked` is null too, unless the job had an amount: the cost of a run without a
+    hold is kept.
+    """
+
+    id: int
+    at: str
+    allocation: int | None
+    project: int | None
+    account: str | None
+    resource: str | None
+    owner_uid: int | None
+    cluster: str | None
+    job_id: int | None
+    run: str | None
+    reason: str
+    detail: str
+    comments: str
+    asked: int | None
+    available: int | None
+    shortfall: int | None
+    remedies: list[str]
+
+
+def failure_row(
+    entry: Entry, refusal: Refusal, account: str | None, known: RemedyFacts = NOTHING_KNOWN
+) -> FailureRow:
+    """Return a refusal with its message, amounts and remedies.
+
+    Args:
+        entry: the journal entry of the refusal.
+        account: the account that the job named.
+        known: facts that make the remedies more precise.
+    """
+    cluster, job_id = refused_job(refusal)
+    return FailureRow(
+        id=entry.id,
+        at=iso(entry.at),
+        allocation=refusal.allocation,
+        project=refusal.project or None,
+        account=account,
+        resource=refusal.resource,
+        owner_uid=refusal.owner,
+        cluster=cluster,
+        job_id=job_id,
+        run=refusal.run,
+        reason=refusal.reason.name,
+        detail=sentence(refusal, known),
+        comments=entry.comment if entry.comment is not None else refusal.reason.info.message,
+        **refusal.figures._asdict(),
+        remedies=list(remedies(refusal, known)),
+    )
+
+
+def refused_job(refusal: Refusal) -> tuple[str | None, int | None]:
+    """Return cluster and job id of the refused run; (None, None) if the request had no run."""
+    return (None, None) if refusal.run is None else Run.parse(refusal.run)[:2]
+
+
+class UsageRow(Struct, frozen=True, kw_only=True):
+    """Usage of a group of runs.
+
+    `group` is the uid, the day or month (UTC), the partition, the allocation, the job as
+    `cluster/number`, or the QOS (`-` if unknown). `runs` are those that ended, also those that cost
+    nothing, such as after a node failure. `elapsed`, `waited` (from submission to start),
+    `cpu_seconds` and `cpu_given` are seconds: processors were busy for `cpu_seconds` of the
+    `cpu_given` that the runs had. `wasted` are the SU-minutes charged for the idle rest. These
+    three count only runs of which they are known. `failed_early` counts the runs that failed within
+    two minutes of their start; `early_exit_code` is their common exit code, null if it differs or
+    is not known.
+    """
+
+    group: str | int
+    runs: int
+    failed: int
+    charged: int
+    elapsed: int
+    waited: int
+    cpu_seconds: int
+    cpu_given: int
+    wasted: int
+    failed_early: int
+    early_exit_code: int | None
+
+
+def usage_row(usage: Usage) -> UsageRow:
+    """Return the usage of a group of runs: charged in SU-minutes, times in seconds."""
+    code, signal = split_status(usage.early_exit)
+    return row_of(
+        UsageRow,
+        usage,
+        elapsed=usage.elapsed_seconds,
+        waited=usage.waited_seconds,
+        cpu_given=usage.given_seconds,
+        failed_early=usage.early,
+        early_exit_code=None if signal else code,
+    )
+
+
+class QuoteLine(Struct, frozen=True, kw_only=True):
+    """One TRES: count x weight = weighted. `counts` if this line is part of the price."""
+
+    what: str
+    count: str
+    weight: str
+    weighted: str
+    counts: bool
+
+
+class QuoteCard(Struct, frozen=True, kw_only=True):
+    """A price and its calculation: amount = billing x factor x seconds / 60, rounded up once.
+
+    `longest_seconds` is the longest time limit that the credit allows. `fits` is also true if a
+    bank that only observes lets the job through without credit. `notes` say so, and name what the
+    price leaves out.
+    """
+
+    account: str
+    cluster: str
+    resource: str
+    lines: list[QuoteLine]
+    billing: str
+    factor: str
+    seconds: int
+    amount: int
+    allocation: int | None
+    available: int
+    after: int
+    fits: bool
+    longest_seconds: int
+    notes: list[str]
+
+
+def quote_card(quote: Quote, account: str, cluster: str) -> QuoteCard:
+    """Return a quote with its lines."""
+    bill = quote.bill
+    return QuoteCard(
+        account=account,
+        cluster=cluster,
+        resource=bill.resource,
+        lines=[
+            QuoteLine(
+                what=line.what,
+                count=exact(line.count),
+                weight=exact(line.weight),
+                weighted=exact(line.weighted),
+                counts=line.counts,
+            )
+            for line in bill.lines
+        ],
+        billing=exact(bill.billing),
+        factor=exact(bill.factor),
+        seconds=bill.seconds,
+        amount=bill.amount,
+        allocation=quote.allocation,
+        available=quote.available,
+        after=quote.after,
+        fits=quote.fits,
+        longest_seconds=quote.longest_seconds,
+        notes=list(quote.notes),
+    )
+
+
+def exact(number: Fraction) -> str:
+    """Format a fraction as a decimal if it is finite, else as `1/3`."""
+    rest, twos, fives = number.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    if rest != 1:
+        return str(number)
+    places = max(twos, fives)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).zfill(places + 1)
+    sign = "-" if number < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"

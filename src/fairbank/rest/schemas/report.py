@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Raw
 
-from fairbank.cluster.job import Run
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput

@@ -14,7 +14,7 @@ from fairbank.core.ids import COMMENT_MAX, ID_MAX, UID_MAX
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Instant, parse_instant
 from fairbank.core.units import AMOUNT_MAX
-from fairbank.rest.schemas.server import RoleWord
+from fairbank.rest.schemas.answers import RoleWord
 
 Id = Annotated[int, Meta(ge=1, le=ID_MAX)]
 Uid = Annotated[int, Meta(ge=0, le=UID_MAX, description="a Unix id")]

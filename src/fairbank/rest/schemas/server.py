@@ -1,41 +1,26 @@
-"""State of the server, and the authenticated user."""
+"""The server: its state and user, clusters, tokens and the journal's chains."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, structs
+
+from fairbank.bank.token import Token
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.final_state import FinalState
+from fairbank.core.time import iso
+from fairbank.rest.schemas.answers import Myself, ProjectRole
+from fairbank.rest.schemas.envelope import row_of
 
 if TYPE_CHECKING:
     from fairbank.service.access.identity import Identity
-
-RoleWord = Literal["pi", "coordinator", "member"]
 
 
 class Health(Struct, frozen=True, kw_only=True):
     """The server answers."""
 
     status: Literal["ok"] = "ok"
-
-
-class ProjectRole(Struct, frozen=True, kw_only=True):
-    """Role of the user in a project."""
-
-    project: int
-    role: RoleWord
-
-
-class Myself(Struct, frozen=True, kw_only=True):
-    """The authenticated user: `actor` signed in, `uid` has the permissions that count."""
-
-    actor: int
-    uid: int
-    user: str | None
-    superuser: bool
-    admin: bool
-    roles: list[ProjectRole]
-    clusters: list[str]
-    scopes: list[str]
 
 
 def myself(identity: Identity, user: str | None) -> Myself:
@@ -53,3 +38,124 @@ def myself(identity: Identity, user: str | None) -> Myself:
         clusters=sorted(identity.clusters),
         scopes=sorted(identity.scopes),
     )
+
+
+class PartitionRow(Struct, frozen=True, kw_only=True):
+    """A partition and its prices.
+
+    `weights` are billing units for one of each TRES (memory: for one MiB), exact, as a decimal or a
+    fraction; null: jobs are billed by their CPUs. `adding` is how weighted TRES are combined.
+    """
+
+    name: str
+    resource: str
+    weights: dict[str, str] | None
+    adding: Literal["sum", "max_tres", "max_tres_gres"]
+
+
+class ClusterRow(Struct, frozen=True, kw_only=True):
+    """A cluster. The factor of a QOS that `qos_factors` does not list is 1. A run that ends in one
+    of `free_states` costs nothing (policy.free_states)."""
+
+    name: str
+    partitions: list[PartitionRow]
+    qos_factors: dict[str, str]
+    free_states: list[FinalState]
+
+
+def cluster_row(cluster: Cluster, free_states: tuple[FinalState, ...]) -> ClusterRow:
+    """Return a cluster with its partitions, sorted by name."""
+    return ClusterRow(
+        name=cluster.name,
+        partitions=[
+            partition_row(partition) for _, partition in sorted(cluster.partitions.items())
+        ],
+        qos_factors={name: str(factor) for name, factor in sorted(cluster.qos_factors.items())},
+        free_states=list(free_states),
+    )
+
+
+def partition_row(partition: Partition) -> PartitionRow:
+    """Return a partition with its prices."""
+    weights = partition.weights
+    return PartitionRow(
+        name=partition.name,
+        resource=partition.resource,
+        weights=(
+            None
+            if weights is None
+            else {name: str(weight) for name, weight in sorted(weights.items())}
+        ),
+        adding=partition.billing_rule.value,
+    )
+
+
+class TokenRow(Struct, frozen=True, kw_only=True):
+    """A token without its secret.
+
+    `parent` is the token that created it, null if the user signed in otherwise. `revoked` is the
+    time at which it or one of its ancestors was revoked first.
+    """
+
+    id: int
+    uid: int
+    label: str
+    scopes: list[str]
+    created: str
+    expires: str
+    revoked: str | None
+    parent: int | None
+
+
+class TokenCard(TokenRow, frozen=True, kw_only=True):
+    """A new token with its secret, which is shown once. `warnings`, if any, name likely
+    mistakes."""
+
+    secret: str
+    warnings: list[str] | UnsetType = UNSET
+
+
+def token_row(token: Token) -> TokenRow:
+    """Return a token without its secret."""
+    return row_of(
+        TokenRow,
+        token,
+        scopes=list(token.scopes),
+        created=iso(token.created),
+        expires=iso(token.expires),
+        revoked=None if token.revoked is None else iso(token.revoked),
+    )
+
+
+def token_card(token: Token, secret: str, warnings: list[str]) -> TokenCard:
+    """Return a new token with its secret."""
+    return TokenCard(**structs.asdict(token_row(token)), secret=secret, warnings=warnings or UNSET)
+
+
+class ChainHead(Struct, frozen=True, kw_only=True):
+    """The last entry of an allocation's journal."""
+
+    allocation: int
+    seq: int
+    link: str
+
+
+class AuditCard(Struct, frozen=True, kw_only=True):
+    """Number of entries, and the last links.
+
+    The registry is the journal of projects, roles and tokens.
+    """
+
+    entries: int
+    registry_seq: int
+    registry_link: str
+    heads: list[ChainHead]
+
+
+class AuditAnswer(Struct, frozen=True, kw_only=True):
+    """A page of last links. Send `next` as `after` for the next page."""
+
+    schema: str
+    as_of: str
+    data: AuditCard
+    next: str | None = None

@@ -12,6 +12,7 @@ from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import DAY, Instant, iso
+from fairbank.rest.schemas.envelope import row_of
 from fairbank.rest.schemas.requests import Body, Name, NameOrNone, When
 
 SHARES_IN_REQUEST_MAX = 10_000
@@ -74,19 +75,14 @@ class SharesKept(Struct, frozen=True, kw_only=True):
 
 def share_day(record: ShareRecord) -> ShareDay:
     """Return a stored record as a row."""
-    return ShareDay(
-        cluster=record.cluster,
+    return row_of(
+        ShareDay,
+        record,
         day=iso(record.day * DAY)[:10],
-        account=record.account,
         user=record.user or None,
         partition=record.partition or None,
         at=iso(record.at),
         shares="parent" if record.shares == ON_PARENT else record.shares,
-        norm_shares=record.norm_shares,
-        usage=record.usage,
-        effective=record.effective,
-        level=record.level,
-        factor=record.factor,
     )
 
 

@@ -12,7 +12,8 @@ from fairbank.bank.refusals import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.core.time import iso
 from fairbank.rest.schemas.alloc import AllocationRow
-from fairbank.rest.schemas.failure import refused_job
+from fairbank.rest.schemas.envelope import row_of
+from fairbank.rest.schemas.job import refused_job
 
 
 class Sums(Struct, frozen=True, kw_only=True):
@@ -100,13 +101,7 @@ class StatementAnswer(Struct, frozen=True, kw_only=True):
 
 def sums(entry: Entry) -> Sums:
     """Return the sums after an entry."""
-    return Sums(
-        deposited=entry.deposited,
-        charged=entry.charged,
-        held=entry.held,
-        credit_limit=entry.credit_limit,
-        available=entry.available,
-    )
+    return row_of(Sums, entry)
 
 
 def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
@@ -117,20 +112,14 @@ def entry_row(entry: Entry, run: RunRecord | None) -> EntryRow:
         refusal = msgspec.convert(details, Refusal)
         cluster, job_id = refused_job(refusal)
         details["message"] = refusal.reason.info.message
-    return EntryRow(
-        id=entry.id,
-        seq=entry.seq,
+    return row_of(
+        EntryRow,
+        entry,
         at=iso(entry.at),
         kind=entry.kind.value,
-        amount=entry.amount,
         sign=EFFECTS[entry.kind].sign if entry.kind in EFFECTS else None,
-        run=entry.run,
         cluster=cluster,
         job_id=job_id,
         owner_uid=entry.owner,
-        actor=entry.actor,
-        acting_as=entry.acting_as,
-        comment=entry.comment,
         details=details,
-        **msgspec.structs.asdict(sums(entry)),
     )

@@ -11,15 +11,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from fairbank.rest.auth.peers import EXTENSION, Peer, peer_at
 from fairbank.rest.server import protocol_errors
-from fairbank.rest.server.limits import ConnectionLimit
-from fairbank.rest.server.peer_protocol import PeerProtocol
+from fairbank.rest.server.limits import ConnectionLimit, network_of
+from fairbank.rest.server.log import ConnectionLog
 from fairbank.rest.server.protocol_errors import HEAD_MAX
-from fairbank.rest.server.request_body import network_of
 
 if TYPE_CHECKING:
+    import logging
+
     from uvicorn._types import ASGIApplication
 
 # Per user or host. An agent on the busiest cluster keeps some dozens of connections open.
@@ -34,13 +36,16 @@ class _StopParsing(Exception):
     """Stop the parser inside a head. uvicorn then calls `send_400_response`."""
 
 
-class HttpProtocol(PeerProtocol):
+class HttpProtocol(HttpToolsProtocol):
     """One connection to the server.
 
     httptools keeps a header of any size, and uvicorn waits without limit for a request that never
     ends. Here a connection that sends no complete head within `head_seconds`, or no complete body
     within `receive_seconds` after it, is closed. uvicorn also closes at once after a parse error or
     an EOF; here the requests received before are answered first.
+
+    The kernel tells the peer of a Unix socket. It is in `scope["extensions"]` of each request, and
+    in the connection's log lines. uvicorn passes no extensions on.
 
     Invariants:
     - `_deadline` is armed while part of a request is missing, and when a connection is new.
@@ -54,6 +59,7 @@ class HttpProtocol(PeerProtocol):
     head_seconds = HEAD_SECONDS
     receive_seconds = RECEIVE_SECONDS
 
+    _peer: Peer | None = None
     _counted: tuple[ConnectionLimit, int | str | None] | None = None
     _closing: bytes | None = None
     _parse_error: bytes | None = None  # set if the request was rejected by us, not by the parser
@@ -74,12 +80,17 @@ class HttpProtocol(PeerProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._peer = peer = peer_at(transport.get_extra_info("socket"))
         limit: ConnectionLimit
         owner: int | str | None
-        if self.peer is None:
-            limit, owner = self._tcp_limit, network_of(self.client[0] if self.client else None)
+        if peer is None:
+            host = self.client[0] if self.client else None
+            facts: dict[str, object] = {"host": host}
+            limit, owner = self._tcp_limit, network_of(host)
         else:
-            limit, owner = self._unix_limit, self.peer.uid
+            facts = {"uid": peer.uid, "pid": peer.pid}
+            limit, owner = self._unix_limit, peer.uid
+        self.logger = cast("logging.Logger", ConnectionLog(self.logger, **facts))
         if limit.acquire(owner, self.per_peer_max):
             self._counted = limit, owner
             self._set_deadline(self.head_seconds)
@@ -148,6 +159,8 @@ class HttpProtocol(PeerProtocol):
         self._head_size, self._unparsed, self._in_head, self._in_request = 0, 0, True, True
         self._set_deadline(self.head_seconds)
         super().on_message_begin()
+        extensions = {} if self._peer is None else {EXTENSION: self._peer}
+        self.scope["extensions"] = extensions  # type: ignore[typeddict-item]
 
     def on_url(self, url: bytes) -> None:
         self._count_head(len(url))

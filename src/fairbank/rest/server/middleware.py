@@ -15,9 +15,15 @@ from fairbank.rest.metrics import ServerMetrics
 from fairbank.rest.problems import PROBLEM_JSON, headers_of, problem_of_error, problem_of_failure
 from fairbank.rest.request import SENT_METHOD
 from fairbank.rest.responses import send_json
-from fairbank.rest.schemas.envelope import Problem
-from fairbank.rest.server.limits import FairLimit
-from fairbank.rest.server.request_body import BufferedBody, Message, Receive, client_of, has_body
+from fairbank.rest.schemas.answers import Problem
+from fairbank.rest.server.limits import (
+    BufferedBody,
+    FairLimit,
+    Message,
+    Receive,
+    client_of,
+    has_body,
+)
 
 Scope = Message
 Send = Callable[[Message], Awaitable[None]]

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import httptools
 import msgspec
 
-from fairbank.rest.problems import PROBLEM_JSON
-from fairbank.rest.schemas.envelope import Problem
+from fairbank.rest.problems import PROBLEM_JSON, problem_of
 
 HEAD_MAX = 65_536  # bytes: a MUNGE credential of 16 KiB and generous room for the rest
 _RFC = "send HTTP/1.1 as RFC 9112 has it; over TLS only to a proxy"
@@ -24,15 +23,7 @@ def _response(
     field: str | None = None,
     headers: Iterable[str] = (),
 ) -> bytes:
-    problem = Problem(
-        type=f"/problem/{title.replace(' ', '-')}",
-        title=title,
-        status=status,
-        detail=detail,
-        field=field,
-        remedy=remedy,
-    )
-    body = msgspec.json.encode(problem)
+    body = msgspec.json.encode(problem_of(title, status, detail, remedy, field))
     lines = [
         f"HTTP/1.1 {status} {phrase}",
         f"content-type: {PROBLEM_JSON}",

@@ -23,7 +23,7 @@ from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.middleware import Middleware
 from fairbank.rest.server.open_files import ENOUGH, connections_max, raise_limit
 from fairbank.rest.server.unix_socket import bind_unix
-from fairbank.service.gc_tuning import tune_gc
+from fairbank.service.garbage_collector import tune_garbage_collector
 from fairbank.service.write_queue.queue import WriteQueue
 
 PORT_MAX = 65_535
@@ -53,7 +53,7 @@ def serve(
     """
     try:
         listeners = _listen(unix, host, port)
-        tune_gc()
+        tune_garbage_collector()
         app = with_middleware(create_app(context), context)
         config = server_config(cast("Any", app), connections_max=_connections_max())
         queue = context.services.write_queue

@@ -1,6 +1,4 @@
-"""Answer to "why does my job wait, and when will it start?" for any machine. Times are seconds
-since 1970.
-"""
+"""Answer to "why does my job wait, and when will it start?". Times are seconds since 1970."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ class NoStartRange(Enum):
 
 
 class EarlierStart(msgspec.Struct, frozen=True):
-    """Change that starts the job earlier: `option` of sbatch, and the start with it as things
-    are.
-    """
+    """Option of sbatch that starts the job earlier, and the start with it as things are."""
 
     option: str
     at: int

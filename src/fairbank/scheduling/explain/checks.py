@@ -8,13 +8,11 @@ import msgspec
 
 from fairbank.core.time import iso
 from fairbank.core.units import AmountFormat, show_shortfall, show_su
-from fairbank.scheduling.admission import exclusion_reason
 from fairbank.scheduling.explain.answer import JobCheck
 from fairbank.scheduling.explain.dependencies import OpenDependencies, dependency_check
-from fairbank.scheduling.explain.job_view import JobView
-from fairbank.scheduling.explain.node_filter import FilteredNodes
+from fairbank.scheduling.explain.job_view import FilteredNodes, JobView
 from fairbank.scheduling.machines.node_snapshot import OnNodes
-from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.nodes import Nodes, exclusion_reason
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.reason import explain_reason
@@ -60,9 +58,7 @@ def credit_check(funds: CreditCheckInput) -> JobCheck:
 def job_checks(
     view: JobView, *, funds: CreditCheckInput | None, awaiting: OpenDependencies | None
 ) -> Iterator[JobCheck]:
-    """Yield the checks in order: may it start, do suitable nodes exist and are they free, limits,
-    credit, position.
-    """
+    """Yield the checks: may it start, suitable nodes, free nodes, limits, credit, position."""
     job, nodes = view.job, view.snapshot.machine
     may_start = _eligible_check(job, nodes, view.now)
     yield may_start
@@ -81,9 +77,7 @@ def job_checks(
 
 
 def least_nodes(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> int:
-    """Return how many nodes the job needs at least: as many as it requests, and enough for its
-    tasks on an empty machine.
-    """
+    """Return how many nodes the job needs: as requested, and enough for its tasks."""
     request = placement_request(nodes, entry)
     tasks_by_node = nodes.search.empty.tasks(request.demand)[node_set.places(filtered.suitable)]
     count, tasks = 0, 0
@@ -130,8 +124,8 @@ def _suitable_nodes_check(nodes: Nodes, entry: QueueEntry, filtered: FilteredNod
         [exclusion for exclusion in filtered.excluded if exclusion.is_permanent],
     )
     evidence = [
-        f"{filtered.suitable.bit_count():,} of {entry.nodes.bit_count():,} are suitable, and it needs"
-        f" {least_nodes(nodes, entry, filtered):,}"
+        f"{filtered.suitable.bit_count():,} of {entry.nodes.bit_count():,} are suitable, and it"
+        f" needs {least_nodes(nodes, entry, filtered):,}"
     ]
     evidence += [
         f"{exclusion.cause}: {nodes.cluster.names(exclusion.nodes)}" for exclusion in permanent

@@ -62,19 +62,15 @@ def describe_condition(on: Dependency) -> str:
             f"{'1 minute has' if on.minutes == 1 else f'{on.minutes:,} minutes have'} passed since"
             " {} started"
         )
-    return (
-        whole.format(f"array {on.job}")
-        if on.all_tasks
-        else one.format(f"job {on.job}" if on.task is None else f"job {on.job}_{on.task}")
-    )
+    if on.all_tasks:
+        return whole.format(f"array {on.job}")
+    return one.format(f"job {on.job}" if on.task is None else f"job {on.job}_{on.task}")
 
 
 def _how_far(on: Dependency, seen: JobStates) -> str:
-    return (
-        _MET[on.state]
-        if on.state is DependencyState.YES
-        else ", ".join((_MET[on.state], *_now(on, seen)))
-    )
+    if on.state is DependencyState.YES:
+        return _MET[on.state]
+    return ", ".join((_MET[on.state], *_now(on, seen)))
 
 
 def _now(on: Dependency, seen: JobStates) -> Iterator[str]:

@@ -1,20 +1,16 @@
-"""Explanation of a job that waits for nodes: reason, likely start, and a change that starts it
-earlier.
-"""
+"""Explanation of a job that waits for nodes: reason, likely start, and how to start earlier."""
 
 from __future__ import annotations
-
-import msgspec
 
 from fairbank.cluster.dependency import Dependencies, DependencyState
 from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange, StartRange
 from fairbank.scheduling.explain.checks import CreditCheckInput, job_checks, least_nodes
 from fairbank.scheduling.explain.dependencies import OpenDependencies, describe_condition
+from fairbank.scheduling.explain.earlier_start import suggest_earlier_start
 from fairbank.scheduling.explain.job_view import JobView, job_view
 from fairbank.scheduling.explain.run_times import RunTimeHistory
-from fairbank.scheduling.explain.start_range import RUNS, Tick, start_range_on_nodes
-from fairbank.scheduling.explain.suggestions import suggest_earlier_start
+from fairbank.scheduling.explain.start_range import Tick, start_range_on_nodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
@@ -33,13 +29,11 @@ def explain_on_nodes(
     number: int,
     now: int,
     *,
+    plan: SchedulePlan[PendingJob, Placement] | None = None,
     history: RunTimeHistory[str] | None = None,
     funds: CreditCheckInput | None = None,
     awaiting: OpenDependencies | None = None,
     advice: bool = True,
-    plan: SchedulePlan[PendingJob, Placement] | None = None,
-    runs: int = RUNS,
-    seed: int = 1,
     tick: Tick | None = None,
 ) -> Explanation:
     """Explain why a job waits, as Slurm's two passes decide.
@@ -52,60 +46,26 @@ def explain_on_nodes(
         parameters: SchedulerParameters of slurm.conf.
         number: number of the job.
         now: time in seconds since 1970.
+        plan: plan of the passes if it is known already.
         history: run times of ended jobs; None: compute no range.
         funds: credit of the job; None: make no check.
         awaiting: dependencies of the job; None: make no check.
         advice: search a change that starts it earlier.
-        plan: plan of the passes if it is known already.
-        runs: number of simulated runs.
-        seed: seed of the run times.
         tick: called after each simulated run.
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
-    explanation = explain(snapshot, plan, number, now, funds=funds, awaiting=awaiting)
-    if advice:
-        explanation = msgspec.structs.replace(
-            explanation, advice=suggest_earlier_start(snapshot, parameters, plan, number, now)
-        )
-    if history is None:
-        return explanation
-    if explanation.position is None and explanation.code not in TIMED:
-        return msgspec.structs.replace(explanation, untold=NoStartRange.NOT_QUEUED)
-    ahead = None if explanation.position is None else frozenset(explanation.ahead)
-    likely = start_range_on_nodes(
-        snapshot, parameters, history, number, now, ahead=ahead, runs=runs, seed=seed, tick=tick
-    )
-    return msgspec.structs.replace(
-        explanation,
-        **({"likely": likely} if isinstance(likely, StartRange) else {"untold": likely}),
-    )
-
-
-def explain(
-    snapshot: OnNodes,
-    plan: SchedulePlan[PendingJob, Placement],
-    number: int,
-    now: int,
-    *,
-    funds: CreditCheckInput | None = None,
-    awaiting: OpenDependencies | None = None,
-) -> Explanation:
-    """Explain why a job waits, by the plan that a pass made from the snapshot.
-
-    Raises NotFound for a job that does not wait.
-
-    Args:
-        snapshot: machine, queue and running jobs.
-        plan: plan of a pass.
-        number: number of the job.
-        now: time in seconds since 1970.
-        funds: credit of the job; None: make no check.
-        awaiting: dependencies of the job; None: make no check.
-    """
     view = job_view(snapshot, plan, number, now)
-    headline = headline_of(view, awaiting)
+    headline = _headline(view, awaiting)
     if funds is not None and not funds.is_enough:
         headline += f" The bank would refuse it: it needs {funds.evidence}."
+    likely: StartRange | NoStartRange | None = None
+    if history is not None and not view.is_queued and view.code not in TIMED:
+        likely = NoStartRange.NOT_QUEUED
+    elif history is not None:
+        ahead = frozenset(view.ahead) if view.is_queued else None
+        likely = start_range_on_nodes(
+            snapshot, parameters, history, number, now, ahead=ahead, tick=tick
+        )
     return Explanation(
         number=number,
         code=view.code,
@@ -115,13 +75,16 @@ def explain(
         ahead=view.ahead,
         waiting=len(view.names),
         expected=None if view.reservation is None else view.reservation.at,
+        likely=likely if isinstance(likely, StartRange) else None,
+        untold=likely if isinstance(likely, NoStartRange) else None,
+        advice=(suggest_earlier_start(snapshot, parameters, plan, number, now) if advice else None),
     )
 
 
 DEPENDENCY, NEVER_MET = "Dependency", "DependencyNeverSatisfied"
 
 
-def headline_of(view: JobView, awaiting: OpenDependencies | None) -> str:
+def _headline(view: JobView, awaiting: OpenDependencies | None) -> str:
     """Return the sentence, with the figures of this job if it waits for nodes or for other jobs."""
     expected = (
         f" Reserved start: {iso(view.reservation.at)}." if view.reservation is not None else ""
@@ -134,11 +97,9 @@ def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
         return _for_nodes(view)
     if view.code == PRIORITY and view.ahead:
         first = f"job {view.names[view.ahead[0]]}"
-        return (
-            f"waits behind {first}"
-            if len(view.ahead) == 1
-            else f"waits behind {len(view.ahead):,} jobs, the first of which is {first}"
-        )
+        if len(view.ahead) == 1:
+            return f"waits behind {first}"
+        return f"waits behind {len(view.ahead):,} jobs, the first of which is {first}"
     if view.code in (DEPENDENCY, NEVER_MET) and awaiting is not None and awaiting.on.open:
         return _for_others(awaiting.on, never=view.code == NEVER_MET)
     return f"waits: {explain_reason(view.code).removesuffix('.')}"

@@ -70,9 +70,7 @@ class RunTimeHistory(Generic[U]):
         return other
 
     def ratios(self, user: U) -> list[float]:
-        """Return the ratios of a user, or of all users, in ascending order. Before any job has
-        ended, all time limits are used up.
-        """
+        """Return the ratios of a user, else of all users, sorted; [1.0] if no job has ended."""
         own = self._by_user.get(user)
         ratios = own if own is not None and len(own) >= ENOUGH else self._everybody
         return ratios.in_order or [1.0]

@@ -16,17 +16,11 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from random import Random
 
+from fairbank.scheduling.event_loop import EventScheduler, Pass, SimulatedStart, simulate_forward
 from fairbank.scheduling.explain.answer import NoStartRange, StartRange
-from fairbank.scheduling.explain.forward_simulation import (
-    EventScheduler,
-    Pass,
-    SimulatedStart,
-    simulate_forward,
-)
 from fairbank.scheduling.explain.run_times import RunTimeHistory, RunTimeSampler
-from fairbank.scheduling.machines.node_rules import StartLimits
 from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan, copy_snapshot
-from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.nodes import Nodes, StartLimits
 from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import SchedulePlan
@@ -117,31 +111,30 @@ def start_range_on_nodes(
         tick: called after each run.
     """
     after = apply_plan(snapshot, run_passes(snapshot, parameters, now), now)
-    job = next((each for each in after.queue.jobs() if each.number == number), None)
+    job = after.queue.job(number)
     is_limited = job is not None and all(
         after.machine.limits.hold_reason(job, name) for name in job.partitions
     )
     if ahead is not None and not is_limited:
-        for other in [
-            each
-            for each in after.queue.jobs()
-            if each.number != number and each.number not in ahead
-        ]:
-            after.queue.remove(other)
+        for other in tuple(after.queue.jobs()):
+            if other.number != number and other.number not in ahead:
+                after.queue.remove(other)
     passes = affordable_passes(sum(1 for _ in after.queue.jobs()) - 1)
     times = _times(after, now)
 
-    def rehearsal(chance: Random, most: int) -> SimulatedStart:
-        sampler = RunTimeSampler(history, chance)
+    def simulate(rng: Random, max_passes: int) -> SimulatedStart:
+        sampler = RunTimeSampler(history, rng)
 
-        def lasts(job: PendingJob, limit: int, elapsed: int) -> int:
+        def run_time(job: PendingJob, limit: int, elapsed: int) -> int:
             return sampler.run_time(job.user, limit, elapsed)
 
         copy = copy_snapshot(after)
         scheduler = _LimitScheduler(partial(_pass, parameters), times, copy.machine.limits, now)
-        return simulate_forward(copy, scheduler, now, number, run_time=lasts, max_passes=most)
+        return simulate_forward(
+            copy, scheduler, now, number, run_time=run_time, max_passes=max_passes
+        )
 
-    return start_range(rehearsal, runs=runs, seed=seed, passes=passes, tick=tick)
+    return start_range(simulate, runs=runs, seed=seed, passes=passes, tick=tick)
 
 
 class _LimitScheduler(EventScheduler):
@@ -149,7 +142,7 @@ class _LimitScheduler(EventScheduler):
 
     def __init__(
         self,
-        pass_: Pass[PendingJob, Placement, Nodes],
+        pass_: Pass[PendingJob, Placement],
         instants: Sequence[int],
         limits: StartLimits,
         since: int,
@@ -175,9 +168,7 @@ def _times(snapshot: OnNodes, now: int) -> list[int]:
 
 
 def affordable_passes(ahead: int) -> int:
-    """Return how many passes are affordable with so many jobs ahead: some seconds of
-    computation.
-    """
+    """Return how many passes some seconds of computation allow with so many jobs ahead."""
     return max(min(MAX_PASSES_ON_NODES, MAX_JOB_TESTS // (TESTS_PER_PASS + max(ahead, 0))), 1)
 
 

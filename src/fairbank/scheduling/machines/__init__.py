@@ -1,3 +1,1 @@
-"""Machines on which a policy plans, identical processors or nodes, with their queues and
-profiles.
-"""
+"""Machines on which a pass plans, identical processors or nodes, with queues and profiles."""

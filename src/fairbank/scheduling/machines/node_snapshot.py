@@ -13,7 +13,7 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.queue_order import NodeQueue
 from fairbank.scheduling.snapshot import Snapshot
 
-OnNodes = Snapshot[PendingJob, Placement, Nodes]
+OnNodes = Snapshot[PendingJob, Placement, Nodes, NodeQueue]
 
 
 def node_snapshot(
@@ -34,7 +34,7 @@ def node_snapshot(
             field="jobs",
             remedy="give each job and task a number of its own",
         )
-    snapshot: OnNodes = Snapshot(nodes, NodeQueue(nodes, waiting))
+    snapshot: OnNodes = Snapshot(nodes, NodeQueue(waiting))
     snapshot.running = sorted_running
     for job_running in sorted_running:
         nodes.take(job_running.placement)
@@ -67,8 +67,7 @@ def apply_plan(snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], now
         running[job.number] = to_running(job, placement, now, nodes.seconds(job, placement))
     begun_now = {start.job.number for start in plan.starts}
     after: OnNodes = Snapshot(
-        nodes,
-        NodeQueue(nodes, (job for job in snapshot.queue.jobs() if job.number not in begun_now)),
+        nodes, NodeQueue(job for job in snapshot.queue.jobs() if job.number not in begun_now)
     )
     after.running = sorted(running.values())
     return after
@@ -89,6 +88,6 @@ def copy_snapshot(snapshot: OnNodes) -> OnNodes:
 
 def _with(snapshot: OnNodes, jobs: Iterable[PendingJob]) -> OnNodes:
     nodes = snapshot.machine.copy()
-    other: OnNodes = Snapshot(nodes, NodeQueue(nodes, jobs))
+    other: OnNodes = Snapshot(nodes, NodeQueue(jobs))
     other.running = list(snapshot.running)
     return other

@@ -1,20 +1,224 @@
-"""The machine that is made of nodes: what is free on each, and the rules by which they are given
-away."""
+"""Machine that is made of nodes: what is free on each, and the rules by which nodes are given to
+jobs: partitions, advanced reservations, preemption and the limits of accounting (slurm-rules.md,
+"Advanced reservations").
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from graphlib import CycleError, TopologicalSorter
 
+import msgspec
+
+from fairbank.cluster.partition_rules import PreemptMode
 from fairbank.cluster.reservation import Reservation
-from fairbank.scheduling.admission import exclusion_reason
-from fairbank.scheduling.machines.node_profile import NodeProfile
-from fairbank.scheduling.machines.node_rules import NoStartLimits, Preemption, StartLimits
-from fairbank.scheduling.pending_job import Active, PendingJob
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement import constraint, node_set
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.node_table import NodeTable
-from fairbank.scheduling.placement.search import PlacementSearch, find_placement
-from fairbank.scheduling.slurm.reservation_rules import ReservationRules
+from fairbank.scheduling.placement.search import PlacementSearch
+from fairbank.scheduling.plan import BAD_CONSTRAINTS
+
+
+class StartLimits:
+    """Limits of accounting while jobs start one after the other in a pass. By default there are
+    none.
+    """
+
+    def copy(self) -> StartLimits:
+        """Return a copy for another pass."""
+        return self
+
+    def hold_reason(
+        self, job: PendingJob, partition: str, placement: Placement | None = None
+    ) -> str | None:
+        """Return Slurm's reason why the job may not start beside the running ones; None if it may.
+
+        With `placement` the nodes count as they are, without it as the job requests them.
+        """
+        return None
+
+    def record_start(self, job: PendingJob, placement: Placement) -> None:
+        """Count a job that starts."""
+
+    def record_end(self, job: PendingJob, placement: Placement, seconds: int) -> None:
+        """Stop to count a job that ends. `seconds`: run time that the snapshot did not contain."""
+
+
+class PreemptBy(Enum):
+    """PreemptType: rule by which jobs preempt others."""
+
+    NONE = "preempt/none"
+    PARTITION = "preempt/partition_prio"
+    QOS = "preempt/qos"
+
+
+class QosRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Preemption rules of a QOS.
+
+    `priority`: jobs of the QOS with the lowest go first. `preempted` None: the mode of the cluster.
+    `exempt_seconds`: time after the start in which its jobs are not preempted.
+    """
+
+    priority: int = 0
+    preempts: frozenset[str] = frozenset()
+    preempted: PreemptMode | None = None
+    exempt_seconds: int = 0
+
+
+class Preemption(msgspec.Struct, frozen=True, kw_only=True):
+    """Preemption rules. Raises InvalidInput for QOS that preempt each other in a circle."""
+
+    by: PreemptBy = PreemptBy.NONE
+    mode: PreemptMode = PreemptMode.REQUEUE
+    qos: Mapping[str, QosRules] = {}
+
+    def __post_init__(self) -> None:
+        try:
+            TopologicalSorter({name: rules.preempts for name, rules in self.qos.items()}).prepare()
+        except CycleError as circle:
+            around = " before ".join(circle.args[1])
+            raise InvalidInput(
+                f"QOS preempt each other in a circle: {around}",
+                field="qos.preempts",
+                remedy="take one of them out",
+            ) from None
+
+
+def exclusion_reason(
+    job: PendingJob, cluster: NodeTable, name: str, *, by_least_time: bool = False
+) -> str | None:
+    """Return Slurm's reason why the job cannot run in a partition, or None if it can.
+
+    The cluster may have changed since the job was accepted. The job then waits with a reason, so
+    that one job does not end the pass for all.
+
+    Args:
+        job: the pending job.
+        cluster: nodes and partitions.
+        name: name of the partition.
+        by_least_time: compare the least time of the job (--time-min) with the partition's limit, as
+            backfill does.
+    """
+    if name not in cluster.rules:
+        return "PartitionConfig"
+    if not is_request_valid(job.wanted, cluster):
+        return BAD_CONSTRAINTS
+    rules, nodes = cluster.partition(name)
+    if not rules.up:
+        return "PartitionDown"
+    asked = job.time_min if by_least_time and job.time_min is not None else job.limit
+    if rules.max_seconds is not None and asked is not None and asked > rules.max_seconds:
+        return "PartitionTimeLimit"
+    most = min(rules.max_nodes or nodes.bit_count(), nodes.bit_count())
+    too_few = (job.wanted.max_nodes or rules.min_nodes) < rules.min_nodes
+    return "PartitionNodeLimit" if job.wanted.nodes > most or too_few else None
+
+
+def is_request_valid(wanted: ResourceRequest, cluster: NodeTable) -> bool:
+    """Return True if the constraints can be parsed and the nodes that the request names exist."""
+    try:
+        for text in (wanted.constraint, wanted.prefer):
+            constraint.parse(text)
+        cluster.named((*wanted.required, *wanted.excluded))
+    except (InvalidInput, NotFound):
+        return False
+    return True
+
+
+class ReservationRules:
+    """Reservations by name, each with those of its nodes that exist.
+
+    Raises InvalidInput for two with the same name.
+    """
+
+    def __init__(self, cluster: NodeTable, reservations: Iterable[Reservation] = ()) -> None:
+        self.all_nodes = cluster.all_nodes
+        self.named: dict[str, tuple[Reservation, NodeSet]] = {}
+        for reservation in reservations:
+            if reservation.name in self.named:
+                remedy = "give each a name of its own"
+                raise InvalidInput(
+                    f"reservation {reservation.name} is there twice",
+                    field="reservations",
+                    remedy=remedy,
+                )
+            self.named[reservation.name] = (
+                reservation,
+                node_set.of(
+                    cluster.place[node] for node in reservation.nodes if node in cluster.place
+                ),
+            )
+
+    def __iter__(self) -> Iterator[tuple[Reservation, NodeSet]]:
+        return iter(self.named.values())
+
+    def __len__(self) -> int:
+        return len(self.named)
+
+    def usable_nodes(
+        self,
+        job: PendingJob,
+        begin: int,
+        end: int,
+        *,
+        resolution: int = 1,
+        maintenance: bool = True,
+    ) -> NodeSet:
+        """Return the nodes that the job may use from `begin` until `end`, both included.
+
+        A job that would end in the second in which another reservation begins does not fit. A job
+        with its own reservation uses only its nodes, and must begin within it: slurmctld ends the
+        job with the reservation. A flexible reservation allows other nodes, too, and times before
+        and after.
+
+        Args:
+            job: the pending job.
+            begin: start of the job in seconds.
+            end: end of the job in seconds.
+            resolution: seconds to which begins of reservations are rounded down.
+            maintenance: count maintenance reservations.
+        """
+        own: Reservation | None = None
+        usable = self.all_nodes
+        for reservation, nodes in self:
+            if reservation.name == job.reservation:
+                own = reservation
+                if not (reservation.flexible or reservation.any_nodes):
+                    usable &= nodes
+            elif (
+                reservation.begin // resolution * resolution <= end
+                and begin < reservation.end
+                and (maintenance or not reservation.maintenance)
+            ):
+                usable = node_set.without(usable, nodes)
+        if own is not None and not own.flexible and not own.begin <= begin < own.end:
+            return node_set.NO_NODES
+        return usable
+
+    def next_release(self, after: int) -> int | None:
+        """Return the next time at which a reservation releases nodes; None if there is none."""
+        return min(
+            (reservation.end for reservation, _ in self if reservation.end > after), default=None
+        )
+
+    def next_claim(self, job: PendingJob, nodes: NodeSet, after: int) -> int | None:
+        """Return when another reservation or the end of its own claims a node, or None."""
+        claims = [
+            reservation.end if reservation.name == job.reservation else reservation.begin
+            for reservation, reserved in self
+            if reserved & nodes
+            and (
+                not reservation.flexible
+                if reservation.name == job.reservation
+                else reservation.begin > after
+            )
+        ]
+        return min(claims, default=None)
 
 
 class Nodes:
@@ -37,60 +241,20 @@ class Nodes:
         self.free = FreeResources(cluster)
         self.reservations = ReservationRules(cluster, reservations)
         self.preemption = preemption or Preemption()
-        self.limits: StartLimits = limits or NoStartLimits()
+        self.limits = limits or StartLimits()
 
     def copy(self) -> Nodes:
         other = Nodes(self.cluster, preemption=self.preemption, search=self.search)
-        other.free, other.reservations, other.limits = (
-            self.free.copy(),
-            self.reservations,
-            self.limits.copy(),
-        )
+        other.free, other.limits = self.free.copy(), self.limits.copy()
+        other.reservations = self.reservations
         return other
 
-    def place(self, job: PendingJob, now: int) -> Placement | None:
-        """Return the placement in the first of its partitions in which the job fits."""
-        placements = (self.placement_at(job, name, self.free, now) for name in job.partitions)
-        return next((placement for placement in placements if placement is not None), None)
-
-    def placement_at(
-        self, job: PendingJob, partition: str, free: FreeResources, begin: int
-    ) -> Placement | None:
-        """Return the placement of the job in a partition if it starts at a time; None if it does
-        not fit.
-
-        Args:
-            job: the pending job.
-            partition: name of the partition.
-            free: free resources at that time.
-            begin: start time in seconds.
-        """
-        if exclusion_reason(job, self.cluster, partition) is not None:
-            return None
-        rules, nodes = self.cluster.partition(partition)
-        within = (
-            nodes
-            & self.cluster.usable
-            & self.reservations.usable_nodes(job, begin, begin + job.seconds(rules))
-        )
-        for wanted in (
-            (job.wanted.with_preference(), job.wanted) if job.wanted.prefer else (job.wanted,)
-        ):
-            if (
-                placement := find_placement(
-                    self.cluster, free, self.search.request(wanted, partition), within
-                )
-            ) is not None:
-                return placement
-        return None
-
     def can_ever_fit(self, job: PendingJob) -> bool:
-        return any(self.can_ever_fit_in(job, name) for name in job.partitions)
-
-    def can_ever_fit_in(self, job: PendingJob, partition: str) -> bool:
-        """Return True if the partition accepts the job and could give it nodes if it were empty."""
-        return exclusion_reason(job, self.cluster, partition) is None and self.search.can_ever_fit(
-            self.search.request(job.wanted, partition)
+        """Return True if a partition accepts the job and could give it nodes if it were empty."""
+        return any(
+            exclusion_reason(job, self.cluster, name) is None
+            and self.search.can_ever_fit(self.search.request(job.wanted, name))
+            for name in job.partitions
         )
 
     def seconds(self, job: PendingJob, placement: Placement) -> int:
@@ -101,10 +265,3 @@ class Nodes:
 
     def give(self, placement: Placement) -> None:
         self.free.give(placement)
-
-    def profile(self, running: Sequence[Active], now: int) -> NodeProfile:
-        return NodeProfile(self, running, now)
-
-    def partition_nodes(self, partition: str) -> NodeSet | None:
-        """Return the nodes of a partition; None if it does not exist."""
-        return self.cluster.partitions.get(partition)

@@ -1,44 +1,53 @@
-"""Pending jobs for processors in the order of their numbers, for the policies of the literature."""
+"""Pending jobs for processors: in the order of their numbers, for the policies of the literature, and
+ordered by priority.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, Protocol, Self, TypeVar
 
-from fairbank.scheduling.machines.machine import FOR_EVER, Hole, SlotsNow
 from fairbank.scheduling.machines.processors import ProcessorJob, W
+from fairbank.scheduling.snapshot import FOR_EVER, Hole
 
 FEW = 24
-"""Up to so many new jobs are scanned one by one, which is faster than sorting them into the
-trees.
-"""
+"""Number of new jobs up to which a scan is faster than sorting them into the trees."""
 MIN_CAPACITY = 16
 """Smallest capacity of a tree."""
 _NO_JOB = 2 * FOR_EVER
 """Limit at an empty place: longer than any hole."""
 
 
+W_co = TypeVar("W_co", bound=ProcessorJob, covariant=True)
+
+
+class QueueOrder(Protocol[W_co]):
+    """Pending jobs in the order of the queue, each with its position. Lower positions go first."""
+
+    def __iter__(self) -> Iterator[tuple[int, W_co]]: ...
+
+    def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W_co] | None:
+        """Return the first job behind position `after` that fits one of the holes, the narrowest
+        and longest of which is first.
+        """
+        ...
+
+
 class OrderedQueue(Generic[W]):
-    """Queue in the order of numbers, from whose middle jobs may leave. All of its jobs may
-    start.
-    """
+    """Queue in the order of numbers, which are the positions. Jobs may leave from its middle."""
 
     __slots__ = ("_order",)
-    reasons: Mapping[int, str] = {}
 
     @property
     def min_processors(self) -> int:
-        """Return a lower bound of the processors that a job wants. It is exact in WidthQueue
-        only.
-        """
+        """Return a lower bound of what a job wants. It is exact in WidthQueue only."""
         return 1
 
     def __init__(self) -> None:
-        self._order: OrderedDict[int, W] = (
-            OrderedDict()
-        )  # a dict would look for its first entry among all that are gone
+        # A dict would look for its first entry among all that are gone.
+        self._order: OrderedDict[int, W] = OrderedDict()
 
     def add(self, job: W) -> None:
         self._order[job.number] = job
@@ -58,17 +67,8 @@ class OrderedQueue(Generic[W]):
     def __iter__(self) -> Iterator[tuple[int, W]]:
         return iter(self._order.items())
 
-    def by_partition(self) -> Iterable[Iterator[tuple[int, W]]]:
-        orders: dict[int, list[tuple[int, W]]] = {}
-        for item in self:
-            orders.setdefault(item[1].partition, []).append(item)
-        return map(iter, orders.values())
-
-    def first_that_fits(self, after: int, profile: SlotsNow[W, Any]) -> tuple[int, W] | None:
-        return next(
-            (item for item in self if item[0] > after and profile.slot_now(item[1]) is not None),
-            None,
-        )
+    def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W] | None:
+        return next((item for item in self if item[0] > after and fits_hole(item[1], holes)), None)
 
 
 class PartitionQueue(OrderedQueue[W]):
@@ -93,8 +93,9 @@ class PartitionQueue(OrderedQueue[W]):
         if not order:
             del self._by_partition[job.partition]
 
-    def by_partition(self) -> Iterable[Iterator[tuple[int, W]]]:
-        return [iter(line.items()) for line in self._by_partition.values()]
+    def by_partition(self) -> Iterable[Iterable[tuple[int, W]]]:
+        """Return the order of each partition."""
+        return [line.items() for line in self._by_partition.values()]
 
 
 class WidthQueue(OrderedQueue[W]):
@@ -106,7 +107,8 @@ class WidthQueue(OrderedQueue[W]):
     Invariants: each job is in `_order`, and either in `_newcomers` or in the tree of its width. New
     jobs enter the trees when a pass searches those before them, because many start as they arrive.
     Numbers in `_newcomers` are higher than `_last_in_trees`. `_widths` are the widths of trees that
-    are not empty, in order. `_min_processors` is 0 if it is unknown because the narrowest job left.
+    are not empty, in order; empty trees stay, because their width comes again. `_min_processors` is
+    0 if it is unknown because the narrowest job left.
     """
 
     __slots__ = ("_last_in_trees", "_min_processors", "_newcomers", "_trees", "_widths")
@@ -115,12 +117,9 @@ class WidthQueue(OrderedQueue[W]):
         super().__init__()
         self._newcomers: dict[int, W] = {}
         self._last_in_trees = -1
-        """Highest number in a tree."""
         self._widths: list[int] = []
-        """Widths of pending jobs, in order. Empty trees stay, because their width comes again."""
         self._trees: dict[int, LimitTree[W]] = {}
         self._min_processors = FOR_EVER
-        """Least number of processors of a pending job; 0: unknown since the narrowest left."""
 
     def add(self, job: W) -> None:
         self._order[job.number] = self._newcomers[job.number] = job
@@ -145,32 +144,25 @@ class WidthQueue(OrderedQueue[W]):
             self._min_processors = min(newest, self._widths[0]) if self._widths else newest
         return self._min_processors
 
-    def first_that_fits(self, after: int, profile: SlotsNow[W, Any]) -> tuple[int, W] | None:
-        if (gaps := profile.holes()) is None:
-            return super().first_that_fits(after, profile)
-        first = (
-            self.first_in_holes(after, gaps)
-            if gaps and self._min_processors <= gaps[-1][0]
-            else None
-        )
-        return None if first is None else (first.number, first)
+    def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W] | None:
+        if not holes or self._min_processors > holes[-1][0]:
+            return None
+        job = self._first_in_holes(after, holes)
+        return None if job is None else (job.number, job)
 
-    def first_in_holes(self, after: int, gaps: Sequence[Hole]) -> W | None:
-        """Return the first job behind number `after` that fits one of the holes, the narrowest and
-        longest of which is first.
-        """
+    def _first_in_holes(self, after: int, holes: Sequence[Hole]) -> W | None:
         if after >= self._last_in_trees and len(self._newcomers) <= FEW:
-            return self._first_newcomer(after, gaps)
+            return self._first_newcomer(after, holes)
         if self._newcomers:
             self._add_newcomers()
         first: W | None = None
-        gap, (hole_width, seconds) = 0, gaps[0]
+        hole, (hole_width, seconds) = 0, holes[0]
         for width in self._widths:
             while width > hole_width:
-                gap += 1
-                if gap == len(gaps):
+                hole += 1
+                if hole == len(holes):
                     return first
-                hole_width, seconds = gaps[gap]
+                hole_width, seconds = holes[hole]
             tree = self._trees[width]
             if tree.shortest[1] <= seconds:
                 job = tree.first_within(after, seconds)
@@ -178,16 +170,16 @@ class WidthQueue(OrderedQueue[W]):
                     first = job
         return first
 
-    def _first_newcomer(self, after: int, gaps: Sequence[Hole]) -> W | None:
+    def _first_newcomer(self, after: int, holes: Sequence[Hole]) -> W | None:
         """Return the same among new jobs, scanned from the last on. After an arrival few jobs are
         behind those that a pass left waiting.
         """
         first: W | None = None
-        hole_width, seconds = gaps[-1]
+        hole_width, seconds = holes[-1]
         for job in reversed(self._newcomers.values()):
             if job.number <= after:
                 break
-            if job.processors <= hole_width and (job.limit <= seconds or fits_hole(job, gaps)):
+            if job.processors <= hole_width and (job.limit <= seconds or fits_hole(job, holes)):
                 first = job
         return first
 
@@ -203,9 +195,9 @@ class WidthQueue(OrderedQueue[W]):
         self._newcomers.clear()
 
 
-def fits_hole(job: ProcessorJob, gaps: Sequence[Hole]) -> bool:
+def fits_hole(job: ProcessorJob, holes: Sequence[Hole]) -> bool:
     """Return True if the job fits one of the holes, the narrowest and longest of which is first."""
-    for width, seconds in gaps:
+    for width, seconds in holes:
         if job.processors <= width:
             return job.limit <= seconds
     return False
@@ -283,3 +275,137 @@ class LimitTree(Generic[W]):
             level = list(map(min, level[::2], level[1::2]))
             self.shortest = level + self.shortest
         self.shortest = [_NO_JOB, *self.shortest]
+
+
+_Key = tuple[bool, int, int, int]
+"""True for a job that was moved to the end; negative priority; submit time; number."""
+
+
+class PriorityQueue(Generic[W]):
+    """Queue by priority as last computed, then submit time, then number. Jobs that were moved to
+    the end are behind all others.
+
+    Invariants: `_order` has the keys of all jobs with a priority, sorted, and `_ranked` the same
+    jobs in the same order. `_unranked` has all other jobs. `total_processors` is the sum over all
+    jobs, and `_widths` counts the jobs of each number of processors.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, W] = {}
+        self._keys: dict[int, _Key] = {}
+        self._order: list[_Key] = []
+        self._ranked: list[W] = []
+        self._unranked: dict[int, W] = {}
+        self._at_end: set[int] = set()
+        self._widths: dict[int, int] = {}
+        self.total_processors = 0
+
+    def add(self, job: W) -> None:
+        self._jobs[job.number] = self._unranked[job.number] = job
+        self._widths[job.processors] = self._widths.get(job.processors, 0) + 1
+        self.total_processors += job.processors
+
+    def remove(self, job: W) -> None:
+        del self._jobs[job.number]
+        if self._unranked.pop(job.number, None) is None:
+            self._remove_key(self._keys.pop(job.number))
+        self._at_end.discard(job.number)
+        self.total_processors -= job.processors
+        if self._widths[job.processors] == 1:
+            del self._widths[job.processors]
+        else:
+            self._widths[job.processors] -= 1
+
+    def move_to_end(self, job: W) -> None:
+        """Let a job wait behind all others, whatever its priority."""
+        self._at_end.add(job.number)
+        key = self._keys.get(job.number)
+        if key is not None and not key[0]:
+            self._remove_key(key)
+            self._insert_key((True, *key[1:]))
+
+    def _remove_key(self, key: _Key) -> None:
+        at = bisect_left(self._order, key)
+        del self._order[at], self._ranked[at]
+
+    def _insert_key(self, key: _Key) -> None:
+        at = bisect_left(self._order, key)
+        self._keys[key[-1]] = key
+        self._order.insert(at, key)
+        self._ranked.insert(at, self._jobs[key[-1]])
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    @property
+    def min_processors(self) -> int:
+        """Return the least number of processors that a job wants."""
+        return min(self._widths, default=FOR_EVER)
+
+    def jobs(self) -> Iterator[W]:
+        return iter(self._jobs.values())
+
+    def unranked(self) -> Sequence[W]:
+        """Return the jobs without a priority."""
+        return list(self._unranked.values())
+
+    def set_priorities(self, jobs: Sequence[W], priorities: Iterable[int]) -> None:
+        """Set the priorities of jobs that had none."""
+        last = self._at_end
+        ranked = [
+            (job.number in last, -priority, job.submitted, job.number)
+            for job, priority in zip(jobs, priorities, strict=True)
+        ]
+        for key in ranked:
+            del self._unranked[key[-1]]
+        if len(ranked) <= FEW:
+            for key in ranked:
+                self._insert_key(key)
+            return
+        self._keys.update((key[-1], key) for key in ranked)
+        self._order = sorted(self._keys.values())
+        self._ranked = [self._jobs[key[-1]] for key in self._order]
+
+    def clear_priorities(self) -> None:
+        """Forget the priorities of all jobs."""
+        self._keys, self._order, self._ranked = {}, [], []
+        self._unranked = dict(self._jobs)
+
+    def order(self, now: int) -> JobList[W]:
+        """Return the jobs in order, without a priority last. Valid until the queue changes."""
+        if not self._unranked:
+            return JobList(self._ranked)
+        last = self._at_end
+        return JobList(
+            [
+                *self._ranked,
+                *sorted(
+                    self._unranked.values(),
+                    key=lambda job: (job.number in last, job.submitted, job.number),
+                ),
+            ]
+        )
+
+
+class JobList(Generic[W]):
+    """List of jobs as an order. Positions are indexes."""
+
+    def __init__(self, jobs: Sequence[W]) -> None:
+        self._jobs = jobs
+
+    def first_jobs(self, count: int) -> JobList[W]:
+        """Return the first `count` jobs."""
+        return self if len(self._jobs) <= count else JobList(self._jobs[:count])
+
+    def __iter__(self) -> Iterator[tuple[int, W]]:
+        return enumerate(self._jobs)
+
+    def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W] | None:
+        if not holes:
+            return None
+        width = holes[-1][0]
+        for position in range(after + 1, len(self._jobs)):
+            job = self._jobs[position]
+            if job.processors <= width and fits_hole(job, holes):
+                return position, job
+        return None

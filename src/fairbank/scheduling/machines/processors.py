@@ -5,32 +5,36 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from fairbank.core.types import new_tuple
-from fairbank.scheduling.machines.machine import (
+from fairbank.scheduling.snapshot import (
     FOR_EVER,
     Hole,
     NumberedJob,
     RemainingHoles,
     RunningJob,
-    TimeSlot,
+    Snapshot,
 )
 
 
 class ProcessorJob(NumberedJob, Protocol):
-    """Job that waits for processors. Its number is its position: lower numbers go first."""
+    """Job that waits for processors. `limit` is in seconds, at least 1."""
 
     @property
     def processors(self) -> int: ...
 
     @property
-    def limit(self) -> int:
-        """Return the time limit in seconds, at least 1."""
-        ...
+    def limit(self) -> int: ...
 
     @property
     def partition(self) -> int: ...
+
+    @property
+    def user(self) -> int: ...
+
+    @property
+    def group(self) -> int: ...
 
 
 W = TypeVar("W", bound=ProcessorJob)
@@ -44,12 +48,6 @@ class Processors(Generic[W]):
     def __init__(self, size: int) -> None:
         self.size = self.free = size
 
-    def place(self, job: W, now: int) -> int | None:
-        return job.processors if job.processors <= self.free else None
-
-    def can_ever_fit(self, job: W) -> bool:
-        return job.processors <= self.size
-
     def seconds(self, job: W, placement: int) -> int:
         return job.limit
 
@@ -59,13 +57,19 @@ class Processors(Generic[W]):
     def give(self, placement: int) -> None:
         self.free += placement
 
-    def copy(self) -> Processors[W]:
-        other: Processors[W] = Processors(self.size)
-        other.free = self.free
-        return other
-
     def profile(self, running: Sequence[RunningJob[W, int]], now: int) -> ProcessorProfile[W]:
         return ProcessorProfile(self.size, self.free, running, now)
+
+
+ProcessorSnapshot = Snapshot[W, int, Processors[W], Any]
+
+
+class TimeSlot(NamedTuple):
+    """Processors for a job from `begin` until just before `end`."""
+
+    begin: int
+    end: int
+    processors: int
 
 
 class ProcessorProfile(Generic[W]):
@@ -75,7 +79,9 @@ class ProcessorProfile(Generic[W]):
     Invariants: `_new_slots` are the slots that the steps do not contain yet. `_drops` are the times
     at which fewer processors are free than ever before, with their number; None: unknown.
     `_later_begins` are the begins of slots later than now, in order: free processors can only
-    decrease there. `_running` is in the order of the ends and lacks `_started`.
+    decrease there. `_running` is in the order of the ends and lacks `_started`, the jobs that start
+    now. `_holes` is a cache, valid until the next `take`. `_free_at_first`: free processors when
+    the first slot later than now begins.
 
     Optimisation: most passes reserve for one job at most. Until then free processors only increase,
     and a scan over the running jobs finds the place of that job. The steps are built when a second
@@ -91,25 +97,16 @@ class ProcessorProfile(Generic[W]):
         self, size: int, free: int, running: Sequence[RunningJob[W, int]], now: int
     ) -> None:
         self._size, self._free, self._running, self._now = size, free, running, now
-        self._started: list[tuple[W, TimeSlot[int]]] = []
-        """Jobs that start now, which `_running` does not contain yet."""
+        self._started: list[tuple[W, TimeSlot]] = []
         self._holes: list[Hole] | None = None
-        """Cached holes, valid until the next `take`."""
         self._has_steps = False
         self._free_at_first = free
-        """Free processors at the time of the first slot that begins later than now."""
-        self._new_slots: list[TimeSlot[int]] = []
-        """Slots that the steps do not contain yet."""
+        self._new_slots: list[TimeSlot] = []
         self._later_begins: list[int] = []
-        """Begins of slots later than now, in order: only there fewer processors than before can be
-        free.
-        """
         self._drops: list[tuple[int, int]] | None = []
-        """Times at which fewer processors are free than ever before, with their number; None:
-        unknown.
-        """
 
-    def slot_now(self, job: W) -> TimeSlot[int] | None:
+    def slot_now(self, job: W) -> TimeSlot | None:
+        """Return the slot if the job fits now and delays no reservation; else None."""
         wanted, end = job.processors, self._now + job.limit
         if wanted > self._free:
             return None
@@ -120,10 +117,9 @@ class ProcessorProfile(Generic[W]):
                     return None
         return new_tuple(TimeSlot, (self._now, end, wanted))
 
-    def earliest_slot(self, job: W) -> TimeSlot[int] | None:
+    def earliest_slot(self, job: W) -> TimeSlot:
+        """Return the earliest slot of a job that is not wider than the machine."""
         wanted, seconds = job.processors, job.limit
-        if wanted > self._size:
-            return None
         if not self._later_begins:
             begin, self._free_at_first = self._first_time_with(wanted)
             return new_tuple(TimeSlot, (begin, begin + seconds, wanted))
@@ -145,13 +141,13 @@ class ProcessorProfile(Generic[W]):
                 return TimeSlot(begin, until, wanted)
             step = ahead
 
-    def take(self, job: W, slot: TimeSlot[int]) -> None:
+    def take(self, job: W, slot: TimeSlot) -> None:
+        """Reserve a slot, which must be free, for the job."""
         begin, end, processors = slot
         self._holes = None
         if begin == self._now:
-            drops = (
-                self._find_drops() if self._later_begins else ()
-            )  # measured by what is free before this job takes its part
+            # Measured by what is free before this job takes its part.
+            drops = self._find_drops() if self._later_begins else ()
             self._free -= processors
             if not self._later_begins:
                 self._started.append((job, slot))
@@ -170,22 +166,17 @@ class ProcessorProfile(Generic[W]):
         self._new_slots.append(slot)
 
     def holes(self) -> Sequence[Hole]:
+        """Return the free holes from now on, the narrowest and longest first."""
         if self._holes is None:
-            self._holes = self._compute_holes()
+            width, holes = self._free, list[Hole]()
+            for at, free in self._find_drops():
+                holes.append((width, self.last_end_before(at) - self._now))
+                width = free
+            if width:
+                holes.append((width, FOR_EVER))
+            holes.reverse()
+            self._holes = holes
         return self._holes
-
-    def _compute_holes(self) -> list[Hole]:
-        width, drops = self._free, self._find_drops()
-        if not drops:
-            return [(width, FOR_EVER)] if width else []
-        holes: list[Hole] = []
-        for at, free in drops:
-            holes.append((width, self.last_end_before(at) - self._now))
-            width = free
-        if width:
-            holes.append((width, FOR_EVER))
-        holes.reverse()
-        return holes
 
     def _find_drops(self) -> list[tuple[int, int]]:
         if self._new_slots and self._has_steps:
@@ -210,14 +201,13 @@ class ProcessorProfile(Generic[W]):
         return self._now + 1
 
     def _sorted_ends(self) -> Sequence[RunningJob[W, int]]:
-        """Return all jobs that run or start now, in the order of their expected ends, none of which
-        is past.
-        """
+        """Return all jobs that run or start now, by expected end, none of which is past."""
         if self._started:
             self._running = [*self._running]
             for job, slot in self._started:
                 insort(
-                    self._running, RunningJob(slot.end, job.number, slot.placement, job, slot.begin)
+                    self._running,
+                    RunningJob(slot.end, job.number, slot.processors, job, slot.begin),
                 )
             self._started = []
         if self._running and self._running[0].ends <= self._now:
@@ -230,9 +220,7 @@ class ProcessorProfile(Generic[W]):
         return self._running
 
     def _first_time_with(self, wanted: int) -> tuple[int, int]:
-        """Return the first time at which so many processors are free, and how many are free then,
-        all jobs that end in that second counted.
-        """
+        """Return the first second with enough free processors, and how many are free then."""
         free, begin = self._free, self._now
         if free >= wanted:
             return begin, free
@@ -244,9 +232,7 @@ class ProcessorProfile(Generic[W]):
         return begin, free
 
     def _build_steps(self) -> None:
-        """Build one step for each end of a running job, then cut the steps where a slot begins or
-        ends.
-        """
+        """Build a step for each end of a running job; cut steps where slots begin or end."""
         if not self._has_steps:
             self._has_steps = True
             self._known: dict[tuple[int, int], int] = {}
@@ -272,9 +258,7 @@ class ProcessorProfile(Generic[W]):
         self._new_slots = []
 
     def _least_before(self, at: int) -> int:
-        """Return the least number of free processors from now until a time, if the drops are
-        known.
-        """
+        """Return the fewest free processors until a time, if the drops are known."""
         drops = self._drops or ()
         return next((free for begin, free in reversed(drops) if begin <= at), self._free)
 
@@ -311,19 +295,17 @@ class Holes(Generic[W]):
             gaps if at == now else [(room, lasts - now + at) for room, lasts in gaps]
         )
 
-    def slot_now(self, job: W) -> TimeSlot[int] | None:
+    def slot_now(self, job: W) -> TimeSlot | None:
         wanted, seconds = job.processors, job.limit
         for width, lasts in self._holes:
             if wanted <= width:
-                return (
-                    new_tuple(TimeSlot, (self._now, self._now + seconds, wanted))
-                    if seconds <= lasts
-                    else None
-                )
+                if seconds <= lasts:
+                    return new_tuple(TimeSlot, (self._now, self._now + seconds, wanted))
+                return None
         return None
 
-    def take(self, job: W, slot: TimeSlot[int]) -> None:
-        self._holes = reduce_holes(self._holes, slot.placement, slot.end - slot.begin)
+    def take(self, job: W, slot: TimeSlot) -> None:
+        self._holes = reduce_holes(self._holes, slot.processors, slot.end - slot.begin)
 
     def holes(self) -> Sequence[Hole]:
         return self._holes

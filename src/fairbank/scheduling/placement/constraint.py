@@ -61,9 +61,7 @@ ANY = Constraint()
 def matching_nodes(
     expression: Expression | None, having: Callable[[str], NodeSet], everybody: NodeSet
 ) -> NodeSet:
-    """Return the nodes for which the expression is true. `having` returns the nodes with a
-    feature.
-    """
+    """Return the nodes that match. `having` returns the nodes with a feature."""
     match expression:
         case None:
             return everybody
@@ -97,7 +95,7 @@ class _Token(NamedTuple):
 
 
 class _Reader:
-    """Parser of a constraint, from left to right with one token ahead."""
+    """Parser of a constraint, from left to right with one token ahead. The last token is empty."""
 
     def __init__(self, text: str, field: str) -> None:
         self.text, self.field = text.rstrip(), field
@@ -109,112 +107,87 @@ class _Reader:
             )
             for match in _TOKEN.finditer(self.text)
         ]
+        self.tokens.append(_Token("", len(self.text) + 1))
         self.at = 0
 
+    @property
+    def _next(self) -> _Token:
+        return self.tokens[self.at]
+
     def constraint(self) -> Constraint:
-        found = self._bracket() if self._sees("[") else self._plain()
-        if self.at < len(self.tokens):
+        parsed = self._bracket() if self._next.text == "[" else self._plain()
+        if self._next.text:
             raise self._unexpected()
-        return found
+        return parsed
 
     def _plain(self) -> Constraint:
-        """Parse a constraint without brackets: terms from left to right. Only a single term may
-        have a count.
-        """
-        term = self._term(counted=True)
+        """Parse terms from left to right. Only a single term may have a count."""
+        term = self._term()
         if isinstance(term, FeatureCount):
-            if self.at < len(self.tokens) and self.tokens[self.at].text in "&|":
+            if self._next.text in ("&", "|"):
                 raise self._wrong(
                     "a count beside others",
-                    self.tokens[self.at].place,
+                    self._next.place,
                     "count groups in brackets, such as [a*2&b*4]",
                 )
             return Constraint(groups=(term,))
         while sign := self._takes("&", "|"):
-            if self._sees("["):
-                return self._with_bracket(term, sign)
+            if self._next.text == "[":
+                # intel&[rack1|rack2]: what stands before the brackets is true of every node.
+                if sign == "|":
+                    raise self._wrong("| before [", self._next.place, "join them with &")
+                return _of_all(term, self._bracket())
             term = _joined(term, sign, self._expression())
         return Constraint((term,))
 
-    def _with_bracket(self, all_nodes: Expression, sign: str) -> Constraint:
-        """`intel&[rack1|rack2]`: what stands before the brackets is true of every node."""
-        if sign == "|":
-            raise self._wrong("| before [", self.tokens[self.at].place, "join them with &")
-        inside = self._bracket()
-        return Constraint(
-            tuple(
-                all_nodes if each is None else AllOf(all_nodes, each)
-                for each in inside.alternatives
-            ),
-            inside.groups,
-        )
-
     def _bracket(self) -> Constraint:
-        """All in one pair of brackets: alternatives, or groups of which some may be counted."""
-        opened = self.tokens[self.at]
+        """Parse one pair of brackets: alternatives, or groups of which some may be counted."""
+        opened = self._next
         self.at += 1
-        terms, signs = [self._term(counted=True)], set[str]()
+        terms, signs = [self._term()], set[str]()
         while sign := self._takes("&", "|"):
             signs.add(sign)
-            terms.append(self._term(counted=True))
-        if not self._takes("]"):
-            raise (
-                self._unexpected()
-                if self.at < len(self.tokens)
-                else self._wrong("[ is never closed", opened.place)
-            )
+            terms.append(self._term())
+        self._close("]", opened)
         if len(signs) > 1:
             raise self._wrong(
                 "& and | stand side by side in brackets",
                 opened.place,
                 "put one of them into parentheses",
             )
-        if self.at < len(self.tokens) and self.tokens[self.at].text in "&|":
-            return self._behind(terms, signs)
-        return self._together(terms, signs)
-
-    def _behind(self, terms: list[Expression | FeatureCount], signs: set[str]) -> Constraint:
-        """`[rack1|rack2]&intel`: what stands behind the brackets is true of every node."""
-        sign = self._takes("&", "|")
+        sign, place = self._takes("&", "|"), self.tokens[self.at - 1].place
         if sign == "|":
-            raise self._wrong("| behind ]", self.tokens[self.at - 1].place, "join them with &")
-        inside, every = self._together(terms, signs), self._expression()
-        while sign := self._takes("&", "|"):
-            every = _joined(every, sign, self._expression())
-        return Constraint(
-            tuple(every if each is None else AllOf(each, every) for each in inside.alternatives),
-            inside.groups,
-        )
+            raise self._wrong("| behind ]", place, "join them with &")
+        inside = self._together(terms, signs)
+        if not sign:
+            return inside
+        # [rack1|rack2]&intel: what stands behind the brackets is true of every node.
+        return _of_all(self._chain(self._expression(), self._expression), inside)
 
     def _together(self, terms: list[Expression | FeatureCount], signs: set[str]) -> Constraint:
-        counted = [term for term in terms if isinstance(term, FeatureCount)]
-        if signs == {"|"} or (not signs and not counted):
-            if counted:
+        plain = tuple(term for term in terms if not isinstance(term, FeatureCount))
+        if signs == {"|"} or (not signs and plain):
+            if len(plain) < len(terms):
                 raise self._wrong(
                     "a count among alternatives",
                     1,
                     "count in groups that & joins, such as [a*2&b*4]",
                 )
-            return Constraint(tuple(term for term in terms if not isinstance(term, FeatureCount)))
+            return Constraint(plain)
         return Constraint(
             groups=tuple(
                 term if isinstance(term, FeatureCount) else FeatureCount(term, 1) for term in terms
             )
         )
 
-    def _term(self, *, counted: bool) -> Expression | FeatureCount:
-        expression = self._expression()
-        if not (counted and self._takes("*")):
+    def _term(self) -> Expression | FeatureCount:
+        expression, star = self._expression(), self._next
+        if not self._takes("*"):
             return expression
-        return FeatureCount(expression, self._count())
-
-    def _count(self) -> int:
-        star = self.tokens[self.at - 1]
-        if self.at < len(self.tokens):
-            number = self.tokens[self.at].text
-            if number.isascii() and number.isdecimal() and len(number) < 10 and int(number) > 0:
-                self.at += 1
-                return int(number)
+        number = self._next.text
+        if number.isascii() and number.isdecimal() and len(number) < 10 and int(number) > 0:
+            self.at += 1
+            return FeatureCount(expression, int(number))
         raise self._wrong(
             "* without a number of nodes behind it",
             star.place,
@@ -222,46 +195,44 @@ class _Reader:
         )
 
     def _expression(self) -> Expression:
-        """A feature, or features in parentheses."""
-        if opening := self._takes("("):
-            place = self.tokens[self.at - 1].place
-            found: Expression = self._feature()
-            while sign := self._takes("&", "|"):
-                found = _joined(found, sign, self._feature())
-            if not self._takes(")"):
-                raise (
-                    self._unexpected()
-                    if self.at < len(self.tokens)
-                    else self._wrong(f"{opening} is never closed", place)
-                )
-            return found
-        return self._feature()
+        """Parse a feature, or features in parentheses."""
+        opened = self._next
+        if not self._takes("("):
+            return self._feature()
+        expression = self._chain(self._feature(), self._feature)
+        self._close(")", opened)
+        return expression
+
+    def _chain(self, left: Expression, right: Callable[[], Expression]) -> Expression:
+        while sign := self._takes("&", "|"):
+            left = _joined(left, sign, right())
+        return left
 
     def _feature(self) -> Feature:
-        if self.at < len(self.tokens) and self.tokens[self.at].is_name:
-            self.at += 1
-            return Feature(self.tokens[self.at - 1].text)
-        if self.at == len(self.tokens):
-            raise self._wrong("a feature is missing", len(self.text) + 1)
-        raise self._unexpected()
-
-    def _sees(self, sign: str) -> bool:
-        return self.at < len(self.tokens) and self.tokens[self.at].text == sign
+        token = self._next
+        if not token.text:
+            raise self._wrong("a feature is missing", token.place)
+        if not token.is_name:
+            raise self._unexpected()
+        self.at += 1
+        return Feature(token.text)
 
     def _takes(self, *signs: str) -> str:
-        """The next token where it is one of these, and then it is behind us; empty where it is
-        not."""
-        if (
-            self.at < len(self.tokens)
-            and not self.tokens[self.at].is_name
-            and self.tokens[self.at].text in signs
-        ):
-            self.at += 1
-            return self.tokens[self.at - 1].text
-        return ""
+        """Return the next token and move on if it is one of these signs; else an empty text."""
+        sign = self._next.text
+        if sign not in signs:
+            return ""
+        self.at += 1
+        return sign
+
+    def _close(self, sign: str, opened: _Token) -> None:
+        if not self._takes(sign):
+            if self._next.text:
+                raise self._unexpected()
+            raise self._wrong(f"{opened.text} is never closed", opened.place)
 
     def _unexpected(self) -> InvalidInput:
-        token = self.tokens[self.at]
+        token = self._next
         before = self.tokens[self.at - 1].text if self.at else ""
         what = f"{token.text} stands {f'behind {before}' if before else 'at the beginning'}"
         if token.text == "*":
@@ -277,6 +248,16 @@ class _Reader:
         return InvalidInput(
             f"{what}, at place {place} of {self.text[:64]!r}", field=self.field, remedy=remedy
         )
+
+
+def _of_all(every: Expression, inside: Constraint) -> Constraint:
+    """Return the constraint with an expression that is true of every node."""
+    return inside._replace(
+        alternatives=tuple(
+            every if alternative is None else AllOf(every, alternative)
+            for alternative in inside.alternatives
+        )
+    )
 
 
 def _joined(left: Expression, sign: str, right: Expression) -> Expression:

@@ -1,4 +1,6 @@
-"""Free and allocated resources of each node now. No more than a node has is ever allocated."""
+"""Demand of a job on a node, and the free and allocated resources of each node now. No more than a
+node has is ever allocated.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,53 @@ import numpy as np
 import numpy.typing as npt
 
 from fairbank.cluster.node import Gpus
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
 from fairbank.scheduling.placement import node_set
-from fairbank.scheduling.placement.node_demand import NodeDemand
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.node_table import Counts, NodeTable
 
-_ALL = slice(None)
+
+class NodeDemand(NamedTuple):
+    """Demand on a node. Many jobs have the same, so that results for one are reused for the others.
+
+    cpus             of a task
+    least_cpus       of a node
+    most_tasks       on a node
+    memory           of a node, in MiB; None: all of it
+    memory_per_cpu   if requested so; `memory` is then 0
+    alone            no other job may be on the node
+    rows             number of jobs that may share a CPU
+    """
+
+    cpus: int = 1
+    least_cpus: int = 1
+    most_tasks: int | None = None
+    memory: int | None = 0
+    memory_per_cpu: int = 0
+    gpus: tuple[Gpus, ...] = ()
+    tmp: int = 0
+    alone: bool = False
+    rows: int = 1
+
+
+def node_demand(wanted: ResourceRequest, rules: PartitionRules) -> NodeDemand:
+    """Return the demand of a request in a partition."""
+    asked = rules.with_default_memory(wanted)
+    memory = 0 if asked.memory_per_cpu else asked.memory_per_node
+    return NodeDemand(
+        cpus=asked.cpus_per_task,
+        least_cpus=max(asked.cpus_per_task, asked.cpus_per_node),
+        most_tasks=asked.tasks_per_node,
+        memory=None if memory == ALL_MEMORY and not asked.memory_per_cpu else memory,
+        memory_per_cpu=asked.memory_per_cpu or 0,
+        gpus=asked.gpus,
+        tmp=asked.tmp,
+        alone=rules.is_exclusive(asked),
+        rows=rules.rows_for(asked),
+    )
+
+
 _FEW = 64
 """Up to so many nodes are computed one by one."""
 
@@ -68,14 +111,11 @@ class FreeResources:
     def __init__(self, cluster: NodeTable) -> None:
         self.cluster = cluster
         self.cpus = cluster.cpus.copy()
-        """CPUs that no job has for itself."""
         self.shared = np.zeros_like(self.cpus)
-        """CPUs of jobs that share them, counted once for each job."""
         self.memory = cluster.memory.copy()
         self.gpus = {kind: counts.copy() for kind, counts in cluster.gpus.items()}
         self.jobs = np.zeros_like(self.cpus)
         self.idle = cluster.all_nodes
-        """Nodes without a job."""
         self._cache: dict[NodeDemand, _CachedCounts] = {}
         self._changes: list[int] = []
 
@@ -83,12 +123,8 @@ class FreeResources:
         """Return a copy that can be changed by itself. It begins without a cache."""
         other = object.__new__(FreeResources)
         other.cluster = self.cluster
-        other.cpus, other.shared, other.memory, other.jobs = (
-            self.cpus.copy(),
-            self.shared.copy(),
-            self.memory.copy(),
-            self.jobs.copy(),
-        )
+        other.cpus, other.shared = self.cpus.copy(), self.shared.copy()
+        other.memory, other.jobs = self.memory.copy(), self.jobs.copy()
         other.gpus = {kind: counts.copy() for kind, counts in self.gpus.items()}
         other.idle = self.idle
         other._cache, other._changes = {}, []
@@ -125,16 +161,12 @@ class FreeResources:
             self._changes.clear()
 
     def overdrawn(self) -> NodeSet:
-        """Return the nodes of which more is allocated than they have. None, unless the input is
-        impossible.
-        """
+        """Return the nodes of which more is allocated than they have: for wrong input."""
         left = (self.cpus, self.memory, *self.gpus.values())
         return node_set.packed(np.any([counts < 0 for counts in left], axis=0))
 
     def tasks(self, demand: NodeDemand) -> Counts:
-        """Return how many tasks fit on each node now; 0 if the node is unsuitable. The caller must
-        not change it.
-        """
+        """Return how many tasks fit on each node now. The caller must not change it."""
         return self._counts(demand).tasks
 
     def nodes(self, demand: NodeDemand) -> NodeSet:
@@ -144,17 +176,11 @@ class FreeResources:
     def _counts(self, demand: NodeDemand) -> _CachedCounts:
         """Return the cached counts, updated for the nodes that changed since."""
         cached = self._cache.get(demand)
-        if cached is None:
-            self._cache[demand] = cached = _CachedCounts(
-                self._count(demand, _ALL), len(self._changes)
-            )
-        elif cached.upto < len(self._changes):
-            changed = sorted(set(self._changes[cached.upto :]))
-            if len(changed) > _FEW:
-                self._cache[demand] = cached = _CachedCounts(
-                    self._count(demand, _ALL), len(self._changes)
-                )
-                return cached
+        changed = [] if cached is None else sorted(set(self._changes[cached.upto :]))
+        if cached is None or len(changed) > _FEW:
+            counts = self._count(demand, slice(None))
+            self._cache[demand] = cached = _CachedCounts(counts, len(self._changes))
+        elif changed:
             cached.upto = len(self._changes)
             counts = self._count(demand, np.array(changed))
             cached.tasks[changed] = counts

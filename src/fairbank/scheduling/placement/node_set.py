@@ -35,9 +35,7 @@ def of(places: Iterable[int]) -> NodeSet:
 
 
 def without(some: NodeSet, others: NodeSet) -> NodeSet:
-    """Return the nodes of `some` that are not in `others`. 20 times as fast as `some & ~others`,
-    which makes a negative number.
-    """
+    """Return the difference, 20 times as fast as `some & ~others` with its negative number."""
     return some ^ (some & others)
 
 
@@ -73,9 +71,7 @@ def first(some: NodeSet, count: int) -> NodeSet:
 
 
 def edges(some: NodeSet) -> Places:
-    """Return the runs of consecutive nodes in order: a row for each, with its begin and the place
-    behind its end.
-    """
+    """Return the runs of consecutive nodes: rows of begin and the place behind the end."""
     return places(some ^ (some << 1)).reshape(-1, 2)
 
 

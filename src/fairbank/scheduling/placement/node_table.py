@@ -1,6 +1,4 @@
-"""Nodes and partitions of a cluster, and sets of nodes that do not change while jobs start and
-end.
-"""
+"""Nodes and partitions of a cluster, and sets of nodes that do not change."""
 
 from __future__ import annotations
 
@@ -59,9 +57,7 @@ class NodeTable:
             )
 
     def named(self, names: Iterable[str], *, field: str = "nodes") -> NodeSet:
-        """Return the set of these nodes. Raises NotFound, naming `field`, for a node that does not
-        exist.
-        """
+        """Return the set of these nodes. Raises NotFound, naming `field`."""
         nodes = node_set.NO_NODES
         for name in names:
             place = self.place.get(name)

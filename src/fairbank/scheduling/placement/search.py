@@ -8,12 +8,16 @@ from typing import NamedTuple, Protocol
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.scheduling.placement import constraint, node_set
-from fairbank.scheduling.placement.exhaustive_search import NodeSelection
-from fairbank.scheduling.placement.free_resources import FreeResources, NodeShare, Placement
-from fairbank.scheduling.placement.node_demand import NodeDemand, node_demand
+from fairbank.scheduling.placement.free_resources import (
+    FreeResources,
+    NodeDemand,
+    NodeShare,
+    Placement,
+    node_demand,
+)
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.node_table import Counts, NodeTable
-from fairbank.scheduling.placement.selection import select_nodes
+from fairbank.scheduling.placement.selection import NodeSelection, select_nodes
 
 
 class PlacementRequest(NamedTuple):
@@ -162,9 +166,7 @@ def find_placement(
 
 
 def _selections(request: PlacementRequest, available: int) -> Iterator[NodeSelection]:
-    """Yield the selections to try: as many nodes of the range as are free, then fewer. Each node
-    has at least one task.
-    """
+    """Yield the selections to try: as many nodes as are free, then fewer, with a task on each."""
     for nodes in range(min(request.upto, available), request.least - 1, -1):
         most, tasks = max(request.most, nodes), max(request.tasks, nodes)
         yield NodeSelection(nodes, most, tasks, request.required, request.kinds, request.contiguous)
@@ -177,9 +179,7 @@ def _distribute(
     plain: NodeDemand,
     places: list[int],
 ) -> Placement:
-    """Return the placement in which each node gets as many tasks as fit, but one for each node
-    behind it.
-    """
+    """Return the placement: each node gets the tasks that fit, but one for each node behind."""
     tasks, nodes_left, shares = request.tasks, len(places), []
     columns = (free.tasks(plain), cluster.cpus, cluster.threads, cluster.memory)
     for place, fits, whole, threads, has in zip(

@@ -1,20 +1,146 @@
 """Selection of nodes among those that are sufficient (slurm-rules.md, "Node selection").
 
 The lightest nodes come first. Of these, runs of consecutive nodes are used whole, so that few runs
-are broken, and no more nodes than needed.
+are broken, and no more nodes than needed. A complete search follows before a job is said not to
+fit. Slurm omits nodes on which few tasks fit, the smallest first, and tries again. It misses a
+solution now and then; the complete search misses none.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import accumulate, chain, combinations
+from typing import NamedTuple
 
 import numpy as np
 
-from fairbank.scheduling.placement import exhaustive_search, node_set
-from fairbank.scheduling.placement.exhaustive_search import NodeSelection
+from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.node_table import Counts
+
+
+class NodeSelection(NamedTuple):
+    """Number of nodes and tasks, nodes that must be in, and the number of nodes of each kind. No
+    node counts for two kinds.
+    """
+
+    least: int
+    most: int
+    tasks: int
+    required: NodeSet = node_set.NO_NODES
+    kinds: tuple[tuple[NodeSet, int], ...] = ()
+    contiguous: bool = False
+
+
+def _can_hold_tasks(among: NodeSet, tasks_per_node: Counts, selection: NodeSelection) -> bool:
+    """Return True if the largest nodes hold all tasks, required nodes and kinds left aside."""
+    if min(among.bit_count(), selection.most) >= selection.tasks:
+        return True  # each has room for one
+    sizes = tasks_per_node[node_set.places(among)]
+    if len(sizes) > selection.most:
+        sizes = np.partition(sizes, len(sizes) - selection.most)[-selection.most :]
+    return int(sizes.sum()) >= selection.tasks
+
+
+def _by_size(among: NodeSet, tasks_per_node: Counts, selection: NodeSelection) -> list[int] | None:
+    """Return the nodes on which most tasks fit, as few as needed; None if there is no solution.
+
+    Sets of nodes that leave a place for each kind are the independent sets of a matroid. Taking the
+    largest node that may still be taken therefore ends with the largest sum that any choice has.
+    """
+    taken: list[int] = node_set.places(selection.required).tolist()
+    chosen, tasks = selection.required, selection.tasks - int(tasks_per_node[taken].sum())
+    if not _can_complete_kinds(chosen, among, selection):
+        return None
+    places = node_set.places(node_set.without(among, selection.required)).tolist()
+    for place in sorted(places, key=lambda place: (-int(tasks_per_node[place]), place)):
+        missing = _missing(chosen, selection)
+        enough = len(taken) >= selection.least and tasks <= 0
+        if len(taken) == selection.most or (enough and not missing):
+            break
+        more = chosen | 1 << place
+        if (
+            _can_complete_kinds(more, among, selection)
+            if not enough
+            else _missing(more, selection) < missing
+        ):
+            chosen = more
+            taken.append(place)
+            tasks -= int(tasks_per_node[place])
+    if len(taken) >= selection.least and tasks <= 0 and not _missing(chosen, selection):
+        return taken
+    return None
+
+
+def _missing(chosen: NodeSet, selection: NodeSelection) -> int:
+    """Return how many nodes are missing at least so that each kind has its own, by Hall's theorem:
+    for the kinds that lack most together.
+    """
+    worst = 0
+    for size in range(1, len(selection.kinds) + 1):
+        for subset in combinations(selection.kinds, size):
+            together = node_set.NO_NODES
+            for nodes, _ in subset:
+                together |= nodes
+            worst = max(worst, sum(count for _, count in subset) - (chosen & together).bit_count())
+    return worst
+
+
+def _can_complete_kinds(chosen: NodeSet, among: NodeSet, selection: NodeSelection) -> bool:
+    """Return True if nodes can be added, up to the maximum, until each kind has its own."""
+    if not selection.kinds:
+        return chosen.bit_count() <= selection.most
+    return (
+        not _missing(chosen | among, selection)
+        and chosen.bit_count() + _missing(chosen, selection) <= selection.most
+    )
+
+
+def _contiguous(
+    among: NodeSet, weights: Sequence[NodeSet], tasks_per_node: Counts, selection: NodeSelection
+) -> list[int] | None:
+    """Return consecutive nodes; None if there is no solution.
+
+    A run of one weight comes first, the lightest weight before others and of these the shortest
+    run; then any run.
+    """
+    if not node_set.has_run(among, selection.least):
+        return None
+    for nodes in (*weights, among):
+        windows = [
+            window
+            for begin, end in node_set.runs(nodes)
+            if (window := _window(begin, end, tasks_per_node, selection))
+        ]
+        if windows:
+            _, begin, end = min(windows)
+            return list(range(begin, end))
+    return None
+
+
+def _window(
+    begin: int, end: int, tasks_per_node: Counts, selection: NodeSelection
+) -> tuple[int, int, int] | None:
+    """Return the length of a run and the first stretch of it that is sufficient."""
+    sums = [0, *accumulate(tasks_per_node[begin:end].tolist())]
+    for first in range(end - begin):
+        shortest = max(first + selection.least, bisect_left(sums, sums[first] + selection.tasks))
+        longest = min(first + selection.most, end - begin)
+        if shortest > longest or not _is_suitable(begin + first, begin + longest, selection):
+            continue
+        last = next(
+            last
+            for last in range(shortest, longest + 1)
+            if _is_suitable(begin + first, begin + last, selection)
+        )
+        return end - begin, begin + first, begin + last
+    return None
+
+
+def _is_suitable(begin: int, end: int, selection: NodeSelection) -> bool:
+    inside = node_set.between(begin, end)
+    return selection.required & inside == selection.required and _missing(inside, selection) == 0
 
 
 def select_nodes(
@@ -51,14 +177,14 @@ def _select_among(
     among: NodeSet, weights: Sequence[NodeSet], tasks_per_node: Counts, selection: NodeSelection
 ) -> list[int] | None:
     if selection.contiguous:
-        return exhaustive_search.contiguous(among, weights, tasks_per_node, selection)
-    if not exhaustive_search.can_hold_tasks(among, tasks_per_node, selection):
+        return _contiguous(among, weights, tasks_per_node, selection)
+    if not _can_hold_tasks(among, tasks_per_node, selection):
         return None
     required = selection.required
     for kind, count in selection.kinds:
         picked = node_set.first(node_set.without(among & kind, required), count)
         if picked.bit_count() < count:
-            return exhaustive_search.by_size(among, tasks_per_node, selection)
+            return _by_size(among, tasks_per_node, selection)
         required |= picked
     if (
         required.bit_count() <= selection.most
@@ -70,7 +196,7 @@ def _select_among(
         is not None
     ):
         return places
-    return exhaustive_search.by_size(among, tasks_per_node, selection)
+    return _by_size(among, tasks_per_node, selection)
 
 
 class _ChosenNodes:
@@ -113,9 +239,7 @@ class _ChosenNodes:
 def _by_runs(
     among: NodeSet, weights: Sequence[NodeSet], tasks_per_node: Counts, selection: NodeSelection
 ) -> list[int] | None:
-    """Return the nodes of runs, those of required nodes first and then the lightest, until all
-    tasks fit.
-    """
+    """Return nodes of runs, of required nodes first, then the lightest, until all tasks fit."""
     chosen = _ChosenNodes(tasks_per_node, selection)
     if selection.required:
         for nodes in weights:
@@ -129,9 +253,7 @@ def _by_runs(
 
 
 def _take_neighbours(chosen: _ChosenNodes, among: NodeSet, required: NodeSet) -> None:
-    """Take neighbours of required nodes of one weight: first upwards, then downwards within each
-    run.
-    """
+    """Take neighbours of required nodes within each run: first upwards, then downwards."""
     for begin, end in node_set.runs(among | required):
         if beside := required & node_set.between(begin, end):
             middle = next(node_set.each(beside))
@@ -140,18 +262,14 @@ def _take_neighbours(chosen: _ChosenNodes, among: NodeSet, required: NodeSet) ->
 
 
 def _tightest(chosen: _ChosenNodes, begin: int, end: int) -> int | None:
-    """Return the node of a run that alone holds all remaining tasks with the fewest to spare;
-    None if there is none.
-    """
+    """Return the tightest node of a run that holds all remaining tasks alone, or None."""
     room = chosen.tasks_per_node[begin:end]
     enough = np.flatnonzero(room >= max(chosen.tasks, 1))
     return begin + int(enough[np.argmin(room[enough])]) if len(enough) else None
 
 
 def _take_runs(chosen: _ChosenNodes, among: NodeSet) -> None:
-    """Take the tightest run of one weight that is sufficient alone; as long as there is none, the
-    largest.
-    """
+    """Take the tightest run that is sufficient alone; as long as there is none, the largest."""
     edges = node_set.edges(among)
     if not len(edges):
         return

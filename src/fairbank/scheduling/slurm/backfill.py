@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.scheduling.machines.node_rules import PreemptBy
 from fairbank.scheduling.machines.node_snapshot import OnNodes
+from fairbank.scheduling.machines.nodes import PreemptBy
 from fairbank.scheduling.pending_job import PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.placement.node_set import NodeSet
@@ -31,10 +31,13 @@ from fairbank.scheduling.plan import (
     PlannedStart,
     SchedulePlan,
 )
-from fairbank.scheduling.slurm.end_times import EndTimes
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import backfill_caps, can_reserve, cap_keys
-from fairbank.scheduling.slurm.planned_nodes import PlannedNodes
+from fairbank.scheduling.slurm.node_times import EndTimes, PlannedNodes
+from fairbank.scheduling.slurm.parameters import (
+    SchedulerParameters,
+    backfill_caps,
+    can_reserve,
+    cap_keys,
+)
 from fairbank.scheduling.slurm.preemption import place_by_preemption, select_preempted
 from fairbank.scheduling.slurm.queue_order import (
     OrderedEntries,
@@ -134,9 +137,7 @@ class _Cycle:
         ]
 
     def is_tested(self, entry: QueueEntry) -> bool:
-        """Return True if the job has not started and its user, partition and association have
-        tests left. The test is counted.
-        """
+        """Return True if the job has not started and its caps allow a test, which is counted."""
         job = entry.job
         return job.number not in self.started and self.caps.allow(
             *cap_keys(self.parameters, job.user, job.account, entry.rules.name)
@@ -307,7 +308,7 @@ class _Cycle:
         """
         end, nodes_at = at + seconds, self.end_times.usable_nodes(request.demand)
         by_start = nodes_at if at == begin else lambda time: nodes_at(max(time, at))
-        usable, not_before = self.planned_nodes.window(
+        usable, not_before = self.planned_nodes.unplanned_nodes(
             possible, begin, end, request.least, by_start
         )
         if self.nodes.reservations:
@@ -320,16 +321,14 @@ class _Cycle:
         self, entry: QueueEntry, request: PlacementRequest, possible: NodeSet, end: int
     ) -> Placement | None:
         """Return a placement now on nodes of jobs that go first. Nodes with a plan are excluded."""
-        usable, _ = self.planned_nodes.window(
+        usable, _ = self.planned_nodes.unplanned_nodes(
             possible, self.now, end, request.least, lambda time: possible
         )
         usable &= self.nodes.reservations.usable_nodes(
             entry.job, self.now, end, resolution=self.parameters.bf_resolution
         )
-        kind, running = (
-            (entry.rules.name, entry.job.qos),
-            [job for _, _, job in self.end_times.running],
-        )
+        kind = entry.rules.name, entry.job.qos
+        running = [job for _, _, job in self.end_times.running]
         candidates = select_preempted(
             self.nodes, running, kind, usable, self.now, spared=self.started
         )

@@ -21,8 +21,7 @@ from fairbank.scheduling.plan import (
     PlannedStart,
     SchedulePlan,
 )
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import can_reserve, main_caps
+from fairbank.scheduling.slurm.parameters import SchedulerParameters, can_reserve, main_caps
 from fairbank.scheduling.slurm.preemption import place_by_preemption, select_preempted
 from fairbank.scheduling.slurm.queue_order import (
     OrderedEntries,
@@ -76,8 +75,9 @@ class _Pass:
     """State of one pass: copies that only this pass changes.
 
     Invariants: a job in `started` is never tested again. `blocked` has each partition and
-    reservation in which a job did not fit, and `open` the nodes that no such job keeps. `free`,
-    `running` and `limits` contain the jobs of `starts` and lack the preempted ones.
+    reservation in which a job did not fit, `rejected` each array, and `open` the nodes that no such
+    job keeps. `free`, `running` and `limits` contain the jobs of `starts` and lack the preempted
+    ones.
     """
 
     def __init__(
@@ -91,15 +91,11 @@ class _Pass:
         self.starts: list[PlannedStart[PendingJob, Placement]] = []
         self.started: set[int] = set()
         self.blocked: set[str] = set()
-        """Partitions and reservations in which a job did not fit."""
         self.rejected: set[tuple[int | None, str, str | None]] = set()
-        """Arrays of which a task did not fit."""
         self.caps = main_caps(parameters)
 
     def is_skipped(self, entry: QueueEntry) -> bool:
-        """Return True if the entry is not even counted: its job started elsewhere, its array was
-        rejected, or its partition has as many tests as allowed.
-        """
+        """Return True if the entry is not counted: started, rejected array, or partition cap."""
         job, partition = entry.job, entry.rules.name
         if job.number in self.started:
             return True
@@ -158,11 +154,10 @@ class _Pass:
 
     def _start(self, entry: QueueEntry, placement: Placement, seconds: int) -> None:
         job = entry.job
-        for running in [
-            running for running in self.running if running.number in placement.preempted
-        ]:
-            self.free.give(running.placement)
-            self.running.remove(running)
+        for running in tuple(self.running):
+            if running.number in placement.preempted:
+                self.free.give(running.placement)
+                self.running.remove(running)
         self.free.take(placement)
         self.running.append(to_running(job, placement, self.now, seconds))
         self.limits.record_start(job, placement)
@@ -194,30 +189,18 @@ class _Pass:
         self, entry: QueueEntry, request: PlacementRequest, seconds: int
     ) -> str | None:
         """Return Slurm's reason if maintenance leaves too few nodes to the job."""
-        end = self.now + seconds
-        usable = (
-            entry.nodes & self.open & self.nodes.reservations.usable_nodes(entry.job, self.now, end)
+        end, reservations = self.now + seconds, self.nodes.reservations
+        possible = entry.nodes & self.open & request.possible()
+        usable = possible & reservations.usable_nodes(entry.job, self.now, end)
+        usable_otherwise = possible & reservations.usable_nodes(
+            entry.job, self.now, end, maintenance=False
         )
-        usable_with_maintenance = (
-            entry.nodes
-            & self.open
-            & self.nodes.reservations.usable_nodes(entry.job, self.now, end, maintenance=False)
-        )
-        if (
-            usable == usable_with_maintenance
-            or (usable & request.possible()).bit_count() >= request.least
-        ):
-            return None
-        return (
-            NOT_AVAILABLE
-            if (usable_with_maintenance & request.possible()).bit_count() >= request.least
-            else None
-        )
+        if usable.bit_count() < request.least <= usable_otherwise.bit_count():
+            return NOT_AVAILABLE
+        return None
 
     def _block(self, entry: QueueEntry, request: PlacementRequest | None = None) -> None:
-        """Block the jobs behind, unless this one is too young or too low for a reservation, or has
-        requested its own nodes.
-        """
+        """Block the jobs behind, unless the job is too young, too low or has its own nodes."""
         if not can_reserve(self.parameters, self.now - entry.job.eligible, entry.priority):
             return
         if (
@@ -233,11 +216,7 @@ class _Pass:
 
 
 def _queue_name(entry: QueueEntry) -> str:
-    """Return the name of the queue in which jobs wait behind each other: a partition, or a
-    reservation that keeps to its nodes.
-    """
-    return (
-        f"partition {entry.rules.name}"
-        if entry.own_reservation is None
-        else f"reservation {entry.own_reservation}"
-    )
+    """Return the partition, or reservation that keeps to its nodes, in which jobs queue."""
+    if entry.own_reservation is None:
+        return f"partition {entry.rules.name}"
+    return f"reservation {entry.own_reservation}"

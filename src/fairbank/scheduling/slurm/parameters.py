@@ -1,10 +1,11 @@
-"""SchedulerParameters of slurm.conf, for both passes (slurm-rules.md, "Scheduler
-parameters").
+"""SchedulerParameters of slurm.conf, and the rules of both passes that follow from them alone
+(slurm-rules.md, "Scheduler parameters", "Main scheduler", "Backfill").
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Hashable
+from typing import Annotated, NamedTuple, get_type_hints
 
 import msgspec
 
@@ -21,27 +22,7 @@ class _Range(NamedTuple):
     unit: str = ""
 
 
-_RANGES = {
-    "sched_interval": _Range(-1, _MOST, "seconds; -1 for no full pass at all"),
-    "sched_min_interval": _Range(0, _MOST, "microseconds"),
-    "sched_max_job_start": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "default_queue_depth": _Range(0, _MOST, "jobs"),
-    "partition_job_depth": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_interval": _Range(-1, 10_800, "seconds; -1 for no backfill"),
-    "bf_window": _Range(1, 43_200, "minutes"),
-    "bf_resolution": _Range(1, 3_600, "seconds"),
-    "bf_max_job_test": _Range(1, 1_000_000, "jobs"),
-    "bf_max_job_start": _Range(0, 10_000, "jobs; 0 for no limit"),
-    "bf_max_job_user": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_max_job_part": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_max_job_user_part": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_max_job_assoc": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_max_job_array_resv": _Range(0, 1_000, "tasks"),
-    "bf_min_age_reserve": _Range(0, 30 * 86_400, "seconds"),
-    "bf_min_prio_reserve": _Range(0, 2**32 - 1),
-    "bf_job_part_count_reserve": _Range(0, _MOST, "jobs; 0 for no limit"),
-    "bf_window_linear": _Range(0, _MOST, "seconds; 0 for a window that doubles"),
-}
+_JobLimit = Annotated[int, _Range(0, _MOST, "jobs; 0 for no limit")]
 
 
 class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,28 +35,28 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
     Raises InvalidInput, naming the parameter, for a value out of range.
     """
 
-    sched_interval: int = 60
-    sched_min_interval: int = 2
-    sched_max_job_start: int = 0
-    default_queue_depth: int = 100
-    partition_job_depth: int = 0
+    sched_interval: Annotated[int, _Range(-1, _MOST, "seconds; -1 for no full pass at all")] = 60
+    sched_min_interval: Annotated[int, _Range(0, _MOST, "microseconds")] = 2
+    sched_max_job_start: _JobLimit = 0
+    default_queue_depth: Annotated[int, _Range(0, _MOST, "jobs")] = 100
+    partition_job_depth: _JobLimit = 0
     assoc_limit_stop: bool = False
-    bf_interval: int = 30
-    bf_window: int = 1_440
-    bf_resolution: int = 60
-    bf_max_job_test: int = 500
-    bf_max_job_start: int = 0
-    bf_max_job_user: int = 0
-    bf_max_job_part: int = 0
-    bf_max_job_user_part: int = 0
-    bf_max_job_assoc: int = 0
-    bf_max_job_array_resv: int = 20
-    bf_min_age_reserve: int = 0
-    bf_min_prio_reserve: int = 0
-    bf_job_part_count_reserve: int = 0
+    bf_interval: Annotated[int, _Range(-1, 10_800, "seconds; -1 for no backfill")] = 30
+    bf_window: Annotated[int, _Range(1, 43_200, "minutes")] = 1_440
+    bf_resolution: Annotated[int, _Range(1, 3_600, "seconds")] = 60
+    bf_max_job_test: Annotated[int, _Range(1, 1_000_000, "jobs")] = 500
+    bf_max_job_start: Annotated[int, _Range(0, 10_000, "jobs; 0 for no limit")] = 0
+    bf_max_job_user: _JobLimit = 0
+    bf_max_job_part: _JobLimit = 0
+    bf_max_job_user_part: _JobLimit = 0
+    bf_max_job_assoc: _JobLimit = 0
+    bf_max_job_array_resv: Annotated[int, _Range(0, 1_000, "tasks")] = 20
+    bf_min_age_reserve: Annotated[int, _Range(0, 30 * 86_400, "seconds")] = 0
+    bf_min_prio_reserve: Annotated[int, _Range(0, 2**32 - 1)] = 0
+    bf_job_part_count_reserve: _JobLimit = 0
     bf_one_resv_per_job: bool = False
     bf_continue: bool = False
-    bf_window_linear: int = 0
+    bf_window_linear: Annotated[int, _Range(0, _MOST, "seconds; 0 for a window that doubles")] = 0
 
     def __post_init__(self) -> None:
         for name, allowed in _RANGES.items():
@@ -121,11 +102,9 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
         return changed and 0 < self.bf_interval <= now - ended
 
 
-_FLAGS = frozenset(
-    name
-    for name, default in msgspec.structs.asdict(SchedulerParameters()).items()
-    if isinstance(default, bool)
-)
+_HINTS = get_type_hints(SchedulerParameters, include_extras=True)
+_RANGES = {name: hint.__metadata__[0] for name, hint in _HINTS.items() if hint is not bool}
+_FLAGS = frozenset(_HINTS.keys() - _RANGES.keys())
 NO_MATTER = frozenset(
     (
         "allow_zero_lic batch_sched_delay bb_array_stage_cnt bf_ignore_newly_avail_nodes "
@@ -205,3 +184,73 @@ def _out_of_range(name: str, value: str) -> InvalidInput:
         field=name,
         remedy=f"a whole number {low} to {allowed.high}{unit}",
     )
+
+
+KILL_WAIT = 30
+"""Seconds between SIGTERM and SIGKILL for a job that is over its limit: default of KillWait."""
+
+
+class JobCaps:
+    """Maximum number of jobs with the same key, for each of several keys; 0: no maximum."""
+
+    __slots__ = ("_most", "_seen")
+
+    def __init__(self, *most: int) -> None:
+        self._most = most
+        self._seen: list[dict[Hashable, int]] = [{} for _ in most]
+
+    def __bool__(self) -> bool:
+        return any(self._most)
+
+    def allow(self, *kinds: Hashable) -> bool:
+        """Count a job with these keys and return True if all counts are within the maximum. Keys
+        behind the first that is exceeded are not counted, as in Slurm.
+        """
+        for kind, most, seen in zip(kinds, self._most, self._seen, strict=True):
+            if most:
+                seen[kind] = seen.get(kind, 0) + 1
+                if seen[kind] > most:
+                    return False
+        return True
+
+
+def main_caps(parameters: SchedulerParameters) -> JobCaps:
+    """Return the caps of the main pass, by partition. They hold in a full pass, too."""
+    return JobCaps(parameters.partition_job_depth)
+
+
+def backfill_caps(parameters: SchedulerParameters) -> JobCaps:
+    """Return the caps of backfill: by user or association, partition, and user in a partition."""
+    return JobCaps(
+        parameters.bf_max_job_assoc or parameters.bf_max_job_user,
+        parameters.bf_max_job_part,
+        parameters.bf_max_job_user_part,
+    )
+
+
+def cap_keys(
+    parameters: SchedulerParameters, user: Hashable, account: Hashable, partition: Hashable
+) -> tuple[Hashable, Hashable, Hashable]:
+    """Return the keys of a job for the caps of backfill. An association is a user in an account."""
+    return (user, account) if parameters.bf_max_job_assoc else user, partition, (user, partition)
+
+
+def can_reserve(parameters: SchedulerParameters, waited: int, priority: int | None = None) -> bool:
+    """Return True if a job that does not fit keeps resources from the jobs behind it. Jobs that are
+    too young or too low do not.
+
+    Args:
+        parameters: SchedulerParameters of slurm.conf.
+        waited: seconds since the job became eligible.
+        priority: priority of the job; None: do not compare it.
+    """
+    return waited >= parameters.bf_min_age_reserve and (
+        priority is None or priority >= parameters.bf_min_prio_reserve
+    )
+
+
+def expected_end(ends: int, now: int) -> int:
+    """Return the time when a running job is gone: at its limit; over the limit when it will have
+    been killed, or in a second.
+    """
+    return ends if ends > now else max(ends + KILL_WAIT, now + 1)

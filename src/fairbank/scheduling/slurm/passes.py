@@ -1,6 +1,4 @@
-"""Both passes, one after the other, as when a full main pass and a backfill cycle are due at the
-same time.
-"""
+"""Both passes, one after the other, as when both are due at the same time."""
 
 from __future__ import annotations
 
@@ -46,7 +44,5 @@ def run_passes(
 
 
 def _has_shrinkable_job(snapshot: OnNodes) -> bool:
-    """Return True if a job accepts a shorter limit. Backfill may then accept more jobs than the
-    main pass.
-    """
+    """Return True if a job accepts a shorter limit, so that backfill may accept more jobs."""
     return any(job.time_min is not None for job in snapshot.queue.jobs())

@@ -1,14 +1,11 @@
-"""Preemption: by the tier of partitions that share nodes, or by QOS (slurm-rules.md,
-"Queue order").
-"""
+"""Preemption: by partition tier, or by QOS (slurm-rules.md, "Queue order")."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 
 from fairbank.cluster.partition_rules import PreemptMode
-from fairbank.scheduling.machines.node_rules import PreemptBy
-from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.nodes import Nodes, PreemptBy
 from fairbank.scheduling.pending_job import Active
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_set import NodeSet
@@ -91,9 +88,7 @@ def select_preempted(
 
 
 def _rank(nodes: Nodes, running: Active) -> int:
-    """Return the weight of a running job before its nodes count. 0 if its QOS or partition was
-    removed since it started.
-    """
+    """Return the rank of a running job; 0 if its QOS or partition was removed."""
     if nodes.preemption.by is PreemptBy.QOS:
         qos = nodes.preemption.qos.get(running.job.qos)
         return 0 if qos is None else min(qos.priority, UINT16_MAX)

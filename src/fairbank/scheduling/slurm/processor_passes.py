@@ -7,24 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.scheduling.machines.machine import RunningJob, TimeSlot
-from fairbank.scheduling.machines.priority_queue import JobList, S
-from fairbank.scheduling.machines.processors import ProcessorProfile, Processors
-from fairbank.scheduling.plan import SchedulePlan
-from fairbank.scheduling.policies.fcfs import start_in_order
-from fairbank.scheduling.policies.reservations import plan_with_reservations
-from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.scheduling.slurm.pass_rules import (
+from fairbank.scheduling.machines.processor_queue import JobList
+from fairbank.scheduling.machines.processors import (
+    ProcessorProfile,
+    Processors,
+    ProcessorSnapshot,
+    TimeSlot,
+    W,
+)
+from fairbank.scheduling.policies import ProcessorPlan, plan_with_reservations, start_in_order
+from fairbank.scheduling.slurm.parameters import (
+    SchedulerParameters,
     backfill_caps,
     can_reserve,
     cap_keys,
     expected_end,
     main_caps,
 )
-from fairbank.scheduling.snapshot import Snapshot
+from fairbank.scheduling.snapshot import RunningJob
 
 
-class BackfillSteps(ProcessorProfile[S]):
+class BackfillSteps(ProcessorProfile[W]):
     """Profile with the steps of backfill: a job must end before the step in which a reservation
     begins, and a reservation lasts to the end of a step.
 
@@ -36,8 +39,8 @@ class BackfillSteps(ProcessorProfile[S]):
 
     def __init__(
         self,
-        machine: Processors[S],
-        running: Sequence[RunningJob[S, int]],
+        machine: Processors[W],
+        running: Sequence[RunningJob[W, int]],
         now: int,
         *,
         window: int,
@@ -60,7 +63,7 @@ class BackfillSteps(ProcessorProfile[S]):
     def overdue_end(self, ends: int) -> int:
         return expected_end(ends, self._now)
 
-    def take(self, job: S, slot: TimeSlot[int]) -> None:
+    def take(self, job: W, slot: TimeSlot) -> None:
         if slot.begin > self._now:
             if slot.begin >= self._window or job.submitted > self._latest_submit:
                 return
@@ -69,13 +72,13 @@ class BackfillSteps(ProcessorProfile[S]):
 
 
 def main_pass(
-    snapshot: Snapshot[S, int, Processors[S]],
-    order: JobList[S],
+    snapshot: ProcessorSnapshot[W],
+    order: JobList[W],
     parameters: SchedulerParameters,
     now: int,
     *,
     full: bool,
-) -> SchedulePlan[S, int]:
+) -> ProcessorPlan[W]:
     """Return the jobs that start from the head of the queue.
 
     Args:
@@ -85,27 +88,25 @@ def main_pass(
         now: time of the pass in seconds.
         full: the pass of each sched_interval. Other passes stop at default_queue_depth tests.
     """
-    tested = _main_jobs(order, parameters)
+    caps = main_caps(parameters)
+    tested = JobList([job for _, job in order if caps.allow(job.partition)]) if caps else order
     if not full:
         tested = tested.first_jobs(parameters.default_queue_depth + 1)
     plan = start_in_order(
-        tested,
-        snapshot.machine.copy(),
-        now,
-        lambda job: can_reserve(parameters, now - job.submitted),
+        tested, snapshot.machine.free, lambda job: can_reserve(parameters, now - job.submitted)
     )
     most = parameters.sched_max_job_start
     return plan._replace(starts=plan.starts[:most]) if most else plan
 
 
 def backfill(
-    snapshot: Snapshot[S, int, Processors[S]],
-    order: JobList[S],
+    snapshot: ProcessorSnapshot[W],
+    order: JobList[W],
     parameters: SchedulerParameters,
     now: int,
     *,
     fully: bool = False,
-) -> SchedulePlan[S, int]:
+) -> ProcessorPlan[W]:
     """Return the starts in the holes before reservations.
 
     Args:
@@ -117,49 +118,30 @@ def backfill(
             jobs that are too young, and starts behind the window. Otherwise the cycle ends where no
             job behind can start now.
     """
-    machine = snapshot.machine
-    tested = _backfill_jobs(order, parameters).first_jobs(parameters.bf_max_job_test)
-    steps: BackfillSteps[S] = BackfillSteps(
-        machine,
-        snapshot.running,
-        now,
-        window=parameters.window_seconds,
-        resolution=parameters.bf_resolution,
-        least_age=parameters.bf_min_age_reserve,
-    )
-    return _cut_plan(
-        plan_with_reservations(
-            tested, machine, steps, now, max_reservations=None, is_complete=fully
-        ),
-        tested,
-        parameters.bf_max_job_start,
-    )
-
-
-def _main_jobs(order: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
-    caps = main_caps(parameters)
-    return JobList([job for _, job in order if caps.allow(job.partition)]) if caps else order
-
-
-def _backfill_jobs(order: JobList[S], parameters: SchedulerParameters) -> JobList[S]:
-    caps = backfill_caps(parameters)
-    return (
-        JobList(
+    caps, tested = backfill_caps(parameters), order
+    if caps:
+        tested = JobList(
             [
                 job
                 for _, job in order
                 if caps.allow(*cap_keys(parameters, job.user, job.group, job.partition))
             ]
         )
-        if caps
-        else order
+    tested = tested.first_jobs(parameters.bf_max_job_test)
+    steps = BackfillSteps(
+        snapshot.machine,
+        snapshot.running,
+        now,
+        window=parameters.window_seconds,
+        resolution=parameters.bf_resolution,
+        least_age=parameters.bf_min_age_reserve,
     )
+    plan = plan_with_reservations(tested, steps, now, max_reservations=None, is_complete=fully)
+    return _cut_plan(plan, tested, parameters.bf_max_job_start)
 
 
-def _cut_plan(plan: SchedulePlan[S, int], tested: JobList[S], starts: int) -> SchedulePlan[S, int]:
-    """Return the plan of a cycle that ends with so many starts: without reservations behind the
-    last of them. 0: no limit.
-    """
+def _cut_plan(plan: ProcessorPlan[W], tested: JobList[W], starts: int) -> ProcessorPlan[W]:
+    """Return the plan of a cycle that ends with so many starts. 0: no limit."""
     if not 0 < starts <= len(plan.starts):
         return plan
     turns = {job.number: turn for turn, job in tested}

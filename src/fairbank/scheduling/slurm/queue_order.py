@@ -8,17 +8,15 @@ array after.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import NamedTuple
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
-from fairbank.scheduling.admission import exclusion_reason, is_request_valid
-from fairbank.scheduling.machines.machine import SlotsNow
-from fairbank.scheduling.machines.node_rules import PreemptBy
-from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.nodes import Nodes, PreemptBy, exclusion_reason, is_request_valid
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.search import PlacementRequest
@@ -102,12 +100,9 @@ def entries_in_all_partitions(nodes: Nodes, job: PendingJob) -> list[QueueEntry]
 
 
 class NodeQueue:
-    """Pending jobs for nodes, without an order. Each pass sorts them, because priorities change and
-    begin times pass.
-    """
+    """Pending jobs for nodes. Each pass sorts them: priorities change and begin times pass."""
 
-    def __init__(self, nodes: Nodes, jobs: Iterable[PendingJob] = ()) -> None:
-        self._nodes = nodes
+    def __init__(self, jobs: Iterable[PendingJob] = ()) -> None:
         self._jobs = {job.number: job for job in jobs}
 
     def add(self, job: PendingJob) -> None:
@@ -116,44 +111,12 @@ class NodeQueue:
     def remove(self, job: PendingJob) -> None:
         del self._jobs[job.number]
 
-    def __len__(self) -> int:
-        return len(self._jobs)
-
     def jobs(self) -> Iterator[PendingJob]:
         return iter(self._jobs.values())
 
-    def order(self, now: int) -> NodeQueueOrder:
-        return NodeQueueOrder(*queue_entries(self._nodes, self._jobs.values(), now))
-
-
-class NodeQueueOrder:
-    """Jobs that may start, by the six steps. A job is where the first of its entries is, and in the
-    order of each partition that accepts it.
-    """
-
-    def __init__(self, entries: Sequence[QueueEntry], reasons: Mapping[int, str]) -> None:
-        self.reasons = reasons
-        self._jobs = list({entry.job.number: entry.job for entry in reversed(entries)}.values())[
-            ::-1
-        ]
-        self._lines: dict[str, list[tuple[int, PendingJob]]] = {}
-        for position, entry in enumerate(entries):
-            if not entry.with_preference:
-                self._lines.setdefault(entry.rules.name, []).append(
-                    (position, entry.job.within(entry.rules.name))
-                )
-
-    def __iter__(self) -> Iterator[tuple[int, PendingJob]]:
-        return enumerate(self._jobs)
-
-    def by_partition(self) -> Iterable[Iterator[tuple[int, PendingJob]]]:
-        return map(iter, self._lines.values())
-
-    def first_that_fits(
-        self, after: int, profile: SlotsNow[PendingJob, Any]
-    ) -> tuple[int, PendingJob] | None:
-        behind = enumerate(self._jobs[after + 1 :], start=after + 1)
-        return next((turn for turn in behind if profile.slot_now(turn[1]) is not None), None)
+    def job(self, number: int) -> PendingJob | None:
+        """Return the job with a number."""
+        return self._jobs.get(number)
 
 
 def _wait_reason(job: PendingJob, nodes: Nodes, now: int) -> str | None:
@@ -168,11 +131,9 @@ def _wait_reason(job: PendingJob, nodes: Nodes, now: int) -> str | None:
     reservation, _ = nodes.reservations.named[job.reservation]
     if not reservation.is_for(job.user, job.account):
         return "ReservationInvalid"
-    return (
-        None
-        if reservation.is_active(now) or (reservation.flexible and not reservation.is_over(now))
-        else "Reservation"
-    )
+    if reservation.is_active(now) or (reservation.flexible and not reservation.is_over(now)):
+        return None
+    return "Reservation"
 
 
 def _entries(job: PendingJob, at: int, nodes: Nodes) -> Iterable[QueueEntry]:
@@ -193,11 +154,12 @@ def _entries(job: PendingJob, at: int, nodes: Nodes) -> Iterable[QueueEntry]:
         True,
     )
     hard = QueueEntry(rank, job, rules, nodes_of_partition, False, reserved)
-    return (
-        (QueueEntry((*rank[:-1], False), job, rules, nodes_of_partition, True, reserved), hard)
-        if job.wanted.prefer
-        else (hard,)
-    )
+    if job.wanted.prefer:
+        return (
+            QueueEntry((*rank[:-1], False), job, rules, nodes_of_partition, True, reserved),
+            hard,
+        )
+    return (hard,)
 
 
 def _sorted(entries: list[QueueEntry], nodes: Nodes) -> list[QueueEntry]:
@@ -207,7 +169,7 @@ def _sorted(entries: list[QueueEntry], nodes: Nodes) -> list[QueueEntry]:
     Slurm's comparison is then no order. Here the next entry is always the first by rank among those
     that no remaining entry can preempt.
     """
-    entries.sort(key=_rank)
+    entries.sort(key=attrgetter("rank"))
     if nodes.preemption.by is PreemptBy.NONE:
         return entries
     first = [entry for entry in entries if entry.job.expedited]
@@ -215,10 +177,6 @@ def _sorted(entries: list[QueueEntry], nodes: Nodes) -> list[QueueEntry]:
     for entry in entries[len(first) :]:
         kinds.setdefault((entry.rules.name, entry.job.qos), []).append(entry)
     return first + list(_merge_by_preemption(kinds, nodes))
-
-
-def _rank(entry: QueueEntry) -> Rank:
-    return entry.rank
 
 
 def _merge_by_preemption(
@@ -231,8 +189,7 @@ def _merge_by_preemption(
     heads: list[tuple[Rank, Kind, QueueEntry]] = []
 
     def step(kind: Kind) -> None:
-        """The next of a kind comes to the head; behind the last of it come those whom it could
-        preempt."""
+        """Put the next entry of a kind on the heap; behind the last, the kinds below it."""
         if (entry := next(waiting[kind], None)) is not None:
             heappush(heads, (entry.rank, kind, entry))
             return
@@ -249,8 +206,6 @@ def _merge_by_preemption(
 
 
 def placement_request(nodes: Nodes, entry: QueueEntry) -> PlacementRequest:
-    """Return the request of an entry. With preference, the preferred features replace the
-    constraint.
-    """
+    """Return the request of an entry. Preferred features may replace the constraint."""
     wanted = entry.job.wanted.with_preference() if entry.with_preference else entry.job.wanted
     return nodes.search.request(wanted, entry.rules.name)

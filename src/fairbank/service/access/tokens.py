@@ -15,15 +15,14 @@ import msgspec
 
 from fairbank.bank.query import Page
 from fairbank.bank.requests import IssueToken, RevokeToken
-from fairbank.bank.rules import Done, Outcome
+from fairbank.bank.rules import Done
 from fairbank.bank.token import Token
 from fairbank.core import ids
 from fairbank.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
-from fairbank.core.time import DAY, LAST_INSTANT, Clock, Instant, iso
-from fairbank.service.access.identity import FULL, Identity
-from fairbank.service.access.permissions import Action, check_allowed, is_allowed
-from fairbank.service.dry_run import RequestHandler, apply_request
-from fairbank.store.contract import Reader, Store
+from fairbank.core.time import DAY, LAST_INSTANT, Instant, iso
+from fairbank.service.access.identity import FULL, Action, Identity, check_allowed, is_allowed
+from fairbank.service.use_cases import UseCases
+from fairbank.store.contract import Reader
 
 AGENT = "agent:"
 DAYS_MAX = 731
@@ -32,13 +31,10 @@ CHAIN_MAX = 8
 """Longest chain of tokens that were each made with the one before."""
 
 
-class Tokens:
+class Tokens(UseCases):
     """Use cases of tokens. Tokens are issued and revoked by requests, so the registry's journal
     covers each row.
     """
-
-    def __init__(self, store: Store, handler: RequestHandler, clock: Clock, key: bytes) -> None:
-        self._store, self._handler, self._clock, self._key = store, handler, clock, key
 
     def create(
         self,
@@ -73,14 +69,14 @@ class Tokens:
         secret = new_secret()
         latest = LAST_INSTANT if identity.until is None else identity.until
         request = IssueToken(
-            digest=digest(secret, self._key),
+            digest=digest(secret, self._context.key),
             uid=owner,
             label=_checked_label(label),
             scopes=allowed_scopes,
             expires=Instant(min(now + _checked_days(days) * DAY, latest)),
             parent=identity.token,
         )
-        outcome = self._ask(identity, request, now)
+        outcome = self._apply(identity, request, now)
         if not isinstance(outcome, Done) or outcome.token is None:
             raise Conflict(
                 "this secret is in use already, so no token was made",
@@ -124,7 +120,7 @@ class Tokens:
         contains the secret.
         """
         with self._store.reading() as reader:
-            token = reader.token(digest(secret, self._key))
+            token = reader.token(digest(secret, self._context.key))
             if token is None:
                 raise Unauthenticated(
                     "this token is not known here", remedy="send it whole, or ask for a new one"
@@ -161,7 +157,7 @@ class Tokens:
         """
         _check_write_scope(identity)
         owner = None if identity.superuser else identity.uid
-        outcome = self._ask(identity, RevokeToken(token=number, uid=owner), self._clock.now())
+        outcome = self._apply(identity, RevokeToken(token=number, uid=owner))
         with self._store.reading() as reader:
             token = next(iter(reader.tokens(owner, Page(1, after=number - 1))), None)
         if not isinstance(outcome, Done) or token is None or token.id != number:
@@ -184,9 +180,6 @@ class Tokens:
                 f"this token is the last of {CHAIN_MAX} that were each made by the one before",
                 remedy=_AS_YOURSELF,
             )
-
-    def _ask(self, identity: Identity, request: IssueToken | RevokeToken, now: Instant) -> Outcome:
-        return apply_request(self._handler, identity, request, now)
 
 
 def _chain(token: Token, reader: Reader) -> Iterator[Token]:
@@ -286,13 +279,10 @@ def _checked_days(days: int) -> int:
     return days
 
 
-class Nonces:
+class Nonces(UseCases):
     """Spent nonces of MUNGE credentials, in the store: durable, and shared by all servers of a
     bank.
     """
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
 
     def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
         """Store a hexadecimal nonce until it expires. Returns False if it was spent before."""

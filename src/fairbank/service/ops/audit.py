@@ -14,8 +14,10 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.audit import Finding, Fold, Head, cut_off
 from fairbank.bank.entry import REGISTRY, Entry
-from fairbank.bank.query import EVERY_BOOK, AllocationQuery, Books, Page, RunQuery
+from fairbank.bank.project import Member, Project
+from fairbank.bank.query import EVERY_BOOK, AllocationQuery, Books, Page, RunQuery, UserRow
 from fairbank.bank.run import RunRecord
+from fairbank.bank.token import Token
 from fairbank.core.errors import Corrupt
 from fairbank.core.ids import ID_MAX
 from fairbank.store.contract import Reader, Store
@@ -51,7 +53,7 @@ class Audit:
             registry = reader.registry()
             return [
                 Head(REGISTRY, registry.seq, registry.link),
-                *(Head(each.id, each.seq, each.link) for each in reader.scan_allocations()),
+                *(Head(each.id, each.seq, each.link) for each in reader.scan(Allocation)),
             ]
 
     def state(self, page: Page) -> tuple[int, Head, list[Head]]:
@@ -137,14 +139,14 @@ class _BookWalk:
         return AuditResult(self._entries, self._books, self._run_count, tuple(self._findings))
 
     def _read(self) -> None:
-        self._allocations = _Rows(self._reader.scan_allocations(self._stretch), attrgetter("id"))
+        self._allocations = _Rows(self._reader.scan(Allocation, self._stretch), attrgetter("id"))
         self._runs = _Rows(
-            self._reader.scan_runs(self._stretch), attrgetter("allocation"), attrgetter("id")
+            self._reader.scan(RunRecord, self._stretch), attrgetter("allocation"), attrgetter("id")
         )
-        self._users = _Rows(self._reader.scan_users(self._stretch), attrgetter("allocation"))
+        self._users = _Rows(self._reader.scan(UserRow, self._stretch), attrgetter("allocation"))
         met: set[int] = set()
         for book, entries in groupby(
-            self._reader.scan_entries(self._stretch), key=attrgetter("book")
+            self._reader.scan(Entry, self._stretch), key=attrgetter("book")
         ):
             self._book(book, entries)
             met.add(book)
@@ -223,11 +225,11 @@ class _BookWalk:
         )
 
     def _registry(self, fold: Fold) -> None:
-        for project in self._reader.scan_projects():
+        for project in self._reader.scan(Project):
             fold.registry.check_project(project)
-        for member in self._reader.scan_members():
+        for member in self._reader.scan(Member):
             fold.registry.check_member(member)
-        for token in self._reader.tokens(None):
+        for token in self._reader.scan(Token):
             fold.registry.check_token(token)
         head = self._reader.registry()
         if (head.seq, head.link) != (fold.seq, fold.link):

@@ -6,7 +6,6 @@ each range in its own snapshot, while the bank goes on working.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,6 +20,7 @@ import msgspec
 from fairbank.bank.audit import Finding, Head
 from fairbank.bank.query import EVERY_BOOK, Books
 from fairbank.core.errors import Corrupt, Unavailable
+from fairbank.service.garbage_collector import tune_garbage_collector
 from fairbank.service.ops.audit import Audit, AuditResult, Progress
 from fairbank.store.contract import Store
 
@@ -116,7 +116,7 @@ def _init_worker() -> None:
     does.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.set_threshold(50_000, 10, 10)
+    tune_garbage_collector()
     Thread(target=_exit_with_parent, daemon=True).start()
 
 

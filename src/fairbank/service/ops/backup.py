@@ -6,14 +6,21 @@ import gzip
 import os
 import shlex
 import tempfile
+from itertools import count
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from fairbank.bank.entry import Entry
+from fairbank.bank.rules.registry import stay_revoked
+from fairbank.bank.token import Token
+from fairbank.bank.transaction_data import NewIds, RegistryHead, RegistryRows, TransactionData
 from fairbank.core.errors import Conflict, Corrupt, InvalidInput, NotFound
 from fairbank.core.os_errors import translate_os_error
-from fairbank.core.time import Clock
+from fairbank.core.time import Clock, Instant
 from fairbank.service.ops.backup_file import Progress, chunks, verify_file, write
-from fairbank.service.ops.restored_tokens import RestoredTokens
-from fairbank.store.contract import ProgressCallback, Store
+from fairbank.store.contract import ProgressCallback, RestoreTarget, Store
 
 
 class Backups:
@@ -97,13 +104,57 @@ class Backups:
         of = verify_file(path)
         rows = 0
         with self._store.restoring(replace=replace) as filling:
-            tokens = RestoredTokens(filling, self._clock.now())
-            for table, chunk in chunks(path):
-                table.loader(filling, tokens)(chunk)
+            restore = _Restore(filling, self._clock.now())
+            for kind, chunk in chunks(path):
+                restore.insert(kind, chunk)
                 rows += len(chunk)
                 if progress:
                     progress(rows, of)
         return rows
+
+
+class _Restore:
+    """Filter for the rows of a backup. It must not make tokens valid that were revoked since.
+
+    Tokens that are revoked in the store that is replaced stay revoked, and one more entry records
+    it.
+    """
+
+    def __init__(self, filling: RestoreTarget, at: Instant) -> None:
+        self._filling, self._at = filling, at
+        self._revoked = filling.revoked_tokens()
+        self._registry = RegistryHead()
+        self._last_entry = 0
+
+    def insert(self, kind: type, rows: list[Any]) -> None:
+        """Insert some rows of a kind. Tokens come after all entries and the registry."""
+        if kind is RegistryHead:
+            self._registry = rows[0]
+            self._filling.registry(rows[0])
+            return
+        if kind is Entry:
+            self._last_entry = max(self._last_entry, *(entry.id for entry in rows))
+        elif kind is Token:
+            rows = self._revoked_as_before(rows)
+        self._filling.insert(kind, rows)
+
+    def _revoked_as_before(self, tokens: list[Token]) -> list[Token]:
+        kept = [
+            msgspec.structs.replace(token, revoked=self._revoked.get(token.digest))
+            if token.revoked is None
+            else token
+            for token in tokens
+        ]
+        changed = [new for new, old in zip(kept, tokens, strict=True) if new != old]
+        work = TransactionData(
+            registry=RegistryRows(head=self._registry),
+            ids=NewIds(entries=count(self._last_entry + 1)),
+        )
+        stay_revoked(work, changed, self._at)
+        if work.entries:
+            self.insert(Entry, work.entries)
+            self.insert(RegistryHead, [work.registry])
+        return kept
 
 
 def _check_path(path: Path, replace: bool) -> None:

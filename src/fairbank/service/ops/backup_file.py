@@ -9,12 +9,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,8 +28,7 @@ from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Corrupt, InvalidInput, NotFound
 from fairbank.core.time import Instant, iso
-from fairbank.service.ops.restored_tokens import RestoredTokens
-from fairbank.store.contract import Reader, RestoreTarget
+from fairbank.store.contract import Reader
 
 FORMAT = "fairbank.backup/2"  # 1 was written before the first release, with other tables
 _ROWS_AT_ONCE = 5_000
@@ -40,56 +39,18 @@ Progress = Callable[[int, int], None]
 checked, rows while it is restored. The last call has the total twice.
 """
 
-LoadRows = Callable[[list[Any]], None]
-
-
-class BackupTable(NamedTuple):
-    """Table of the file: type of its rows, their reader, and the function that restores them."""
-
-    name: str
-    kind: Any
-    scan: Callable[[Reader], Iterable[Any]]
-    loader: Callable[[RestoreTarget, RestoredTokens], LoadRows]
-
-
-# In the order in which they can be restored. Token rows and entries pass through RestoredTokens.
-_TABLES = (
-    BackupTable(
-        "project", Project, lambda reader: reader.scan_projects(), lambda target, _: target.projects
-    ),
-    BackupTable(
-        "member", Member, lambda reader: reader.scan_members(), lambda target, _: target.members
-    ),
-    BackupTable(
-        "allocation",
-        Allocation,
-        lambda reader: reader.scan_allocations(),
-        lambda target, _: target.allocations,
-    ),
-    BackupTable(
-        "user", UserRow, lambda reader: reader.scan_users(), lambda target, _: target.users
-    ),
-    BackupTable("run", RunRecord, lambda reader: reader.scan_runs(), lambda target, _: target.runs),
-    BackupTable(
-        "entry", Entry, lambda reader: reader.scan_entries(), lambda _, tokens: tokens.entries
-    ),
-    BackupTable(
-        "registry",
-        RegistryHead,
-        lambda reader: [reader.registry()],
-        lambda _, tokens: lambda rows: tokens.registry(rows[0]),
-    ),
-    BackupTable(
-        "token", Token, lambda reader: reader.tokens(None), lambda _, tokens: tokens.tokens
-    ),
-    BackupTable(
-        "share",
-        ShareRecord,
-        lambda reader: reader.scan_share_records(),
-        lambda target, _: target.share_records,
-    ),
-)
-_TABLE = {each.name: each for each in _TABLES}
+# Kinds of rows by their name in the file, in the order in which they can be restored.
+_KINDS: dict[str, type] = {
+    "project": Project,
+    "member": Member,
+    "allocation": Allocation,
+    "user": UserRow,
+    "run": RunRecord,
+    "entry": Entry,
+    "registry": RegistryHead,
+    "token": Token,
+    "share": ShareRecord,
+}
 
 
 def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | None) -> int:
@@ -97,13 +58,13 @@ def write(out: gzip.GzipFile, reader: Reader, at: Instant, progress: Progress | 
     digest, rows, entries, of = hashlib.sha256(), 0, 0, reader.count_entries() if progress else 0
     encode = msgspec.json.Encoder().encode
     out.write(encode({"format": FORMAT, "at": iso(at)}) + b"\n")
-    for table in _TABLES:
-        for row in table.scan(reader):
-            line = encode([table.name, row]) + b"\n"
+    for name, kind in _KINDS.items():
+        for row in [reader.registry()] if kind is RegistryHead else reader.scan(kind):
+            line = encode([name, row]) + b"\n"
             digest.update(line)
             out.write(line)
             rows += 1
-            entries += table.kind is Entry
+            entries += kind is Entry
             if progress and rows % _ROWS_AT_ONCE == 0:
                 progress(entries, of)
     if progress:
@@ -120,27 +81,23 @@ def verify_file(path: Path, progress: Progress | None = None) -> int:
     return sum(1 for _ in _lines(path, progress))
 
 
-def chunks(path: Path) -> Iterator[tuple[BackupTable, list[Any]]]:
-    """Yield the rows of a backup, some thousands of one table at a time. Raises as
-    `verify_file`.
-    """
+def chunks(path: Path) -> Iterator[tuple[type, list[Any]]]:
+    """Yield the rows of a backup, some thousands of one kind at a time. Raises as `verify_file`."""
     for name, group in groupby(_lines(path), key=itemgetter(0)):
-        table = _TABLE[name]
-        while chunk := [_row(line, table.kind) for line in islice(group, _ROWS_AT_ONCE)]:
-            yield table, chunk
+        kind = _KINDS[name]
+        while chunk := [_row(line, kind) for line in islice(group, _ROWS_AT_ONCE)]:
+            yield kind, chunk
 
 
 def _lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[str, msgspec.Raw]]:
-    """The rows of a backup with their tables. Raises Corrupt, at its end when it is not whole."""
+    """Yield the rows with their kinds. Raises Corrupt, for a truncated file at its end."""
     with _opened(path) as stream:
         _check_form(stream, path)
         if progress is None:
             yield from _rows(stream, path)
             return
-        done, of = (
-            getattr(stream, "fileobj", None),
-            max(1, path.stat().st_size),
-        )  # the packed file, and how far it was read
+        # The packed file shows how far it was read.
+        done, of = getattr(stream, "fileobj", None), max(1, path.stat().st_size)
         for count, line in enumerate(_rows(stream, path), 1):
             yield line
             if done is not None and count % _ROWS_AT_ONCE == 0:
@@ -184,7 +141,7 @@ def _rows(stream: gzip.GzipFile, path: Path) -> Iterator[tuple[str, msgspec.Raw]
             return
         digest.update(line)
         name, row = _decode(line, tuple[str, msgspec.Raw], count + 2)
-        if name not in _TABLE:
+        if name not in _KINDS:
             raise Corrupt(
                 f"line {count + 2}: there is no table {name[:40]!r}",
                 field="file",

@@ -8,13 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from fairbank.bank.allocation import Allocation, Standing
-from fairbank.bank.query import AllocationQuery, Page
+from fairbank.bank.token import Token
 from fairbank.core.check import HealthCheck
 from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import Clock, Instant
 from fairbank.service.access.tokens import AGENT
 from fairbank.service.settings import BankSettings
-from fairbank.store.contract import ProgressCallback, Reader, Store
+from fairbank.store.contract import ProgressCallback, Store
 from fairbank.store.factory import open_store
 from fairbank.store.sql.schema_check import SchemaFault, schema_differences
 from fairbank.store.urls import SQLITE, parse_url, path_of
@@ -160,14 +160,14 @@ def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterato
     }
     now = clock.now()
     with store.reading() as reader:
-        for each in _allocations(reader):
+        for each in reader.scan(Allocation):
             if each.resource not in billed and each.standing(now) is not Standing.ENDED:
                 yield HealthCheck(
                     f"allocation {each.id} is of {each.resource}, which no partition bills:"
                     " so far no job can draw on it",
                     True,
                 )
-        for token in reader.tokens(None):
+        for token in reader.scan(Token):
             good = token.revoked is None and token.expires > now
             for name in (
                 scope.removeprefix(AGENT)
@@ -180,11 +180,3 @@ def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterato
                         " which is no cluster of the settings",
                         True,
                     )
-
-
-def _allocations(reader: Reader) -> Iterator[Allocation]:
-    """Yield all allocations, page by page."""
-    page = Page(1_000)
-    while found := reader.allocations(AllocationQuery(), page):
-        yield from found
-        page = Page(1_000, after=found[-1].id)

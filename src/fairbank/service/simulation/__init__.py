@@ -1,1 +1,1 @@
-"""Simulations on files: traces, policy files, comparison of policies, what-if."""
+"""Simulations and replays of workloads: traces, policy files, comparison, what-if."""

@@ -5,14 +5,13 @@ again, and only the start of each job is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from fairbank.core.errors import FairbankError, InvalidInput, NotFound
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.os_errors import translate_os_error
 from fairbank.service.ops.atomic_file import atomic_write, check_writable
-from fairbank.service.simulation.trace_files import Reader, open_skimmed
+from fairbank.service.simulation.workloads import Extent, Source, read_file
 from fairbank.simulator.engine.policies import SimulationPolicy, policy_named
 from fairbank.simulator.engine.simulation import (
     TICK,
@@ -27,13 +26,12 @@ from fairbank.simulator.results.delivered_shares import (
     read_holdings,
     shares_by_number,
 )
-from fairbank.simulator.traces.fast_reader import FastTrace, read_fast
-from fairbank.simulator.traces.user_numbers import UserNumbers
+from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
 
 if TYPE_CHECKING:
     from fairbank.simulator.engine.grants import Budget
-    from fairbank.simulator.engine.share_accounts import ShareAccounts
+    from fairbank.simulator.engine.usage_state import ShareAccounts
 
 Progress = Callable[[str, int, int], None]
 """Function that is called with the policy, the number of jobs read, and their estimated total:
@@ -41,27 +39,8 @@ correct if the rest of the file is like the first part.
 """
 
 
-class Extent(NamedTuple):
-    """Size of a workload. `about` returns the total number of jobs, estimated when so many are
-    read. `once`: it cannot be read again.
-    """
-
-    about: Callable[[int], int]
-    once: bool = False
-
-
 LISTED = 5
 """Maximum number of accounts that a message names."""
-
-Source = Callable[[], AbstractContextManager[tuple[FastTrace, Extent]]]
-"""Function that opens a workload, from its begin each time."""
-
-
-@contextmanager
-def in_file(path: Path, reader: Reader = read_fast) -> Iterator[tuple[FastTrace, Extent]]:
-    """Yield the workload in a file. Raises NotFound if it cannot be opened."""
-    with open_skimmed(path, reader) as (trace, file):
-        yield trace, Extent(lambda jobs: jobs * file.size // max(file.position(), 1), file.once)
 
 
 def simulate_each(
@@ -134,7 +113,7 @@ def simulated(
 def _entitled(shares: Mapping[int, int], plan: SimulationPlan) -> ShareAccounts:
     """Return the accounts of the shares. Raises InvalidInput for shares that Slurm would refuse."""
     # Imported here: only policies with fair share need NumPy.
-    from fairbank.simulator.engine.share_accounts import ShareAccounts  # noqa: PLC0415
+    from fairbank.simulator.engine.usage_state import ShareAccounts  # noqa: PLC0415
 
     entitled = ShareAccounts(shares, plan.by_group)
     entitled.check()
@@ -173,9 +152,8 @@ def granted(
     progress: Progress | None = None,
 ) -> SimulationPlan:
     """Return the plan with the grants, for which the trace is read once more."""
-    from fairbank.simulator.engine.bank_replay import Payer  # noqa: PLC0415
-
     # Imported here: only simulations with grants need the bank.
+    from fairbank.simulator.engine.bank_replay import Payer  # noqa: PLC0415
     from fairbank.simulator.engine.grants import grants_of, holdings_of  # noqa: PLC0415
 
     with source() as (trace, extent):
@@ -207,7 +185,9 @@ def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:
     """Return the policies, by name or as a file describes them. Raises NotFound for one that does
     not exist, InvalidInput for an invalid file, and for two policies with the same name.
     """
-    policies = [_policy_of(name) for name in names]
+    policies = [
+        read_policy(Path(name)) if name.endswith(".toml") else policy_named(name) for name in names
+    ]
     for number, policy in enumerate(policies):
         if any(policy.name == other.name for other in policies[:number]):
             remedy = "name the files differently: a policy is called as its file is, without .toml"
@@ -217,31 +197,16 @@ def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:
     return policies
 
 
-def _policy_of(name: str) -> SimulationPolicy:
-    if not name.endswith(".toml"):
-        return policy_named(name)
-    return read_policy(Path(name))
-
-
-def _accounts(trace: FastTrace, plan: SimulationPlan) -> UserNumbers | None:
-    """Return the names of the accounts with shares."""
-    if trace.names is None:
-        return None
-    return trace.names.groups if plan.by_group else trace.names.users
-
-
 def _called(outcome: SimulationResult, trace: FastTrace, plan: SimulationPlan) -> SimulationResult:
     """Return the result with accounts by name."""
-    if (accounts := _accounts(trace, plan)) is None:
+    if trace.names is None:
         return outcome
-    delivered = [row._replace(account=accounts.name(int(row.account))) for row in outcome.delivered]
+    names = trace.names.groups if plan.by_group else trace.names.users
+    delivered = [row._replace(account=names.name(int(row.account))) for row in outcome.delivered]
     credit = outcome.credit
     if credit is not None:
-        credit = credit._replace(
-            accounts=[
-                row._replace(account=accounts.name(int(row.account))) for row in credit.accounts
-            ]
-        )
+        accounts = [row._replace(account=names.name(int(row.account))) for row in credit.accounts]
+        credit = credit._replace(accounts=accounts)
     return outcome._replace(delivered=delivered, credit=credit)
 
 
@@ -285,14 +250,9 @@ def read_shares(path: Path) -> Mapping[str, int]:
     """Read shares from a file. Raises NotFound if it cannot be read, InvalidInput with the line for
     invalid content.
     """
+    content = read_file(path, "shares", "name a file of lines: account,shares")
     try:
-        text = path.read_text("utf-8-sig")
-    except OSError as error:
-        raise NotFound(
-            f"cannot read {path}: {error.strerror}",
-            field="shares",
-            remedy="name a file of lines: account,shares",
-        ) from error
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as strange:
         what = (
             f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place"
@@ -321,13 +281,7 @@ def read_policy(path: Path) -> SimulationPolicy:
             " .toml"
         )
         raise InvalidInput("this file's name is no name of a policy", field="policy", remedy=remedy)
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        remedy = f"name a file that describes a policy; {PAGE} shows one"
-        raise NotFound(
-            f"cannot read {path}: {error.strerror}", field="policy", remedy=remedy
-        ) from error
+    text = read_file(path, "policy", f"name a file that describes a policy; {PAGE} shows one")
     try:
         return policy_of(path.stem, text)
     except FairbankError as bad:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.service.simulation.comparison import (
     Progress,
-    Source,
     check_shares,
     granted,
     policies_of,
     simulated,
     ticking,
 )
+from fairbank.service.simulation.workloads import Source
 from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.simulation import SimulationPlan, SimulationResult, check_bank
-from fairbank.simulator.results.starts import ScheduleStarts
+from fairbank.simulator.results.measures import ScheduleStarts
 from fairbank.simulator.traces.fast_reader import FastTrace
 from fairbank.simulator.traces.workload import OmittedJob, size_of
 from fairbank.simulator.traces.workload_edits import (
@@ -123,13 +123,8 @@ class _Asker:
         holdings: Mapping[str, int] | None,
         progress: Progress | None,
     ) -> None:
-        self._source, self._question, self._plan, self._holdings, self._progress = (
-            source,
-            question,
-            plan,
-            holdings,
-            progress,
-        )
+        self._source, self._question, self._plan = source, question, plan
+        self._holdings, self._progress = holdings, progress
         self.met = EditCounts()
         self.distinct = True
         """True if a job number stands for one job only. In accounting the tasks of an array have

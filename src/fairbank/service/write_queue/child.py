@@ -13,7 +13,7 @@ from functools import partial
 
 from fairbank.bank.rules import Outcome
 from fairbank.core.errors import FairbankError
-from fairbank.service.gc_tuning import tune_gc
+from fairbank.service.garbage_collector import tune_garbage_collector
 from fairbank.service.ledger import Deadline, Ledger, RetryPolicy
 from fairbank.service.write_queue.protocol import (
     READ_MAX,
@@ -63,7 +63,7 @@ def serve(
     except FairbankError as error:
         connection.sendall(frame(encode_error(error)))
         return
-    tune_gc()
+    tune_garbage_collector()
     connection.sendall(frame(None))
     bank = Ledger(store, settings.policy, RetryPolicy(settings.retry_seconds))
     ConnectionWriters(connection, bank, frames, on_server_death).serve_until_end()

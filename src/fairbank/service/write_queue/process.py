@@ -79,7 +79,7 @@ class ProcessWriteQueue(WriteQueue):
         connection: socket.socket,
         wait_for_exit: Callable[[], int],
         *,
-        capacity: int = 10_000,
+        waiting_max: int = 10_000,
     ) -> None:
         """Start the queue's own event loop, which has the socket at first.
 
@@ -87,9 +87,9 @@ class ProcessWriteQueue(WriteQueue):
             bank: the ledger as the server sees it, on the same store.
             connection: socket to the process.
             wait_for_exit: waits for the end of the process and returns its exit status.
-            capacity: the most requests that may wait or be in progress.
+            waiting_max: the most requests that may wait or be in progress.
         """
-        super().__init__(bank, capacity)
+        super().__init__(bank, waiting_max)
         self._connection, self._wait_for_exit = connection, wait_for_exit
         self._frames = FrameReader()
         self._numbers = count()
@@ -125,7 +125,7 @@ class ProcessWriteQueue(WriteQueue):
         # Encode here, in the client's thread and outside the lock: it takes most of the time.
         message = msgspec.Raw(encode(RequestBatch(number, deadline.at, batch)))
         with self._lock:
-            self._check_capacity(batch, self._count, closed=self._closed)
+            self._check_waiting_max(batch, self._count, closed=self._closed)
             self._callbacks[number] = len(batch), notify
             self._count += len(batch)
             self._unsent.append(message)

@@ -36,14 +36,14 @@ class WriteQueue(ABC):
 
     Attributes:
         bank: the ledger that applies the requests.
-        capacity: the most requests that may wait.
+        waiting_max: the most requests that may wait.
         observer: called with the outcomes of each batch, perhaps in several threads at once.
         failure: set when the queue cannot work any more. The server has to end then.
     """
 
-    def __init__(self, bank: Ledger, capacity: int) -> None:
+    def __init__(self, bank: Ledger, waiting_max: int) -> None:
         self.bank = bank
-        self.capacity = capacity
+        self.waiting_max = waiting_max
         self.observer: Callable[[Sequence[Outcome]], None] = _ignore
         self.failure: Unavailable | None = None
 
@@ -92,14 +92,14 @@ class WriteQueue(ABC):
         self.submit(batch, notify)
         return outcomes.result()
 
-    def _check_capacity(
+    def _check_waiting_max(
         self, batch: Sequence[SubmittedRequest], waiting: int, *, closed: bool
     ) -> None:
-        """Raise Busy if the queue is closed or has no capacity left for the batch."""
+        """Raise Busy if the queue is closed, or too full for the batch."""
         if closed:
             raise Busy("the server is stopping")
-        # An empty queue takes any batch, or one longer than the capacity could never be applied.
-        if waiting and waiting + len(batch) > self.capacity:
+        # An empty queue takes any batch, or one longer than the maximum could never be applied.
+        if waiting and waiting + len(batch) > self.waiting_max:
             raise Busy(f"{waiting} requests are waiting already")
 
     def _observe(self, outcomes: Sequence[Outcome]) -> None:

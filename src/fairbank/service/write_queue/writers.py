@@ -62,7 +62,7 @@ class WriterThreads(WriteQueue):
         self,
         bank: Ledger,
         *,
-        capacity: int = 10_000,
+        waiting_max: int = 10_000,
         after_batch: Callable[[], None] = _do_nothing,
         spare_threads: int = 0,
     ) -> None:
@@ -70,11 +70,11 @@ class WriterThreads(WriteQueue):
 
         Args:
             bank: the ledger that applies the requests.
-            capacity: the most requests that may wait.
+            waiting_max: the most requests that may wait.
             after_batch: called in a writer thread after all batches of a transaction are answered.
             spare_threads: threads beyond the store's writers. They wait while these work.
         """
-        super().__init__(bank, capacity)
+        super().__init__(bank, waiting_max)
         self._after_batch = after_batch
         self._waiting: deque[QueuedBatch] = deque()
         self._count = 0
@@ -96,7 +96,7 @@ class WriterThreads(WriteQueue):
     def submit(self, batch: Sequence[SubmittedRequest], notify: BatchCallback) -> None:
         check_batch_size(batch)
         with self._changed:
-            self._check_capacity(batch, self._count, closed=self._closed)
+            self._check_waiting_max(batch, self._count, closed=self._closed)
             self._enqueue([QueuedBatch(batch, notify, self.bank.retry_policy.new_deadline())])
 
     def _enqueue(self, batches: Sequence[QueuedBatch]) -> None:

@@ -1,19 +1,16 @@
-"""Scheduler whose starts the bank must approve. The policy decides the order, the bank decides the
-payment.
-"""
+"""Scheduler whose starts the bank must approve: the policy orders, the bank pays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
-from typing import Any
+from functools import partial
 
-from fairbank.scheduling.machines.machine import RunningJob, SlotsNow
-from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
+from fairbank.scheduling.machines.processor_queue import JobList, PriorityQueue
 from fairbank.scheduling.plan import SchedulePlan
-from fairbank.scheduling.snapshot import QueueOrder
+from fairbank.scheduling.snapshot import Hole, RunningJob
+from fairbank.simulator.engine.clock import JobQueue, OnProcessors, Pass, SimulationScheduler
 from fairbank.simulator.engine.grants import Unpaid
-from fairbank.simulator.engine.scheduler import JobQueue, OnProcessors, Pass, SimulationScheduler
 from fairbank.simulator.engine.simulated_bank import SimulatedBank
 from fairbank.simulator.engine.slurm import SlurmScheduler
 from fairbank.simulator.traces.workload import TraceJob
@@ -21,8 +18,6 @@ from fairbank.simulator.traces.workload import TraceJob
 
 class UnpaidLastQueue:
     """Queue with the jobs that run unpaid behind all others, in the order of their numbers."""
-
-    reasons: Mapping[int, str] = {}
 
     def __init__(self, payers: JobQueue) -> None:
         self._payers = payers
@@ -64,8 +59,6 @@ _UNPAID_OFFSET = 1 << 60
 class _UnpaidLastOrder:
     """Both parts of the queue as one order."""
 
-    reasons: Mapping[int, str] = {}
-
     def __init__(self, payers: JobQueue, last: list[TraceJob], now: int) -> None:
         self._payers, self._unpaid, self._jobs = payers.order(now), JobList(last), last
 
@@ -74,23 +67,15 @@ class _UnpaidLastOrder:
         for position, job in self._unpaid:
             yield position + _UNPAID_OFFSET, job
 
-    def by_partition(self) -> Iterable[Iterator[tuple[int, TraceJob]]]:
-        orders: dict[int, list[tuple[int, TraceJob]]] = {}
-        for position, job in self:
-            orders.setdefault(job.partition, []).append((position, job))
-        return map(iter, orders.values())
-
-    def first_that_fits(
-        self, after: int, profile: SlotsNow[TraceJob, Any]
-    ) -> tuple[int, TraceJob] | None:
-        first = self._payers.first_that_fits(after, profile) if after < _UNPAID_OFFSET else None
+    def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, TraceJob] | None:
+        first = self._payers.first_that_fits(after, holes) if after < _UNPAID_OFFSET else None
         if first is None and self._jobs:
-            behind = self._unpaid.first_that_fits(max(after - _UNPAID_OFFSET, -1), profile)
+            behind = self._unpaid.first_that_fits(max(after - _UNPAID_OFFSET, -1), holes)
             first = behind and (behind[0] + _UNPAID_OFFSET, behind[1])
         return first
 
 
-class BankGate:
+class BankGate(SimulationScheduler):
     """Scheduler that requests a hold before each start, and charges at each end.
 
     A job without credit is refused when it would start, and never runs. With Unpaid.LAST it waits
@@ -102,49 +87,39 @@ class BankGate:
 
     def __init__(self, inner: SimulationScheduler, bank: SimulatedBank, unpaid: Unpaid) -> None:
         self._inner, self._bank, self._unpaid = inner, bank, unpaid
-        inside = inner.queue
-        self.queue: JobQueue = (
-            inside
-            if unpaid is Unpaid.REFUSE or isinstance(inside, PriorityQueue)
-            else UnpaidLastQueue(inside)
-        )
+        self.queue = inner.queue
+        if unpaid is Unpaid.LAST and not isinstance(inner.queue, PriorityQueue):
+            self.queue = UnpaidLastQueue(inner.queue)
         if isinstance(inner, SlurmScheduler):
             inner.usage_state.credit = bank.remaining_credit
         self._unpaid_jobs: set[int] = set()
         self._refused_processors = 0
         self._repeat = False
 
-    def order(self, snapshot: OnProcessors, now: int) -> QueueOrder[TraceJob]:
+    def order(self, snapshot: OnProcessors, now: int) -> Iterable[tuple[int, TraceJob]]:
         """Return the order of the policy, with unpaid jobs behind it."""
-        return (
-            self.queue.order(now)
-            if isinstance(self.queue, UnpaidLastQueue)
-            else self._inner.order(snapshot, now)
-        )
+        if isinstance(self.queue, UnpaidLastQueue):
+            return self.queue.order(now)
+        return self._inner.order(snapshot, now)
 
     def passes(self, now: int, *, has_event: bool) -> Iterator[Pass]:
         for pass_ in self._inner.passes(now, has_event=has_event):
             self._repeat = True
             while self._repeat:
-                yield self._approved_pass(pass_)
+                yield partial(self._approved_pass, pass_)
 
-    def _approved_pass(self, pass_: Pass) -> Pass:
-        def judged(snapshot: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
-            plan = pass_(snapshot, now)
-            starts = [
-                start
-                for start in plan.starts
-                if self.approve_start(start.job, now, is_waiting=True)
-            ]
-            self._repeat = len(starts) < len(plan.starts)
-            return plan._replace(starts=starts) if self._repeat else plan
-
-        return judged
+    def _approved_pass(
+        self, pass_: Pass, snapshot: OnProcessors, now: int
+    ) -> SchedulePlan[TraceJob, int]:
+        plan = pass_(snapshot, now)
+        starts = [
+            start for start in plan.starts if self.approve_start(start.job, now, is_waiting=True)
+        ]
+        self._repeat = len(starts) < len(plan.starts)
+        return plan._replace(starts=starts) if self._repeat else plan
 
     def approve_start(self, job: TraceJob, now: int, *, is_waiting: bool = False) -> bool:
-        """Return True if a job may start now. A job that `is_waiting` and may not leaves the queue,
-        or moves to its end.
-        """
+        """Return True if a job may start. A refused one that `is_waiting` leaves or moves back."""
         if job.number in self._unpaid_jobs:
             self._bank.count_unpaid(job)
             return True
@@ -158,20 +133,13 @@ class BankGate:
             return False
         self._unpaid_jobs.add(job.number)
         if is_waiting:
-            self._move_to_end(job)
+            if isinstance(self.queue, PriorityQueue | UnpaidLastQueue):
+                self.queue.move_to_end(job)
             return False
         self._bank.count_unpaid(job)
         return True
 
-    def _move_to_end(self, job: TraceJob) -> None:
-        queue = self.queue
-        if isinstance(queue, PriorityQueue | UnpaidLastQueue):
-            queue.move_to_end(job)
-
     def take_refused_processors(self) -> int:
-        """Return how many processors the jobs wanted that left the queue without a start since the
-        last call.
-        """
         refused, self._refused_processors = self._refused_processors, 0
         return refused
 

@@ -1,6 +1,4 @@
-"""Recorded workload as the bank sees it: the credit that it needs, and all starts and ends in order
-of time.
-"""
+"""Recorded workload as the bank sees it: credit that it needs, starts and ends in order."""
 
 from __future__ import annotations
 
@@ -11,14 +9,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.cluster.job import COMPLETED
-from fairbank.cluster.job_details import JobDetails
+from fairbank.cluster.job import COMPLETED, JobDetails
 from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import is_name
 from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import Status, SwfJob
+from fairbank.simulator.traces.workload import TraceJob
 
 OPEN_MAX = 1_000_000
 """Maximum number of jobs that wait or run at one time. Memory holds only these, 1 KiB each."""
@@ -75,17 +73,12 @@ class ReplayEvent(NamedTuple):
 _END, _START, _END_AT_ONCE = 0, 1, 2
 
 
-def resource_of(job: SwfJob, header: Header) -> str:
-    """Return the resource that the partition of a job bills."""
-    return resource_of_partition(job.partition, header)
+def resource_of(job: SwfJob | TraceJob, header: Header) -> str:
+    """Return gpu for a job of a partition whose name begins with "gpu", else cpu."""
+    return "gpu" if header.partitions.get(job.partition, "").lower().startswith("gpu") else "cpu"
 
 
-def resource_of_partition(partition: int, header: Header) -> str:
-    """Return gpu for a partition whose name begins with "gpu", else cpu."""
-    return "gpu" if header.partitions.get(partition, "").lower().startswith("gpu") else "cpu"
-
-
-def payer_of(job: SwfJob, payer: Payer) -> int:
+def payer_of(job: SwfJob | TraceJob, payer: Payer) -> int:
     """Return the number of the group or user that pays; 0 if it is unknown."""
     return max(job.group if payer is Payer.GROUP else job.user, 0)
 
@@ -99,9 +92,7 @@ def billable_until(job: SwfJob) -> int | None:
 
 
 def demand_of(header: Header, jobs: Iterable[SwfJob], payer: Payer | None = None) -> CreditDemand:
-    """Sum the credit that the jobs need. Without `payer`, groups pay if the trace has any, else
-    users.
-    """
+    """Sum the credit that jobs need. Without `payer`, groups pay if there are any, else users."""
     by_group, by_user = CreditDemand(Payer.GROUP), CreditDemand(Payer.USER)
     groups = False
     for job in jobs:
@@ -175,9 +166,7 @@ def outcome_of(job: SwfJob, header: Header) -> str:
 
 
 def qos_of(job: SwfJob, header: Header) -> str | None:
-    """Return the name of the job's queue from the header, else `queue` with its number. None if the
-    job has no queue.
-    """
+    """Return the name of the queue from the header, else `queue` with its number, or None."""
     if job.queue < 0:
         return None
     name = header.queues.get(job.queue, "")
@@ -201,11 +190,9 @@ def end_details(job: SwfJob) -> JobDetails | None:
     run, as with any other cluster.
     """
     used = job.average_cpu_time * _processors(job)
-    return (
-        None
-        if not _is_possible(job) or not 0 <= used <= CPU_SECONDS_MAX
-        else JobDetails(cpu_seconds=used)
-    )
+    if not _is_possible(job) or not 0 <= used <= CPU_SECONDS_MAX:
+        return None
+    return JobDetails(cpu_seconds=used)
 
 
 def _is_possible(job: SwfJob) -> bool:

@@ -1,4 +1,5 @@
-"""Clock of a simulation: replays the jobs of a trace on a machine under a scheduler.
+"""Clock of a simulation, and its schedulers: the jobs of a trace are replayed on a machine under a
+scheduler, which has a queue and says which passes are due.
 
 The passes are those that decide on a cluster. Nothing is random: the same jobs give the same
 schedule.
@@ -8,13 +9,86 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappush
+from typing import Protocol
 
 from fairbank.scheduling.event_loop import EventLoop
-from fairbank.scheduling.machines.machine import FOR_EVER
+from fairbank.scheduling.machines.processor_queue import QueueOrder
 from fairbank.scheduling.machines.processors import Processors
-from fairbank.scheduling.snapshot import Snapshot
-from fairbank.simulator.engine.scheduler import OnProcessors, SimulationScheduler
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.snapshot import FOR_EVER, PendingQueue, RunningJob, Snapshot
 from fairbank.simulator.traces.workload import TraceJob
+
+
+class JobQueue(PendingQueue[TraceJob], Protocol):
+    """Queue that knows when a pass would be in vain."""
+
+    @property
+    def min_processors(self) -> int:
+        """Return a number of processors that no pending job is below."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def order(self, now: int) -> QueueOrder[TraceJob]:
+        """Return the jobs in order."""
+        ...
+
+
+OnProcessors = Snapshot[TraceJob, int, Processors[TraceJob], JobQueue]
+Pass = Callable[[OnProcessors, int], SchedulePlan[TraceJob, int]]
+
+
+class SimulationScheduler:
+    """Scheduler of one simulation, by default without state.
+
+    A stateful scheduler must be notified of ends and woken. A pass of any other depends on the
+    snapshot only: no job that it left waiting can start before a job ends.
+    """
+
+    queue: JobQueue
+    is_stateful = False
+
+    def order(self, snapshot: OnProcessors, now: int) -> Iterable[tuple[int, TraceJob]]:
+        """Return the pending jobs in the order in which a pass would test them."""
+        return self.queue.order(now)
+
+    def passes(self, now: int, *, has_event: bool) -> Iterable[Pass]:
+        """Yield the passes that are due now. `has_event`: a job arrived or ended."""
+        raise NotImplementedError
+
+    def next_wake(self, now: int) -> int:
+        """Return the next time at which a pass is due while jobs wait and nothing happens."""
+        return FOR_EVER
+
+    def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
+        """Record a job that ended now."""
+
+    def approve_start(self, job: TraceJob, now: int) -> bool:
+        """Return True if a job with no job ahead may start; else it is removed."""
+        return True
+
+    def take_refused_processors(self) -> int:
+        """Return the processors of jobs that left the queue without a start since the last call."""
+        return 0
+
+    def copy(self) -> SimulationScheduler:
+        """Return a copy with an empty queue."""
+        raise NotImplementedError
+
+
+class PassAtEvents(SimulationScheduler):
+    """Scheduler with one pass at each event."""
+
+    def __init__(self, queue: Callable[[], JobQueue], pass_: Pass) -> None:
+        self.queue = queue()
+        self._queue, self._passes = queue, (pass_,)
+
+    def passes(self, now: int, *, has_event: bool) -> Iterable[Pass]:
+        return self._passes
+
+    def copy(self) -> PassAtEvents:
+        return PassAtEvents(self._queue, self._passes[0])
+
 
 JobStarts = tuple[int, list[TraceJob]]
 """Time, and the jobs that start then: at least one."""

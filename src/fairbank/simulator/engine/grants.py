@@ -1,6 +1,4 @@
-"""Credit that projects get before a simulation: a part of what their jobs use, in consecutive
-allocations.
-"""
+"""Credit that projects get before a simulation: a part of what their jobs use."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from typing import NamedTuple
 from fairbank.bank.requests import Open
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
-from fairbank.simulator.engine.bank_replay import Fund, Payer, resource_of_partition
+from fairbank.simulator.engine.bank_replay import Fund, Payer, payer_of, resource_of
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.workload import TraceJob
 
@@ -50,22 +48,15 @@ class Grants(NamedTuple):
 
 
 class GrantTerms(NamedTuple):
-    """Allocation to open, and the time when it is due to end. The last allocation of a fund stays
-    open until all jobs have run.
-    """
+    """Allocation to open, and its due end. The last of a fund stays open until all jobs ran."""
 
     request: Open
     due: int
 
 
-def payer_of(job: TraceJob, payer: Payer) -> int:
-    """Return the number of the group or user that pays; 0 if it is unknown."""
-    return max(job.group if payer is Payer.GROUP else job.user, 0)
-
-
 def fund_of(job: TraceJob, payer: Payer, header: Header) -> Fund:
     """Return the fund that pays for a job."""
-    return Fund(payer_of(job, payer), resource_of_partition(job.partition, header))
+    return Fund(payer_of(job, payer), resource_of(job, header))
 
 
 def grants_of(budget: Budget, jobs: Iterable[TraceJob], header: Header) -> Grants:
@@ -102,45 +93,28 @@ def terms_of(grants: Grants, projects: Mapping[int, int], zero: int) -> Iterator
         zero: second since 1970 in which the trace begins.
     """
     positions = {payer: turn for turn, payer in enumerate(sorted(projects))}
-    for fund in sorted(grants.seconds):
-        late = positions[fund.payer] if grants.budget.staggered else 0
-        yield from _periods_of_fund(
-            grants, fund, projects[fund.payer], (late, len(positions)), zero
-        )
-
-
-def _periods_of_fund(
-    grants: Grants, fund: Fund, project: int, late: tuple[int, int], zero: int
-) -> Iterator[GrantTerms]:
-    """Yield the allocations of a fund. Credit is proportional to time, so that each part of a
-    period has the same.
-
-    Args:
-        grants: budget and use.
-        fund: payer and resource.
-        project: project of the payer.
-        late: fraction, as numerator and denominator, by which the first period is shorter.
-        zero: second since 1970 in which the trace begins.
-    """
     begin, lasts, periods = grants.begin, grants.end - grants.begin, grants.budget.periods
-    minutes = min(grants.seconds[fund] * grants.budget.percent // 6_000, AMOUNT_MAX)
-    turn, of = late
-    ends = [
-        begin + lasts * (part * of - turn) // (periods * of)
-        for part in range(1, periods + (turn > 0) + 1)
-    ]
-    start, granted = begin, 0
-    for number, due in enumerate(ends):
-        last = number == len(ends) - 1
-        until = minutes if last else minutes * (min(due, grants.end) - begin) // lasts
-        if due > start:
-            request = Open(
-                project=project,
-                resource=fund.resource,
-                category="simulated",
-                start=Instant(zero + start),
-                end=LAST_INSTANT if last else Instant(zero + due),
-                deposit=SuMinutes(until - granted),
-            )
-            yield GrantTerms(request, zero + due)
-            start, granted = due, until
+    for fund, seconds in sorted(grants.seconds.items()):
+        # With staggered periods the first period of a payer is shorter by turn / of.
+        turn, of = positions[fund.payer] if grants.budget.staggered else 0, len(positions)
+        ends = [
+            begin + lasts * (part * of - turn) // (periods * of)
+            for part in range(1, periods + (turn > 0) + 1)
+        ]
+        minutes = min(seconds * grants.budget.percent // 6_000, AMOUNT_MAX)
+        start, granted = begin, 0
+        for number, due in enumerate(ends):
+            last = number == len(ends) - 1
+            # Credit is proportional to time, so that each part of a period has the same.
+            until = minutes if last else minutes * (min(due, grants.end) - begin) // lasts
+            if due > start:
+                request = Open(
+                    project=projects[fund.payer],
+                    resource=fund.resource,
+                    category="simulated",
+                    start=Instant(zero + start),
+                    end=LAST_INSTANT if last else Instant(zero + due),
+                    deposit=SuMinutes(until - granted),
+                )
+                yield GrantTerms(request, zero + due)
+                start, granted = due, until

@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import NotFound
 from fairbank.scheduling.machines.processor_queue import OrderedQueue, PartitionQueue, WidthQueue
-from fairbank.scheduling.policies.fcfs import fcfs, fifo
-from fairbank.scheduling.policies.reservations import conservative, easy
-from fairbank.simulator.engine.scheduler import JobQueue, Pass, PassAtEvents, SimulationScheduler
+from fairbank.scheduling.policies import conservative, easy, fcfs, fifo
+from fairbank.simulator.engine.clock import JobQueue, Pass, PassAtEvents, SimulationScheduler
 from fairbank.simulator.traces.workload import TraceJob
 
 if TYPE_CHECKING:
     from fairbank.scheduling.slurm.parameters import SchedulerParameters
-    from fairbank.simulator.engine.share_accounts import ShareAccounts
-    from fairbank.simulator.engine.usage_state import PriorityRules
+    from fairbank.simulator.engine.usage_state import PriorityRules, ShareAccounts
 
 
 class SimulationPolicy(NamedTuple):
-    """Scheduling policy. `scheduler` makes its scheduler for a machine with a number of
-    processors.
-    """
+    """Scheduling policy. `scheduler` makes its scheduler for a number of processors."""
 
     name: str
     about: str

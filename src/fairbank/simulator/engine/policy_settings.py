@@ -1,6 +1,4 @@
-"""Policy files: the base policy, and for Slurm's the settings of passes and priorities as in
-slurm.conf.
-"""
+"""Policy files: base policy, and for Slurm's the settings as in slurm.conf."""
 
 from __future__ import annotations
 
@@ -15,8 +13,12 @@ from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import parse_duration
 from fairbank.core.validation import describe_invalid_setting
 from fairbank.priority.fairshare.decay import Decay, parse_half_life
-from fairbank.priority.fairshare.settings import DAMPENING_MAX, Algorithm
-from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import (
+    DAMPENING_MAX,
+    Algorithm,
+    MultifactorSettings,
+    PriorityWeights,
+)
 from fairbank.priority.site_factor import Bend, RuleName, idle_keys, rule_of
 from fairbank.scheduling.slurm.parameters import (
     NO_MATTER,
@@ -75,9 +77,7 @@ class PolicyPrioritySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=
 
 
 class PolicySiteFactor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Site factor, with the names of the agent's settings. It counts only in a simulation with a
-    bank.
-    """
+    """Site factor, with the agent's names. It counts only in a simulation with a bank."""
 
     weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 1_000
     rule: RuleName = "linear"
@@ -146,9 +146,7 @@ def _default_settings(settings: dict[str, Any]) -> list[str]:
 
 
 def _remarks(parameters: SchedulerParameters, unknown: Sequence[str]) -> list[str]:
-    """Return sentences about parameters that change nothing here, and about those that are not
-    simulated.
-    """
+    """Return sentences about parameters without effect and those that are not simulated."""
     usual = SchedulerParameters()
     without_effect = [
         name for name in _IN_VAIN if getattr(parameters, name) != getattr(usual, name)
@@ -165,9 +163,7 @@ def _remarks(parameters: SchedulerParameters, unknown: Sequence[str]) -> list[st
 
 
 def priority_rules(settings: PolicyPrioritySettings) -> PriorityRules:
-    """Return the priority rules of a policy file. Raises InvalidInput, naming the key, for an
-    invalid time.
-    """
+    """Return the priority rules. Raises InvalidInput, naming the key, for an invalid time."""
     if settings.dampening != 1 and settings.fair_share is Algorithm.FAIR_TREE:
         remedy = (
             f'write fair_share = "{Algorithm.CLASSIC.value}" or'
@@ -198,9 +194,7 @@ def priority_rules(settings: PolicyPrioritySettings) -> PriorityRules:
 
 
 def with_site_factor(rules: PriorityRules, settings: PolicySiteFactor) -> PriorityRules:
-    """Return the rules with a site factor. Raises InvalidInput for a key that would change
-    nothing.
-    """
+    """Return the rules with a site factor. Raises InvalidInput for a key without effect."""
     for fraction, bend in (("credit", settings.credit), ("expiry", settings.expiry)):
         for name, rule in idle_keys(settings.rule, bend):
             field, line = f"site_factor.{fraction}.{name}", f'site_factor.rule = "{rule}"'

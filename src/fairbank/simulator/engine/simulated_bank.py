@@ -108,9 +108,7 @@ class SimulatedBank:
             self._due[opened.allocation or 0] = terms.due
 
     def hold(self, job: TraceJob, now: int) -> bool:
-        """Place a hold for the highest cost of a job that would start now. Return True if it is
-        granted.
-        """
+        """Return True if a hold for the highest cost of a job that starts now is granted."""
         start = self._zero + now
         payer, resource = self._fund(job)
         request = Hold(
@@ -147,9 +145,7 @@ class SimulatedBank:
         counts[2] += _cost(job, job.run)
 
     def remaining_credit(self, job: TraceJob, now: int) -> RemainingCredit:
-        """Return the state of the allocation that would pay for a job now; zeros if there is
-        none.
-        """
+        """Return the state of the allocation that would pay now; zeros if there is none."""
         at = self._zero + now
         payer, resource = self._fund(job)
         own = next(
@@ -179,9 +175,7 @@ class SimulatedBank:
         )
 
     def close(self) -> CreditResult:
-        """Return the result when all jobs with a hold have ended. Raises Corrupt if the ledger does
-        not add up.
-        """
+        """Return the result after all jobs. Raises Corrupt if the ledger does not add up."""
         allocations = list(self._data.allocations.values())
         if wrong := list(self._errors(allocations)):
             raise Corrupt(

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.simulator.engine.clock import JobStarts, SimulationClock
+from fairbank.simulator.engine.clock import JobStarts, SimulationClock, SimulationScheduler
 from fairbank.simulator.engine.policies import SimulationPolicy
-from fairbank.simulator.engine.scheduler import SimulationScheduler
 from fairbank.simulator.results.delivered_shares import DeliveredShare, DeliveryMeter, Week
-from fairbank.simulator.results.fairness import FairStarts, LateStarts
-from fairbank.simulator.results.measures import MeasureAccumulator, ScheduleMeasures
-from fairbank.simulator.results.starts import JobRuns, ScheduleStarts, in_columns
+from fairbank.simulator.results.measures import (
+    FairStarts,
+    JobRuns,
+    LateStarts,
+    MeasureAccumulator,
+    ScheduleMeasures,
+    ScheduleStarts,
+    in_columns,
+)
 from fairbank.simulator.results.time_series import TimeSeries
 from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, TraceNames
 from fairbank.simulator.traces.header import Header
@@ -81,9 +87,7 @@ Tick = Callable[[int], None]
 """Function that is called with the number of jobs read so far."""
 TICK = 1_024
 BATCH = 256
-"""Number of start times that become columns together: enough to be fast, too few to matter for
-memory.
-"""
+"""Number of start times that become columns together: fast, and little memory."""
 
 
 def simulate(
@@ -115,22 +119,12 @@ def simulate(
     sharing = DeliveryMeter(plan.shares, _account_of(plan)) if plan.shares else None
     time_series = TimeSeries(size) if plan.has_time_series else None
     runs = JobRuns() if plan.has_job_runs else None
-    observers: list[Callable[[JobStarts], None]] = [
-        observer.take for observer in (fairness, sharing, time_series) if observer is not None
-    ]
-    reported, job_starts = 0, clock.run(workload, fairness.record_arrival if fairness else None)
-    while batch := list(islice(job_starts, BATCH)):
-        started = in_columns(batch)
-        measures.take(started)
-        starts.take(started)
-        if runs is not None:
-            runs.take(started)
-        for take in observers:
-            for starts_at_time in batch:
-                take(starts_at_time)
-        if tick is not None and workload.lines - reported >= TICK:
-            reported = workload.lines
-            tick(reported)
+    jobs = workload if tick is None else _with_ticks(workload, tick)
+    _run(
+        clock.run(jobs, fairness.record_arrival if fairness else None),
+        [table for table in (measures, starts, runs) if table is not None],
+        [meter for meter in (fairness, sharing, time_series) if meter is not None],
+    )
     return SimulationResult(
         policy=policy.name,
         processors=size,
@@ -152,6 +146,31 @@ def simulate(
         remarks=policy.remarks,
         people=trace.names,
     )
+
+
+def _with_ticks(workload: Workload, tick: Tick) -> Iterator[TraceJob]:
+    """Yield the jobs, and call `tick` with the number of lines from time to time."""
+    reported = 0
+    for job in workload:
+        if workload.lines - reported >= TICK:
+            reported = workload.lines
+            tick(reported)
+        yield job
+
+
+def _run(
+    job_starts: Iterator[JobStarts],
+    tables: Sequence[MeasureAccumulator | ScheduleStarts | JobRuns],
+    meters: Sequence[FairStarts | DeliveryMeter | TimeSeries],
+) -> None:
+    """Run a simulation. Tables take starts as columns, and meters take them time by time."""
+    while batch := list(islice(job_starts, BATCH)):
+        started = in_columns(batch)
+        for table in tables:
+            table.take(started)
+        for meter in meters:
+            for starts_at_time in batch:
+                meter.take(starts_at_time)
 
 
 def _with_bank(
@@ -178,16 +197,6 @@ def check_bank(policy: SimulationPolicy, *, has_bank: bool) -> None:
 
 
 def _account_of(plan: SimulationPlan) -> Callable[[TraceJob], int]:
-    """Return the function from a job to the account whose share it uses. With a bank the unknown
-    account is 0.
-    """
-    account = _group if plan.by_group else _user
+    """Return the function from a job to its account. With a bank the unknown one is 0."""
+    account = attrgetter("group" if plan.by_group else "user")
     return account if plan.grants is None else lambda job: max(account(job), 0)
-
-
-def _user(job: TraceJob) -> int:
-    return job.user
-
-
-def _group(job: TraceJob) -> int:
-    return job.group

@@ -1,6 +1,4 @@
-"""Slurm's scheduler in the simulator: both passes when Slurm makes them, and priorities that change
-over time.
-"""
+"""Slurm's scheduler in the simulator: both passes when due, and changing priorities."""
 
 from __future__ import annotations
 
@@ -8,18 +6,17 @@ from collections.abc import Iterator
 from copy import deepcopy
 from functools import partial
 
-from fairbank.scheduling.machines.machine import FOR_EVER, RunningJob
-from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
+from fairbank.scheduling.machines.processor_queue import JobList, PriorityQueue
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import processor_passes as slurm
 from fairbank.scheduling.slurm.parameters import SECOND, SchedulerParameters
-from fairbank.simulator.engine.scheduler import OnProcessors, Pass
-from fairbank.simulator.engine.share_accounts import ShareAccounts
-from fairbank.simulator.engine.usage_state import PriorityRules, UsageState
+from fairbank.scheduling.snapshot import FOR_EVER, RunningJob
+from fairbank.simulator.engine.clock import OnProcessors, Pass, SimulationScheduler
+from fairbank.simulator.engine.usage_state import PriorityRules, ShareAccounts, UsageState
 from fairbank.simulator.traces.workload import TraceJob
 
 
-class SlurmScheduler:
+class SlurmScheduler(SimulationScheduler):
     """Scheduler of a cluster: called at each event, and woken when a pass is due although nothing
     happens.
 
@@ -37,18 +34,11 @@ class SlurmScheduler:
         processors: int,
         shares: ShareAccounts | None = None,
     ) -> None:
-        self.parameters, self.rules, self.usage_state = (
-            parameters,
-            rules,
-            UsageState(rules, processors, shares),
-        )
+        self.parameters, self.rules = parameters, rules
+        self.usage_state = UsageState(rules, processors, shares)
         self.queue: PriorityQueue[TraceJob] = PriorityQueue()
         self._full_pass_at = self._backfill_at = 0
-        """Time of the last main pass over the whole queue; `_backfill_at`: of the last backfill
-        cycle.
-        """
         self._main_pass_at = -FOR_EVER
-        """Time of the last main pass of any kind."""
         self._is_main_requested = self._has_changed = False
 
     def order(self, snapshot: OnProcessors, now: int) -> JobList[TraceJob]:
@@ -73,7 +63,6 @@ class SlurmScheduler:
             yield self._backfill
 
     def next_wake(self, now: int) -> int:
-        """Return the time at which a pass is due while jobs wait and nothing happens."""
         due = self._main_due()
         if self._has_changed and self.parameters.bf_interval > 0:
             due = min(due, self._backfill_at + self.parameters.bf_interval)
@@ -91,57 +80,38 @@ class SlurmScheduler:
             max(parameters.partition_job_depth, parameters.sched_max_job_start) > 0
             or len(self.queue) > parameters.default_queue_depth
         )
-        return (
-            max(first, self._full_pass_at + parameters.sched_interval)
-            if shallow and parameters.sched_interval > 0
-            else FOR_EVER
-        )
+        if shallow and parameters.sched_interval > 0:
+            return max(first, self._full_pass_at + parameters.sched_interval)
+        return FOR_EVER
 
     def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
         self.usage_state.record_end(running, now)
-
-    def approve_start(self, job: TraceJob, now: int) -> bool:
-        return True
-
-    def take_refused_processors(self) -> int:
-        return 0
 
     def copy(self) -> SlurmScheduler:
         """Return a copy with an empty queue."""
         other = SlurmScheduler(self.parameters, self.rules, 1)
         other.usage_state = deepcopy(self.usage_state)
-        other._full_pass_at, other._backfill_at, other._main_pass_at = (
-            self._full_pass_at,
-            self._backfill_at,
-            self._main_pass_at,
-        )
+        for name in ("_full_pass_at", "_backfill_at", "_main_pass_at"):
+            setattr(other, name, getattr(self, name))
         other._is_main_requested, other._has_changed = self._is_main_requested, self._has_changed
         return other
 
     def _main(self, snapshot: OnProcessors, now: int, *, full: bool) -> SchedulePlan[TraceJob, int]:
-        order = self._order_if_any_fits(snapshot, now)
-        plan = (
-            SchedulePlan[TraceJob, int]()
-            if order is None
-            else slurm.main_pass(snapshot, order, self.parameters, now, full=full)
-        )
+        plan, order = SchedulePlan[TraceJob, int](), self._order_if_any_fits(snapshot, now)
+        if order is not None:
+            plan = slurm.main_pass(snapshot, order, self.parameters, now, full=full)
         self._has_changed |= bool(plan.starts)
         return plan
 
     def _backfill(self, snapshot: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
-        order = self._order_if_any_fits(snapshot, now)
-        plan = (
-            SchedulePlan[TraceJob, int]()
-            if order is None
-            else slurm.backfill(snapshot, order, self.parameters, now)
-        )
+        plan, order = SchedulePlan[TraceJob, int](), self._order_if_any_fits(snapshot, now)
+        if order is not None:
+            plan = slurm.backfill(snapshot, order, self.parameters, now)
         self._has_changed = bool(plan.starts)
         return plan
 
     def _order_if_any_fits(self, snapshot: OnProcessors, now: int) -> JobList[TraceJob] | None:
-        """Return the pending jobs by priority; None if no job fits. Priorities are not computed if
-        the order makes no difference.
-        """
+        """Return the jobs by priority, computed only if the order matters; None if no job fits."""
         queue, free = self.queue, snapshot.machine.free
         if queue.min_processors > free:
             return None

@@ -8,22 +8,26 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
+from operator import attrgetter
 from random import Random
 from typing import NamedTuple
 
 from fairbank.core.time import DAY
-from fairbank.scheduling.explain.forward_simulation import (
+from fairbank.scheduling.event_loop import (
     RunTimeModel,
     SimulatedStart,
     simulate_forward,
     whole_limit,
 )
 from fairbank.scheduling.explain.run_times import RunTimeHistory, RunTimeSampler
-from fairbank.scheduling.machines.machine import FOR_EVER, RunningJob
 from fairbank.scheduling.machines.processors import Processors
-from fairbank.scheduling.snapshot import Snapshot
-from fairbank.simulator.engine.clock import JobStarts, SimulationClock
-from fairbank.simulator.engine.scheduler import OnProcessors, SimulationScheduler
+from fairbank.scheduling.snapshot import FOR_EVER, RunningJob, Snapshot
+from fairbank.simulator.engine.clock import (
+    JobStarts,
+    OnProcessors,
+    SimulationClock,
+    SimulationScheduler,
+)
 from fairbank.simulator.traces.workload import TraceJob
 
 HOUR, WEEK = 3_600, 7 * DAY
@@ -49,9 +53,7 @@ class SimulationState(NamedTuple):
     scheduler: SimulationScheduler
 
     def resume(self, changed: TraceJob | None = None) -> tuple[OnProcessors, SimulationScheduler]:
-        """Return a snapshot, which the caller may change, and a scheduler; with `changed` instead
-        of the job of its number.
-        """
+        """Return a snapshot to change and a scheduler; `changed` replaces the job of its number."""
         scheduler = self.scheduler.copy()
         snapshot: OnProcessors = Snapshot(Processors(self.size), scheduler.queue)
         snapshot.running = list(self.running)
@@ -64,17 +66,13 @@ class SimulationState(NamedTuple):
         return snapshot, scheduler
 
     def start_with_full_limits(self, job: TraceJob, max_passes: int = FOR_EVER) -> int | None:
-        """Return when this job, which may be changed, starts if all jobs use the whole time limit
-        and none arrives.
-        """
+        """Return the start of a changed job if jobs use their whole limit and none arrives."""
         return self._simulate(job, whole_limit, (), max_passes).at
 
     def sample_start(
         self, job: TraceJob, rng: Random, max_passes: int = FOR_EVER
     ) -> SimulatedStart:
-        """Return the same with run times sampled from the history of users, and with the arrivals
-        of one of the last weeks.
-        """
+        """Return the start with sampled run times and the arrivals of one of the last weeks."""
         sampler = RunTimeSampler(self.history, rng)
         arrivals = self.arrivals(rng)
 
@@ -114,7 +112,7 @@ class SimulationState(NamedTuple):
             return
         span = rng.choice(spans)
         repeated = self.recent_arrivals[
-            bisect_right(self.recent_arrivals, self.at - span, key=_submitted) :
+            bisect_right(self.recent_arrivals, self.at - span, key=attrgetter("submitted")) :
         ]
         if not repeated:
             return
@@ -130,10 +128,6 @@ class SimulationState(NamedTuple):
             if whole := min(seen // unit, most):
                 return range(unit, (whole + 1) * unit, unit)
         return ()
-
-
-def _submitted(job: TraceJob) -> int:
-    return job.submitted
 
 
 class StateRecorder:

@@ -1,24 +1,24 @@
-"""Usage of the users of a trace, and the priorities that follow for pending jobs (slurm-rules.md,
-"Usage", "Job priority").
+"""Usage of the users of a trace and their shares, and the priorities that follow for pending jobs
+(slurm-rules.md, "Usage", "Job priority").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import exp, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
 
+from fairbank.core.errors import InvalidInput
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay
-from fairbank.priority.fairshare.fair_tree import Even, fair_tree
-from fairbank.priority.fairshare.settings import Algorithm
+from fairbank.priority.fairshare.fair_tree import EqualShares, fair_tree
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted
 from fairbank.priority.multifactor.combination import priorities
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, PendingColumns, scale
-from fairbank.priority.multifactor.settings import MultifactorSettings, PriorityWeights
+from fairbank.priority.settings import Algorithm, MultifactorSettings, PriorityWeights
 from fairbank.priority.site_factor import (
     LINEAR,
     CurveRule,
@@ -27,13 +27,84 @@ from fairbank.priority.site_factor import (
     expiry_factor,
     scaled,
 )
-from fairbank.scheduling.machines.machine import RunningJob
-from fairbank.scheduling.machines.priority_queue import PriorityQueue
-from fairbank.simulator.engine.share_accounts import ROOT, ShareAccounts, ShareUser
+from fairbank.scheduling.machines.processor_queue import PriorityQueue
+from fairbank.scheduling.snapshot import RunningJob
 from fairbank.simulator.traces.workload import TraceJob
 
 if TYPE_CHECKING:  # who simulates no bank does not wait for it
     from fairbank.simulator.engine.simulated_bank import RemainingCredit
+
+
+ShareUser = tuple[int, int]
+"""Group and user; the group is -1 if groups do not count."""
+
+ROOT = "root"
+
+
+class ShareAccounts(NamedTuple):
+    """Shares of users, or with `by_group` of groups, whose users have one share each of the
+    group's. Accounts that are not named have none.
+    """
+
+    shares: Mapping[int, int]
+    by_group: bool = False
+
+    def user_of(self, job: TraceJob) -> ShareUser:
+        return (job.group, job.user) if self.by_group else (-1, job.user)
+
+    def check(self) -> None:
+        """Raise InvalidInput for shares that no tree accepts: those of slurmctld are integers of 32
+        bits, and so is their sum.
+        """
+        try:
+            self.tree([(account, 0) if self.by_group else (-1, account) for account in self.shares])
+        except InvalidInput as bad:
+            raise InvalidInput(
+                f"Slurm takes no such shares: {bad.message}",
+                field="shares",
+                remedy="divide all of them by the same",
+            ) from bad
+
+    def tree(self, people: Sequence[ShareUser]) -> Tree:
+        """Return the tree: root, groups if they count, then these users, in this order."""
+        if not self.by_group:
+            return planted(
+                [
+                    ShareAssociation(ROOT),
+                    *(
+                        ShareAssociation(ROOT, user=str(user), shares=self.shares.get(user, 0))
+                        for _, user in people
+                    ),
+                ]
+            )
+        groups = [
+            ShareAssociation(
+                str(group_number), parent=ROOT, shares=self.shares.get(group_number, 0)
+            )
+            for group_number in groups_of(people)
+        ]
+        return planted(
+            [
+                ShareAssociation(ROOT),
+                *groups,
+                *(ShareAssociation(str(group), user=str(user)) for group, user in people),
+            ]
+        )
+
+    def usage(self, people: Sequence[ShareUser], used: Sequence[float]) -> list[float]:
+        """Return the usage of each row with all below it, from the usage of the users."""
+        if not self.by_group:
+            return [sum(used), *used]
+        of_groups = dict.fromkeys(groups_of(people), 0.0)
+        for (group, _), user_usage in zip(people, used, strict=True):
+            of_groups[group] += user_usage
+        return [sum(used), *of_groups.values(), *used]
+
+
+def groups_of(people: Sequence[ShareUser]) -> list[int]:
+    """Return each group once, in the order of the users."""
+    return list(dict.fromkeys(group for group, _ in people))
+
 
 _REBASE = 500.0
 """Maximum of the logarithm of growth. A double overflows at about 709."""
@@ -55,9 +126,7 @@ class PriorityRules(msgspec.Struct, frozen=True, kw_only=True):
     dampening: int = 1
     site_rule: CurveRule = LINEAR
     site_weight: int = 0
-    """Weight of full credit that ends now. Any weight needs a bank, which knows the remaining
-    credit.
-    """
+    """Weight of full credit that ends now. Any weight needs a bank."""
 
 
 class UsageState:
@@ -81,9 +150,7 @@ class UsageState:
         self._scale = scale(nodes=processors, cpus=processors)
         self._decay_rate = -log(rules.decay.a_second) if rules.decay.half_life else 0.0
         self._used: dict[ShareUser, float] = {}
-        """Usage of each known user, as it would have decayed at `_base_time`."""
         self._ended: list[tuple[RunningJob[TraceJob, int], int]] = []
-        """Jobs that ended since usage was last charged, with their ends."""
         self._base_time = self._computed_at = 0
         self._factor: Callable[[ShareUser], float] | None = None
         self._user_count = 0
@@ -97,9 +164,7 @@ class UsageState:
     def update(
         self, queue: PriorityQueue[TraceJob], running: Iterable[RunningJob[TraceJob, int]], now: int
     ) -> None:
-        """Compute priorities: all if a period has begun since the last computation, else those of
-        new jobs.
-        """
+        """Compute priorities: all if a period has begun since the last time, else of new jobs."""
         period = self._rules.calc_period
         begun = now // period * period
         if begun > self._computed_at:
@@ -164,13 +229,11 @@ class UsageState:
         """Return the function from a user to the fair-share factor."""
         used, rule = self._used, self._rules.algorithm
         if self._shares is None and rule is Algorithm.FAIR_TREE:
-            even = Even(used.values())
+            even = EqualShares(used.values())
             return lambda who: even.factor(used[who])
         people, own = list(used), list(used.values())
-        if self._shares is None:
-            tree, usage = _equal_tree(people), [sum(own), *own]
-        else:
-            tree, usage = self._shares.tree(people), self._shares.usage(people, own)
+        shares = self._shares or ShareAccounts(dict.fromkeys((user for _, user in people), 1))
+        tree, usage = shares.tree(people), shares.usage(people, own)
         if rule is Algorithm.FAIR_TREE:
             factors = fair_tree(tree, usage).factor
         else:
@@ -214,9 +277,3 @@ class UsageState:
             shrink = exp((self._base_time - at) * self._decay_rate)
             self._used = {who: used * shrink for who, used in self._used.items()}
             self._base_time = at
-
-
-def _equal_tree(people: Sequence[ShareUser]) -> Tree:
-    return planted(
-        [ShareAssociation(ROOT), *(ShareAssociation(ROOT, user=str(user)) for _, user in people)]
-    )

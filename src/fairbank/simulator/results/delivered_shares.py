@@ -18,8 +18,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.simulator.engine.clock import JobStarts
 from fairbank.simulator.results.measures import jain
-from fairbank.simulator.traces.fast_reader import FastLine
-from fairbank.simulator.traces.user_numbers import UserNumbers
+from fairbank.simulator.traces.fast_reader import FastLine, UserNumbers
 from fairbank.simulator.traces.workload import TraceJob
 
 WINDOW = 7 * DAY
@@ -51,9 +50,7 @@ class Week(NamedTuple):
 
 
 class DeliveryMeter:
-    """Meter of what each account gets in each window. Nothing is due to an account without
-    shares.
-    """
+    """Meter of what accounts get in each window. Accounts without shares are due nothing."""
 
     def __init__(self, holdings: Mapping[int, int], account: Callable[[TraceJob], int]) -> None:
         self._due = {each: shares / sum(holdings.values()) for each, shares in holdings.items()}
@@ -72,15 +69,11 @@ class DeliveryMeter:
                 begin = until
 
     def share_error(self) -> float | None:
-        """Return the part of what was delivered that went to accounts beyond their shares. None if
-        nothing was delivered.
-        """
+        """Return the delivered part that went to accounts beyond their shares, if any."""
         return _mean([(week.share_error, week.delivered) for week in self.weeks()])
 
     def jain(self) -> float | None:
-        """Return Jain's index of delivery for each share. None if no two accounts have shares, or
-        they got nothing.
-        """
+        """Return Jain's index of delivery for each share, if two accounts have shares and use."""
         return _mean(
             [(week.jain, week.delivered) for week in self.weeks() if week.jain is not None]
         )
@@ -170,9 +163,7 @@ def _is_account(word: str) -> bool:
 
 
 def shares_by_number(holdings: Mapping[str, int], names: UserNumbers | None) -> dict[int, int]:
-    """Return the shares by the numbers of a trace, whose names are `names`. Raises InvalidInput for
-    a name if the trace has none.
-    """
+    """Return shares by the numbers of a trace. Raises InvalidInput for an unknown name."""
     named = next((each for each in holdings if not each.isdecimal()), None)
     if names is None and named is not None:
         remedy = "write the number that the account has in the trace"
@@ -188,9 +179,7 @@ def shares_by_number(holdings: Mapping[str, int], names: UserNumbers | None) -> 
 
 
 class AccountSearch:
-    """Search for accounts among all jobs of a trace as they are read, also those that are not
-    simulated.
-    """
+    """Search for accounts among all jobs of a trace, also those that are not simulated."""
 
     def __init__(
         self, holdings: Mapping[str, int], numbers: Iterable[int], *, unknown: int

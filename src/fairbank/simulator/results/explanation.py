@@ -1,6 +1,4 @@
-"""Explanation of why a job of a trace waits under a policy, when it will start, and what would
-start it earlier.
-"""
+"""Explanation of why a job of a trace waits, when it starts, and what would help."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ from fairbank.simulator.traces.workload import TraceJob
 
 
 class SampleSettings(NamedTuple):
-    """Number of simulated runs for the range, seed, and number of passes that all of them together
-    may make.
-    """
+    """Number of simulated runs, seed, and number of passes of all runs together."""
 
     runs: int = RUNS
     seed: int = 1
@@ -160,15 +156,13 @@ def _position_check(
     snapshot, _ = state.resume()
     slot = snapshot.machine.profile(snapshot.running, state.at).earliest_slot(ahead[0])
     wide = sum(other.processors for other in ahead)
-    evidence = [f"job {ahead[0].name}"]
-    if slot is not None:
-        evidence.append(
-            f", which needs {_processors(ahead[0].processors)} and gets them by"
-            f" {iso(zero + slot.begin)}"
-        )
+    evidence = [
+        f"job {ahead[0].name}, which needs {_processors(ahead[0].processors)} and gets them by"
+        f" {iso(zero + slot.begin)}"
+    ]
     if len(ahead) > 1:
         evidence.append(f", and {len(ahead) - 1:,} more; together they need {_processors(wide)}")
-    if slot is not None and job.processors <= snapshot.machine.free:
+    if job.processors <= snapshot.machine.free:
         evidence.append(
             f"; this job fits now, and may run for {show_duration(job.limit)}, until"
             f" {iso(zero + state.at + job.limit)}"

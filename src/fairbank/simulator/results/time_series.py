@@ -1,6 +1,4 @@
-"""Time series of a simulation for figures: over time, and by job size. Its memory does not grow
-with the trace.
-"""
+"""Time series for figures: over time, and by job size, in constant memory."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ class BinnedSum:
         self._change = [0] * (STRETCHES + 1)
 
     def add(self, since: int, until: int, amount: int) -> None:
-        """Add an amount from second `since` until just before `until`. Neither is before
-        `begin`.
-        """
+        """Add an amount from `since` until just before `until`, neither before `begin`."""
         while until - self.begin > self.width * STRETCHES:
             self._widen()
         first, into = divmod(since - self.begin, self.width)
@@ -73,9 +69,7 @@ class Stretch(NamedTuple):
 
 
 class SizeClass(NamedTuple):
-    """Jobs of about one size: range of processors, number of jobs, and statistics of their
-    waits.
-    """
+    """Jobs of about one size: range of processors, number, and statistics of waits."""
 
     least: int
     most: int
@@ -111,9 +105,7 @@ class _Waits:
 
 
 class TimeSeries:
-    """Time series of processors in use (`used`), pending jobs (`waiting`) and the processors that
-    these want (`wanted`).
-    """
+    """Time series of processors in use, pending jobs, and the processors that these want."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -144,9 +136,7 @@ class TimeSeries:
             )
 
     def sizes(self) -> list[SizeClass]:
-        """Return the waits by processors: 1, 2, up to 4, up to 8, and so on; empty if there are no
-        jobs.
-        """
+        """Return the waits by processors: 1, 2, up to 4, up to 8, and so on."""
         return [
             SizeClass(
                 (1 << power >> 1) + 1,

@@ -8,15 +8,69 @@ unusual number in any column), `job_line` reads or refuses them one by one, with
 from __future__ import annotations
 
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
+from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import COLUMNS, SwfJob, judge, parse_job
 from fairbank.simulator.traces.swf import ByteStream, NumberedLines, Remarks, head_of, is_remark
-from fairbank.simulator.traces.user_numbers import UserNumbers
+
+NAMES_MAX = 1_000_000
+"""Maximum number of names, which must fit into memory. No site has more users."""
+
+
+class UserNumbers:
+    """Names in the order of their first use, numbered from 1."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
+
+    def number(self, name: str) -> int:
+        """Return the number of a name, new or not; -1 if empty. Raises InvalidInput."""
+        if not name:
+            return -1
+        number = self._numbers.get(name)
+        if number is None:
+            if len(self._names) == NAMES_MAX:
+                raise InvalidInput(
+                    f"more than {NAMES_MAX} names, expected those of users or accounts",
+                    remedy="look whether the columns are right",
+                )
+            self._names.append(name)
+            number = self._numbers[name] = len(self._names)
+        return number
+
+    def name(self, number: int) -> str:
+        """Return the name with a number; empty for -1."""
+        return self._names[number - 1] if number > 0 else ""
+
+
+class SeenNumbers:
+    """Numbers that were used, mostly ascending. Memory holds gaps and late numbers only."""
+
+    def __init__(self) -> None:
+        self._begins, self._ends = array("q"), array("q")
+        self._late: set[int] = set()
+
+    def is_repeated(self, number: int, due: int) -> bool:
+        """Record a number; return True if it was used. `due`: one above the largest so far."""
+        if number >= due:
+            if number > due:
+                self._begins.append(due)
+                self._ends.append(number)
+            return False
+        place = bisect_right(self._begins, number) - 1
+        if place < 0 or number >= self._ends[place] or number in self._late:
+            return True
+        self._late.add(number)
+        return False
+
 
 BLOCK = 1 << 14
 """Bytes that are read together: about 200 lines."""
@@ -48,9 +102,7 @@ class ReaderNotes:
 
 
 class TraceNames(NamedTuple):
-    """Names behind the numbers of users, groups and partitions, if a log has names. A name is known
-    after its first job was read.
-    """
+    """Names behind numbers, if a log has names. Each is known after its first job."""
 
     users: UserNumbers
     groups: UserNumbers
@@ -58,9 +110,7 @@ class TraceNames(NamedTuple):
 
 
 class FastTrace(NamedTuple):
-    """Header, and the lines, which are read lazily and once. `names` None: the trace has numbers
-    only.
-    """
+    """Header, and lines, read lazily and once. `names` None: the trace has numbers only."""
 
     header: Header
     jobs: Iterator[FastLine]
@@ -69,9 +119,7 @@ class FastTrace(NamedTuple):
 
 
 def read_fast(stream: ByteStream) -> FastTrace:
-    """Read a trace. The result is that of `swf.read`, and so are the errors: InvalidInput, with the
-    line.
-    """
+    """Read a trace, with the result and the errors of `swf.read`."""
     return read_lines(NumberedLines(stream))
 
 

@@ -43,9 +43,7 @@ class Header(NamedTuple):
 
     @property
     def jobs(self) -> int | None:
-        """Return the number of jobs by the header. A log that was cleaned keeps its earlier
-        MaxJobs.
-        """
+        """Return the jobs by the header. A cleaned log keeps its earlier MaxJobs."""
         return self.max_jobs if self.max_records is None else self.max_records
 
 

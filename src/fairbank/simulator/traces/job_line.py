@@ -74,16 +74,12 @@ class SwfJob(NamedTuple):
 
     @property
     def end_time(self) -> int | None:
-        """Return seconds from the start of the log; None for a job that never ran, or whose run
-        time is unknown.
-        """
+        """Return seconds from the start of the log; None if it never ran or is unknown."""
         return self.start_time + self.run_time if self.run_time >= 0 else None
 
     @property
     def is_part(self) -> bool:
-        """Return True for a part of a run that has a line of its own for the whole. Counting both
-        would count it twice.
-        """
+        """Return True for a part of a run whose whole has its own line: count one of them."""
         return self.status in (Status.PART, Status.LAST_PART_COMPLETED, Status.LAST_PART_FAILED)
 
 

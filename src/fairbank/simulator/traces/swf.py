@@ -24,9 +24,7 @@ LINE_LIMIT = 16_384
 """Maximum length of a line in bytes. 18 numbers need about 200, a long comment 1,000."""
 
 REMARK_LIMIT = 1 << 18
-"""Maximum size of the comments and blank lines of one trace, in bytes. A stream of comments only
-would never end.
-"""
+"""Maximum bytes of comments and blank lines: a stream of them only would never end."""
 
 
 class Trace(NamedTuple):
@@ -108,9 +106,7 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
         self._number, self._again = self._number - 1, line
 
     def blocks(self, size: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the remaining lines in blocks of about `size` bytes, with the number of the first
-        line of each: `each_of` splits them.
-        """
+        """Yield blocks of about `size` bytes with the number of their first line."""
         while block := self._again + self._read(self._stream.read1, size):
             number, self._again = self._number, b""
             self._number += block.count(b"\n")

@@ -31,17 +31,81 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import accumulate
 from math import exp, log, log2
 from random import Random
 from typing import NamedTuple
 
-from fairbank.core.time import DAY
+from fairbank.core.errors import InvalidInput
+from fairbank.core.time import DAY, Instant
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import Status, SwfJob
 from fairbank.simulator.traces.swf import Trace
-from fairbank.simulator.traces.synthetic_site import SitePartition, SyntheticSite
+
+A_MONDAY = Instant(1_756_684_800)  # 2025-09-01
+
+
+@dataclass(frozen=True, slots=True)
+class SitePartition:
+    """A partition. Its processors come `unit` at a time (the cores that belong to one GPU), each
+    with `memory` KiB."""
+
+    name: str
+    processors: int
+    unit: int = 1
+    memory: int = 4 << 20
+
+    @property
+    def widest(self) -> int:
+        """The largest job, in units: a quarter of the partition."""
+        return self.processors // self.unit // 4
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticSite:
+    """Machine, users and time span. Raises InvalidInput, naming the field."""
+
+    pools: tuple[SitePartition, ...] = (
+        SitePartition("cpu", 768),
+        SitePartition("gpu", 192, unit=8, memory=16 << 20),
+    )
+    projects: int = 8
+    users: int = 40
+    jobs: int = 4_000
+    days: int = 30
+    node_failures: int = 12
+    starts: Instant = A_MONDAY
+
+    def __post_init__(self) -> None:
+        roomy = all(pool.unit > 0 and pool.memory > 0 and pool.widest > 0 for pool in self.pools)
+        _demand("pools", bool(self.pools) and roomy, "at least one, each with room for four units")
+        names = [pool.name for pool in self.pools]
+        called = all(name and name.isprintable() and name == name.strip() for name in names)
+        _demand(
+            "pools",
+            called and len(set(names)) == len(names),
+            "each a name of printable characters that no other one has",
+        )
+        _demand("projects", 1 <= self.projects <= 10_000, "a number from 1 to 10,000")
+        _demand(
+            "users",
+            self.projects <= self.users <= 100_000,
+            "at least one for each project, at most 100,000",
+        )
+        _demand("jobs", 0 <= self.jobs <= 10_000_000, "a number from 0 to 10,000,000")
+        _demand("days", 1 <= self.days <= 3_660, "a number from 1 to 3,660")
+        _demand("node_failures", 0 <= self.node_failures <= 10_000, "a number from 0 to 10,000")
+        _demand("starts", 0 <= self.starts < 1 << 32, "seconds since 1970, before 2106")
+
+
+def _demand(field: str, holds: bool, expected: str) -> None:
+    if not holds:
+        raise InvalidInput(
+            f"this {field} of a synthetic centre cannot be", field=field, remedy=f"give {expected}"
+        )
+
 
 MINUTE, HOUR = 60, 3600
 LIMITS = (10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, DAY, 2 * DAY)
@@ -99,9 +163,7 @@ def _people(rng: Random, centre: SyntheticSite) -> list[_Person]:
 
 
 def _home(project: int, pools: int) -> int:
-    """Return the partition of a project: the first for two projects in three; the others take the
-    rest in turn.
-    """
+    """Return the partition of a project: the first for two in three, else one of the rest."""
     return 1 + (project // 3 - 1) % (pools - 1) if project % 3 == 0 and pools > 1 else 0
 
 
@@ -179,9 +241,7 @@ def _run(
 
 
 def _fate(rng: Random, campaign: _Campaign, node_fails: bool) -> tuple[Status, int]:
-    """Return the final status of a job and its run time in seconds; -1 for one that never
-    starts.
-    """
+    """Return the final status and run time in seconds; -1 for a job that never starts."""
     run = max(1, int(campaign.typical * rng.lognormvariate(0, 0.3)))
     draw = rng.random()
     if draw < 0.02 and not node_fails:
@@ -195,9 +255,7 @@ def _fate(rng: Random, campaign: _Campaign, node_fails: bool) -> tuple[Status, i
 
 
 class _Queue:
-    """First come, first served on `free` processors: a job starts when it fits, and never before
-    the one ahead of it.
-    """
+    """First come, first served: no job starts before the one ahead of it."""
 
     def __init__(self, processors: int) -> None:
         self._free = processors

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.types import new_tuple
-from fairbank.simulator.traces.fast_reader import FastLine, FastTrace
-from fairbank.simulator.traces.user_numbers import SeenNumbers
+from fairbank.simulator.traces.fast_reader import FastLine, FastTrace, SeenNumbers
 
 PROCESSORS_MAX = 1 << 31
 
@@ -67,9 +66,7 @@ class Workload:
         self._skimmed, self._size, self._distinct = skimmed, processors, distinct
 
     def __iter__(self) -> Iterator[TraceJob]:
-        """Yield the jobs in the order of the queue. Raises InvalidInput, with the line, for a trace
-        that cannot be read.
-        """
+        """Yield the jobs in the order of the queue. Raises InvalidInput, with the line."""
         number, size = 0, self._size
         read, distinct = self.corrections, self._distinct
         seen, due = SeenNumbers(), 0

@@ -1,6 +1,4 @@
-"""Changes to a workload for "what if": functions from jobs to jobs, as they are read. None reads
-ahead.
-"""
+"""Changes to a workload for "what if": functions from jobs to jobs as they are read."""
 
 from __future__ import annotations
 

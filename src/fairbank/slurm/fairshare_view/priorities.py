@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.tres import parse_counts
-from fairbank.priority.fairshare.settings import PrioritySettings
 from fairbank.priority.multifactor.combination import shown, weighted
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, pending, scale
-from fairbank.priority.multifactor.settings import WORDS, Flag, MultifactorSettings
-from fairbank.priority.multifactor.settings import PriorityWeights as Weighed
+from fairbank.priority.settings import WORDS, Flag, MultifactorSettings, PrioritySettings
+from fairbank.priority.settings import PriorityWeights as Weighed
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers.job_lines import PendingFactors

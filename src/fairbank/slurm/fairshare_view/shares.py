@@ -17,9 +17,15 @@ from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay, next_reset
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.forecast import Standpoint, back_after
-from fairbank.priority.fairshare.result import FairTreeResult, Standings
-from fairbank.priority.fairshare.settings import Algorithm, FairShare
-from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
+from fairbank.priority.fairshare.tree import (
+    FairTreeResult,
+    ShareAssociation,
+    Standings,
+    Tree,
+    planted,
+    summed,
+)
+from fairbank.priority.settings import Algorithm, FairShare
 from fairbank.report.fair_share import RankingRule, Recovery, level_of
 from fairbank.report.sshare import ShareRow
 

@@ -11,17 +11,15 @@ from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import parse_instant
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.priority.fairshare.decay import parse_reset
-from fairbank.priority.fairshare.settings import (
+from fairbank.priority.settings import (
     DAMPENING_MAX,
-    Algorithm,
-    FairShare,
-    PrioritySettings,
-)
-from fairbank.priority.multifactor.settings import (
     RAW,
     WORDS,
+    Algorithm,
+    FairShare,
     Flag,
     MultifactorSettings,
+    PrioritySettings,
     PriorityWeights,
 )
 from fairbank.slurm.parsers import words

@@ -8,12 +8,12 @@ import msgspec
 
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.scheduling.machines.machine import RunningJob
 from fairbank.scheduling.pending_job import YEAR, Active, PendingJob
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.free_resources import NodeShare, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.reason import NAMES
+from fairbank.scheduling.snapshot import RunningJob
 from fairbank.slurm.parsers.jobs import SlurmJob
 
 TASK_STEP = 1 << 32

@@ -13,6 +13,7 @@ import msgspec
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.start import holding
 from fairbank.priority.limits.usage import Counts, LimitedJob, LimitUsage, Link, QosLimits
+from fairbank.scheduling.machines.nodes import StartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import LICENCES
@@ -98,8 +99,8 @@ class _LimitUsageTotals:
         self.wall += charged
 
 
-class SnapshotLimits:
-    """Limits of a snapshot; implements `scheduling.machines.node_rules.StartLimits`."""
+class SnapshotLimits(StartLimits):
+    """Limits of a snapshot."""
 
     def __init__(self, inputs: LimitInputs, now: int) -> None:
         self._inputs = inputs

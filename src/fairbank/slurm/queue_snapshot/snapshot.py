@@ -12,9 +12,8 @@ from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.priority.limits.chain import Enforced
-from fairbank.scheduling.machines.node_rules import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
-from fairbank.scheduling.machines.nodes import Nodes
+from fairbank.scheduling.machines.nodes import Nodes, PreemptBy, Preemption, QosRules
 from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.slurm import parameters as known

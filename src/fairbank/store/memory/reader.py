@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import REGISTRY, Entry, Kind
@@ -30,24 +30,18 @@ from fairbank.bank.query import (
     UserRow,
     Visibility,
 )
-from fairbank.bank.refusals import refusal_of
+from fairbank.bank.refusals import Refusal, refusal_of
 from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import DAY, Instant
-from fairbank.store.memory.filters import (
-    all_equal,
-    allocation_matches,
-    is_between,
-    is_one_of,
-    page_of,
-    refusal_matches,
-)
 from fairbank.store.memory.tables import MemoryTables
 from fairbank.store.sql.time_index import count_before
 from fairbank.store.usage import group_after, named_groups, page_days, usage_of_runs
+
+T = TypeVar("T")
 
 _ID, _UID = attrgetter("id"), attrgetter("uid")
 _CHARGED = RunState.CHARGED
@@ -64,6 +58,23 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
 }
 
 
+_BOOK, _ALLOCATION = attrgetter("book"), attrgetter("allocation")
+# Rows of each kind, the key of their order, and the book that a row belongs to.
+_KINDS: dict[
+    type,
+    tuple[Callable[[MemoryTables], Iterable[Any]], Callable[[Any], Any], Callable[..., int] | None],
+] = {
+    Project: (lambda tables: tables.projects.values(), _ID, None),
+    Member: (lambda tables: tables.members.values(), attrgetter("project", "uid"), None),
+    Allocation: (lambda tables: tables.allocations.values(), _ID, _ID),
+    UserRow: (MemoryTables.user_rows, attrgetter("allocation", "uid"), _ALLOCATION),
+    RunRecord: (lambda tables: tables.runs.values(), attrgetter("allocation", "id"), _ALLOCATION),
+    Entry: (lambda tables: tables.entries.values(), attrgetter("book", "seq"), _BOOK),
+    Token: (lambda tables: tables.tokens.values(), _ID, None),
+    ShareRecord: (lambda tables: tables.shares.values(), share_key, None),
+}
+
+
 class MemoryReader:
     """Reader over tables that nobody changes meanwhile."""
 
@@ -77,24 +88,17 @@ class MemoryReader:
             for each in self._tables.projects.values()
             if (q.visibility.everything or each.id in q.visibility.projects)
             and is_one_of(each.id, q.ids)
-            and all_equal(
-                (each.gname, q.gname),
-                (each.gid, q.gid),
-                (each.account, q.account),
-                (each.removed, q.removed),
-            )
+            and has_fields(each, q, "gname", "gid", "account", "removed")
         )
         return page_of(wanted, _ID, page)
 
     def members(self, project: int, page: Page) -> list[Member]:
-        return page_of(
-            (each for each in self.scan_members() if each.project == project), _UID, page
-        )
+        return page_of((each for each in self.scan(Member) if each.project == project), _UID, page)
 
     def memberships(self, uid: int) -> list[Member]:
         return [
             each
-            for each in self.scan_members()
+            for each in self.scan(Member)
             if each.uid == uid and not self._tables.projects[each.project].removed
         ]
 
@@ -119,13 +123,13 @@ class MemoryReader:
     def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
         return [
             each
-            for each in self.scan_users()
+            for each in self.scan(UserRow)
             if each.allocation in allocations and all_equal((each.uid, uid))
         ]
 
     def allocation_users(self, allocation: int, page: Page) -> list[UserRow]:
         return page_of(
-            (each for each in self.scan_users() if each.allocation == allocation), _UID, page
+            (each for each in self.scan(UserRow) if each.allocation == allocation), _UID, page
         )
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
@@ -138,7 +142,7 @@ class MemoryReader:
         }
         charged = [
             each
-            for each in self.scan_users()
+            for each in self.scan(UserRow)
             if each.sums.charged
             and each.allocation in theirs
             and all_equal((each.allocation, q.allocation), (each.uid, q.owner))
@@ -170,31 +174,20 @@ class MemoryReader:
             and allocation_matches(
                 self._tables.allocations[each.allocation], q.resource, q.category, q.active_at
             )
-            and all_equal(
-                (each.allocation, q.allocation), (each.owner, q.owner), (each.state, q.state)
-            )
+            and has_fields(each, q, "allocation", "owner", "state", "partition")
+            and has_fields(each.run, q, "cluster", "job_id")
             and (
                 q.failed is None
                 or (each.outcome is not None and (each.outcome != COMPLETED) is q.failed)
-            )
-            and all_equal(
-                (each.run.cluster, q.cluster),
-                (each.run.job_id, q.job_id),
-                (each.partition, q.partition),
             )
             and is_between(each.start, q.since, q.until)
         )
         return page_of(wanted, _ID, page)
 
-    def run(self, run: Run) -> RunRecord | None:
-        return self._tables.runs.get(run)
-
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
         q = query
-        seen, theirs = (
-            self._ran_for(q.visibility.projects),
-            self._ran_for(q.projects or frozenset()),
-        )
+        seen = self._ran_for(q.visibility.projects)
+        theirs = self._ran_for(q.projects or frozenset())
         wanted = (
             each
             for each in self._tables.entries.values()
@@ -210,7 +203,7 @@ class MemoryReader:
                 or is_one_of(None if each.run else self._project_of(each.book), q.projects)
             )
             and is_one_of(each.kind, q.kinds)
-            and all_equal((each.book, q.book), (each.owner, q.owner))
+            and has_fields(each, q, "book", "owner")
             and is_between(each.at, q.since, q.until)
         )
         return page_of(wanted, _ID, page)
@@ -283,58 +276,24 @@ class MemoryReader:
     def registry(self) -> RegistryHead:
         return self._tables.registry
 
-    def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
-        found = [
-            each
-            for each in sorted(self._tables.tokens.values(), key=_ID)
-            if uid is None or each.uid == uid
-        ]
-        return found if page is None else page_of(found, _ID, page)
+    def tokens(self, uid: int | None, page: Page) -> list[Token]:
+        return page_of((each for each in self.scan(Token) if all_equal((each.uid, uid))), _ID, page)
 
     def token(self, digest: bytes) -> Token | None:
-        return next((each for each in self._tables.tokens.values() if each.digest == digest), None)
+        return next((each for each in self.scan(Token) if each.digest == digest), None)
 
     def token_by_id(self, number: int) -> Token | None:
         return self._tables.tokens.get(number)
 
-    def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
-        for book, entries in sorted(self._tables.books.items()):
-            if book in books:
-                yield from entries
-
-    def scan_allocations(self, books: Books = EVERY_BOOK) -> Iterator[Allocation]:
-        return iter(
-            sorted(
-                (each for each in self._tables.allocations.values() if each.id in books), key=_ID
-            )
-        )
-
-    def scan_runs(self, books: Books = EVERY_BOOK) -> Iterator[RunRecord]:
-        return iter(
-            sorted(
-                (each for each in self._tables.runs.values() if each.allocation in books),
-                key=attrgetter("allocation", "id"),
-            )
-        )
-
-    def scan_users(self, books: Books = EVERY_BOOK) -> Iterator[UserRow]:
-        return (
-            UserRow(*pair, sums)
-            for pair, sums in sorted(self._tables.users.items(), key=itemgetter(0))
-            if pair[0] in books
-        )
-
-    def scan_projects(self) -> Iterator[Project]:
-        return iter(sorted(self._tables.projects.values(), key=_ID))
-
-    def scan_members(self) -> Iterator[Member]:
-        return iter(sorted(self._tables.members.values(), key=attrgetter("project", "uid")))
+    def scan(self, kind: type[T], books: Books = EVERY_BOOK) -> Iterator[T]:
+        rows_of, order, book_of = _KINDS[kind]
+        rows = rows_of(self._tables)
+        if book_of is not None:
+            rows = (row for row in rows if book_of(row) in books)
+        return iter(sorted(rows, key=order))
 
     def share_records(self, query: ShareQuery) -> list[ShareRecord]:
-        return [each for each in self.scan_share_records() if query.matches(each)][: query.limit]
-
-    def scan_share_records(self) -> Iterator[ShareRecord]:
-        return iter(sorted(self._tables.shares.values(), key=share_key))
+        return [each for each in self.scan(ShareRecord) if query.matches(each)][: query.limit]
 
     def count_entries(self) -> int:
         return len(self._tables.entries)
@@ -356,7 +315,7 @@ class MemoryReader:
                 each.state in RESOLVED
                 and self._sees_run(q.visibility, each)
                 and is_one_of(each.project, q.projects)
-                and all_equal((each.allocation, q.allocation), (each.owner, q.owner))
+                and has_fields(each, q, "allocation", "owner")
                 and allocation_matches(self._tables.allocations[each.allocation], q.resource)
                 and is_between(each.ended or 0, q.since, q.until)
             ):
@@ -384,3 +343,66 @@ class MemoryReader:
         if visibility.everything or self._project_of(book) in visibility.projects:
             return True
         return owner is not None and owner == visibility.uid
+
+
+# --- query conditions, as SQL has them ---
+
+
+def allocation_matches(
+    allocation: Allocation | None,
+    resource: str | None,
+    category: str | None = None,
+    active_at: Instant | None = None,
+) -> bool:
+    """Return whether an allocation has this resource and category and its term includes that time;
+    None matches all.
+    """
+    if resource is None and category is None and active_at is None:
+        return True
+    if allocation is None or (active_at is not None and not allocation.covers(active_at)):
+        return False
+    return all_equal((allocation.resource, resource), (allocation.category, category))
+
+
+def refusal_matches(no: Refusal, query: RefusalQuery) -> bool:
+    """Return whether the job of a refusal matches the query."""
+    run = None if no.run is None else Run.parse(no.run)
+    cluster, job_id = (None, None) if run is None else (run.cluster, run.job_id)
+    of_account = query.account is not None and no.account == query.account
+    if not of_account and not is_one_of(no.project, query.projects):
+        return False
+    return all_equal(
+        (no.resource, query.resource), (cluster, query.cluster), (job_id, query.job_id)
+    )
+
+
+def is_one_of(value: object, wanted: frozenset[T] | None) -> bool:
+    """Return whether the value is among those wanted; None matches all."""
+    return wanted is None or value in wanted
+
+
+def has_fields(row: object, query: object, *names: str) -> bool:
+    """Return whether each of these fields equals that of the query; None matches all."""
+    return all_equal(*((getattr(row, name), getattr(query, name)) for name in names))
+
+
+def all_equal(*pairs: tuple[object, object]) -> bool:
+    """Return whether each value equals the wanted one beside it; None matches all."""
+    return all(wanted is None or value == wanted for value, wanted in pairs)
+
+
+def is_between(at: int, since: Instant | None, until: Instant | None) -> bool:
+    """Return whether `since` <= at < `until`; None is unbounded."""
+    return (since is None or at >= since) and (until is None or at < until)
+
+
+def page_of(rows: Iterable[T], number: Callable[[T], int], page: Page) -> list[T]:
+    """Return the rows of one page, ordered by `number`."""
+    after = page.after
+    if after is not None:
+        rows = (
+            row
+            for row in rows
+            if (number(row) < after if page.newest_first else number(row) > after)
+        )
+    return sorted(rows, key=number, reverse=page.newest_first)[: page.size]

@@ -5,14 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import Entry
 from fairbank.bank.lock_set import LockSet
-from fairbank.bank.project import Member, Project
-from fairbank.bank.query import UserRow
-from fairbank.bank.run import RunRecord
-from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead, TransactionData
 from fairbank.cluster.share_record import ShareRecord, share_key
 from fairbank.core.errors import Conflict
@@ -85,7 +80,7 @@ class MemoryStore:
         with self._turn, self._changing() as tables:
             there = {share_key(each) for each in figures} & tables.shares.keys()
             new = [each for each in figures if share_key(each) not in there]
-            tables.add_shares(new)
+            tables.insert(ShareRecord, new)
             return len(new)
 
     def delete_share_records(self, before: int) -> int:
@@ -138,29 +133,8 @@ class MemoryRestore:
     def revoked_tokens(self) -> Mapping[bytes, Instant]:
         return self._revoked
 
-    def projects(self, rows: Sequence[Project]) -> None:
-        self.tables.add_projects(rows)
-
-    def members(self, rows: Sequence[Member]) -> None:
-        self.tables.add_members(rows)
-
-    def allocations(self, rows: Sequence[Allocation]) -> None:
-        self.tables.add_allocations(rows)
-
-    def users(self, rows: Sequence[UserRow]) -> None:
-        self.tables.users.update(((each.allocation, each.uid), each.sums) for each in rows)
-
-    def runs(self, rows: Sequence[RunRecord]) -> None:
-        self.tables.runs.update((each.run, each) for each in rows)
-
-    def entries(self, rows: Sequence[Entry]) -> None:
-        self.tables.add_entries(rows)
+    def insert(self, kind: type, rows: Sequence[Any]) -> None:
+        self.tables.insert(kind, rows)
 
     def registry(self, head: RegistryHead) -> None:
         self.tables.registry = head
-
-    def tokens(self, rows: Sequence[Token]) -> None:
-        self.tables.tokens.update((each.id, each) for each in rows)
-
-    def share_records(self, rows: Sequence[ShareRecord]) -> None:
-        self.tables.add_shares(rows)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
+from operator import attrgetter
+from typing import Any
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry, subject_of, undone_by
 from fairbank.bank.lock_set import LockSet, entries_of_runs
 from fairbank.bank.project import Member, Project, with_all_above
+from fairbank.bank.query import UserRow
 from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import (
@@ -44,21 +47,13 @@ class MemoryTables:
     def copy(self) -> MemoryTables:
         """Return a copy with the same rows."""
         twin = MemoryTables()
-        twin.projects, twin.members, twin.allocations = (
-            self.projects.copy(),
-            self.members.copy(),
-            self.allocations.copy(),
+        twin.__dict__.update(
+            (name, table.copy() if isinstance(table, dict) else table)
+            for name, table in vars(self).items()
         )
-        twin.users, twin.runs, twin.entries = (
-            self.users.copy(),
-            self.runs.copy(),
-            self.entries.copy(),
-        )
-        twin.keys, twin.tokens = self.keys.copy(), self.tokens.copy()
-        twin.shares = self.shares.copy()
+        twin.readers = 0
         twin.funds = {fund: numbers.copy() for fund, numbers in self.funds.items()}
         twin.books = {book: entries.copy() for book, entries in self.books.items()}
-        twin.registry, twin.last_entry = self.registry, self.last_entry
         return twin
 
     def load(self, locks: LockSet) -> TransactionData:
@@ -115,47 +110,57 @@ class MemoryTables:
     def apply(self, data: TransactionData) -> None:
         """Apply the changes of a batch."""
         changes = data.changes
-        self.add_projects(
-            data.projects[number] for number in changes.new_projects | changes.changed_projects
-        )
+        for number in changes.new_projects | changes.changed_projects:
+            self.projects[number] = data.projects[number]
         for pair in changes.changed_members:
             self.members.pop(pair, None)
-        self.add_members(
-            data.members[pair] for pair in changes.changed_members if pair in data.members
-        )
-        self.tokens.update(
-            (number, data.tokens[number]) for number in changes.new_tokens | changes.changed_tokens
-        )
-        self.add_allocations(data.allocations[number] for number in changes.touched)
+            if pair in data.members:
+                self.members[pair] = data.members[pair]
+        for number in changes.new_tokens | changes.changed_tokens:
+            self.tokens[number] = data.tokens[number]
+        self._add_allocations(data.allocations[number] for number in changes.touched)
         self.users.update((pair, data.users[pair]) for pair in changes.changed_users)
         self.runs.update((run, data.runs[run]) for run in changes.new_runs | changes.changed_runs)
-        self.add_entries(data.entries)
+        self._add_entries(data.entries)
         if data.registry is not None:
             self.registry = data.registry
 
-    def add_projects(self, rows: Iterable[Project]) -> None:
-        self.projects.update((each.id, each) for each in rows)
+    def insert(self, kind: type, rows: Iterable[Any]) -> None:
+        """Insert rows of one of the kinds that `Reader.scan` yields."""
+        if kind is Allocation:
+            self._add_allocations(rows)
+        elif kind is Entry:
+            self._add_entries(rows)
+        elif kind is UserRow:
+            self.users.update(((each.allocation, each.uid), each.sums) for each in rows)
+        else:
+            tables: dict[type, tuple[dict[Any, Any], Callable[[Any], Any]]] = {
+                Project: (self.projects, attrgetter("id")),
+                Member: (self.members, attrgetter("project", "uid")),
+                RunRecord: (self.runs, attrgetter("run")),
+                Token: (self.tokens, attrgetter("id")),
+                ShareRecord: (self.shares, share_key),
+            }
+            table, key = tables[kind]
+            table.update((key(row), row) for row in rows)
 
-    def add_members(self, rows: Iterable[Member]) -> None:
-        self.members.update(((each.project, each.uid), each) for each in rows)
+    def user_rows(self) -> Iterator[UserRow]:
+        """Yield the sums of the users as rows."""
+        return (UserRow(*pair, sums) for pair, sums in self.users.items())
 
-    def add_allocations(self, rows: Iterable[Allocation]) -> None:
+    def _add_allocations(self, rows: Iterable[Allocation]) -> None:
         for each in rows:
             if each.id not in self.allocations:
                 self.funds.setdefault((each.project, each.resource), []).append(each.id)
             self.allocations[each.id] = each
 
-    def add_entries(self, rows: Iterable[Entry]) -> None:
+    def _add_entries(self, rows: Iterable[Entry]) -> None:
         for each in rows:
             self.entries[each.id] = each
             self.last_entry = max(self.last_entry, each.id)
             self.books.setdefault(each.book, []).append(each)
             if each.key is not None:
                 self.keys[each.actor, each.key] = each
-
-    def add_shares(self, rows: Iterable[ShareRecord]) -> None:
-        for each in rows:
-            self.shares[share_key(each)] = each
 
     def _undoing(self, locks: LockSet) -> Iterable[Entry]:
         books = {self.entries[number].book for number in locks.undone if number in self.entries}
@@ -176,9 +181,6 @@ class MemoryTables:
         ]
 
     def _projects(self, locks: LockSet) -> list[Project]:
-        gnames = {each.gname for each in locks.creating}
-        gids = {each.gid for each in locks.creating}
-        accounts = {each.account for each in locks.creating}
         wanted = locks.projects | {
             self.allocations[each].project for each in locks.credited if each in self.allocations
         }
@@ -190,6 +192,9 @@ class MemoryTables:
             }
         if not locks.creating:
             return [self.projects[number] for number in sorted(wanted) if number in self.projects]
+        gnames = {each.gname for each in locks.creating}
+        gids = {each.gid for each in locks.creating}
+        accounts = {each.account for each in locks.creating}
         found = [
             each
             for number, each in sorted(self.projects.items())

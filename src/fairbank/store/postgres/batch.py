@@ -4,22 +4,23 @@ statements.
 
 from __future__ import annotations
 
+import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from typing import Any
 
 import msgspec
 import psycopg
-from sqlalchemy import BigInteger, Connection, LargeBinary, Table, Text
+from sqlalchemy import BigInteger, Connection, LargeBinary, Table, Text, exc
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.lock_set import LockSet
 from fairbank.bank.run import RunRecord
 from fairbank.bank.transaction_data import NewIds, TransactionData
+from fairbank.core.errors import Unavailable
 from fairbank.store import schema
 from fairbank.store.contract import Contention
-from fairbank.store.postgres.commit import commit_errors
 from fairbank.store.queries import queries
 from fairbank.store.sql.batch import (
     Columns,
@@ -30,6 +31,7 @@ from fairbank.store.sql.batch import (
     columns,
     new_runs,
 )
+from fairbank.store.sql.db_errors import first_line
 from fairbank.store.sql.rows import Row, allocation_of, entry_row, run_of
 
 _SQL = queries("postgres")
@@ -245,3 +247,60 @@ def _array(column: Sequence[Any]) -> Any:
 def _hexadecimal(column: Sequence[bytes | None]) -> list[str | None]:
     """Return bytes in PostgreSQL's hexadecimal form."""
     return [None if each is None else f"\\x{each.hex()}" for each in column]
+
+
+# --- COMMIT, and its outcome if the connection is lost ---
+
+# The connection is lost, or the server ends it: also in the middle of a commit.
+_LOST = ("08", "57P")
+
+
+@contextmanager
+def commit_errors(connection: Connection) -> Iterator[None]:
+    """Translate a lost connection during COMMIT into Unavailable.
+
+    Before COMMIT was sent nothing was carried out, and the error says so; afterwards the outcome is
+    unknown.
+    """
+    _demand_session(connection)
+    try:
+        yield
+    except (exc.DBAPIError, psycopg.OperationalError) as error:
+        complaint = error.orig if isinstance(error, exc.DBAPIError) else error
+        if isinstance(complaint, psycopg.OperationalError) and (
+            complaint.sqlstate or "08"
+        ).startswith(_LOST):
+            raise Unavailable(
+                "the database does not answer any more, and whether this was carried out is not"
+                f" known: {first_line(complaint)}",
+                remedy=(
+                    "ask again with the same key: it counts once; without a key look into the"
+                    " statement first"
+                ),
+            ) from error
+        raise
+
+
+def _demand_session(connection: Connection) -> None:
+    """Raise Unavailable if the session has ended.
+
+    An idle database sends nothing, so readable data is its farewell or the end of the connection.
+    Only then a query is worthwhile.
+    """
+    driver: Any = connection.connection.driver_connection
+    if not driver.closed and not _speaks(driver):
+        return
+    try:
+        connection.exec_driver_sql("SELECT 1")
+    except exc.DBAPIError as error:
+        raise Unavailable(
+            "the database does not answer any more, and this was not carried out:"
+            f" {first_line(error.orig)}",
+            remedy="try again",
+        ) from error
+
+
+def _speaks(driver: psycopg.Connection[Any]) -> bool:
+    line = select.poll()
+    line.register(driver.fileno(), select.POLLIN)
+    return bool(line.poll(0))

@@ -12,12 +12,16 @@ from sqlalchemy import URL, Connection, Engine, Table, create_engine, event
 from fairbank.core.errors import Conflict
 from fairbank.core.time import Instant
 from fairbank.store.contract import Transaction
-from fairbank.store.postgres.batch import PostgresTransaction
-from fairbank.store.postgres.commit import commit_errors
+from fairbank.store.postgres.batch import PostgresTransaction, commit_errors
 from fairbank.store.queries import queries
 from fairbank.store.sql.db_errors import translated_errors
-from fairbank.store.sql.restore import TABLES, SqlRestore
-from fairbank.store.sql.store import SqlStore, contention_is_busy, transaction_on
+from fairbank.store.sql.store import (
+    TABLES,
+    SqlRestore,
+    SqlStore,
+    contention_is_busy,
+    transaction_on,
+)
 
 _SQL = queries("postgres")
 PATIENCE_SECONDS = 30

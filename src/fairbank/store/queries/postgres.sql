@@ -6,7 +6,7 @@
 -- carry the runs: locked in the order of their numbers, so that two servers never wait for each other in a circle. The last row has
 -- the numbers of the batch's entries, drawn when all is locked: so the entries of one book have rising numbers, whichever server
 -- writes them. A batch that locks the registry as well draws them after that instead: see entry_ids.
-WITH known AS MATERIALIZED (
+WITH runs AS MATERIALIZED (
 SELECT run.allocation, wanted.ending
 FROM unnest($8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::boolean[]) AS wanted (cluster, job_id, submitted, restart, ending)
 LEFT JOIN run USING (cluster, job_id, submitted, restart)
@@ -22,9 +22,9 @@ WHERE id = ANY (ARRAY(
          AS fund (project, resource, first, last, own, late)
     JOIN allocation USING (project, resource)
     WHERE allocation.start_at <= fund.last AND allocation.end_at > fund.first AND (fund.own OR allocation.shared)
-      AND (NOT fund.late OR EXISTS (SELECT FROM known WHERE known.ending AND known.allocation IS NULL))
+      AND (NOT fund.late OR EXISTS (SELECT FROM runs WHERE runs.ending AND runs.allocation IS NULL))
     UNION ALL
-    SELECT known.allocation FROM known WHERE known.allocation IS NOT NULL
+    SELECT runs.allocation FROM runs WHERE runs.allocation IS NOT NULL
 ))
 ORDER BY id
 FOR NO KEY UPDATE
@@ -44,18 +44,18 @@ SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.project,
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) AS wanted (cluster, job_id, submitted, restart)
 JOIN run USING (cluster, job_id, submitted, restart)
 
--- name: known
+-- name: entries_by_key
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
 FROM unnest($1::bigint[], $2::text[]) AS wanted (actor, key) JOIN journal USING (actor, key)
 
--- name: told
+-- name: entries_by_id
 SELECT id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held, credit_limit, overrun,
        comment, details, link
 FROM journal WHERE id = ANY ($1::bigint[])
 
--- name: undoing
+-- name: undoing_entries
 -- The entries that took back those wanted: in the same book, after them.
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
@@ -65,8 +65,8 @@ WHERE undone.id = ANY ($1::bigint[])
   AND journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')
   AND position('"undoes":' || undone.id || '}' IN journal.details) > 0
 
--- name: words
--- All that was ever said of the terms of an allocation (-1), or of a user's cap in it; in the registry (0) of a user's roles.
+-- name: entries_of_terms
+-- All entries about the terms of an allocation (-1), or about a user's cap in it; in the registry (0) about a user's roles.
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
@@ -150,7 +150,7 @@ SELECT * FROM unnest($60::bigint[], $61::bigint[], $62::bigint[], $63::bigint[],
                      $74::bigint[], $75::bigint[], $76::bigint[], $77::text[], $78::text[], $79::bytea[])
 
 -- name: spend
--- Forgets a few expired nonces on the way. A nonce that expired may be spent anew.
+-- Forgets a few expired nonces on the way. A nonce that expired may be spent again.
 WITH expired AS (
     DELETE FROM nonce
     WHERE nonce IN (SELECT nonce FROM nonce WHERE expires_at <= $4 AND nonce <> $1 LIMIT 100 FOR UPDATE SKIP LOCKED)

@@ -27,20 +27,20 @@ SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.project,
        run.set_by, run.name, run.qos, run.nodes, run.cpus, run.tres, run.limit_seconds, run.exit_status, run.cpu_seconds
 FROM json_each(?) AS wanted CROSS JOIN run ON run.job_id = wanted.value
 
--- name: known
+-- name: entries_by_key
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
 FROM json_each(?) AS wanted
 CROSS JOIN journal ON journal.actor = json_extract(wanted.value, '$[0]') AND journal.key = json_extract(wanted.value, '$[1]')
 
--- name: told
+-- name: entries_by_id
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
 FROM json_each(?) AS wanted CROSS JOIN journal ON journal.id = json_extract(wanted.value, '$[0]')
 
--- name: undoing
+-- name: undoing_entries
 -- The entries that took back those wanted: in the same book, after them.
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
@@ -51,8 +51,8 @@ CROSS JOIN journal ON journal.book = undone.book AND journal.seq > undone.seq
 WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')
   AND journal.details LIKE '%"undoes":' || undone.id || '}'
 
--- name: words
--- All that was ever said of the terms of an allocation (-1), or of a user's cap in it; in the registry (0) of a user's roles.
+-- name: entries_of_terms
+-- All entries about the terms of an allocation (-1), or about a user's cap in it; in the registry (0) about a user's roles.
 SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link

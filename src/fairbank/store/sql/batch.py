@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, insert, or_, select, update
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.lock_set import LockSet, entries_of_runs
-from fairbank.bank.project import Project, with_all_above
-from fairbank.bank.run import RunRecord, UserSums
+from fairbank.bank.project import Member, Project, with_all_above
+from fairbank.bank.run import RunRecord, RunState, UserSums
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import (
     LoadedEntries,
@@ -23,26 +23,18 @@ from fairbank.bank.transaction_data import (
     RegistryRows,
     TransactionData,
 )
+from fairbank.cluster.job import Run
 from fairbank.store import schema
 from fairbank.store.contract import Contention
-from fairbank.store.sql.project_use import (
-    allocations_of,
-    children_of,
-    open_runs_of,
-    projects_in_use,
-)
 from fairbank.store.sql.rows import (
+    KINDS,
     Row,
-    allocation_row,
     entry_of,
     job_details_row,
     member_of,
-    member_row,
     project_of,
-    project_row,
     run_row,
     token_of,
-    token_row,
 )
 
 _ID = attrgetter("id")
@@ -84,14 +76,15 @@ class SqlTransaction(ABC):
         """Write sums, runs and entries: the changes of every hold and charge."""
 
     def load(self, locks: LockSet) -> TransactionData:
-        """Lock the allocations, then the registry, then read. Raises Contention.
+        """Lock the allocations by ascending id, then the registry, then read. Raises Contention.
 
-        Allocations are locked only the first time: one opened since may have a lower id than those
-        locked.
+        Every batch locks in this order, so that two batches never wait for each other in a circle
+        (a deadlock). Allocations are locked only the first time: one opened since may have a lower
+        id than those locked.
         """
         if self._read_runs is None:
             self._read_runs = []
-            closing = allocations_of(self._connection, locks.closing)
+            closing = _allocations_of(self._connection, locks.closing)
             wanted = (
                 msgspec.structs.replace(locks, allocations=locks.allocations | closing)
                 if closing
@@ -104,7 +97,7 @@ class SqlTransaction(ABC):
         if locks.registry:
             self._registry = RegistryHead(*self._find("registry")[0])
         if (
-            not allocations_of(self._connection, locks.closing) <= self._loaded.keys()
+            not _allocations_of(self._connection, locks.closing) <= self._loaded.keys()
         ):  # nobody opens one while the registry is locked
             raise Contention(
                 "an allocation of a project that is to be removed was opened meanwhile"
@@ -123,8 +116,8 @@ class SqlTransaction(ABC):
                     else ()
                 ),
                 tokens=self._tokens(locks),
-                held_runs=open_runs_of(self._connection, locks.closing, len(locks.runs) + 1),
-                used=projects_in_use(self._connection, locks.renaming),
+                held_runs=_open_runs_of(self._connection, locks.closing, len(locks.runs) + 1),
+                used=_projects_in_use(self._connection, locks.renaming),
             ),
             ids=self._new_ids(locks),
         )
@@ -133,13 +126,19 @@ class SqlTransaction(ABC):
         # No statement for an empty set of keys: most batches hold and charge, and undo nothing.
         of_runs = entries_of_runs(locks, runs)
         return LoadedEntries(
-            by_key=map(entry_of, self._find("known", columns(locks.keys, 2)) if locks.keys else ()),
-            of_runs=map(entry_of, self._find("told", [list(of_runs)]) if of_runs else ()),
+            by_key=map(
+                entry_of, self._find("entries_by_key", columns(locks.keys, 2)) if locks.keys else ()
+            ),
+            of_runs=map(entry_of, self._find("entries_by_id", [list(of_runs)]) if of_runs else ()),
             undoing=map(
-                entry_of, self._find("undoing", [list(locks.undone)]) if locks.undone else ()
+                entry_of,
+                self._find("undoing_entries", [list(locks.undone)]) if locks.undone else (),
             ),
             of_terms=map(
-                entry_of, self._find("words", columns(locks.subjects, 2)) if locks.subjects else ()
+                entry_of,
+                self._find("entries_of_terms", columns(locks.subjects, 2))
+                if locks.subjects
+                else (),
             ),
         )
 
@@ -183,7 +182,7 @@ class SqlTransaction(ABC):
         wanted = map(
             project_of, self._find("projects", [list(numbers)], [names], [gids], [accounts])
         )
-        found = chain(wanted, children_of(self._connection, locks.closing))
+        found = chain(wanted, _children_of(self._connection, locks.closing))
         if not locks.with_parents:
             return found
         return with_all_above(
@@ -208,51 +207,23 @@ class SqlTransaction(ABC):
         suffices.
         """
         changes = data.changes
-        if changes.changed_projects:  # first: a new one may have the names that were given up
-            changed = [
-                self._named(schema.project, project_row(data.projects[number]))
-                for number in sorted(changes.changed_projects)
-            ]
-            self._connection.execute(
-                update(schema.project).where(schema.project.c.id == bindparam("number")), changed
-            )
-        if changes.new_projects:
-            self._insert(
-                schema.project,
-                [project_row(data.projects[number]) for number in sorted(changes.new_projects)],
-            )
+        # Changed projects first: a new one may have the names that were given up.
+        for kind, rows, changed, new in (
+            (Project, data.projects, changes.changed_projects, changes.new_projects),
+            (Token, data.tokens, changes.changed_tokens, changes.new_tokens),
+        ):
+            self._update(kind, [rows[number] for number in sorted(changed)])
+            self._insert(kind, [rows[number] for number in sorted(new)])
         if changes.changed_members:
+            pairs = sorted(changes.changed_members)
             member = schema.member.c
             self._connection.execute(
                 delete(schema.member).where(
                     member.project == bindparam("of"), member.uid == bindparam("who")
                 ),
-                [{"of": project, "who": uid} for project, uid in sorted(changes.changed_members)],
+                [{"of": project, "who": uid} for project, uid in pairs],
             )
-            left = [
-                member_row(data.members[pair])
-                for pair in sorted(changes.changed_members)
-                if pair in data.members
-            ]
-            if left:
-                self._insert(schema.member, left)
-        if changes.new_tokens:
-            self._insert(
-                schema.token,
-                [token_row(data.tokens[number]) for number in sorted(changes.new_tokens)],
-            )
-        if changes.changed_tokens:
-            revoked = [
-                {"number": number, "at": data.tokens[number].revoked}
-                for number in sorted(changes.changed_tokens)
-            ]
-            t = schema.token.c
-            self._connection.execute(
-                update(schema.token)
-                .where(t.id == bindparam("number"))
-                .values(revoked_at=bindparam("at")),
-                revoked,
-            )
+            self._insert(Member, [data.members[pair] for pair in pairs if pair in data.members])
         if data.registry is not None and data.registry != self._registry:
             self._connection.execute(
                 update(schema.registry).values(seq=data.registry.seq, link=data.registry.link)
@@ -266,32 +237,29 @@ class SqlTransaction(ABC):
         was ended or moved allows another.
         """
         changes = data.changes
-        amended = [
-            self._named(schema.allocation, allocation_row(each))
-            for each in changes.amended
-            if each.id not in changes.opened
-        ]
-        if amended:
+        amended = [each for each in changes.amended if each.id not in changes.opened]
+        self._update(Allocation, amended)
+        self._insert(Allocation, [data.allocations[number] for number in sorted(changes.opened)])
+
+    def _update(self, kind: type, rows: Sequence[Any]) -> None:
+        """Write whole rows by their id."""
+        if rows:
+            table = KINDS[kind].table
+            # An update may not use a column's own name as a parameter of its condition.
+            numbered = [{**row, "number": row.pop("id")} for row in self._named(kind, rows)]
             self._connection.execute(
-                update(schema.allocation).where(schema.allocation.c.id == bindparam("number")),
-                amended,
+                update(table).where(table.c.id == bindparam("number")), numbered
             )
-        if changes.opened:
-            self._insert(
-                schema.allocation,
-                [allocation_row(data.allocations[number]) for number in sorted(changes.opened)],
-            )
+
+    def _insert(self, kind: type, rows: Sequence[Any]) -> None:
+        if rows:
+            self._connection.execute(insert(KINDS[kind].table), self._named(kind, rows))
 
     @staticmethod
-    def _named(table: Any, row: tuple[Any, ...]) -> dict[str, Any]:
-        named = dict(zip(table.c.keys(), row, strict=True))
-        return {**named, "number": named.pop("id")}
-
-    def _insert(self, table: Any, rows: list[tuple[Any, ...]]) -> None:
-        names = table.c.keys()
-        self._connection.execute(
-            insert(table), [dict(zip(names, row, strict=True)) for row in rows]
-        )
+    def _named(kind: type, rows: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return the cells of each row by column."""
+        names = KINDS[kind].table.c.keys()
+        return [dict(zip(names, KINDS[kind].row_of(row), strict=True)) for row in rows]
 
 
 def columns(rows: Collection[Sequence[Any]], width: int) -> Columns:
@@ -343,3 +311,56 @@ def new_runs(data: TransactionData) -> list[tuple[Any, ...]]:
         run_row(record)
         for record in sorted((data.runs[run] for run in data.changes.new_runs), key=_ID)
     ]
+
+
+# --- current and past use of a project, read when staff change it ---
+#
+# Without projects no statement is built: building one in SQLAlchemy takes longer than a whole hold.
+
+_ALLOCATION, _PROJECT, _RUN = schema.allocation.c, schema.project.c, schema.run.c
+
+
+def _allocations_of(connection: Connection, projects: Collection[int]) -> set[int]:
+    """Return the ids of all allocations of these projects."""
+    if not projects:
+        return set()
+    return set(
+        connection.execute(
+            select(_ALLOCATION.id).where(_ALLOCATION.project.in_(sorted(projects)))
+        ).scalars()
+    )
+
+
+def _children_of(connection: Connection, projects: Collection[int]) -> Iterator[Project]:
+    """Yield the direct children of these projects, without removed ones."""
+    if not projects:
+        return iter(())
+    found = select(schema.project).where(
+        _PROJECT.parent.in_(sorted(projects)), _PROJECT.removed.is_(False)
+    )
+    return map(project_of, connection.execute(found))
+
+
+def _open_runs_of(
+    connection: Connection, projects: Collection[int], most: int
+) -> Iterator[tuple[int, Run]]:
+    """Yield runs of these projects with an open hold: at most `most` per project."""
+    for project in sorted(projects):
+        held = (_RUN.project == project, _RUN.state == RunState.HELD.value)
+        found = (
+            select(_RUN.cluster, _RUN.job_id, _RUN.submitted, _RUN.restart).where(*held).limit(most)
+        )
+        yield from ((project, Run(*row)) for row in connection.execute(found))
+
+
+def _projects_in_use(connection: Connection, projects: Collection[int]) -> list[int]:
+    """Return those of the projects that have, or had, an allocation or a run."""
+    if not projects:
+        return []
+    project = schema.project.c.id
+    used = or_(
+        exists().where(_ALLOCATION.project == project), exists().where(_RUN.project == project)
+    )
+    return list(
+        connection.execute(select(project).where(project.in_(sorted(projects)), used)).scalars()
+    )

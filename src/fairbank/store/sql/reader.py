@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Connection, CursorResult, Select, Table, func, select
+from sqlalchemy import Connection, CursorResult, Select, func, select
 
 from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.entry import Entry
@@ -38,16 +38,17 @@ from fairbank.core.time import Instant
 from fairbank.store import schema
 from fairbank.store.sql import statements
 from fairbank.store.sql.rows import (
+    KINDS,
     Row,
     allocation_of,
     entry_of,
     member_of,
     project_of,
     run_of,
+    share_record_of,
     token_of,
     user_of,
 )
-from fairbank.store.sql.share_records import PLACE, record_of, select_records
 from fairbank.store.usage import named_groups, usage_of_row
 
 T = TypeVar("T")
@@ -88,23 +89,13 @@ class SqlReader:
         return self._all(statements.users(allocations, uid), user_of)
 
     def allocation_users(self, allocation: int, page: Page) -> list[UserRow]:
-        return self._all(statements.drawn(allocation, page), user_of)
+        return self._all(statements.allocation_users(allocation, page), user_of)
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
         return self._all(statements.debits(query, page), lambda row: Debit(*row))
 
     def runs(self, query: RunQuery, page: Page) -> list[RunRecord]:
         return self._all(statements.runs(query, page), run_of)
-
-    def run(self, run: Run) -> RunRecord | None:
-        r = schema.run.c
-        same = (
-            r.job_id == run.job_id,
-            r.submitted == run.submitted,
-            r.restart == run.restart,
-            r.cluster == run.cluster,
-        )
-        return self._one(select(schema.run).where(*same), run_of)
 
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
         return self._all(statements.entries(query, page), entry_of)
@@ -136,7 +127,7 @@ class SqlReader:
             select(o.seq, o.link).where(o.id == 0), lambda row: RegistryHead(*row)
         ) or RegistryHead(0, NO_LINK)
 
-    def tokens(self, uid: int | None, page: Page | None = None) -> list[Token]:
+    def tokens(self, uid: int | None, page: Page) -> list[Token]:
         return self._all(statements.tokens(uid, page), token_of)
 
     def token(self, digest: bytes) -> Token | None:
@@ -145,56 +136,38 @@ class SqlReader:
     def token_by_id(self, number: int) -> Token | None:
         return self._one(select(schema.token).where(schema.token.c.id == number), token_of)
 
-    def scan_entries(self, books: Books = EVERY_BOOK) -> Iterator[Entry]:
-        return self._books(
-            schema.journal, books, schema.journal.c.book, schema.journal.c.seq, value_of=entry_of
-        )
-
-    def scan_allocations(self, books: Books = EVERY_BOOK) -> Iterator[Allocation]:
-        return self._books(schema.allocation, books, schema.allocation.c.id, value_of=allocation_of)
-
-    def scan_runs(self, books: Books = EVERY_BOOK) -> Iterator[RunRecord]:
-        return self._books(
-            schema.run, books, schema.run.c.allocation, schema.run.c.id, value_of=run_of
-        )
-
-    def scan_users(self, books: Books = EVERY_BOOK) -> Iterator[UserRow]:
-        return self._books(
-            schema.user_sum,
-            books,
-            schema.user_sum.c.allocation,
-            schema.user_sum.c.uid,
-            value_of=user_of,
-        )
-
-    def scan_projects(self) -> Iterator[Project]:
-        return self._stream(select(schema.project).order_by(schema.project.c.id), project_of)
-
-    def scan_members(self) -> Iterator[Member]:
-        return self._stream(
-            select(schema.member).order_by(schema.member.c.project, schema.member.c.uid), member_of
-        )
+    def scan(self, kind: type[T], books: Books = EVERY_BOOK) -> Iterator[T]:
+        """Fetch only a few rows at once, however long the table is."""
+        self._remove_time_limit()
+        table, value_of, _, order, has_books = KINDS[kind]
+        columns = [table.c[name] for name in order]
+        found = select(table).order_by(*columns)
+        if has_books:
+            found = found.where(*statements.of_books(columns[0], books))
+        with self._connection.execute(
+            found, execution_options={"yield_per": _ROWS_AT_ONCE}
+        ) as rows:
+            self._streams.append(rows)
+            for some in rows.partitions():
+                yield from map(value_of, some)
+            self._streams.remove(rows)
 
     def share_records(self, query: ShareQuery) -> list[ShareRecord]:
-        found = self._all(select_records(query), record_of)
-        return (
-            found if query.limit else sorted(found, key=share_key)
-        )  # databases sort texts each in its own way
-
-    def scan_share_records(self) -> Iterator[ShareRecord]:
-        return self._stream(select(schema.share_figure).order_by(*PLACE), record_of)
+        found = self._all(statements.share_records(query), share_record_of)
+        # Databases sort texts each in its own way. A page keeps the order of the database.
+        return found if query.limit else sorted(found, key=share_key)
 
     def count_entries(self) -> int:
-        self._take_time()
+        self._remove_time_limit()
         return int(
             self._connection.execute(select(func.count()).select_from(schema.journal)).scalar_one()
         )
 
     def repeated_keys(self, limit: int) -> list[RepeatedKey]:
-        self._take_time()
+        self._remove_time_limit()
         return self._all(statements.repeated_keys(limit), lambda row: RepeatedKey(*row))
 
-    def _take_time(self) -> None:
+    def _remove_time_limit(self) -> None:
         """Remove the time limit of this snapshot's statements: whole tables take long."""
         if self._connection.dialect.name == "postgresql":
             self._connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
@@ -205,27 +178,3 @@ class SqlReader:
     def _one(self, found: Select[Any], value_of: Callable[[Row], T], **values: int) -> T | None:
         row = self._connection.execute(found, values).first()
         return None if row is None else value_of(row)
-
-    def _books(
-        self,
-        table: Table,
-        books: Books,
-        book: Column[int],
-        *then: Column[int],
-        value_of: Callable[[Row], T],
-    ) -> Iterator[T]:
-        """Yield the rows of `books`, in the order of the columns."""
-        return self._stream(
-            select(table).where(*statements.of_books(book, books)).order_by(book, *then), value_of
-        )
-
-    def _stream(self, found: Select[Any], value_of: Callable[[Row], T]) -> Iterator[T]:
-        """Yield rows on demand; only a few are fetched at once, however long the table is."""
-        self._take_time()
-        with self._connection.execute(
-            found, execution_options={"yield_per": _ROWS_AT_ONCE}
-        ) as rows:
-            self._streams.append(rows)
-            for some in rows.partitions():
-                yield from map(value_of, some)
-            self._streams.remove(rows)

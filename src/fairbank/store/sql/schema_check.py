@@ -94,7 +94,8 @@ WHERE c.relnamespace = current_schema()::regnamespace
 UNION ALL SELECT 'constraint', k.conname, pg_get_constraintdef(k.oid) || ' ' || k.convalidated::text
 FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
 WHERE c.relnamespace = current_schema()::regnamespace AND k.contype IN ('c', 'f', 'p', 'u', 'x')
-UNION ALL SELECT 'function', proname, prosrc FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
+UNION ALL SELECT 'function', proname, prosrc FROM pg_proc
+WHERE pronamespace = current_schema()::regnamespace
 """
 _SCRATCH = "fairbank_doctor"
 

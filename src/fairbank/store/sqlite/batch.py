@@ -79,21 +79,21 @@ class SqliteTransaction(SqlTransaction):
     def _each(self, name: str, table: Columns) -> None:
         """Execute the named statement once for each row of `table`."""
         if table[0]:
-            words, rows = _bound(table)
-            self._driver.executemany(_in_words(name, words), rows)
+            values, rows = _bound(table)
+            self._driver.executemany(_statement(name, values), rows)
 
     def _add_all(self, name: str, table: Columns) -> None:
         """Insert the rows of `table` by the named statement, many per statement, the rest one by
         one.
         """
         if table[0]:
-            words, rows = _bound(table)
+            values, rows = _bound(table)
             for _ in range(len(table[0]) // _ROWS_PER_INSERT):
                 self._driver.execute(
-                    _in_words(name, words, _ROWS_PER_INSERT),
+                    _statement(name, values, _ROWS_PER_INSERT),
                     list(chain.from_iterable(islice(rows, _ROWS_PER_INSERT))),
                 )
-            self._driver.executemany(_in_words(name, words), rows)
+            self._driver.executemany(_statement(name, values), rows)
 
 
 def _number_last(table: Columns) -> Columns:
@@ -108,14 +108,16 @@ def _bound(table: Columns) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
     statement, and bytes are passed as bytearray, which the driver knows. The key is never 0, so
     every row has a parameter.
     """
-    words = tuple(_word_for(column) for column in table)
+    values = tuple(_value_for(column) for column in table)
     handed = [
-        _known_to_driver(column) for column, word in zip(table, words, strict=True) if word == "?"
+        _known_to_driver(column)
+        for column, value in zip(table, values, strict=True)
+        if value == "?"
     ]
-    return words, zip(*handed, strict=True)
+    return values, zip(*handed, strict=True)
 
 
-def _word_for(column: Sequence[Any]) -> str:
+def _value_for(column: Sequence[Any]) -> str:
     """Return the SQL for a column."""
     first = column[0]
     if (first is None or first == 0) and column.count(first) == len(column):
@@ -132,11 +134,13 @@ def _known_to_driver(column: Sequence[Any]) -> Sequence[Any]:
 
 
 @lru_cache(maxsize=1_000)
-def _in_words(name: str, words: tuple[str, ...], rows: int = 1) -> str:
+def _statement(name: str, values: tuple[str, ...], rows: int = 1) -> str:
     """Return the named statement with these values in place of its parameters; an insert gets
     several rows.
     """
     before, *after = _SQL[name].split("?")
-    statement = before + "".join(f"{word}{text}" for word, text in zip(words, after, strict=True))
-    head, values, row = statement.partition("VALUES ")
-    return head + values + ", ".join([row] * rows)
+    statement = before + "".join(
+        f"{value}{text}" for value, text in zip(values, after, strict=True)
+    )
+    head, keyword, row = statement.partition("VALUES ")
+    return head + keyword + ", ".join([row] * rows)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 _COMPLAINTS_MAX = 10_000
 """Maximum number of errors requested, to count them by index; a damaged page can give one per
@@ -58,3 +59,98 @@ def summarise(lines: Iterable[str]) -> Iterator[str]:
         if index not in lacking:
             yield f"the index {index} has another number of rows than its table"
     yield from others
+
+
+# --- comparison of indexes with their tables by sums over both (decision 0033) ---
+
+_EVERY = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'index'"
+_COLUMNS = (
+    "SELECT part.name, upper(whole.type) FROM pragma_table_info(?) AS whole JOIN"
+    " pragma_index_info(?) AS part ON part.name = whole.name ORDER BY part.seqno"
+)
+_WHERE = re.compile(r"\sWHERE\s(.*)", re.IGNORECASE | re.DOTALL)
+_ALL = "TRUE"
+_WIDE, _NARROW = 2**31 - 1, 2**16 - 1
+"""Bit masks of the summed numbers: sums stay within 64 bits for a thousand million rows."""
+
+
+class SqliteIndex(NamedTuple):
+    """Index as its file describes it. Integer columns are summed, texts by their length."""
+
+    name: str
+    table: str
+    numbers: tuple[str, ...]
+    where: str
+    """Condition of a partial index."""
+
+    @property
+    def rows(self) -> str:
+        """SQL for the rows of the index, not of the table."""
+        return f"{_quoted(self.table)} INDEXED BY {_quoted(self.name)} WHERE {self.where}"
+
+    @property
+    def sums(self) -> str:
+        """SQL for the number of rows and the sums of row ids, alone and combined with the
+        columns.
+        """
+        stands = " + ".join(self.numbers) or "0"
+        folds = (
+            "count(*)",
+            f"sum(rowid & {_WIDE})",
+            f"sum((rowid & {_NARROW}) * (({stands}) & {_NARROW}))",
+        )
+        return ", ".join(
+            each if self.where == _ALL else f"{each} FILTER (WHERE {self.where})" for each in folds
+        )
+
+
+def index_faults(connection: Any) -> list[str]:
+    """Return the errors of the full check, but only if the sums over an index differ from its
+    table.
+
+    Each index is read once, whereas the full check looks up each row in each index. It misses
+    complete indexes in the wrong order, and faults that cancel out. Raises the driver's errors.
+    """
+    for table, having in indexes(connection).items():
+        whole = _one(
+            connection, ", ".join(each.sums for each in having), f"{_quoted(table)} NOT INDEXED"
+        )
+        if whole != [
+            *chain.from_iterable(_one(connection, each.sums, each.rows) for each in having)
+        ]:
+            return integrity_errors(connection) or [
+                f"an index of the table {table} does not say what the table says"
+            ]
+    return []
+
+
+def indexes(connection: Any) -> dict[str, list[SqliteIndex]]:
+    """Return the indexes of each table. A table without row ids is its own index and has no
+    other.
+    """
+    found: dict[str, list[SqliteIndex]] = {}
+    for name, table, sql in connection.exec_driver_sql(_EVERY).all():
+        columns = connection.exec_driver_sql(_COLUMNS, (table, name)).all()
+        where = _WHERE.search(sql or "")
+        found.setdefault(table, []).append(
+            SqliteIndex(
+                name,
+                table,
+                tuple(_number(column, of) for column, of in columns),
+                where[1] if where else _ALL,
+            )
+        )
+    return found
+
+
+def _number(column: str, of: str) -> str:
+    return f"length({_quoted(column)})" if "CHAR" in of or of == "TEXT" else _quoted(column)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _one(connection: Any, what: str, rows: str) -> list[Any]:
+    statement = f"SELECT {what} FROM {rows}"  # noqa: S608 (names of the file)
+    return [*connection.exec_driver_sql(statement).one()]

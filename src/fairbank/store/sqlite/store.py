@@ -22,12 +22,10 @@ from fairbank.core.time import Instant
 from fairbank.store.contract import ProgressCallback
 from fairbank.store.queries import queries
 from fairbank.store.sql.db_errors import DISK_FULL, translated_errors
-from fairbank.store.sql.restore import TABLES, SqlRestore
-from fairbank.store.sql.store import SqlStore, contention_is_busy
+from fairbank.store.sql.store import TABLES, SqlRestore, SqlStore, contention_is_busy
 from fairbank.store.sqlite.batch import SqliteTransaction
 from fairbank.store.sqlite.driver import VERSION, driver, wal_is_safe
-from fairbank.store.sqlite.index_sums import index_faults
-from fairbank.store.sqlite.integrity import integrity_errors
+from fairbank.store.sqlite.integrity import index_faults, integrity_errors
 
 _SQL = queries("sqlite")
 PATIENCE_SECONDS = 30
@@ -280,4 +278,5 @@ class SqliteRestore(SqlRestore):
     def _insert(self, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
         if found := list(rows):
             places = ", ".join("?" for _ in table.columns)
-            self._connection.exec_driver_sql(f"INSERT INTO {table.name} VALUES ({places})", found)  # noqa: S608 (as above)
+            statement = f"INSERT INTO {table.name} VALUES ({places})"  # noqa: S608 (as above)
+            self._connection.exec_driver_sql(statement, found)

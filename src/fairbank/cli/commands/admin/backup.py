@@ -28,9 +28,8 @@ def _add_create(parser: Parser) -> None:
 
 
 def _create(context: Context, options: Namespace) -> int:
-    from fairbank.service.clock import SystemClock
     from fairbank.service.ops.backup import Backups
-    from fairbank.setup.bank_settings import opened_store
+    from fairbank.setup.bank_settings import SystemClock, opened_store
 
     with Progress("backup", options) as progress, opened_store(options.config) as store:
         first = partial(progress.wait, "first whether the store's file is sound")
@@ -86,9 +85,8 @@ def _add_restore(parser: Parser) -> None:
 
 
 def _restore(context: Context, options: Namespace) -> int:
-    from fairbank.service.clock import SystemClock
     from fairbank.service.ops.backup import Backups
-    from fairbank.setup.bank_settings import opened_store
+    from fairbank.setup.bank_settings import SystemClock, opened_store
 
     if options.check:
         return _verify(context, options)

@@ -93,9 +93,8 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     from fairbank.rest.auth.keyfile import read_secret
     from fairbank.rest.client import Client, parse_address
     from fairbank.rest.server.open_files import demand_enough
-    from fairbank.service.clock import SystemClock
     from fairbank.service.ops.doctor import check_bank
-    from fairbank.setup.bank_settings import settings_of
+    from fairbank.setup.bank_settings import SystemClock, settings_of
 
     settings = settings_of(config)
     path, socket = Path(settings.server.socket), f"unix:{settings.server.socket}"

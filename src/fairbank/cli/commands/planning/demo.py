@@ -71,8 +71,7 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     from fairbank.service.ops.atomic_file import atomic_write
     from fairbank.setup.init import init
     from fairbank.simulator.traces.swf import write
-    from fairbank.simulator.traces.synthetic import month
-    from fairbank.simulator.traces.synthetic_site import SyntheticSite
+    from fairbank.simulator.traces.synthetic import SyntheticSite, month
 
     starts = (int(time.time()) // DAY - MONTH_DAYS) * DAY
     trace = folder / "month.swf"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
-    from fairbank.service.replay import ReplayResult
+    from fairbank.service.simulation.replay_result import ReplayResult
 
 PERIODS_MAX = 1_000
 
@@ -88,8 +88,8 @@ def replay_trace(
 
     from fairbank.bank.policy import Overrun, Policy
     from fairbank.service.ledger import Ledger
-    from fairbank.service.replay import ReplayPlan, replay
-    from fairbank.service.simulation.trace_files import open_trace
+    from fairbank.service.simulation.replay import ReplayPlan, replay
+    from fairbank.service.simulation.workloads import open_trace
     from fairbank.simulator.engine.bank_replay import Payer
     from fairbank.store.factory import open_store
     from fairbank.store.migration import migrate

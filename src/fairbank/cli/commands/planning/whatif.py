@@ -123,8 +123,9 @@ def run(context: Context, options: Namespace) -> int:
     from functools import partial
     from pathlib import Path
 
-    from fairbank.service.simulation.comparison import in_file, read_shares
+    from fairbank.service.simulation.comparison import read_shares
     from fairbank.service.simulation.what_if import what_if
+    from fairbank.service.simulation.workloads import in_file
     from fairbank.simulator.engine.simulation import SimulationPlan
     from fairbank.slurm.parsers.traces.any_format import read_any_trace
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.priority.fairshare.holdings import NodeHoldings
-    from fairbank.priority.fairshare.site_shares import ShareSource
+    from fairbank.priority.fairshare.site_shares import NodeHoldings, ShareSource
     from fairbank.report.columns import Row
 
 SHARES = (
@@ -45,7 +44,7 @@ def _add(parser: Parser) -> None:
 
 
 def _run(context: Context, options: Namespace) -> int:
-    from fairbank.priority.fairshare.holdings import read_holdings
+    from fairbank.priority.fairshare.site_shares import read_holdings
 
     site = read_holdings(_read(options.file))
     show(context, _weights(site) if options.weights else _shares(site))

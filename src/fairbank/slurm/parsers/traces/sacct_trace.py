@@ -13,9 +13,14 @@ from heapq import heappop, heappush, heappushpop
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.simulator.traces.fast_reader import FastLine, FastTrace, ReaderNotes, TraceNames
+from fairbank.simulator.traces.fast_reader import (
+    FastLine,
+    FastTrace,
+    ReaderNotes,
+    TraceNames,
+    UserNumbers,
+)
 from fairbank.simulator.traces.header import Header
-from fairbank.simulator.traces.user_numbers import UserNumbers
 from fairbank.slurm.parsers.columns import split_record
 from fairbank.slurm.parsers.traces.execution import (
     FORMAT,

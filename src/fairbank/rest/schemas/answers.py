@@ -1,0 +1,122 @@
+"""Schemas of responses that clients read, too. They need no domain types, so clients start fast."""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, TypeVar
+
+from msgspec import UNSET, Struct, UnsetType
+
+T = TypeVar("T")
+RoleWord = Literal["pi", "coordinator", "member"]
+
+
+class ListResponse(Struct, Generic[T], frozen=True, kw_only=True):
+    """A page of a list. Send `next` as `after` for the next page; null: there is none."""
+
+    schema: str
+    as_of: str
+    data: list[T]
+    next: str | None = None
+
+
+class ItemResponse(Struct, Generic[T], frozen=True, kw_only=True):
+    """One item."""
+
+    schema: str
+    as_of: str
+    data: T
+
+
+class RunResolution(Struct, frozen=True, kw_only=True):
+    """End of a closed run: `outcome` is its final job state, `elapsed` its seconds, null if not
+    known."""
+
+    state: Literal["charged", "released", "lapsed"]
+    outcome: str | None
+    elapsed: int | None
+
+
+class RefusalDetails(Struct, frozen=True, kw_only=True):
+    """A refusal of the bank with its amounts.
+
+    `entry` is the journal entry that keeps it, if any; `resolution` is set if the run has ended.
+    `available` and `shortfall` are null if the reason is neither the available credit
+    (INSUFFICIENT_CREDIT, CAPPED, NO_ALLOCATION, FROZEN, NOT_ENOUGH) nor the charge
+    (REFUND_TOO_LARGE): the bank did not look them up. Then `asked` is null too, unless the request
+    had an amount.
+    """
+
+    reason: str
+    asked: int | None
+    available: int | None
+    shortfall: int | None
+    allocation: int | None
+    project: int | None
+    resource: str | None
+    owner: int | None
+    run: str | None
+    entry: int | None
+    remedies: list[str]
+    resolution: RunResolution | None = None
+
+
+class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An error (RFC 9457), with the field that caused it and the remedy."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    remedy: str | None = None
+    refusal: RefusalDetails | None = None
+
+
+class Granted(Struct, frozen=True, kw_only=True):
+    """A granted request: its journal entry and the amounts after it.
+
+    `entry` is null if nothing had to be written. `again`: the entry was written before, by the same
+    request. `cpu_counted` is set if the end of a run reported more `cpu_seconds` than its
+    processors had: only so many count.
+    """
+
+    entry: int | None
+    amount: int
+    allocation: int | None
+    run: int | None
+    available: int
+    written_off: int = 0
+    cpu_counted: int | UnsetType = UNSET
+    again: bool = False
+
+
+class ReportAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Result of one report in a batch: granted (200, 201), refused (402, 404, 409) or invalid (400,
+    403, 404)."""
+
+    status: int
+    granted: Granted | None = None
+    detail: str | None = None
+    field: str | None = None
+    remedy: str | None = None
+    refusal: RefusalDetails | None = None
+
+
+class ProjectRole(Struct, frozen=True, kw_only=True):
+    """Role of the user in a project."""
+
+    project: int
+    role: RoleWord
+
+
+class Myself(Struct, frozen=True, kw_only=True):
+    """The authenticated user: `actor` signed in, `uid` has the permissions that count."""
+
+    actor: int
+    uid: int
+    user: str | None
+    superuser: bool
+    admin: bool
+    roles: list[ProjectRole]
+    clusters: list[str]
+    scopes: list[str]

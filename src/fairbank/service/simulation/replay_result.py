@@ -1,0 +1,150 @@
+"""Result of a replay: balances and invariants."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.policy import Overrun, Policy
+from fairbank.core.time import Instant
+from fairbank.service.ops.audit import Audit
+from fairbank.simulator.engine.bank_replay import CreditDemand
+from fairbank.store.contract import Store
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of the step, the amount done and the total."""
+
+
+class ReplayBalance(msgspec.Struct, frozen=True):
+    """Final sums of one allocation, in SU-minutes."""
+
+    account: str
+    resource: str
+    start: Instant
+    end: Instant
+    deposited: int
+    charged: int
+    held: int
+    available: int
+
+
+class ReplayInvariant(msgspec.Struct, frozen=True):
+    """Invariant of the ledger after a replay, its truth and its figures."""
+
+    what: str
+    holds_true: bool
+    figures: str
+
+
+class ReplayCounts(msgspec.Struct):
+    """Counts of the bank's answers. `expected` is the cost of all charged runs by the trace and
+    `held_peak` the maximum of held credit, in SU-minutes.
+    """
+
+    holds: int = 0
+    charges: int = 0
+    releases: int = 0
+    refusals: dict[str, int] = {}
+    written_off: int = 0
+    expected: int = 0
+    held_peak: int = 0
+
+    @property
+    def operations(self) -> int:
+        """Number of holds, charges, releases and refusals."""
+        return self.holds + self.charges + self.releases + sum(self.refusals.values())
+
+
+class ReplayResult(ReplayCounts, kw_only=True):
+    """Result of a replay. Amounts are SU-minutes, `seconds` is its duration."""
+
+    demand: CreditDemand
+    seconds: float
+    balances: list[ReplayBalance]
+    checks: list[ReplayInvariant]
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a hash that is equal for equal final balances, for any store."""
+        return hashlib.sha256(msgspec.json.encode(self.balances)).hexdigest()[:16]
+
+
+def result(
+    store: Store,
+    policy: Policy,
+    demand: CreditDemand,
+    accounts: Mapping[int, str],
+    counts: ReplayCounts,
+    seconds: float,
+    progress: Progress | None,
+) -> ReplayResult:
+    """Collect the balances and check the invariants, with an audit of the store.
+
+    `accounts` are the accounts of the projects.
+    """
+    with store.reading() as reader:
+        allocations = list(reader.scan(Allocation))
+    return ReplayResult(
+        **msgspec.structs.asdict(counts),
+        demand=demand,
+        seconds=seconds,
+        balances=[_balance(each, accounts[each.project]) for each in allocations],
+        checks=[*_checks(allocations, counts, policy), _audited(store, progress)],
+    )
+
+
+def _balance(each: Allocation, account: str) -> ReplayBalance:
+    return ReplayBalance(
+        account,
+        each.resource,
+        each.start,
+        each.end,
+        each.deposited,
+        each.charged,
+        each.held,
+        each.available,
+    )
+
+
+def _checks(
+    allocations: list[Allocation], counts: ReplayCounts, policy: Policy
+) -> list[ReplayInvariant]:
+    charged = sum(each.charged for each in allocations)
+    held = sum(each.held for each in allocations)
+    due = counts.expected - counts.written_off
+    open_runs = counts.holds - counts.charges - counts.releases
+    return [
+        _overdrawn(allocations, policy),
+        ReplayInvariant(
+            "every run is resolved once, nothing stays held",
+            held == 0 and open_runs == 0,
+            f"{open_runs} runs open, {held} SU-minutes held",
+        ),
+        ReplayInvariant(
+            "charges equal the trace's own sum",
+            charged == due,
+            f"{charged} charged, {due} due, {counts.written_off} written off",
+        ),
+    ]
+
+
+def _overdrawn(allocations: list[Allocation], policy: Policy) -> ReplayInvariant:
+    lowest = min((each.available for each in allocations), default=0)
+    figures = f"the least available is {lowest} SU-minutes"
+    if policy.overrun is Overrun.WRITE_OFF:
+        return ReplayInvariant("no allocation is overdrawn", lowest >= 0, figures)
+    held = all(each.available + each.overrun >= 0 for each in allocations)
+    return ReplayInvariant(
+        "no allocation is overdrawn by more than its recorded overruns", held, figures
+    )
+
+
+def _audited(store: Store, progress: Progress | None) -> ReplayInvariant:
+    verdict = Audit(store).verify(
+        progress=(lambda done, of: progress("auditing", done, of)) if progress else None
+    )
+    figures = f"{verdict.entries:,} entries read, {len(verdict.findings):,} findings"
+    return ReplayInvariant("the journal says the same as every row", not verdict.findings, figures)

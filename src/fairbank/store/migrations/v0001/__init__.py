@@ -1,1 +1,0 @@
-"""Content of the first migration. Later migrations change it; it is not edited once released."""

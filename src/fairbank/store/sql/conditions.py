@@ -1,0 +1,215 @@
+"""Conditions shared by several statements: visibility, ownership, paging; and SQL expressions that
+differ between databases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    FunctionElement,
+    Select,
+    Text,
+    and_,
+    false,
+    literal_column,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+
+from fairbank.bank.entry import REGISTRY, Kind
+from fairbank.bank.query import Page, Visibility
+from fairbank.core.time import Instant
+from fairbank.store.schema import allocation, journal, project, run
+
+Condition = ColumnElement[bool]
+
+# Literal, not a bound parameter: a partial index is used only if the statement itself contains its
+# condition.
+IS_REFUSAL = journal.c.kind == literal_column(f"'{Kind.REFUSAL.value}'")
+
+
+def is_in(column: ColumnElement[Any], values: Iterable[Any] | None) -> Condition:
+    return true() if values is None else column.in_(sorted(values))
+
+
+def is_visible(visibility: Visibility, of_project: ColumnElement[Any]) -> Condition:
+    return true() if visibility.everything else is_in(of_project, visibility.projects)
+
+
+def is_visible_or_owned(
+    visibility: Visibility, of_allocation: ColumnElement[Any], owned: Condition
+) -> Condition:
+    if visibility.everything:
+        return true()
+    return or_(
+        of_projects(of_allocation, visibility.projects),
+        false() if visibility.uid is None else owned,
+    )
+
+
+def run_is_visible(visibility: Visibility) -> Condition:
+    """Return the condition for runs of visible projects, runs charged to their allocations, and own
+    runs.
+    """
+    return or_(
+        is_visible_or_owned(visibility, run.c.allocation, run.c.owner == visibility.uid),
+        is_visible(visibility, run.c.project),
+    )
+
+
+def entry_is_visible(visibility: Visibility) -> Condition:
+    """Return the condition for entries in books of visible projects or about their runs, and own
+    refusals.
+    """
+    found = is_visible_or_owned(
+        visibility, journal.c.book, and_(journal.c.owner == visibility.uid, IS_REFUSAL)
+    )
+    if visibility.everything or not visibility.projects:
+        return found
+    return or_(
+        found, and_(_in_their_line(visibility.projects), _about_runs_for(visibility.projects))
+    )
+
+
+def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | None) -> Condition:
+    """Return the condition for rows of these projects' allocations; the registry's book belongs to
+    none.
+    """
+    if projects is None:
+        return true()
+    theirs = select(allocation.c.id).where(allocation.c.project.in_(sorted(projects)))
+    return and_(of_allocation != REGISTRY, of_allocation.in_(theirs)) if projects else false()
+
+
+def of_entries(projects: frozenset[int] | None) -> Condition:
+    """Return the condition for entries about runs of these projects, and others in their books."""
+    if projects is None:
+        return true()
+    others = and_(journal.c.run.is_(None), of_projects(journal.c.book, projects))
+    return and_(_in_their_line(projects), or_(others, _about_runs_for(projects)))
+
+
+def _in_their_line(projects: frozenset[int]) -> Condition:
+    """Return the condition for entries in books of these projects and their parents. Their runs
+    have no others, so the whole journal need not be searched.
+    """
+    line = (
+        select(project.c.id, project.c.parent)
+        .where(is_in(project.c.id, projects))
+        .cte(recursive=True)
+    )
+    line = line.union(select(project.c.id, project.c.parent).where(project.c.id == line.c.parent))
+    return in_few(
+        journal.c.book, select(allocation.c.id).where(allocation.c.project.in_(select(line.c.id)))
+    )
+
+
+def _about_runs_for(projects: frozenset[int]) -> Condition:
+    return (
+        select(run.c.id).where(run.c.id == journal.c.run, is_in(run.c.project, projects)).exists()
+    )
+
+
+def equal(column: ColumnElement[Any], value: object) -> Condition:
+    return true() if value is None else column == value
+
+
+def between(column: ColumnElement[Any], since: Instant | None, until: Instant | None) -> Condition:
+    return and_(
+        true() if since is None else column >= since, true() if until is None else column < until
+    )
+
+
+def covers(at: Instant | None) -> Condition:
+    a = allocation.c
+    return true() if at is None else and_(a.start_at <= at, a.end_at > at)
+
+
+def in_allocations(
+    of_allocation: ColumnElement[Any],
+    resource: str | None,
+    category: str | None = None,
+    active_at: Instant | None = None,
+) -> Condition:
+    """Return the condition for rows of allocations with this resource, category and time in their
+    term.
+    """
+    if resource is None and category is None and active_at is None:
+        return true()
+    a = allocation.c
+    return of_allocation.in_(
+        select(a.id).where(
+            equal(a.resource, resource), equal(a.category, category), covers(active_at)
+        )
+    )
+
+
+def paged(found: Select[Any], number: ColumnElement[Any], page: Page) -> Select[Any]:
+    if page.after is not None:
+        found = found.where(number < page.after if page.newest_first else number > page.after)
+    return found.order_by(number.desc() if page.newest_first else number).limit(page.size)
+
+
+# --- expressions that differ between databases ---
+
+
+class JsonMember(FunctionElement[str]):
+    """Member of a JSON object as text; NULL if missing."""
+
+    type = Text()
+    inherit_cache = True
+
+
+class Bytewise(FunctionElement[str]):
+    """Text that is ordered and compared by bytes, whatever the collation of the database."""
+
+    type = Text()
+    inherit_cache = True
+
+
+class FewIds(FunctionElement[int]):
+    """Few ids that a subquery finds. PostgreSQL may expect many and scan the table instead of its
+    index.
+    """
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+_TEMPLATES: Mapping[type, Mapping[str, str]] = {
+    JsonMember: {"sqlite": "json_extract({}, '$.' || {})", "postgresql": "({}::json ->> {})"},
+    Bytewise: {"sqlite": "{}", "postgresql": '({} COLLATE "C")'},
+    FewIds: {"sqlite": "{}", "postgresql": "(SELECT unnest(ARRAY{}))"},
+}
+
+
+def _compile(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
+    parts = [compiler.process(part, **options) for part in element.clauses]
+    return _TEMPLATES[type(element)][compiler.dialect.name].format(*parts)
+
+
+for _kind in _TEMPLATES:
+    compiles(_kind)(_compile)
+
+
+def json_member(details: ColumnElement[Any], member: str) -> JsonMember:
+    """Return the expression for a member. `member` is a constant, never input."""
+    return JsonMember(details, literal_column(f"'{member}'"))
+
+
+def bytewise(text: ColumnElement[Any]) -> Bytewise:
+    return Bytewise(text)
+
+
+def in_few(column: ColumnElement[Any], found: Select[Any]) -> ColumnElement[bool]:
+    return column.op("IN", is_comparison=True, return_type=Boolean())(
+        FewIds(found.scalar_subquery())
+    )

@@ -1,0 +1,410 @@
+"""Queries as SQLAlchemy statements: one each, for every database, with visibility as a
+condition.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    Text,
+    and_,
+    case,
+    cast,
+    false,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+    tuple_,
+)
+
+from fairbank.bank.allocation import AllocationState, Standing
+from fairbank.bank.efficiency import EARLY_OUTCOMES, EARLY_SECONDS
+from fairbank.bank.query import (
+    NO_QOS,
+    AllocationQuery,
+    Books,
+    DebitPage,
+    DebitQuery,
+    EntryQuery,
+    GroupPage,
+    Page,
+    ProjectQuery,
+    RefusalQuery,
+    RunQuery,
+    UsageBy,
+    UsageQuery,
+    Visibility,
+)
+from fairbank.bank.run import RESOLVED, RunState
+from fairbank.cluster.job import COMPLETED
+from fairbank.cluster.share_record import ShareQuery
+from fairbank.core.time import DAY, Instant
+from fairbank.store.schema import (
+    allocation,
+    journal,
+    member,
+    project,
+    run,
+    share_figure,
+    token,
+    user_sum,
+)
+from fairbank.store.sql.conditions import (
+    IS_REFUSAL,
+    Condition,
+    between,
+    bytewise,
+    covers,
+    entry_is_visible,
+    equal,
+    in_allocations,
+    is_in,
+    is_visible,
+    is_visible_or_owned,
+    json_member,
+    of_entries,
+    of_projects,
+    paged,
+    run_is_visible,
+)
+from fairbank.store.sql.time_index import BOOK, count_before_sql
+from fairbank.store.usage import UNKNOWN_STATUS, group_after, page_days
+
+_a, _f, _j, _p, _r, _t, _u = (
+    table.c for table in (allocation, share_figure, journal, project, run, token, user_sum)
+)
+
+
+# --- registry ---
+
+
+def projects(query: ProjectQuery, page: Page) -> Select[Any]:
+    wanted = [
+        is_visible(query.visibility, _p.id),
+        is_in(_p.id, query.ids),
+        equal(_p.gname, query.gname),
+        equal(_p.gid, query.gid),
+        equal(_p.account, query.account),
+        true() if query.removed is None else _p.removed.is_(query.removed),
+    ]
+    return paged(select(project).where(*wanted), _p.id, page)
+
+
+def members(project: int, page: Page) -> Select[Any]:
+    return paged(select(member).where(member.c.project == project), member.c.uid, page)
+
+
+def tokens(uid: int | None, page: Page) -> Select[Any]:
+    return paged(select(token).where(equal(_t.uid, uid)), _t.id, page)
+
+
+# --- credit ---
+
+
+def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
+    wanted = [
+        or_(
+            and_(is_visible(query.visibility, _a.project), is_in(_a.project, query.projects)),
+            and_(_a.shared, is_in(_a.project, query.lenders)) if query.lenders else false(),
+        ),
+        is_in(_a.id, query.ids),
+        equal(_a.resource, query.resource),
+        equal(_a.category, query.category),
+        true() if query.stands is None else _stands(*query.stands),
+        covers(query.active_at),
+    ]
+    return paged(select(allocation).where(*wanted), _a.id, page)
+
+
+def users(allocations: frozenset[int], uid: int | None) -> Select[Any]:
+    return (
+        select(user_sum)
+        .where(is_in(_u.allocation, allocations), equal(_u.uid, uid))
+        .order_by(_u.allocation, _u.uid)
+    )
+
+
+def allocation_users(allocation: int, page: Page) -> Select[Any]:
+    return paged(select(user_sum).where(_u.allocation == allocation), _u.uid, page)
+
+
+def debits(query: DebitQuery, page: DebitPage) -> Select[Any]:
+    """Select the charges of owners. The latest charged run is searched backwards from the owner's
+    latest.
+    """
+    of_owner = select(_r.id).where(
+        _r.owner == _u.uid, _r.allocation == _u.allocation, _r.state == RunState.CHARGED.value
+    )
+    latest = of_owner.order_by(_r.id.desc()).limit(1).scalar_subquery()
+    wanted = [
+        _u.charged > 0,
+        of_projects(
+            _u.allocation, None if query.visibility.everything else query.visibility.projects
+        ),
+        of_projects(_u.allocation, query.projects),
+        equal(_u.allocation, query.allocation),
+        equal(_u.uid, query.owner),
+        true() if page.after is None else tuple_(_u.allocation, _u.uid) > page.after,
+    ]
+    return (
+        select(_u.allocation, _u.uid, _u.charged, latest)
+        .where(*wanted)
+        .order_by(_u.allocation, _u.uid)
+        .limit(page.size)
+    )
+
+
+def expired(now: Instant, limit: int) -> Select[Any]:
+    return (
+        select(_a.id)
+        .where(_a.end_at <= now, _a.state == AllocationState.ACTIVE.value)
+        .order_by(_a.end_at, _a.id)
+        .limit(limit)
+    )
+
+
+def _stands(standing: Standing, now: Instant) -> Condition:
+    """Return `Allocation.standing` as SQL."""
+    match standing:
+        case Standing.ENDED:
+            return or_(_a.state == AllocationState.ENDED.value, _a.end_at <= now)
+        case Standing.FROZEN:
+            return and_(_a.state == AllocationState.FROZEN.value, _a.end_at > now)
+        case Standing.PLANNED:
+            return and_(
+                _a.state == AllocationState.ACTIVE.value, _a.end_at > now, _a.start_at > now
+            )
+        case Standing.ACTIVE:
+            return and_(
+                _a.state == AllocationState.ACTIVE.value, _a.end_at > now, _a.start_at <= now
+            )
+
+
+# --- runs ---
+
+
+def runs(query: RunQuery, page: Page) -> Select[Any]:
+    wanted = [
+        run_is_visible(query.visibility),
+        is_in(_r.id, query.ids),
+        is_in(_r.project, query.projects),
+        in_allocations(_r.allocation, query.resource, query.category, query.active_at),
+        equal(_r.allocation, query.allocation),
+        equal(_r.owner, query.owner),
+        equal(_r.state, query.state.value if query.state else None),
+        (
+            true()
+            if query.failed is None
+            else (_r.outcome != COMPLETED if query.failed else _r.outcome == COMPLETED)
+        ),  # NULL is neither
+        equal(_r.cluster, query.cluster),
+        equal(_r.job_id, query.job_id),
+        equal(_r.partition, query.partition),
+        between(_r.start_at, query.since, query.until),
+    ]
+    return paged(select(run).where(*wanted), _r.id, page)
+
+
+def overdue(now: Instant, limit: int) -> Select[Any]:
+    open_ones = select(_r.cluster, _r.job_id, _r.submitted, _r.restart).where(
+        _r.state == RunState.HELD.value, _r.until_at <= now
+    )
+    return open_ones.order_by(_r.until_at, _r.id).limit(limit)
+
+
+# --- journal ---
+
+
+def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
+    """Return the condition for rows of a range of books."""
+    return [
+        *([] if books.first is None else [book >= books.first]),
+        *([] if books.end is None else [book < books.end]),
+    ]
+
+
+def entries(query: EntryQuery, page: Page) -> Select[Any]:
+    wanted = [
+        entry_is_visible(query.visibility),
+        is_in(_j.id, query.ids),
+        equal(_j.book, query.book),
+        of_entries(query.projects),
+        is_in(_j.kind, None if query.kinds is None else {kind.value for kind in query.kinds}),
+        equal(_j.owner, query.owner),
+        between(_j.at, query.since, query.until),
+    ]
+    return paged(select(journal).where(*wanted), _j.id, page)
+
+
+def repeated_keys(limit: int) -> Select[Any]:
+    """Select repeated keys. The condition is written so that SQLite does not use the index of the
+    keys, since entries missing there are what is looked for.
+    """
+    some = func.coalesce(_j.key, "") != ""
+    repeated = (
+        select(_j.actor, _j.key, func.min(_j.id), func.max(_j.id))
+        .where(some)
+        .group_by(_j.actor, _j.key)
+        .having(func.count() > 1)
+    )
+    return repeated.order_by(_j.actor, _j.key).limit(limit)
+
+
+def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
+    wanted = [
+        IS_REFUSAL,
+        _seen_or_refused(query.visibility),
+        is_in(_j.id, query.ids),
+        equal(_j.book, query.allocation),
+        _asked_for(query.projects, query.account),
+        equal(_refused("resource"), query.resource),
+        in_allocations(_j.book, None, query.category, query.active_at),
+        equal(_j.owner, query.owner),
+        _of_job(query.cluster, query.job_id),
+        between(_j.at, query.since, query.until),
+    ]
+    return paged(select(journal).where(*wanted), _j.id, page)
+
+
+def _refused(member: str) -> ColumnElement[Any]:
+    """Return a member of a refusal's details. Other entries are not read: their details need not be
+    JSON.
+    """
+    return case((IS_REFUSAL, json_member(_j.details, member)))
+
+
+_PROJECT_REFUSED = cast(_refused("project"), BigInteger)
+
+
+def _asked_for(projects: frozenset[int] | None, account: str | None) -> Condition:
+    of_projects = is_in(_PROJECT_REFUSED, projects)
+    return of_projects if account is None else or_(of_projects, _refused("account") == account)
+
+
+def _seen_or_refused(visibility: Visibility) -> Condition:
+    """Also select entries of jobs that asked for these projects' credit, in whatever book they
+    are.
+    """
+    seen = is_visible_or_owned(visibility, _j.book, _j.owner == visibility.uid)
+    return (
+        seen
+        if visibility.everything or not visibility.projects
+        else or_(seen, is_in(_PROJECT_REFUSED, visibility.projects))
+    )
+
+
+def _of_job(cluster: str | None, job_id: int | None) -> Condition:
+    """Return the condition for a refused run, cluster/job@submitted.restart; cluster names have no
+    slash.
+    """
+    run = _refused("run")
+    of_cluster = (
+        true() if cluster is None else func.substr(run, 1, len(cluster) + 1) == f"{cluster}/"
+    )
+    return and_(of_cluster, true() if job_id is None else run.like(f"%/{job_id}@%"))
+
+
+# Built once, because that is slow. Parameters: `book`, `since` and `until`, or `book` and `at`.
+_STATEMENT = select(journal).where(
+    _j.book == BOOK, _j.seq > count_before_sql("since"), _j.seq <= count_before_sql("until")
+)
+BEFORE = select(journal).where(_j.book == BOOK, _j.seq == count_before_sql("at"))
+
+
+def statement(page: Page) -> Select[Any]:
+    return paged(_STATEMENT, _j.seq, page)
+
+
+# --- usage ---
+
+
+_r = run.c
+_GIVEN = _r.cpus * _r.elapsed_seconds
+_MEASURED = and_(_r.cpu_seconds.is_not(None), _GIVEN > 0)
+_BUSY = case((_r.cpu_seconds < _GIVEN, _r.cpu_seconds), else_=_GIVEN)
+_EARLY = and_(_r.outcome.in_(sorted(EARLY_OUTCOMES)), _r.elapsed_seconds <= EARLY_SECONDS)
+_PAID = _r.charged - _r.refunded
+_EXIT = func.coalesce(_r.exit_status, UNKNOWN_STATUS)
+
+
+def _sum(figure: ColumnElement[Any] | int, of: ColumnElement[bool]) -> ColumnElement[Any]:
+    """Return the sum over the runs that fulfil the condition. Others are not evaluated: their time
+    may be zero and would be a divisor.
+    """
+    return func.sum(case((of, figure), else_=0))
+
+
+_FIGURES: tuple[ColumnElement[Any], ...] = (
+    func.count(),
+    func.sum(case((_r.outcome == COMPLETED, 0), else_=1)),
+    func.sum(_PAID),
+    func.sum(_r.elapsed_seconds),
+    _sum(_r.start_at - _r.submitted, _r.start_at > _r.submitted),
+    _sum(_BUSY, _MEASURED),
+    _sum(_GIVEN, _MEASURED),
+    _sum(_PAID * (1000 - (2000 * _BUSY + _GIVEN) // (2 * _GIVEN)) // 1000, _MEASURED),
+    _sum(1, _EARLY),
+    func.min(case((_EARLY, _EXIT))),
+    func.max(case((_EARLY, _EXIT))),
+)
+
+
+def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
+    """Select groups with their figures. Days are numbered from 1970, for months too: databases
+    disagree on calendars.
+    """
+    job = _r.cluster + literal_column("'/'", Text) + cast(_r.job_id, Text)
+    by_name = {
+        UsageBy.USER: _r.owner,
+        UsageBy.PARTITION: bytewise(_r.partition),
+        UsageBy.ALLOCATION: _r.allocation,
+        UsageBy.JOB: bytewise(job),
+        UsageBy.QOS: bytewise(func.coalesce(_r.qos, literal_column(f"'{NO_QOS}'", Text))),
+    }
+    group = by_name.get(by, _r.ended_at // literal_column(str(DAY), BigInteger))
+    after = group_after(page.after, by)
+    wanted = [
+        _r.state.in_([each.value for each in RESOLVED]),
+        run_is_visible(query.visibility),
+        is_in(_r.project, query.projects),
+        in_allocations(_r.allocation, query.resource),
+        equal(_r.allocation, query.allocation),
+        equal(_r.owner, query.owner),
+        between(_r.ended_at, query.since, query.until),
+        true() if after is None else group > after,
+    ]
+    return (
+        select(group, *_FIGURES)
+        .where(*wanted)
+        .group_by(group)
+        .order_by(group)
+        .limit(page_days(page, by))
+    )
+
+
+# --- fair share ---
+
+# The order of the primary key.
+SHARE_KEY = (_f.cluster, _f.day, _f.account, _f.login, _f.partition)
+
+
+def share_records(query: ShareQuery) -> Select[Any]:
+    wanted = [
+        _f.day >= query.since,
+        _f.day < query.until,
+        equal(_f.cluster, query.cluster),
+        is_in(_f.account, query.accounts),
+        true() if query.after is None else tuple_(*SHARE_KEY) > tuple_(*query.after),
+    ]
+    if not query.users:
+        wanted.append(_f.login == "")
+    elif query.users_of is not None:
+        wanted.append(or_(_f.login == "", is_in(_f.account, query.users_of)))
+    found = select(share_figure).where(*wanted)
+    return found if query.limit is None else found.order_by(*SHARE_KEY).limit(query.limit)

@@ -1,0 +1,98 @@
+"""Findings in plain words: units, times, hexadecimal digits, and no names of the program's own."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fairbank.bank.allocation import Allocation, AllocationState
+from fairbank.bank.audit.findings import differences, unreadable, value_text
+from fairbank.bank.run import RunRecord, RunState
+from fairbank.cluster.job import JobDetails, Run
+from fairbank.core.time import Instant
+from fairbank.core.units import SuMinutes
+
+RUN = RunRecord(
+    id=5,
+    run=Run("darwin", 12, Instant(100), 0),
+    project=1,
+    allocation=1,
+    owner=1001,
+    partition="cpu",
+    state=RunState.HELD,
+    held=SuMinutes(60),
+    start=Instant(1_826_843_078),
+    until=Instant(1_826_843_078),
+    set_by=5,
+    job_details=None,
+)
+ALLOCATION = Allocation(
+    id=1,
+    project=1,
+    resource="cpu",
+    category="research",
+    start=Instant(0),
+    end=Instant(9),
+    link=b"\x01" * 32,
+)
+replace = msgspec.structs.replace
+
+
+def test_amounts_are_shown_with_unit_and_instants_as_times() -> None:
+    other = replace(
+        RUN, charged=SuMinutes(855), until=Instant(1_826_843_079), set_by=7, state=RunState.LAPSED
+    )
+    assert list(differences(other, RUN)) == [
+        "state is lapsed, due held",
+        "the end of the hold is 2027-11-22T00:24:39Z, due 2027-11-22T00:24:38Z",
+        "the entry that set it is 7, due 5",
+        "charged is 855 SU-minutes, due 0 SU-minutes",
+    ]
+
+
+def test_job_details_are_compared_part_by_part() -> None:
+    other = replace(RUN, job_details=JobDetails(name="x", qos="long"))
+    assert list(differences(other, RUN)) == [
+        "name is 'x', due nothing",
+        "qos is 'long', due nothing",
+    ]
+    assert list(differences(RUN, other)) == [
+        "name is nothing, due 'x'",
+        "qos is nothing, due 'long'",
+    ]
+    assert list(differences(replace(RUN, job_details=JobDetails(name="y", qos="long")), other)) == [
+        "name is 'y', due 'x'"
+    ]
+
+
+def test_links_are_hexadecimal_and_any_column_value_is_shown() -> None:
+    other = replace(ALLOCATION, link=b"\xff" * 32, shared=True, state=AllocationState.FROZEN)
+    said = list(differences(other, ALLOCATION))
+    assert f"the link of its last entry is {'ff' * 32}, due {'01' * 32}" in said
+    assert not [each for each in said if "b'" in each or "<" in each]
+    assert [value_text("end", each) for each in ("soon", -1, 10**15)] == [
+        "'soon'",
+        "-1",
+        "1000000000000000",
+    ]
+    assert value_text("scopes", ("read", "write")) == "read write"
+
+
+@pytest.mark.parametrize(
+    ("details", "why"),
+    [
+        ("{", "they are not JSON, or were cut short"),
+        ("{x", "they are not JSON"),
+        ('{"start": "x"}', "start: expected a whole number, got text"),
+        ("{}", "they lack start"),
+        ("7", "the whole: expected an object, got a whole number"),
+    ],
+)
+def test_details_that_cannot_be_read_say_why(details: str, why: str) -> None:
+    class Facts(msgspec.Struct):
+        start: int
+
+    with pytest.raises(msgspec.DecodeError) as bad:
+        msgspec.json.decode(details, type=Facts)
+    assert unreadable(bad.value) == why
+    assert unreadable(KeyError("project")) == "they lack project"
