@@ -13,11 +13,11 @@ import pytest
 from fairbank.cli import main
 from fairbank.cli.commands.bank import sproject
 from tests.cli.fakes import FakeServices
-from tests.cli.served_site import Bank, served
-from tests.cli.workloads import lay_out
+from tests.cli.served_site import Bank, serve_site
+from tests.cli.workloads import write_workloads
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     """Result of a command: exit code, stdout, stderr."""
 
     code: int
@@ -25,31 +25,31 @@ class Said(NamedTuple):
     err: str
 
 
-def session(command: str, said: Said) -> str:
+def session(command: str, result: CommandResult) -> str:
     """Return the text of a session: the command, its output, its stderr and its exit code."""
-    talk = f"--- stderr\n{said.err}" if said.err else ""
-    return f"$ {command}\n{said.out}{talk}--- exit {said.code}\n"
+    stderr = f"--- stderr\n{result.err}" if result.err else ""
+    return f"$ {command}\n{result.out}{stderr}--- exit {result.code}\n"
 
 
-Run = Callable[..., Said]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture(scope="session")
 def bank() -> Iterator[Bank]:
     """Serve a site whose ledger no test changes."""
-    with served() as found:
-        yield found
+    with serve_site() as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
 def own_bank() -> Iterator[Bank]:
     """Serve a site for the tests of one file, which may change it."""
-    with served() as found:
-        yield found
+    with serve_site() as address:
+        yield address
 
 
 @pytest.fixture
-def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
+def clean_env(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
     """Set the zone of New York and 80 columns, and hide the user's own settings."""
     for name in (
         "NO_COLOR",
@@ -70,48 +70,46 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[py
 
 
 @pytest.fixture
-def fairbank(
-    bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
+def fairbank(bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run `fairbank("balance", "--json")` against the site; `services=` replaces the real
     services.
     """
-    surroundings.setenv("FAIRBANK_SERVER", bank.unix)
-    surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
+    clean_env.setenv("FAIRBANK_SERVER", bank.unix)
+    clean_env.setenv("FAIRBANK_CLUSTER", "darwin")
     return runner(main.run, capsys)
 
 
 @pytest.fixture
-def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+def run(fairbank: Run, clean_env: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Run one command line in the directory of `workloads`, with the real services."""
-    surroundings.chdir(tmp_path)
-    lay_out(tmp_path)
+    clean_env.chdir(tmp_path)
+    write_workloads(tmp_path)
     return lambda words: fairbank(*words.split())
 
 
 @pytest.fixture
 def changing(
-    own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    own_bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
     """Run commands against a site that the test may change."""
-    surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
+    clean_env.setenv("FAIRBANK_SERVER", own_bank.unix)
     return runner(main.run, capsys)
 
 
 @pytest.fixture
-def hadm(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def hadm(bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run `sproject` against the site."""
-    surroundings.setenv("FAIRBANK_SERVER", bank.unix)
+    clean_env.setenv("FAIRBANK_SERVER", bank.unix)
     return runner(sproject.run, capsys)
 
 
 def runner(run: Callable[[Sequence[str]], int], capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*words: object, services: FakeServices | None = None) -> Said:
+    def call(*words: object, services: FakeServices | None = None) -> CommandResult:
         capsys.readouterr()
         with services.installed() if services else nullcontext():
             code = run([str(word) for word in words])
         captured = capsys.readouterr()
         assert "Traceback" not in captured.err
-        return Said(code, captured.out, captured.err)
+        return CommandResult(code, captured.out, captured.err)
 
     return call

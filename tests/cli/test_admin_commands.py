@@ -23,7 +23,7 @@ def fake_services() -> Iterator[None]:
         yield
 
 
-def test_making_and_running_a_bank(fairbank: Run) -> None:
+def test_init_and_serve(fairbank: Run) -> None:
     services = FakeServices()
     result = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", services=services)
     assert result.out == "made /x/fairbank.toml\nmade /x/secret\n"
@@ -40,7 +40,7 @@ def test_making_and_running_a_bank(fairbank: Run) -> None:
     ]
 
 
-def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
+def test_audit_with_and_without_findings(fairbank: Run) -> None:
     fine = fairbank("audit", "verify")
     assert (fine.code, fine.out) == (
         0,
@@ -57,7 +57,7 @@ def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
     assert "... and 150 more" in many.out
 
 
-def test_heads_written_down_are_read_again(
+def test_written_heads_are_read_back(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = fairbank("audit", "heads").out
@@ -72,7 +72,7 @@ def test_heads_written_down_are_read_again(
 
 
 @pytest.mark.parametrize("line", ["x", "[1]", "{}", "[1, 2, 3]", '[1, 2, "zz"]', "null"])
-def test_heads_that_are_none_are_reported_with_their_line(
+def test_invalid_heads_are_reported_with_their_line(
     fairbank: Run, tmp_path: Path, line: str
 ) -> None:
     kept = tmp_path / "heads"
@@ -82,7 +82,7 @@ def test_heads_that_are_none_are_reported_with_their_line(
     assert "line 2" in " ".join(result.err.split())
 
 
-def test_backups_and_their_way_back(fairbank: Run) -> None:
+def test_backup_and_restore(fairbank: Run) -> None:
     services = FakeServices()
     assert (
         fairbank("backup", "create", "a.fbk", "--config", "/c", services=services).out
@@ -115,7 +115,7 @@ def test_backups_and_their_way_back(fairbank: Run) -> None:
     ]
 
 
-def test_the_doctor(fairbank: Run) -> None:
+def test_doctor(fairbank: Run) -> None:
     checks = (HealthCheck("the store opens", True), HealthCheck("no agent", False, "add one"))
     result = fairbank("doctor", services=FakeServices(checks=checks))
     assert (result.code, result.out) == (
@@ -141,7 +141,7 @@ def test_progress_does_not_change_stdout(fairbank: Run) -> None:
     )
 
 
-def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
+def test_doctor_on_a_slurm_host(fairbank: Run) -> None:
     services = FakeServices(checks=(HealthCheck("munged is well", True),))
     result = fairbank(
         "doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", services=services
@@ -156,7 +156,7 @@ def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
     assert (both.code, services.calls[1:]) == (2, [])
 
 
-def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
+def test_checks_as_json(fairbank: Run) -> None:
     services = FakeServices(
         checks=(
             HealthCheck("the store opens", True, "x"),
@@ -183,7 +183,7 @@ def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
     assert json.loads(fairbank("status", "--json").out)["data"][0]["status"] == "ok"
 
 
-def test_the_agent_and_its_status(fairbank: Run) -> None:
+def test_agent_and_its_status(fairbank: Run) -> None:
     services = FakeServices(status=STATUS)
     assert fairbank("agent", "--config", "/c", services=services).err.startswith(
         "The agent listens for slurmctld at /x/prep.sock"
@@ -256,7 +256,7 @@ STATUS = {
 }
 
 
-def test_progress_is_for_terminals_or_asked_for(fairbank: Run) -> None:
+def test_progress_is_shown_on_terminals_or_on_request(fairbank: Run) -> None:
     assert fairbank("audit", "verify").err == ""
     plain = fairbank("audit", "verify", "--progress", "plain").err.splitlines()
     assert plain[0].startswith("audit: every book, and the store as a whole")
@@ -264,7 +264,7 @@ def test_progress_is_for_terminals_or_asked_for(fairbank: Run) -> None:
     assert fairbank("audit", "verify", "--progress", "plain", "-q").err == ""
 
 
-def test_a_bar() -> None:
+def test_progress_bar() -> None:
     assert bar("audit", 0, 0, 0.0) == f"audit [{'-' * 30}]   0%  0/s"
     assert bar("audit", 500, 1_000, 2.0) == f"audit [{'#' * 15}{'-' * 15}]  50%  250/s  ETA 0:02"
     assert bar("audit", 1_000_000, 1_000_000, 5.0) == f"audit [{'#' * 30}] 100%  200k/s"

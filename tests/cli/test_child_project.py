@@ -17,12 +17,12 @@ from tests.cli.served_site import Bank
 from tests.cli.site import AYLA, DANA, GPU, STRANGER
 
 START, END = "2026-11-20T00:00:00Z", "2026-11-20T02:00:00Z"
-OF_CHILD, OF_PARENT = 950_001, 950_002
+CHILD_JOB, PARENT_JOB = 950_001, 950_002
 OUTSIDER = 61_010
 
 
 @pytest.fixture(scope="module", autouse=True)
-def lent(own_bank: Bank) -> None:
+def child_project(own_bank: Bank) -> None:
     """Make chem_sub, of which the stranger is a member: it may use chem_qmc's gpu, has used up its
     storage, and its tape is unused.
     """
@@ -41,7 +41,7 @@ def lent(own_bank: Bank) -> None:
         client.post(
             "/alloc", {"account": "chem_qmc", "resource": resource, "category": "research", **terms}
         )
-    for job, account, amount in ((OF_CHILD, "chem_sub", 4_000), (OF_PARENT, "chem_qmc", 2_000)):
+    for job, account, amount in ((CHILD_JOB, "chem_sub", 4_000), (PARENT_JOB, "chem_qmc", 2_000)):
         report = {
             "cluster": "darwin",
             "job_id": job,
@@ -68,75 +68,77 @@ def lent(own_bank: Bank) -> None:
 
 
 @pytest.fixture
-def here(
-    own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def changing(
+    own_bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
+    clean_env.setenv("FAIRBANK_SERVER", own_bank.unix)
     return runner(main.run, capsys)
 
 
 @pytest.mark.parametrize("uid", [STRANGER, AYLA])
-def test_links_of_a_balance_can_be_followed(here: Run, uid: int) -> None:
+def test_commands_suggested_by_balance_work(changing: Run, uid: int) -> None:
     words = ("balance", "-r", "gpu,storage,tape", "--as", uid, "--json")
-    warnings = json.loads(here(*words).out)["warnings"]
+    warnings = json.loads(changing(*words).out)["warnings"]
     assert [each.partition("  ")[0] for each in warnings] == [
         "! chem_qmc/gpu: at this pace empty in 12 days.",
         "!! chem_qmc/storage: empty; new jobs are refused.",
         "! chem_qmc/tape: under-used, 40 days left.",
     ]
     for each in warnings:
-        result = here(*shlex.split(each.partition("See: fairbank ")[2]), "--as", uid)
+        result = changing(*shlex.split(each.partition("See: fairbank ")[2]), "--as", uid)
         assert (result.code, "error" in result.err) == (0, False), each
 
 
-def test_users_of_shared_credit_are_shown_as_far_as_visible(here: Run) -> None:
+def test_usage_of_shared_credit_is_limited_to_visible_users(changing: Run) -> None:
     words = ("usage", "--alloc", 4, "-S", "2026-01-01", "--json", "--as")
-    assert [row["charged"] for row in json.loads(here(*words, STRANGER).out)["data"]] == [4_000]
-    assert [row["charged"] for row in json.loads(here(*words, AYLA).out)["data"]] == [6_000]
+    assert [row["charged"] for row in json.loads(changing(*words, STRANGER).out)["data"]] == [4_000]
+    assert [row["charged"] for row in json.loads(changing(*words, AYLA).out)["data"]] == [6_000]
 
 
-def test_jobs_and_usage_belong_to_the_child_project(here: Run) -> None:
+def test_jobs_and_usage_belong_to_the_child_project(changing: Run) -> None:
     def jobs(*words: object) -> list[tuple[str, int]]:
         return [
             (row["account"], row["job_id"])
-            for row in json.loads(here("jobs", "--json", *words).out)["data"]
+            for row in json.loads(changing("jobs", "--json", *words).out)["data"]
         ]
 
-    child, parent = ("chem_sub", OF_CHILD), ("chem_qmc", OF_PARENT)
+    child, parent = ("chem_sub", CHILD_JOB), ("chem_qmc", PARENT_JOB)
     assert jobs("-A", "chem_sub", "--as", STRANGER) == [child]
     assert jobs("-A", "chem_sub") == [child]
-    assert jobs("-A", "chem_qmc", "-j", f"{OF_CHILD},{OF_PARENT}", "--as", AYLA) == [parent]
+    assert jobs("-A", "chem_qmc", "-j", f"{CHILD_JOB},{PARENT_JOB}", "--as", AYLA) == [parent]
     assert jobs("--alloc", 4, "--as", AYLA) == [parent, child]
     assert jobs("--alloc", 4, "--as", STRANGER) == [child]
     for uid in (STRANGER, 0):
         assert [
             row["charged"]
-            for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", uid).out)[
+            for row in json.loads(changing("usage", "-A", "chem_sub", "--json", "--as", uid).out)[
                 "data"
             ]
         ] == [4_000]
 
 
-def test_the_parents_people_find_a_child_by_its_name_as_far_as_they_paid(here: Run) -> None:
+def test_members_of_parent_see_child_jobs_that_they_paid(changing: Run) -> None:
     assert [
         row["job_id"]
-        for row in json.loads(here("jobs", "-a", "-A", "chem_sub", "--json", "--as", AYLA).out)[
+        for row in json.loads(changing("jobs", "-a", "-A", "chem_sub", "--json", "--as", AYLA).out)[
             "data"
         ]
-    ] == [OF_CHILD]
+    ] == [CHILD_JOB]
     assert [
         row["charged"]
-        for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", AYLA).out)["data"]
+        for row in json.loads(changing("usage", "-A", "chem_sub", "--json", "--as", AYLA).out)[
+            "data"
+        ]
     ] == [4_000]
     for words in (
         ("jobs", "-a", "--failed"),
         ("jobs", "-a", "--refused"),
         ("usage", "-S", "2026-11-21"),
     ):  # nothing of that kind
-        assert here(*words, "-A", "chem_sub", "--as", AYLA).code == 0, words
+        assert changing(*words, "-A", "chem_sub", "--as", AYLA).code == 0, words
     for command in ("jobs -a", "jobs -a --refused", "usage"):  # nothing of theirs
         result, unknown = (
-            here(*command.split(), "-A", account, "--as", OUTSIDER)
+            changing(*command.split(), "-A", account, "--as", OUTSIDER)
             for account in ("chem_sub", "chem_sux")
         )
         assert (result.code, result.err.replace("chem_sub", "chem_sux")) == (3, unknown.err), (
@@ -144,15 +146,15 @@ def test_the_parents_people_find_a_child_by_its_name_as_far_as_they_paid(here: R
         )
 
 
-def test_child_project_cannot_read_parents_statement(here: Run) -> None:
-    result = here("statement", 4, "--as", STRANGER)
+def test_child_project_cannot_read_parents_statement(changing: Run) -> None:
+    result = changing("statement", 4, "--as", STRANGER)
     assert (result.code, "allocation 4 is your parent project's" in result.err) == (4, True)
     assert (
-        here(
+        changing(
             *shlex.split(result.err.partition("see what yours used of it: fairbank ")[2]),
             "--as",
             STRANGER,
         ).code
         == 0
     )
-    assert here("statement", 4, "--as", OUTSIDER).code == 3
+    assert changing("statement", 4, "--as", OUTSIDER).code == 3

@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from tests.cli.conftest import Run, Said, session
+from tests.cli.conftest import CommandResult, Run, session
 from tests.cli.served_site import Bank
 from tests.support.golden import GOLDEN, kept
 
@@ -56,22 +56,22 @@ STORIES = {
 NOT_FOLDED = {"--csv", "--json", "-P", "-l", "--dry-run"}
 
 
-def page(said: Said, command: str, bank: Bank) -> str:
+def golden_text(result: CommandResult, command: str, bank: Bank) -> str:
     """Return the text of a session: the command, its output, its stderr and its exit code."""
-    return session(command, said).replace(bank.unix, "unix:/run/fairbank/fairbank.sock")
+    return session(command, result).replace(bank.unix, "unix:/run/fairbank/fairbank.sock")
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_people_see(
-    name: str, fairbank: Run, hadm: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+def test_output_matches_the_golden_file(
+    name: str, fairbank: Run, hadm: Run, bank: Bank, clean_env: pytest.MonkeyPatch
 ) -> None:
-    surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
+    clean_env.setenv("FAIRBANK_CLUSTER", "darwin")
     program, *words = shlex.split(STORIES[name])
-    text = page((hadm if program == "sproject" else fairbank)(*words), STORIES[name], bank)
+    text = golden_text((hadm if program == "sproject" else fairbank)(*words), STORIES[name], bank)
     assert text == kept(FOLDER / f"{name}.txt", text)
 
 
-def test_nothing_is_kept_that_is_not_told() -> None:
+def test_every_golden_file_has_a_test() -> None:
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(STORIES)
 
 

@@ -41,14 +41,14 @@ def test_every_reason_is_explained(fairbank: Run) -> None:
         ["No_Allocation"],
     ],
 )
-def test_one_reason_alone_as_tables_and_refusals_write_it(fairbank: Run, words: list[str]) -> None:
+def test_help_accepts_every_spelling_of_a_reason(fairbank: Run, words: list[str]) -> None:
     result = fairbank("help", *words)
     assert result.code == 0
     assert result.out.startswith(f"{'_'.join(words).upper().replace('-', '_')}: ")
     assert "  try: " in result.out
 
 
-def test_a_reason_that_a_refusal_shows_has_its_help(fairbank: Run) -> None:
+def test_reason_of_a_refusal_has_a_help_topic(fairbank: Run) -> None:
     shown = fairbank("jobs", "--refused", "-a", "-n", "-o", "REASON").out.strip()
     assert fairbank("help", *shown.split()).code == 0
 
@@ -62,14 +62,14 @@ def test_exit_codes(fairbank: Run) -> None:
 
 
 @pytest.mark.parametrize("kind", RefusalKind)
-def test_a_refusal_ends_with_the_exit_code_of_its_kind(kind: RefusalKind) -> None:
+def test_refusal_exit_code_is_that_of_its_kind(kind: RefusalKind) -> None:
     assert exit_code(Refused("no", kind.status, {})) == kind.exit_code
     assert exit_code(Refused("no", 422, {})) == RefusalKind.CONFLICT.exit_code, (
         "what a bank of another version may say"
     )
 
 
-def test_the_environment(fairbank: Run) -> None:
+def test_help_lists_the_environment_variables(fairbank: Run) -> None:
     shown = fairbank("help", "environment").out
     for name in ("FAIRBANK_SERVER", "FAIRBANK_CLUSTER", *ENVIRONMENT):
         assert re.search(rf"^{name}\s", shown, re.MULTILINE), name
@@ -82,6 +82,6 @@ def test_misspelt_word_gets_a_suggestion(fairbank: Run) -> None:
     assert "did you mean balance?" in fairbank("help", "balanse").err
 
 
-def test_every_reason_stands_in_the_reference(checkout: Path) -> None:
+def test_every_reason_is_in_the_reference(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "refusals.md").read_text()
     assert re.findall(r"^## ([A-Z_]+)$", page, re.MULTILINE) == [reason.name for reason in Reason]

@@ -32,9 +32,7 @@ from tests.support.small_disk import small_disk
         "#hash",
     ],
 )
-def test_a_bank_is_made_and_opened_in_a_folder_of_any_name(
-    fairbank: Run, tmp_path: Path, name: str
-) -> None:
+def test_init_accepts_a_directory_with_any_name(fairbank: Run, tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
     assert fairbank("init", folder).code == 0
     assert {each.name for each in folder.iterdir()} == {"fairbank.toml", "secret", "books.sqlite"}
@@ -66,7 +64,7 @@ init(sys.argv[2], None)
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
-def test_an_init_that_was_killed_is_done_again(fairbank: Run, tmp_path: Path, nth: int) -> None:
+def test_killed_init_can_be_repeated(fairbank: Run, tmp_path: Path, nth: int) -> None:
     folder = tmp_path / "bank"
     assert (
         subprocess.run(
@@ -79,7 +77,7 @@ def test_an_init_that_was_killed_is_done_again(fairbank: Run, tmp_path: Path, nt
     assert fairbank("audit", "verify", "--config", folder / "fairbank.toml").code == 0
 
 
-def test_a_folder_that_cannot_be_made_is_reported(fairbank: Run, tmp_path: Path) -> None:
+def test_impossible_directory_is_reported(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = fairbank("init", tmp_path / "file" / "bank")
     assert (
@@ -97,9 +95,7 @@ def test_a_folder_that_cannot_be_made_is_reported(fairbank: Run, tmp_path: Path)
 
 
 @pytest.mark.parametrize("kilobytes", [4, 64, 160, 200, 240, 300])
-def test_on_a_full_disk_nothing_is_left_behind(
-    fairbank: Run, tmp_path: Path, kilobytes: int
-) -> None:
+def test_init_on_a_full_disk_leaves_no_files(fairbank: Run, tmp_path: Path, kilobytes: int) -> None:
     """The disk fills up while any of the files is written: SQLite's journal, its tables, the
     secret, the settings.
     """
@@ -114,7 +110,7 @@ def test_on_a_full_disk_nothing_is_left_behind(
         assert list(disk.iterdir()) == []
 
 
-def test_the_command_to_start_it_can_be_typed(
+def test_printed_serve_command_is_quoted(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -150,12 +146,12 @@ def test_help_names_the_migrate_command(fairbank: Run) -> None:
     assert "stop the servers and make a backup first" in page
 
 
-def test_a_database_that_is_none_is_the_options_fault(fairbank: Run, tmp_path: Path) -> None:
+def test_invalid_database_address_names_the_option(fairbank: Run, tmp_path: Path) -> None:
     result = fairbank("init", tmp_path / "bank", "--store", "mysql://x")
     assert (result.code, "  field: --store\n" in result.err) == (2, True)
 
 
-def test_unreadable_input_is_reported_in_words(fairbank: Run, tmp_path: Path) -> None:
+def test_unreadable_file_is_reported(fairbank: Run, tmp_path: Path) -> None:
     assert fairbank("init", tmp_path).code == 0
     config = ("--config", tmp_path / "fairbank.toml")
     for words in (
@@ -170,9 +166,7 @@ def test_unreadable_input_is_reported_in_words(fairbank: Run, tmp_path: Path) ->
         assert "  try: name a file " in result.err
 
 
-def test_a_backup_that_is_damaged_is_something_that_a_check_found(
-    fairbank: Run, tmp_path: Path
-) -> None:
+def test_damaged_backup_is_reported_with_exit_code_8(fairbank: Run, tmp_path: Path) -> None:
     config, whole, bad = tmp_path / "fairbank.toml", tmp_path / "a.fbk", tmp_path / "b.fbk"
     assert fairbank("init", tmp_path).code == 0
     assert fairbank("backup", "create", whole, "--config", config).code == 0

@@ -9,11 +9,11 @@ import json
 from fairbank.cli.commands.bank.jobs import COLUMNS
 from fairbank.report.columns import Look
 from tests.cli.conftest import Run
-from tests.cli.output_values import numbers
+from tests.cli.output_values import job_numbers
 from tests.cli.site import AYLA, DANA, JORGE, MINH
 
 
-def test_jobs_that_failed_and_how_long_they_had_waited(fairbank: Run) -> None:
+def test_failed_jobs_with_their_waiting_time(fairbank: Run) -> None:
     rows = json.loads(fairbank("jobs", "-a", "--failed", "--json").out)["data"]
     assert [(row["job_id"], row["outcome"], row["waited"]) for row in rows] == [
         (812_222, "NODE_FAIL", 600),
@@ -27,7 +27,7 @@ def test_jobs_that_failed_and_how_long_they_had_waited(fairbank: Run) -> None:
 
 def test_jobs_shows_own_jobs_by_default(fairbank: Run) -> None:
     def jobs(*words: object) -> set[int]:
-        return set(numbers(fairbank("jobs", "--json", *words)))
+        return set(job_numbers(fairbank("jobs", "--json", *words)))
 
     assert jobs("--as", MINH) == {700_004, 701_002}
     assert jobs("-u", MINH, "--as", AYLA) == {700_004, 701_002}
@@ -40,7 +40,7 @@ def test_jobs_shows_own_jobs_by_default(fairbank: Run) -> None:
     assert "There are more" in fairbank("jobs", "-a", "--limit", 2).err
 
 
-def test_refusals_come_with_what_would_help(fairbank: Run) -> None:
+def test_refusals_have_remedies(fairbank: Run) -> None:
     result = fairbank("jobs", "--refused", "--as", JORGE)
     assert "insufficient credit" in result.out
     assert "-A bio_fold (11690 SU available)" in " ".join(result.err.split())
@@ -57,7 +57,7 @@ def test_refusals_of_one_cluster(fairbank: Run) -> None:
     assert fairbank("jobs", "--refused", "-a", "-p", "gpu-v100").code == 2
 
 
-def test_what_was_written_off_can_be_added_up(fairbank: Run) -> None:
+def test_written_off_column(fairbank: Run) -> None:
     output = fairbank(
         "jobs", "-a", "-j", "700004", "-P", "-o", "WRITTEN-OFF,WRITTEN-OFF-MINUTES"
     ).out.splitlines()

@@ -89,7 +89,7 @@ def test_missing_permission_is_reported(changing: Run) -> None:
         ),
     ],
 )
-def test_what_the_bank_will_not_have_is_named_as_it_was_typed(
+def test_refused_value_is_reported_under_the_typed_option(
     changing: Run, words: tuple[object, ...], field: str
 ) -> None:
     result = changing(*words)
@@ -98,9 +98,9 @@ def test_what_the_bank_will_not_have_is_named_as_it_was_typed(
 
 
 def test_refused_as_names_the_option_not_the_header(
-    changing: Run, own_bank: Bank, surroundings: pytest.MonkeyPatch
+    changing: Run, own_bank: Bank, clean_env: pytest.MonkeyPatch
 ) -> None:
-    surroundings.setenv("FAIRBANK_TOKEN_FILE", own_bank.token_file)  # ayla's, who is no staff
+    clean_env.setenv("FAIRBANK_TOKEN_FILE", own_bank.token_file)  # ayla's, who is no staff
     result = changing("balance", "--server", own_bank.http, "--as", JORGE)
     assert result.code == 4, result.err
     assert "  field: --as\n  try: send the request as yourself\n" in result.err

@@ -16,7 +16,9 @@ JULY, NEXT_JULY, NOW = (
 LOOK = Look(separators=True)
 
 
-def seen(granted: int, used: int, now: int = NOW, start: int = JULY, end: int = NEXT_JULY) -> Row:
+def balance_row(
+    granted: int, used: int, now: int = NOW, start: int = JULY, end: int = NEXT_JULY
+) -> Row:
     """Return the outlook in a balance row, for amounts in SU."""
     result = outlook(granted * 60, used * 60, start, end, now)
     runs_out = None if result.at is None else iso(Instant(result.at))
@@ -33,23 +35,24 @@ def seen(granted: int, used: int, now: int = NOW, start: int = JULY, end: int = 
         (5_000, 0, "no, about 5,000 left over", "no, 5,000 left"),
     ],
 )
-def test_the_words(granted: int, used: int, told: str, in_short: str) -> None:
-    assert show_outlook(seen(granted, used), LOOK) == told
-    assert show_outlook(seen(granted, used), LOOK._replace(short=True)) == in_short
+def test_outlook_in_words(granted: int, used: int, told: str, in_short: str) -> None:
+    assert show_outlook(balance_row(granted, used), LOOK) == told
+    assert show_outlook(balance_row(granted, used), LOOK._replace(short=True)) == in_short
 
 
-def test_before_after_and_on_the_first_day() -> None:
-    assert show_outlook(seen(100, 0, now=JULY - 1), LOOK) == "not started"
-    assert show_outlook(seen(100, 10, now=NEXT_JULY), LOOK) == "ended"
-    assert show_outlook(seen(100, 10, now=JULY + DAY - 1), LOOK) == "too early to tell"
+def test_outlook_outside_the_period_and_on_the_first_day() -> None:
+    assert show_outlook(balance_row(100, 0, now=JULY - 1), LOOK) == "not started"
+    assert show_outlook(balance_row(100, 10, now=NEXT_JULY), LOOK) == "ended"
+    assert show_outlook(balance_row(100, 10, now=JULY + DAY - 1), LOOK) == "too early to tell"
 
 
-def test_much_that_will_expire_is_reported_in_the_second_half() -> None:
+def test_large_expiring_credit_is_reported_in_the_second_half() -> None:
     assert (
-        show_outlook(seen(12_000, 310, now=JULY + 300 * DAY), LOOK) == "! 11,600 will expire unused"
+        show_outlook(balance_row(12_000, 310, now=JULY + 300 * DAY), LOOK)
+        == "! 11,600 will expire unused"
     )
     assert (
-        show_outlook(seen(12_000, 310, now=JULY + 300 * DAY), LOOK._replace(short=True))
+        show_outlook(balance_row(12_000, 310, now=JULY + 300 * DAY), LOOK._replace(short=True))
         == "! 11,600 lost"
     )
 

@@ -23,7 +23,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
         yield disk
 
 
-def test_a_replay_into_a_read_only_place_names_its_field(
+def test_replay_into_a_read_only_directory_names_its_field(
     fairbank: Run, read_only: Path, tmp_path: Path
 ) -> None:
     trace = tmp_path / "good.swf"

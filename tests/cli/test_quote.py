@@ -12,7 +12,7 @@ import pytest
 from fairbank.bank.pricing import OBSERVED
 from fairbank.cli import main
 from tests.cli.conftest import Run, runner
-from tests.cli.served_site import served
+from tests.cli.served_site import serve_site
 from tests.cli.site import AYLA, JORGE
 
 
@@ -53,7 +53,7 @@ def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
         (["-c", "0"], "field: -c"),
     ],
 )
-def test_a_quote_says_what_it_misses(fairbank: Run, words: list[str], named: str) -> None:
+def test_missing_quote_option_is_reported(fairbank: Run, words: list[str], named: str) -> None:
     result = fairbank("quote", "-A", "chem_qmc", *words)
     assert result.code == 2
     assert named in result.err
@@ -63,7 +63,7 @@ def test_a_quote_says_what_it_misses(fairbank: Run, words: list[str], named: str
     ("content", "why"),
     [(b"", "it is empty"), (b"\n  \n", "it is empty"), (b"\x7fELF\2\1\0\0", "it is a binary file")],
 )
-def test_what_is_no_batch_script_is_not_read_as_one(
+def test_file_that_is_no_batch_script_is_refused(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, why: str
 ) -> None:
     script = tmp_path / "job.sh"
@@ -79,11 +79,11 @@ def test_what_is_no_batch_script_is_not_read_as_one(
     assert "is not a batch script" in " ".join(fairbank("quote", "-").err.split())
 
 
-def test_where_the_bank_only_observes_no_job_is_too_dear(
-    surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_observing_bank_quotes_every_job_as_affordable(
+    clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with served(CENTRE_OBSERVES="1") as bank:
-        surroundings.setenv("FAIRBANK_SERVER", bank.unix)
+    with serve_site(SITE_OBSERVES="1") as bank:
+        clean_env.setenv("FAIRBANK_SERVER", bank.unix)
         fairbank = runner(main.run, capsys)
         dear = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-c", "64", "-t", "100-0")
         result = fairbank(*dear, "--as", AYLA)
@@ -94,7 +94,7 @@ def test_where_the_bank_only_observes_no_job_is_too_dear(
         assert (data["quote"]["fits"], data["warnings"]) == (True, [OBSERVED])
 
 
-def test_a_price_is_of_one_partition(fairbank: Run) -> None:
+def test_quote_for_several_partitions_is_refused(fairbank: Run) -> None:
     result = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std,gpu-v100", "-t", "60")
     assert (
         result.code,
@@ -104,14 +104,14 @@ def test_a_price_is_of_one_partition(fairbank: Run) -> None:
 
 
 def test_the_banks_only_cluster_need_not_be_named(
-    fairbank: Run, surroundings: pytest.MonkeyPatch
+    fairbank: Run, clean_env: pytest.MonkeyPatch
 ) -> None:
-    surroundings.delenv("FAIRBANK_CLUSTER")
+    clean_env.delenv("FAIRBANK_CLUSTER")
     result = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--as", AYLA)
     assert (result.code, "darwin/idle-std" in result.out) == (0, True)
 
 
-def test_a_quote_says_what_it_does_not_price(fairbank: Run) -> None:
+def test_quote_reports_unpriced_options(fairbank: Run) -> None:
     job = (
         "quote",
         "-A",
@@ -133,12 +133,10 @@ def test_a_quote_says_what_it_does_not_price(fairbank: Run) -> None:
     assert len(json.loads(fairbank(*job, "--json").out)["warnings"]) == 2
 
 
-def test_payer_is_chosen_only_if_unambiguous(
-    fairbank: Run, surroundings: pytest.MonkeyPatch
-) -> None:
+def test_payer_is_chosen_only_if_unambiguous(fairbank: Run, clean_env: pytest.MonkeyPatch) -> None:
     job = ("quote", "-p", "idle-std", "-t", "60")
     assert "chem_qmc/cpu" in fairbank(*job, "--as", AYLA).out
     two = fairbank(*job, "--as", JORGE)
     assert (two.code, "chem_qmc, bio_fold" in two.err) == (2, True)
-    surroundings.setenv("SBATCH_ACCOUNT", "chem_qmc")
+    clean_env.setenv("SBATCH_ACCOUNT", "chem_qmc")
     assert fairbank(*job, "--as", JORGE).code == 0

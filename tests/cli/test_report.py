@@ -35,7 +35,7 @@ def test_six_figures_are_written_and_reported(fairbank: Run, tmp_path: Path) -> 
         assert "Command: fairbank report sitefactor" in "".join(root.itertext())
 
 
-def test_where_svg_is_not_taken_png_is(fairbank: Run, tmp_path: Path) -> None:
+def test_png_option_writes_png(fairbank: Run, tmp_path: Path) -> None:
     settings = tmp_path / "agent.toml"
     settings.write_text('[site_factor]\nrule = "linear"\n')
     result = fairbank(
@@ -46,7 +46,7 @@ def test_where_svg_is_not_taken_png_is(fairbank: Run, tmp_path: Path) -> None:
     assert (tmp_path / "site-factor.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
-def test_the_rule_of_an_agent_is_drawn(fairbank: Run, tmp_path: Path) -> None:
+def test_rule_of_the_agent_settings_is_drawn(fairbank: Run, tmp_path: Path) -> None:
     settings = tmp_path / "agent.toml"
     settings.write_text(
         '[site_factor]\nrule = "sigmoid"\ncredit.steepness = 5\nexpiry.midpoint = 0.75\n'
@@ -72,9 +72,7 @@ def test_unreadable_or_unwritable_file_is_reported(fairbank: Run, tmp_path: Path
 
 
 @pytest.mark.parametrize("number", range(1, 7))
-def test_the_figures_of_the_documentation_are_those_of_the_functions(
-    checkout: Path, number: int
-) -> None:
+def test_documented_figures_are_up_to_date(checkout: Path, number: int) -> None:
     """`COMMAND` draws them again. Another machine's rounding may move a point a little."""
     drawn = render(list(site_factor_figures(COMMAND))[number - 1], "svg").decode()
     kept = (checkout / "docs" / "reference" / "figures" / f"site-factor-{number}.svg").read_text()
@@ -86,7 +84,7 @@ def test_the_figures_of_the_documentation_are_those_of_the_functions(
 
 
 @pytest.mark.parametrize("number", range(1, 7))
-def test_each_figure_of_the_site_factor_names_what_it_shows(number: int) -> None:
+def test_site_factor_figures_have_labels(number: int) -> None:
     figure = list(site_factor_figures(COMMAND))[number - 1]
     texts = checked(figure)
     assert [label for label in texts.labels if "(0 to 1)" not in label] == []
@@ -105,7 +103,7 @@ def test_each_figure_of_the_site_factor_names_what_it_shows(number: int) -> None
         ]
 
 
-def test_without_matplotlib_the_command_says_how_to_install_it(
+def test_missing_matplotlib_is_reported_with_the_install_command(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -116,7 +114,7 @@ def test_without_matplotlib_the_command_says_how_to_install_it(
     assert not (tmp_path / "figures").exists()
 
 
-def test_all_of_them_are_shown(checkout: Path) -> None:
+def test_documentation_shows_all_figures(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "site-factor.md").read_text()
     shown = re.findall(r"!\[[^\]]+\]\(figures/(.*?)\)", page)
     assert shown == [f"site-factor-{number}.svg" for number in range(1, 7)]

@@ -49,7 +49,7 @@ def test_flags_before_environment_before_user_before_site(home: Path) -> None:
     assert read_client_settings({}, {}).cluster == "site"
 
 
-def test_the_usual_socket_is_ones_own_where_there_is_one(
+def test_default_socket_is_the_users_own_if_it_exists(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert read_client_settings({}, {}).server == "unix:/run/fairbank/fairbank.sock"
@@ -78,13 +78,13 @@ def test_the_usual_socket_is_ones_own_where_there_is_one(
         ("server = 5", "'server' is not"),
     ],
 )
-def test_a_wrong_line_in_a_file_is_reported(home: Path, text: str, told: str) -> None:
+def test_invalid_settings_file_is_reported(home: Path, text: str, told: str) -> None:
     write(home / "site.toml", text)
     with pytest.raises(InvalidInput, match=told):
         read_client_settings({}, {})
 
 
-def test_how_one_signs_in(home: Path) -> None:
+def test_authentication_method(home: Path) -> None:
     token = home / "token"
     token.touch(mode=0o600)
     token.write_text("fbk_abc\n")
@@ -97,7 +97,7 @@ def test_how_one_signs_in(home: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
-def test_a_token_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+def test_token_file_readable_by_others_is_refused(tmp_path: Path, mode: int) -> None:
     token = tmp_path / "token"
     token.write_text("fbk_secret")
     token.chmod(mode)
@@ -106,7 +106,7 @@ def test_a_token_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> N
     assert "secret" not in told.value.message.replace(str(token), "")
 
 
-def test_a_token_file_that_is_none(tmp_path: Path) -> None:
+def test_invalid_token_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         read_token(str(tmp_path / "none"))
     with pytest.raises(Forbidden):
@@ -124,7 +124,9 @@ def test_a_token_file_that_is_none(tmp_path: Path) -> None:
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(1_000_000_000, 2_000_000_000))
-def test_the_local_zone_is_the_systems(name: str, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_zone_equals_the_system_zone(
+    name: str, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patched:
         patched.setenv("TZ", name)
         time.tzset()

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, Said
+from tests.cli.conftest import CommandResult, Run
 from tests.support.fairshare_recordings import printed
 
 
 @pytest.fixture
-def ask(fairbank: Run, tmp_path: Path) -> Run:
+def run(fairbank: Run, tmp_path: Path) -> Run:
     """Run a command on the recorded output of a Slurm with Fair Tree."""
     (tmp_path / "sshare.txt").write_text(printed("fair-tree", "sshare-everything"))
     (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
 
-    def call(*words: object) -> Said:
+    def call(*words: object) -> CommandResult:
         return fairbank(*words, "--from", tmp_path)
 
     return call
@@ -40,7 +40,7 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
         (("prio", "--json", "--noheader"), "--noheader"),
     ],
 )
-def test_an_option_that_would_change_nothing_is_refused(
+def test_option_without_effect_is_refused(
     fairbank: Run, words: tuple[str, ...], field: str
 ) -> None:
     result = fairbank(*words)
@@ -49,8 +49,8 @@ def test_an_option_that_would_change_nothing_is_refused(
     assert "try: " in result.err
 
 
-def test_what_if_shares_were_others(ask: Run) -> None:
-    result = ask(
+def test_set_computes_with_changed_shares(run: Run) -> None:
+    result = run(
         "share",
         "-n",
         "-A",
@@ -68,7 +68,7 @@ def test_what_if_shares_were_others(ask: Run) -> None:
         " wg_chem                 parent    0.421466          \n"
     )
     assert result.err == "Computed from these shares and what users used; Slurm has others.\n"
-    assert ask("share", "--set", "nonsense=1").code == 3
+    assert run("share", "--set", "nonsense=1").code == 3
     for wrong in (
         "wg_chem",
         "wg_chem=",
@@ -78,12 +78,12 @@ def test_what_if_shares_were_others(ask: Run) -> None:
         "=parent",
         "wg_chem=1,wg_chem=2",
     ):
-        assert ask("share", "--set", wrong).code == 2
+        assert run("share", "--set", wrong).code == 2
 
 
-def test_what_if_an_account_stood_on_its_parents_shares(ask: Run) -> None:
+def test_set_parent_merges_users_into_the_parent_account(run: Run) -> None:
     """Its users then share with the accounts next to it: 20 of 161 shares are gone."""
-    result = ask(
+    result = run(
         "share",
         "-P",
         "-n",
@@ -99,14 +99,14 @@ def test_what_if_an_account_stood_on_its_parents_shares(ask: Run) -> None:
     assert result.out.splitlines() == ["wg_bio|30|0.212766", "wg_chem|parent|0.000000"]
 
 
-def test_forecasts_are_of_the_shares_that_are_tried_out(ask: Run) -> None:
+def test_forecast_uses_the_changed_shares(run: Run) -> None:
     words = ("share", "-a", "-A", "lasers")
-    assert ask(*words, "--forecast").out.splitlines()[1].split() == ["lasers", "1.46", "now", "now"]
-    then = ask(*words, "--forecast", "--set", "lasers=4")
+    assert run(*words, "--forecast").out.splitlines()[1].split() == ["lasers", "1.46", "now", "now"]
+    then = run(*words, "--forecast", "--set", "lasers=4")
     assert then.code == 0
     assert then.out.splitlines()[1].split() == ["lasers", "0.62", "4.8", "days", "8.5", "days"]
-    assert "lasers is back" not in ask(*words, "--tree").err
+    assert "lasers is back" not in run(*words, "--tree").err
     assert (
         "lasers is back at level 1 in 4.8 days to 8.5 days"
-        in ask(*words, "--tree", "--set", "lasers=4").err
+        in run(*words, "--tree", "--set", "lasers=4").err
     )

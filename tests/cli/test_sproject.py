@@ -16,7 +16,7 @@ def rows(hadm: Run, *words: object) -> list[dict[str, Any]]:
     return data
 
 
-def test_the_verbs(hadm: Run) -> None:
+def test_subcommands_are_listed(hadm: Run) -> None:
     verbs = ["projects", "allocations", "jobs", "failures"]
     assert [verb for verb in verbs if f"\n  {verb} " in hadm().out] == verbs
     assert hadm("project").code == 2
@@ -54,7 +54,7 @@ def test_projects_by_resource_and_activity(hadm: Run) -> None:
 
 
 @pytest.mark.parametrize("verb", ["jobs", "failures", "allocations", "projects"])
-def test_what_is_not_there_is_no_empty_list(hadm: Run, verb: str) -> None:
+def test_unknown_filter_value_is_an_error(hadm: Run, verb: str) -> None:
     for words, field in ((("-g", "99999"), "-g"), (("-A", "nope"), "-A"), (("-r", "nosuch"), "-r")):
         result = hadm(verb, *words)
         assert (result.code, result.out) == (3, "")
@@ -62,7 +62,7 @@ def test_what_is_not_there_is_no_empty_list(hadm: Run, verb: str) -> None:
         assert "try: " in result.err
 
 
-def test_remedies_are_in_its_own_words(hadm: Run, fairbank: Run) -> None:
+def test_remedies_name_sproject_commands(hadm: Run, fairbank: Run) -> None:
     for words in (("projects", "-A", "nope"), ("jobs", "-g", "nope")):
         assert "try: list yours with: sproject projects\n" in hadm(*words).err
     assert "try: list yours with: fairbank project list\n" in fairbank("balance", "-A", "nope").err
@@ -97,17 +97,17 @@ def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -
         ("-end", [1, 2, 3]),
     ],
 )
-def test_the_order(hadm: Run, wanted: str, order: list[int]) -> None:
+def test_sort_order(hadm: Run, wanted: str, order: list[int]) -> None:
     assert [row["id"] for row in rows(hadm, "allocations", "--detail", "--sort", wanted)] == order
 
 
-def test_a_column_that_is_none(hadm: Run) -> None:
+def test_unknown_sort_column_is_reported(hadm: Run) -> None:
     result = hadm("allocations", "--sort", "NOPE")
     assert result.code == 2
     assert "BALANCE" not in result.err  # that one comes with --detail
     assert "ALLOC-ID" in result.err
 
 
-def test_its_words_are_hadms(hadm: Run) -> None:
+def test_states_are_named_as_in_hadm(hadm: Run) -> None:
     assert {row["status"] for row in rows(hadm, "jobs")} == {"executing", "completed"}
     assert "not enough credit" in " ".join(hadm("failures", "-l").out.split())

@@ -15,7 +15,7 @@ from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
 
 CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130}
-ELSEWHERE = {
+EXCLUDED = {
     "replay",
     "simulate",
     "demo",
@@ -47,7 +47,7 @@ ELSEWHERE = {
         (["--alll"], "did you mean --all"),
     ],
 )
-def test_wrong_words(fairbank: Run, words: list[str], meant: str) -> None:
+def test_usage_error_gets_a_suggestion(fairbank: Run, words: list[str], meant: str) -> None:
     result = fairbank(*words)
     assert result.code == 2
     assert result.out == ""
@@ -56,7 +56,7 @@ def test_wrong_words(fairbank: Run, words: list[str], meant: str) -> None:
 
 
 @pytest.mark.parametrize("flag", ["-V", "--version"])
-def test_the_version(fairbank: Run, hadm: Run, flag: str) -> None:
+def test_version(fairbank: Run, hadm: Run, flag: str) -> None:
     assert fairbank(flag).out == f"fairbank {__version__}\n"
     assert hadm(flag).out == f"sproject (fairbank {__version__})\n"
 
@@ -80,7 +80,7 @@ def test_every_command_explains_itself(fairbank: Run, name: str) -> None:
         assert max(map(len, page.splitlines())) <= 120
 
 
-def test_the_usage_shows_all_that_must_be_said(fairbank: Run) -> None:
+def test_usage_line_shows_required_options(fairbank: Run) -> None:
     page = fairbank("alloc", "create", "--help").out
     assert (
         "Usage: fairbank alloc create -A PROJECT -r NAME --end TIME --reason TEXT [OPTIONS]\n"
@@ -92,7 +92,7 @@ def test_the_usage_shows_all_that_must_be_said(fairbank: Run) -> None:
     )
 
 
-def test_the_table_is_whole(fairbank: Run) -> None:
+def test_help_lists_every_command(fairbank: Run) -> None:
     shown = fairbank("--help").out
     for entry in COMMANDS:
         assert find(entry.name) is entry
@@ -100,7 +100,7 @@ def test_the_table_is_whole(fairbank: Run) -> None:
         assert fairbank("-h").out == fairbank("help").out == shown
 
 
-def test_options_may_stand_before_the_command(fairbank: Run) -> None:
+def test_options_may_precede_the_command(fairbank: Run) -> None:
     assert fairbank("--json", "balance").out == fairbank("balance", "--json").out
     assert (
         fairbank("--units", "m", "-P", "balance", "-n").out
@@ -138,9 +138,7 @@ def test_exit_code_is_that_of_the_error(fairbank: Run, error: FairbankError, cod
     assert result.out == ""
 
 
-def test_bug_is_one_sentence_without_verbose(
-    fairbank: Run, surroundings: pytest.MonkeyPatch
-) -> None:
+def test_bug_is_one_sentence_without_verbose(fairbank: Run, clean_env: pytest.MonkeyPatch) -> None:
     services = FakeServices(error=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
     result = fairbank("doctor", services=services)
     assert result.code == 1
@@ -151,7 +149,7 @@ def test_bug_is_one_sentence_without_verbose(
     assert "FAIRBANK_DEBUG=1" in result.err
 
 
-def test_an_interruption_is_130(fairbank: Run) -> None:
+def test_interruption_exits_with_130(fairbank: Run) -> None:
     services = FakeServices(error=KeyboardInterrupt())  # type: ignore[arg-type]
     assert fairbank("doctor", services=services).code == 130
 
@@ -162,22 +160,22 @@ def test_broken_pipe_is_silent(fairbank: Run) -> None:
     assert (result.code, result.err) == (0, "")
 
 
-SAID = """list show create set users cap freeze add-user verify heads -A -u --me -a -j -r -o +ALLOC
+ARGUMENTS = """list show create set users cap freeze add-user verify heads -A -u --me -a -j -r -o +ALLOC
     --json --csv -P -n -l -v -q -t -p --limit --watch --by --help -S now-7days 1 2 99 chem_qmc 61001
     --reason x --dry-run --units m --threshold bash -- --as --progress"""
 words = st.one_of(
-    st.sampled_from([entry.name for entry in COMMANDS if entry.name not in ELSEWHERE]),
-    st.sampled_from(SAID.split()),
+    st.sampled_from([entry.name for entry in COMMANDS if entry.name not in EXCLUDED]),
+    st.sampled_from(ARGUMENTS.split()),
     st.text(max_size=8),
 )
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(words, max_size=7))
-def test_no_arguments_give_a_traceback(changing: Run, said: list[str]) -> None:
-    if "--watch" in said or "-" in said:
+def test_no_arguments_give_a_traceback(changing: Run, arguments: list[str]) -> None:
+    if "--watch" in arguments or "-" in arguments:
         return  # the one never ends, the other reads our own standard input
-    ended = changing(*said, services=FakeServices())
+    ended = changing(*arguments, services=FakeServices())
     assert ended.code in CODES
     assert "should not have happened" not in ended.err
     assert ended.code == 0 or ended.err
@@ -186,11 +184,11 @@ def test_no_arguments_give_a_traceback(changing: Run, said: list[str]) -> None:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(words, max_size=5))
-def test_nor_do_they_with_hadms_command(hadm: Run, said: list[str]) -> None:
-    ended = hadm(*said)
+def test_no_arguments_of_sproject_give_a_traceback(hadm: Run, arguments: list[str]) -> None:
+    ended = hadm(*arguments)
     assert ended.code in CODES
     assert "should not have happened" not in ended.err
 
 
-def test_lists_are_asked_for_in_the_largest_pages_there_are() -> None:
+def test_client_page_size_is_the_maximum() -> None:
     assert PAGE == PAGE_MAX

@@ -10,14 +10,14 @@ from fairbank.simulator.traces.synthetic import SitePartition, SyntheticSite, mo
 HEAD = "; MaxProcs: 8\n"
 
 
-def lay_out(folder: Path) -> None:
+def write_workloads(folder: Path) -> None:
     """Write a week on 32 processors, a trace with every kind of bad line, sacct output, shares and
     policies.
     """
-    centre = SyntheticSite(
+    site = SyntheticSite(
         pools=(SitePartition("cpu", 32),), projects=3, users=6, jobs=150, days=4, node_failures=0
     )
-    (folder / "week.swf").write_text("".join(write(*month(centre, seed=5))))
+    (folder / "week.swf").write_text("".join(write(*month(site, seed=5))))
     (folder / "shares.csv").write_text("account,shares\n1,50\n2,30\n3,20\n")
     (folder / "dirt.swf").write_text(HEAD + "".join(DIRT))
     (folder / "fairer.toml").write_text(FAIRER)
@@ -32,22 +32,20 @@ def line(
     number: int,
     submit: int = 0,
     run: int = 10,
-    given: int = -1,
-    wanted: int = 1,
+    allocated: int = -1,
+    requested: int = 1,
     limit: int = 20,
     status: int = 1,
 ) -> str:
-    return (
-        f"{number} {submit} -1 {run} {given} -1 -1 {wanted} {limit} -1 {status} 7 7 -1 1 1 -1 -1\n"
-    )
+    return f"{number} {submit} -1 {run} {allocated} -1 -1 {requested} {limit} -1 {status} 7 7 -1 1 1 -1 -1\n"
 
 
 DIRT = (
     line(1),
     line(2, run=-1),
-    line(3, given=-1, wanted=-1),
-    line(4, given=3, wanted=-1),
-    line(5, wanted=9),
+    line(3, allocated=-1, requested=-1),
+    line(4, allocated=3, requested=-1),
+    line(5, requested=9),
     line(6, status=2),
     line(7, run=0),
     line(8, limit=-1),

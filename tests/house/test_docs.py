@@ -30,7 +30,7 @@ def test_every_error_is_described_with_its_status_and_exit_code(checkout: Path) 
     )
 
 
-def test_every_word_of_the_environment_is_described(checkout: Path) -> None:
+def test_every_environment_variable_is_described(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "client.md").read_text()
     sources = [
         *(checkout / "src/fairbank/cli").rglob("*.py"),
@@ -46,7 +46,7 @@ def test_every_word_of_the_environment_is_described(checkout: Path) -> None:
     assert {name for name in read if name not in page} == set()
 
 
-def test_every_command_has_its_manual_page(checkout: Path) -> None:
+def test_every_command_has_a_manual_page(checkout: Path) -> None:
     folder = checkout / "packaging" / "data" / "share" / "man"
     names = {
         "fairbank.1",
@@ -80,7 +80,7 @@ def test_every_decision_is_listed(checkout: Path) -> None:
     assert [page.name for page in folder.glob("[0-9]*.md") if f"({page.name})" not in index] == []
 
 
-def test_the_words_of_the_glossary_are_in_order(checkout: Path) -> None:
+def test_glossary_is_sorted(checkout: Path) -> None:
     words = re.findall(
         r"^\*\*([^*]+)\*\*", (checkout / "docs" / "glossary.md").read_text(), re.MULTILINE
     )
@@ -92,21 +92,21 @@ PLACES = re.compile(r"`((?:[a-z_]+/)+(?:[a-z_]+\.[a-z]+)?)`")
 
 
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/glossary.md"])
-def test_what_a_page_names_is_there(checkout: Path, page: str) -> None:
+def test_files_named_on_pages_exist(checkout: Path, page: str) -> None:
     written = (checkout / page).read_text()
-    gone = [
+    missing = [
         each
         for each in PLACES.findall(written)
         if not any((top / each).exists() for top in (checkout, checkout / "src/fairbank"))
     ]
-    assert gone == []
+    assert missing == []
 
 
 def test_architecture_page_lists_every_package(checkout: Path) -> None:
     """The plan at the top of ARCHITECTURE.md has one line per package."""
     _, _, plan = (checkout / "ARCHITECTURE.md").read_text().partition("src/fairbank/\n")
-    rooms = re.findall(r"^  ([a-z]+)/ ", plan.partition("```")[0], re.MULTILINE)
-    assert sorted(rooms) == sorted(
+    packages = re.findall(r"^  ([a-z]+)/ ", plan.partition("```")[0], re.MULTILINE)
+    assert sorted(packages) == sorted(
         each.name
         for each in (checkout / "src/fairbank").iterdir()
         if (each / "__init__.py").exists()
@@ -114,7 +114,7 @@ def test_architecture_page_lists_every_package(checkout: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_pages_build_and_load_nothing_from_elsewhere(checkout: Path, tmp_path: Path) -> None:
+def test_pages_build_and_load_nothing_from_other_servers(checkout: Path, tmp_path: Path) -> None:
     built = subprocess.run(
         [
             sys.executable,

@@ -24,12 +24,12 @@ CREATE TABLE allocation (
 """
 
 
-def test_the_versions_are_what_the_fixtures_say(postgres18: PostgresServer) -> None:
+def test_postgres18_has_version_18(postgres18: PostgresServer) -> None:
     with psycopg.connect(postgres18.conninfo("postgres")) as connection:
         assert connection.info.server_version // 10_000 == 18
 
 
-def test_debians_version_too(postgres15: PostgresServer) -> None:
+def test_postgres15_has_version_15(postgres15: PostgresServer) -> None:
     with psycopg.connect(postgres15.conninfo("postgres")) as connection:
         assert connection.info.server_version // 10_000 == 15
 
@@ -43,7 +43,7 @@ def test_commits_are_durable(postgres_server: PostgresServer) -> None:
     assert settings == [("on",)] * 3
 
 
-def test_an_exclusion_constraint_over_project_resource_and_time(postgres_url: str) -> None:
+def test_overlapping_allocations_are_refused(postgres_url: str) -> None:
     engine = create_engine(postgres_url)
     insert = text("INSERT INTO allocation VALUES (:project, :resource, :start, :end)")
     try:
@@ -62,7 +62,7 @@ def test_an_exclusion_constraint_over_project_resource_and_time(postgres_url: st
     assert isinstance(refused.value.__cause__, errors.ExclusionViolation)
 
 
-def test_each_test_has_a_database_of_its_own(postgres18: PostgresServer) -> None:
+def test_databases_of_tests_are_separate(postgres18: PostgresServer) -> None:
     with postgres18.fresh_database() as one, postgres18.fresh_database() as other:
         with psycopg.connect(postgres18.conninfo(one)) as connection:
             connection.execute("CREATE TABLE mine ()")
@@ -70,7 +70,7 @@ def test_each_test_has_a_database_of_its_own(postgres18: PostgresServer) -> None
             assert connection.execute("SELECT to_regclass('mine')").fetchone() == (None,)
 
 
-def test_a_database_is_dropped_even_with_sessions_open_and_the_server_dead(
+def test_database_is_dropped_after_a_server_crash_with_open_sessions(
     postgres18: PostgresServer,
 ) -> None:
     with postgres18.fresh_database() as name:
@@ -85,7 +85,7 @@ def test_a_database_is_dropped_even_with_sessions_open_and_the_server_dead(
 
 @pytest.mark.campaign
 @pytest.mark.timeout(600)
-def test_what_was_committed_survives_kill_9(
+def test_committed_rows_survive_kill_9(
     postgres_server: PostgresServer, rounds: Callable[[int, int], int]
 ) -> None:
     """The bank's own fault campaigns depend on this: numbers are written one by one, and every

@@ -36,7 +36,7 @@ def test_amounts_are_integers_and_text_never_floats() -> None:
     assert envelope("x/1", None, None, [{"id": 1}], [], Look())["data"] == [{"id": 1}]
 
 
-def test_json_does_nothing_to_a_terminal() -> None:
+def test_json_has_no_control_characters() -> None:
     made = as_json(envelope("x/1", None, None, [ROW], ["\u202e"], Look()))
     assert made.isascii()
     assert "\x1b" not in made
@@ -61,13 +61,13 @@ ROWS = [
         ("-available,-project", "cba"),
     ],
 )
-def test_rows_in_the_order_asked_for(wanted: str, order: str) -> None:
+def test_rows_are_sorted_by_columns(wanted: str, order: str) -> None:
     assert (
         "".join(row["account"] for row in sort_rows(COLUMNS, ROWS, wanted, Look(separators=True)))
         == order
     )
 
 
-def test_an_unknown_column_to_sort_by_is_reported() -> None:
+def test_unknown_sort_column_is_reported() -> None:
     with pytest.raises(InvalidInput, match="no column 'nope'"):
         sort_rows(COLUMNS, ROWS, "nope", Look())

@@ -88,7 +88,7 @@ def test_job_with_a_lower_given_priority_is_not_ahead() -> None:
     )
 
 
-def test_of_equals_the_lower_number_goes_first() -> None:
+def test_lower_number_wins_between_equal_priorities() -> None:
     first, second = MINE, MINE._replace(job=812346)
     assert partition_queues([second, ELSEWHERE, first]) == {
         "gpu": [ELSEWHERE],
@@ -99,7 +99,7 @@ def test_of_equals_the_lower_number_goes_first() -> None:
     )
 
 
-def test_of_equals_the_one_that_was_submitted_first_goes_first() -> None:
+def test_earlier_submission_wins_between_equal_priorities() -> None:
     """A requeued job keeps its number, and is behind the jobs that were submitted while it ran."""
     requeued, later = MINE._replace(submitted=2_000), MINE._replace(job=812346, submitted=1_000)
     assert partition_queues([requeued, later])["idle"] == [later, requeued]
@@ -108,7 +108,7 @@ def test_of_equals_the_one_that_was_submitted_first_goes_first() -> None:
     )
 
 
-def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
+def test_job_with_several_qos_is_not_behind_itself() -> None:
     dear = MINE._replace(qos=2000.0, qos_name="dear")
     rows = [MINE, dear, THEIRS, ELSEWHERE, MINE._replace(partition_name="gpu")]
     assert partition_queues(rows)["idle"] == [dear, THEIRS], "each once, where its best QOS puts it"
@@ -136,14 +136,14 @@ def test_running_job_has_no_queue_neighbours() -> None:
     )
 
 
-def test_the_least_priority_is_reported() -> None:
+def test_minimum_priority_is_reported() -> None:
     row = MINE._replace(nice=2**31 - 3)
     assert "  All together is less than 1, the least that a job has." in explain_priority(
         row, [row], WEIGHTS
     )
 
 
-def test_places_are_counted_as_people_do() -> None:
+def test_positions_are_ordinal_numbers() -> None:
     rows = [PriorityRow(number, "p", age=float(200 - number)) for number in range(1, 124)]
     output = {
         rows[at].job: explain_priority(rows[at], rows, WEIGHTS)[1].split(", ")[1]
@@ -154,7 +154,7 @@ def test_places_are_counted_as_people_do() -> None:
     ] == "1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th 122nd 123rd".split()
 
 
-def test_for_programs() -> None:
+def test_json_output() -> None:
     mine, given = as_data([MINE, GIVEN])
     assert mine["priority"] == 42581
     one_by_one = {

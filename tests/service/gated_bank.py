@@ -23,7 +23,7 @@ from tests.support.conditions import wait_until
 BAD = "poison"
 
 
-def notes(*texts: str) -> list[SubmittedRequest]:
+def note_requests(*texts: str) -> list[SubmittedRequest]:
     return [SubmittedRequest(AuditNote(details=each), Instant(1_000), 0) for each in texts]
 
 
@@ -37,8 +37,8 @@ class GatedLedger(Ledger):
     A batch with BAD in it fails with `failure`.
     """
 
-    def __init__(self, store: Store, patience: RetryPolicy) -> None:
-        super().__init__(store, Policy(), patience)
+    def __init__(self, store: Store, retry_policy: RetryPolicy) -> None:
+        super().__init__(store, Policy(), retry_policy)
         self.gate = threading.Event()
         self.batches: list[list[str]] = []
         self.failure: Exception = FairbankError("this request breaks the bank")
@@ -63,13 +63,15 @@ class QueueScene:
     """
 
     def __init__(
-        self, room: int = 5_000, store: Store | None = None, *, apart: bool = False
+        self, capacity: int = 5_000, store: Store | None = None, *, separate_process: bool = False
     ) -> None:
         self.now = 0.0
         self.bank = GatedLedger(store or MemoryStore(), RetryPolicy(30, lambda: self.now))
-        self.in_process = apart
+        self.in_process = separate_process
         self.queue, self.writers = (
-            connected_queue(self.bank, room) if apart else _local_queue(self.bank, room)
+            connected_queue(self.bank, capacity)
+            if separate_process
+            else _local_queue(self.bank, capacity)
         )
         self.results: dict[str, BatchResult] = {}
         self.observed: list[int] = []
@@ -77,7 +79,9 @@ class QueueScene:
         self._submitted = 0
 
     def submit(self, *texts: str) -> None:
-        self.queue.submit(notes(*texts), lambda came: self.results.__setitem__(texts[0], came))
+        self.queue.submit(
+            note_requests(*texts), lambda result: self.results.__setitem__(texts[0], result)
+        )
         self._submitted += len(texts)
 
     def submit_first(self) -> None:
@@ -102,28 +106,28 @@ class QueueScene:
         self.queue.close()
 
     def granted(self) -> set[str]:
-        return {name for name, came in self.results.items() if isinstance(came, list)}
+        return {name for name, result in self.results.items() if isinstance(result, list)}
 
 
-def _local_queue(bank: Ledger, room: int) -> tuple[WriteQueue, WriterThreads]:
-    windows = WriterThreads(bank, waiting_max=room)
-    return windows, windows
+def _local_queue(bank: Ledger, capacity: int) -> tuple[WriteQueue, WriterThreads]:
+    writers = WriterThreads(bank, waiting_max=capacity)
+    return writers, writers
 
 
-def connected_queue(bank: Ledger, room: int = 10_000) -> tuple[WriteQueue, WriterThreads]:
+def connected_queue(bank: Ledger, capacity: int = 10_000) -> tuple[WriteQueue, WriterThreads]:
     """Return a queue whose writers read the other end of a socket, in a thread."""
-    line, theirs = socket.socketpair()
-    judging = ConnectionWriters(theirs, bank, read_frames(theirs), lambda: None)
+    server_end, worker_end = socket.socketpair()
+    writers = ConnectionWriters(worker_end, bank, read_frames(worker_end), lambda: None)
 
-    def judge() -> None:
-        with theirs:
-            judging.serve_until_end()
+    def serve() -> None:
+        with worker_end:
+            writers.serve_until_end()
 
-    thread = threading.Thread(target=judge, daemon=True)
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
 
     def ended() -> int:
         thread.join()
         return 0
 
-    return ProcessWriteQueue(bank, line, ended, waiting_max=room), judging
+    return ProcessWriteQueue(bank, server_end, ended, waiting_max=capacity), writers

@@ -23,7 +23,7 @@ from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 
 
-def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
+def test_observing_bank_is_healthy_and_reported(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/books.sqlite"
     migrate(url)
     settings = BankSettings(

@@ -47,25 +47,25 @@ def identity() -> Identity:
 
 
 def test_dry_run_and_write_use_the_same_user(bank: Services, identity: Identity) -> None:
-    with pytest.raises(DryRunResult) as told:
+    with pytest.raises(DryRunResult) as result:
         bank.dry_run().projects.create(identity, CHEM)
-    assert [each.entry.kind for each in told.value.entries] == [Kind.PROJECT]
+    assert [each.entry.kind for each in result.value.entries] == [Kind.PROJECT]
     assert bank.projects.find(ProjectQuery(), Page()) == []
     assert isinstance(bank.projects.create(identity, CHEM), Done)
 
 
-def test_what_would_be_refused_is_refused_with_the_same_words(
-    bank: Services, identity: Identity
-) -> None:
+def test_dry_run_is_refused_with_the_same_message(bank: Services, identity: Identity) -> None:
     bank.projects.create(identity, CHEM)
     other = CreateProject(gname="bio", gid=CHEM.gid, account="bio")
-    no = bank.dry_run().projects.create(identity, other)
-    assert isinstance(no, Refusal)
-    assert no.reason is Reason.EXISTS
-    assert _replace(no, entry=None) == _replace(bank.projects.create(identity, other), entry=None)
+    refusal = bank.dry_run().projects.create(identity, other)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is Reason.EXISTS
+    assert _replace(refusal, entry=None) == _replace(
+        bank.projects.create(identity, other), entry=None
+    )
 
 
-def test_every_write_exists_in_both_forms(bank: Services) -> None:
+def test_every_write_has_a_dry_run(bank: Services) -> None:
     dry = bank.dry_run()
     assert {name for name, each in vars(bank).items() if isinstance(each, UseCases)} >= CHANGING
     for name, each in vars(dry).items():

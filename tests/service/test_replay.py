@@ -35,7 +35,7 @@ ONE_JOB = """\
 """
 
 
-def replayed(path: Path, overrun: Overrun) -> ReplayResult:
+def replay_one_job(path: Path, overrun: Overrun) -> ReplayResult:
     path.write_text(ONE_JOB)
     return replay(
         Ledger(MemoryStore(), Policy(overrun=overrun)),
@@ -45,40 +45,42 @@ def replayed(path: Path, overrun: Overrun) -> ReplayResult:
 
 
 @pytest.mark.parametrize(
-    ("overrun", "available", "off", "said"),
+    ("overrun", "available", "off", "claim"),
     [
         (Overrun.WRITE_OFF, 0, 6, "no allocation is overdrawn"),
         (Overrun.RECORD, -6, 0, "no allocation is overdrawn by more than its recorded overruns"),
     ],
 )
 def test_every_invariant_of_the_policy_holds(
-    tmp_path: Path, overrun: Overrun, available: int, off: int, said: str
+    tmp_path: Path, overrun: Overrun, available: int, off: int, claim: str
 ) -> None:
-    done = replayed(tmp_path / "one.swf", overrun)
-    assert ([each.available for each in done.balances], done.written_off) == ([available], off)
-    assert (done.checks[0].what, done.checks[0].figures) == (
-        said,
+    result = replay_one_job(tmp_path / "one.swf", overrun)
+    assert ([each.available for each in result.balances], result.written_off) == ([available], off)
+    assert (result.checks[0].what, result.checks[0].figures) == (
+        claim,
         f"the least available is {available} SU-minutes",
     )
-    assert [each.what for each in done.checks if not each.holds_true] == []
+    assert [each.what for each in result.checks if not each.holds_true] == []
 
 
-def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
+def test_pipe_is_refused(tmp_path: Path) -> None:
     """The refusal comes before any reading: the writer of the pipe may not have begun."""
     pipe = tmp_path / "trace.fifo"
     os.mkfifo(pipe)
-    both = os.open(pipe, os.O_RDWR)  # without somebody at the other end it could not even be opened
+    descriptor = os.open(
+        pipe, os.O_RDWR
+    )  # without somebody at the other end it could not even be opened
     try:
-        with pytest.raises(InvalidInput) as told:
+        with pytest.raises(InvalidInput) as error:
             replay(
                 Ledger(MemoryStore(), Policy()),
                 partial(open_trace, pipe),
                 ReplayPlan(cluster="trace"),
             )
     finally:
-        os.close(both)
-    assert told.value.message == f"{pipe} is a pipe, and a replay reads its trace twice"
-    assert (told.value.field, told.value.remedy) == (
+        os.close(descriptor)
+    assert error.value.message == f"{pipe} is a pipe, and a replay reads its trace twice"
+    assert (error.value.field, error.value.remedy) == (
         "FILE",
         "write it to a file first, and name that",
     )
@@ -87,7 +89,7 @@ def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("minutes", [60, 59], ids=["the same", "with other figures"])
 @pytest.mark.parametrize("between", [0, 600], ids=["next to it", "in another batch"])
 @pytest.mark.parametrize("limit", [1_800, 720_000], ids=["paid", "refused"])
-def test_a_job_that_stands_twice_is_reported_with_both_lines(
+def test_duplicate_job_is_reported_with_both_lines(
     tmp_path: Path, minutes: int, between: int, limit: int
 ) -> None:
     trace, job = tmp_path / "twice.swf", f"1 0 {{}} {{}} 1 -1 -1 1 {limit} -1 1 12 7 1 1 1 -1 -1\n"
@@ -102,24 +104,24 @@ def test_a_job_that_stands_twice_is_reported_with_both_lines(
             ]
         )
     )
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as error:
         replay(
             Ledger(MemoryStore(), Policy()), partial(open_trace, trace), ReplayPlan(cluster="trace")
         )
-    assert told.value.message == f"line {3 + between}: job 1 stands in line 2 already"
-    assert told.value.field == "FILE"
+    assert error.value.message == f"line {3 + between}: job 1 stands in line 2 already"
+    assert error.value.field == "FILE"
 
 
 @pytest.mark.parametrize("percent", [10, 1_000], ids=["most are refused", "all are paid"])
-def test_what_is_kept_of_a_trace_does_not_grow_with_it(tmp_path: Path, percent: int) -> None:
+def test_memory_does_not_grow_with_the_trace(tmp_path: Path, percent: int) -> None:
     """Jobs run one after the other, in a store on disk: five times as many jobs need no more
     memory.
     """
-    short, long = (_kept_at_the_end(tmp_path / str(jobs), jobs, percent) for jobs in (300, 1_500))
+    short, long = (_memory_at_the_end(tmp_path / str(jobs), jobs, percent) for jobs in (300, 1_500))
     assert long - short < 100_000  # 80 bytes for each job more; a refused run alone would be 500
 
 
-def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
+def _memory_at_the_end(folder: Path, jobs: int, percent: int) -> int:
     """Return the bytes that are still in use when the last job has ended."""
     folder.mkdir()
     trace, url, kept = folder / "long.swf", f"sqlite:///{folder / 'bank.sqlite'}", 0
@@ -129,9 +131,9 @@ def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
     )
     trace.write_text("".join(["; UnixStartTime: 843466800\n", *lines]))
 
-    def measure(what: str, done: int, of: int) -> None:
+    def measure(what: str, result: int, of: int) -> None:
         nonlocal kept
-        if what == "replaying" and done == of:
+        if what == "replaying" and result == of:
             gc.collect()
             kept = tracemalloc.get_traced_memory()[0]
 
@@ -162,9 +164,9 @@ def test_more_jobs_of_one_second_than_the_maximum_are_refused(
             )
         )
     ).jobs
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as error:
         list(distinct(jobs))
-    assert told.value.message == "line 4: more than 3 jobs are submitted in one second"
+    assert error.value.message == "line 4: more than 3 jobs are submitted in one second"
 
 
 def test_more_open_jobs_than_the_maximum_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,12 +180,12 @@ def test_more_open_jobs_than_the_maximum_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(bank_replay, "OPEN_MAX", 2)
     assert len(list(run_events(Header(), read(BytesIO(apart)).jobs))) == 8
     monkeypatch.setattr(bank_replay, "OPEN_MAX", 3)
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as error:
         list(run_events(Header(), read(BytesIO(lines)).jobs))
-    assert told.value.message == "job 4: more than 3 jobs wait or run at one time"
+    assert error.value.message == "job 4: more than 3 jobs wait or run at one time"
 
 
-def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:
+def test_replay_reports_the_queue_as_qos(tmp_path: Path) -> None:
     """The header may name the queue; a sentence in it is not a name."""
     trace, store = tmp_path / "queues.swf", MemoryStore()
     lines = ["; UnixStartTime: 843466800", "; Queue: 1 short", "; Queue: 2 for long jobs"]
@@ -204,7 +206,7 @@ def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:
     assert groups == [("-", 1), ("queue0", 1), ("queue2", 1), ("short", 1)]
 
 
-def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
+def test_replay_reports_the_used_processor_time(tmp_path: Path) -> None:
     """Four processors requested, eight allocated, each busy for a quarter of the hour; then a job
     whose log lacks the used time.
     """

@@ -34,6 +34,6 @@ READS = frozenset({"read"})
 def test_remedy_names_permitted_users_and_missing_scope(
     identity: Identity, what: Action, remedy: str
 ) -> None:
-    with pytest.raises(Forbidden, match=what.value) as no:
+    with pytest.raises(Forbidden, match=what.value) as error:
         check_allowed(identity, what, 1)
-    assert no.value.remedy == remedy
+    assert error.value.remedy == remedy

@@ -24,24 +24,24 @@ from fairbank.store.sqlite.store import SqliteStore
 BEGIN, END, LATER = Instant(1_000), Instant(2_000), Instant(9_000)
 
 
-class Books:
+class LedgerFile:
     """Ledger in a file, which a test may damage."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         migrate(f"sqlite:///{path}")
         self.store = SqliteStore(path)
-        self.counter = WriterThreads(Ledger(self.store, Policy()))
-        self.upkeep = Upkeep(self.store, self.counter, ManualClock(LATER), 0)
+        self.write_queue = WriterThreads(Ledger(self.store, Policy()))
+        self.upkeep = Upkeep(self.store, self.write_queue, ManualClock(LATER), 0)
 
-    def ask(self, *requests: Request) -> None:
-        outcomes = self.counter.apply([SubmittedRequest(each, BEGIN, 0) for each in requests])
+    def apply(self, *requests: Request) -> None:
+        outcomes = self.write_queue.apply([SubmittedRequest(each, BEGIN, 0) for each in requests])
         assert all(isinstance(each, Done) for each in outcomes)
 
     def grant(self, number: int) -> None:
         """Make a project with an allocation of the same number."""
-        self.ask(CreateProject(gname=f"g{number}", gid=number, account=f"g{number}"))
-        self.ask(
+        self.apply(CreateProject(gname=f"g{number}", gid=number, account=f"g{number}"))
+        self.apply(
             Open(
                 project=number,
                 resource="cpu",
@@ -53,7 +53,7 @@ class Books:
         )
 
     def hold(self, project: int, *jobs: int) -> None:
-        self.ask(*(_hold(project, each) for each in jobs))
+        self.apply(*(_hold(project, each) for each in jobs))
 
     def damage(self, allocation: int) -> None:
         """Make the row of a project unreadable."""
@@ -62,7 +62,7 @@ class Books:
         connection.close()
 
     def close(self) -> None:
-        self.counter.close()
+        self.write_queue.close()
         self.store.close()
 
 
@@ -80,29 +80,29 @@ def _hold(project: int, job: int) -> Hold:
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> Iterator[Books]:
-    books = Books(tmp_path / "books.sqlite")
-    yield books
-    books.close()
+def ledger(tmp_path: Path) -> Iterator[LedgerFile]:
+    ledger = LedgerFile(tmp_path / "books.sqlite")
+    yield ledger
+    ledger.close()
 
 
-def test_everything_overdue_is_given_back_and_ended(books: Books) -> None:
-    books.grant(1)
+def test_overdue_holds_lapse_and_allocations_end(ledger: LedgerFile) -> None:
+    ledger.grant(1)
     for begin in (0, BATCH_MAX):  # more than one transaction takes
-        books.hold(1, *range(begin + 1, begin + BATCH_MAX + 1))
-    assert books.upkeep.sweep() == SweepResult(2 * BATCH_MAX, 1)
-    assert books.upkeep.sweep() == SweepResult(0, 0)
+        ledger.hold(1, *range(begin + 1, begin + BATCH_MAX + 1))
+    assert ledger.upkeep.sweep() == SweepResult(2 * BATCH_MAX, 1)
+    assert ledger.upkeep.sweep() == SweepResult(0, 0)
 
 
-def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(
-    books: Books, caplog: pytest.LogCaptureFixture
+def test_unreadable_row_does_not_block_others(
+    ledger: LedgerFile, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in (1, 2, 3):
-        books.grant(number)
-        books.hold(number, 10 * number, 10 * number + 1)
-    books.damage(1)
+        ledger.grant(number)
+        ledger.hold(number, 10 * number, 10 * number + 1)
+    ledger.damage(1)
     with caplog.at_level(logging.ERROR):
-        assert books.upkeep.sweep() == SweepResult(4, 2)
+        assert ledger.upkeep.sweep() == SweepResult(4, 2)
     assert [
         each.message.partition(
             " is left as it is: the row of allocation 1 cannot be read: 7 is neither true nor false"
@@ -113,15 +113,15 @@ def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(
         "upkeep: the hold of run darwin/11@900.0",
         "upkeep: the end of allocation 1",
     ]
-    assert books.upkeep.sweep() == SweepResult(0, 0)
+    assert ledger.upkeep.sweep() == SweepResult(0, 0)
 
 
-def test_not_even_where_a_whole_batch_cannot_be_read(
-    books: Books, monkeypatch: pytest.MonkeyPatch
+def test_unreadable_batch_does_not_block_others(
+    ledger: LedgerFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairbank.service.ops.upkeep.BATCH_MAX", 2)
     for number in (1, 2):
-        books.grant(number)
-        books.hold(number, *range(10 * number, 10 * number + 3))
-    books.damage(1)
-    assert books.upkeep.sweep() == SweepResult(3, 1)
+        ledger.grant(number)
+        ledger.hold(number, *range(10 * number, 10 * number + 3))
+    ledger.damage(1)
+    assert ledger.upkeep.sweep() == SweepResult(3, 1)

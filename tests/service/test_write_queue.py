@@ -14,7 +14,7 @@ from tests.service.gated_bank import QueueScene, count_entries
 from tests.support.conditions import wait_until
 
 
-def test_what_gathers_is_judged_in_one_batch(scene: QueueScene) -> None:
+def test_waiting_batches_share_a_transaction(scene: QueueScene) -> None:
     scene.submit_first()
     scene.submit("a", "b")
     scene.submit("c")
@@ -24,7 +24,7 @@ def test_what_gathers_is_judged_in_one_batch(scene: QueueScene) -> None:
     assert scene.observed == [1, 3]
 
 
-def test_a_batch_is_no_longer_than_one_transaction_takes(scene: QueueScene) -> None:
+def test_transaction_has_at_most_batch_max_requests(scene: QueueScene) -> None:
     scene.submit_first()
     for name in "abc":
         scene.submit(*[name] * (BATCH_MAX // 2))
@@ -38,10 +38,8 @@ class TwoWriterStore(MemoryStore):
     writers = 2
 
 
-def test_where_two_write_the_second_begins_while_the_first_is_at_work_but_only_with_enough(
-    apart: bool,
-) -> None:
-    scene = QueueScene(store=TwoWriterStore(), apart=apart)
+def test_second_writer_starts_only_with_enough_requests(separate_process: bool) -> None:
+    scene = QueueScene(store=TwoWriterStore(), separate_process=separate_process)
     scene.submit_first()
     scene.submit(*["few"] * (NEXT_BATCH_MIN - 1))
     wait_until(lambda: len(scene.writers._changed._waiters) == 1, "the other window to be idle")  # type: ignore[attr-defined]
@@ -57,32 +55,32 @@ def test_where_two_write_the_second_begins_while_the_first_is_at_work_but_only_w
     assert count_entries(scene.bank.store) == NEXT_BATCH_MIN + 2
 
 
-def test_two_windows_answer_what_waits_and_close(apart: bool) -> None:
-    scene = QueueScene(store=TwoWriterStore(), apart=apart)
+def test_two_writers_answer_waiting_requests_and_close(separate_process: bool) -> None:
+    scene = QueueScene(store=TwoWriterStore(), separate_process=separate_process)
     scene.submit_first()
-    scene.queue.submit([], lambda came: scene.results.__setitem__("nothing", came))
+    scene.queue.submit([], lambda result: scene.results.__setitem__("nothing", result))
     scene.submit("a")
     scene.finish()
     assert scene.granted() == {"first", "nothing", "a"}
     assert not any(each.is_alive() for each in scene.writers._threads)
 
 
-def test_queue_limit_lets_one_longer_batch_in_when_empty(apart: bool) -> None:
-    scene = QueueScene(room=500, apart=apart)
+def test_queue_limit_lets_one_longer_batch_in_when_empty(separate_process: bool) -> None:
+    scene = QueueScene(capacity=500, separate_process=separate_process)
     scene.submit(*["long"] * 600)
     wait_until(lambda: scene.bank.batches, "the bank to be asked")
     # from a process of their own nobody tells what is begun: there it counts until it is answered
-    if not apart:
+    if not separate_process:
         scene.submit(*["longer"] * 600)
     assert scene.queue.waiting == 600
     with pytest.raises(Busy, match="600 requests are waiting already"):
         scene.submit("one more")
     scene.finish()
-    assert scene.granted() == ({"long"} if apart else {"long", "longer"})
+    assert scene.granted() == ({"long"} if separate_process else {"long", "longer"})
     assert scene.queue.waiting == 0
 
 
-def test_what_one_transaction_does_not_take_is_not_taken_at_all(scene: QueueScene) -> None:
+def test_batch_larger_than_one_transaction_is_refused(scene: QueueScene) -> None:
     """A longer batch would be applied in parts, and Busy would no longer mean "not applied"."""
     with pytest.raises(ValueError, match="1001 requests do not fit into one transaction"):
         scene.submit(*["long"] * (BATCH_MAX + 1))
@@ -90,7 +88,7 @@ def test_what_one_transaction_does_not_take_is_not_taken_at_all(scene: QueueScen
     assert count_entries(scene.bank.store) == 0
 
 
-def test_closing_answers_what_waits_and_takes_nothing_more(scene: QueueScene) -> None:
+def test_close_answers_waiting_requests_and_refuses_new_ones(scene: QueueScene) -> None:
     scene.submit_first()
     scene.submit("a")
     closing = threading.Thread(target=scene.queue.close)

@@ -26,7 +26,7 @@ from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
-from tests.service.gated_bank import count_entries, notes
+from tests.service.gated_bank import count_entries, note_requests
 from tests.support.conditions import wait_until
 from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
@@ -96,19 +96,19 @@ def test_closing_answers_queued_requests(counter: WriteQueue) -> None:
 
     def hand_in(first: int) -> None:
         for number in range(first, first + 50):
-            counter.submit(notes(str(number)), told.append)
+            counter.submit(note_requests(str(number)), told.append)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(hand_in, range(0, 200, 50)))
-    assert len(counter.apply(notes("one more", "and one"))) == 2
-    counter.submit(notes("the last"), told.append)
+    assert len(counter.apply(note_requests("one more", "and one"))) == 2
+    counter.submit(note_requests("the last"), told.append)
     counter.close()
     assert len(told) == 201
     assert all(isinstance(came, list) for came in told)
     assert count_entries(counter.bank.store) == 203
     assert counter.failure is None
     with pytest.raises(Busy, match="the server is stopping"):
-        counter.apply(notes("too late"))
+        counter.apply(note_requests("too late"))
 
 
 def test_callers_get_an_error_when_the_process_dies(
@@ -118,7 +118,7 @@ def test_callers_get_an_error_when_the_process_dies(
     os.kill(process, signal.SIGSTOP)
     told: list[BatchResult] = []
     for number in range(3):
-        counter.submit(notes(str(number)), told.append)
+        counter.submit(note_requests(str(number)), told.append)
     assert counter.waiting == 3
     os.kill(process, signal.SIGKILL)
     wait_until(lambda: len(told) == 3, "everybody to be told")
@@ -130,7 +130,7 @@ def test_callers_get_an_error_when_the_process_dies(
         " progress" in caplog.text
     )
     with pytest.raises(Busy, match="the server is stopping"):
-        counter.apply(notes("after"))
+        counter.apply(note_requests("after"))
 
 
 def test_server_stops_when_its_write_queue_is_killed(server: FairbankServer) -> None:
@@ -210,7 +210,7 @@ def test_no_caller_waits_in_vain_while_the_process_stops(counter: WriteQueue) ->
 
     def hand_in() -> None:
         while not stop[0]:
-            answered.append(len(counter.apply(notes("x"))))
+            answered.append(len(counter.apply(note_requests("x"))))
 
     async def take_and_give() -> None:
         for _ in range(20):

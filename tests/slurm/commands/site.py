@@ -15,7 +15,7 @@ import pytest
 from fairbank.cli import main
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.parsers.values import AccountingJob
-from tests.cli.conftest import Said
+from tests.cli.conftest import CommandResult
 from tests.slurm.prices import priced
 from tests.slurm.reconcile.jobs import a_job, row_of
 from tests.support.recorded_slurm import Recorded
@@ -39,13 +39,13 @@ class Centre:
         """Return the stdout of a command; its exit code must be `code`."""
         return self.said(*words, code=code).out
 
-    def said(self, *words: str, code: int) -> Said:
+    def said(self, *words: str, code: int) -> CommandResult:
         """The same with its talk."""
         self._capsys.readouterr()
         ended = main.run(words)
         told = self._capsys.readouterr()
         assert ended == code, told.out + told.err
-        return Said(ended, told.out, told.err)
+        return CommandResult(ended, told.out, told.err)
 
     def reconciled(self, *words: str, code: int = 0) -> list[dict[str, object]]:
         """The rows of `fairbank reconcile`."""
