@@ -54,7 +54,7 @@ class FakeServices:
                 "cli.commands.admin.doctor.check_bank": self._check_bank,
                 "cli.commands.admin.doctor.check_slurm": self._check_slurm,
             }
-            # Import all of them first: a module imported later would keep a fake for ever.
+            # Import all of them first: a module imported later would keep its fake.
             for name in fakes:
                 pkgutil.resolve_name(f"fairbank.{name}")
             for name, fake in fakes.items():

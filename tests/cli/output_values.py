@@ -25,3 +25,8 @@ def entry_number(result: CommandResult) -> int:
 
 def job_numbers(result: CommandResult) -> list[int]:
     return [row["job_id"] for row in json.loads(result.out)["data"]]
+
+
+def fold(text: str) -> str:
+    """Return the text on one line, with single spaces."""
+    return " ".join(text.split())

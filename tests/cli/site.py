@@ -60,7 +60,7 @@ MONTHS = (
 )
 NAMES = {AYLA: "relax_w64", JORGE: "vqe-scan_H2O_cc-pVTZ", MINH: "=fit", DANA: "fold_batch"}
 BUSY_PERCENT = {AYLA: 91, JORGE: 64, MINH: 12}
-"""Of the processors that they hold; of dana's jobs nobody knows."""
+"""Used part of the processors of each user's jobs; unknown for dana."""
 
 CLUSTERS = {
     "darwin": Cluster(

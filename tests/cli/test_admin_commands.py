@@ -62,9 +62,9 @@ def test_written_heads_are_read_back(
 ) -> None:
     written = fairbank("audit", "heads").out
     assert [json.loads(line)[:2] for line in written.splitlines()] == [[0, 3], [7, 12]]
-    kept, services = tmp_path / "heads", FakeServices()
-    kept.write_text(written)
-    assert fairbank("audit", "verify", "--heads", kept, services=services).code == 0
+    file, services = tmp_path / "heads", FakeServices()
+    file.write_text(written)
+    assert fairbank("audit", "verify", "--heads", file, services=services).code == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO(written))
     assert fairbank("audit", "verify", "--heads", "-", services=services).code == 0
     heads = {0: Head(0, 3, b"\x01" * 32), 7: Head(7, 12, b"\xff" * 32)}
@@ -75,9 +75,9 @@ def test_written_heads_are_read_back(
 def test_invalid_heads_are_reported_with_their_line(
     fairbank: Run, tmp_path: Path, line: str
 ) -> None:
-    kept = tmp_path / "heads"
-    kept.write_text(f'[0, 1, "00"]\n{line}\n')
-    result = fairbank("audit", "verify", "--heads", kept)
+    file = tmp_path / "heads"
+    file.write_text(f'[0, 1, "00"]\n{line}\n')
+    result = fairbank("audit", "verify", "--heads", file)
     assert result.code == 2
     assert "line 2" in " ".join(result.err.split())
 
@@ -94,19 +94,19 @@ def test_backup_and_restore(fairbank: Run) -> None:
     assert fairbank("restore", "a.fbk", "--replace", services=services).err.endswith(
         "fairbank audit verify\n"
     )
-    other = fairbank("restore", "a.fbk", "--config", "new bank/fairbank.toml", services=services)
-    assert other.err.endswith("fairbank audit verify --config 'new bank/fairbank.toml'\n")
+    result = fairbank("restore", "a.fbk", "--config", "new bank/fairbank.toml", services=services)
+    assert result.err.endswith("fairbank audit verify --config 'new bank/fairbank.toml'\n")
     assert (
         fairbank("restore", "a.fbk", "--check", services=services).out == "a.fbk: whole, 42 rows\n"
     )
-    assert [each[0] for each in services.calls] == [
+    assert [call[0] for call in services.calls] == [
         "backup",
         "backup",
         "check_backup",
         *["restore"] * 3,
         "check_backup",
     ]
-    assert [each[-1] for each in services.calls if each[0] in ("backup", "restore")] == [
+    assert [call[-1] for call in services.calls if call[0] in ("backup", "restore")] == [
         False,
         True,
         False,

@@ -19,7 +19,7 @@ NOON, MIDNIGHT = "2026-11-21T12:00:00Z", "2026-11-21T00:00:00Z"
 def test_balance_shows_the_credit_limit_if_any(limits: list[int], extra: bool) -> None:
     (limit,) = [
         column
-        for column in balance._columns([{"credit_limit": each} for each in limits])
+        for column in balance._columns([{"credit_limit": limit} for limit in limits])
         if column.head == "LIMIT"
     ]
     assert limit.extra is extra

@@ -20,6 +20,6 @@ def test_heads_are_read_per_chain(tmp_path: Path) -> None:
 def test_empty_heads_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "monday.heads"
     file.write_text("")
-    with pytest.raises(InvalidInput, match="nothing could be compared") as no:
+    with pytest.raises(InvalidInput, match="nothing could be compared") as error:
         read_heads(str(file))
-    assert no.value.field == "--heads"
+    assert error.value.field == "--heads"

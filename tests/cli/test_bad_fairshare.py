@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CommandResult, Run
+from tests.cli.output_values import fold
 from tests.support.fairshare_recordings import printed
 
 Damage = Callable[[list[str]], list[str]]
@@ -42,15 +43,11 @@ def run(fairbank: Run, tmp_path: Path) -> Run:
     ) -> CommandResult:
         for name, changed in (("sshare", damage), ("sprio", sprio)):
             lines = printed("fair-tree", f"{name}-everything").splitlines()
-            (tmp_path / f"{name}.txt").write_text("".join(f"{each}\n" for each in changed(lines)))
+            (tmp_path / f"{name}.txt").write_text("".join(f"{line}\n" for line in changed(lines)))
         (tmp_path / "config.txt").write_text(printed("fair-tree", "config").replace(*config))
         return fairbank(*words, "--from", tmp_path)
 
     return call
-
-
-def plain(text: str) -> str:
-    return " ".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -90,12 +87,10 @@ def test_impossible_row_is_reported_and_omitted(run: Run, damage: Damage, messag
     for form in ((), ("--tree",), ("--forecast",), ("--json",)):
         result = run("share", "-a", *form, damage=damage)
         assert result.code == 8
-        assert f"! not read: sshare, {message}" in plain(result.err)
-        assert "To see what Slurm has there: sshare -a -l -P" in plain(result.err)
+        assert f"! not read: sshare, {message}" in fold(result.err)
+        assert "To see what Slurm has there: sshare -a -l -P" in fold(result.err)
     result = run("share", "-a", "--set", "physics=5", damage=damage)
-    assert (result.code, result.out) == (2, ""), (
-        "what is computed from all rows is not computed from some of them"
-    )
+    assert (result.code, result.out) == (2, ""), "nothing is computed from only some of the rows"
     assert "sacctmgr show associations" in result.err
 
 
@@ -137,18 +132,17 @@ def test_contradictory_factors_are_reported_and_omitted(
     for form in ((), ("-n",), ("-l",), ("--json",), ("--explain", "-u", "bob")):
         result = run("prio", *form, sprio=damage)
         assert result.code == 8
-        assert f"! not read: sprio, line 1, {message}" in plain(result.err)
+        assert f"! not read: sprio, line 1, {message}" in fold(result.err)
         assert "33631" not in result.out, "its priority is not shown without them"
-    assert run("prio", "-j", "10", sprio=damage).out.count("\n") == 1, "only the heads are left"
+    assert run("prio", "-j", "10", sprio=damage).out.count("\n") == 1, "only the header is left"
 
 
 def test_duplicate_row_is_reported_and_shown_once(run: Run) -> None:
     for form in ((), ("-n",), ("-l",)):
         result = run("prio", *form, sprio=lambda lines: [*lines, lines[3]])
         assert result.code == 8
-        assert (
-            "! not read: sprio, line 11, JOBID: job 12 is listed twice in partition gpu"
-            in plain(result.err)
+        assert "! not read: sprio, line 11, JOBID: job 12 is listed twice in partition gpu" in fold(
+            result.err
         )
         assert result.out == run("prio", *form).out
 
@@ -165,8 +159,8 @@ def test_factor_without_normalisation_may_be_large(run: Run) -> None:
 
 def test_many_impossible_rows_are_counted(run: Run) -> None:
     result = run("share", "-a", damage=replace_cell(1, 5, "nan"))
-    assert result.code == 2, "without the root nobody stands anywhere"
-    assert plain(result.err).count("! not read:") == 11
+    assert result.code == 2, "without the root no level is known"
+    assert fold(result.err).count("! not read:") == 11
     assert "! not read: 11 further lines" in result.err
 
 
@@ -226,10 +220,10 @@ def test_impossible_setting_is_named(
 def test_missing_setting_is_named_in_the_message(run: Run) -> None:
     result = run("share", config=(HALF_LIFE, ""))
     assert result.code == 2
-    assert "PriorityDecayHalfLife is not there" in plain(result.err)
+    assert "PriorityDecayHalfLife is not there" in fold(result.err)
 
 
 def test_usage_without_decay_is_reported(run: Run) -> None:
     result = run("share", "--tree", "-a", config=(HALF_LIFE, "PriorityDecayHalfLife   = 00:00:00"))
     assert result.code == 0
-    assert "Usage does not fade here" in plain(result.err)
+    assert "Usage does not fade here" in fold(result.err)

@@ -9,10 +9,9 @@ import shlex
 
 import pytest
 
-from fairbank.cli import main
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, parse_address
-from tests.cli.conftest import Run, runner
+from tests.cli.conftest import Run
 from tests.cli.served_site import Bank
 from tests.cli.site import AYLA, DANA, GPU, STRANGER
 
@@ -67,26 +66,18 @@ def child_project(own_bank: Bank) -> None:
         )
 
 
-@pytest.fixture
-def changing(
-    own_bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
-    clean_env.setenv("FAIRBANK_SERVER", own_bank.unix)
-    return runner(main.run, capsys)
-
-
 @pytest.mark.parametrize("uid", [STRANGER, AYLA])
 def test_commands_suggested_by_balance_work(changing: Run, uid: int) -> None:
     words = ("balance", "-r", "gpu,storage,tape", "--as", uid, "--json")
     warnings = json.loads(changing(*words).out)["warnings"]
-    assert [each.partition("  ")[0] for each in warnings] == [
+    assert [warning.partition("  ")[0] for warning in warnings] == [
         "! chem_qmc/gpu: at this pace empty in 12 days.",
         "!! chem_qmc/storage: empty; new jobs are refused.",
         "! chem_qmc/tape: under-used, 40 days left.",
     ]
-    for each in warnings:
-        result = changing(*shlex.split(each.partition("See: fairbank ")[2]), "--as", uid)
-        assert (result.code, "error" in result.err) == (0, False), each
+    for warning in warnings:
+        result = changing(*shlex.split(warning.partition("See: fairbank ")[2]), "--as", uid)
+        assert (result.code, "error" in result.err) == (0, False), warning
 
 
 def test_usage_of_shared_credit_is_limited_to_visible_users(changing: Run) -> None:
@@ -134,9 +125,9 @@ def test_members_of_parent_see_child_jobs_that_they_paid(changing: Run) -> None:
         ("jobs", "-a", "--failed"),
         ("jobs", "-a", "--refused"),
         ("usage", "-S", "2026-11-21"),
-    ):  # nothing of that kind
+    ):  # there are no such rows
         assert changing(*words, "-A", "chem_sub", "--as", AYLA).code == 0, words
-    for command in ("jobs -a", "jobs -a --refused", "usage"):  # nothing of theirs
+    for command in ("jobs -a", "jobs -a --refused", "usage"):  # no rows of the child project
         result, unknown = (
             changing(*command.split(), "-A", account, "--as", OUTSIDER)
             for account in ("chem_sub", "chem_sux")

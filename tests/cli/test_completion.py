@@ -36,13 +36,13 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 def environment(server: str, home: Path) -> dict[str, str]:
     """Return the environment of a shell whose bank is `server`."""
-    kept = {
+    cache = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("FAIRBANK_", "XDG_"))
     }
     return {
-        **kept,
+        **cache,
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "FAIRBANK_SERVER": server,
         "HOME": str(home),
@@ -237,9 +237,9 @@ def test_completion_is_silent_when_the_bank_does_not_answer(
     )
     assert shell.offers("balance", "-A", "") == []
     assert failure != "silent" or shell.milliseconds > names.TIMEOUT_SECONDS * 1000
-    assert shell.milliseconds < 3_000, "with room for a busy machine: the cap itself is a constant"
+    assert shell.milliseconds < 3_000, "with a margin for a busy machine: the timeout is a constant"
     assert names.TIMEOUT_SECONDS < 0.8
-    (tmp_path / "s").unlink()  # and nobody is asked again at once
+    (tmp_path / "s").unlink()  # no second attempt at once
     assert shell.offers("balance", "-A", "") == []
     assert shell.offers("balance", "--ac") == ["--account"]
 
@@ -252,24 +252,24 @@ def test_cached_names_are_offered_without_the_bank(
     shell = Bash(f"unix:{link}", tmp_path)
     assert shell.offers("balance", "-A", "ch") == ["chem_qmc"]
     link.unlink()
-    assert shell.offers("balance", "-A", "ch") == ["chem_qmc"], "fresh: nobody is asked"
+    assert shell.offers("balance", "-A", "ch") == ["chem_qmc"], "fresh: no request is sent"
     link.symlink_to(silent_socket.removeprefix("unix:"))
-    (kept,) = (tmp_path / ".cache" / "fairbank").iterdir()
-    os.utime(kept, (0, 0))
-    assert shell.offers("balance", "-A", "ch") == ["chem_qmc"], "old, and the bank says nothing"
+    (cache,) = (tmp_path / ".cache" / "fairbank").iterdir()
+    os.utime(cache, (0, 0))
+    assert shell.offers("balance", "-A", "ch") == ["chem_qmc"], "old, and the bank does not answer"
     assert (
-        CACHE_SECONDS - RETRY_SECONDS - 60 < time.time() - kept.stat().st_mtime < CACHE_SECONDS
-    ), "it is left alone for a while"
+        CACHE_SECONDS - RETRY_SECONDS - 60 < time.time() - cache.stat().st_mtime < CACHE_SECONDS
+    ), "no retry for a while"
 
 
 def test_names_are_cached_for_five_minutes(tmp_path: Path) -> None:
-    kept = NameCache(str(tmp_path / "a" / "b"))
-    assert (kept.fresh(), kept.read()) == (None, [])
-    kept.write([Name("x", "about\tit")], retry_soon=False)
-    assert kept.fresh() == [Name("x", "about\\tit")]
+    cache = NameCache(str(tmp_path / "a" / "b"))
+    assert (cache.fresh(), cache.read()) == (None, [])
+    cache.write([Name("x", "about\tit")], retry_soon=False)
+    assert cache.fresh() == [Name("x", "about\\tit")]
     os.utime(tmp_path / "a" / "b", (0, time.time() - CACHE_SECONDS - 1))
-    assert kept.fresh() is None
-    assert [each.word for each in kept.read()] == ["x"]
+    assert cache.fresh() is None
+    assert [name.word for name in cache.read()] == ["x"]
     assert (tmp_path / "a").stat().st_mode & 0o077 == 0
 
 
@@ -329,7 +329,7 @@ def test_every_kind_of_name_has_a_completer() -> None:
             while stack:
                 for action in stack.pop()._actions:
                     if isinstance(action.choices, dict):
-                        stack += [each for each in action.choices.values() if each._actions]
+                        stack += [choice for choice in action.choices.values() if choice._actions]
                     offered = vars(action).get("completer")
                     kinds |= {offered.kind} if isinstance(offered, NameCompleter) else set()
     assert kinds == set(names.KINDS)

@@ -41,7 +41,7 @@ READING = {
     "audit verify": (),
     "doctor": (),
 }
-"""Arguments with which each reading command finds something."""
+"""Arguments with which each reading command has output."""
 WRITING = {
     "deposit", "withdraw", "transfer", "refund", "undo",
     "project create", "project set", "project remove", "project add-user", "project remove-user",
@@ -56,10 +56,10 @@ ON_THE_HOST = {
 }  # fmt: skip
 ON_SLURM_HOSTS = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}
-"""They find the bank, or the agent, by the agent's own settings."""
+"""These read the address of the bank or the agent from the settings of the agent."""
 QUEUE_COMMANDS = {"share show", "prio", "why"}
-"""They speak to Slurm alone, or to a trace: `share` and `prio` in the forms of sshare and sprio,
-`why` in lines about one job.
+"""These read from Slurm or a trace only. `share` and `prio` have the formats of sshare and sprio,
+`why` prints lines about one job.
 """
 SHELLS = {"completion bash", "completion zsh", "completion fish", "completion tcsh"}
 NEEDS_NO_REASON = {
@@ -67,7 +67,7 @@ NEEDS_NO_REASON = {
     "token create", "token revoke",
     "alloc cap",
 }  # fmt: skip
-"""Nothing of these moves units."""
+"""None of these moves credit."""
 FORMAT_OPTIONS = (
     "--json",
     "--csv",
@@ -85,7 +85,7 @@ def all_commands() -> Iterator[tuple[str, Command]]:
     for entry in COMMANDS:
         result = load_command(entry.location)
         if isinstance(result, Noun):
-            yield from ((f"{entry.name} {verb}", each) for verb, each in result.verbs.items())
+            yield from ((f"{entry.name} {verb}", command) for verb, command in result.verbs.items())
         else:
             yield entry.name, result
 
@@ -123,7 +123,7 @@ def test_write_commands_have_dry_run_and_confirmation(name: str) -> None:
     options = options_of(command)
     assert {"--dry-run", "--yes", "--json"} <= options
     assert ("--idempotency-key" in options) == (not name.startswith("token")), (
-        "a secret is not told twice"
+        "a secret is shown only once"
     )
     reason = command.parser("x")._option_string_actions.get("--reason")
     assert (reason is not None and reason.required) == (name not in NEEDS_NO_REASON)

@@ -67,9 +67,9 @@ def test_request_with_the_same_key_is_applied_once(changing: Run) -> None:
     assert first.out == second.out
     assert "carried out before" in second.err
     assert available(changing, FOLD) == before + 300
-    other = changing("deposit", FOLD, 6, "--reason", "once", "--idempotency-key", "corr-17")
-    assert other.code == 7
-    assert "idempotency key" in other.err
+    conflict = changing("deposit", FOLD, 6, "--reason", "once", "--idempotency-key", "corr-17")
+    assert conflict.code == 7
+    assert "idempotency key" in conflict.err
     output_of(changing("withdraw", FOLD, 5, "--reason", "back"))
 
 
@@ -81,7 +81,7 @@ def test_refund_by_job_number(changing: Run) -> None:
     assert more.code == 5
     assert "requested 601 SU, left of its charge 600 SU" in " ".join(more.err.split())
     assert "refund at most 600" in more.err
-    assert "kept as" not in more.err  # it is no job that was refused, and in no list
+    assert "kept as" not in more.err  # a refused refund is not a refused job and in no list
     assert "701002" not in changing("jobs", "--refused", "-a").out
     assert "there is no job 1 that you may see" in output_of(
         changing("refund", 1, "--reason", "x"), 3

@@ -37,17 +37,19 @@ def demo(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+def kept_demo(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[subprocess.CompletedProcess[str], Path]:
     """Run a demo that keeps its bank."""
     folder = tmp_path_factory.mktemp("demo")
     return demo("--directory", str(folder / "trial"), home=folder), folder / "trial"
 
 
 def test_demo_shows_the_month_and_runs_each_command(
-    kept: tuple[subprocess.CompletedProcess[str], Path],
+    kept_demo: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
     """The demo runs each command in this order, and each one has output."""
-    process, _ = kept
+    process, _ = kept_demo
     assert process.returncode == 0, process.stdout
     typed = re.split(r"(?m)^\$ fairbank ", process.stdout)
     assert [part.startswith(words) for part, words in zip(typed[1:], SHOWN, strict=True)] == [
@@ -64,8 +66,10 @@ def test_demo_shows_the_month_and_runs_each_command(
     assert "every row is as the journal says" in " ".join(audit.split())
 
 
-def test_kept_demo_bank_can_be_audited(kept: tuple[subprocess.CompletedProcess[str], Path]) -> None:
-    process, folder = kept
+def test_kept_demo_bank_can_be_audited(
+    kept_demo: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    process, folder = kept_demo
     assert f"fairbank serve --config {folder}/fairbank.toml" in process.stdout
     audit = [*FAIRBANK, "audit", "verify", "--config", str(folder / "fairbank.toml")]
     assert subprocess.run(audit, capture_output=True, check=False).returncode == 0

@@ -191,13 +191,13 @@ def command_of(words: tuple[object, ...]) -> str:
 
 def test_every_write_command_has_a_dry_run_test() -> None:
     assert {command_of(words) for words, *_ in REFUSED} == WRITING
-    assert {command_of(words) for words, _ in ALLOWED} == WRITING - {"undo"}  # which has its own
+    assert {command_of(words) for words, _ in ALLOWED} == WRITING - {"undo"}  # tested below
 
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     REFUSED,
-    ids=lambda each: " ".join(map(str, each)) if isinstance(each, tuple) else "",
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )
 def test_dry_run_is_refused_with_the_message_of_the_real_run(
     changing: Run, ledger: LedgerReader, words: tuple[object, ...], code: int, message: str
@@ -206,7 +206,7 @@ def test_dry_run_is_refused_with_the_message_of_the_real_run(
     dry = changing(*words, "--dry-run")
     assert (
         "--as" in words or ledger.heads() == before
-    )  # acting as another user is journalled, whatever for
+    )  # acting as another user is always journalled
     real = changing(*words)
     assert (dry.code, dry.out, dry.err) == (real.code, "", real.err) == (code, "", dry.err)
     assert message in " ".join(dry.err.split())
@@ -276,7 +276,7 @@ ALLOWED: tuple[tuple[tuple[object, ...], list[str]], ...] = (
 )
 
 
-@pytest.mark.parametrize(("words", "kinds"), ALLOWED, ids=lambda each: " ".join(map(str, each)))
+@pytest.mark.parametrize(("words", "kinds"), ALLOWED, ids=lambda value: " ".join(map(str, value)))
 def test_dry_run_shows_changes_and_writes_nothing(
     changing: Run, ledger: LedgerReader, words: tuple[object, ...], kinds: list[str]
 ) -> None:
@@ -331,7 +331,7 @@ def test_dry_run_table_describes_the_entry(changing: Run) -> None:
     assert dry_run_line(changing, "project", "create", "nothing", "--gid", 9).startswith(
         "project nothing gname nothing, gid 9, account nothing"
     )
-    opened = dry_run_line(
+    line = dry_run_line(
         changing,
         "alloc",
         "create",
@@ -345,7 +345,7 @@ def test_dry_run_table_describes_the_entry(changing: Run) -> None:
         "2028-09-01",
         *X,
     )
-    assert opened.startswith(f"open {LAB} tape 0 category research, start 2028-01-01")
+    assert line.startswith(f"open {LAB} tape 0 category research, start 2028-01-01")
     assert "job 701002, cluster darwin" in dry_run_line(changing, "refund", 701_002, 1, *X)
     assert "label x, scopes read,write, expires 20" in dry_run_line(
         changing, "token", "create", "x", "--scopes", "write,read"

@@ -68,7 +68,7 @@ def test_json_output(run: Run, rule: str) -> None:
     over = [row for row in data["data"] if row["soonest_seconds"]]
     assert bool(over) == (
         rule == "fair-tree"
-    )  # under the classic rule dave, who has no share, used nearly all
+    )  # under the classic rule dave, without a share, used nearly all
     assert all(
         row["level"] < 1 and 0 < row["soonest_seconds"] <= row["latest_seconds"] for row in over
     )

@@ -76,8 +76,8 @@ def test_every_golden_file_has_a_test() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, told in STORIES.items() if not NOT_FOLDED.intersection(told.split())]
+    "name", [name for name, lines in STORIES.items() if not NOT_FOLDED.intersection(lines.split())]
 )
 def test_eighty_columns_are_enough(name: str) -> None:
-    told = (FOLDER / f"{name}.txt").read_text().splitlines()[1:]
-    assert [line for line in told if len(line) > 80] == []
+    lines = (FOLDER / f"{name}.txt").read_text().splitlines()[1:]
+    assert [line for line in lines if len(line) > 80] == []

@@ -23,11 +23,11 @@ def test_every_reason_is_explained(fairbank: Run) -> None:
         reason.name for reason in Reason
     ]
     words = " ".join(result.out.split())
-    for each in Reason:
-        for text in (each.info.message, each.info.explanation, each.info.general_remedy):
+    for reason in Reason:
+        for text in (reason.info.message, reason.info.explanation, reason.info.general_remedy):
             assert text in words
             assert "{" not in text
-        assert f"exit code {each.kind.exit_code}, HTTP status {each.kind.status}" in words
+        assert f"exit code {reason.kind.exit_code}, HTTP status {reason.kind.status}" in words
     assert max(map(len, result.out.splitlines())) <= 80
 
 
@@ -57,7 +57,7 @@ def test_exit_codes(fairbank: Run) -> None:
     shown = fairbank("help", "exit-codes").out
     assert [int(code) for code in re.findall(r"^(\d+) ", shown, re.MULTILINE)] == list(EXIT_CODES)
     errors: list[type[FairbankError]] = [FairbankError, *FairbankError.__subclasses__()]
-    used = {each.exit_code for each in errors}
+    used = {error.exit_code for error in errors}
     assert used | {kind.exit_code for kind in RefusalKind} <= EXIT_CODES.keys()
 
 

@@ -19,12 +19,12 @@ from fairbank.core.time import DAY
 from fairbank.report.fair_share import RankingRule
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.shares import daily_records
-from tests.cli.conftest import CommandResult, Run
+from tests.cli.conftest import Run
 from tests.support.fairshare_recordings import printed
 
 RULE = RankingRule(fair_tree=True, half_life=7 * DAY)
 ALL_DAYS = 40_000
-"""Days: what was recorded of the lab cluster is however long ago."""
+"""Number of days that includes every recorded day."""
 
 SHOWN = "DAY,ACCOUNT,USER,SHARES,NORM,USAGE,LEVEL,FACTOR"
 
@@ -56,10 +56,7 @@ def write_output(tmp_path: Path, cluster_name: str) -> WriteOutput:
 def run(changing: Run, write_output: WriteOutput) -> Run:
     """Run commands on a bank that may change and on the recorded output of Slurm."""
 
-    def call(*words: object) -> CommandResult:
-        return changing(*words)
-
-    return call
+    return changing
 
 
 def test_record_is_stored_once_a_day(
@@ -148,8 +145,8 @@ def test_records_as_a_figure(
     file = tmp_path / "new" / "figures" / f"fairshare-{cluster_name}.svg"
     assert str(file) in drawn.err.replace("\n", "")
     texts = [
-        "".join(each.itertext())
-        for each in ElementTree.parse(file).getroot().iter("{http://www.w3.org/2000/svg}text")
+        "".join(element.itertext())
+        for element in ElementTree.parse(file).getroot().iter("{http://www.w3.org/2000/svg}text")
     ]
     assert {
         "wg_bio",
@@ -179,7 +176,7 @@ def test_records_as_a_png(run: Run, cluster_name: str, tmp_path: Path) -> None:
         ).code
         == 0
     )
-    assert [each.name for each in (tmp_path / "figures").iterdir()] == [
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == [
         f"fairshare-{cluster_name}.png"
     ]
 

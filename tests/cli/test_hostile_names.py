@@ -51,9 +51,9 @@ COMMANDS = (
 def with_hostile_text(value: Any, key: str = "") -> Any:
     """Return the answer with hostile characters in every text that is meant for people."""
     if isinstance(value, dict):
-        return {name: with_hostile_text(each, name) for name, each in value.items()}
+        return {name: with_hostile_text(item, name) for name, item in value.items()}
     if isinstance(value, list):
-        return [with_hostile_text(each, key) for each in value]
+        return [with_hostile_text(item, key) for item in value]
     return f"={value}{HOSTILE}" if isinstance(value, str) and key in TARGETS else value
 
 
@@ -77,7 +77,7 @@ def test_only_printable_text_reaches_the_terminal(hostile: Run, words: str) -> N
         output = result.out + result.err
         assert result.code in (0, 2, 3, 5), output
         assert "should not have happened" not in output
-        assert all(each.isprintable() for each in output.replace("\n", ""))
+        assert all(character.isprintable() for character in output.replace("\n", ""))
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from tests.support.small_disk import small_disk
 def test_init_accepts_a_directory_with_any_name(fairbank: Run, tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
     assert fairbank("init", folder).code == 0
-    assert {each.name for each in folder.iterdir()} == {"fairbank.toml", "secret", "books.sqlite"}
+    assert {path.name for path in folder.iterdir()} == {"fairbank.toml", "secret", "books.sqlite"}
     assert fairbank("audit", "verify", "--config", folder / "fairbank.toml").out.startswith(
         "read 0 entries of "
     )
@@ -49,10 +49,10 @@ from fairbank.setup.init import init
 
 left = int(sys.argv[1])
 
-def watch(event, told):
+def watch(event, arguments):
     global left
     events = ("open", "os.link", "os.rename", "os.remove")
-    if event in events and any("fairbank.toml" in str(each) for each in told[:2]):
+    if event in events and any("fairbank.toml" in str(argument) for argument in arguments[:2]):
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -60,7 +60,7 @@ def watch(event, told):
 sys.addaudithook(watch)
 init(sys.argv[2], None)
 """
-"""`init`, killed just before it touches its settings for the nth time."""
+"""Run `init`, killed just before its nth access to its settings."""
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
@@ -72,8 +72,8 @@ def test_killed_init_can_be_repeated(fairbank: Run, tmp_path: Path, nth: int) ->
         ).returncode
         == -signal.SIGKILL
     )
-    whole = (folder / "fairbank.toml").exists()
-    assert fairbank("init", folder).code == (7 if whole else 0)
+    complete = (folder / "fairbank.toml").exists()
+    assert fairbank("init", folder).code == (7 if complete else 0)
     assert fairbank("audit", "verify", "--config", folder / "fairbank.toml").code == 0
 
 
@@ -126,7 +126,7 @@ def test_older_database_names_the_migrate_command(
     assert fairbank("init", folder).code == 0
     monkeypatch.setattr(
         migration, "REVISIONS", (*REVISIONS, "9999")
-    )  # as if this were a later Fairbank
+    )  # pretend to be a later Fairbank
     config = folder / "fairbank.toml"
     for words in (["audit", "verify"], ["audit", "heads"], ["backup", "create", tmp_path / "x"]):
         result = fairbank(*words, "--config", config)
@@ -167,13 +167,16 @@ def test_unreadable_file_is_reported(fairbank: Run, tmp_path: Path) -> None:
 
 
 def test_damaged_backup_is_reported_with_exit_code_8(fairbank: Run, tmp_path: Path) -> None:
-    config, whole, bad = tmp_path / "fairbank.toml", tmp_path / "a.fbk", tmp_path / "b.fbk"
+    config, complete, bad = tmp_path / "fairbank.toml", tmp_path / "a.fbk", tmp_path / "b.fbk"
     assert fairbank("init", tmp_path).code == 0
-    assert fairbank("backup", "create", whole, "--config", config).code == 0
-    packed, rows = whole.read_bytes(), gzip.decompress(whole.read_bytes()).splitlines(keepends=True)
-    # Bytes changed amid what is packed may unpack into something else, which is told as what it
-    # then is: it hangs on the time in the head.
-    no_such_block, wrong_sum = packed[10] | 0b110, bytes(255 - each for each in packed[-8:-4])
+    assert fairbank("backup", "create", complete, "--config", config).code == 0
+    packed, rows = (
+        complete.read_bytes(),
+        gzip.decompress(complete.read_bytes()).splitlines(keepends=True),
+    )
+    # A byte changed in the middle may unpack into other valid data with another message, which
+    # depends on the time in the header.
+    no_such_block, wrong_sum = packed[10] | 0b110, bytes(255 - byte for byte in packed[-8:-4])
     damages = {
         packed[:-20]: "is damaged",
         packed[:10] + bytes([no_such_block]) + packed[11:]: "is damaged: Error -3",
@@ -182,7 +185,7 @@ def test_damaged_backup_is_reported_with_exit_code_8(fairbank: Run, tmp_path: Pa
         gzip.compress(rows[0] + b'["nosuch", {}]\n'): "there is no table",
         gzip.compress(rows[0] + b"[\n"): "line 2",
     }
-    for content, told in damages.items():
+    for content, message in damages.items():
         bad.write_bytes(content)
         for words in (
             ["backup", "verify", bad],
@@ -190,9 +193,11 @@ def test_damaged_backup_is_reported_with_exit_code_8(fairbank: Run, tmp_path: Pa
             ["restore", bad, "--config", config],
         ):
             result = fairbank(*words)
-            err = " ".join(
-                result.err.split()
-            )  # where its lines are broken hangs on how long the path is
-            assert (result.code, told in err, "try: use another backup" in err) == (8, True, True)
+            err = " ".join(result.err.split())  # the line breaks depend on the length of the path
+            assert (result.code, message in err, "try: use another backup" in err) == (
+                8,
+                True,
+                True,
+            )
     bad.write_bytes(gzip.compress(b'{"format": "another"}\n'))
     assert fairbank("backup", "verify", bad).code == 2

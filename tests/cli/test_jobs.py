@@ -19,8 +19,8 @@ def test_failed_jobs_with_their_waiting_time(fairbank: Run) -> None:
         (812_222, "NODE_FAIL", 600),
         (700_004, "FAILED", 600),
     ]
-    one = fairbank("jobs", "-a", "--failed", "--limit", 1, "-n", "-P", "-o", "JOBID,WAITED")
-    assert (one.out, "There are more" in one.err) == ("812222|00:10:00\n", True)
+    limited = fairbank("jobs", "-a", "--failed", "--limit", 1, "-n", "-P", "-o", "JOBID,WAITED")
+    assert (limited.out, "There are more" in limited.err) == ("812222|00:10:00\n", True)
     assert fairbank("jobs", "-a", "--failed", "--limit", 2, "-n").err == ""
     assert fairbank("jobs", "--failed", "--running").code == 2
 
@@ -62,7 +62,7 @@ def test_written_off_column(fairbank: Run) -> None:
         "jobs", "-a", "-j", "700004", "-P", "-o", "WRITTEN-OFF,WRITTEN-OFF-MINUTES"
     ).out.splitlines()
     assert output == ["WRITTEN-OFF|WRITTEN-OFF-MINUTES", "0|0"]
-    column = next(each for each in COLUMNS if each.head == "WRITTEN-OFF")
+    column = next(column for column in COLUMNS if column.head == "WRITTEN-OFF")
     assert column.cell({"written_off": 101}, Look()) == "1.68"
 
 
@@ -78,4 +78,4 @@ def test_jobs_are_reported_by_name_size_limit_and_exit(fairbank: Run) -> None:
     (name, *_), *_ = csv.reader(
         io.StringIO(fairbank("jobs", "-a", "-j", "700004", "-n", "--csv", "-o", columns).out)
     )
-    assert name == "'=fit"  # no formula for a spreadsheet
+    assert name == "'=fit"  # escaped for spreadsheets

@@ -45,8 +45,8 @@ def test_every_list_has_every_format(fairbank: Run, name: str) -> None:
 
 
 def test_json_has_no_floats(fairbank: Run) -> None:
-    def refuse(said: str) -> float:
-        raise AssertionError(f"a float in JSON: {said}")
+    def refuse(message: str) -> float:
+        raise AssertionError(f"a float in JSON: {message}")
 
     for words in READING.values():
         json.loads(fairbank(*words, "--json").out, parse_float=refuse)
@@ -74,7 +74,7 @@ def test_unknown_account_gets_a_suggestion(fairbank: Run) -> None:
         assert "did you mean chem_qmc?" in result.err
     assert (
         "did you mean" not in fairbank("balance", "-A", "bio_fold", "--as", AYLA).err
-    )  # not hers: no hint that it is there
+    )  # not visible to her: no hint that it exists
 
 
 def test_threshold_sets_the_exit_code(fairbank: Run) -> None:
@@ -106,11 +106,11 @@ def test_list_options_accept_several_values(fairbank: Run) -> None:
         812_344,
         812_301,
     ]
-    both, one, other = (
+    both, first, second = (
         job_numbers(fairbank("jobs", "-u", users, "--limit", "0", "--json"))
         for users in (f"{AYLA},{MINH}", AYLA, MINH)
     )
-    assert sorted(both) == sorted(one + other)
+    assert sorted(both) == sorted(first + second)
     assert len(job_numbers(fairbank("jobs", "-u", f"{AYLA},{MINH}", "--limit", "2", "--json"))) == 2
     assert job_numbers(fairbank("jobs", "--refused", "-j", "1,812350", "--json")) == [812_350]
     balance = json.loads(
@@ -125,7 +125,7 @@ def test_list_options_accept_several_values(fairbank: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["jobs", "-j", "1,,2"], 2, "words with commas between them"),
         (["jobs", "-j", "1,x"], 2, "whole number from 0 on"),
@@ -134,10 +134,10 @@ def test_list_options_accept_several_values(fairbank: Run) -> None:
         (["jobs", "-j", ",".join(map(str, range(300)))], 2, "too many"),
     ],
 )
-def test_invalid_list_is_reported(fairbank: Run, words: list[str], code: int, said: str) -> None:
+def test_invalid_list_is_reported(fairbank: Run, words: list[str], code: int, message: str) -> None:
     result = fairbank(*words)
     assert (result.code, result.out) == (code, "")
-    assert said in " ".join(result.err.split())
+    assert message in " ".join(result.err.split())
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_default_columns_can_be_configured(fairbank: Run, clean_env: pytest.Monk
     ]
     assert fairbank("balance", "-P").out.startswith(
         "PROJECT|RESOURCE|GRANTED|"
-    )  # scripts get what they always got
+    )  # scripts keep the same columns
     assert fairbank("balance", "-o", "ALLOC", "-n").out.split() == ["3", "1", "2"]
 
 

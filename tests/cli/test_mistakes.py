@@ -14,7 +14,7 @@ def test_missing_permission_is_reported(changing: Run) -> None:
     assert changing("alloc", "freeze", CPU, "--reason", "x", "--as", JORGE).code == 4
     assert (
         changing("deposit", FOLD, 1, "--reason", "x", "--as", AYLA).code == 3
-    )  # there is no such thing for her
+    )  # not visible to her
     assert changing("project", "add-user", "chem_qmc", DANA, "--as", JORGE).code == 4
 
 
@@ -100,7 +100,7 @@ def test_refused_value_is_reported_under_the_typed_option(
 def test_refused_as_names_the_option_not_the_header(
     changing: Run, own_bank: Bank, clean_env: pytest.MonkeyPatch
 ) -> None:
-    clean_env.setenv("FAIRBANK_TOKEN_FILE", own_bank.token_file)  # ayla's, who is no staff
+    clean_env.setenv("FAIRBANK_TOKEN_FILE", own_bank.token_file)  # ayla is not staff
     result = changing("balance", "--server", own_bank.http, "--as", JORGE)
     assert result.code == 4, result.err
     assert "  field: --as\n  try: send the request as yourself\n" in result.err

@@ -10,8 +10,8 @@ from fairbank.core.time import DAY, Instant, iso, parse_instant
 from fairbank.report.columns import Look, Row
 
 JULY, NEXT_JULY, NOW = (
-    parse_instant(said)
-    for said in ("2026-07-01T04:00Z", "2027-07-01T04:00Z", "2026-11-21T12:30:12Z")
+    parse_instant(text)
+    for text in ("2026-07-01T04:00Z", "2027-07-01T04:00Z", "2026-11-21T12:30:12Z")
 )
 LOOK = Look(separators=True)
 
@@ -26,7 +26,7 @@ def balance_row(
 
 
 @pytest.mark.parametrize(
-    ("granted", "used", "told", "in_short"),
+    ("granted", "used", "words", "in_short"),
     [
         (100_000, 36_240, "no, about 7,720 left over", "no, 7,720 left"),
         (5_000, 4_610, "! about 2026-12-03", "! 2026-12-03"),
@@ -35,8 +35,8 @@ def balance_row(
         (5_000, 0, "no, about 5,000 left over", "no, 5,000 left"),
     ],
 )
-def test_outlook_in_words(granted: int, used: int, told: str, in_short: str) -> None:
-    assert show_outlook(balance_row(granted, used), LOOK) == told
+def test_outlook_in_words(granted: int, used: int, words: str, in_short: str) -> None:
+    assert show_outlook(balance_row(granted, used), LOOK) == words
     assert show_outlook(balance_row(granted, used), LOOK._replace(short=True)) == in_short
 
 
@@ -58,8 +58,8 @@ def test_large_expiring_credit_is_reported_in_the_second_half() -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "told"),
+    ("minutes", "words"),
     [(59, "0.98"), (599, "9.98"), (660, "11"), (60 * 7_729, "7,720"), (60 * 99_999, "99,900")],
 )
-def test_an_estimate_has_three_digits(minutes: int, told: str) -> None:
-    assert about(minutes, LOOK) == told
+def test_an_estimate_has_three_digits(minutes: int, words: str) -> None:
+    assert about(minutes, LOOK) == words

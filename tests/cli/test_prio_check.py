@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CommandResult, Run
+from tests.cli.output_values import fold
 from tests.support.fairshare_recordings import printed, said_more
 from tests.support.recorded_slurm import Recorded
 
@@ -43,10 +44,6 @@ def run(fairbank: Run, tmp_path: Path) -> Callable[..., CommandResult]:
     return call
 
 
-def plain(text: str) -> str:
-    return " ".join(text.split())
-
-
 def test_computed_factors_equal_those_of_slurm(run: Callable[..., CommandResult]) -> None:
     result = run("prio", "--check", "-j", "10,11,12,13,14,15,17")
     assert (result.out, result.err, result.code) == ("8 rows computed: no differences\n", "", 0)
@@ -59,14 +56,14 @@ def test_job_size_of_an_exclusive_job_may_differ(run: Callable[..., CommandResul
         " difference\n"
     )
     assert "Not computed: 1 row of jobs with a fixed priority" in result.err
-    assert "slurmctld counts all their CPUs once it has tried to place it" in plain(result.err)
+    assert "slurmctld counts all their CPUs once it has tried to place it" in fold(result.err)
     assert result.code == 8
 
 
 @pytest.mark.parametrize(
     ("file", "change", "differences"),
     [
-        ("qos", ("high|100", "high|50"), []),  # it stays the highest
+        ("qos", ("high|100", "high|50"), []),  # still the highest
         ("qos", ("low|1|", "low|200|"), ["QOS of job 12 in gpu: Slurm says 1000, computed 500"]),
         (
             "associations",
@@ -92,7 +89,7 @@ def test_later_changes_are_reported(
     for line, begins in zip(lines, differences, strict=True):
         assert line.startswith(begins)
     assert last.startswith("4 rows computed: ")
-    assert ("counts from the next one on" in plain(result.err), result.code) == (
+    assert ("counts from the next one on" in fold(result.err), result.code) == (
         (True, 8) if differences else (False, 0)
     )
 
@@ -105,7 +102,7 @@ def test_job_has_the_factor_of_its_association(run: Callable[..., CommandResult]
     assert result.out.startswith(
         "FAIRSHARE of job 11 in cpu: Slurm says 0.9999940, computed 0.9999925"
     )
-    assert "A job has the factor that its association had at slurmctld's last tick" in plain(
+    assert "A job has the factor that its association had at slurmctld's last tick" in fold(
         result.err
     )
 
@@ -128,9 +125,9 @@ def test_each_qos_row_of_a_job_has_its_own_factor(run: Callable[..., CommandResu
     """Newer releases of Slurm print the QOS of each row."""
     jobs = re.sub(r"(JobId=12 .*? QOS=)high", r"\g<1>high,normal", printed("fair-tree", "jobs"))
     line = next(
-        each
-        for each in printed("fair-tree", "sprio-everything").splitlines()
-        if each.startswith("12 ")
+        line
+        for line in printed("fair-tree", "sprio-everything").splitlines()
+        if line.startswith("12 ")
     )
     high, without = f"{line}|wg_bio|high\n", f"{line}|wg_bio|normal\n"
     part = f"{28_726 / (2**32 - 1):16.14f}"
@@ -174,7 +171,7 @@ def test_missing_setting_is_named(run: Callable[..., CommandResult]) -> None:
 def test_missing_file_is_named(run: Callable[..., CommandResult], missing: str) -> None:
     result = run("prio", "--check", **{missing: None})
     assert result.code == 3
-    assert f"there is no {missing}.txt in " in plain(result.err)
+    assert f"there is no {missing}.txt in " in fold(result.err)
 
 
 def test_commands_sent_to_slurm(

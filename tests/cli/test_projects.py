@@ -28,12 +28,12 @@ def test_new_project_gets_an_allocation_and_a_balance(changing: Run) -> None:
         "--reason",
         "call 3",
     )
-    made = output_of(changing(*words))
+    creation = output_of(changing(*words))
     assert (
-        made.partition(": ")[2]
+        creation.partition(": ")[2]
         == "allocation 4: lab7/cpu, 2026-11-01 .. 2027-11-01, active, 2000 SU available\n"
     )
-    assert entry_number(CommandResult(0, made, "")) > 0
+    assert entry_number(CommandResult(0, creation, "")) > 0
     assert "lab7    cpu         2000" in output_of(changing("balance", "-A", "lab7", "--as", AYLA))
     again = changing(*words)
     assert again.code == 7
@@ -44,8 +44,8 @@ def test_new_project_gets_an_allocation_and_a_balance(changing: Run) -> None:
 
 
 def test_project_commands_accept_idempotency_keys(changing: Run) -> None:
-    made = ("project", "create", "lab11", "--gid", 50_011, "--idempotency-key", "p-1")
-    assert output_of(changing(*made)) == output_of(changing(*made))
+    creation = ("project", "create", "lab11", "--gid", 50_011, "--idempotency-key", "p-1")
+    assert output_of(changing(*creation)) == output_of(changing(*creation))
     assert "idempotency key" in output_of(
         changing("project", "create", "lab12", "--gid", 50_012, "--idempotency-key", "p-1"), 7
     )
@@ -56,11 +56,11 @@ def test_project_commands_accept_idempotency_keys(changing: Run) -> None:
     assert json.loads(changing("project", "show", "lab11", "--json").out)["data"] == [], (
         "carried out before: not again"
     )
-    other = output_of(
+    conflict = output_of(
         changing("project", "add-user", "lab11", MINH, "--role", "pi", "--idempotency-key", "m-1"),
         7,
     )
-    assert "idempotency key" in other
+    assert "idempotency key" in conflict
 
 
 def test_project_is_renamed_removed_and_restored(changing: Run) -> None:

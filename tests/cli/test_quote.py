@@ -35,7 +35,7 @@ def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
     assert data["warnings"][-1].startswith("not priced: --exclusive")
     assert (
         fairbank("quote", script, "--tres", "cpu=64", "--as", AYLA).code == 0
-    )  # what it holds is said
+    )  # --tres replaces the options of the script
     longer = fairbank("quote", script, "-t", "100-0", "--as", AYLA)
     assert longer.code == 5
     assert "the longest that fits" in longer.err

@@ -136,9 +136,9 @@ def test_refusal_unrelated_to_credit_shows_only_the_requested_amount(
         "time_limit": 60,
     }
     client = Client(parse_address(own_bank.unix))
-    for each in (early, unheld):
+    for change in (early, unheld):
         with pytest.raises(Refused):
-            client.post("/job", run | each)
+            client.post("/job", run | change)
     fairbank = runner(main.run, capsys)
     words = ("jobs", "--refused", "-j", "900011,900012")
     rows = json.loads(fairbank(*words, "--json").out)["data"]

@@ -18,7 +18,7 @@ from tests.cli.conftest import Run
 from tests.support.plots import checked
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-IDENTIFIER = re.compile(r"\b[a-z][0-9a-f]{10}\b")  # a hash of numbers
+IDENTIFIER = re.compile(r"\b[a-z][0-9a-f]{10}\b")  # identifier derived from a hash
 COMMAND = "fairbank report sitefactor docs/reference/figures"
 
 
@@ -26,12 +26,12 @@ def test_six_figures_are_written_and_reported(fairbank: Run, tmp_path: Path) -> 
     result = fairbank("report", "sitefactor", str(tmp_path / "new" / "folder"), "--json")
     assert result.code == 0, result
     data = json.loads(result.out)["data"]
-    assert [Path(each["file"]).name for each in data] == [
+    assert [Path(row["file"]).name for row in data] == [
         f"site-factor-{number}.svg" for number in range(1, 7)
     ]
-    for each in data:
-        root = ElementTree.parse(each["file"]).getroot()
-        assert root[0].text == each["about"]
+    for row in data:
+        root = ElementTree.parse(row["file"]).getroot()
+        assert root[0].text == row["about"]
         assert "Command: fairbank report sitefactor" in "".join(root.itertext())
 
 
@@ -42,7 +42,7 @@ def test_png_option_writes_png(fairbank: Run, tmp_path: Path) -> None:
         "report", "sitefactor", str(tmp_path), "--png", "--agent-config", str(settings)
     )
     assert result.code == 0, result
-    assert [each.name for each in tmp_path.iterdir() if each != settings] == ["site-factor.png"]
+    assert [path.name for path in tmp_path.iterdir() if path != settings] == ["site-factor.png"]
     assert (tmp_path / "site-factor.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
@@ -53,7 +53,7 @@ def test_rule_of_the_agent_settings_is_drawn(fairbank: Run, tmp_path: Path) -> N
     )
     result = fairbank("report", "sitefactor", str(tmp_path), "--agent-config", str(settings))
     assert result.code == 0, result
-    assert [each.name for each in tmp_path.glob("*.svg")] == ["site-factor.svg"]
+    assert [path.name for path in tmp_path.glob("*.svg")] == ["site-factor.svg"]
     assert ">sigmoid<" in (tmp_path / "site-factor.svg").read_text()
 
 
@@ -75,11 +75,13 @@ def test_unreadable_or_unwritable_file_is_reported(fairbank: Run, tmp_path: Path
 def test_documented_figures_are_up_to_date(checkout: Path, number: int) -> None:
     """`COMMAND` draws them again. Another machine's rounding may move a point a little."""
     drawn = render(list(site_factor_figures(COMMAND))[number - 1], "svg").decode()
-    kept = (checkout / "docs" / "reference" / "figures" / f"site-factor-{number}.svg").read_text()
-    drawn, kept = IDENTIFIER.sub("id", drawn), IDENTIFIER.sub("id", kept)
-    assert NUMBER.sub("#", kept) == NUMBER.sub("#", drawn)
-    assert [float(each) for each in NUMBER.findall(kept)] == pytest.approx(
-        [float(each) for each in NUMBER.findall(drawn)], abs=0.01
+    documented = (
+        checkout / "docs" / "reference" / "figures" / f"site-factor-{number}.svg"
+    ).read_text()
+    drawn, documented = IDENTIFIER.sub("id", drawn), IDENTIFIER.sub("id", documented)
+    assert NUMBER.sub("#", documented) == NUMBER.sub("#", drawn)
+    assert [float(number) for number in NUMBER.findall(documented)] == pytest.approx(
+        [float(number) for number in NUMBER.findall(drawn)], abs=0.01
     )
 
 
@@ -98,7 +100,7 @@ def test_site_factor_figures_have_labels(number: int) -> None:
     else:
         assert isinstance(figure, ContourFigure)
         assert texts.labels[-1] == "site factor (0 to 1)"
-        assert [(each.grid[0][0], each.grid[-1][-1]) for each in figure.contours] == [
+        assert [(contour.grid[0][0], contour.grid[-1][-1]) for contour in figure.contours] == [
             (0, 1) for _ in figure.contours
         ]
 

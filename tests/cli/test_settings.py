@@ -53,13 +53,11 @@ def test_default_socket_is_the_users_own_if_it_exists(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert read_client_settings({}, {}).server == "unix:/run/fairbank/fairbank.sock"
-    write(
-        home / ".local/state/fairbank/fairbank.toml", ""
-    )  # a bank of one's own that is about to start
+    write(home / ".local/state/fairbank/fairbank.toml", "")  # the user's own bank is about to start
     assert read_client_settings({}, {}).server == f"unix:{home}/.local/state/fairbank/fairbank.sock"
     monkeypatch.setattr(
         door, "SITE_SOCKET", str(home / ".local/state/fairbank/fairbank.toml")
-    )  # the site's runs
+    )  # the bank of the site is running
     assert read_client_settings({}, {}).server == f"unix:{door.SITE_SOCKET}"
     write(home / ".local/state/fairbank/fairbank.sock", "")
     assert read_client_settings({}, {}).server == f"unix:{home}/.local/state/fairbank/fairbank.sock"
@@ -71,16 +69,16 @@ def test_default_socket_is_the_users_own_if_it_exists(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("server = ", "not TOML"),
         ("servr = 'x'", "'servr' is not a setting"),
         ("server = 5", "'server' is not"),
     ],
 )
-def test_invalid_settings_file_is_reported(home: Path, text: str, told: str) -> None:
+def test_invalid_settings_file_is_reported(home: Path, text: str, message: str) -> None:
     write(home / "site.toml", text)
-    with pytest.raises(InvalidInput, match=told):
+    with pytest.raises(InvalidInput, match=message):
         read_client_settings({}, {})
 
 
@@ -101,9 +99,9 @@ def test_token_file_readable_by_others_is_refused(tmp_path: Path, mode: int) -> 
     token = tmp_path / "token"
     token.write_text("fbk_secret")
     token.chmod(mode)
-    with pytest.raises(Forbidden, match="others can read") as told:
+    with pytest.raises(Forbidden, match="others can read") as message:
         read_token(str(token))
-    assert "secret" not in told.value.message.replace(str(token), "")
+    assert "secret" not in message.value.message.replace(str(token), "")
 
 
 def test_invalid_token_file_is_refused(tmp_path: Path) -> None:
@@ -131,13 +129,16 @@ def test_local_zone_equals_the_system_zone(
         patched.setenv("TZ", name)
         time.tzset()
         try:
-            here, there = (
+            local, expected = (
                 datetime.fromtimestamp(at, Local()),
                 datetime.fromtimestamp(at, ZoneInfo(name)),
             )
-            assert here.isoformat() == there.isoformat()
-            assert here.timestamp() == at
-            assert (here.tzname(), here.astimezone(UTC)) == (there.tzname(), there.astimezone(UTC))
+            assert local.isoformat() == expected.isoformat()
+            assert local.timestamp() == at
+            assert (local.tzname(), local.astimezone(UTC)) == (
+                expected.tzname(),
+                expected.astimezone(UTC),
+            )
         finally:
             patched.undo()
             time.tzset()

@@ -12,13 +12,13 @@ import pytest
 
 from fairbank.cli.framework.host import Local
 from fairbank.slurm.rankings import read_shares
-from tests.cli.conftest import CommandResult, Run
+from tests.cli.conftest import Run
+from tests.cli.output_values import fold
 from tests.support.fairshare_recordings import asked, printed
 from tests.support.recorded_slurm import Recorded, line
 
-Ask = Run
 NOT_OURS = {"unknown-field", "by-nice", "no-jobs", "no-header-h", "parsable", "jobs"}
-"""Forms that Fairbank words or spells in another way: -h is help here."""
+"""Recordings of options that Fairbank spells differently or explains in other words (-h is help)."""
 
 
 @pytest.fixture
@@ -41,16 +41,9 @@ def queue(*jobs: tuple[int, str, int]) -> str:
     )
 
 
-def plain(text: str) -> str:
-    return " ".join(text.split())
-
-
 @pytest.fixture
-def run(fairbank: Run, slurm: Recorded) -> Ask:
-    def call(*words: object) -> CommandResult:
-        return fairbank(*words)
-
-    return call
+def run(fairbank: Run, slurm: Recorded) -> Run:
+    return fairbank
 
 
 def recorded_commands(program: str) -> list[tuple[str, list[str]]]:
@@ -62,37 +55,37 @@ def recorded_commands(program: str) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize(("name", "words"), recorded_commands("sshare"))
-def test_share_with_the_options_of_sshare(run: Ask, name: str, words: list[str]) -> None:
+def test_share_with_the_options_of_sshare(run: Run, name: str, words: list[str]) -> None:
     if os.geteuid() and not {"-a", "-u"} & set(words):
-        words = ["-u", "root", *words]  # it was root who asked
+        words = ["-u", "root", *words]  # recorded as root
     result = run("share", *words)
     assert (result.code, result.err) == (0, "")
     assert result.out == printed("fair-tree", f"sshare-{name}")
 
 
 @pytest.mark.parametrize(("name", "words"), recorded_commands("sprio"))
-def test_prio_with_the_options_of_sprio(run: Ask, name: str, words: list[str]) -> None:
+def test_prio_with_the_options_of_sprio(run: Run, name: str, words: list[str]) -> None:
     result = run("prio", *("--noheader" if word == "-h" else word for word in words))
     assert (result.code, result.err) == (0, "")
     assert result.out == printed("fair-tree", f"sprio-{name}")
 
 
-def test_parsable_output_equals_that_of_sshare(run: Ask) -> None:
+def test_parsable_output_equals_that_of_sshare(run: Run) -> None:
     assert run("share", "-p", "-a").out == printed("fair-tree", "sshare-parsable")
 
 
-def test_csv_has_the_cells_of_the_table(run: Ask) -> None:
+def test_csv_has_the_cells_of_the_table(run: Run) -> None:
     shares = list(csv.reader(run("share", "-a", "-l", "--csv").out.splitlines()))
     assert shares == [
         [cell.lstrip(" ") for cell in line.split("|")]
         for line in run("share", "-a", "-l", "-P").out.splitlines()
     ]
     priorities = list(csv.reader(run("prio", "-l", "--csv").out.splitlines()))
-    barred = run("prio", "-o", "|".join(f"%{each}" for each in "iruYSABFJPQNT"))
+    barred = run("prio", "-o", "|".join(f"%{letter}" for letter in "iruYSABFJPQNT"))
     assert priorities == [line.split("|") for line in barred.out.splitlines()]
 
 
-def test_commands_that_share_and_prio_run(run: Ask, slurm: Recorded) -> None:
+def test_commands_that_share_and_prio_run(run: Run, slurm: Recorded) -> None:
     run("share")
     run("prio")
     assert slurm.asked == [
@@ -125,7 +118,7 @@ def test_time_until_reset_is_counted_from_the_stated_time(slurm: Recorded) -> No
     assert later.rule.reset_in == result.rule.reset_in - 600
 
 
-def test_tree_explains_levels(run: Ask) -> None:
+def test_tree_explains_levels(run: Run) -> None:
     result = run("share", "--tree", "-A", "wg_bio", "-a")
     assert result.out.splitlines() == [
         "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
@@ -137,7 +130,7 @@ def test_tree_explains_levels(run: Ask) -> None:
     assert run("share", "--tree", "-q").err == ""
 
 
-def test_explanation_of_one_job(run: Ask) -> None:
+def test_explanation_of_one_job(run: Run) -> None:
     result = run("prio", "--explain", "-j", "12")
     assert result.code == 0
     assert result.out.splitlines()[:2] == [
@@ -148,7 +141,7 @@ def test_explanation_of_one_job(run: Ask) -> None:
     assert run("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
 
 
-def test_requeued_job_is_behind_jobs_submitted_while_it_ran(run: Ask, slurm: Recorded) -> None:
+def test_requeued_job_is_behind_jobs_submitted_while_it_ran(run: Run, slurm: Recorded) -> None:
     first, *_ = printed("fair-tree", "sprio-everything").splitlines()
     slurm.say("sprio", "".join(f"{number}{first.removeprefix('10')}\n" for number in (10, 12)))
     slurm.say("squeue", queue((10, "wg_astro", 40), (12, "wg_astro", 20)))
@@ -161,40 +154,40 @@ def test_requeued_job_is_behind_jobs_submitted_while_it_ran(run: Ask, slurm: Rec
     )
 
 
-def test_json_factors_are_rounded(run: Ask) -> None:
+def test_json_factors_are_rounded(run: Run) -> None:
     rows = json.loads(run("prio", "--json", "-j", "11", "-p", "cpu").out)["data"]
     assert [(row["factors"]["fair_share"], row["factors"]["job_size"]) for row in rows] == [
         (16666.67, 82.8947)
     ]
 
 
-def test_why_without_own_pending_jobs_says_so(run: Ask, slurm: Recorded) -> None:
+def test_why_without_own_pending_jobs_says_so(run: Run, slurm: Recorded) -> None:
     slurm.say(
         "sprio",
         "".join(
-            f"{each}\n"
-            for each in printed("fair-tree", "sprio-everything").splitlines()
-            if "|root " not in each
+            f"{line}\n"
+            for line in printed("fair-tree", "sprio-everything").splitlines()
+            if "|root " not in line
         ),
     )
     result = run("prio", "--explain")
     assert (result.code, result.out) == (0, "")
     assert re.fullmatch(
         r"None of your jobs \(\S+\) waits. Name a job with -j JOBID, or users with -u USER.",
-        plain(result.err),
+        fold(result.err),
     )
-    assert plain(run("prio", "--explain", "-u", "nobody").err) == "No such job waits."
+    assert fold(run("prio", "--explain", "-u", "nobody").err) == "No such job waits."
 
 
-def test_a_job_is_explained_once_in_each_partition(run: Ask, slurm: Recorded) -> None:
+def test_a_job_is_explained_once_in_each_partition(run: Run, slurm: Recorded) -> None:
     lines = printed("fair-tree", "sprio-everything").splitlines(keepends=True)
-    slurm.say("sprio", "".join([*lines, *(each for each in lines if each.startswith("12 "))]))
+    slurm.say("sprio", "".join([*lines, *(line for line in lines if line.startswith("12 "))]))
     result = run("prio", "--explain", "-j", "12")
     assert result.out.count("Job 12 ") == 1
     assert "1st of 2 that wait in gpu" in result.out
 
 
-def test_json_output(run: Ask) -> None:
+def test_json_output(run: Run) -> None:
     data = json.loads(run("share", "--json", "-a").out)
     assert (data["schema"], data["cluster"], len(data["data"])) == ("fairbank.share/1", "lab", 21)
     data = json.loads(run("prio", "--json", "-p", "gpu").out)
@@ -206,7 +199,7 @@ def test_json_output(run: Ask) -> None:
     assert run("share", "--helpformat").out.split()[0] == "Account"
 
 
-def test_newer_slurm_prints_account_and_qos(run: Ask, slurm: Recorded) -> None:
+def test_newer_slurm_prints_account_and_qos(run: Run, slurm: Recorded) -> None:
     """Each row has its own QOS: for a job that requested several, squeue prints all of them in one
     field.
     """
@@ -236,7 +229,7 @@ def test_newer_slurm_prints_account_and_qos(run: Ask, slurm: Recorded) -> None:
     assert re.findall(r"\S+", first)[2:4] == ["alice", "wg_astro"]
 
 
-def test_job_that_is_not_pending_is_reported(run: Ask, slurm: Recorded) -> None:
+def test_job_that_is_not_pending_is_reported(run: Run, slurm: Recorded) -> None:
     result = run("prio", "-j", "99,12")
     assert (result.code, result.err) == (3, "Not waiting, or held, or not eligible yet: 99.\n")
     slurm.say("sprio", "Unable to find jobs matching user/id(s) specified\n")
@@ -244,7 +237,7 @@ def test_job_that_is_not_pending_is_reported(run: Ask, slurm: Recorded) -> None:
     assert (result.code, result.err) == (0, "No such job waits.\n")
 
 
-def test_saved_output_of_slurm_is_read(run: Ask, slurm: Recorded, tmp_path: Path) -> None:
+def test_saved_output_of_slurm_is_read(run: Run, slurm: Recorded, tmp_path: Path) -> None:
     for name in ("sshare", "sprio"):
         (tmp_path / f"{name}.txt").write_text(printed("classic", f"{name}-everything"))
     (tmp_path / "config.txt").write_text(printed("classic", "config"))
@@ -260,24 +253,24 @@ def test_saved_output_of_slurm_is_read(run: Ask, slurm: Recorded, tmp_path: Path
     assert "sshare.txt" in result.err
 
 
-def test_missing_squeue_output_is_reported(run: Ask, tmp_path: Path) -> None:
+def test_missing_squeue_output_is_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / "sprio.txt").write_text(printed("fair-tree", "sprio-everything"))
     (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
     blank = (
         "Account and QOS of 9 jobs are not known: squeue tells them, or with --from its file"
         " squeue.txt."
     )
-    assert run("prio", "--from", tmp_path).err == "", "what shows no account lacks none"
+    assert run("prio", "--from", tmp_path).err == "", "the default columns need no account"
     for form in (("--json",), ("-o", "%i %o %n")):
-        assert plain(run("prio", "--from", tmp_path, *form).err) == blank
-    output = plain(run("prio", "--from", tmp_path, "--explain", "-j", "10").err)
+        assert fold(run("prio", "--from", tmp_path, *form).err) == blank
+    output = fold(run("prio", "--from", tmp_path, "--explain", "-j", "10").err)
     assert output.startswith("Account and QOS of 1 job are not known")
     assert "Of equal priorities the lower number stands first here" in output
     (tmp_path / "squeue.txt").write_text(queue(*((job, "wg_bio", 19) for job in range(10, 21))))
     assert run("prio", "--from", tmp_path, "--json").err == ""
 
 
-def test_running_jobs_are_not_counted_as_pending(run: Ask, slurm: Recorded) -> None:
+def test_running_jobs_are_not_counted_as_pending(run: Run, slurm: Recorded) -> None:
     """With CALCULATE_RUNNING sprio lists running jobs too; squeue is asked for pending jobs."""
     assert "priority 29,726, 1st of 2 that wait in gpu" in run("prio", "--explain", "-j", "12").out
     config = re.sub(
@@ -308,7 +301,7 @@ def test_running_jobs_are_not_counted_as_pending(run: Ask, slurm: Recorded) -> N
     assert "and it runs" in run("prio", "--explain", "-j", "12").out
 
 
-def test_unreadable_line_is_reported_and_the_others_are_shown(run: Ask, slurm: Recorded) -> None:
+def test_unreadable_line_is_reported_and_the_others_are_shown(run: Run, slurm: Recorded) -> None:
     slurm.say("sprio", printed("fair-tree", "sprio-everything").replace("|33631 ", "|33.631 "))
     result = run("prio", "--noheader")
     assert result.out == "".join(
@@ -322,7 +315,7 @@ def test_unreadable_line_is_reported_and_the_others_are_shown(run: Ask, slurm: R
     assert result.code == 8
 
 
-def test_priority_basic_is_refused(run: Ask, slurm: Recorded) -> None:
+def test_priority_basic_is_refused(run: Run, slurm: Recorded) -> None:
     slurm.say(
         "scontrol-show-config",
         printed("fair-tree", "config").replace("priority/multifactor", "priority/basic"),
@@ -332,7 +325,7 @@ def test_priority_basic_is_refused(run: Ask, slurm: Recorded) -> None:
     assert "PriorityType" in result.err
 
 
-def test_unreachable_slurm_exits_with_6(run: Ask, slurm: Recorded) -> None:
+def test_unreachable_slurm_exits_with_6(run: Run, slurm: Recorded) -> None:
     slurm.forget("sshare")
     assert run("share").code == 6
 
@@ -342,7 +335,7 @@ def test_unreachable_slurm_exits_with_6(run: Ask, slurm: Recorded) -> None:
     [("share", "-o", "nonsense"), ("prio", "-o", "%z"), ("prio", "-S", "z"), ("prio", "-j", "x")],
 )
 def test_usage_errors_are_reported_without_running_slurm(
-    run: Ask, slurm: Recorded, words: tuple[str, ...]
+    run: Run, slurm: Recorded, words: tuple[str, ...]
 ) -> None:
     result = run(*words)
     assert result.code == 2

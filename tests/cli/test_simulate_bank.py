@@ -47,9 +47,9 @@ def test_sufficient_credit_changes_no_start(
 def test_credit_is_granted_by_account_name(run: Run) -> None:
     """Two accounts of sacct: one is granted its recorded usage, and the other nothing."""
     data = json.loads(run("simulate sacct.txt --procs 8 --grant 100 --json").out)["credit"]
-    assert {each["account"]: each["granted_minutes"] for each in data} == {"astro": 240, "bio": 172}
+    assert {row["account"]: row["granted_minutes"] for row in data} == {"astro": 240, "bio": 172}
     none = json.loads(run("simulate sacct.txt --procs 8 --grant 0 --unpaid last --json").out)
-    assert {each["account"]: each["unpaid_minutes"] for each in none["credit"]} == {
+    assert {row["account"]: row["unpaid_minutes"] for row in none["credit"]} == {
         "astro": 240,
         "bio": 172,
     }
@@ -79,11 +79,11 @@ def test_unknown_accounts_share_one_allocation(run: Run, tmp_path: Path) -> None
     assert data["delivered"] == [
         {"policy": "easy", "account": 0, "delivered": 1.0, "entitled": 1.0}
     ]
-    assert [(each["account"], each["charged_minutes"]) for each in data["credit"]] == [(0, 2)]
+    assert [(row["account"], row["charged_minutes"]) for row in data["credit"]] == [(0, 2)]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("simulate week.swf --periods 2", "add --grant PERCENT"),
         ("simulate week.swf --unpaid last", "add --grant PERCENT"),
@@ -97,8 +97,8 @@ def test_unknown_accounts_share_one_allocation(run: Run, tmp_path: Path) -> None
         ("simulate nothing.swf --grant 50", "cannot read nothing.swf"),
     ],
 )
-def test_invalid_grant_is_refused(run: Run, words: str, told: str) -> None:
+def test_invalid_grant_is_refused(run: Run, words: str, message: str) -> None:
     result = run(words)
     assert result.code != 0
     assert result.out == ""
-    assert told in " ".join(result.err.split())
+    assert message in " ".join(result.err.split())

@@ -49,16 +49,16 @@ def first_row(result: CommandResult) -> dict[str, Any]:
 
 
 def test_seed_determines_schedule_and_trace(run: Run, tmp_path: Path) -> None:
-    one = run("simulate --jobs 400 --seed 3 --save one.swf --json")
-    two = run("simulate --jobs 400 --seed 3 --save two.swf --json")
-    other = run("simulate --jobs 400 --seed 4 --save other.swf --json")
-    assert one.out == two.out
+    first = run("simulate --jobs 400 --seed 3 --save one.swf --json")
+    second = run("simulate --jobs 400 --seed 3 --save two.swf --json")
+    third = run("simulate --jobs 400 --seed 4 --save other.swf --json")
+    assert first.out == second.out
     assert (
         (tmp_path / "one.swf").read_bytes()
         == (tmp_path / "two.swf").read_bytes()
         != (tmp_path / "other.swf").read_bytes()
     )
-    assert first_row(one)["fingerprint"] != first_row(other)["fingerprint"]
+    assert first_row(first)["fingerprint"] != first_row(third)["fingerprint"]
 
 
 def test_large_numbers_have_separators(run: Run) -> None:
@@ -74,7 +74,7 @@ def test_share_figure_names_the_largest_share_errors(run: Run, tmp_path: Path) -
         "".join(f"{user},{100 if user == 1 else 1}\n" for user in range(1, 41))
     )
     data = json.loads(run("simulate --jobs 400 --shares shares.csv --plots figures --json").out)
-    off = {each["account"]: abs(each["delivered"] - each["entitled"]) for each in data["delivered"]}
+    off = {row["account"]: abs(row["delivered"] - row["entitled"]) for row in data["delivered"]}
     furthest = sorted(off, key=lambda account: -off[account])
     drawn = (tmp_path / "figures" / "shares.svg").read_text()
     named = [account for account in furthest if f">{account}</text>" in drawn]
@@ -124,7 +124,7 @@ def test_several_policies_and_progress(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("simulate", "name a trace, or --jobs N"),
         ("simulate --seed 4", "name a trace, or --jobs N"),
@@ -141,7 +141,7 @@ def test_several_policies_and_progress(run: Run) -> None:
         ("simulate --jobs 10 --save no/such/file.swf", "cannot write no/such/file.swf"),
     ],
 )
-def test_impossible_values_are_reported(run: Run, tmp_path: Path, words: str, told: str) -> None:
+def test_impossible_values_are_reported(run: Run, tmp_path: Path, words: str, message: str) -> None:
     (tmp_path / "broken.toml").write_text("jobs = ")
     (tmp_path / "strange.toml").write_text("[[pools]]\nname = 'cpu'\nprocessors = 4\ncores = 4\n")
     (tmp_path / "empty.toml").write_text("users = 0\n")
@@ -150,4 +150,4 @@ def test_impossible_values_are_reported(run: Run, tmp_path: Path, words: str, to
     result = run(words)
     assert result.code != 0
     assert result.out == ""
-    assert told in result.err
+    assert message in result.err

@@ -78,10 +78,10 @@ def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -
     )
     assert line[-4:] == ["100000", "4352", "36240", "59408"]
     projects = [
-        each.split("|")
-        for each in hadm("projects", "--detail", "-P", "-n", "-g", "chem_qmc").out.splitlines()
+        line.split("|")
+        for line in hadm("projects", "--detail", "-P", "-n", "-g", "chem_qmc").out.splitlines()
     ]
-    assert [each[4:] for each in projects if each[4] == "cpu"] == [
+    assert [line[4:] for line in projects if line[4] == "cpu"] == [
         ["cpu", "100000", "4352", "36240", "59408"]
     ]
     assert hadm("jobs", "--detail", "--helpformat").out.split()[-1] == "DEBIT"
@@ -89,7 +89,7 @@ def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -
 
 
 @pytest.mark.parametrize(
-    ("wanted", "order"),
+    ("sort", "order"),
     [
         ("BALANCE", [2, 3, 1]),
         ("-BALANCE", [1, 3, 2]),
@@ -97,14 +97,14 @@ def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -
         ("-end", [1, 2, 3]),
     ],
 )
-def test_sort_order(hadm: Run, wanted: str, order: list[int]) -> None:
-    assert [row["id"] for row in rows(hadm, "allocations", "--detail", "--sort", wanted)] == order
+def test_sort_order(hadm: Run, sort: str, order: list[int]) -> None:
+    assert [row["id"] for row in rows(hadm, "allocations", "--detail", "--sort", sort)] == order
 
 
 def test_unknown_sort_column_is_reported(hadm: Run) -> None:
     result = hadm("allocations", "--sort", "NOPE")
     assert result.code == 2
-    assert "BALANCE" not in result.err  # that one comes with --detail
+    assert "BALANCE" not in result.err  # a column of --detail only
     assert "ALLOC-ID" in result.err
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from tests.cli.served_site import Bank
 
-# Each of these costs more than it would be worth at the start of a command (10 ms of CPU and up,
-# some of them hundreds).
+# Importing any of these takes too long at the start of a command: at least 10 ms of CPU, some
+# take hundreds.
 FORBIDDEN = frozenset(
     "msgspec msgpack sqlalchemy alembic litestar uvicorn uvloop psycopg jinja2 numpy asyncio"
     " logging dataclasses inspect subprocess uuid email http urllib.parse urllib.request ssl"
@@ -85,7 +85,7 @@ def test_nothing_heavy_is_imported(
     heavy = {
         name
         for name in imported - interpreter_modules()
-        if any(name == each or name.startswith(f"{each}.") for each in FORBIDDEN)
+        if any(name == module or name.startswith(f"{module}.") for module in FORBIDDEN)
     }
     assert heavy == set()
     packages = {".".join(name.split(".")[:2]) for name in imported if name.startswith("fairbank.")}
@@ -106,7 +106,7 @@ def test_help_opens_no_connection(bank: Bank) -> None:
     }
 
 
-# Before a small trace is simulated these would cost as much as simulating it.
+# Importing these would take as long as the simulation of a small trace.
 HEAVY = frozenset("msgspec numpy inspect asyncio sqlalchemy".split())
 
 

@@ -136,22 +136,24 @@ def test_wide_terminal_shows_more(bank: Bank) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "told"),
+    ("answer", "code", "message"),
     [("n\n", 1, "Nothing was changed."), ("\n", 1, "Nothing was changed."), ("y\n", 0, "entry ")],
 )
-def test_withdrawal_asks_on_a_terminal(own_bank: Bank, answer: str, code: int, told: str) -> None:
+def test_withdrawal_asks_on_a_terminal(
+    own_bank: Bank, answer: str, code: int, message: str
+) -> None:
     terminal = Terminal(own_bank, "withdraw", "3", "1", "--reason", "test")
     wait_until(lambda: "[y/N]" in terminal.read(), "the question")
     assert "available 11,690 -> 11,689" in terminal.output
     terminal.type(answer)
     ended, lines = terminal.end()
     assert ended == code
-    assert any(line.startswith(told) for line in lines)
+    assert any(line.startswith(message) for line in lines)
 
 
 def test_line_typed_before_the_question_is_no_answer(own_bank: Bank) -> None:
     terminal = Terminal(own_bank, "withdraw", "3", "1", "--reason", "test")
-    terminal.type("y\nfairbank balance\n")  # pasted with the command
+    terminal.type("y\nfairbank balance\n")  # pasted together with the command
     wait_until(lambda: "[y/N]" in terminal.read(), "the question")
     assert terminal.process.poll() is None
     terminal.type("\n")
@@ -257,7 +259,7 @@ def test_long_output_is_shown_in_the_pager(bank: Bank, tmp_path: Path) -> None:
     answer = [line for line in lines if line.startswith("page: ")]
     assert answer[0].startswith("page: Allocation 1")
     assert "(closing)" in answer[-1]
-    assert lines[-1].startswith("ok  used")  # the talk comes after the pages, outside of them
+    assert lines[-1].startswith("ok  used")  # stderr comes after the pages
     for terminal in (
         Terminal(bank, *LONG, lines=60, PAGER=str(pager)),
         Terminal(bank, *LONG, "--no-pager", lines=10, PAGER=str(pager)),

@@ -63,7 +63,7 @@ def test_ended_allocation_is_reopened_with_a_new_end(changing: Run) -> None:
             "data"
         ]
         assert [row["id"] for row in rows] == [
-            each for each, stands in listed.items() if stands == state
+            number for number, stands in listed.items() if stands == state
         ]
     assert "state      ended" in changing("alloc", "show", number).out
     message = " ".join(output_of(changing("alloc", "reopen", number, "--reason", "x"), 7).split())
@@ -74,7 +74,7 @@ def test_ended_allocation_is_reopened_with_a_new_end(changing: Run) -> None:
         )
         assert "does not" in message
         assert f"fairbank alloc reopen {number} --end" in message
-    assert "--end 2089-01-01" in message  # the words to type instead
+    assert "--end 2089-01-01" in message  # the suggested option
     assert "active" in output_of(
         changing("alloc", "reopen", number, "--end", "2089-06-01", "--reason", "x")
     )
@@ -200,8 +200,8 @@ def test_an_allocation_is_extended_and_closed(changing: Run) -> None:
         "x",
         "--dry-run",
     ).out
-    for each in ("end 2027-07-01 00:00:00", "credit_limit 5 SU", "shared yes"):
-        assert each in shown
+    for text in ("end 2027-07-01 00:00:00", "credit_limit 5 SU", "shared yes"):
+        assert text in shown
     output_of(changing("alloc", "set", CPU, "--end", "2027-07-01", "--reason", "back"))
     closed = entry_number(changing("alloc", "close", GPU, "--reason", "over"))
     assert "ended" in changing("alloc", "show", GPU).out

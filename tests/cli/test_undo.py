@@ -96,7 +96,7 @@ def test_undo_of_an_end_restores_the_frozen_state(changing: Run) -> None:
     ended = entry_number(changing("alloc", "end", FOLD, "--reason", "x"))
     assert "end 2027-01-15" in output_of(
         changing("undo", ended, "--reason", "a slip", "--dry-run")
-    )  # the freeze outlived the end
+    )  # still frozen after the end
     assert "back to end 2027-01-15" in output_of(changing("undo", ended, "--reason", "a slip"))
     assert terms(changing) == before
     output_of(changing("undo", frozen, "--reason", "a slip"))
@@ -239,9 +239,9 @@ def test_projects_and_tokens_cannot_be_undone(changing: Run) -> None:
         assert "an entry of this kind cannot be undone: project." in message
         assert "project remove" in message
     assert changing("project", "create", "lab9", "--gid", 50_009).out.startswith("project lab9: ")
-    made = changing("token", "create", "laptop")
-    token = made.err.split()[1]
-    assert f"to take it back: fairbank token revoke {token}" in " ".join(made.err.split())
+    created = changing("token", "create", "laptop")
+    token = created.err.split()[1]
+    assert f"to take it back: fairbank token revoke {token}" in " ".join(created.err.split())
     assert "that is not undone" in output_of(changing("token", "revoke", token))
 
 

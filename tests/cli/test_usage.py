@@ -18,8 +18,8 @@ def test_usage_of_several_users_is_their_sum(fairbank: Run) -> None:
         )["data"]
         return {row["group"]: row["charged"] for row in rows}
 
-    both, one, other = charged("-u", f"{AYLA},{MINH}"), charged("-u", AYLA), charged("-u", MINH)
-    assert both == {month: one.get(month, 0) + other.get(month, 0) for month in one | other}
+    both, first, second = charged("-u", f"{AYLA},{MINH}"), charged("-u", AYLA), charged("-u", MINH)
+    assert both == {month: first.get(month, 0) + second.get(month, 0) for month in first | second}
 
 
 def test_usage_by_anything(fairbank: Run) -> None:

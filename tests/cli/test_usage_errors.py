@@ -15,13 +15,7 @@ from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
 
 CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130}
-EXCLUDED = {
-    "replay",
-    "simulate",
-    "demo",
-    "share",
-    "prio",
-}  # these would run for seconds, or ask a Slurm
+EXCLUDED = {"replay", "simulate", "demo", "share", "prio"}  # these run for seconds or need Slurm
 
 
 @pytest.mark.parametrize(
@@ -174,7 +168,7 @@ words = st.one_of(
 @given(st.lists(words, max_size=7))
 def test_no_arguments_give_a_traceback(changing: Run, arguments: list[str]) -> None:
     if "--watch" in arguments or "-" in arguments:
-        return  # the one never ends, the other reads our own standard input
+        return  # --watch never ends, and - reads the standard input of the tests
     ended = changing(*arguments, services=FakeServices())
     assert ended.code in CODES
     assert "should not have happened" not in ended.err

@@ -47,8 +47,8 @@ def test_both_sides_equal_the_simulation(run: Run) -> None:
     for side, words in (("recorded", "--policy fcfs"), ("changed", "--policy easy --procs 40")):
         row = json.loads(run(f"simulate week.swf {words} --json").out)["data"][0]
         assert data[side] | {"fingerprint": None} == row | {"fingerprint": None}
-        assert {each["measure"]: each[side] for each in data["data"]} == {
-            each["measure"]: row[each["measure"]] for each in data["data"]
+        assert {measure["measure"]: measure[side] for measure in data["data"]} == {
+            measure["measure"]: row[measure["measure"]] for measure in data["data"]
         }
 
 
@@ -61,9 +61,9 @@ def test_change_without_effect_has_no_difference(run: Run) -> None:
     """Both sides use the same copies of the trace, so any difference comes from the change."""
     data = json.loads(run("whatif week.swf --add-procs 8 --shaken 3 --json").out)
     same = json.loads(run("whatif week.swf --scale-limits 101 --policy fcfs --shaken 3 --json").out)
-    assert any(each["shaken"]["difference"]["mean"] for each in data["data"])
+    assert any(row["shaken"]["difference"]["mean"] for row in data["data"])
     assert all(
-        each["shaken"]["difference"] == {"mean": 0, "low": 0, "high": 0} for each in same["data"]
+        row["shaken"]["difference"] == {"mean": 0, "low": 0, "high": 0} for row in same["data"]
     )
 
 

@@ -37,8 +37,8 @@ SEED = (
     line(3, 1, 4, 14_400, 7_200),
     line(4, 2, 4, 10_740, 10_740),
 )
-"""Two of eight nodes are free in three hours; a job wants all eight; one of four hours, and one of
-a minute less than three, want four.
+"""Jobs 1 to 4 on eight nodes: one holds two nodes for three hours, one requests all eight, and two
+request four nodes, for four hours and for a minute less than three.
 """
 
 ACCOUNTING = """\
@@ -49,7 +49,7 @@ JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
 
 
 @pytest.fixture
-def run_line(run_line: Run, tmp_path: Path) -> Run:
+def run(run: Run, tmp_path: Path) -> Run:
     """Run commands next to the week on 32 processors, RCAC's example, and the jobs of two
     accounts.
     """
@@ -57,12 +57,12 @@ def run_line(run_line: Run, tmp_path: Path) -> Run:
         HEAD + "".join(SEED) + line(5, 90_000, 9, 60, 60) + line(6, 90_000, 1, 60, -1)
     )
     (tmp_path / "sacct.txt").write_text(ACCOUNTING)
-    return run_line
+    return run
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_output_matches_the_golden_file(name: str, run_line: Run) -> None:
-    lines = session(f"fairbank {STORIES[name]}", run_line(STORIES[name]))
+def test_output_matches_the_golden_file(name: str, run: Run) -> None:
+    lines = session(f"fairbank {STORIES[name]}", run(STORIES[name]))
     assert lines == kept(FOLDER / f"{name}.txt", lines)
 
 
@@ -115,39 +115,39 @@ def test_output_matches_the_golden_file(name: str, run_line: Run) -> None:
     ],
 )
 def test_impossible_values_are_reported(
-    run_line: Run, tmp_path: Path, words: str, message: str, code: int
+    run: Run, tmp_path: Path, words: str, message: str, code: int
 ) -> None:
     (tmp_path / "short.swf").write_text("; MaxProcs: 8\n1 2 3\n")
     (tmp_path / "twice.swf").write_text(HEAD + "".join(SEED) + line(2, 95_000, 1, 60, 60))
-    result = run_line(words)
+    result = run(words)
     assert (result.code, result.out) == (code, "")
     assert message in " ".join(result.err.split())
 
 
-def test_seed_determines_the_simulated_runs(run_line: Run) -> None:
+def test_seed_determines_the_simulated_runs(run: Run) -> None:
     def likely(words: str) -> object:
-        return json.loads(run_line(f"why 120 --trace week.swf --policy fcfs --json {words}").out)[
+        return json.loads(run(f"why 120 --trace week.swf --policy fcfs --json {words}").out)[
             "data"
         ][0]["likely"]
 
     assert likely("") == likely("--seed 1")
     assert likely("--runs 10") != likely("--runs 10 --seed 2")
     assert (
-        json.loads(run_line("why 120 --trace week.swf --policy fcfs --json --runs 10").out)["data"][
-            0
-        ]["likely"]["rehearsals"]
+        json.loads(run("why 120 --trace week.swf --policy fcfs --json --runs 10").out)["data"][0][
+            "likely"
+        ]["rehearsals"]
         == 10
     )
 
 
-def test_missing_start_range_is_explained(run_line: Run, tmp_path: Path) -> None:
+def test_missing_start_range_is_explained(run: Run, tmp_path: Path) -> None:
     """Before the last job 15,000 jobs have the machine for a minute each: more passes than one
     simulated run may take.
     """
     (tmp_path / "long.swf").write_text(
         "; MaxProcs: 1\n" + "".join(line(number, 0, 1, 60, 60) for number in range(1, 15_003))
     )
-    document = json.loads(run_line("why 15002 --trace long.swf --policy fcfs --runs 10 --json").out)
+    document = json.loads(run("why 15002 --trace long.swf --policy fcfs --runs 10 --json").out)
     assert document["data"][0]["likely"] is None
     assert document["warnings"] == [
         "no likely start: with 15,000 jobs ahead it is too far off to be rehearsed here"
@@ -156,44 +156,44 @@ def test_missing_start_range_is_explained(run_line: Run, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("policy", "sooner"), [("fifo", "-p short"), ("fcfs", None)])
 def test_another_partition_is_suggested_if_it_has_its_own_queue(
-    run_line: Run, tmp_path: Path, policy: str, sooner: str | None
+    run: Run, tmp_path: Path, policy: str, sooner: str | None
 ) -> None:
     """Job 4 waits behind job 3, which needs all eight processors; the partition of job 2 has no
     queue.
     """
-    there = [(1, 2, 1), (2, 2, 2), (3, 8, 1), (4, 2, 1)]
+    specs = [(1, 2, 1), (2, 2, 2), (3, 8, 1), (4, 2, 1)]
     jobs = [
         line(number, number, requested, 60, 60).replace(" 1 1 -1 -1", f" 1 {partition} -1 -1")
-        for number, requested, partition in there
+        for number, requested, partition in specs
     ]
     (tmp_path / "apart.swf").write_text(
         f"; MaxProcs: 8\n; Partition: 1 long\n; Partition: 2 short\n{''.join(jobs)}"
     )
-    data = json.loads(run_line(f"why 4 --trace apart.swf --policy {policy} --json").out)["data"][0]
+    data = json.loads(run(f"why 4 --trace apart.swf --policy {policy} --json").out)["data"][0]
     assert (data["suggestion"] and data["suggestion"]["option"]) == sooner
     assert data["tried"] == (["-p short", "-n 1"] if policy == "fifo" else ["-n 1"])
 
 
-def test_suggested_option_gives_the_suggested_start(run_line: Run, tmp_path: Path) -> None:
+def test_suggested_option_gives_the_suggested_start(run: Run, tmp_path: Path) -> None:
     """Job 3, of four hours, would start at once with 02:59:00, the time that the plan for job 2
     leaves.
     """
-    data = json.loads(run_line("why 3 --trace seed.swf --json").out)["data"][0]
+    data = json.loads(run("why 3 --trace seed.swf --json").out)["data"][0]
     assert data["suggestion"] == {"option": "-t 02:59:00", "start": "2001-09-09T01:47:01Z"}
-    other = (SEED[0], SEED[1], line(3, 1, 4, 179 * 60, 7_200), SEED[3])
-    (tmp_path / "other.swf").write_text(HEAD + "".join(other))
-    result = run_line("why 3 --trace other.swf")
+    changed = (SEED[0], SEED[1], line(3, 1, 4, 179 * 60, 7_200), SEED[3])
+    (tmp_path / "other.swf").write_text(HEAD + "".join(changed))
+    result = run("why 3 --trace other.swf")
     assert (
         "job 3 did not wait: under easy it started when it came, at 2001-09-09T01:47:01Z"
         in " ".join(result.err.split())
     )
 
 
-def test_ignored_policy_settings_are_reported(run_line: Run, tmp_path: Path) -> None:
+def test_ignored_policy_settings_are_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / "vain.toml").write_text('base = "slurm"\n[scheduler]\nbf_licenses = true\n')
-    result = run_line("why 120 --trace week.swf --policy vain.toml")
+    result = run("why 120 --trace week.swf --policy vain.toml")
     assert result.code == 0
     assert result.err == "policy vain: not simulated, and passed over: bf_licenses\n"
-    assert json.loads(run_line("why 120 --trace week.swf --policy vain.toml --json").out)[
+    assert json.loads(run("why 120 --trace week.swf --policy vain.toml --json").out)[
         "warnings"
     ] == ["policy vain: not simulated, and passed over: bf_licenses"]

@@ -30,7 +30,7 @@ JOBS = {
     )
     if name != "sbatch"
 }
-"""Those that waited, by name."""
+"""Numbers of the pending jobs, by name."""
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_unreadable_accounting_lines_are_counted(run: Run, tmp_path: Path) -> No
     assert "1 line of accounting could not be read" in document["warnings"][0]
 
 
-# --- what it depends on ---
+# --- dependencies ---
 
 
 @pytest.mark.parametrize(
@@ -245,20 +245,20 @@ def test_unsatisfiable_dependency_is_reported_with_the_final_job_state(
     )
 
 
-# --- what the bank says ---
+# --- credit ---
 
 
 @pytest.fixture
 def bank_queue(tmp_path: Path) -> Path:
     """Return the same queue, with the names of the site that the bank serves."""
-    other = tmp_path / "darwin"
-    copytree(QUEUE, other)
-    for path in other.glob("*.txt"):
+    folder = tmp_path / "darwin"
+    copytree(QUEUE, folder)
+    for path in folder.glob("*.txt"):
         text = re.sub(
             r"(Partitions?|PartitionName)=cpu\b", r"\1=idle-std", path.read_text()
         ).replace("wg_chem", "chem_qmc")
         path.write_text(re.sub(r"(ClusterName +)= lab", r"\1= darwin", text))
-    return other
+    return folder
 
 
 def test_needed_hold_and_available_credit_are_reported(
@@ -300,7 +300,7 @@ def test_unreachable_bank_is_a_warning(run: Run, bank_queue: Path, tmp_path: Pat
     assert warning.startswith("nothing is known of its funds: ")
 
 
-# --- what goes wrong ---
+# --- errors ---
 
 
 def test_unknown_job_is_not_found(run: Run) -> None:

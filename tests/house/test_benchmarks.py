@@ -42,7 +42,7 @@ from tests.support.postgres import PostgresServer, wheel_installation
 ALLOCATIONS, PAIRS, BATCH = 3, 12, 6
 MACHINE = Machine("2000-01-01", "abacus", 1, 1, "Linux x86_64", "3.11", "3.53", "18", 0.0)
 
-# What holds and charges leave behind, but for numbers of their own, links and times.
+# Rows that holds and charges write, without generated numbers, links and times.
 WRITTEN_ROWS = (
     "SELECT id, deposited, charged, held, overrun, seq FROM allocation ORDER BY id",
     "SELECT allocation, uid, charged, held, cap FROM user_sum ORDER BY allocation, uid",
@@ -61,7 +61,7 @@ def rows(url: str) -> list[list[tuple[Any, ...]]]:
     """Return all rows that were written at `url`, without the registry."""
     engine = create_engine(url)
     with engine.connect() as connection:
-        result = [[tuple(row) for row in connection.execute(text(each))] for each in WRITTEN_ROWS]
+        result = [[tuple(row) for row in connection.execute(text(query))] for query in WRITTEN_ROWS]
     engine.dispose()
     result[-1] = [row for row in result[-1] if row[0]]
     return result
@@ -73,7 +73,7 @@ def rows_of_the_bank(url: str) -> list[list[tuple[Any, ...]]]:
     return rows(url)
 
 
-# --- the loops by hand ---
+# --- hand-written loops ---
 
 
 @pytest.mark.parametrize("kind", [SqliteLoop, LinkingSqliteLoop])
@@ -136,7 +136,7 @@ def test_pgbench_writes_as_many_rows_as_the_bank(
     assert sum(row[2] for row in allocations) == sum(row[2] for row in users) == 30 * len(runs)
 
 
-# --- the long past ---
+# --- generated history ---
 
 
 def test_audit_of_the_generated_history_has_no_findings() -> None:
@@ -150,7 +150,7 @@ def test_audit_of_the_generated_history_has_no_findings() -> None:
     )
 
 
-# --- the plain ways ---
+# --- plain Python ---
 
 
 def test_plain_python_and_fairbank_rank_the_benchmark_tree_equally() -> None:
@@ -168,12 +168,12 @@ def test_plain_python_and_fairbank_rank_the_benchmark_tree_equally() -> None:
 
 
 def test_full_cluster_is_reproducible_and_some_jobs_start() -> None:
-    one, again = full_cluster(60, 200, free=12), full_cluster(60, 200, free=12)
-    assert list(one.queue.jobs()) == list(again.queue.jobs())
-    assert [job.placement for job in one.running] == [job.placement for job in again.running]
-    assert one.machine.free.idle.bit_count() <= 12
-    plan = run_passes(one, SchedulerParameters(), NOW)
-    assert plan == run_passes(again, SchedulerParameters(), NOW)
+    first, second = full_cluster(60, 200, free=12), full_cluster(60, 200, free=12)
+    assert list(first.queue.jobs()) == list(second.queue.jobs())
+    assert [job.placement for job in first.running] == [job.placement for job in second.running]
+    assert first.machine.free.idle.bit_count() <= 12
+    plan = run_passes(first, SchedulerParameters(), NOW)
+    assert plan == run_passes(second, SchedulerParameters(), NOW)
     assert len(plan.starts) == 27
     assert len(plan.reservations) > 50
 

@@ -88,16 +88,16 @@ def test_glossary_is_sorted(checkout: Path) -> None:
 
 
 PLACES = re.compile(r"`((?:[a-z_]+/)+(?:[a-z_]+\.[a-z]+)?)`")
-"""Files and folders, as pages of developers name them: from the checkout or from the package."""
+"""Paths on developer pages, relative to the checkout or to the package."""
 
 
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/glossary.md"])
 def test_files_named_on_pages_exist(checkout: Path, page: str) -> None:
     written = (checkout / page).read_text()
     missing = [
-        each
-        for each in PLACES.findall(written)
-        if not any((top / each).exists() for top in (checkout, checkout / "src/fairbank"))
+        place
+        for place in PLACES.findall(written)
+        if not any((top / place).exists() for top in (checkout, checkout / "src/fairbank"))
     ]
     assert missing == []
 
@@ -107,9 +107,9 @@ def test_architecture_page_lists_every_package(checkout: Path) -> None:
     _, _, plan = (checkout / "ARCHITECTURE.md").read_text().partition("src/fairbank/\n")
     packages = re.findall(r"^  ([a-z]+)/ ", plan.partition("```")[0], re.MULTILINE)
     assert sorted(packages) == sorted(
-        each.name
-        for each in (checkout / "src/fairbank").iterdir()
-        if (each / "__init__.py").exists()
+        path.name
+        for path in (checkout / "src/fairbank").iterdir()
+        if (path / "__init__.py").exists()
     )
 
 
@@ -135,18 +135,20 @@ def test_pages_build_and_load_nothing_from_other_servers(checkout: Path, tmp_pat
     pages = list(tmp_path.rglob("*.html"))
     assert len(pages) > 5
     assert [
-        (page.name, found)
+        (page.name, link)
         for page in pages
-        for found in LOADED_FROM_ELSEWHERE.findall(page.read_text())
+        for link in LOADED_FROM_ELSEWHERE.findall(page.read_text())
     ] == []
     assert [
         page.name for page in pages if 'class="mermaid"' in page.read_text()
-    ] == []  # the theme would fetch its drawing program
+    ] == []  # the theme would load mermaid from a server
 
 
 def _kinds(kind: type[FairbankError]) -> Iterator[type[FairbankError]]:
     for special in kind.__subclasses__():
-        if special.__module__ == kind.__module__:  # a door's own way to tell one is no new kind
+        if (
+            special.__module__ == kind.__module__
+        ):  # subclasses in other modules are no new kind of error
             yield special
             yield from _kinds(special)
 

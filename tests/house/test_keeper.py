@@ -18,25 +18,25 @@ FAMILY = ["sh", "-c", "sleep 1000 & sleep 1000 & wait"]
 
 
 def test_stop_ends_the_server_and_leaves_its_directory(tmp_path: Path) -> None:
-    kept = Kept(_order(tmp_path))
-    kept.stop()
-    assert not kept.running
+    server = Kept(_order(tmp_path))
+    server.stop()
+    assert not server.running
     assert tmp_path.is_dir()
 
 
 def test_kill_ends_the_children_too(tmp_path: Path) -> None:
-    kept = Kept(_order(tmp_path))
-    wait_until(lambda: len(children(kept.pid)) == 2, "the server to have two children")
-    family = [kept.pid, *children(kept.pid)]
-    kept.kill()
+    server = Kept(_order(tmp_path))
+    wait_until(lambda: len(children(server.pid)) == 2, "the server to have two children")
+    family = [server.pid, *children(server.pid)]
+    server.kill()
     wait_until(lambda: not any(map(_alive, family)), "the whole family to be gone")
 
 
 def test_stop_and_kill_can_be_repeated(tmp_path: Path) -> None:
-    kept = Kept(_order(tmp_path))
-    for end in (kept.kill, kept.kill, kept.stop):
+    server = Kept(_order(tmp_path))
+    for end in (server.kill, server.kill, server.stop):
         end()
-        assert not kept.running
+        assert not server.running
 
 
 def test_server_ends_when_the_tests_are_killed(tmp_path: Path, checkout: Path) -> None:

@@ -74,10 +74,12 @@ def test_tables_and_urls_in_markdown_may_be_longer() -> None:
     assert [place.line for place in RULES["line length"]([File("docs/a.md", text)])] == [3]
 
 
-@pytest.mark.parametrize(("count", "found"), [(16, []), (17, ["bank/:1: 17 modules; at most 16"])])
-def test_folder_has_at_most_16_modules(count: int, found: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("count", "expected"), [(16, []), (17, ["bank/:1: 17 modules; at most 16"])]
+)
+def test_folder_has_at_most_16_modules(count: int, expected: list[str]) -> None:
     texts = {"bank____init__": "", **{f"bank__m{number}": "" for number in range(count)}}
-    assert places("folder size", **texts) == found
+    assert places("folder size", **texts) == expected
 
 
 def test_private_words_are_found_in_docstrings() -> None:

@@ -47,7 +47,7 @@ def unit(checkout: Path, name: str) -> configparser.SectionProxy:
     return read["Service" if name.endswith(".service") else "Timer"]
 
 
-# --- what is in the package ---
+# --- contents of the package ---
 
 
 def test_lua_files_and_units_are_in_the_package(checkout: Path) -> None:
@@ -153,7 +153,7 @@ def test_package_installed_as_in_the_guide(installed: Path) -> None:
             check=False,
         ).stdout
     )["data"]
-    assert any(each["ok"] and each["what"].startswith("the store opens") for each in checks)
+    assert any(check["ok"] and check["what"].startswith("the store opens") for check in checks)
     for role in (("agent", "run", "--help"), ("slurm", "sync", "--help"), ("reconcile", "--help")):
         assert "Examples:" in output("fairbank", *role)
     share = installed / "opt" / "fairbank" / "share" / "fairbank"
@@ -312,7 +312,7 @@ def test_image_recipe_names_existing_files(checkout: Path) -> None:
     ] == []
     for _, script in (step for step in steps if step[0] == "RUN"):
         assert subprocess.run(["sh", "-n", "-c", script], check=False).returncode == 0
-    assert dict(steps)["USER"] == "fairbank"  # the last of each kind
+    assert dict(steps)["USER"] == "fairbank"  # the last step of each kind
     assert json.loads(dict(steps)["CMD"]) == ["fairbank", "serve"]
 
 

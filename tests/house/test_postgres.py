@@ -63,10 +63,10 @@ def test_overlapping_allocations_are_refused(postgres_url: str) -> None:
 
 
 def test_databases_of_tests_are_separate(postgres18: PostgresServer) -> None:
-    with postgres18.fresh_database() as one, postgres18.fresh_database() as other:
-        with psycopg.connect(postgres18.conninfo(one)) as connection:
+    with postgres18.fresh_database() as first, postgres18.fresh_database() as second:
+        with psycopg.connect(postgres18.conninfo(first)) as connection:
             connection.execute("CREATE TABLE mine ()")
-        with psycopg.connect(postgres18.conninfo(other)) as connection:
+        with psycopg.connect(postgres18.conninfo(second)) as connection:
             assert connection.execute("SELECT to_regclass('mine')").fetchone() == (None,)
 
 
@@ -106,8 +106,10 @@ def test_committed_rows_survive_kill_9(
             writer.join()
             postgres_server.start()
             with psycopg.connect(postgres_server.conninfo(name)) as connection:
-                kept = {number for (number,) in connection.execute("SELECT number FROM written")}
-            assert kept >= set(confirmed)
+                survived = {
+                    number for (number,) in connection.execute("SELECT number FROM written")
+                }
+            assert survived >= set(confirmed)
 
 
 def _write_until_killed(conninfo: str, confirmed: list[int], enough: threading.Event) -> None:
@@ -123,4 +125,4 @@ def _write_until_killed(conninfo: str, confirmed: list[int], enough: threading.E
                 if number == first + 50:
                     enough.set()
     except psycopg.OperationalError:
-        return  # killed, as announced
+        return  # the server was killed

@@ -40,10 +40,10 @@ def test_imported_libraries_are_declared(checkout: Path, project: dict[str, Any]
     provided_by = packages_distributions()
     graph = Graph(checkout / "src" / "fairbank")
     undeclared = [
-        f"{graph.location(found)}: {found.target}"
-        for found in graph.imports
-        if not found.is_internal
-        and (top := found.target.partition(".")[0]) not in sys.stdlib_module_names
+        f"{graph.location(item)}: {item.target}"
+        for item in graph.imports
+        if not item.is_internal
+        and (top := item.target.partition(".")[0]) not in sys.stdlib_module_names
         and not declared & {canonicalize_name(name) for name in provided_by.get(top, [])}
     ]
     assert undeclared == []

@@ -82,13 +82,13 @@ def test_no_cell_is_a_formula(original: str, written: str) -> None:
 
 @given(st.lists(foreign, min_size=1, max_size=5))
 def test_csv_line_is_read_back_as_one_row(original: list[str]) -> None:
-    cells = [plain(each) for each in original]
-    line = ",".join(for_spreadsheet(each) for each in cells)
+    cells = [plain(text) for text in original]
+    line = ",".join(for_spreadsheet(cell) for cell in cells)
     (read,) = list(csv.reader(io.StringIO(line + "\n"))) or [[""]]
-    assert [each.removeprefix("'") for each in (read or [""])] == [
-        each.removeprefix("'") for each in cells
+    assert [cell.removeprefix("'") for cell in (read or [""])] == [
+        cell.removeprefix("'") for cell in cells
     ]
-    assert not any(each[:1] in "=@\t\r" for each in read if each)
+    assert not any(cell[:1] in "=@\t\r" for cell in read if cell)
 
 
 @given(texts, st.sampled_from(["|", ";", "::", "\\"]))

@@ -14,7 +14,7 @@ ROW = {"id": 1, "account": "chem\x1b[31m", "available": 90, "state": "active"}
 
 
 def test_amounts_are_integers_and_text_never_floats() -> None:
-    made = envelope(
+    document = envelope(
         "fairbank.balance/1",
         "2026-11-21T12:30:12Z",
         "darwin",
@@ -22,7 +22,7 @@ def test_amounts_are_integers_and_text_never_floats() -> None:
         ["! look"],
         Look(separators=True),
     )
-    assert made == {
+    assert document == {
         "schema": "fairbank.balance/1",
         "as_of": "2026-11-21T12:30:12Z",
         "cluster": "darwin",
@@ -37,10 +37,10 @@ def test_amounts_are_integers_and_text_never_floats() -> None:
 
 
 def test_json_has_no_control_characters() -> None:
-    made = as_json(envelope("x/1", None, None, [ROW], ["\u202e"], Look()))
-    assert made.isascii()
-    assert "\x1b" not in made
-    assert json.loads(made)["data"][0]["account"] == ROW["account"]
+    document = as_json(envelope("x/1", None, None, [ROW], ["\u202e"], Look()))
+    assert document.isascii()
+    assert "\x1b" not in document
+    assert json.loads(document)["data"][0]["account"] == ROW["account"]
 
 
 COLUMNS = (Column("PROJECT", text("account")), Column("AVAILABLE", su("available"), right=True))
@@ -52,7 +52,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(
-    ("wanted", "order"),
+    ("sort", "order"),
     [
         ("PROJECT", "abc"),
         ("-PROJECT", "cba"),
@@ -61,9 +61,9 @@ ROWS = [
         ("-available,-project", "cba"),
     ],
 )
-def test_rows_are_sorted_by_columns(wanted: str, order: str) -> None:
+def test_rows_are_sorted_by_columns(sort: str, order: str) -> None:
     assert (
-        "".join(row["account"] for row in sort_rows(COLUMNS, ROWS, wanted, Look(separators=True)))
+        "".join(row["account"] for row in sort_rows(COLUMNS, ROWS, sort, Look(separators=True)))
         == order
     )
 

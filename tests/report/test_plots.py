@@ -79,8 +79,8 @@ def bars(axes: Axes) -> list[Rectangle]:
 
 def line_heights(axes: Axes) -> list[float]:
     """Return the heights of the horizontal lines."""
-    lines = [each for each in axes.collections if isinstance(each, LineCollection)]
-    return [float(segment[0][1]) for each in lines for segment in each.get_segments()]
+    lines = [line for line in axes.collections if isinstance(line, LineCollection)]
+    return [float(segment[0][1]) for line in lines for segment in line.get_segments()]
 
 
 @pytest.mark.parametrize("figure", [LINES, CONTOURS, WAITS, SHARES])

@@ -124,9 +124,9 @@ def test_job_with_several_qos_is_not_behind_itself() -> None:
 
 def test_running_job_has_no_queue_neighbours() -> None:
     runs = THEIRS._replace(runs=True)
-    there = partition_queues([runs, MINE, GIVEN])
-    assert there == {"idle": [GIVEN, MINE]}
-    explanation = explain_priority(runs, there["idle"], WEIGHTS)
+    queues = partition_queues([runs, MINE, GIVEN])
+    assert queues == {"idle": [GIVEN, MINE]}
+    explanation = explain_priority(runs, queues["idle"], WEIGHTS)
     assert (explanation[1], explanation[-1]) == (
         "priority 43,611, and it runs",
         "  site factor           -20",

@@ -118,9 +118,9 @@ def test_reading_guide_mentions_the_usage_reset() -> None:
 
 def test_classic_factor_above_half_is_within_the_share() -> None:
     mild = [back._replace(level=0.5) for back in BACKS]
-    assert any("is back at factor 0.5 in" in each for each in reading_guide(ROWS, CLASSIC, mild))
+    assert any("is back at factor 0.5 in" in line for line in reading_guide(ROWS, CLASSIC, mild))
     assert not any(
-        "is back at" in each for each in reading_guide(ROWS, CLASSIC._replace(dampening=5), mild)
+        "is back at" in line for line in reading_guide(ROWS, CLASSIC._replace(dampening=5), mild)
     )
 
 

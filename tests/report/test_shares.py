@@ -28,11 +28,7 @@ QUESTIONS = [
     (rule, name)
     for rule in RULES
     for name in asked(rule, "sshare")
-    if name
-    not in (
-        "everything",
-        "unknown-field",
-    )  # the first is what the rows are read from; of the second there is only an error
+    if name not in ("everything", "unknown-field")  # the source of the rows, and an error message
 ]
 
 

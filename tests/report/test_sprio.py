@@ -23,11 +23,8 @@ from fairbank.report.sprio import (
 from tests.support.fairshare_recordings import asked, printed, priorities_then, weights_then
 
 RULES = ("fair-tree", "classic")
-NOTHING = (
-    "no-jobs",
-    "by-nice",
-)  # sprio says in words that there is no job, or that it cannot sort by its own S
-FINER = ("classic", "by-fair-share")  # factors differ there in digits that sprio does not print
+NOTHING = ("no-jobs", "by-nice")  # sprio prints a message: no jobs, or it cannot sort by S
+FINER = ("classic", "by-fair-share")  # sorted by digits that sprio does not print
 QUESTIONS = [
     (rule, name)
     for rule in RULES

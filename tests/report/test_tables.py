@@ -113,7 +113,7 @@ def test_wide_characters_keep_the_columns_aligned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "short", "told"),
+    ("minutes", "short", "expected"),
     [
         ([60, 120], False, ["1", "2"]),
         ([60, 25], False, ["1.00", "0.41"]),
@@ -124,14 +124,14 @@ def test_wide_characters_keep_the_columns_aligned() -> None:
     ],
 )
 def test_amounts_of_a_column_have_the_same_decimals(
-    minutes: list[int], short: bool, told: list[str]
+    minutes: list[int], short: bool, expected: list[str]
 ) -> None:
     column = Column("USED", su("used"), right=True, brief=True)
-    assert column.cells([{"used": each} for each in minutes], Look(short=short)) == told
+    assert column.cells([{"used": amount} for amount in minutes], Look(short=short)) == expected
 
 
 @pytest.mark.parametrize(
-    ("granted", "used", "held", "short", "told"),
+    ("granted", "used", "held", "short", "expected"),
     [
         ([1_535], [0], [0], True, [["25.58"], ["0"], ["0"], ["25.58"]]),
         (
@@ -145,7 +145,7 @@ def test_amounts_of_a_column_have_the_same_decimals(
     ],
 )
 def test_amounts_of_an_allocation_add_up(
-    granted: list[int], used: list[int], held: list[int], short: bool, told: list[list[str]]
+    granted: list[int], used: list[int], held: list[int], short: bool, expected: list[list[str]]
 ) -> None:
     """All amounts have decimals or none has, depending on the largest. Truncated amounts would not
     add up; whole amounts are rounded to the nearest.
@@ -158,7 +158,7 @@ def test_amounts_of_an_allocation_add_up(
         {"deposited": g, "charged": u, "held": h, "available": g - u - h}
         for g, u, h in zip(granted, used, held, strict=True)
     ]
-    assert [column.cells(rows, Look(short=short)) for column in columns] == told
+    assert [column.cells(rows, Look(short=short)) for column in columns] == expected
 
 
 def test_only_brief_columns_drop_decimals() -> None:
@@ -170,11 +170,11 @@ def test_only_brief_columns_drop_decimals() -> None:
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1), st.booleans())
 def test_remaining_amount_is_rounded_down(minutes: list[int], short: bool) -> None:
     cells = Column("LEFT", left("left"), right=True, brief=True).cells(
-        [{"left": each} for each in minutes], Look(short=short)
+        [{"left": amount} for amount in minutes], Look(short=short)
     )
-    assert len({len(each.partition(".")[2]) for each in cells}) == 1
-    for each, cell in zip(minutes, cells, strict=True):
-        assert Fraction(each, 60) - 1 < Fraction(cell) <= Fraction(each, 60)
+    assert len({len(cell.partition(".")[2]) for cell in cells}) == 1
+    for amount, cell in zip(minutes, cells, strict=True):
+        assert Fraction(amount, 60) - 1 < Fraction(cell) <= Fraction(amount, 60)
 
 
 names = st.text(max_size=30)
@@ -193,7 +193,7 @@ def test_every_table_fits(sample: list[Row], room: int) -> None:
 def test_figures_are_never_cut(sample: list[Row], room: int) -> None:
     look = Look(zone=EAST)
     lines = table(COLUMNS, sample, look, room, header=False).lines
-    figures = next(each for each in COLUMNS if each.head == "AVAILABLE").cells(sample, look)
+    figures = next(column for column in COLUMNS if column.head == "AVAILABLE").cells(sample, look)
     for figure, line in zip(figures, lines, strict=True):
         assert figure in line
 
@@ -233,15 +233,15 @@ def test_width_truncates_the_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted", ["NOPE", "PROJECT%", "PROJECT%x", "PROJECT%0", "+NOPE", "PROJECT%99999", "\x1b[31m"]
+    "format_", ["NOPE", "PROJECT%", "PROJECT%x", "PROJECT%0", "+NOPE", "PROJECT%99999", "\x1b[31m"]
 )
-def test_unknown_column_is_reported_with_the_known_ones(wanted: str) -> None:
-    with pytest.raises(InvalidInput) as told:
-        choose(COLUMNS, wanted)
-    assert told.value.field == "--format"
-    assert told.value.remedy is not None
-    assert "PROJECT" in told.value.remedy
-    assert told.value.message.isprintable()
+def test_unknown_column_is_reported_with_the_known_ones(format_: str) -> None:
+    with pytest.raises(InvalidInput) as expected:
+        choose(COLUMNS, format_)
+    assert expected.value.field == "--format"
+    assert expected.value.remedy is not None
+    assert "PROJECT" in expected.value.remedy
+    assert expected.value.message.isprintable()
 
 
 def test_parsable_lines_always_have_the_same_columns() -> None:

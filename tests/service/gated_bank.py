@@ -24,7 +24,7 @@ BAD = "poison"
 
 
 def note_requests(*texts: str) -> list[SubmittedRequest]:
-    return [SubmittedRequest(AuditNote(details=each), Instant(1_000), 0) for each in texts]
+    return [SubmittedRequest(AuditNote(details=text), Instant(1_000), 0) for text in texts]
 
 
 def count_entries(store: Store) -> int:
@@ -47,7 +47,9 @@ class GatedLedger(Ledger):
     def apply(
         self, batch: Sequence[SubmittedRequest], deadline: Deadline | None = None
     ) -> list[Outcome]:
-        texts = [str(each.request.details) for each in batch if isinstance(each.request, AuditNote)]
+        texts = [
+            str(entry.request.details) for entry in batch if isinstance(entry.request, AuditNote)
+        ]
         self.batches.append(texts)
         assert self.gate.wait(30)
         if BAD in texts:
@@ -89,14 +91,14 @@ class QueueScene:
         wait.
         """
         self.submit("first")
-        wait_until(lambda: self.bank.batches, "the bank to be asked")
+        wait_until(lambda: self.bank.batches, "the ledger to apply a batch")
 
     def wait_until_queued(self) -> None:
         """Wait until all submitted batches have reached the writers."""
         taken = sum(map(len, self.bank.batches))
         wait_until(
             lambda: self.writers.waiting + taken >= self._submitted,
-            "all that was handed in to arrive",
+            "all submitted batches to arrive",
         )
 
     def finish(self) -> None:

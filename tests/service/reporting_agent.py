@@ -49,10 +49,10 @@ class ReportingSite:
     def apply(self, *requests: Request) -> list[Done]:
         """Apply requests that prepare the test."""
         outcomes = self.services.write_queue.apply(
-            [SubmittedRequest(each, NOW, 0) for each in requests]
+            [SubmittedRequest(request, NOW, 0) for request in requests]
         )
-        assert all(isinstance(each, Done) for each in outcomes), outcomes
-        return [each for each in outcomes if isinstance(each, Done)]
+        assert all(isinstance(outcome, Done) for outcome in outcomes), outcomes
+        return [outcome for outcome in outcomes if isinstance(outcome, Done)]
 
     def project(
         self,

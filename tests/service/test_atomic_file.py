@@ -21,7 +21,7 @@ def write(path: Path, text: str) -> None:
 def test_only_the_written_file_exists_afterwards(tmp_path: Path) -> None:
     write(tmp_path / "new", "one")
     write(tmp_path / "new", "two")
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"new": "two"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"new": "two"}
 
 
 @pytest.mark.parametrize("how", [OSError, KeyboardInterrupt])
@@ -30,7 +30,7 @@ def test_failure_keeps_the_old_file(tmp_path: Path, how: type[BaseException]) ->
     with pytest.raises(how), atomic_write(tmp_path / "old") as file:
         file.write(b"half")
         raise how
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "old"}
 
 
 def test_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
             write(tmp_path / "old", "n" * 5_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, room)
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "old"}
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
@@ -52,7 +52,7 @@ def test_termination_leaves_no_partial_output(tmp_path: Path, how: signal.Signal
         file.write(b"half")
         os.kill(os.getpid(), how)
     assert ended.value.code == 128 + how
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "old"}
     assert signal.getsignal(how) is signal.SIG_DFL
 
 
@@ -79,7 +79,7 @@ def test_open_file_descriptor_is_written_at_its_position(tmp_path: Path, folder:
         check_writable(Path(folder, str(out.fileno())))
         write(Path(folder, str(out.fileno())), "there, ")
         out.write(b"after")
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         "out": "before, there, after"
     }
 
@@ -111,7 +111,7 @@ def test_check_writable_changes_nothing(tmp_path: Path) -> None:
     check_writable(tmp_path / "old")
     check_writable(tmp_path / "new")
     check_writable(Path(os.devnull))
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "old"}
 
 
 @pytest.mark.parametrize("place", ["/proc/none", "/dev/fd/999999", "/dev/stdout/none"])

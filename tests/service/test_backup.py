@@ -87,13 +87,13 @@ def test_disk_error_is_reported_with_the_file(backups: Backups, tmp_path: Path) 
 def test_backup_name_is_on_disk_before_it_is_reported(
     backups: Backups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept: list[tuple[int, bool]] = []
+    synced: list[tuple[int, bool]] = []
     flush = os.fsync
 
     def record_fsync(file: int) -> None:
-        kept.append((os.fstat(file).st_ino, (tmp_path / "a.fbk").exists()))
+        synced.append((os.fstat(file).st_ino, (tmp_path / "a.fbk").exists()))
         flush(file)
 
     monkeypatch.setattr(os, "fsync", record_fsync)
     backups.create(tmp_path / "a.fbk")
-    assert kept == [((tmp_path / "a.fbk").stat().st_ino, False), (tmp_path.stat().st_ino, True)]
+    assert synced == [((tmp_path / "a.fbk").stat().st_ino, False), (tmp_path.stat().st_ino, True)]

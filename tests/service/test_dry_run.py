@@ -29,7 +29,7 @@ CHANGING = {"projects", "allocations", "runs", "undo", "shares", "tokens"}
 
 @pytest.fixture
 def bank() -> Iterator[Services]:
-    made = services(
+    bank = services(
         MemoryStore(),
         clock=ManualClock(1_795_000_000),
         staff=STAFF,
@@ -37,8 +37,8 @@ def bank() -> Iterator[Services]:
         policy=Policy(),
         key=b"key",
     )
-    yield made
-    made.close()
+    yield bank
+    bank.close()
 
 
 @pytest.fixture
@@ -49,27 +49,27 @@ def identity() -> Identity:
 def test_dry_run_and_write_use_the_same_user(bank: Services, identity: Identity) -> None:
     with pytest.raises(DryRunResult) as result:
         bank.dry_run().projects.create(identity, CHEM)
-    assert [each.entry.kind for each in result.value.entries] == [Kind.PROJECT]
+    assert [entry.entry.kind for entry in result.value.entries] == [Kind.PROJECT]
     assert bank.projects.find(ProjectQuery(), Page()) == []
     assert isinstance(bank.projects.create(identity, CHEM), Done)
 
 
 def test_dry_run_is_refused_with_the_same_message(bank: Services, identity: Identity) -> None:
     bank.projects.create(identity, CHEM)
-    other = CreateProject(gname="bio", gid=CHEM.gid, account="bio")
-    refusal = bank.dry_run().projects.create(identity, other)
+    duplicate = CreateProject(gname="bio", gid=CHEM.gid, account="bio")
+    refusal = bank.dry_run().projects.create(identity, duplicate)
     assert isinstance(refusal, Refusal)
     assert refusal.reason is Reason.EXISTS
     assert _replace(refusal, entry=None) == _replace(
-        bank.projects.create(identity, other), entry=None
+        bank.projects.create(identity, duplicate), entry=None
     )
 
 
 def test_every_write_has_a_dry_run(bank: Services) -> None:
     dry = bank.dry_run()
-    assert {name for name, each in vars(bank).items() if isinstance(each, UseCases)} >= CHANGING
-    for name, each in vars(dry).items():
-        if isinstance(each, UseCases):
-            assert each is not getattr(bank, name)
-            assert isinstance(each._context.handler, DryRun)
+    assert {name for name, value in vars(bank).items() if isinstance(value, UseCases)} >= CHANGING
+    for name, value in vars(dry).items():
+        if isinstance(value, UseCases):
+            assert value is not getattr(bank, name)
+            assert isinstance(value._context.handler, DryRun)
     assert dry.dry_run() is dry

@@ -34,15 +34,15 @@ def test_groups_are_looked_up_outside_of_snapshots() -> None:
     """A directory service may be slow, and a snapshot keeps a connection and, on SQLite, the end of
     the log.
     """
-    store, seen = SnapshotStore(), []
+    store, snapshots = SnapshotStore(), []
     granted(store, project("physics", 100))
 
     def groups_of(uid: int) -> frozenset[int]:
-        seen.append(store.is_open)
+        snapshots.append(store.is_open)
         return frozenset({100})
 
     assert Memberships(store, groups_of).roles(ALICE) == {1: Role.MEMBER}
-    assert seen == [False]
+    assert snapshots == [False]
 
 
 def test_removed_group_member_loses_access_even_if_clock_is_set_back() -> None:
@@ -68,7 +68,7 @@ def test_removed_group_member_loses_access_even_if_clock_is_set_back() -> None:
         groups[ALICE] = frozenset()
         wall.at = Instant(wall.at - 3_600)
         ticks.at += GROUPS_TTL_SECONDS - 1
-        assert bank.memberships.roles(ALICE) == {1: Role.MEMBER}, "it is not asked at each request"
+        assert bank.memberships.roles(ALICE) == {1: Role.MEMBER}, "not looked up for each request"
         ticks.at += 1
         assert bank.memberships.roles(ALICE) == {}
     finally:

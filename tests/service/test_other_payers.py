@@ -51,8 +51,8 @@ def test_project_with_shared_parent_credit_is_named(site: ReportingSite) -> None
 def test_project_of_a_unix_group_is_named_if_groups_make_members(
     site: ReportingSite, group_site: ReportingSite
 ) -> None:
-    for each in (site, group_site):
+    for reporting_site in (site, group_site):
         for number, name in enumerate(("chem", "bio", "geo"), start=1):
-            each.project(name, number, credit=100)
+            reporting_site.project(name, number, credit=100)
     assert group_site.other_payers(10) == [Alternative("geo", 100)]
     assert site.other_payers(10) == []

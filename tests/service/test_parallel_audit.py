@@ -59,7 +59,7 @@ def heads_with_entries(*entries: int) -> list[Head]:
 def test_every_chain_is_in_one_range(heads: list[Head], pieces: int) -> None:
     stretches = list(split_books(heads, pieces, 1))
     for book in (-SUM_MAX, -1, REGISTRY, 1, 2, 3, 10, 49, 50, 51, SUM_MAX):
-        assert sum(book in each for each in stretches) == 1
+        assert sum(book in part for part in stretches) == 1
 
 
 def test_ranges_have_about_equal_lengths() -> None:
@@ -99,7 +99,7 @@ def test_altered_run_rows_are_found_one_by_one(place: Place) -> None:
     place.run(f"UPDATE run SET state = 'released', held = 0, ended_at = 5 WHERE id = {third}")
     verdict = Audit(store).verify()
     assert verdict.runs == 6
-    assert [each.what.partition(": ")[0] for each in verdict.findings] == [
+    assert [finding.what.partition(": ")[0] for finding in verdict.findings] == [
         f"the row of run {job(11)} was added",
         f"the row of run {job(11)} is missing",
         f"the row of run {job(12)} was altered",
@@ -109,7 +109,7 @@ def test_altered_run_rows_are_found_one_by_one(place: Place) -> None:
 
 def test_two_processes_have_the_findings_of_one(place: Place) -> None:
     store = place.open()
-    heads = {each.book: each for each in Audit(store).journal_heads()}
+    heads = {head.book: head for head in Audit(store).journal_heads()}
     output: list[tuple[int, int]] = []
     assert verify_with_two_processes(store, place, heads, output) == Audit(store).verify(heads)
     assert output[-1] == (store_entries(store), store_entries(store))
@@ -118,11 +118,11 @@ def test_two_processes_have_the_findings_of_one(place: Place) -> None:
     place.run("UPDATE allocation SET held = 31 WHERE id = 2")
     place.run("UPDATE run SET allocation = 9 WHERE allocation = 1")
     if place.is_postgres:
-        place.run("ALTER TABLE user_sum DISABLE TRIGGER ALL")  # foreign keys among them
+        place.run("ALTER TABLE user_sum DISABLE TRIGGER ALL")  # foreign keys included
     place.run("INSERT INTO user_sum VALUES (-4, 1001, 5, 0, NULL)")
     heads |= {3: Head(3, 9, LINK), 77: Head(77, 1, LINK)}
     result = Audit(store).verify(heads)
-    assert {each.book for each in result.findings} == {-4, 1, 2, 3, 9, 77}
+    assert {finding.book for finding in result.findings} == {-4, 1, 2, 3, 9, 77}
     assert verify_with_two_processes(store, place, heads, output) == result
 
 
@@ -195,9 +195,9 @@ def test_truncated_journal_is_reported(place: Place, book: int) -> None:
         place.run("DROP TRIGGER journal_stays")
     place.run(f"DELETE FROM journal WHERE id = (SELECT max(id) FROM journal WHERE book = {book})")
     assert [
-        each.book
-        for each in Audit(place.open()).verify().findings
-        if "may have been cut at its end" in each.what
+        finding.book
+        for finding in Audit(place.open()).verify().findings
+        if "may have been cut at its end" in finding.what
     ] == [book]
 
 

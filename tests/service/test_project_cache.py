@@ -114,12 +114,14 @@ def test_cache_miss_of_many_requests_reads_once() -> None:
         together.wait()
         cache.by_id(1)
 
-    store.before_reading = lambda: wait_until(lambda: together.n_waiting == 0, "all to look")
+    store.before_reading = lambda: wait_until(
+        lambda: together.n_waiting == 0, "all threads to read"
+    )
     threads = [threading.Thread(target=read_cache) for _ in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert store.readings == 1
 
 
@@ -145,17 +147,17 @@ def test_new_child_has_its_whole_project_chain_at_once() -> None:
     cache = ProjectCache(store, Ticks())
     cache.refresh()
     granted(store, project("child", 101, parent=1))
-    seen: list[tuple[int, ...] | None] = []
+    chains: list[tuple[int, ...] | None] = []
 
     def read_cache() -> None:
         child = cache.cached("child")
-        seen.append(cache.project_chain(child) if child else None)
+        chains.append(cache.project_chain(child) if child else None)
 
     def step(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
         if frame.f_code.co_filename != cache_module.__file__:
             return None
-        with ThreadPoolExecutor(1) as other:
-            other.submit(read_cache).result()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(read_cache).result()
         return step
 
     previous_trace = sys.gettrace()
@@ -165,4 +167,4 @@ def test_new_child_has_its_whole_project_chain_at_once() -> None:
     finally:
         sys.settrace(previous_trace)
     read_cache()
-    assert set(seen) == {None, (2, 1)}
+    assert set(chains) == {None, (2, 1)}

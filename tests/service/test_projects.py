@@ -46,12 +46,14 @@ class ProjectSite:
         """Return the identity of a user with their current permissions."""
         with self.store.reading() as reader:
             return identity_of(
-                uid, STAFF, {each.project: each.role for each in reader.memberships(uid)}
+                uid,
+                STAFF,
+                {membership.project: membership.role for membership in reader.memberships(uid)},
             )
 
     def roles(self) -> dict[int, Role]:
         with self.store.reading() as reader:
-            return {each.uid: each.role for each in reader.members(1, Page())}
+            return {member.uid: member.role for member in reader.members(1, Page())}
 
     def set_member_after(
         self, change: SetMember, identity: Identity, uid: int, role: Role | None
@@ -74,9 +76,9 @@ def staff_request(request: CreateProject | SetMember) -> SubmittedRequest:
 
 @pytest.fixture
 def site() -> Iterator[ProjectSite]:
-    made = ProjectSite()
-    yield made
-    made.write_queue.close()
+    site = ProjectSite()
+    yield site
+    site.write_queue.close()
 
 
 def refusal_reason(outcome: Outcome) -> Reason:

@@ -28,7 +28,7 @@ from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
 
-# Of 60 minutes that the one job uses, 54 are granted and, for its limit is shorter, 30 held.
+# The job uses 60 minutes; 54 are granted, and 30 are held because its limit is shorter.
 ONE_JOB = """\
 ; UnixStartTime: 843466800
   1 0 0 3600 1 -1 -1 1 1800 -1 1 12 7 1 1 1 -1 -1
@@ -55,21 +55,22 @@ def test_every_invariant_of_the_policy_holds(
     tmp_path: Path, overrun: Overrun, available: int, off: int, claim: str
 ) -> None:
     result = replay_one_job(tmp_path / "one.swf", overrun)
-    assert ([each.available for each in result.balances], result.written_off) == ([available], off)
+    assert ([balance.available for balance in result.balances], result.written_off) == (
+        [available],
+        off,
+    )
     assert (result.checks[0].what, result.checks[0].figures) == (
         claim,
         f"the least available is {available} SU-minutes",
     )
-    assert [each.what for each in result.checks if not each.holds_true] == []
+    assert [check.what for check in result.checks if not check.holds_true] == []
 
 
 def test_pipe_is_refused(tmp_path: Path) -> None:
     """The refusal comes before any reading: the writer of the pipe may not have begun."""
     pipe = tmp_path / "trace.fifo"
     os.mkfifo(pipe)
-    descriptor = os.open(
-        pipe, os.O_RDWR
-    )  # without somebody at the other end it could not even be opened
+    descriptor = os.open(pipe, os.O_RDWR)  # opening a pipe blocks until it has a reader
     try:
         with pytest.raises(InvalidInput) as error:
             replay(
@@ -118,13 +119,13 @@ def test_memory_does_not_grow_with_the_trace(tmp_path: Path, percent: int) -> No
     memory.
     """
     short, long = (_memory_at_the_end(tmp_path / str(jobs), jobs, percent) for jobs in (300, 1_500))
-    assert long - short < 100_000  # 80 bytes for each job more; a refused run alone would be 500
+    assert long - short < 100_000  # 80 bytes per further job; a refused run alone takes 500
 
 
 def _memory_at_the_end(folder: Path, jobs: int, percent: int) -> int:
     """Return the bytes that are still in use when the last job has ended."""
     folder.mkdir()
-    trace, url, kept = folder / "long.swf", f"sqlite:///{folder / 'bank.sqlite'}", 0
+    trace, url, used = folder / "long.swf", f"sqlite:///{folder / 'bank.sqlite'}", 0
     lines = (
         f"{number} {10 * number} 0 5 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n"
         for number in range(1, jobs + 1)
@@ -132,10 +133,10 @@ def _memory_at_the_end(folder: Path, jobs: int, percent: int) -> int:
     trace.write_text("".join(["; UnixStartTime: 843466800\n", *lines]))
 
     def measure(what: str, result: int, of: int) -> None:
-        nonlocal kept
+        nonlocal used
         if what == "replaying" and result == of:
             gc.collect()
-            kept = tracemalloc.get_traced_memory()[0]
+            used = tracemalloc.get_traced_memory()[0]
 
     migrate(url)
     store = open_store(url)
@@ -150,7 +151,7 @@ def _memory_at_the_end(folder: Path, jobs: int, percent: int) -> int:
     finally:
         tracemalloc.stop()
         store.close()
-    return kept
+    return used
 
 
 def test_more_jobs_of_one_second_than_the_maximum_are_refused(
@@ -201,7 +202,8 @@ def test_replay_reports_the_queue_as_qos(tmp_path: Path) -> None:
     )
     with store.reading() as reader:
         groups = [
-            (each.group, each.runs) for each in reader.usage(UsageQuery(), UsageBy.QOS, GroupPage())
+            (group.group, group.runs)
+            for group in reader.usage(UsageQuery(), UsageBy.QOS, GroupPage())
         ]
     assert groups == [("-", 1), ("queue0", 1), ("queue2", 1), ("short", 1)]
 

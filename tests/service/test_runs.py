@@ -38,7 +38,7 @@ def test_start_and_change_need_a_time_limit_from_any_reporter(
         )
 
 
-# --- accounts that nobody knows ---
+# --- unknown accounts ---
 
 
 def test_end_of_a_job_of_an_unknown_account_counts_once_its_project_exists(
@@ -81,8 +81,8 @@ def test_changed_limit_without_a_hold_is_recorded_by_an_observing_bank(
     observing.apply(CreateProject(gname="bio", gid=20, account="bio"))
     observing.report_run(run_started("bio"))
     longer = limit_changed("bio", 7_200)
-    noted = observing.observed_refusal(longer)
-    assert (noted.reason, noted.project, noted.asked, noted.owner) == (
+    recorded = observing.observed_refusal(longer)
+    assert (recorded.reason, recorded.project, recorded.asked, recorded.owner) == (
         Reason.NO_HOLD,
         1,
         120,
@@ -117,7 +117,7 @@ def test_an_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(
     )
 
 
-# --- what is told of the price ---
+# --- price ---
 
 
 def test_reported_amount_is_charged_even_for_zero_elapsed_time(site: ReportingSite) -> None:
@@ -127,13 +127,13 @@ def test_reported_amount_is_charged_even_for_zero_elapsed_time(site: ReportingSi
     assert isinstance(done, Done)
     assert (done.amount, done.available) == (40, 60)
     for number, free in ((2, {"amount": 40, "outcome": "NODE_FAIL"}), (3, {"elapsed_seconds": 0})):
-        other = site.report_run(
+        charged = site.report_run(
             msgspec.structs.replace(
                 run_ended("chem"), run=Run("darwin", number, 900), key=None, **free
             )
         )
-        assert isinstance(other, Done)
-        assert (other.amount, other.available) == (0, 60)
+        assert isinstance(charged, Done)
+        assert (charged.amount, charged.available) == (0, 60)
 
 
 def test_shorter_time_limit_is_advised_only_if_it_changes_the_price(site: ReportingSite) -> None:
@@ -142,11 +142,11 @@ def test_shorter_time_limit_is_advised_only_if_it_changes_the_price(site: Report
     output = site.report_run(msgspec.structs.replace(run_started("chem"), amount=60))
     assert isinstance(priced, Refusal)
     assert isinstance(output, Refusal)
-    assert any("a shorter time limit" in each for each in remedies(priced))
-    assert not any("a shorter time limit" in each for each in remedies(output))
+    assert any("a shorter time limit" in remedy for remedy in remedies(priced))
+    assert not any("a shorter time limit" in remedy for remedy in remedies(output))
 
 
-# --- partitions that the settings know no more ---
+# --- partitions missing from the settings ---
 
 
 COUNTED = {"billing": None, "counts": {"cpu": Fraction(1)}, "partition": "old"}
@@ -172,7 +172,7 @@ def test_run_in_a_renamed_partition_is_refused_until_it_is_known_again(site: Rep
     done = site.report_run(report)
     assert isinstance(done, Done)
     assert (done.amount, done.available) == (10, 90)
-    site.clusters.clear()  # what was settled is answered again, priced or not
+    site.clusters.clear()  # a repeated report gets its first answer, priced or not
     again = site.report_run(report)
     assert isinstance(again, Done)
     assert again.again

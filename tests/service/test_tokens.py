@@ -39,9 +39,9 @@ class TokenRegistry:
 
 @pytest.fixture
 def registry() -> Iterator[TokenRegistry]:
-    made = TokenRegistry()
-    yield made
-    made.write_queue.close()
+    registry = TokenRegistry()
+    yield registry
+    registry.write_queue.close()
 
 
 def identity(uid: int = USER, scopes: frozenset[str] = FULL) -> Identity:
@@ -51,17 +51,17 @@ def identity(uid: int = USER, scopes: frozenset[str] = FULL) -> Identity:
 def test_secrets_are_random_and_have_a_prefix() -> None:
     secrets = {new_secret() for _ in range(500)}
     assert len(secrets) == 500
-    assert {len(each) for each in secrets} == {47}
-    assert all(each.startswith("fbk_") for each in secrets)
+    assert {len(secret) for secret in secrets} == {47}
+    assert all(secret.startswith("fbk_") for secret in secrets)
 
 
 def test_digest_needs_both_secret_and_key() -> None:
     secret, key = new_secret(), os.urandom(32)
-    kept = digest(secret, key)
-    assert kept == digest(secret, key)
-    assert kept not in (digest(new_secret(), key), digest(secret, os.urandom(32)))
-    assert secret.encode() not in kept
-    assert kept != hashlib.blake2b(secret.encode(), digest_size=32).digest(), (
+    stored = digest(secret, key)
+    assert stored == digest(secret, key)
+    assert stored not in (digest(new_secret(), key), digest(secret, os.urandom(32)))
+    assert secret.encode() not in stored
+    assert stored != hashlib.blake2b(secret.encode(), digest_size=32).digest(), (
         "without the key nobody can try secrets"
     )
 
@@ -106,7 +106,7 @@ def test_revoking_a_token_revokes_the_tokens_made_with_it(registry: TokenRegistr
     registry.tokens.revoke(identity(), first.id)
     with pytest.raises(Unauthenticated, match="the token by which this one was made was revoked"):
         registry.tokens.find(secret)
-    assert [each.revoked for each in registry.tokens.list(identity(), None, Page(9))] == [
+    assert [token.revoked for token in registry.tokens.list(identity(), None, Page(9))] == [
         registry.clock.at
     ] * 3
 
@@ -191,7 +191,7 @@ def test_a_token_never_has_more_rights_than_its_maker(
     assert set(token.scopes) & FULL <= having
     if uid != SUPERUSER:
         assert token.uid == uid
-        assert not any(each.startswith("agent:") for each in token.scopes)
+        assert not any(scope.startswith("agent:") for scope in token.scopes)
 
 
 def test_refused_scope_is_named_for_an_own_token(registry: TokenRegistry) -> None:

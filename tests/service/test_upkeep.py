@@ -35,8 +35,10 @@ class LedgerFile:
         self.upkeep = Upkeep(self.store, self.write_queue, ManualClock(LATER), 0)
 
     def apply(self, *requests: Request) -> None:
-        outcomes = self.write_queue.apply([SubmittedRequest(each, BEGIN, 0) for each in requests])
-        assert all(isinstance(each, Done) for each in outcomes)
+        outcomes = self.write_queue.apply(
+            [SubmittedRequest(request, BEGIN, 0) for request in requests]
+        )
+        assert all(isinstance(outcome, Done) for outcome in outcomes)
 
     def grant(self, number: int) -> None:
         """Make a project with an allocation of the same number."""
@@ -53,7 +55,7 @@ class LedgerFile:
         )
 
     def hold(self, project: int, *jobs: int) -> None:
-        self.apply(*(_hold(project, each) for each in jobs))
+        self.apply(*(_hold(project, job) for job in jobs))
 
     def damage(self, allocation: int) -> None:
         """Make the row of a project unreadable."""
@@ -88,7 +90,7 @@ def ledger(tmp_path: Path) -> Iterator[LedgerFile]:
 
 def test_overdue_holds_lapse_and_allocations_end(ledger: LedgerFile) -> None:
     ledger.grant(1)
-    for begin in (0, BATCH_MAX):  # more than one transaction takes
+    for begin in (0, BATCH_MAX):  # more than fits one transaction
         ledger.hold(1, *range(begin + 1, begin + BATCH_MAX + 1))
     assert ledger.upkeep.sweep() == SweepResult(2 * BATCH_MAX, 1)
     assert ledger.upkeep.sweep() == SweepResult(0, 0)
@@ -104,10 +106,10 @@ def test_unreadable_row_does_not_block_others(
     with caplog.at_level(logging.ERROR):
         assert ledger.upkeep.sweep() == SweepResult(4, 2)
     assert [
-        each.message.partition(
+        record.message.partition(
             " is left as it is: the row of allocation 1 cannot be read: 7 is neither true nor false"
         )[0]
-        for each in caplog.records
+        for record in caplog.records
     ] == [
         "upkeep: the hold of run darwin/10@900.0",
         "upkeep: the hold of run darwin/11@900.0",

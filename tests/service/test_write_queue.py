@@ -29,7 +29,7 @@ def test_transaction_has_at_most_batch_max_requests(scene: QueueScene) -> None:
     for name in "abc":
         scene.submit(*[name] * (BATCH_MAX // 2))
     scene.finish()
-    assert [len(each) for each in scene.bank.batches] == [1, BATCH_MAX, BATCH_MAX // 2]
+    assert [len(batch) for batch in scene.bank.batches] == [1, BATCH_MAX, BATCH_MAX // 2]
 
 
 class TwoWriterStore(MemoryStore):
@@ -42,15 +42,15 @@ def test_second_writer_starts_only_with_enough_requests(separate_process: bool) 
     scene = QueueScene(store=TwoWriterStore(), separate_process=separate_process)
     scene.submit_first()
     scene.submit(*["few"] * (NEXT_BATCH_MIN - 1))
-    wait_until(lambda: len(scene.writers._changed._waiters) == 1, "the other window to be idle")  # type: ignore[attr-defined]
+    wait_until(lambda: len(scene.writers._changed._waiters) == 1, "the other writer to be idle")  # type: ignore[attr-defined]
     scene.wait_until_queued()
     assert len(scene.bank.batches) == 1
     scene.submit("one more")
-    wait_until(lambda: len(scene.bank.batches) == 2, "the other window to begin")
+    wait_until(lambda: len(scene.bank.batches) == 2, "the other writer to begin")
     scene.submit("later")
     wait_until(lambda: scene.writers.waiting == 1, "it to wait")
     scene.finish()
-    assert [len(each) for each in scene.bank.batches] == [1, NEXT_BATCH_MIN, 1]
+    assert [len(batch) for batch in scene.bank.batches] == [1, NEXT_BATCH_MIN, 1]
     assert scene.granted() == {"first", "few", "one more", "later"}
     assert count_entries(scene.bank.store) == NEXT_BATCH_MIN + 2
 
@@ -62,14 +62,14 @@ def test_two_writers_answer_waiting_requests_and_close(separate_process: bool) -
     scene.submit("a")
     scene.finish()
     assert scene.granted() == {"first", "nothing", "a"}
-    assert not any(each.is_alive() for each in scene.writers._threads)
+    assert not any(thread.is_alive() for thread in scene.writers._threads)
 
 
 def test_queue_limit_lets_one_longer_batch_in_when_empty(separate_process: bool) -> None:
     scene = QueueScene(capacity=500, separate_process=separate_process)
     scene.submit(*["long"] * 600)
-    wait_until(lambda: scene.bank.batches, "the bank to be asked")
-    # from a process of their own nobody tells what is begun: there it counts until it is answered
+    wait_until(lambda: scene.bank.batches, "the ledger to apply a batch")
+    # A separate process does not report started requests: they count until they are answered.
     if not separate_process:
         scene.submit(*["longer"] * 600)
     assert scene.queue.waiting == 600
@@ -93,7 +93,7 @@ def test_close_answers_waiting_requests_and_refuses_new_ones(scene: QueueScene) 
     scene.submit("a")
     closing = threading.Thread(target=scene.queue.close)
     closing.start()
-    wait_until(lambda: scene.queue._closed, "the counter to close")  # type: ignore[attr-defined]
+    wait_until(lambda: scene.queue._closed, "the queue to close")  # type: ignore[attr-defined]
     with pytest.raises(Busy, match="the server is stopping"):
         scene.submit("b")
     scene.bank.gate.set()

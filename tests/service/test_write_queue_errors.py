@@ -40,8 +40,8 @@ def test_unavailable_bank_is_not_retried(scene: QueueScene, others: int) -> None
     scene.bank.failure = Unavailable("nobody is there")
     scene.submit_first()
     scene.submit(BAD)
-    for each in range(others):
-        scene.submit(str(each))
+    for number in range(others):
+        scene.submit(str(number))
     scene.finish()
     assert len(scene.bank.batches) == 2
     assert {
@@ -119,15 +119,15 @@ def test_foreign_lock_delays_all_by_one_timeout_and_nothing_is_applied_later(
     bank = Ledger(store, Policy(), RetryPolicy(0.3))
     queue = connected_queue(bank)[0] if separate_process else WriterThreads(bank)
     output: list[BatchResult] = []
-    other = driver.connect(str(path), isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    for each in range(50):
-        queue.submit(note_requests(str(each)), output.append)
-    wait_until(lambda: len(output) == 50, "everybody to be told", seconds=5)
-    assert all(isinstance(each, Busy) for each in output)
-    other.execute("ROLLBACK")
+    lock = driver.connect(str(path), isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    for number in range(50):
+        queue.submit(note_requests(str(number)), output.append)
+    wait_until(lambda: len(output) == 50, "all results to arrive", seconds=5)
+    assert all(isinstance(result, Busy) for result in output)
+    lock.execute("ROLLBACK")
     assert len(queue.apply(note_requests("now"))) == 1
     queue.close()
     assert count_entries(store) == 1
-    other.close()
+    lock.close()
     store.close()

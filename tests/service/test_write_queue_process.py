@@ -42,8 +42,8 @@ def socket_pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Return both ends of a socket: the server's and the writer process's."""
     ends = socket.socketpair()
     yield ends
-    for each in ends:
-        each.close()
+    for end in ends:
+        end.close()
 
 
 def send_batch(server: socket.socket, *texts: str) -> None:
@@ -72,7 +72,7 @@ def test_single_request_is_applied_by_its_reader(
         send_batch(server, str(number))
         wait_until(
             lambda: count_entries(bank.store) == number and not writers._busy,
-            "it to be judged and all to be idle",
+            "the request to be applied and all threads to be idle",
         )
 
     for number in range(1, 20):
@@ -88,11 +88,11 @@ def test_queued_batches_are_applied_before_an_orderly_end(
     server, ours = socket_pair
     writers = ConnectionWriters(ours, bank, read_frames(ours), unexpected_loss)
     send_batch(server, "first")
-    wait_until(lambda: bank.batches, "the bank to be asked")
+    wait_until(lambda: bank.batches, "the ledger to apply a batch")
     send_batch(server, "a")
     send_batch(server, "b")
     server.sendall(frame([]))
-    wait_until(lambda: writers._closed, "the end to be heard")
+    wait_until(lambda: writers._closed, "the end frame to be read")
     bank.gate.set()
     writers.serve_until_end()
     assert bank.batches == [["first"], ["a", "b"]]
@@ -105,7 +105,7 @@ def test_lost_server_is_noticed_while_all_threads_are_busy(
     gone = threading.Event()
     writers = ConnectionWriters(ours, bank, read_frames(ours), gone.set)
     send_batch(server, "first")
-    wait_until(lambda: bank.batches, "the bank to be asked")
+    wait_until(lambda: bank.batches, "the ledger to apply a batch")
     server.close()
     assert gone.wait(30)
     with pytest.raises(ServerDied):

@@ -81,7 +81,7 @@ def test_each_kind_of_request_arrives_with_all_its_fields(bank_request: Request)
 
 
 def test_sample_contains_nearly_every_kind() -> None:
-    kinds = {type(each) for each in requests()}
+    kinds = {type(request) for request in requests()}
     assert len(kinds) >= len(EveryKind.__args__) - 5
 
 
@@ -131,4 +131,4 @@ def test_frames_are_reassembled_from_any_pieces(bodies: list[bytes], cuts: list[
     frames = FrameReader()
     data = b"".join(map(frame, bodies))
     arrived = [body for piece in pieces(data, cuts) for body in frames.feed(piece)]
-    assert [msgspec.msgpack.decode(each) for each in arrived] == bodies
+    assert [msgspec.msgpack.decode(body) for body in arrived] == bodies
