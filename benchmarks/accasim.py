@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.process import ProcessCost, run_process
-from fairbank.service.simulation.workloads import open_trace
+from fairbank.service.simulation.trace_files import open_trace
 from fairbank.simulator.traces.swf import write
 
 NAME = "accasim==1.1.3"

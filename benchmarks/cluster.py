@@ -17,7 +17,7 @@ import msgspec
 from benchmarks.books import postgres_server
 from benchmarks.measure import Figure, Say, Table, Target, at_most, ratio
 from tests.agent.running_agent import RunningAgent
-from tests.slurm.bank_cluster import RICH, Office, agent_beside, prices
+from tests.slurm.bank_cluster import RICH, BankStack, agent_for, prices
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prep_cluster import build, install, settings
 from tests.support.conditions import wait_until
@@ -153,10 +153,10 @@ def _place() -> Iterator[Place]:
         bank = stack.enter_context(made(server.url(stack.enter_context(server.fresh_database()))))
         bank.config.write_text(bank.config.read_text() + prices())
         bank.start()
-        agent = agent_beside(cluster, bank, tables="[terms]\n")
+        agent = agent_for(cluster, bank, tables="[terms]\n")
         stack.callback(agent.close)
         agent.start()
-        office = Office(cluster, agent, bank)
-        office.found()
-        office.leave("wg_astro", RICH)
+        bank_stack = BankStack(cluster, agent, bank)
+        bank_stack.create_projects()
+        bank_stack.set_available("wg_astro", RICH)
         yield Place(cluster, agent)

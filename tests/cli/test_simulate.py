@@ -22,7 +22,7 @@ from fairbank.core.time import iso, show_duration
 from fairbank.report.plots.figures import GroupFigure, LineFigure
 from fairbank.report.plots.simulations import figures
 from fairbank.service.simulation.comparison import read_shares, simulate_each
-from fairbank.service.simulation.workloads import in_file
+from fairbank.service.simulation.trace_files import in_file
 from fairbank.simulator.engine.policies import POLICIES
 from fairbank.simulator.engine.simulation import SimulationPlan
 from fairbank.simulator.traces.job_line import SwfJob

@@ -131,7 +131,7 @@ def test_several_policies_and_progress(run: Run) -> None:
         ("simulate week.swf --seed 4", "--seed is for a synthetic workload"),
         ("simulate week.swf --model site.toml", "--model is for a synthetic workload"),
         ("simulate --jobs 0", "is not a whole number from 1 on"),
-        ("simulate --jobs 600000", "more than the usual centre runs in 3660 days"),
+        ("simulate --jobs 600000", "more than the default site runs in 3660 days"),
         ("simulate --model nothing.toml", "cannot read nothing.toml"),
         ("simulate --model broken.toml", "broken.toml is not TOML"),
         ("simulate --model strange.toml", "pools[0].cores is no setting"),

@@ -1,4 +1,4 @@
-"""One execution of a job, and the parts its name is made of."""
+"""One execution of a job, and the parts of its name."""
 
 from __future__ import annotations
 

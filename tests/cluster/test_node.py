@@ -1,6 +1,4 @@
-"""Nodes, what jobs ask of them, and reservations: what they are told, and what no node, job or
-reservation can be.
-"""
+"""Nodes, resource requests of jobs, and reservations: accepted and rejected values."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant
 
 
-def test_a_node_says_what_it_has_and_whether_it_may_be_used() -> None:
+def test_node_has_resources_and_a_usable_state() -> None:
     node = Node(
         name="lx1",
         cpus=33,
@@ -62,7 +60,7 @@ def test_impossible_node_is_reported_with_its_field(said: dict[str, Any], field:
     )
 
 
-def test_a_job_runs_a_task_on_each_of_its_nodes_unless_it_says_more() -> None:
+def test_job_runs_one_task_per_node_by_default() -> None:
     assert ResourceRequest(nodes=4).least_tasks == 4
     assert ResourceRequest(nodes=4, tasks=6, cpus_per_task=2).cpus == 12
     assert ResourceRequest(nodes=4, cpus_per_node=8).cpus == 32
@@ -104,7 +102,7 @@ def reservation(**said: Any) -> Reservation:
     return Reservation(**whole)
 
 
-def test_a_reservation_is_for_those_it_names_from_its_beginning_to_its_end() -> None:
+def test_reservation_admits_its_users_from_start_to_end() -> None:
     theirs = reservation(users=frozenset({"ada"}), accounts=frozenset({"physics"}))
     assert theirs.is_for("ada", "chemistry")
     assert theirs.is_for("bob", "physics")

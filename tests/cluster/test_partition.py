@@ -22,7 +22,7 @@ def test_a_partition_bills_one_resource_by_the_dearest_tres() -> None:
     assert DARWIN.partition("standard").billing_rule is BillingRule.MAX_TRES
 
 
-def test_an_unknown_partition_is_answered_with_those_there_are() -> None:
+def test_unknown_partition_is_reported_with_the_known_ones() -> None:
     with pytest.raises(NotFound, match="darwin has no partition 'large'") as no:
         DARWIN.partition("large")
     assert (no.value.field, no.value.remedy) == ("partition", "there are: gpu-v100, standard")
@@ -38,7 +38,7 @@ def test_qos_without_a_factor_costs_the_plain_price(qos: str | None, factor: Fra
     assert DARWIN.qos_factor(qos) == factor
 
 
-def test_a_cluster_that_is_not_there_is_reported_with_those_that_are() -> None:
+def test_unknown_cluster_is_reported_with_the_known_ones() -> None:
     beta = Cluster("beta", {})
     assert find_cluster({"beta": beta}, "beta") is beta
     with pytest.raises(NotFound, match="there is no cluster 'gamma'") as told:

@@ -1,4 +1,4 @@
-"""Clerks who ask at the same moment, and how to tell that one waits for another."""
+"""Concurrent clients, and how to detect that one waits for another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Clerk = Callable[[], list[Outcome]]
 
 
 def at_once(*clerks: Clerk) -> list[Outcome]:
-    """Let all of them begin at the same moment; what they were answered, in their order."""
+    """Start all calls at the same moment and return their results in order."""
     start = threading.Barrier(len(clerks))
 
     def work(clerk: Clerk) -> list[Outcome]:

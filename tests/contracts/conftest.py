@@ -1,4 +1,6 @@
-"""The three stores, each in turn: every test of this folder holds all of them to the contract."""
+"""Fixtures with each of the three stores: every test of this directory checks all of them against
+the contract.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ EVERYWHERE = ["memory", *IN_SQL]
 
 @pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An SQLite file with empty books, to be copied."""
+    """Return an SQLite file with an empty ledger, to be copied."""
     path = tmp_path_factory.mktemp("template") / "books.sqlite"
     migrate(f"sqlite:///{path}")
     return path
@@ -38,18 +40,18 @@ def _template(server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def template18(postgres18: PostgresServer) -> Iterator[str]:
-    """A database with empty books, to be copied."""
+    """Return a database with an empty ledger on PostgreSQL 18, to be copied."""
     yield from _template(postgres18)
 
 
 @pytest.fixture(scope="session")
 def template15(postgres15: PostgresServer) -> Iterator[str]:
-    """A database with empty books, to be copied."""
+    """Return a database with an empty ledger on PostgreSQL 15, to be copied."""
     yield from _template(postgres15)
 
 
 def places(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
-    """One place of a kind, for a fixture of any scope to yield."""
+    """Yield one place of a kind, for a fixture of any scope."""
     if kind == "memory":
         with Place("memory:", MemoryStore()) as place:
             yield place
@@ -67,25 +69,25 @@ def places(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[
 
 @pytest.fixture(params=EVERYWHERE)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Empty books in each kind of store."""
+    """Yield an empty ledger in each kind of store."""
     yield from places(request.param, request, tmp_path)
 
 
 @pytest.fixture(params=IN_SQL)
 def sql_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Empty books in each kind of database, where several servers may meet."""
+    """Yield an empty ledger in each kind of database that several servers can share."""
     yield from places(request.param, request, tmp_path)
 
 
 @pytest.fixture(params=ON_POSTGRES)
 def postgres_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Empty books on each PostgreSQL."""
+    """Yield an empty ledger on each PostgreSQL."""
     yield from places(request.param, request, tmp_path)
 
 
 @pytest.fixture
 def store(place: Place) -> Store:
-    """A store with empty books."""
+    """Yield a store with an empty ledger."""
     return place.open()
 
 
@@ -93,14 +95,16 @@ def store(place: Place) -> Store:
 def filled(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Store]:
-    """The centre that has grown, in each kind of store. Only to be read."""
+    """Yield the grown centre in each kind of store, for reading only."""
     for place in places(request.param, request, tmp_path_factory.mktemp("queries")):
         yield grown(place.open())
 
 
 @pytest.fixture
 def over(store: Store) -> Store:
-    """Two projects; the allocation of the first is over, and a run of it was charged."""
+    """Yield two projects; the allocation of the first has ended, and one of its runs was
+    charged.
+    """
     granted(
         store,
         project("physics", 5001),

@@ -1,5 +1,5 @@
 """Locations of the databases of a test. A test may open any number of stores there; all are closed
-in the end.
+at the end.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from fairbank.store.sqlite.driver import driver
 
 
 class Place:
-    """A URL with migrated books behind it; in memory there is one store only, and it is handed out
-    again.
-    """
+    """URL of a migrated ledger. In memory there is only one store, which every call returns."""
 
     def __init__(self, url: str, only: Store | None = None) -> None:
         self.url = url
@@ -44,19 +42,19 @@ class Place:
         return self.url.startswith("postgresql")
 
     def open(self) -> Store:
-        """Another server's store over the same books."""
+        """Open another server's store on the same ledger."""
         store = self._only or open_store(self.url)
         self._opened.append(store)
         return store
 
     def run(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """A statement past the store, as an administrator would send it; committed at once."""
+        """Execute a statement directly, as an administrator would, and commit it."""
         with self._administrator().begin() as connection:
             found = connection.execute(text(statement), values)
             return [tuple(row) for row in found] if found.returns_rows else []
 
     def names(self, query: str) -> list[str]:
-        """The names of a query's columns."""
+        """Return the names of a query's columns."""
         with self._administrator().connect() as connection:
             return list(connection.execute(text(query)).keys())
 

@@ -1,4 +1,4 @@
-"""Strategies for questions about the books that `tests.bank.requests` makes."""
+"""Strategies for queries on the ledger that `tests.bank.requests` creates."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _asking(question: str, *about: st.SearchStrategy[Any]) -> st.SearchStrategy[
 
 
 def _every(query: type[Struct], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Queries by a few fields at a time, that something be found, of every field that there is: one
-    that is new must be drawn here, or no store is held to it.
+    """Draw queries with a few fields at a time, so that rows match, from every field of the query.
+    A new field must be added here, or no store is tested with it.
     """
     undrawn = set(query.__struct_fields__) - set(fields)
     assert not undrawn, f"{query.__name__} is never asked by {', '.join(sorted(undrawn))}"

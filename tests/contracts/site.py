@@ -1,4 +1,4 @@
-"""A small centre in words: projects, allocations and runs for the tests of the stores."""
+"""Small centre as text: projects, allocations and runs for the tests of the stores."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ PAGE = Page()  # the first, and of this centre the only one
 
 
 def ask(store: Store, *requests: Request, at: int = START) -> list[Outcome]:
-    """Ask the bank over `store` for everything in one batch."""
+    """Send all requests to the bank over `store` in one batch."""
     return Ledger(store, Policy()).apply(
         [SubmittedRequest(request, Instant(at), CLERK) for request in requests]
     )
 
 
 def granted(store: Store, *requests: Request, at: int = START) -> list[Done]:
-    """The same, where nothing is to be refused."""
+    """Send all requests in one batch and expect that none is refused."""
     outcomes = ask(store, *requests, at=at)
     assert not [each for each in outcomes if isinstance(each, Refusal)]
     return [each for each in outcomes if isinstance(each, Done)]
@@ -109,7 +109,7 @@ def charge(number: int, amount: int, **more: Any) -> Charge:
 def late_charge(
     number: int, amount: int, *, project: int = 1, owner: int = ALICE, **more: Any
 ) -> Charge:
-    """A charge of a run whose hold never arrived."""
+    """Return a charge of a run whose hold never arrived."""
     chain = more.pop("chain", (project,))
     return charge(
         number,
@@ -139,23 +139,23 @@ def token(
 
 
 def deposits(count: int) -> list[Deposit]:
-    """So many small ones for chemistry, each under a key of its own, to make a batch large."""
+    """Return small deposits for chemistry, each with its own key, to make a batch large."""
     return [
         Deposit(allocation=2, amount=SuMinutes(1), key=f"other{number}") for number in range(count)
     ]
 
 
 def fill(store: Store) -> None:
-    """Two projects with an allocation each: physics (1) with 1,000 SU-minutes, chemistry (2) with
-    500.
+    """Create two projects with an allocation each: physics (1) with 1,000 SU-minutes, chemistry (2)
+    with 500.
     """
     granted(store, project("physics", 100), project("chemistry", 200))
     granted(store, allocation(1, 1_000), allocation(2, 500))
 
 
 def grown(store: Store) -> Store:
-    """Physics (1) with two years of CPU and a year of GPU, chemistry (2) with CPU, biology (3) with
-    none; and runs of all kinds.
+    """Create physics (1) with two years of CPU and a year of GPU, chemistry (2) with CPU, biology
+    (3) without an allocation; and runs of all kinds.
     """
     granted(
         store, project("physics", 100), project("chemistry", 200), project("biology", 300, parent=1)
@@ -204,7 +204,7 @@ def grown(store: Store) -> Store:
 
 
 class Look:
-    """A store to be asked questions, each in a snapshot of its own."""
+    """Reader of a store that opens a snapshot for each query."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -223,7 +223,7 @@ def numbers(rows: Sequence[Any]) -> list[int]:
 
 
 def everything(reader: Reader) -> tuple[Sequence[Any], ...]:
-    """All that the books hold."""
+    """Return all rows of the ledger."""
     return (
         list(reader.scan(Project)),
         list(reader.scan(Member)),
@@ -237,13 +237,13 @@ def everything(reader: Reader) -> tuple[Sequence[Any], ...]:
 
 
 def contents(store: Store) -> tuple[Sequence[Any], ...]:
-    """All that the books hold, as one snapshot."""
+    """Return all rows of the ledger in one snapshot."""
     with store.reading() as reader:
         return everything(reader)
 
 
 def copied(source: Store, target: Store) -> None:
-    """Restore the one from the other, as a backup would."""
+    """Restore one store from the other, as from a backup."""
     projects, members, allocations, users, runs, entries, (registry,), tokens = contents(source)
     with target.restoring(replace=True) as filling:
         filling.insert(Project, projects)

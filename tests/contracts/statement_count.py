@@ -1,4 +1,4 @@
-"""Counting the SQL statements that reach a database."""
+"""Count of the SQL statements that reach a database."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ Statements = list[str]
 
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
-    """The statements executed inside, by whichever way they go to the driver, without BEGIN and
-    COMMIT.
-
-    Connections of SQLite must be opened inside. One statement executed for many rows counts once.
+    """Count the statements executed in the block, by any path to the driver, without BEGIN and
+    COMMIT. SQLite connections must be opened inside. One statement executed for many rows counts
+    once.
     """
     seen: Statements = []
     through_driver = psycopg.RawCursor.execute

@@ -1,6 +1,4 @@
-"""Every question about what happened: entries, refusals and debits, with every filter, and only
-what the user may see.
-"""
+"""Queries of entries, refusals and debits, with every filter and the visibility of the user."""
 
 from __future__ import annotations
 

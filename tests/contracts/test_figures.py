@@ -1,4 +1,4 @@
-"""Figures over a time: statements, opening balances, usage."""
+"""Figures of a period: statements, opening balances, usage."""
 
 from __future__ import annotations
 
@@ -144,9 +144,7 @@ def test_usage_in_groups(store: Store) -> None:
 
 
 def test_usage_counts_what_ended_without_a_charge_too(store: Store) -> None:
-    """A node that failed, and an end that cost nothing; not what still runs, nor what nobody heard
-    of again.
-    """
+    """Runs of failed nodes and runs without cost count; open runs and lost runs do not."""
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40), *(hold(number, 60) for number in range(1, 6)))
     ended: dict[str, Any] = {"ended": Instant(NEW_YEAR), "elapsed_seconds": 60}
@@ -216,8 +214,8 @@ def test_a_run_keeps_the_qos_that_its_hold_told(store: Store) -> None:
 
 
 def test_usage_tells_how_well_it_was_used(store: Store) -> None:
-    """The idle part of each run's price, by the run: a small one that is busy does not make up for
-    a dear one that idles.
+    """The idle part of each run's price, by run: a small busy run does not compensate an expensive
+    idle one.
     """
     granted(store, project("physics", 100))
     granted(store, allocation(1, 10_000, end=2**40))
@@ -332,8 +330,8 @@ def test_a_statement_of_a_long_book_is_cut_where_its_times_say(store: Store) -> 
 
 
 def test_a_cut_stays_where_it_is_when_the_book_grows(store: Store) -> None:
-    """Also where a clock was put back: else the closing balance of a month would change
-    afterwards.
+    """This also holds where a clock was set back. Otherwise the closing balance of a month would
+    change afterwards.
     """
     granted(store, project("physics", 100))
     granted(store, allocation(1, 100), at=START)

@@ -36,8 +36,8 @@ from tests.contracts.site import (
 
 
 def test_a_job_number_may_be_used_again(store: Store) -> None:
-    """On another cluster, after a requeue, after the numbers began again: each is a run of
-    its own.
+    """A job on another cluster, after a requeue, or after the numbers restarted is a separate
+    run.
     """
     fill(store)
     runs = [
@@ -96,7 +96,7 @@ LIVES: dict[str, list[Request]] = {
 def test_a_report_that_comes_again_is_answered_with_the_entry_that_its_runs_row_names(
     store: Store, life: str, together: bool
 ) -> None:
-    """In the same batch, or read from the journal by another."""
+    """In the same batch, or read from the journal by another server."""
     fill(store)
     *before, report = LIVES[life]
     granted(store, *before)
@@ -139,8 +139,8 @@ def test_the_same_batch_twice_is_one_batch(store: Store) -> None:
 
 @pytest.mark.parametrize("others", [0, 400])
 def test_a_contended_batch_may_be_asked_again(sql_place: Place, others: int) -> None:
-    """Two servers judged from the same rows: the second finds the key taken, and on its next try
-    finds the answer.
+    """Two servers read the same rows. The second finds the key taken, and on its retry finds the
+    answer.
     """
     one, two = sql_place.open(), sql_place.open()
     fill(one)

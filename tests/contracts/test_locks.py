@@ -1,4 +1,4 @@
-"""Locks between batches: only for the rows that a batch needs, and never in a circle."""
+"""Locks between batches: only rows that a batch needs, and never in a cycle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.support.conditions import wait_until
 
 
 def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None:
-    """After the wait, a batch reads the values that the other one has written."""
+    """After the wait, the batch reads the values that the other one wrote."""
     one, two = sql_place.open(), sql_place.open()
     fill(one)
     begun, go_on = threading.Event(), threading.Event()
@@ -57,8 +57,8 @@ def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None
 
 
 def test_batches_on_other_allocations_do_not_wait(postgres_place: Place) -> None:
-    """Not for the holds of a sibling, while the parent shares nothing at that time; nor for who
-    changes the allocation of another year.
+    """A batch does not wait for holds of a sibling project while the parent shares no credit, nor
+    for a change of another year's allocation.
     """
     one, two = postgres_place.open(), postgres_place.open()
     granted(
@@ -91,7 +91,7 @@ def test_batches_on_other_allocations_do_not_wait(postgres_place: Place) -> None
 def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(
     postgres_place: Place,
 ) -> None:
-    """Each report of an end tells the whole line; only the allocation that carries the hold is
+    """Each report of an end names the project chain; only the allocation that carries the hold is
     locked.
     """
     one, two = postgres_place.open(), postgres_place.open()
@@ -114,8 +114,8 @@ def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(
 def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(
     postgres_place: Place,
 ) -> None:
-    """It may have a lower number than what is locked: two servers could wait for each other in a
-    circle.
+    """A new allocation may have a lower number than the locked ones, so two servers could
+    deadlock.
     """
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
@@ -133,8 +133,8 @@ def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(
 
 
 def test_cap_by_role_is_checked_when_applied(postgres_place: Place) -> None:
-    """The role is taken away while the cap waits: it is judged by the roles as they are then, and
-    written before they change again.
+    """The role is removed while the request waits. The request is checked against the roles at that
+    time, and written before they change again.
     """
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
@@ -173,8 +173,8 @@ def test_cap_by_role_is_checked_when_applied(postgres_place: Place) -> None:
 def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(
     postgres_place: Place,
 ) -> None:
-    """The charge names another project than the one that carries the run. The next try finds the
-    run, locks what it needs, and refuses.
+    """The charge names another project than the one of the run. The retry finds the run, locks its
+    allocation, and refuses.
     """
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)

@@ -1,5 +1,5 @@
-"""The SQL stores against their twin in memory: the same requests get the same answers, the same
-books the same reading.
+"""SQL stores compared with the store in memory: the same requests get the same answers, and the
+same ledgers the same query results.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ QUARTER = settings(
 def twin(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Store]:
-    """An SQL store that is emptied for every example by a restore of nothing."""
+    """Yield an SQL store that is emptied for every example by an empty restore."""
     if request.param == "sqlite":
         path = tmp_path_factory.mktemp("twin") / "books.sqlite"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
@@ -60,7 +60,9 @@ def emptied(store: Store) -> Store:
 
 
 def _names_no_entry(asked: SubmittedRequest) -> bool:
-    """Entries have other numbers in each store; test_undoing asks each of its own."""
+    """Return True if the request names no entry. Entries have other numbers in each store;
+    test_undoing covers them.
+    """
     return not isinstance(asked.request, Undo)
 
 
@@ -89,7 +91,7 @@ def play(store: Store, story: Sequence[Sequence[SubmittedRequest]]) -> list[Outc
 
 
 def _of_its_fund(store: Store, request: Request) -> Request:
-    """An amendment says whose allocation it is; a door looks that up."""
+    """Return the amendment with its project and resource, which a route looks up."""
     if not isinstance(request, Amend):
         return request
     with store.reading() as reader:
@@ -112,8 +114,8 @@ def test_same_requests_give_the_same_answers_and_ledger_in_every_store(
 
 
 def _renumbered(answers: list[Outcome]) -> list[Any]:
-    """Answers whose entries and runs are numbered by the order of their first appearance: databases
-    number with gaps.
+    """Return answers with entries and runs numbered by first appearance: databases number with
+    gaps.
     """
     order: dict[int | None, int] = {None: -1}
     told = []
@@ -126,7 +128,9 @@ def _renumbered(answers: list[Outcome]) -> list[Any]:
 
 
 def _without_numbers(books: tuple[Sequence[Any], ...]) -> list[Any]:
-    """All rows without the numbers of entries and runs, and the links that cover them."""
+    """Return all rows without the numbers of entries and runs, and without the links that cover
+    them.
+    """
     told: list[Any] = []
     for table in books:
         for row in table:

@@ -1,4 +1,4 @@
-"""The numbers of entries: never given twice, and in the order in which each book was written."""
+"""Numbers of entries: unique, and in the order in which each journal was written."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_entries_of_two_servers_have_different_numbers(place: Place) -> None:
 
 
 def test_the_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
-    """Lists are in the order of the numbers, and who follows them goes on from the highest."""
+    """Lists are in the order of the numbers, and a reader continues from the highest one."""
     one, two = sql_place.open(), sql_place.open()
     fill(one)
     told: list[Done] = []
@@ -56,8 +56,8 @@ def test_the_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
 
 
 def test_a_dry_run_takes_no_numbers(store: Store) -> None:
-    """Neither those that people type nor those of entries, on PostgreSQL either, where a number
-    that is drawn is gone.
+    """Neither numbers that people type nor numbers of entries are used up, on PostgreSQL too, where
+    a drawn number is lost.
     """
     fill(store)
     requests = (
@@ -80,7 +80,7 @@ def test_a_dry_run_takes_no_numbers(store: Store) -> None:
 
 
 def numbers(bank: Ledger, request: Request) -> list[int]:
-    """Those of the entries that would be written, and of what is new in them."""
+    """Return the numbers of the entries that would be written, and of the new rows in them."""
     _, work = bank.dry_run(SubmittedRequest(request, START, 0))
     changes = work.changes
     return [
@@ -92,7 +92,7 @@ def numbers(bank: Ledger, request: Request) -> list[int]:
 
 
 def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> None:
-    """So the entries of a book are numbered in its order, whoever waited for whom."""
+    """The entries of a journal are numbered in its order, for any order of waiting."""
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
     locked, drawn = threading.Event(), list[int]()
@@ -118,8 +118,8 @@ def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> No
     [AuditNote(details="as it happened"), hold(2, 10, resource="gpu"), hold(2, 10, chain=())],
 )
 def test_registry_entry_numbers_rise(postgres_place: Place, bank_request: Request) -> None:
-    """They are drawn when the registry is locked, which is the last lock; also where only judging
-    shows that it is wanted.
+    """They are drawn when the registry is locked, which is the last lock, also where only the rules
+    find that it is needed.
     """
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)

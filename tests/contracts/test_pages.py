@@ -1,4 +1,4 @@
-"""Pages of every list: they follow each other in both directions, and none is too large."""
+"""Pages of every list: consecutive in both directions, and of limited size."""
 
 from __future__ import annotations
 

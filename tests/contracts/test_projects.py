@@ -1,4 +1,4 @@
-"""A project is changed: its number stays, and by it its books; its names are nobody else's."""
+"""Changes of a project: its number stays, and with it its allocations; its names stay unique."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_names_and_parent_change_and_the_number_stays(over: Store) -> None:
 
 
 def test_gid_and_account_change_until_the_project_is_used(over: Store) -> None:
-    """Later the ends of its runs may come late, under the old account."""
+    """Later, ends of its runs may arrive late under the old account."""
     granted(
         over,
         AmendProject(project=2, gname="alchemy", gid=6002, account="alchemy"),

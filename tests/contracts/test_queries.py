@@ -1,4 +1,4 @@
-"""Every question about what stands, with every filter, and only what the user may see."""
+"""Queries of the current state, with every filter and the visibility of the user."""
 
 from __future__ import annotations
 

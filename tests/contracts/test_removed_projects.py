@@ -1,4 +1,4 @@
-"""A project is removed and brought back: nothing goes on in its name, and its books stay, to be
+"""Removal and restoration of a project: it gets no new requests, and its ledger stays until it is
 closed.
 """
 
@@ -53,7 +53,7 @@ from tests.support.conditions import wait_until
 def test_no_project_is_removed_while_it_gets_an_allocation_or_a_child(
     sql_place: Place, came: Request
 ) -> None:
-    """On two servers: whichever comes first, the other is refused."""
+    """On two servers: the request that comes second is refused."""
     one, two = sql_place.open(), sql_place.open()
     granted(one, project("physics", 5001), project("chemistry", 5002), allocation(2))
     begun = threading.Event()
@@ -180,7 +180,7 @@ def test_no_project_comes_back_under_one_that_was_removed(store: Store) -> None:
 
 
 def test_removed_project_gets_no_credit_but_its_runs_are_closed(over: Store) -> None:
-    """Ends that come late are charged, and refunds given back; what is left goes out."""
+    """Late ends are charged, and refunds are returned; the remaining credit expires."""
     granted(over, project("optics", 5003), allocation(3))
     out = granted(over, Withdraw(allocation=1, amount=SuMinutes(5)))
     limit = Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(100))
@@ -276,7 +276,7 @@ def test_a_project_is_removed_in_the_batch_that_ends_its_credit(store: Store) ->
 def test_what_was_said_of_a_removed_project_is_taken_back_once_it_is_there_again(
     over: Store,
 ) -> None:
-    """Its terms of before might be time, and its roles of before members."""
+    """Its former terms could extend the period, and its former roles add members."""
     said = granted(
         over,
         Amend(allocation=1, project=1, resource="cpu", end=Instant(1_900)),

@@ -1,5 +1,5 @@
-"""Filling a store from a backup: everything or nothing, and afterwards the bank goes on where the
-backup ended.
+"""Restore of a store from a backup: all or nothing. Afterwards the bank continues where the backup
+ended.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.contracts.site import (
 
 @pytest.fixture
 def backup() -> Store:
-    """Books as a backup would hold them."""
+    """Return the rows of a ledger as a backup has them."""
     store = MemoryStore()
     fill(store)
     granted(
@@ -130,7 +130,7 @@ def test_restore_reports_revoked_tokens(store: Store) -> None:
 
 
 def test_a_restore_may_run_while_others_read_and_write(sql_place: Place, backup: Store) -> None:
-    """Another server that drew numbers before the restore goes on after it."""
+    """Another server that drew numbers before the restore continues after it."""
     one, two = sql_place.open(), sql_place.open()
     fill(two)
     granted(two, hold(50, 1))

@@ -1,4 +1,6 @@
-"""A restore does not give back what was revoked, and puts right no token that no entry made."""
+"""Tokens after a restore: revoked tokens stay revoked, and a token without an entry stays
+invalid.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ RESTORED_AT = ManualClock(5_000)
 
 
 def told_of_tokens(store: Store) -> list[tuple[str | None, int, int | None]]:
-    """Comment, number and revocation of each entry about a token."""
+    """Return comment, number and revocation of each entry about a token."""
     entries = [each for each in contents(store)[5] if each.kind is Kind.TOKEN]
     facts = [json.loads(each.details) for each in entries]
     return [
@@ -41,7 +43,7 @@ def revocations(store: Store) -> list[int | None]:
 
 @pytest.fixture
 def backup(store: Store, tmp_path: Path) -> Path:
-    """Of books with three tokens, the last of them revoked."""
+    """Return the backup of a ledger with three tokens, the last of them revoked."""
     fill(store)
     granted(store, token("laptop"), token("phone"), token("tablet"), RevokeToken(token=3))
     Backups(store, RESTORED_AT).create(tmp_path / "monday.fbk")
@@ -78,7 +80,7 @@ def test_into_an_empty_store_a_backup_brings_what_it_has(store: Store, backup: P
 def test_a_backup_with_a_token_that_no_entry_made_is_not_put_right(
     store: Store, backup: Path
 ) -> None:
-    """Else a forged row would only have to wait for the next restore."""
+    """Otherwise a forged row would only have to wait for the next restore."""
     forged = MemoryStore()
     *rows, tokens = contents(store)
     projects, members, allocations, users, runs, entries, (registry,) = rows

@@ -103,7 +103,7 @@ CONTROLLED = 'tab\t newline\n bell\x07 delete\x7f backslash\\n quote"'
 @pytest.mark.parametrize("others", [0, 400])
 @pytest.mark.parametrize("odd", [PRINTABLE, CONTROLLED, "\\", "NULL", "{}"])
 def test_texts_are_kept_as_they_are(store: Store, odd: str, others: int) -> None:
-    """In small batches and in large ones, which may take another way."""
+    """In small batches and in large ones, which may use another method."""
     fill(store)
     request = Deposit(allocation=1, amount=SuMinutes(1), key=odd, comment=odd)
     granted(
@@ -123,8 +123,8 @@ def test_texts_are_kept_as_they_are(store: Store, odd: str, others: int) -> None
 
 @pytest.mark.parametrize("size", [49, 50, 51, 130])
 def test_of_a_large_batch_every_row_is_kept(store: Store, size: int) -> None:
-    """Stores add new rows many at a time: all of them, in their order, also where no two have the
-    same things left out.
+    """Stores insert many rows at a time: all of them, in order, also if no two rows omit the same
+    columns.
     """
     fill(store)
     begun = [

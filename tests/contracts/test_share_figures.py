@@ -1,4 +1,4 @@
-"""Daily figures of fair share: once a day and cluster, read by day and account, part of a
+"""Daily figures of fair share: one per day and cluster, queried by day and account, part of a
 backup.
 """
 

@@ -1,5 +1,5 @@
-"""Runs that a parent's credit carries: of the project they ran for, on the allocation that pays,
-seen by the people of both.
+"""Runs paid by a parent's credit: they belong to their own project, are charged to the parent's
+allocation, and are visible to members of both.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ RUNS = frozenset({Kind.HOLD, Kind.ADJUST, Kind.CHARGE})
 def lent(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Store]:
-    """Physics (1) shares its allocation with optics (2), which has one too, and lasers (3) under
-    it, which has none. Only to be read.
+    """Yield physics (1), which shares its allocation with optics (2), which has one too, and lasers
+    (3) below it, which has none. For reading only.
     """
     for place in places(request.param, request, tmp_path_factory.mktemp("lending")):
         yield _lent(place.open())

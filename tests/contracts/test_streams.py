@@ -64,7 +64,7 @@ def test_range_of_journal_entries_is_read_alone(store: Store) -> None:
 
 
 def _fill_journal(store: Store) -> None:
-    """One deposit, copied many times: not a chain that would pass an audit, but as long as one."""
+    """Copy one deposit many times: not a chain that would pass an audit, but as long as one."""
     fill(store)
     granted(store, Deposit(allocation=1, amount=SuMinutes(1), comment="x" * 400))
     (last,) = (entry for entry in contents(store)[5] if entry.comment)

@@ -1,4 +1,4 @@
-"""Tokens and nonces: kept, revoked, spent once on whichever server."""
+"""Tokens and nonces: stored, revoked, and used once across all servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LAPTOP, PHONE = token("laptop", expires=LATER), token("phone", BOB, (), LATER)
 
 
 def issued(store: Store, *requests: IssueToken) -> list[int]:
-    """The numbers of new tokens."""
+    """Return the numbers of new tokens."""
     return [each.token or 0 for each in granted(store, *requests, at=NOW)]
 
 

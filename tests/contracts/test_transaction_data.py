@@ -1,4 +1,4 @@
-"""Only what a batch needs is loaded, and numbers enough for it."""
+"""Transaction data: only the rows that a batch needs are loaded, with enough numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch is written whole or not at all, and once."""
+"""A batch is written completely or not at all, and once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.contracts.site import (
 
 
 class Cancelled(Exception):
-    """Something went wrong between judging and committing."""
+    """Error raised between the rules and the commit."""
 
 
 def test_what_is_asked_in_one_batch_is_there_for_the_next(store: Store) -> None:
@@ -71,7 +71,7 @@ def _batch_that_raises(store: Store) -> None:
 
 
 class Counted:
-    """A store that counts the transactions begun on it."""
+    """Store that counts its transactions."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -176,8 +176,8 @@ PERIODS_TRADED: dict[str, list[Request]] = {
 
 @pytest.mark.parametrize("case", PERIODS_TRADED)
 def test_allocations_of_one_fund_trade_periods_in_one_batch(store: Store, case: str) -> None:
-    """Each step is judged for itself, so each is written for itself: whatever the numbers, none
-    stands in another's way.
+    """Each step is checked and written separately, so no allocation blocks another, for any
+    numbers.
     """
     fill(store)
     granted(
@@ -201,8 +201,8 @@ def test_allocations_of_one_fund_trade_periods_in_one_batch(store: Store, case: 
 def test_credit_and_terms_of_one_batch_are_never_below_what_the_database_allows(
     store: Store,
 ) -> None:
-    """A limit falls once a deposit pays for what was drawn on it, and rises before more is
-    drawn.
+    """A limit is lowered once a deposit pays for the credit used, and raised before more is
+    used.
     """
     fill(store)
     limit = Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(500))

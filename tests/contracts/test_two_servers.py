@@ -1,6 +1,4 @@
-"""Two servers over one database: no unit is drawn twice, no number given twice, and readers see one
-moment.
-"""
+"""Two servers on one database: no overdraft, no duplicate number, and readers see one snapshot."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from tests.contracts.site import START, allocation, contents, fill, granted, hol
 
 
 def test_one_allocation_is_never_overdrawn(place: Place) -> None:
-    """HADM's race: jobs of 20 SU-minutes against 30, from everywhere at once."""
+    """HADM's race: jobs of 20 SU-minutes compete for 30, from several servers at once."""
     stores = [place.open(), place.open()]
     fill(stores[0])
     clerks = [
@@ -102,7 +100,9 @@ def test_of_two_overlapping_allocations_one_is_opened(place: Place) -> None:
 
 
 def test_what_a_parent_shares_is_drawn_on_by_one_after_the_other(place: Place) -> None:
-    """Two children whose own credit is used up: of what is shared, no unit is drawn twice."""
+    """Two child projects have used up their own credit: no unit of the shared credit is used
+    twice.
+    """
     stores = [place.open(), place.open()]
     granted(
         stores[0],
@@ -161,8 +161,8 @@ def test_one_store_writes_two_batches_side_by_side(postgres_place: Place) -> Non
 
 
 def test_batches_that_two_windows_judge_at_once_overdraw_nothing(postgres_place: Place) -> None:
-    """Jobs of 3 SU-minutes against 1,000, a hundred in a batch, each asked for twice and by two at
-    a time.
+    """Jobs of 3 SU-minutes against 1,000, a hundred in a batch, each sent twice and by two clients
+    at a time.
     """
     store = postgres_place.open()
     fill(store)

@@ -1,6 +1,4 @@
-"""An entry is taken back once and whole, by nothing but its reverse: whoever asks, under whatever
-key.
-"""
+"""Undo of an entry: once and completely, by its reverse, for any user and key."""
 
 from __future__ import annotations
 
@@ -107,8 +105,8 @@ def test_a_refund_is_taken_back_once(store: Store) -> None:
 def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(
     sql_place: Place,
 ) -> None:
-    """Its row is by then as it was once before: that the audit forgot it there must not hide what
-    came after.
+    """Its row then equals an earlier state. The audit, which drops closed runs that match, must
+    still see the later entries.
     """
     store = sql_place.open()
     opened(store)
@@ -132,7 +130,7 @@ def test_a_run_that_is_given_back_what_was_taken_back_is_audited_to_its_end(
 
 
 def test_what_was_undone_before_is_found_by_the_audit(store: Store) -> None:
-    """As no bank would write it, but as a person can who edits the tables."""
+    """The bank would never write such rows, but a person who edits the tables can."""
     opened(store)
     number = granted(store, Deposit(allocation=1, amount=TEN))[0].entry
     granted(store, undoing(store, number), Withdraw(allocation=1, amount=TEN))
@@ -172,8 +170,8 @@ def test_what_follows_a_job_and_what_is_not_there_is_not_undone(store: Store) ->
 
 @pytest.mark.parametrize("kind", ["deposit", "transfer", "terms", "role", "refund"])
 def test_dry_run_of_undo_shows_the_result(store: Store, kind: str) -> None:
-    """The very entries that are written afterwards, but for their numbers; and before that
-    nothing.
+    """The dry run shows the entries that are written afterwards, except their numbers, and writes
+    none.
     """
     opened(store)
     numbers = {

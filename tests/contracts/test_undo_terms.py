@@ -1,4 +1,4 @@
-"""Terms, caps and roles are put back while they stand, each change once."""
+"""Undo of terms, caps and roles: only the current value, each change once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_cap_is_put_back_while_it_stands(store: Store) -> None:
 
 
 def test_a_role_is_put_back_while_it_stands(store: Store) -> None:
-    """Given, changed, taken; in each project by itself."""
+    """Roles are granted, changed and removed, in each project separately."""
     opened(store)
     given, changed, elsewhere = (
         granted(store, SetMember(project=project_, uid=ALICE, role=role))[0].entry
@@ -114,8 +114,8 @@ def test_undo_of_a_cap_does_not_undo_the_same_cap_set_again(store: Store) -> Non
 
 
 def test_what_stands_against_it_came_after_it(store: Store) -> None:
-    """Taken back to the first of three caps: that one stands, but it is what took the second back
-    that undoes the third's return.
+    """After an undo to the first of three caps, that cap is the current one; the undo of the second
+    prevents that the third is restored.
     """
     opened(store)
     _, second, third = (granted(store, capped(cap))[0].entry for cap in (10, 20, 30))

@@ -46,13 +46,13 @@ def by(store: Store, actor: int, *requests: Request) -> list[Outcome]:
 
 
 def opened(store: Store) -> None:
-    """Two allocations of one resource, 1 and 2."""
+    """Return two allocations of one resource, 1 and 2."""
     granted(store, project("physics", 5001), project("chemistry", 5002))
     granted(store, allocation(1), allocation(2))
 
 
 def undoing(store: Store, number: int, **said: Any) -> Undo:
-    """The request to undo the entry, as a door makes it."""
+    """Return the request to undo the entry, as a route creates it."""
     with store.reading() as reader:
         (entry,) = reader.entries(EntryQuery(ids=frozenset({number})), Page())
         run = next(
@@ -70,7 +70,7 @@ def undoing(store: Store, number: int, **said: Any) -> Undo:
 
 
 def moved(store: Store, kind: str) -> int:
-    """The number of an entry that moved credit."""
+    """Return the number of an entry that moved credit."""
     requests: dict[str, Request] = {
         "deposit": Deposit(allocation=1, amount=TEN),
         "withdraw": Withdraw(allocation=1, amount=TEN),
@@ -80,7 +80,7 @@ def moved(store: Store, kind: str) -> int:
 
 
 def refunded(store: Store) -> int:
-    """The number of the entry of a refund."""
+    """Return the number of the entry of a refund."""
     granted(store, hold(1, 60), charge(1, 40))
     return granted(store, Refund(run=job(1), amount=TEN))[0].entry
 

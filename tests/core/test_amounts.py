@@ -1,4 +1,4 @@
-"""Amounts of service units as people write them, and which of them the bank can count."""
+"""Amounts of service units as people write them, and the range that the bank can count."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_amounts_as_people_write_them(text: str, minutes: int) -> None:
     assert parse_su(text) == minutes
 
 
-def test_a_door_may_choose_what_a_bare_number_means() -> None:
+def test_caller_chooses_the_unit_of_a_bare_number() -> None:
     assert (
         parse_su("90", default="m"),
         parse_su("90h", default="m"),
@@ -152,7 +152,7 @@ def test_a_long_text_is_not_repeated_in_full() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "0.0", "0m", "-1", "-0", "-0.5", "-20k", "-90m"])
-def test_nothing_and_less_than_nothing_cannot_be_moved(text: str) -> None:
+def test_zero_and_negative_amounts_cannot_be_moved(text: str) -> None:
     with pytest.raises(InvalidInput, match="too small an amount") as no:
         parse_su(text)
     assert "at least one SU-minute" in str(no.value.remedy)
@@ -161,12 +161,12 @@ def test_nothing_and_less_than_nothing_cannot_be_moved(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "minutes"), [("0", 0), ("0.0", 0), ("0m", 0), ("-0", 0), ("0k", 0), ("1m", 1)]
 )
-def test_a_limit_may_be_nothing(text: str, minutes: int) -> None:
+def test_limit_may_be_zero(text: str, minutes: int) -> None:
     assert parse_su(text, least=0) == minutes
 
 
 @pytest.mark.parametrize("text", ["-1", "-1m"])
-def test_a_limit_is_not_less_than_nothing(text: str) -> None:
+def test_limit_may_not_be_negative(text: str) -> None:
     with pytest.raises(InvalidInput, match="too small an amount") as no:
         parse_su(text, field="--credit-limit", least=0)
     assert (no.value.field, no.value.remedy) == ("--credit-limit", "an amount is 0 or more")
@@ -180,7 +180,7 @@ def test_finer_than_a_minute_is_reported(text: str) -> None:
 
 @given(st.integers(1, AMOUNT_MAX), st.booleans())
 @example(25, True)
-def test_what_is_printed_is_read_back(minutes: int, down: bool) -> None:
+def test_printed_amount_reads_back(minutes: int, down: bool) -> None:
     assert parse_su(show_su(minutes, down=down), least=0) == minutes
     assert parse_su(f"{show_su(minutes, AmountFormat(decimals=2), down=down)}h", least=0) == minutes
 
@@ -195,11 +195,11 @@ def test_two_decimals_to_the_nearest_are_read_as_well() -> None:
     st.sampled_from(sorted(WORTH)), st.sampled_from([None, 2]),
 )  # fmt: skip
 @example(25, 5, 10, 0, "h", None)
-def test_amounts_of_an_allocation_add_up_as_they_are_shown(
+def test_displayed_amounts_of_an_allocation_add_up(
     granted: int, limit: int, used: int, held: int, units: str, decimals: int | None
 ) -> None:
-    """Each is off by less than one of its last decimals, and what is available is never more than
-    it is.
+    """Each shown amount differs by less than one unit of its last decimal, and the available amount
+    is never rounded up.
     """
     available, step = (
         granted + limit - used - held,
@@ -221,7 +221,7 @@ def test_amounts_of_an_allocation_add_up_as_they_are_shown(
     st.sampled_from(sorted(WORTH)),
 )  # fmt: skip
 @example(59_400, 3_000, 72, 14_400, "h")
-def test_without_decimals_each_amount_is_the_nearest_and_what_is_left_is_cut_off(
+def test_without_decimals_amounts_are_rounded_and_available_is_truncated(
     granted: int, limit: int, used: int, held: int, units: str
 ) -> None:
     exact = [
@@ -240,7 +240,7 @@ def test_without_decimals_each_amount_is_the_nearest_and_what_is_left_is_cut_off
     assert exact[4] - 1 < shown[4] <= exact[4]
 
 
-def test_between_two_minutes_there_are_no_amounts_and_both_are_named() -> None:
+def test_amount_between_two_minutes_is_rejected_with_both_neighbours() -> None:
     with pytest.raises(InvalidInput) as no:
         parse_su("25.59")
     assert no.value.remedy == "the bank counts whole minutes: 1535m is 25.58 SU, 1536m is 25.60 SU"
@@ -273,7 +273,7 @@ def test_any_text_is_an_amount_or_malformed(text: str) -> None:
 
 
 @given(amounts, st.sampled_from(sorted(WORTH)))
-def test_what_is_written_in_whole_units_is_read(minutes: int, suffix: str) -> None:
+def test_amount_in_whole_units_is_read(minutes: int, suffix: str) -> None:
     whole = minutes // WORTH[suffix]
     if whole:
         assert (
@@ -285,11 +285,11 @@ def test_what_is_written_in_whole_units_is_read(minutes: int, suffix: str) -> No
     st.lists(st.tuples(st.integers(0, 500), st.integers(0, 500)), max_size=8),
     st.sampled_from([None, 0, 2]),
 )
-def test_sums_below_each_other_differ_by_what_moved_them(
+def test_displayed_sums_differ_by_the_displayed_movements(
     jobs: list[tuple[int, int]], decimals: int | None
 ) -> None:
-    """Holds, and charges that free them: each row adds up, and no sum changes but by the amount
-    shown, nor is more left than there is.
+    """For holds and the charges that close them: each row adds up, a sum changes only by the amount
+    shown, and the available amount is never rounded up.
     """
     granted, used, shown = 10**6, 0, Fraction(0)
     for held, cost in jobs:

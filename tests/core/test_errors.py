@@ -32,7 +32,7 @@ def test_error_has_a_message_a_field_and_a_remedy() -> None:
     assert Unauthenticated("who are you?").title == "unauthenticated"
 
 
-def test_busy_says_when_to_come_again() -> None:
+def test_busy_error_has_the_time_to_retry() -> None:
     no = Busy("too much is waiting", retry_after_seconds=3)
     assert no.retry_after_seconds == 3
     assert no.remedy == "try again in 3 s; the request was not carried out"

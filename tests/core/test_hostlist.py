@@ -92,5 +92,5 @@ def test_hosts_become_a_list_that_keeps_their_order(hosts: str, text: str) -> No
 
 
 @given(st.lists(st.from_regex(r"[a-c]{0,2}[0-9]{1,4}(-x)?", fullmatch=True)))
-def test_what_was_written_reads_back_as_it_was(names: list[str]) -> None:
+def test_written_hostlist_reads_back(names: list[str]) -> None:
     assert expand(compress(names)) == names

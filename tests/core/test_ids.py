@@ -1,5 +1,5 @@
-"""Names, kinds, keys, comments and Unix numbers: what may enter, and the sentence for what
-may not.
+"""Names, kinds, keys, comments and Unix numbers: accepted values, and the message for rejected
+ones.
 """
 
 from __future__ import annotations

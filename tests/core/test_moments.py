@@ -1,4 +1,4 @@
-"""Times as people write them: Slurm's words, ISO forms, seconds; in a zone of their own or in the
+"""Times as people write them: Slurm's words, ISO forms, seconds; with an explicit zone or in the
 reader's.
 """
 
@@ -41,7 +41,7 @@ EAST = timezone(timedelta(hours=-5))
         ("1795264212", "2026-11-21T12:30:12Z"),
     ],
 )
-def test_what_people_write(said: str, meant: str) -> None:
+def test_times_as_people_write_them(said: str, meant: str) -> None:
     assert iso(parse_moment(said, NOW)) == meant
 
 
@@ -56,7 +56,7 @@ def test_what_people_write(said: str, meant: str) -> None:
         ("now-1day", "2026-11-20T12:30:12Z"),
     ],
 )
-def test_without_a_zone_it_is_meant_in_the_readers(said: str, meant: str) -> None:
+def test_time_without_a_zone_is_local(said: str, meant: str) -> None:
     assert iso(parse_moment(said, NOW, EAST)) == meant
 
 
@@ -65,7 +65,7 @@ def test_today_is_the_day_of_the_readers_zone() -> None:
     assert iso(parse_moment("today", past_midnight_in_utc, EAST)) == "2026-11-20T05:00:00Z"
 
 
-def test_midnight_is_the_wall_clocks_where_clocks_are_put_back() -> None:
+def test_midnight_is_local_when_clocks_are_set_back() -> None:
     new_york = ZoneInfo("America/New_York")
     noon_of_that_day = int(datetime(2026, 11, 1, 12, tzinfo=new_york).timestamp())
     assert iso(parse_moment("midnight", noon_of_that_day, new_york)) == "2026-11-01T04:00:00Z"
@@ -113,7 +113,7 @@ def test_what_iso_writes_reads_back_in_any_zone(at: int) -> None:
     assert parse_moment(iso(at), NOW, EAST) == parse_instant(iso(at)) == at
 
 
-def test_an_instant_without_a_zone_is_utc_unless_said_otherwise() -> None:
+def test_instant_without_a_zone_is_utc_by_default() -> None:
     assert parse_instant("2026-11-01T00:00") == int(datetime(2026, 11, 1, tzinfo=UTC).timestamp())
     assert parse_instant("2026-11-01T00:00", zone=EAST) == int(
         datetime(2026, 11, 1, 5, tzinfo=UTC).timestamp()

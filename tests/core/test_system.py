@@ -1,4 +1,4 @@
-"""Errors of the operating system, with the kind and the remedy that fit."""
+"""Errors of the operating system, each with its error class and remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairbank.core.os_errors import is_full, translate_os_error
         (errno.EIO, FairbankError, "Input/output error", "who runs this host"),
     ],
 )
-def test_each_has_its_kind_and_its_remedy(
+def test_each_system_error_has_its_class_and_remedy(
     number: int, kind: type[FairbankError], said: str, remedy: str
 ) -> None:
     error = OSError(number, os.strerror(number))

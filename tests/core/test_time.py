@@ -1,5 +1,5 @@
-"""Instants and time limits; moments have `test_moments`. The time limits are the cases of Slurm's
-own test of its parser.
+"""Instants and time limits (moments: `test_moments`). The time limits are the cases of Slurm's own
+test of its parser.
 """
 
 from __future__ import annotations

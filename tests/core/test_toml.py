@@ -1,6 +1,4 @@
-"""Settings files are read strictly: what is wrong is reported with the name of the file, the key,
-and what to do.
-"""
+"""Settings files are read strictly: an error names the file, the key, and the remedy."""
 
 from __future__ import annotations
 
@@ -19,9 +17,9 @@ class Lab(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read(text: bytes) -> Lab:
-    said = parse_toml(text, FILE, field="--lab")
+    output = parse_toml(text, FILE, field="--lab")
     with validated_settings(FILE, Lab, PAGE):
-        lab = msgspec.convert(said, Lab)
+        lab = msgspec.convert(output, Lab)
         if lab.floor > lab.rooms:
             raise InvalidInput(
                 "there are not so many floors", field="floor", remedy="at most as many as rooms"
@@ -29,7 +27,7 @@ def read(text: bytes) -> Lab:
     return lab
 
 
-def test_what_fits_is_read() -> None:
+def test_valid_settings_are_read() -> None:
     assert read(b"rooms = 3\nfloor = 1") == Lab(3, 1)
 
 
@@ -54,7 +52,7 @@ def test_what_fits_is_read() -> None:
         ),
     ],
 )
-def test_what_does_not_is_reported(text: bytes, message: str, field: str, remedy: str) -> None:
+def test_invalid_settings_are_reported(text: bytes, message: str, field: str, remedy: str) -> None:
     with pytest.raises(FairbankError) as told:
         read(text)
     assert told.value.message.startswith(message)

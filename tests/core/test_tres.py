@@ -1,5 +1,5 @@
-"""TRES and their weights. The figures marked so are those of Slurm's TRESBillingWeights and
-PriorityFlags, slurm.conf(5).
+"""TRES and their weights. Some figures are those of TRESBillingWeights and PriorityFlags in
+slurm.conf(5).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_each_tres_has_one_spelling(text: str, name: str) -> None:
         "\u00b5",
     ],
 )
-def test_what_slurm_does_not_count_is_no_tres(text: str) -> None:
+def test_unknown_tres_is_rejected(text: str) -> None:
     with pytest.raises(InvalidInput, match="is not a TRES") as no:
         tres_name(text)
     assert "gres/NAME" in str(no.value.remedy)
@@ -209,7 +209,7 @@ def test_a_tenth_is_a_tenth() -> None:
         "CPU",
     ],
 )
-def test_one_bad_weight_spoils_all_as_in_slurm(text: str) -> None:
+def test_one_bad_weight_invalidates_all_as_in_slurm(text: str) -> None:
     with pytest.raises(InvalidInput) as no:
         parse_weights(text)
     assert no.value.field == "weights"
@@ -317,6 +317,6 @@ def test_order_changes_no_price(
     )
 
 
-def test_a_number_that_is_too_long_is_reported_as_such() -> None:
+def test_too_long_number_is_reported() -> None:
     with pytest.raises(InvalidInput, match="the number in 'cpu=99999999999999999999' is too long"):
         parse_counts("cpu=99999999999999999999")

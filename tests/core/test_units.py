@@ -1,4 +1,4 @@
-"""Service units: the whole minutes that the bank counts, and what people read of them."""
+"""Service units: the whole minutes that the bank counts, and the decimals that people read."""
 
 from __future__ import annotations
 
@@ -88,9 +88,7 @@ def test_separators_for_people() -> None:
 
 @given(st.integers(-AMOUNT_MAX, AMOUNT_MAX), st.sampled_from(sorted(WORTH)))
 @example(minutes=-1, units="M")
-def test_what_is_shown_is_less_than_a_hundredth_off_and_nearer_to_nothing(
-    minutes: int, units: str
-) -> None:
+def test_shown_amount_is_truncated_to_hundredths(minutes: int, units: str) -> None:
     shown = Fraction(show_su(minutes, AmountFormat(units)))
     assert 0 <= abs(Fraction(minutes, WORTH[units])) - abs(shown) < Fraction(1, 100)
     assert show_su(minutes, AmountFormat(units, separators=True)).replace(",", "") == show_su(
@@ -103,7 +101,7 @@ def test_what_is_shown_is_less_than_a_hundredth_off_and_nearer_to_nothing(
     st.sampled_from(sorted(WORTH)),
     st.sampled_from([None, 0, 2, 5]),
 )
-def test_what_is_rounded_down_is_never_more_than_it_is(
+def test_rounded_down_amount_never_exceeds_the_exact_one(
     minutes: int, units: str, decimals: int | None
 ) -> None:
     exact, step = (

@@ -1,4 +1,4 @@
-"""Fixture: each version of Lua that Slurm may be built with."""
+"""Fixture: a Lua interpreter of each version that Slurm may be built with."""
 
 from __future__ import annotations
 

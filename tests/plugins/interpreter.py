@@ -1,4 +1,4 @@
-"""Lua interpreter with the parts of Slurm's table `slurm` that our files use."""
+"""Lua interpreter with the parts of Slurm's table `slurm` that the plug-ins use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Result:
 
 
 class Lua:
-    """Interpreter of one version, with a memory of its own, as each slurmctld has."""
+    """Lua interpreter of one version. Each instance has its own state, as each slurmctld has."""
 
     def __init__(self, version: str, plugins: Path) -> None:
         self._runtime = importlib.import_module(f"lupa.{version}").LuaRuntime(
@@ -58,7 +58,7 @@ class Lua:
         return load(str(self.plugins), name)
 
     def replace(self, library: str, functions: Any) -> None:
-        """Replace functions in a library of Lua, such as a clock that does not run."""
+        """Replace functions in a Lua library, such as a clock with a fixed time."""
         for name, function in functions.items():
             self._runtime.globals()[library][name] = function
 

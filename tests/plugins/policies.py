@@ -91,8 +91,8 @@ places = st.builds(
 @st.composite
 def policies(draw: st.DrawFn) -> SubmissionPolicy:
     """Draw a policy that a file can hold."""
-    there = draw(st.lists(places, max_size=3, unique_by=lambda place: place.partition.name))
-    forced = st.sampled_from([None, *(place.partition.name for place in there)])
+    partitions = draw(st.lists(places, max_size=3, unique_by=lambda place: place.partition.name))
+    forced = st.sampled_from([None, *(place.partition.name for place in partitions)])
     members = st.lists(st.integers(0, 2**32 - 2), max_size=3, unique=True).map(tuple)
     project = st.builds(
         PolicyProject, _names, st.integers(0, 2**32 - 2), _names, _maybe, forced, _maybe, members
@@ -101,21 +101,27 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
         st.lists(
             project,
             max_size=3,
-            unique_by=(lambda each: each.group, lambda each: each.gid, lambda each: each.account),
+            unique_by=(
+                lambda project: project.group,
+                lambda project: project.gid,
+                lambda project: project.account,
+            ),
         )
     )
-    accounts = [each.account for each in projects]
+    accounts = [project.account for project in projects]
     balance = st.builds(
         PolicyBalance, st.sampled_from(accounts or [""]), _kinds, st.integers(-(10**15), 10**15)
     )
     balances = st.lists(
-        balance, max_size=3 if accounts else 0, unique_by=lambda each: (each.account, each.resource)
+        balance,
+        max_size=3 if accounts else 0,
+        unique_by=lambda balance: (balance.account, balance.resource),
     ).map(tuple)
     return SubmissionPolicy(
         cluster=draw(_names),
         written=draw(st.integers(0, 10**10)),
         projects=tuple(projects),
-        partitions=tuple(there),
+        partitions=tuple(partitions),
         balances=draw(st.none() | balances),
         qos_factors=draw(
             st.dictionaries(

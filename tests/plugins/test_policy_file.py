@@ -45,8 +45,8 @@ def project_of(table: Any) -> PolicyProject:
 
 def partition_of(table: Any) -> PolicyPartition:
     weights = {
-        each.name: Fraction(int(each.number), int(table.denominator))
-        for each in table.weights.values()
+        weight.name: Fraction(int(weight.number), int(table.denominator))
+        for weight in table.weights.values()
     }
     partition = Partition(table.name, table.resource, weights, BillingRule(table.adding))
     sizes = (table.memory_per_cpu, table.default_minutes, table.node_cpus, table.node_memory)
@@ -56,14 +56,14 @@ def partition_of(table: Any) -> PolicyPartition:
 def policy_of(table: Any) -> SubmissionPolicy:
     """Return the policy that Lua has read."""
     balances = tuple(
-        PolicyBalance(each.account, resource, int(available))
-        for each in table.projects.values()
-        for resource, available in each.available.items()
+        PolicyBalance(project.account, resource, int(available))
+        for project in table.projects.values()
+        for resource, available in project.available.items()
     )
     return SubmissionPolicy(
         cluster=table.cluster,
         written=int(table.written),
-        projects=tuple(project_of(each) for each in table.projects.values()),
+        projects=tuple(project_of(project) for project in table.projects.values()),
         partitions=tuple(
             partition_of(table.partitions[name]) for name in table.partition_names.values()
         ),
@@ -89,22 +89,24 @@ class SortedPolicy:
     @classmethod
     def of(cls, policy: SubmissionPolicy) -> SortedPolicy:
         projects = tuple(
-            msgspec.structs.replace(each, members=tuple(sorted(each.members)))
-            for each in policy.projects
+            msgspec.structs.replace(project, members=tuple(sorted(project.members)))
+            for project in policy.projects
         )
         places = tuple(
             msgspec.structs.replace(
-                each,
+                partition,
                 partition=msgspec.structs.replace(
-                    each.partition, weights=dict(each.partition.weights or BY_CPU)
+                    partition.partition, weights=dict(partition.partition.weights or BY_CPU)
                 ),
             )
-            for each in policy.partitions
+            for partition in policy.partitions
         )
         balances = (
             None
             if policy.balances is None
-            else tuple(sorted(policy.balances, key=lambda each: (each.account, each.resource)))
+            else tuple(
+                sorted(policy.balances, key=lambda balance: (balance.account, balance.resource))
+            )
         )
         return cls(
             msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Prices in Lua: the same as the bank's, to the SU-minute; and the remedies."""
+"""Prices and remedies in Lua: they equal the bank's to the SU-minute."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def site(lua: Lua, checkout: Path, tmp_path: Path) -> Site:
     return built
 
 
-def desc(**given: object) -> dict[str, object]:
+def desc(**fields: object) -> dict[str, object]:
     """Return a job description as slurmctld passes it with few options."""
     defaults = {
         "group_id": 60_651,
@@ -47,14 +47,14 @@ def desc(**given: object) -> dict[str, object]:
         "num_tasks": NONE,
         "min_nodes": NONE,
     }
-    return {**defaults, "time_min": NONE, "shared": 65534, "cpus_per_task": 65534, **given}
+    return {**defaults, "time_min": NONE, "shared": 65534, "cpus_per_task": 65534, **fields}
 
 
-def submit(lua: Lua, uid: int = ALICE, **given: object) -> Result:
-    return lua.call("slurm_job_submit", None, uid, job=desc(**given))
+def submit(lua: Lua, uid: int = ALICE, **fields: object) -> Result:
+    return lua.call("slurm_job_submit", None, uid, job=desc(**fields))
 
 
-def modify(lua: Lua, record: Mapping[str, object], uid: int = ALICE, **given: object) -> Result:
+def modify(lua: Lua, record: Mapping[str, object], uid: int = ALICE, **changes: object) -> Result:
     full_record = {
         **desc(),
         "user_id": ALICE,
@@ -72,7 +72,7 @@ def modify(lua: Lua, record: Mapping[str, object], uid: int = ALICE, **given: ob
         lua.table(**full_record),
         None,
         uid,
-        job={**defaults, "cpus_per_task": 65534, "shared": 65534, **given},
+        job={**defaults, "cpus_per_task": 65534, "shared": 65534, **changes},
     )
 
 
@@ -240,7 +240,7 @@ def test_job_without_project_can_be_renamed(site: Site) -> None:
 def test_log_has_one_line_whatever_users_write(site: Site) -> None:
     result = modify(site(SITE_POLICY), {}, partition="cpu,\nerror: all is lost" + "!" * 5000)
     assert result.code == 2000
-    assert all("\n" not in each and len(each) < 600 for each in (*result.user, *result.log))
+    assert all("\n" not in line and len(line) < 600 for line in (*result.user, *result.log))
 
 
 def command(lua: Lua, **options: object) -> Result:
@@ -278,7 +278,7 @@ def test_commands_apply_the_same_rules(site: Site, tmp_path: Path) -> None:
     assert "no time limit" in command(lua, partition="long", time="2982616-04:14:00").log[0]
 
 
-def test_id_of_nobody_means_not_given(site: Site, tmp_path: Path) -> None:
+def test_id_of_nobody_is_replaced_by_own_id(site: Site, tmp_path: Path) -> None:
     """Use the command's own ids where sbatch of 24.11 gives 99; 22.05 gives its own ids."""
     lua = site(SITE_POLICY)
     lua.run_as(ALICE, 60_651)

@@ -1,3 +1,1 @@
-"""Tests of priorities: the vectors that Slurm is known by, laws that hold for every tree, rows that
-are refused.
-"""
+"""Tests of priorities: Slurm's known vectors, laws that hold for every tree, and rejected rows."""

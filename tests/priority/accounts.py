@@ -1,4 +1,4 @@
-"""Small cluster for the ledgers: the rows that are charged, and jobs as lines of text."""
+"""Small cluster for the usage ledgers: rows to charge, and jobs as lines of text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def job(
     factor: float = 1.0,
     billable: float | None = None,
 ) -> ChargedJobs:
-    """A job that bills its CPUs, unless `billable` says otherwise."""
+    """Return a job that bills its CPUs, or `billable`."""
     units = float(cpus) if billable is None else billable
     alloc = np.zeros((1, len(NAMES)), np.uint64)
     alloc[0, CPU], alloc[0, BILLING] = cpus, math.trunc(units)
@@ -45,5 +45,5 @@ def job(
 
 
 def together(*jobs: ChargedJobs) -> ChargedJobs:
-    """Many jobs, in this order."""
+    """Return many jobs in this order."""
     return ChargedJobs(*(np.concatenate(column) for column in zip(*jobs, strict=True)))

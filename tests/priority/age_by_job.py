@@ -1,4 +1,4 @@
-"""A queue written job by job, and the rules of age written job by job: a twin of the columns."""
+"""Queue and age rules job by job: an oracle for the columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = "root"
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """Of an association: `group` and `each`; of a QOS all but `each`."""
+    """Limits of an association (`group` and `each`) or of a QOS (all but `each`)."""
 
     group: int | None = None
     each: int | None = None
@@ -50,7 +50,7 @@ def accrue_jobs(
     enforced: bool = True,
     first_of_qos: bool = False,
 ) -> list[tuple[int, int]]:
-    """Since when each begins to age, and with how many tasks."""
+    """Return the time since when each job accrues age, and its number of tasks."""
     parents = (
         {ROOT: ""}
         | {job.account: ROOT for job in jobs}
@@ -101,7 +101,7 @@ def accrue_jobs(
 
 
 class Queue:
-    """A queue from pass to pass."""
+    """Queue that changes from pass to pass."""
 
     def __init__(
         self,
@@ -165,7 +165,9 @@ class Queue:
 def by_hand(
     jobs: Sequence[Job], associations: Limits, qoses: Limits, now: int, *, first_of_qos: bool
 ) -> list[tuple[int, int]]:
-    """The same, one job after the other, by docs/reference/slurm-rules.md, "Priority factors"."""
+    """Compute the same for one job after the other, by docs/reference/slurm-rules.md, "Priority
+    factors".
+    """
     ageing: dict[object, int] = {}
 
     def count(job: Job, tasks: int) -> None:

@@ -1,4 +1,4 @@
-"""A small cluster and its jobs, for the tests of priorities."""
+"""Small cluster and its jobs, for the tests of priorities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WEIGHTS = PriorityWeights(
 
 
 def cluster(**more: Any) -> FactorScale:
-    """Ten nodes, 160 CPUs; partitions of factor 1 and 2, QOS of priority 5 and 10."""
+    """Return ten nodes with 160 CPUs; partitions of factor 1 and 2, QOS of priority 5 and 10."""
     told: dict[str, Any] = {"totals": {"cpu": [160, 160], "mem": [MEMORY, MEMORY]}}
     return scale(
         nodes=10, cpus=160, partition_factors=[1, 2], qos_priorities=[5, 10], **(told | more)
@@ -35,7 +35,7 @@ def one(to: FactorScale, **columns: Any) -> PendingColumns:
 
 
 def vector(**more: Any) -> PendingColumns:
-    """The job of vector V12."""
+    """Return the job of vector V12."""
     told: dict[str, Any] = {
         "accrued_at": NOW - WEEK // 2,
         "nodes": 1,

@@ -1,4 +1,4 @@
-"""Trees that nobody drew."""
+"""Random trees of associations."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def trees(
     used: st.SearchStrategy[float] = used,
     most: int = 14,
 ) -> Drawn:
-    """A small tree with its usage. What is below what follows from small numbers, so that equal
-    levels are common.
-    """
+    """Draw a small tree with its usage. Numbers are small, so that equal levels are common."""
     rows, own, accounts = [ShareAssociation("root")], [0.0], ["root"]
     for number in range(draw(st.integers(0, most))):
         account = draw(st.sampled_from(accounts))

@@ -1,5 +1,5 @@
-"""Fair Tree as slurmctld goes about it, one association after the other, in fractions rounded by
-hand as an x86-64 rounds long doubles.
+"""Fair Tree as slurmctld computes it, one association after the other, in fractions rounded as an
+x86-64 rounds long doubles.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ FOREVER = 10**9_000  # what slurmctld takes for infinite
 
 
 def to_64_bits(value: Fraction) -> Fraction:
-    """The nearest number with 64 significant bits; the even one of two that are as near."""
+    """Return the nearest number with 64 significant bits; the even one of two that are equally
+    near.
+    """
     if not value:
         return value
     exponent = value.numerator.bit_length() - value.denominator.bit_length() - 64
@@ -26,7 +28,7 @@ def to_64_bits(value: Fraction) -> Fraction:
 
 
 class Visit:
-    """`ranks` of users by row."""
+    """Result: `ranks` of users by row."""
 
     def __init__(self, tree: Tree, usage: list[int]) -> None:
         self.tree, self.usage = tree, usage

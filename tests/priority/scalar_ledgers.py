@@ -1,5 +1,5 @@
-"""The ledgers as Slurm keeps them: one job, one association, one TRES after the other, in scalars.
-Slow, and plain to read beside docs/reference/slurm-rules.md, "Usage".
+"""Usage ledgers as Slurm keeps them: one job, association and TRES after the other, in scalars.
+Slow, but easy to compare with docs/reference/slurm-rules.md, "Usage".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Long = np.longdouble
 
 @dataclass
 class Owner:
-    """An association or a QOS."""
+    """Association or QOS."""
 
     tres: int
     parent: Owner | None = None
@@ -38,7 +38,7 @@ class Owner:
 
 @dataclass
 class Work:
-    """A job."""
+    """Job."""
 
     association: Owner
     qos: Owner | None
@@ -50,7 +50,7 @@ class Work:
     alloc: list[int]
 
     def owners(self) -> list[Owner]:
-        """Everybody who is charged."""
+        """Return all associations and QOS that are charged."""
         found = [each for each in (self.qos, self.partition_qos) if each is not None]
         if len(found) == 2 and found[0] is found[1]:
             found.pop()
@@ -62,7 +62,7 @@ class Work:
 
 
 def begin(work: Work) -> None:
-    """The job starts."""
+    """Start the job."""
     seconds = int(work.limit * 60 * work.factor)
     for owner in work.owners():
         for place, count in enumerate(work.alloc):
@@ -87,7 +87,7 @@ def charge(work: Work, last: int, now: int, half_life: int, *, over: bool) -> No
 
 
 def tick(owners: list[Owner], running: list[Work], last: int, now: int, half_life: int) -> None:
-    """All fades, then each job is charged."""
+    """Decay all usage, then charge each job."""
     left = math.pow(1 - 0.693 / half_life, now - last) if half_life else 1.0
     for owner in owners:
         owner.fade(left)

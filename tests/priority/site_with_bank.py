@@ -1,11 +1,8 @@
-"""Site with a bank and with fair share: both record what its users run, as at a real one.
-
-Its stories are those of the bank (tests.bank.story), with these lines besides:
-
-    alice runs 1 physics 60         # 60 CPUs for an hour: held, ticks of fair share, charged 60 SU
-    8 weeks pass
-    first physics                   # the project whose user has the best rank under Fair Tree
-    slurm physics 20 -> ok          # the answer of GrpTRESMins with safe to a job of 20 SU
+"""Site with a bank and with fair share: both record the same runs, as at a real site. Its stories
+are those of the bank (tests.bank.story), with these additional lines: `alice runs 1 physics 60` (60
+CPUs for an hour: held, ticks of fair share, charged 60 SU); `8 weeks pass`; `first physics` (the
+project whose user has the best rank under Fair Tree); `slurm physics 20 -> ok` (the answer of
+GrpTRESMins with safe to a job of 20 SU).
 """
 
 from __future__ import annotations
@@ -46,7 +43,7 @@ TREE = planted(
 
 
 class Centre:
-    """The bank's working set and the usage of all associations, side by side. Neither is given the
+    """Transaction data of the bank and usage of all associations. Neither has access to the
     other.
     """
 
@@ -61,7 +58,7 @@ class Centre:
             self.bank.play(f"open {name}/cpu 0..2000000000 with {granted}")
 
     def tell(self, story: str) -> Centre:
-        """Play a story. Raises AssertionError, naming the line, when something else came of it."""
+        """Play a story. Raises AssertionError with the line whose outcome differs."""
         for number, line in enumerate(story.splitlines(), start=1):
             if text := line.partition("#")[0].strip():
                 try:
@@ -110,7 +107,7 @@ class Centre:
         self.now = self.last = now
 
     def first(self) -> str:
-        """The project whose user fair share puts first."""
+        """Return the project whose user has the best fair-share rank."""
         rank = fair_tree(TREE, self.usage.associations.raw).rank
         return "physics" if rank[ALICE] > rank[CAROL] else "chem"
 
@@ -129,6 +126,6 @@ class Centre:
         return hold.reason if hold else "ok"
 
     def books(self) -> list[bytes]:
-        """The links of the journal: equal only where all that was ever entered is."""
+        """Return the links of the journal: they are equal only if all entries are."""
         assert self.bank.now <= Instant(self.now)
         return [entry.link for entry in self.bank.work.entries]

@@ -1,4 +1,4 @@
-"""Jobs that would start, and whose limits they meet."""
+"""Jobs that would start, and the limits that they reach."""
 
 from __future__ import annotations
 

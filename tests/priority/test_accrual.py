@@ -12,7 +12,7 @@ from tests.priority.age_by_job import Job, Limit, Queue, accrue_jobs, by_hand
 
 
 def test_under_a_limit_the_next_job_ages_from_when_a_place_is_free() -> None:
-    """Two slots for four jobs, with times moved on by 10, as 0 is no time."""
+    """Two slots for four jobs, with times shifted by 10, because 0 means no time."""
     queue = Queue(qoses={"normal": Limit(per_user=2)})
     queue.comes("J1", "J2", "J3", "J4", at=10)
     queue.passes(10)

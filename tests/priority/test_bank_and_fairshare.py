@@ -1,10 +1,6 @@
-"""Credit and fair share at once: the bank refuses and charges, decayed usage ranks, and neither
-changes the other.
-
-Beside it, computed from the same runs, what Slurm's one counter does: GrpTRESMins limits the very
-usage that fades for fair share.
-
-Source: RCAC.
+"""Credit and fair share together: the bank refuses and charges, decayed usage ranks, and neither
+changes the other. For comparison, from the same runs: Slurm's single counter, where GrpTRESMins
+limits the usage that decays for fair share. Source: RCAC.
 """
 
 from __future__ import annotations
@@ -70,7 +66,7 @@ def test_with_one_counter_that_fades_spent_credit_comes_back() -> None:
 
 def test_with_one_counter_that_never_fades_fair_share_is_lost() -> None:
     """PriorityDecayHalfLife=0, as on credit clusters: credit is right, but a project that used more
-    stays behind for ever.
+    stays last forever.
     """
     Centre(NEVER).tell(
         SPENT
@@ -100,7 +96,7 @@ def test_a_reset_of_the_one_counter_gives_all_credit_back() -> None:
 
 @pytest.mark.parametrize("decay", [NEVER, fading(DAY), fading(365 * DAY)])
 def test_usage_decay_does_not_change_the_ledger(decay: Decay) -> None:
-    """Every entry of the journal, and the link that says so, is the same."""
+    """Every entry of the journal, and its link, stays the same."""
     story = SPENT + PAUSED + "hold 9 alice physics/cpu 20 -> INSUFFICIENT_CREDIT left 10"
     assert Centre(decay).tell(story).books() == Centre(WEEK).tell(story).books()
 

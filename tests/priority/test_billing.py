@@ -25,7 +25,7 @@ REQUEUE = "CPU=0.5,Mem=0.125G"
 
 
 def counts(*jobs: str) -> Wholes:
-    """A row for each job, in the order of NAMES."""
+    """Return a row for each job, in the order of NAMES."""
     read = [parse_counts(job) for job in jobs]
     return np.array([[int(job.get(name, 0)) for name in NAMES] for job in read], np.uint64)
 

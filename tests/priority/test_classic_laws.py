@@ -150,8 +150,8 @@ def test_an_account_in_between_makes_no_difference() -> None:
 
 
 def test_depth_oblivious_by_hand() -> None:
-    """Account a used 0.35 of 0.6; its user two 0.05 of 0.15, and both users together 0.35
-    of 0.6.
+    """Account a used 0.35 of 0.6; its user two 0.05 of 0.15, and both users together 0.35 of
+    0.6.
     """
     there = draw("a 60\n    one 3 30\n    two 1 5\nb 40\n    four 1 65")
     account_off, row_off = 0.35 / 0.6, (0.05 / 0.15) / (0.35 / 0.6)

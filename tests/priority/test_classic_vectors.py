@@ -1,7 +1,5 @@
-"""Classic fair share on trees whose figures are known: those of Slurm's own tests 24.1 and 130_2
-(V1, V2), and others.
-
-Source: docs/reference/slurm-rules.md, "Classic fair share".
+"""Classic fair share on trees with known figures: those of Slurm's own tests 24.1 and 130_2 (V1,
+V2), and others. Source: docs/reference/slurm-rules.md, "Classic fair share".
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from tests.priority.trees import V1, V2, V7, V8
 
 
 def printed(there: Drawn, found: Standings, names: str) -> list[str]:
-    """Name, NormShares, NormUsage, EffectvUsage, FairShare."""
+    """Return Name, NormShares, NormUsage, EffectvUsage, FairShare."""
     columns = (found.norm_shares, found.norm_usage, found.effective_usage, found.factor)
     return [
         " ".join([name, *(f"{float(column[there.at[name]]):.6f}" for column in columns)])

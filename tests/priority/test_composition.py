@@ -79,9 +79,7 @@ def test_what_lies_behind_the_point_is_dropped() -> None:
 
 
 def test_terms_are_added_from_left_to_right() -> None:
-    """Another order would give another last digit: 2**53 swallows a one, but not a one and
-    a one.
-    """
+    """Another order would change the last digit: 2**53 absorbs a one, but not a one and a one."""
     huge, to = float(2**53), cluster(association_max=1, totals={"cpu": [1, 1]})
     job = one(to, accrued_at=NOW - WEEK, association=1, tres={"cpu": 1}, site=-NICE_MAX)
     settings = MultifactorSettings(

@@ -1,4 +1,4 @@
-"""One account, one share each: what is found by counting is what the tree gives."""
+"""One account with equal shares: counting gives the result of the tree."""
 
 from __future__ import annotations
 

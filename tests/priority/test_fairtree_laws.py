@@ -29,9 +29,9 @@ def ranked(there: Drawn) -> FairTreeResult:
 
 
 def peopled(there: Drawn) -> Drawn:
-    """With a user in each account that has nobody below it. Who ties with such an account gets the
-    rank of whoever was ranked before it, even a better one: a quirk of Slurm's that no law of
-    better and worse outlives.
+    """Return the tree with a user in each account without children. In Slurm, a user that ties with
+    such an account gets the rank of the previous user, even a better one. No law of better and
+    worse ranks holds then.
     """
     rows, shape = there.tree.rows, there.tree.shape
     empty = [int(shape.row[place]) for place in np.flatnonzero(shape.users == 0)]
@@ -140,7 +140,7 @@ def test_tie_with_an_empty_account_takes_the_previous_rank() -> None:
 
 @given(trees().map(peopled), st.data())
 def test_more_shares_give_no_worse_rank(there: Drawn, data: st.DataObject) -> None:
-    """Nor does anybody below an account that has more."""
+    """The same holds for all users below an account with more shares."""
     rows = there.tree.rows
     may_have_more = [
         at for at, row in enumerate(rows) if at != there.tree.root and row.shares != ON_PARENT
@@ -159,7 +159,7 @@ def test_more_shares_give_no_worse_rank(there: Drawn, data: st.DataObject) -> No
 
 
 def line(there: Drawn, at: int) -> list[int]:
-    """The row, and all above it on whose shares it has a part."""
+    """Return the row and all its ancestors with shares."""
     found = [at]
     while (above := int(there.tree.shape.above[found[-1]])) >= 0:
         found.append(above)
@@ -170,9 +170,7 @@ def line(there: Drawn, at: int) -> list[int]:
 def test_another_order_within_ties_gives_each_level_the_same_places(
     there: Drawn, data: st.DataObject
 ) -> None:
-    """Tied associations may change places with each other; the order of accounts does not
-    change.
-    """
+    """Tied associations may swap places; the order of accounts does not change."""
     order = data.draw(st.permutations(range(len(there.tree.rows))))
     found, moved = (
         ranked(there),
@@ -191,7 +189,7 @@ def test_another_order_within_ties_gives_each_level_the_same_places(
 
 @as_on_x86_64
 def test_levels_that_differ_only_as_long_doubles_are_distinguished() -> None:
-    """Their keys in the sort are equal, as they are equal as doubles."""
+    """Their sort keys are equal, because they are equal as doubles."""
     users = 500
     rows = [
         ShareAssociation("root"),

@@ -1,7 +1,5 @@
-"""Fair Tree on trees whose figures are known: those of Slurm's own test 24.4 (V3), and others
-computed apart.
-
-Source: docs/reference/slurm-rules.md, "Fair Tree".
+"""Fair Tree on trees with known figures: those of Slurm's own test 24.4 (V3), and others computed
+separately. Source: docs/reference/slurm-rules.md, "Fair Tree".
 """
 
 from __future__ import annotations
@@ -121,7 +119,7 @@ def test_v3b_two_users_tie_where_the_processor_says_so(
     used_in_all: int,
     better: int | None,
 ) -> None:
-    """Each pair has equal levels on paper."""
+    """The levels of each pair are equal in exact arithmetic."""
     there = draw(f"""
         a 1
             one {shares[0]} {used[0]}

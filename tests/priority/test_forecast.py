@@ -1,5 +1,5 @@
-"""Forecast of recovery: a user who pauses as long as it says is back at the share, by the rules of
-fair share themselves.
+"""Forecast of recovery: after the forecast pause a user is back at the share, by the rules of fair
+share.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def test_usage_without_decay_never_recovers() -> None:
 def paused(
     there: Drawn, row: int, seconds: float, decay: Decay, *, taken_over: bool
 ) -> list[float]:
-    """Return the own usage of each association after this user has paused for so long."""
+    """Return the own usage of each association after this user has paused for the given time."""
     left = decay.a_second**seconds
     mine, others = there.own[row], sum(there.own) - there.own[row]
     growth = 1 + mine * (1 - left) / others if taken_over else 1.0
@@ -172,7 +172,7 @@ def test_what_is_no_level_is_refused(level: float) -> None:
 
 
 def test_v1_by_hand() -> None:
-    """U2 used a quarter of all with a twentieth of the shares, and half of what its accounts used
+    """U2 used a quarter of the total with a twentieth of the shares; half of its accounts' usage
     counts as its own.
     """
     there = draw(V1)

@@ -1,4 +1,4 @@
-"""A centre as an administrator writes it down: what is read, and what cannot be."""
+"""Site file of an administrator: accepted and rejected content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairbank.priority.fairshare.site_shares import (
 
 @pytest.fixture
 def page(checkout: Path) -> str:
-    """The file that the documentation shows."""
+    """Return the file that the documentation shows."""
     return (
         (checkout / "docs" / "howto" / "compose-shares.md")
         .read_text()

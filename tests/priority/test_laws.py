@@ -1,4 +1,4 @@
-"""Laws of priorities, whatever the queue, the cluster and the settings are."""
+"""Laws of priorities that hold for every queue, cluster and settings."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn, *, fitting: bool = False) -> Case:
-    """Of any size that the types allow; `fitting`: no larger than the cluster."""
+    """Draw a job of any size that the types allow; `fitting`: no larger than the cluster."""
     nodes, cpus, highest = (draw(st.integers(1, U32_MAX)) for _ in range(3))
     factors = draw(st.lists(st.integers(0, 65_535), min_size=1, max_size=3))
     qoses = draw(st.lists(u32, max_size=3))
@@ -162,8 +162,8 @@ FACTORS = ("age", "association", "fairshare", "job_size", "partition", "qos")
 def test_at_the_ends_of_the_types_the_sum_is_that_of_whole_numbers(
     several: int, site: int, given: int
 ) -> None:
-    """Python's know no end: what wraps around, or is cut before all is added, would come out
-    otherwise.
+    """Python's integers are unbounded, so a value that wraps around or is truncated early would
+    differ.
     """
     for first in range(len(FACTORS)):
         chosen = (*FACTORS, *FACTORS)[first : first + several]

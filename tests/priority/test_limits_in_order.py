@@ -1,4 +1,4 @@
-"""Limits on jobs and wall time, whose limit goes before whose, and what ends a running job."""
+"""Limits on jobs and wall time, the order of limits, and limits that end a running job."""
 
 from __future__ import annotations
 

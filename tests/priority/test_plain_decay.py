@@ -1,4 +1,4 @@
-"""Decay in plain Python, as the benchmark has it, against the product's."""
+"""Decay in plain Python, as in the benchmark, compared with the product's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slurm's names for what holds a job."""
+"""Slurm's names for reasons that hold a job."""
 
 from __future__ import annotations
 

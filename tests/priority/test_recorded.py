@@ -1,5 +1,5 @@
-"""Priorities as a real slurmctld reckoned them: rows of sprio, recorded from Slurm 22.05 with Fair
-Tree, and each cell of them ours.
+"""Priorities that a real slurmctld computed: rows of sprio, recorded from Slurm 22.05 with Fair
+Tree, equal ours in each cell.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def test_a_job_in_two_partitions() -> None:
 
 
 def cells(terms: PriorityTerms) -> str:
-    """As sprio prints them, widths aside."""
+    """Return the cells as sprio prints them, without padding."""
     plain = (
         terms.site,
         terms.age,

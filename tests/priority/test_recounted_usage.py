@@ -1,6 +1,5 @@
-"""Usage computed from job records alone, beside the same life ticked through one step at a time.
-
-Source: docs/reference/slurm-rules.md, "Usage".
+"""Usage computed from job records alone, compared with the same history tick by tick. Source:
+docs/reference/slurm-rules.md, "Usage".
 """
 
 from __future__ import annotations

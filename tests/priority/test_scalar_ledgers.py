@@ -1,4 +1,4 @@
-"""Whole tables at once come to what one job after the other comes to, to the last bit."""
+"""Whole tables at once equal one job after the other, to the last bit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRES = 3
 
 
 class Life(NamedTuple):
-    """Jobs that start at `NOON`, some ticks, and the end of the first so many of them."""
+    """Jobs that start at `NOON`, some ticks, and the ends of the first jobs."""
 
     parent: list[int]
     keeps: list[bool]

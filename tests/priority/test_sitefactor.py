@@ -1,4 +1,4 @@
-"""HADM's site factor: two fractions, the rules that bend them, and Slurm's integer."""
+"""HADM's site factor: two fractions, the rules that transform them, and Slurm's integer."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_fraction_is_from_0_to_1_at_the_ends_of_what_is_counted(
 
 
 def test_the_power_rule_as_the_seed_tells_it() -> None:
-    """Squaring: twice the unused credit is four times the priority. A root lifts what is low."""
+    """Squaring: twice the unused credit is four times the priority. A root raises low values."""
     assert Power(2).of(0.8) / Power(2).of(0.4) == pytest.approx(4, rel=LAST_BITS)
     assert Power(0.5).of(0.25) == 0.5
     assert Power(1).of(0.3) == 0.3
@@ -151,8 +151,8 @@ def test_a_steep_sigmoid_is_a_step_at_its_midpoint(steepness: float) -> None:
 
 
 def test_figure_6_asks_for_credit_only_near_the_end() -> None:
-    """Until the time left is near a quarter of the longest, the credit that is left plays
-    no role.
+    """Until the remaining time is near a quarter of the longest, the remaining credit has no
+    influence.
     """
     rule = CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75))
     credit = np.linspace(0, 1, 11)

@@ -1,4 +1,4 @@
-"""Priorities of jobs on a real Slurm 22.05, computed from its jobs, partitions and settings, and
+"""Priorities of jobs of a real Slurm 22.05, computed from its jobs, partitions and settings, and
 printed as its sprio printed them.
 """
 

@@ -1,5 +1,5 @@
-"""Fair share of random trees on a real Slurm 22.05, computed from shares and the usage of users:
-every figure as its sshare printed it.
+"""Fair share of random trees of a real Slurm 22.05, computed from shares and usage of users: every
+figure as its sshare printed it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_every_figure_is_that_of_slurm(setup: str) -> None:
 
 @pytest.mark.parametrize("setup", SETUPS)
 def test_usage_adds_up(setup: str) -> None:
-    """Slurm cuts off each row's; the sum of so many may be that much less."""
+    """Slurm truncates each row, so the sum of many rows may be smaller by up to their number."""
     found = told(setup)
     for theirs, ours in zip(found.rows, compute_shares(found.rows, found.rule), strict=True):
         assert abs(theirs.usage - ours.usage) <= max(len(found.rows), theirs.usage * 1e-9)

@@ -1,4 +1,4 @@
-"""Limits that have a job refused when it is submitted."""
+"""Limits that refuse a job at submission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees from rows: what a row may say, and how one that says something else is refused."""
+"""Trees from rows: accepted rows, and the messages for rejected ones."""
 
 from __future__ import annotations
 
@@ -246,8 +246,8 @@ def test_usage_is_summed_up_the_real_parents() -> None:
 
 @pytest.mark.skipif(not AS_ON_X86_64, reason="sums are those of another processor's long double")
 def test_usage_is_summed_row_by_row() -> None:
-    """Sums of long doubles depend on the order: one and one are lost beside 2**64 one by one, but
-    not together.
+    """Sums of long doubles depend on the order: two ones are lost beside 2**64 one by one, but not
+    together.
     """
     deep = planted(
         [

@@ -1,6 +1,5 @@
-"""The books of usage: fading, resets, lines up the tree, and sums made again.
-
-Source: docs/reference/slurm-rules.md, "Usage".
+"""Usage ledger: decay, resets, project chains, and recomputed sums. Source: docs/reference/slurm-
+rules.md, "Usage".
 """
 
 from __future__ import annotations

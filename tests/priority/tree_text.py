@@ -1,5 +1,5 @@
-"""Trees drawn with indentation: `account shares`, `user shares usage`; below an account, those that
-belong to it. The root is not drawn.
+"""Trees as indented text: `account shares`, `user shares usage`; below an account, its users and
+accounts. The root is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, su
 
 
 class Drawn(NamedTuple):
-    """A tree with its usage, and the row of each account and user by its name."""
+    """Tree with its usage, and the row of each account and user by name."""
 
     tree: Tree
     own: list[float]

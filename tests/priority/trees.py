@@ -1,4 +1,4 @@
-"""Trees of associations whose figures are known."""
+"""Trees of associations with known figures."""
 
 V1 = """
 A 40

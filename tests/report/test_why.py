@@ -110,7 +110,7 @@ def test_advice_and_actual_start_are_shown() -> None:
     ]
 
 
-def test_tried_options_are_listed_if_none_helps() -> None:
+def test_tried_changes_are_listed_if_none_helps() -> None:
     result = shown_lines(
         JOB._replace(why=why(advice=EarlierStartAdvice(None, ("-p cpu,gpu", "a shorter -t"))))
     )

@@ -1,3 +1,3 @@
-"""Tests of scheduling: schedules computed by hand, the same ones from definitions, and laws that
-hold for every workload.
+"""Tests of scheduling: schedules computed by hand, schedules by definition, and laws that hold for
+every workload.
 """

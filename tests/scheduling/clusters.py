@@ -1,6 +1,4 @@
-"""Small clusters, jobs that ask for anything, and the plainest scheduler there is: it tries every
-set of nodes.
-"""
+"""Small clusters, random resource requests, and a scheduler that tries every set of nodes."""
 
 from __future__ import annotations
 
@@ -21,13 +19,13 @@ from fairbank.scheduling.placement.search import PlacementRequest, PlacementSear
 
 
 def rack(count: int, **said: Any) -> list[Node]:
-    """Nodes n1, n2, ... that are all alike."""
+    """Return nodes n1, n2, ... that are all alike."""
     alike: dict[str, Any] = {"cpus": 4, "memory": 4_000} | said
     return [Node(name=f"n{number}", **alike) for number in range(1, count + 1)]
 
 
-class Desk:
-    """A machine whose jobs come and go by hand."""
+class SmallMachine:
+    """Machine on which a test starts and ends jobs by hand."""
 
     def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
         self.cluster = NodeTable(nodes, partitions or (PartitionRules(name="batch"),))
@@ -41,19 +39,19 @@ class Desk:
         among = self.cluster.usable if within is None else self.cluster.named(within.split(","))
         return find_placement(self.cluster, self.room, self.asks(**said), among)
 
-    def goes(self, **said: Any) -> str:
-        """The nodes that the job is given, and takes; `nowhere`."""
-        found = self.would_go(**said)
-        if found is None:
+    def start(self, **said: Any) -> str:
+        """Start the job and return its nodes, or `nowhere`."""
+        result = self.would_go(**said)
+        if result is None:
             return "nowhere"
-        self.room.take(found)
-        return self.cluster.names(found.nodes)
+        self.room.take(result)
+        return self.cluster.names(result.nodes)
 
-    def dealt(self, **said: Any) -> list[int]:
-        """The CPUs of each node that the job would get, in the order in which tasks are dealt."""
-        found = self.would_go(**said)
-        assert found is not None
-        return [share.cpus for share in found.shares]
+    def task_cpus(self, **said: Any) -> list[int]:
+        """Return the CPUs that the job would get on each node, in task distribution order."""
+        result = self.would_go(**said)
+        assert result is not None
+        return [share.cpus for share in result.shares]
 
 
 FEATURES = ("x", "y", "z")
@@ -89,8 +87,8 @@ rules = st.sampled_from(
 
 
 @st.composite
-def wishes(draw: st.DrawFn, count: int) -> ResourceRequest:
-    """Anything a job may ask of a machine of so many nodes."""
+def resource_requests(draw: st.DrawFn, count: int) -> ResourceRequest:
+    """Draw any request that a job may make of a machine with this number of nodes."""
     least = draw(st.integers(1, 3))
     required = draw(st.one_of(st.just(set[int]()), st.sets(st.integers(0, count - 1), max_size=1)))
     excluded = (
@@ -122,10 +120,10 @@ def wishes(draw: st.DrawFn, count: int) -> ResourceRequest:
     )
 
 
-def every_way(
+def possible_placements(
     cluster: NodeTable, there: Sequence[Placement], request: PlacementRequest
 ) -> Iterable[frozenset[int]]:
-    """Each set of nodes on which the job could start now, beside those that are there."""
+    """Yield each set of nodes on which the job could start now, beside the running jobs."""
     tasks = [fitting(cluster, there, request.demand, place) for place in range(len(cluster.nodes))]
     up = [place for place, node in enumerate(cluster.nodes) if node.state.usable and tasks[place]]
     for size in range(request.least, min(max(request.most, request.upto), len(up)) + 1):
@@ -137,8 +135,8 @@ def every_way(
 
 
 def fitting(cluster: NodeTable, there: Sequence[Placement], what: NodeDemand, place: int) -> int:
-    """Return the number of tasks that fit on a node: as many as it has CPUs, fewer while something
-    lacks.
+    """Return the number of tasks that fit on a node: its CPUs, fewer while another resource is
+    short.
     """
     node = cluster.nodes[place]
     held = [
@@ -176,9 +174,9 @@ def suits(some: frozenset[int], request: PlacementRequest) -> bool:
     )
     named = set(node_set.each(request.required)) <= some
     together = not request.contiguous or max(some) - min(some) + 1 == len(some)
-    wanted = [kind for kind, count in request.kinds for _ in range(count)]
-    counted = not wanted or any(
-        all(kind >> place & 1 for kind, place in zip(wanted, order, strict=True))
-        for order in permutations(some, len(wanted))
+    expected = [kind for kind, count in request.kinds for _ in range(count)]
+    counted = not expected or any(
+        all(kind >> place & 1 for kind, place in zip(expected, order, strict=True))
+        for order in permutations(some, len(expected))
     )
     return alike and named and together and counted

@@ -1,4 +1,4 @@
-"""A few identical processors, who runs there, and what is wished for of them."""
+"""A few identical processors with running jobs, and requests for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Wish(NamedTuple):
 
 
 def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[Wish]:
-    """Jobs run until then, on so many processors each."""
+    """Return running jobs from pairs of end time and number of processors."""
     machine: Processors[Wish] = Processors(SIZE)
     there = [
         RunningJob(end, number, wide, Wish(wide, end, number), 0)
@@ -37,4 +37,4 @@ def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[Wish
 runs = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), max_size=5).filter(
     lambda taken: sum(n for _, n in taken) <= SIZE
 )
-wishes = st.lists(st.builds(Wish, st.integers(1, SIZE), st.integers(1, 10)), max_size=8)
+resource_requests = st.lists(st.builds(Wish, st.integers(1, SIZE), st.integers(1, 10)), max_size=8)

@@ -1,5 +1,5 @@
-"""Workloads drawn by Hypothesis, small enough that ties, full clusters and long queues are common;
-and their schedules.
+"""Random workloads, small enough that ties, full clusters and long queues are common; and their
+schedules.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ crowds = st.lists(_rows(3), min_size=FEW + 10, max_size=FEW + 40).map(_numbered)
 
 def simulated(jobs: Sequence[TraceJob], policy: SimulationPolicy, size: int = SIZE) -> list[int]:
     """Return the start time of each job."""
-    found = {
+    result = {
         each.number: at
         for at, starts in SimulationClock(size, policy.scheduler(size)).run(jobs)
         for each in starts
     }
-    return [found[each.number] for each in jobs]
+    return [result[each.number] for each in jobs]
 
 
 def snapshot(
     running: Sequence[tuple[int, int]], waiting: Sequence[TraceJob], size: int = SIZE
 ) -> OnProcessors:
-    """A machine at NOW: in how many seconds each running job is expected to end, and how many
-    processors it has.
+    """Draw a machine at NOW with running jobs: the seconds to the expected end and the processors
+    of each.
     """
     made: OnProcessors = Snapshot(Processors(size), WidthQueue())
     for number, (seconds, processors) in enumerate(running, start=-len(running)):

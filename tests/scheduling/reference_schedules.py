@@ -1,4 +1,4 @@
-"""The schedules by definition: second by second, over plain lists, with no thought of speed."""
+"""Schedules by definition: second by second, over plain lists, without optimisation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Choose = Callable[[list[TraceJob], Free], list[TraceJob]]
 
 
 def schedule(jobs: Sequence[TraceJob], size: int, choose: Choose) -> list[int]:
-    """Return the start time of each job: at every second first the ends, then the arrivals, then
+    """Return the start time of each job. At every second: first the ends, then the arrivals, then
     one pass.
     """
     starts: dict[int, int] = {}

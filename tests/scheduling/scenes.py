@@ -1,5 +1,5 @@
-"""A machine with jobs that run and jobs that wait, and what the passes make of it in a few
-words.
+"""Scenes: a machine with running and waiting jobs, and the decisions of the passes as short
+texts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _WANTED = frozenset(ResourceRequest.__struct_fields__)
 
 
 class Scene:
-    """Times are minutes from now. Jobs have their nodes for themselves unless they say else."""
+    """Machine at an instant. Times are minutes from now. Jobs have nodes for themselves by
+    default.
+    """
 
     def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
         self.cluster = NodeTable(nodes, partitions or (PartitionRules(name="batch"),))
@@ -53,34 +55,37 @@ class Scene:
         partition: str = "batch",
         **said: Any,
     ) -> Scene:
-        """A job has these nodes until so many minutes from now."""
+        """Add a job that has these nodes until the given number of minutes from now."""
         asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
         names = tuple(expand(nodes))
-        wanted = ResourceRequest(
+        expected = ResourceRequest(
             **{"nodes": len(names), "required": names, "exclusive": True, **asked}
         )
         where = find_placement(
-            self.cluster, self.room, self.places.request(wanted, partition), self.cluster.all_nodes
+            self.cluster,
+            self.room,
+            self.places.request(expected, partition),
+            self.cluster.all_nodes,
         )
         assert where is not None
         self.room.take(where)
-        job = PendingJob(number=number, wanted=wanted, partitions=(partition,), **said)
+        job = PendingJob(number=number, wanted=expected, partitions=(partition,), **said)
         self.running.append(to_running(job, where, NOW - since * 60, (since + minutes) * 60))
         return self
 
     def waits(
         self, number: int, nodes: int = 1, minutes: int | None = 60, *, age: int = 60, **said: Any
     ) -> Scene:
-        """A job wants so many nodes for so long, and has waited so many minutes."""
+        """Add a job that requests nodes for some minutes and has waited for `age` minutes."""
         asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
-        wanted = ResourceRequest(**{"nodes": nodes, "exclusive": True, **asked})
+        expected = ResourceRequest(**{"nodes": nodes, "exclusive": True, **asked})
         limit = None if minutes is None else minutes * 60
         whole = {"submitted": NOW - age * 60, "eligible": NOW - age * 60, "limit": limit, **said}
-        self.pending.append(PendingJob(number=number, wanted=wanted, **whole))
+        self.pending.append(PendingJob(number=number, wanted=expected, **whole))
         return self
 
     def reserves(self, name: str, nodes: str, begin: int, end: int, **said: Any) -> Scene:
-        """Nodes are set aside from so many minutes from now until so many."""
+        """Add a reservation of nodes; begin and end are minutes from now."""
         whole = {"begin": Instant(NOW + begin * 60), "end": Instant(NOW + end * 60), **said}
         self.reservations.append(Reservation(name=name, nodes=tuple(expand(nodes)), **whole))
         return self
@@ -98,26 +103,30 @@ class Scene:
             running=self.running,
         )
 
-    def main(self, *, full: bool = False, **parameters: Any) -> Told:
-        return Told(
+    def main(self, *, full: bool = False, **parameters: Any) -> PassResult:
+        return PassResult(
             self.cluster,
             main_pass(self.snapshot, SchedulerParameters(**parameters), NOW, full=full),
         )
 
-    def backfill(self, **parameters: Any) -> Told:
-        return Told(self.cluster, backfill(self.snapshot, SchedulerParameters(**parameters), NOW))
+    def backfill(self, **parameters: Any) -> PassResult:
+        return PassResult(
+            self.cluster, backfill(self.snapshot, SchedulerParameters(**parameters), NOW)
+        )
 
-    def both(self, **parameters: Any) -> Told:
-        return Told(self.cluster, run_passes(self.snapshot, SchedulerParameters(**parameters), NOW))
+    def both(self, **parameters: Any) -> PassResult:
+        return PassResult(
+            self.cluster, run_passes(self.snapshot, SchedulerParameters(**parameters), NOW)
+        )
 
 
 def ranked(snapshot: OnNodes, **said: bool) -> OrderedEntries:
-    """The entries of the queue, and why others have none."""
+    """Return the entries of the queue, and the reasons of jobs without an entry."""
     return queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW, **said)
 
 
 class OneEach(StartLimits):
-    """A user has one job at a time, in each of these partitions."""
+    """Limit of one running job per user in each of these partitions."""
 
     def __init__(self, *partitions: str, there: frozenset[tuple[str, str]] = frozenset()) -> None:
         self.partitions, self.there = partitions, there
@@ -138,9 +147,9 @@ class OneEach(StartLimits):
         self.there -= {(where.partition, job.user)}
 
 
-class Told:
-    """A plan in words: `starts` and `planned` say which nodes, `planned` also in how many
-    minutes.
+class PassResult:
+    """Plan as text: `starts` and `planned` give the nodes; `planned` also gives the minutes until
+    the start.
     """
 
     def __init__(self, cluster: NodeTable, plan: SchedulePlan[PendingJob, Placement]) -> None:

@@ -1,4 +1,4 @@
-"""Backfill: gaps are filled as long as nobody ahead is delayed."""
+"""Backfill: gaps are filled as long as no earlier job is delayed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import OneEach, Scene
 
 
-def test_the_example_of_the_seed() -> None:
-    """A large job wants 8 nodes, 6 are idle and 2 busy for 3 hours: jobs that are done by then run
-    on the 6, others wait.
-
-    Source: RCAC.
+def test_rcac_example_with_eight_nodes() -> None:
+    """A large job needs 8 nodes; 6 are idle and 2 busy for 3 hours. Jobs that end before then run
+    on the 6, others wait. Source: RCAC.
     """
     scene = Scene(rack(8)).runs(1, "n[7-8]", 180)
     scene.waits(2, 8, minutes=600, priority=9).waits(3, 4, minutes=240).waits(
         4, 4, minutes=179
     ).waits(5, 2, minutes=60).waits(6, 1, minutes=10)
-    told = scene.both()
-    assert told.starts == {4: "n[1-4]", 5: "n[5-6]"}
-    assert told.planned == {2: (180, "n[1-8]"), 3: (780, "n[1-4]"), 6: (60, "n5")}
-    assert told.reasons == {2: "Resources", 3: "Priority", 6: "Priority"}
+    output = scene.both()
+    assert output.starts == {4: "n[1-4]", 5: "n[5-6]"}
+    assert output.planned == {2: (180, "n[1-8]"), 3: (780, "n[1-4]"), 6: (60, "n5")}
+    assert output.reasons == {2: "Resources", 3: "Priority", 6: "Priority"}
 
 
 @pytest.mark.parametrize(
@@ -40,9 +38,9 @@ def test_a_job_that_ends_at_the_second_at_which_the_plan_begins_does_not_fit(
 
 def test_every_tested_job_is_planned_and_not_delayed() -> None:
     scene = Scene(rack(4)).runs(1, "n[1-4]", 60)
-    told = scene.waits(2, 3, 60).waits(3, 2, 60).waits(4, 1, 30).waits(5, 1, 600).backfill()
-    assert told.starts == {}
-    assert told.planned == {2: (60, "n[1-3]"), 3: (120, "n[1-2]"), 4: (60, "n4"), 5: (90, "n4")}
+    output = scene.waits(2, 3, 60).waits(3, 2, 60).waits(4, 1, 30).waits(5, 1, 600).backfill()
+    assert output.starts == {}
+    assert output.planned == {2: (60, "n[1-3]"), 3: (120, "n[1-2]"), 4: (60, "n4"), 5: (90, "n4")}
 
 
 def test_plans_keep_whole_nodes_though_the_job_needs_a_part_of_one() -> None:
@@ -53,9 +51,9 @@ def test_plans_keep_whole_nodes_though_the_job_needs_a_part_of_one() -> None:
     scene.waits(2, 1, 60, cpus_per_task=4, **small).waits(
         3, 1, 120, cpus_per_task=1, **small
     ).waits(4, 1, 30, cpus_per_task=1, **small)
-    told = scene.backfill()
-    assert told.starts == {4: "n1"}
-    assert told.planned == {2: (60, "n1"), 3: (120, "n1")}
+    output = scene.backfill()
+    assert output.starts == {4: "n1"}
+    assert output.planned == {2: (60, "n1"), 3: (120, "n1")}
 
 
 def test_a_job_is_planned_when_the_last_of_those_that_it_needs_has_ended() -> None:
@@ -63,17 +61,17 @@ def test_a_job_is_planned_when_the_last_of_those_that_it_needs_has_ended() -> No
     assert scene.waits(5, 2).backfill().planned == {5: (20, "n[1-2]")}
 
 
-def test_nodes_that_a_reservation_gives_back_a_second_too_early_are_waited_for() -> None:
-    """The reservation ends before the last job does: at that end the job begins, and what was
-    reserved before is not in its way.
+def test_job_waits_for_the_last_end_after_a_reservation() -> None:
+    """The reservation ends before the last job does. The job begins at that end, and the past
+    reservation does not delay it.
     """
     scene = Scene(rack(3)).runs(1, "n1", 30).runs(2, "n2", 180).reserves("class", "n3", 100, 179)
     assert scene.waits(5, 3, 60).backfill().planned == {5: (180, "n[1-3]")}
 
 
 def test_a_job_that_should_have_ended_is_expected_to_end_soon() -> None:
-    """At its limit it gets SIGTERM, and half a minute later SIGKILL; after that it may end any
-    second.
+    """At its limit a job gets SIGTERM, and SIGKILL half a minute later. After that it may end at
+    any second.
     """
     assert Scene(rack(1)).runs(1, "n1", 0).waits(2).backfill().planned == {2: (1 / 2, "n1")}
     assert Scene(rack(1)).runs(1, "n1", -5).waits(2).backfill().planned == {2: (1 / 60, "n1")}
@@ -82,9 +80,9 @@ def test_a_job_that_should_have_ended_is_expected_to_end_soon() -> None:
 def test_beyond_bf_window_a_time_is_given_without_reservation() -> None:
     scene = Scene(rack(2)).runs(1, "n1", 180).waits(2, 2, 60).waits(3, 1, 600)
     assert scene.backfill(bf_window=200).starts == {}
-    told = scene.backfill(bf_window=120)
-    assert told.starts == {3: "n2"}
-    assert told.planned == {2: (180, "n[1-2]")}
+    output = scene.backfill(bf_window=120)
+    assert output.starts == {3: "n2"}
+    assert output.planned == {2: (180, "n[1-2]")}
 
 
 def test_no_reservation_below_bf_min_age_or_priority() -> None:
@@ -99,7 +97,7 @@ def test_no_reservation_below_bf_min_age_or_priority() -> None:
         assert scene.backfill(**said).starts == {3: "n2"}
 
 
-def test_only_so_many_of_a_user_an_association_and_a_partition_are_looked_at() -> None:
+def test_number_of_tested_jobs_per_user_association_and_partition_is_limited() -> None:
     scene = Scene(rack(9))
     for number, (user, account) in enumerate(
         [("ada", "x"), ("ada", "x"), ("ada", "y"), ("bob", "x")], 1
@@ -123,9 +121,9 @@ def test_with_one_plan_for_each_partition_it_is_nearly_easy() -> None:
         .waits(5, 1, 50)
     )
     assert sorted(scene.backfill().planned) == [2, 3, 4]
-    told = scene.backfill(bf_job_part_count_reserve=1)
-    assert sorted(told.planned) == [2]
-    assert told.starts == {5: "n2"}
+    output = scene.backfill(bf_job_part_count_reserve=1)
+    assert sorted(output.planned) == [2]
+    assert output.starts == {5: "n2"}
 
 
 def test_time_min_gets_the_longest_possible_time() -> None:
@@ -153,9 +151,9 @@ def test_a_preemptor_looks_at_nodes_that_are_busy_until_a_plan_begins_elsewhere(
         qos={"urgent": QosRules(preempts=frozenset({"scavenge"})), "scavenge": QosRules()},
     )
     scene.waits(1, required=("n3",), priority=9, qos="normal").waits(2, 2, qos="urgent")
-    told = scene.backfill()
-    assert told.instead == {2: (7,)}
-    assert told.planned == {1: (30, "n3")}
+    output = scene.backfill()
+    assert output.instead == {2: (7,)}
+    assert output.planned == {1: (30, "n3")}
 
 
 def test_a_task_of_an_array_is_planned_up_to_the_count_that_is_allowed() -> None:
@@ -183,14 +181,14 @@ def test_partitions_have_their_own_nodes_in_one_plan() -> None:
         PartitionRules(name="right", nodes=("n2",)),
     )
     scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left")
-    told = (
+    output = (
         scene.waits(2, partitions=("left",))
         .waits(3, partitions=("right",))
         .waits(4, partitions=("left", "right"))
         .backfill()
     )
-    assert told.starts == {3: "n2"}
-    assert told.planned == {2: (60, "n1"), 4: (60, "n2")}  # the earlier of its two plans is told
+    assert output.starts == {3: "n2"}
+    assert output.planned == {2: (60, "n1"), 4: (60, "n2")}  # the earlier of its two plans is told
 
 
 @pytest.mark.parametrize("stops", [False, True])
@@ -200,10 +198,10 @@ def test_partition_limit_does_not_hold_jobs_of_other_partitions(stops: bool) -> 
         3, user="ada"
     )
     scene.limits = OneEach("batch")
-    told = scene.backfill(assoc_limit_stop=stops)
-    assert told.starts == {1: "n1", 2: "n2"}
-    assert told.plan.starts[1].placement.partition == "long"
-    assert told.reasons == {3: "QOSMaxJobsPerUserLimit"}
+    output = scene.backfill(assoc_limit_stop=stops)
+    assert output.starts == {1: "n1", 2: "n2"}
+    assert output.plan.starts[1].placement.partition == "long"
+    assert output.reasons == {3: "QOSMaxJobsPerUserLimit"}
 
 
 def test_a_preemptor_takes_its_place_now_and_those_behind_see_the_difference() -> None:
@@ -216,10 +214,10 @@ def test_a_preemptor_takes_its_place_now_and_those_behind_see_the_difference() -
         by=PreemptBy.QOS,
         qos={"urgent": QosRules(preempts=frozenset({"scavenge"})), "scavenge": QosRules()},
     )
-    told = scene.waits(1, minutes=90, qos="urgent").waits(2).waits(3, minutes=30).backfill()
-    assert told.instead == {1: (7,)}
-    assert told.starts == {1: "n1"}
-    assert told.planned == {2: (30, "n2"), 3: (90, "n1")}
+    output = scene.waits(1, minutes=90, qos="urgent").waits(2).waits(3, minutes=30).backfill()
+    assert output.instead == {1: (7,)}
+    assert output.starts == {1: "n1"}
+    assert output.planned == {2: (30, "n2"), 3: (90, "n1")}
 
 
 def test_jobs_that_share_a_node_are_planned_when_enough_of_it_is_free() -> None:
@@ -247,24 +245,24 @@ def test_reservation_in_one_partition_only_with_bf_one_resv_per_job(
         .runs(1, "n1", 60, partition="left")
         .runs(2, "n2", 90, partition="right")
     )
-    told = (
+    output = (
         scene.waits(3, partitions=("left", "right"))
         .waits(4, partitions=("right",))
         .backfill(bf_one_resv_per_job=only_one)
     )
-    assert told.planned == {3: (60, "n1"), 4: (begin, "n2")}
+    assert output.planned == {3: (60, "n1"), 4: (begin, "n2")}
 
 
 @pytest.mark.parametrize(
     ("linear", "found"),
     [(0, (21, "n[1-2]")), (30, (21, "n[1-2]")), (29, (20, "n[2,5]")), (1, (20, "n[2,5]"))],
 )
-def test_stretches_double_or_grow_by_as_much_as_is_said(
+def test_stretches_double_or_grow_by_the_configured_length(
     linear: int, found: tuple[int, str]
 ) -> None:
-    """The first one begins with the end of minute 10, and on one node the job does not fit. The
-    next has the end of minute 20, and if it is a minute long also that of minute 21: then two nodes
-    beside each other are free.
+    """The first stretch begins with the end of minute 10, when only one node is free and the job
+    does not fit. The next stretch has the end of minute 20, and with a length of a minute also that
+    of minute 21; then two adjacent nodes are free.
     """
     scene = (
         Scene(rack(5)).runs(1, "n1", 21).runs(2, "n2", 10).runs(3, "n[3-4]", 600).runs(5, "n5", 20)
@@ -288,9 +286,9 @@ def test_stretches_double_or_grow_by_as_much_as_is_said(
 def test_a_plan_and_a_reservation_begin_with_a_step(
     resolution: int, minutes: int, starts: bool
 ) -> None:
-    """Both nodes are wanted, or reserved, from minute 61 on. In steps of ten minutes, counted from
-    1970, that is minute 53, in steps of an hour 13. Who would still be there at that second does
-    not fit.
+    """Both nodes are requested, or reserved, from minute 61 on. In steps of ten minutes, counted
+    from 1970, that is minute 53; in steps of an hour, minute 13. A job that would still run at that
+    second does not fit.
     """
     planned = (
         Scene(rack(2))
@@ -309,7 +307,7 @@ def test_a_plan_and_a_reservation_begin_with_a_step(
     assert (3 in reserved.starts) is starts
 
 
-def test_a_longer_stretch_is_looked_at_the_farther_away_it_is() -> None:
+def test_stretches_grow_with_their_distance() -> None:
     scene = Scene(rack(5))
     for number, minutes in enumerate((10, 11, 12, 14, 30), 1):
         scene.runs(number, f"n{number}", minutes)

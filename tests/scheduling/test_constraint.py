@@ -1,6 +1,5 @@
-"""The grammar of constraints, as sbatch takes it.
-
-Source: docs/reference/slurm-rules.md, "Constraints".
+"""Grammar of constraints, as sbatch accepts it. Source: docs/reference/slurm-rules.md,
+"Constraints".
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ def kinds(text: str) -> list[list[int]]:
 
 
 def groups(text: str) -> list[tuple[list[int], int]]:
-    found = parse(text)
-    return [(those(group.nodes), group.least) for group in found.groups]
+    result = parse(text)
+    return [(those(group.nodes), group.least) for group in result.groups]
 
 
 @pytest.mark.parametrize(
@@ -133,9 +132,9 @@ def test_unreadable_text_is_reported_with_its_place(text: str, told: str) -> Non
 @given(st.text("ab&|,()[]*2 ", max_size=12))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        found = parse(text)
+        result = parse(text)
     except InvalidInput as no:
         assert no.field == "constraint"
         assert "at place" in no.message
     else:
-        assert len(found.alternatives) >= 1
+        assert len(result.alternatives) >= 1

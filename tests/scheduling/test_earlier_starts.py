@@ -1,4 +1,4 @@
-"""Changes that start a job sooner, from known starts."""
+"""Changes that start a job sooner, with known start times."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def at(option: str, start: int | None) -> Candidate:
 def test_the_change_that_starts_it_soonest(
     expected: int | None, starts: tuple[int | None, ...], found: tuple[str, int] | None
 ) -> None:
-    told = ("first", "second", "third")
+    output = ("first", "second", "third")
     suggestion = None if found is None else EarlierStart(*found)
-    assert find_earlier_start(expected, map(at, told, starts)) == EarlierStartAdvice(
-        suggestion, told
+    assert find_earlier_start(expected, map(at, output, starts)) == EarlierStartAdvice(
+        suggestion, output
     )
 
 
@@ -46,21 +46,23 @@ def in_the_gap(limit: int) -> int:
 
 
 def test_the_longest_limit_that_starts_it_as_soon_as_the_shortest() -> None:
-    (found,) = shorter_limit(5 * HOUR, in_the_gap)
-    assert found.option == "a shorter -t"
+    (result,) = shorter_limit(5 * HOUR, in_the_gap)
+    assert result.option == "a shorter -t"
     assert (
-        found.start_before(10 * HOUR) == found.start_before(None) == EarlierStart("-t 03:00:00", 0)
+        result.start_before(10 * HOUR)
+        == result.start_before(None)
+        == EarlierStart("-t 03:00:00", 0)
     )
-    assert found.start_before(0) is None
+    assert result.start_before(0) is None
 
 
 @pytest.mark.parametrize("other", ["before", "behind"])
-def test_a_limit_loses_to_what_is_tried_before_it_and_starts_the_job_as_soon(other: str) -> None:
+def test_earlier_tried_change_is_preferred_at_the_same_start(other: str) -> None:
     limit, partition = list(shorter_limit(5 * HOUR, in_the_gap)), [at("-p other", 0)]
-    told = find_earlier_start(
+    output = find_earlier_start(
         10 * HOUR, partition + limit if other == "before" else limit + partition
     )
-    assert told.suggestion == EarlierStart("-p other" if other == "before" else "-t 03:00:00", 0)
+    assert output.suggestion == EarlierStart("-p other" if other == "before" else "-t 03:00:00", 0)
 
 
 def test_nothing_is_shorter_than_a_minute() -> None:

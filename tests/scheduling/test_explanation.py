@@ -56,19 +56,19 @@ def seed() -> Scene:
 
 
 def test_the_head_of_the_queue_waits_for_nodes() -> None:
-    found = told(seed(), 2)
+    result = told(seed(), 2)
     assert (
-        found.headline
+        result.headline
         == "Job 2 waits for 8 nodes: 2 of the 8 suitable nodes are free now (Resources). Reserved"
         f" start: {in_minutes(180)}."
     )
-    assert (found.code, found.position, found.ahead, found.expected) == (
+    assert (result.code, result.position, result.ahead, result.expected) == (
         "Resources",
         1,
         (),
         NOW + 180 * 60,
     )
-    assert said(found) == [
+    assert said(result) == [
         f"+ eligible: since {in_minutes(-60)}",
         "+ partition batch accepts it: within its limits",
         "+ suitable nodes in batch: 8 of 8 are suitable, and it needs 8",
@@ -83,12 +83,13 @@ def test_the_head_of_the_queue_waits_for_nodes() -> None:
 
 
 def test_explanation_names_job_ahead_and_owner_of_reserved_nodes() -> None:
-    found = told(seed(), 3)
+    result = told(seed(), 3)
     assert (
-        found.headline == f"Job 3 waits behind job 2 (Priority). Reserved start: {in_minutes(780)}."
+        result.headline
+        == f"Job 3 waits behind job 2 (Priority). Reserved start: {in_minutes(780)}."
     )
-    assert (found.code, found.position, found.ahead) == ("Priority", 2, (2,))
-    assert said(found)[3:] == [
+    assert (result.code, result.position, result.ahead) == ("Priority", 2, (2,))
+    assert said(result)[3:] == [
         (
             "- free nodes in batch: 0 are free now, and it needs 4; other jobs run there:"
             " n[1-4,7-8]; reserved for job 2, which is ahead: n[5-6]; the first job there ends by"
@@ -126,8 +127,8 @@ def test_each_node_is_reported_with_the_first_cause_against_it() -> None:
         constraint="fast",
         excluded=("disliked",),
     )
-    found = told(scene, 2)
-    assert said(found)[2:4] == [
+    result = told(scene, 2)
+    assert said(result)[2:4] == [
         (
             "+ suitable nodes in batch: 3 of 8 are suitable, and it needs 1; excluded by name:"
             " disliked; fewer than 8 CPUs: small; less than 8000 MiB of memory: forgetful; without"
@@ -139,18 +140,18 @@ def test_each_node_is_reported_with_the_first_cause_against_it() -> None:
             f" {in_minutes(60)}, the last by {in_minutes(60)}"
         ),
     ]
-    assert found.code == "Resources"
+    assert result.code == "Resources"
 
 
 def test_job_that_can_never_start_is_reported() -> None:
-    found = told(Scene(rack(2)).waits(1, cpus_per_task=64), 1)
+    result = told(Scene(rack(2)).waits(1, cpus_per_task=64), 1)
     assert (
-        found.headline
+        result.headline
         == "Job 1 waits: No nodes of the cluster match its request, even if idle: it will never"
         " start without a change (BadConstraints)."
     )
     assert (
-        said(found)[2]
+        said(result)[2]
         == "- suitable nodes in batch: 0 of 2 are suitable, and it needs 1; fewer than 64 CPUs:"
         " n[1-2]"
     )
@@ -167,14 +168,14 @@ def test_job_that_can_never_start_is_reported() -> None:
 
 
 def test_maintenance_is_named() -> None:
-    found = told(
+    result = told(
         Scene(rack(2))
         .reserves("works", "n[1-2]", 120, 240, maintenance=True)
         .waits(1, minutes=180),
         1,
     )
-    assert found.code == "ReqNodeNotAvail"
-    assert "reserved for maintenance: works: n[1-2]" in said(found)[3]
+    assert result.code == "ReqNodeNotAvail"
+    assert "reserved for maintenance: works: n[1-2]" in said(result)[3]
 
 
 @pytest.mark.parametrize(
@@ -215,10 +216,10 @@ def test_job_outside_the_queue_gets_its_reason(
     scene = Scene(rack(2), PartitionRules(name="batch", max_seconds=10_800)).reserves(
         "class", "n1", 10, 20
     )
-    found = told(scene.waits(1, **asked), 1)
-    assert (found.code, found.position, found.ahead) == (code, None, ())
-    assert evidence in said(found)
-    assert found.headline.startswith("Job 1 waits: ")
+    result = told(scene.waits(1, **asked), 1)
+    assert (result.code, result.position, result.ahead) == (code, None, ())
+    assert evidence in said(result)
+    assert result.headline.startswith("Job 1 waits: ")
 
 
 class Everybody(StartLimits):
@@ -234,10 +235,10 @@ class Everybody(StartLimits):
 def test_a_limit_is_reported_with_its_sentence() -> None:
     scene = Scene(rack(1)).waits(1)
     scene.limits = Everybody()
-    found = told(scene, 1)
-    assert found.code == "AssocGrpCPUMinutesLimit"
-    assert "CPU-minutes" in found.headline
-    assert said(found)[4].startswith(
+    result = told(scene, 1)
+    assert result.code == "AssocGrpCPUMinutesLimit"
+    assert "CPU-minutes" in result.headline
+    assert said(result)[4].startswith(
         "- limits in batch: AssocGrpCPUMinutesLimit: All jobs of the association"
     )
 
@@ -254,7 +255,7 @@ def with_conditions(**said: Any) -> Explanation:
     return explain(scene, 3, **said)
 
 
-def test_credit_is_checked_as_the_bank_tells_it() -> None:
+def test_credit_check_uses_the_figures_of_the_bank() -> None:
     rich = with_conditions(
         funds=CreditCheckInput(
             project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60
@@ -308,7 +309,7 @@ NEVER = Dependency(kind="afternotok", job=9, state=DependencyState.NEVER)
 RUNS = JobStates(running=("8",), began=NOW - 600, ends=NOW + 1_200)
 
 
-def test_every_dependency_is_reported_with_how_far_it_has_come_and_what_the_job_does() -> None:
+def test_every_dependency_is_reported_with_its_state() -> None:
     assert (
         depending(DONE, NOT_YET, seen={8: RUNS})
         == "- dependencies: job 7 has completed: done; job 8 has ended: not yet, it runs until"
@@ -434,10 +435,10 @@ def test_the_reason_names_the_job_that_is_waited_for(
 
 
 def test_job_outside_the_queue_gets_its_node_report() -> None:
-    found = told(
+    result = told(
         Scene(rack(4)).runs(1, "n1", 30).waits(2, 2, held="JobHeldUser", excluded=("n4",)), 2
     )
-    assert said(found) == [
+    assert said(result) == [
         f"- eligible: {explain_reason('JobHeldUser')}",
         "+ partition batch accepts it: within its limits",
         "+ suitable nodes in batch: 3 of 4 are suitable, and it needs 2; excluded by name: n4",
@@ -450,37 +451,35 @@ def test_job_outside_the_queue_gets_its_node_report() -> None:
     ]
 
 
-def test_nodes_of_a_partition_that_does_not_take_the_job_are_reported() -> None:
-    found = said(
+def test_nodes_of_a_partition_that_rejects_the_job_are_reported() -> None:
+    result = said(
         told(
             Scene(rack(2), PartitionRules(name="batch", max_seconds=600)).waits(1, 3, minutes=60), 1
         )
     )
-    assert found[2].startswith("- suitable nodes in batch: 2 of 2 are suitable, and it needs 3")
-    assert found[-1] == "- no job ahead: it is not in the queue while no partition accepts it"
+    assert result[2].startswith("- suitable nodes in batch: 2 of 2 are suitable, and it needs 3")
+    assert result[-1] == "- no job ahead: it is not in the queue while no partition accepts it"
 
 
 @pytest.mark.parametrize(
     "asked", [{"partitions": ("removed",)}, {"excluded": ("n9",)}, {"constraint": "a&&b"}]
 )
-def test_where_there_is_no_partition_or_no_request_there_are_no_nodes_to_tell(
-    asked: dict[str, Any],
-) -> None:
-    found = said(told(Scene(rack(2)).waits(1, **asked), 1))
-    assert not [each for each in found if each[2:].startswith("nodes of ")]
-    assert found[-1] == "- no job ahead: it is not in the queue while no partition accepts it"
+def test_without_partition_or_request_no_nodes_are_reported(asked: dict[str, Any]) -> None:
+    result = said(told(Scene(rack(2)).waits(1, **asked), 1))
+    assert not [each for each in result if each[2:].startswith("nodes of ")]
+    assert result[-1] == "- no job ahead: it is not in the queue while no partition accepts it"
 
 
-def test_a_reservation_that_has_gone_leaves_all_nodes_to_look_at() -> None:
-    found = said(told(Scene(rack(2)).waits(1, reservation="gone"), 1))
-    assert found[0] == "- eligible: there is no reservation gone"
-    assert found[3] == "+ free nodes in batch: 2 are free now, and it needs 1"
+def test_job_of_a_deleted_reservation_is_checked_on_all_nodes() -> None:
+    result = said(told(Scene(rack(2)).waits(1, reservation="gone"), 1))
+    assert result[0] == "- eligible: there is no reservation gone"
+    assert result[3] == "+ free nodes in batch: 2 are free now, and it needs 1"
 
 
 @pytest.mark.parametrize("reason", sorted(set(NAMES.values())))
 def test_a_job_that_is_held_for_any_reason_of_slurms_gets_its_sentence(reason: str) -> None:
-    found = told(Scene(rack(1)).waits(1, held=reason), 1)
-    assert found.code == reason
-    assert found.headline == f"Job 1 waits: {explain_reason(reason).removesuffix('.')} ({reason})."
-    assert said(found)[0] == f"- eligible: {explain_reason(reason)}"
-    assert (found.position, found.expected) == (None, None)
+    result = told(Scene(rack(1)).waits(1, held=reason), 1)
+    assert result.code == reason
+    assert result.headline == f"Job 1 waits: {explain_reason(reason).removesuffix('.')} ({reason})."
+    assert said(result)[0] == f"- eligible: {explain_reason(reason)}"
+    assert (result.position, result.expected) == (None, None)

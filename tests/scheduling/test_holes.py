@@ -1,4 +1,4 @@
-"""Holes that a plan leaves, and those left after further jobs, against the steps of the machine."""
+"""Holes that a plan leaves, before and after more jobs, compared with the node profile."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from fairbank.scheduling.machines.processors import Holes
 from fairbank.scheduling.snapshot import RemainingHoles
 from tests.scheduling.processors import Wish, ahead, runs
 
-wishes = st.lists(st.builds(Wish, st.integers(1, 8), st.integers(1, 10)), min_size=1, max_size=8)
+resource_requests = st.lists(
+    st.builds(Wish, st.integers(1, 8), st.integers(1, 10)), min_size=1, max_size=8
+)
 
 
-@given(runs, wishes)
+@given(runs, resource_requests)
 def test_holes_agree_with_backfill_steps(running: list[tuple[int, int]], asked: list[Wish]) -> None:
     steps, head = ahead(running), Wish(8, 5)
     steps.take(head, steps.earliest_slot(head))
     left: Holes[Wish] = Holes(RemainingHoles(0, steps.holes()), 0)
     for each in asked:
-        found = steps.slot_now(each)
-        assert left.slot_now(each) == found
-        if found is not None:
-            left.take(each, found)
-            steps.take(each, found)
+        result = steps.slot_now(each)
+        assert left.slot_now(each) == result
+        if result is not None:
+            left.take(each, result)
+            steps.take(each, result)
         assert left.holes() == steps.holes()
 
 

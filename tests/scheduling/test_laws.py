@@ -1,4 +1,4 @@
-"""Laws of schedules, whatever the workload is."""
+"""Laws of schedules that hold for every workload."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POL
 
 
 def places(plan: SchedulePlan[TraceJob, int]) -> dict[int, int]:
-    """Return the start time of each job that has a place."""
+    """Return the start time of each job that has a start time or a reservation."""
     return {each.job.number: NOW for each in plan.starts} | {
         each.job.number: each.at for each in plan.reservations
     }
@@ -67,24 +67,24 @@ def test_first_come_first_served_starts_in_the_order_of_the_queue(jobs: list[Tra
 
 @given(workloads)
 def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
-    """The place of a head is never later in a pass than in the pass before, and it starts no later
-    than stated.
+    """The reservation of the first job never moves back from pass to pass, and the job starts no
+    later than promised.
     """
-    told: dict[int, int] = {}
+    output: dict[int, int] = {}
 
     def watched(here: OnProcessors, now: int) -> SchedulePlan[TraceJob, int]:
         for head, at, _ in easy(here, now, fully=True).reservations:
-            assert at <= told.get(head.number, at)
-            told[head.number] = at
+            assert at <= output.get(head.number, at)
+            output[head.number] = at
         return easy(here, now)
 
     starts = simulated(jobs, POLICIES["easy"]._replace(scheduler=at_events(WidthQueue, watched)))
-    assert all(starts[number] <= at for number, at in told.items())
+    assert all(starts[number] <= at for number, at in output.items())
 
 
 @given(snapshots)
 def test_no_job_is_delayed_by_a_later_one(here: OnProcessors) -> None:
-    """Conservative: whoever is last may go, and everybody else keeps his place."""
+    """Conservative backfill: without the last job, every other job keeps its start time."""
     before = places(conservative(here, NOW, fully=True))
     for last in reversed(list(here.queue.jobs())):
         here.queue.remove(last)
@@ -94,7 +94,7 @@ def test_no_job_is_delayed_by_a_later_one(here: OnProcessors) -> None:
 
 @given(snapshots)
 def test_a_conservative_plan_is_feasible(here: OnProcessors) -> None:
-    """At no second more is planned than the machine has, if everybody uses the whole limit."""
+    """If every job uses its whole limit, the plan never exceeds the machine at any second."""
     at = places(conservative(here, NOW, fully=True))
     waiting = list(here.queue.jobs())
     taken = [(NOW, each.ends, each.placement) for each in here.running]
@@ -122,8 +122,8 @@ HOUR = 3_600
 
 @pytest.mark.parametrize("pass_", [easy, conservative])
 def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None:
-    """The example of RCAC: while eight nodes are waited for, only jobs of up to three hours
-    start on the six.
+    """Example of RCAC: while a job waits for eight nodes, only jobs of up to three hours start on
+    the six.
     """
     eight, short, long = (
         job(0, 0, 8, HOUR, HOUR),
@@ -141,8 +141,8 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours(pass_: Any) -> None
 
 
 def test_full_partition_blocks_only_its_own_jobs() -> None:
-    """FIFO of SLURM 2002: who is behind in a blocked partition is not looked at, although it would
-    fit.
+    """FIFO of SLURM 2002: later jobs of a blocked partition are not tried, although they
+    would fit.
     """
     jobs = [
         job(0, 0, 4, 10, 10),

@@ -1,6 +1,4 @@
-"""The main pass: from the head of the queue, and a partition waits behind its first job that does
-not fit.
-"""
+"""Main pass: jobs in queue order; a partition is blocked behind its first job that does not fit."""
 
 from __future__ import annotations
 
@@ -14,9 +12,9 @@ from tests.scheduling.scenes import OneEach, Scene
 
 
 def test_jobs_start_in_order_until_one_does_not_fit() -> None:
-    told = Scene(rack(8)).runs(1, "n[7-8]", 180).waits(2, 4).waits(3, 4).waits(4, 1).main()
-    assert told.starts == {2: "n[1-4]"}
-    assert told.reasons == {3: "Resources", 4: "Priority"}
+    output = Scene(rack(8)).runs(1, "n[7-8]", 180).waits(2, 4).waits(3, 4).waits(4, 1).main()
+    assert output.starts == {2: "n[1-4]"}
+    assert output.reasons == {3: "Resources", 4: "Priority"}
 
 
 def test_partitions_do_not_wait_for_each_other_unless_they_share_nodes() -> None:
@@ -29,9 +27,9 @@ def test_partitions_do_not_wait_for_each_other_unless_they_share_nodes() -> None
         3, 1, partitions=("right",)
     )
     scene.waits(4, 1, partitions=("all",)).waits(5, 1, partitions=("left",))
-    told = scene.main()
-    assert told.starts == {3: "n3", 4: "n4"}
-    assert told.reasons == {2: "Resources", 5: "Priority"}
+    output = scene.main()
+    assert output.starts == {3: "n3", 4: "n4"}
+    assert output.reasons == {2: "Resources", 5: "Priority"}
     assert (
         scene.waits(6, 1, partitions=("all",)).main().reasons[6] == "Resources"
     )  # n2 is idle, and kept for job 2
@@ -49,7 +47,7 @@ def test_a_job_in_two_partitions_starts_once() -> None:
     assert busy.waits(1, partitions=("batch", "long")).main().starts == {1: "n2"}
 
 
-def test_of_two_partitions_the_last_that_turns_it_away_says_why() -> None:
+def test_reason_of_a_job_in_two_partitions_is_that_of_the_last() -> None:
     left, right = (
         PartitionRules(name="left", nodes=("n1",)),
         PartitionRules(name="right", nodes=("n2",)),
@@ -64,9 +62,9 @@ def test_of_two_partitions_the_last_that_turns_it_away_says_why() -> None:
 
 
 def test_job_that_can_never_run_is_reported_and_delays_no_job() -> None:
-    told = Scene(rack(2)).waits(1, cpus_per_task=99).waits(2, constraint="gpu").waits(3).main()
-    assert told.starts == {3: "n1"}
-    assert told.reasons == {1: "BadConstraints", 2: "BadConstraints"}
+    output = Scene(rack(2)).waits(1, cpus_per_task=99).waits(2, constraint="gpu").waits(3).main()
+    assert output.starts == {3: "n1"}
+    assert output.reasons == {1: "BadConstraints", 2: "BadConstraints"}
 
 
 @pytest.mark.parametrize("partitions", [("small", "batch"), ("batch", "small")])
@@ -101,14 +99,14 @@ def test_job_that_cannot_be_read_blocks_no_other() -> None:
 
 def test_nodes_that_are_down_are_waited_for() -> None:
     scene = Scene([*rack(1), Node(name="sick", cpus=4, memory=4_000, state=NodeState.DRAINED)])
-    told = scene.waits(1, required=("sick",)).waits(2, 2).waits(3).main()
-    assert told.reasons == {1: "ReqNodeNotAvail", 2: "Resources", 3: "Priority"}
+    output = scene.waits(1, required=("sick",)).waits(2, 2).waits(3).main()
+    assert output.reasons == {1: "ReqNodeNotAvail", 2: "Resources", 3: "Priority"}
 
 
 def test_a_job_that_named_its_nodes_keeps_only_those_from_others() -> None:
-    told = Scene(rack(3)).runs(1, "n1", 60).waits(2, 1, required=("n1",)).waits(3).main()
-    assert told.starts == {3: "n2"}
-    assert told.reasons == {2: "Resources"}
+    output = Scene(rack(3)).runs(1, "n1", 60).waits(2, 1, required=("n1",)).waits(3).main()
+    assert output.starts == {3: "n2"}
+    assert output.reasons == {2: "Resources"}
 
 
 def test_jobs_below_backfill_thresholds_get_no_reservation() -> None:
@@ -129,9 +127,9 @@ def test_the_pass_ends_where_its_parameters_say() -> None:
         3,
     ]  # one more than it says, as in Slurm
     assert sorted(scene.main(full=True, default_queue_depth=2).starts) == [1, 2, 3, 4, 5]
-    told = scene.main(partition_job_depth=2)
-    assert sorted(told.starts) == [1, 2]
-    assert told.reasons == dict.fromkeys((3, 4, 5), "Priority")
+    output = scene.main(partition_job_depth=2)
+    assert sorted(output.starts) == [1, 2]
+    assert output.reasons == dict.fromkeys((3, 4, 5), "Priority")
     assert sorted(scene.main(full=True, partition_job_depth=2).starts) == [1, 2]
     assert scene.main(sched_max_job_start=2).plan.reason(5) == "None"
 
@@ -154,9 +152,9 @@ def test_an_array_is_rejected_with_its_first_task_that_does_not_fit() -> None:
     scene = Scene(rack(2)).runs(1, "n1", 60)
     for task in range(3):
         scene.waits(10 + task, array=10, task=task)
-    told = scene.main()
-    assert told.starts == {10: "n2"}
-    assert told.reasons == {11: "Resources", 12: "Resources"}
+    output = scene.main()
+    assert output.starts == {10: "n2"}
+    assert output.reasons == {11: "Resources", 12: "Resources"}
 
 
 def test_preferred_features_are_used_if_free() -> None:
@@ -187,12 +185,12 @@ def test_no_job_runs_into_a_reservation_of_others() -> None:
     }
 
 
-def test_a_reservation_is_used_by_those_who_ask_for_it_and_by_its_end() -> None:
+def test_reservation_is_used_by_its_jobs_until_it_ends() -> None:
     scene = Scene(rack(3)).reserves("class", "n2", -10, 60)
     scene.waits(1, reservation="class").waits(2, reservation="class").waits(3)
-    told = scene.main()
-    assert told.starts == {1: "n2", 3: "n1"}
-    assert told.reasons == {2: "Resources"}
+    output = scene.main()
+    assert output.starts == {1: "n2", 3: "n1"}
+    assert output.reasons == {2: "Resources"}
     longer = (
         Scene(rack(3)).reserves("class", "n2", -10, 60).waits(1, minutes=61, reservation="class")
     )
@@ -203,11 +201,11 @@ def test_a_reservation_is_used_by_those_who_ask_for_it_and_by_its_end() -> None:
     assert flexible.waits(1, 3, minutes=61, reservation="class").main().starts == {1: "n[1-3]"}
 
 
-def test_maintenance_is_reported_as_such_and_holds_up_nobody() -> None:
+def test_maintenance_is_reported_and_blocks_no_job() -> None:
     scene = Scene(rack(2)).reserves("works", "n[1-2]", 120, 240, maintenance=True)
-    told = scene.waits(1, minutes=180).waits(2, minutes=60).main()
-    assert told.reasons == {1: "ReqNodeNotAvail"}
-    assert told.starts == {2: "n1"}
+    output = scene.waits(1, minutes=180).waits(2, minutes=60).main()
+    assert output.reasons == {1: "ReqNodeNotAvail"}
+    assert output.starts == {2: "n1"}
 
 
 def test_jobs_started_in_this_pass_are_not_preempted() -> None:
@@ -232,11 +230,9 @@ def test_job_started_in_this_second_before_the_pass_is_preempted() -> None:
 
 
 @pytest.mark.parametrize(("exempt", "gone", "node"), [(0, 6, "n3"), (3_600, 7, "n4")])
-def test_a_preemptor_takes_the_place_of_the_smallest_and_of_these_the_first(
-    exempt: int, gone: int, node: str
-) -> None:
-    """As slurmctld 22.05 does. Job 6 has run for less than an hour, for which its QOS may be left
-    alone.
+def test_preemptor_takes_the_first_of_the_smallest_jobs(exempt: int, gone: int, node: str) -> None:
+    """As slurmctld 22.05 does. Job 6 has run for less than an hour, the time that its QOS exempts
+    from preemption.
     """
     scene = (
         Scene(rack(5))
@@ -251,17 +247,17 @@ def test_a_preemptor_takes_the_place_of_the_smallest_and_of_these_the_first(
             "scavenge": QosRules(exempt_seconds=exempt),
         },
     )
-    told = scene.waits(1, qos="urgent").waits(2, qos="normal").main()
-    assert told.instead == {1: (gone,)}
-    assert told.reasons == {2: "Resources"}
-    assert told.starts == {1: node}
+    output = scene.waits(1, qos="urgent").waits(2, qos="normal").main()
+    assert output.instead == {1: (gone,)}
+    assert output.reasons == {2: "Resources"}
+    assert output.starts == {1: node}
 
 
 @pytest.mark.parametrize(
     ("dear", "cheap", "gone"), [(5, 4, 6), (70_000, 65_534, 6), (70_000, 65_535, 5), (4, 4, 5)]
 )
 def test_preemption_takes_lowest_qos_then_smallest_job(dear: int, cheap: int, gone: int) -> None:
-    """As in slurmctld, which has 16 bits for the priority of a QOS: job 5 has one node, job
+    """As in slurmctld, which has 16 bits for the priority of a QOS. Job 5 has one node, job
     6 two.
     """
     scene = Scene(rack(3)).runs(5, "n1", 60, qos="dear").runs(6, "n[2-3]", 60, qos="cheap")
@@ -287,5 +283,5 @@ def test_preemption_takes_the_lowest_tier_first() -> None:
         .runs(6, "n2", 60, partition="low")
     )
     scene.preemption = Preemption(by=PreemptBy.PARTITION)
-    told = scene.waits(1, partitions=("high",)).main()
-    assert (told.instead, told.starts) == ({1: (6,)}, {1: "n2"})
+    output = scene.waits(1, partitions=("high",)).main()
+    assert (output.instead, output.starts) == ({1: (6,)}, {1: "n2"})

@@ -1,4 +1,4 @@
-"""Sets of nodes: what whole numbers say of them is what sets say."""
+"""Sets of nodes as whole numbers give the same results as Python sets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ counts = st.integers(0, 320)
 
 
 @given(some, some)
-def test_they_are_sets(ones: set[int], others: set[int]) -> None:
+def test_nodesets_behave_like_sets(ones: set[int], others: set[int]) -> None:
     left, right = node_set.of(ones), node_set.of(others)
     assert set(node_set.each(left)) == ones
     assert node_set.places(left).tolist() == sorted(ones)
@@ -29,11 +29,11 @@ def test_the_first_of_them_are_the_lowest(ones: set[int], count: int) -> None:
 
 @given(some, st.integers(1, 40))
 def test_runs_are_as_long_as_they_can_be(ones: set[int], length: int) -> None:
-    found = node_set.runs(node_set.of(ones))
-    assert [place for begin, end in found for place in range(begin, end)] == sorted(ones)
-    assert all(end not in ones and begin - 1 not in ones for begin, end in found)
+    result = node_set.runs(node_set.of(ones))
+    assert [place for begin, end in result for place in range(begin, end)] == sorted(ones)
+    assert all(end not in ones and begin - 1 not in ones for begin, end in result)
     assert node_set.has_run(node_set.of(ones), length) == any(
-        end - begin >= length for begin, end in found
+        end - begin >= length for begin, end in result
     )
 
 

@@ -1,6 +1,5 @@
-"""The queue's order: preemptors, reservations, tier, priority, submit time, number.
-
-Source: docs/reference/slurm-rules.md, "Queue order"; RCAC.
+"""Queue order: preemptors, reservations, tier, priority, submit time, number. Source:
+docs/reference/slurm-rules.md, "Queue order"; RCAC.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def test_a_job_in_two_partitions_stands_in_the_queue_twice_with_the_priority_of_
     ]
 
 
-def test_tasks_of_an_array_go_in_their_order_and_wishes_before_needs() -> None:
+def test_array_tasks_go_in_order_and_preferences_before_requirements() -> None:
     scene = (
         Scene(rack(4)).waits(11, array=9, task=2).waits(10, array=9, task=1, prefer="fast").waits(8)
     )
@@ -149,7 +148,7 @@ def test_partitions_preempt_by_tier_where_they_share_nodes_and_the_lower_one_may
     assert not may_preempt(nodes, ("urgent", ""), ("safe", ""))
 
 
-def test_a_partition_that_was_removed_takes_no_place_in_another() -> None:
+def test_removed_partition_is_not_replaced_by_another() -> None:
     entries, reasons = ranked(Scene(rack(1)).waits(1, partitions=("removed", "batch")).snapshot)
     assert [entry.rules.name for entry in entries] == ["batch"]
     assert reasons == {}

@@ -11,11 +11,11 @@ from fairbank.scheduling.slurm.parameters import SchedulerParameters, parse_para
 
 
 def test_slurms_own_string_is_read() -> None:
-    found = parse_parameters(
+    result = parse_parameters(
         "bf_interval=10,bf_continue,"
         " default_queue_depth=1000,sched_min_interval=2000,defer,max_rpc_cnt=150,"
     )
-    assert found == SchedulerParameters(
+    assert result == SchedulerParameters(
         bf_interval=10, bf_continue=True, default_queue_depth=1_000, sched_min_interval=2_000
     )
     assert parse_parameters("") == SchedulerParameters()
@@ -97,27 +97,27 @@ def test_no_setting_is_out_of_range(said: dict[str, Any]) -> None:
 
 
 def test_the_main_pass_is_due_when_asked_for_but_not_too_often() -> None:
-    asked = SchedulerParameters(sched_interval=60, sched_min_interval=2_000)
-    assert [asked.main_is_due(0, True, now) for now in (2_000, 2_001)] == [False, True]
-    assert not asked.main_is_due(0, False, 10**12)
+    parameters = SchedulerParameters(sched_interval=60, sched_min_interval=2_000)
+    assert [parameters.main_is_due(0, True, now) for now in (2_000, 2_001)] == [False, True]
+    assert not parameters.main_is_due(0, False, 10**12)
 
 
 def test_it_is_due_in_full_every_interval_however_often_it_runs_between() -> None:
-    asked = SchedulerParameters(sched_interval=60, sched_min_interval=2_000)
+    parameters = SchedulerParameters(sched_interval=60, sched_min_interval=2_000)
     ended = full = 0
     fully: list[int] = []
     for now in range(0, 130_000_000, 500_000):  # something is submitted twice a second
-        if asked.full_is_due(full, now // 1_000_000):
+        if parameters.full_is_due(full, now // 1_000_000):
             ended, full = now, now // 1_000_000
             fully.append(full)
-        elif asked.main_is_due(ended, True, now):
+        elif parameters.main_is_due(ended, True, now):
             ended = now
     assert fully == [60, 120]
     assert not SchedulerParameters(sched_interval=-1).full_is_due(0, 10**12)
 
 
 def test_backfill_is_due_after_its_interval_if_anything_changed() -> None:
-    asked = SchedulerParameters(bf_interval=30)
-    assert [asked.backfill_is_due(100, True, now) for now in (129, 130)] == [False, True]
-    assert not asked.backfill_is_due(100, False, 1_000)
+    parameters = SchedulerParameters(bf_interval=30)
+    assert [parameters.backfill_is_due(100, True, now) for now in (129, 130)] == [False, True]
+    assert not parameters.backfill_is_due(100, False, 1_000)
     assert not SchedulerParameters(bf_interval=-1).backfill_is_due(0, True, 10**6)

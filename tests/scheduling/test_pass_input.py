@@ -34,9 +34,11 @@ def test_no_two_reservations_have_a_name() -> None:
 
 
 def test_a_reservation_holds_those_of_its_nodes_that_are_there() -> None:
-    """A node may be taken out of the cluster while it is reserved: no pass is to end with that."""
-    told = Scene(rack(2)).reserves("class", "n1,n9", 0, 60).waits(1).waits(2).both()
-    assert told.starts == {1: "n2"}
+    """A node may be removed from the cluster while it is reserved. No pass may fail because of
+    that.
+    """
+    output = Scene(rack(2)).reserves("class", "n1,n9", 0, 60).waits(1).waits(2).both()
+    assert output.starts == {1: "n2"}
 
 
 @pytest.mark.parametrize("by", [PreemptBy.PARTITION, PreemptBy.QOS])
@@ -48,12 +50,12 @@ def test_a_job_may_outlive_its_partition(by: PreemptBy) -> None:
         NodeTable(rack(2), [PartitionRules(name="batch", tier=2)]),
     )
     scene.places = PlacementSearch(scene.cluster)
-    told = scene.both()
-    assert told.starts == {}
-    assert told.planned == {2: (60, "n[1-2]")}
+    output = scene.both()
+    assert output.starts == {}
+    assert output.planned == {2: (60, "n[1-2]")}
 
 
-def test_what_started_runs_and_waits_no_more() -> None:
+def test_started_job_runs_and_no_longer_waits() -> None:
     scene = Scene(rack(2), PartitionRules(name="batch")).runs(1, "n1", 60).waits(2).waits(3)
     snapshot = scene.snapshot
     after = apply_plan(snapshot, scene.main().plan, NOW)
@@ -64,12 +66,12 @@ def test_what_started_runs_and_waits_no_more() -> None:
     assert snapshot.machine.free.idle == 0b10  # n2
 
 
-def test_what_started_counts_against_the_limits_of_the_next_pass() -> None:
+def test_started_job_counts_against_limits_of_the_next_pass() -> None:
     scene = Scene(rack(4)).waits(1, user="ada").waits(2, user="ada").waits(3, user="bob")
     scene.limits = OneEach("batch")
-    told = scene.both()
-    assert told.starts == {1: "n1", 3: "n2"}
-    assert told.reasons == {2: "QOSMaxJobsPerUserLimit"}
+    output = scene.both()
+    assert output.starts == {1: "n1", 3: "n2"}
+    assert output.reasons == {2: "QOSMaxJobsPerUserLimit"}
     assert scene.limits.hold_reason(scene.pending[0], "batch") is None
 
 

@@ -1,4 +1,6 @@
-"""Laws of the passes over nodes, whatever the cluster, those who run and those who wait."""
+"""Laws of the passes over nodes that hold for every cluster and every set of running and waiting
+jobs.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from fairbank.scheduling.slurm.main_pass import main_pass
 from fairbank.scheduling.slurm.parameters import SchedulerParameters, expected_end
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.scheduling.slurm.queue_order import queue_entries
-from tests.scheduling.clusters import clusters, rules, wishes
+from tests.scheduling.clusters import clusters, resource_requests, rules
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +39,7 @@ NOW = 90_000
 PARAMETERS = SchedulerParameters(bf_window=60)
 
 
-class Afternoon(NamedTuple):
+class QueueCase(NamedTuple):
     nodes: list[Node]
     rules: PartitionRules
     running: list[tuple[PendingJob, int]]
@@ -62,14 +64,14 @@ class Afternoon(NamedTuple):
 
 
 @st.composite
-def afternoons(draw: st.DrawFn) -> Afternoon:
+def snapshots(draw: st.DrawFn) -> QueueCase:
     nodes = draw(clusters)
-    wanted, seconds = wishes(len(nodes)), st.integers(-60, 4_000)
+    expected, seconds = resource_requests(len(nodes)), st.integers(-60, 4_000)
 
     def job(number: int) -> PendingJob:
         return PendingJob(
             number=number,
-            wanted=draw(wanted),
+            wanted=draw(expected),
             priority=draw(st.integers(1, 3)),
             limit=draw(st.integers(1, 5_000)),
             time_min=draw(st.one_of(st.none(), st.none(), st.integers(1, 600))),
@@ -81,17 +83,15 @@ def afternoons(draw: st.DrawFn) -> Afternoon:
     reserved = Reservation(
         name="class", nodes=(nodes[0].name,), begin=Instant(begin), end=Instant(begin + 1_000)
     )
-    return Afternoon(
+    return QueueCase(
         nodes, draw(rules), running, pending, draw(st.sampled_from([[], [], [reserved]]))
     )
 
 
-@given(afternoons())
+@given(snapshots())
 @settings(max_examples=60, deadline=None)
-def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(
-    afternoon: Afternoon,
-) -> None:
-    snapshot = afternoon.snapshot()
+def test_pass_never_oversubscribes_and_is_repeatable(case: QueueCase) -> None:
+    snapshot = case.snapshot()
     cpus, memory, waiting = (
         snapshot.machine.free.cpus.copy(),
         snapshot.machine.free.memory.copy(),
@@ -99,7 +99,7 @@ def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(
     )
     for decide in (main_pass, backfill, run_passes):
         plan = decide(snapshot, PARAMETERS, NOW)
-        assert plan == decide(afternoon.snapshot(), PARAMETERS, NOW)
+        assert plan == decide(case.snapshot(), PARAMETERS, NOW)
         assert np.array_equal(snapshot.machine.free.cpus, cpus)
         assert np.array_equal(snapshot.machine.free.memory, memory)
         assert list(snapshot.queue.jobs()) == waiting
@@ -108,7 +108,7 @@ def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(
             room.cpus,
             room.memory,
             *room.gpus.values(),
-            afternoon.rules.rows * room.cpus - room.shared,
+            case.rules.rows * room.cpus - room.shared,
         ):
             assert (left >= 0).all()
         numbers = [start.job.number for start in plan.starts]
@@ -117,10 +117,10 @@ def test_a_pass_oversubscribes_nothing_changes_nothing_and_decides_alike_twice(
         assert not set(numbers) & set(plan.reasons)
 
 
-@given(afternoons())
+@given(snapshots())
 @settings(max_examples=60, deadline=None)
-def test_main_pass_stops_at_the_first_job_that_does_not_fit(afternoon: Afternoon) -> None:
-    snapshot = afternoon.snapshot()
+def test_main_pass_stops_at_the_first_job_that_does_not_fit(case: QueueCase) -> None:
+    snapshot = case.snapshot()
     plan = main_pass(snapshot, PARAMETERS, NOW)
     ranked, _ = queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW)
     order = [entry.job.number for entry in ranked]
@@ -130,16 +130,16 @@ def test_main_pass_stops_at_the_first_job_that_does_not_fit(afternoon: Afternoon
         number
         for number in order
         if plan.reasons.get(number) == "Resources"
-        and not next(job for job in afternoon.pending if job.number == number).wanted.required
+        and not next(job for job in case.pending if job.number == number).wanted.required
     ]
     if blocking:
         assert all(order.index(number) < order.index(blocking[0]) for number in starts)
 
 
-@given(afternoons())
+@given(snapshots())
 @settings(max_examples=100, deadline=None)
-def test_plans_are_feasible_and_not_delayed_by_later_jobs(afternoon: Afternoon) -> None:
-    snapshot = afternoon.snapshot()
+def test_plans_are_feasible_and_not_delayed_by_later_jobs(case: QueueCase) -> None:
+    snapshot = case.snapshot()
     plan = backfill(snapshot, PARAMETERS, NOW)
     order = [
         entry.job.number
@@ -161,20 +161,20 @@ def test_plans_are_feasible_and_not_delayed_by_later_jobs(afternoon: Afternoon) 
     for each in within:
         assert fits_then(snapshot, plan, each.at, each.placement)
         assert keeps_off(
-            afternoon.reserved, snapshot.machine.cluster, each.at, seconds(each.job), each.placement
+            case.reserved, snapshot.machine.cluster, each.at, seconds(each.job), each.placement
         )
 
 
-@given(afternoons(), st.data())
+@given(snapshots(), st.data())
 @settings(max_examples=60, deadline=None)
-def test_preempted_nodes_are_taken_once(afternoon: Afternoon, data: st.DataObject) -> None:
+def test_preempted_nodes_are_taken_once(case: QueueCase, data: st.DataObject) -> None:
     def kind(job: PendingJob) -> PendingJob:
-        """Urgent, or a scavenger that was requeued to go before everybody: the likeliest to be sent
-        away again at once.
+        """Draw an urgent job, or a requeued scavenger with the highest priority: the most likely to
+        be preempted again at once.
         """
         qos, nodes = (
             data.draw(st.sampled_from(["urgent", "scavenge"])),
-            data.draw(st.integers(1, len(afternoon.nodes))),
+            data.draw(st.integers(1, len(case.nodes))),
         )
         return replace(
             job,
@@ -184,11 +184,11 @@ def test_preempted_nodes_are_taken_once(afternoon: Afternoon, data: st.DataObjec
         )
 
     drawn, ran = (
-        [kind(job) for job in afternoon.pending],
-        [(kind(job), seconds) for job, seconds in afternoon.running],
+        [kind(job) for job in case.pending],
+        [(kind(job), seconds) for job, seconds in case.running],
     )
     rules = Preemption(by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))})
-    snapshot = afternoon._replace(running=ran, pending=drawn, preemption=rules).snapshot()
+    snapshot = case._replace(running=ran, pending=drawn, preemption=rules).snapshot()
     for decide in (main_pass, backfill, run_passes):
         plan = decide(snapshot, PARAMETERS, NOW)
         taken = [number for start in plan.starts for number in start.placement.preempted]
@@ -202,7 +202,7 @@ def test_preempted_nodes_are_taken_once(afternoon: Afternoon, data: st.DataObjec
 
 
 def seconds(job: PendingJob) -> int:
-    """Return the time reserved for the job, which is the least that it has once it starts."""
+    """Return the time reserved for the job, the minimum that it has once it starts."""
     assert job.limit is not None
     return min(job.limit, job.time_min or job.limit)
 
@@ -214,7 +214,7 @@ def apart(one: int, lasts: int, other: int, lasting: int) -> bool:
 def fits_then(
     snapshot: OnNodes, plan: SchedulePlan[PendingJob, Placement], at: int, placement: Placement
 ) -> bool:
-    """Return True if the nodes have the planned resources when all jobs have ended that end by
+    """Return True if the nodes have the planned resources after all jobs have ended that end by
     then.
     """
     room = FreeResources(snapshot.machine.cluster)

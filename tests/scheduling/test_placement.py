@@ -1,4 +1,4 @@
-"""Placement of jobs: choices as Slurm makes them, and laws that hold on any cluster."""
+"""Placement of jobs: the choices of slurmctld, and laws that hold on any cluster."""
 
 from __future__ import annotations
 
@@ -14,200 +14,223 @@ from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.placement.search import PlacementSearch, find_placement
-from tests.scheduling.clusters import Desk, clusters, every_way, rack, rules, wishes
+from tests.scheduling.clusters import (
+    SmallMachine,
+    clusters,
+    possible_placements,
+    rack,
+    resource_requests,
+    rules,
+)
 
 
 def test_the_lightest_nodes_go_first_and_heavier_ones_only_where_these_are_too_few() -> None:
-    desk = Desk(
+    machine = SmallMachine(
         [
             *rack(2, weight=8),
             Node(name="fat1", cpus=4, memory=4_000, weight=40),
             Node(name="thin1", cpus=4, memory=4_000),
         ]
     )
-    assert desk.goes(nodes=1, exclusive=True) == "thin1"
-    assert desk.goes(nodes=1, exclusive=True) == "n1"
-    assert desk.goes(nodes=2, exclusive=True) == "n2,fat1"
+    assert machine.start(nodes=1, exclusive=True) == "thin1"
+    assert machine.start(nodes=1, exclusive=True) == "n1"
+    assert machine.start(nodes=2, exclusive=True) == "n2,fat1"
 
 
 def test_long_reservation_uses_no_more_memory_than_a_short_one() -> None:
-    desk, sizes = Desk(rack(3)), set[int]()
+    machine, sizes = SmallMachine(rack(3)), set[int]()
     for _ in range(1_000):
-        where = desk.would_go(nodes=2, tasks=2)
+        where = machine.would_go(nodes=2, tasks=2)
         assert where is not None
-        desk.room.take(where)
-        assert desk.goes(exclusive=True, nodes=2) == "nowhere"
-        desk.room.give(where)
-        sizes.add(len(desk.room._changes))
+        machine.room.take(where)
+        assert machine.start(exclusive=True, nodes=2) == "nowhere"
+        machine.room.give(where)
+        sizes.add(len(machine.room._changes))
     assert max(sizes) < 100
 
 
 def test_nodes_that_must_be_woken_come_last_whatever_their_weight() -> None:
-    desk = Desk(
+    machine = SmallMachine(
         [
             Node(name="asleep", state=NodeState.POWERED_DOWN, weight=0),
             Node(name="waking", state=NodeState.POWERING_UP),
             *rack(1, weight=99),
         ]
     )
-    assert [desk.goes(exclusive=True) for _ in range(4)] == ["n1", "waking", "asleep", "nowhere"]
+    assert [machine.start(exclusive=True) for _ in range(4)] == [
+        "n1",
+        "waking",
+        "asleep",
+        "nowhere",
+    ]
 
 
-def test_of_runs_of_nodes_the_tightest_that_is_enough_is_used_up() -> None:
-    desk = Desk(rack(10))
-    assert desk.goes(required=("n4",), exclusive=True) == "n4"
-    assert desk.goes(required=("n7",), exclusive=True) == "n7"
-    assert desk.goes(nodes=2, exclusive=True) == "n[5-6]"
-    assert desk.goes(nodes=3, exclusive=True) == "n[1-3]"
-    assert desk.goes(nodes=4, exclusive=True) == "nowhere"
+def test_smallest_sufficient_run_of_nodes_is_used() -> None:
+    machine = SmallMachine(rack(10))
+    assert machine.start(required=("n4",), exclusive=True) == "n4"
+    assert machine.start(required=("n7",), exclusive=True) == "n7"
+    assert machine.start(nodes=2, exclusive=True) == "n[5-6]"
+    assert machine.start(nodes=3, exclusive=True) == "n[1-3]"
+    assert machine.start(nodes=4, exclusive=True) == "nowhere"
 
 
-def test_a_job_that_one_node_can_hold_goes_to_that_with_the_fewest_cpus_that_are_enough() -> None:
-    desk = Desk(rack(4, cpus=64))
+def test_job_of_one_node_goes_to_the_smallest_sufficient_node() -> None:
+    machine = SmallMachine(rack(4, cpus=64))
     for node, cpus in (("n1", 20), ("n2", 50), ("n4", 40)):
-        assert desk.goes(required=(node,), cpus_per_task=cpus) == node
-    assert desk.goes(tasks=14) == "n2"
-    assert desk.goes(tasks=20) == "n1", "of runs the tightest goes first"
-    assert desk.goes(tasks=3, cpus_per_task=4) == "n1"
-    assert desk.goes(tasks=20) == "n4"
-    assert desk.goes(tasks=60) == "n3"
-    assert desk.goes(tasks=10) == "n1"
-    assert desk.goes(tasks=8) == "n[3-4]", "none is enough alone"
+        assert machine.start(required=(node,), cpus_per_task=cpus) == node
+    assert machine.start(tasks=14) == "n2"
+    assert machine.start(tasks=20) == "n1", "of runs the tightest goes first"
+    assert machine.start(tasks=3, cpus_per_task=4) == "n1"
+    assert machine.start(tasks=20) == "n4"
+    assert machine.start(tasks=60) == "n3"
+    assert machine.start(tasks=10) == "n1"
+    assert machine.start(tasks=8) == "n[3-4]", "none is enough alone"
 
 
-def test_where_no_run_is_enough_the_largest_are_taken() -> None:
-    desk = Desk(rack(9))
-    desk.goes(nodes=2, required=("n3", "n8"), exclusive=True)
-    assert desk.goes(nodes=6, exclusive=True) == "n[1-2,4-7]"
+def test_largest_runs_of_nodes_are_used_if_none_is_sufficient() -> None:
+    machine = SmallMachine(rack(9))
+    machine.start(nodes=2, required=("n3", "n8"), exclusive=True)
+    assert machine.start(nodes=6, exclusive=True) == "n[1-2,4-7]"
 
 
 def test_contiguous_nodes_are_one_run_or_none() -> None:
-    desk = Desk(rack(7))
-    desk.goes(required=("n4",), exclusive=True)
-    assert desk.goes(nodes=4, contiguous=True) == "nowhere"
-    assert desk.goes(nodes=3, contiguous=True, exclusive=True) == "n[1-3]"
-    assert desk.goes(nodes=4, exclusive=True) == "nowhere"
+    machine = SmallMachine(rack(7))
+    machine.start(required=("n4",), exclusive=True)
+    assert machine.start(nodes=4, contiguous=True) == "nowhere"
+    assert machine.start(nodes=3, contiguous=True, exclusive=True) == "n[1-3]"
+    assert machine.start(nodes=4, exclusive=True) == "nowhere"
 
 
 def test_required_nodes_are_taken_and_the_others_beside_them() -> None:
-    desk = Desk(rack(9))
-    assert desk.goes(nodes=3, required=("n8",), exclusive=True) == "n[7-9]"
-    assert desk.goes(nodes=2, excluded=("n1", "n2"), exclusive=True) == "n[3-4]"
-    assert desk.goes(required=("n8",), exclusive=True) == "nowhere"
+    machine = SmallMachine(rack(9))
+    assert machine.start(nodes=3, required=("n8",), exclusive=True) == "n[7-9]"
+    assert machine.start(nodes=2, excluded=("n1", "n2"), exclusive=True) == "n[3-4]"
+    assert machine.start(required=("n8",), exclusive=True) == "nowhere"
 
 
 def test_jobs_share_a_node_until_its_cpus_its_memory_or_its_gpus_are_given_away() -> None:
-    desk = Desk(rack(1, cpus=8, memory=4_000, gpus=(Gpus("a100", 2),)))
-    assert desk.goes(cpus_per_task=4, memory_per_node=1_000, gpus=(Gpus("a100", 1),)) == "n1"
-    assert desk.goes(memory_per_node=3_500) == "nowhere"
-    assert desk.goes(gpus=(Gpus("", 2),)) == "nowhere"
-    assert desk.goes(exclusive=True) == "nowhere"
-    assert desk.goes(cpus_per_task=4, memory_per_node=3_000, gpus=(Gpus("", 1),)) == "n1"
-    assert desk.goes() == "nowhere"
+    machine = SmallMachine(rack(1, cpus=8, memory=4_000, gpus=(Gpus("a100", 2),)))
+    assert machine.start(cpus_per_task=4, memory_per_node=1_000, gpus=(Gpus("a100", 1),)) == "n1"
+    assert machine.start(memory_per_node=3_500) == "nowhere"
+    assert machine.start(gpus=(Gpus("", 2),)) == "nowhere"
+    assert machine.start(exclusive=True) == "nowhere"
+    assert machine.start(cpus_per_task=4, memory_per_node=3_000, gpus=(Gpus("", 1),)) == "n1"
+    assert machine.start() == "nowhere"
 
 
 def test_job_without_memory_request_takes_all_memory_of_a_node() -> None:
-    desk = Desk(rack(1))
-    assert desk.goes(memory_per_node=None) == "n1"
-    assert desk.goes() == "nowhere"
-    default = Desk(rack(1), PartitionRules(name="batch", memory_per_cpu=1_000))
-    assert [default.goes(memory_per_node=None) for _ in range(5)] == ["n1"] * 4 + ["nowhere"]
+    machine = SmallMachine(rack(1))
+    assert machine.start(memory_per_node=None) == "n1"
+    assert machine.start() == "nowhere"
+    default = SmallMachine(rack(1), PartitionRules(name="batch", memory_per_cpu=1_000))
+    assert [default.start(memory_per_node=None) for _ in range(5)] == ["n1"] * 4 + ["nowhere"]
 
 
 def test_tasks_fill_the_first_nodes_and_leave_one_for_each_node_behind() -> None:
-    desk = Desk(rack(4))
-    assert desk.dealt(nodes=2, tasks=5) == [4, 1]
-    assert desk.dealt(nodes=3, tasks=6) == [4, 1, 1]
-    assert desk.dealt(tasks=9) == [4, 4, 1]
-    assert desk.dealt(tasks=4, tasks_per_node=2) == [2, 2]
-    assert desk.dealt(nodes=2, cpus_per_task=3) == [3, 3]
-    assert desk.dealt(nodes=2, exclusive=True) == [4, 4]
-    assert desk.would_go(tasks=9, max_nodes=2) is None
+    machine = SmallMachine(rack(4))
+    assert machine.task_cpus(nodes=2, tasks=5) == [4, 1]
+    assert machine.task_cpus(nodes=3, tasks=6) == [4, 1, 1]
+    assert machine.task_cpus(tasks=9) == [4, 4, 1]
+    assert machine.task_cpus(tasks=4, tasks_per_node=2) == [2, 2]
+    assert machine.task_cpus(nodes=2, cpus_per_task=3) == [3, 3]
+    assert machine.task_cpus(nodes=2, exclusive=True) == [4, 4]
+    assert machine.would_go(tasks=9, max_nodes=2) is None
 
 
-def test_of_a_range_it_gets_as_many_nodes_as_are_free() -> None:
-    """As slurmctld 22.05 does: two to four nodes are four where four are free, and one where the
-    least is one and nothing else is free.
+def test_range_of_nodes_gets_as_many_as_are_free() -> None:
+    """As slurmctld 22.05 does: a range of two to four nodes gets four if four are free. A range
+    that begins with one gets one if only one is free.
     """
-    desk = Desk(rack(6))
-    assert desk.goes(nodes=2, max_nodes=4, exclusive=True) == "n[1-4]"
-    assert desk.goes(max_nodes=4, exclusive=True) == "n[5-6]"
-    assert desk.goes(max_nodes=4, exclusive=True) == "nowhere"
-    assert Desk(rack(6)).dealt(max_nodes=3, tasks=6) == [4, 1, 1]
-    assert Desk(rack(6), PartitionRules(name="batch", max_nodes=2)).goes(max_nodes=4) == "n[1-2]"
-    assert Desk([*rack(2), Node(name="heavy", weight=9)]).goes(max_nodes=3) == "n[1-2],heavy"
+    machine = SmallMachine(rack(6))
+    assert machine.start(nodes=2, max_nodes=4, exclusive=True) == "n[1-4]"
+    assert machine.start(max_nodes=4, exclusive=True) == "n[5-6]"
+    assert machine.start(max_nodes=4, exclusive=True) == "nowhere"
+    assert SmallMachine(rack(6)).task_cpus(max_nodes=3, tasks=6) == [4, 1, 1]
+    assert (
+        SmallMachine(rack(6), PartitionRules(name="batch", max_nodes=2)).start(max_nodes=4)
+        == "n[1-2]"
+    )
+    assert (
+        SmallMachine([*rack(2), Node(name="heavy", weight=9)]).start(max_nodes=3) == "n[1-2],heavy"
+    )
 
 
 def test_a_core_is_given_away_whole() -> None:
-    desk = Desk(rack(1, cpus=8, threads=2))
-    assert desk.dealt(cpus_per_task=3) == [4]
-    desk.goes(cpus_per_task=3)
-    assert desk.would_go(cpus_per_task=5) is None
+    machine = SmallMachine(rack(1, cpus=8, threads=2))
+    assert machine.task_cpus(cpus_per_task=3) == [4]
+    machine.start(cpus_per_task=3)
+    assert machine.would_go(cpus_per_task=5) is None
 
 
 def test_few_idle_nodes_are_found_among_many_busy_ones() -> None:
-    desk = Desk(
+    machine = SmallMachine(
         [
             *rack(4, cpus=2),
             Node(name="big1", cpus=8, memory=4_000),
             Node(name="mid1", cpus=5, memory=4_000),
         ]
     )
-    assert desk.goes(tasks=13, max_nodes=2) == "big1,mid1"
+    assert machine.start(tasks=13, max_nodes=2) == "big1,mid1"
 
 
 def test_brackets_take_nodes_that_are_all_alike() -> None:
     left, right = frozenset({"left"}), frozenset({"right"})
-    desk = Desk(
+    machine = SmallMachine(
         [
             *rack(2, features=left),
             *(Node(name=f"r{number}", cpus=4, memory=4_000, features=right) for number in range(3)),
         ]
     )
-    assert desk.goes(nodes=3, constraint="[left|right]", exclusive=True) == "r[0-2]"
-    assert desk.goes(nodes=3, constraint="[left|right]", exclusive=True) == "nowhere"
+    assert machine.start(nodes=3, constraint="[left|right]", exclusive=True) == "r[0-2]"
+    assert machine.start(nodes=3, constraint="[left|right]", exclusive=True) == "nowhere"
 
 
-def test_counts_take_some_nodes_of_a_kind_and_the_rest_as_they_come() -> None:
+def test_counts_take_some_nodes_of_a_kind_and_any_others() -> None:
     fat = frozenset({"fat"})
-    desk = Desk([*rack(4), Node(name="fat1", cpus=4, memory=4_000, features=fat, weight=9)])
-    assert desk.goes(nodes=3, constraint="fat*1", exclusive=True) == "n[3-4],fat1"
-    assert desk.goes(nodes=1, constraint="fat*1", exclusive=True) == "nowhere"
+    machine = SmallMachine(
+        [*rack(4), Node(name="fat1", cpus=4, memory=4_000, features=fat, weight=9)]
+    )
+    assert machine.start(nodes=3, constraint="fat*1", exclusive=True) == "n[3-4],fat1"
+    assert machine.start(nodes=1, constraint="fat*1", exclusive=True) == "nowhere"
 
 
 def test_two_kinds_need_two_nodes_though_one_node_is_of_both() -> None:
     both, one = frozenset({"x", "y"}), frozenset({"x"})
-    desk = Desk(
+    machine = SmallMachine(
         [Node(name="a", memory=4_000, features=both), Node(name="b", memory=4_000, features=one)]
     )
-    assert desk.goes(nodes=2, constraint="[x*1&y*1]") == "a,b"
-    assert Desk([Node(name="a", memory=4_000, features=both)]).goes(constraint="[x&y]") == "nowhere"
+    assert machine.start(nodes=2, constraint="[x*1&y*1]") == "a,b"
+    assert (
+        SmallMachine([Node(name="a", memory=4_000, features=both)]).start(constraint="[x&y]")
+        == "nowhere"
+    )
 
 
 def test_where_cpus_are_shared_idle_ones_are_taken_first() -> None:
-    desk = Desk(rack(2), PartitionRules(name="batch", sharing=OverSubscribe.FORCE, rows=2))
-    assert [desk.goes(cpus_per_task=4) for _ in range(5)] == ["n1", "n2", "n1", "n2", "nowhere"]
-    asked = Desk(rack(1), PartitionRules(name="batch", sharing=OverSubscribe.YES, rows=2))
-    assert [asked.goes(cpus_per_task=4, shared=share) for share in (True, False, True, True)] == [
-        "n1",
-        "nowhere",
-        "n1",
-        "nowhere",
-    ]
+    machine = SmallMachine(
+        rack(2), PartitionRules(name="batch", sharing=OverSubscribe.FORCE, rows=2)
+    )
+    assert [machine.start(cpus_per_task=4) for _ in range(5)] == ["n1", "n2", "n1", "n2", "nowhere"]
+    requests = SmallMachine(
+        rack(1), PartitionRules(name="batch", sharing=OverSubscribe.YES, rows=2)
+    )
+    assert [
+        requests.start(cpus_per_task=4, shared=share) for share in (True, False, True, True)
+    ] == ["n1", "nowhere", "n1", "nowhere"]
 
 
 def test_an_exclusive_partition_gives_whole_nodes() -> None:
-    desk = Desk(rack(2), PartitionRules(name="batch", sharing=OverSubscribe.EXCLUSIVE))
-    assert [desk.goes() for _ in range(3)] == ["n1", "n2", "nowhere"]
+    machine = SmallMachine(rack(2), PartitionRules(name="batch", sharing=OverSubscribe.EXCLUSIVE))
+    assert [machine.start() for _ in range(3)] == ["n1", "n2", "nowhere"]
 
 
 def test_missing_name_is_reported_with_the_known_ones() -> None:
-    desk = Desk(rack(3))
+    machine = SmallMachine(rack(3))
     with pytest.raises(NotFound) as no:
-        desk.asks(required=("n9",))
+        machine.asks(required=("n9",))
     assert (no.value.field, no.value.remedy) == ("required", "there are: n[1-3]")
     with pytest.raises(NotFound) as no:
-        desk.asks(partition="debug")
+        machine.asks(partition="debug")
     assert (no.value.field, no.value.remedy) == ("partition", "there are: batch")
     with pytest.raises(InvalidInput, match="n1 is there twice"):
         NodeTable([Node(name="n1"), Node(name="n1")])
@@ -216,39 +239,43 @@ def test_missing_name_is_reported_with_the_known_ones() -> None:
 
 
 @st.composite
-def afternoons(
+def snapshots(
     draw: st.DrawFn,
 ) -> tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]]:
-    """A cluster and jobs that come one after the other; some leave again before the next comes."""
+    """Draw a cluster and jobs that start one after the other; some end before the next starts."""
     cluster = draw(clusters)
     return (
         cluster,
         draw(rules),
-        draw(st.lists(st.tuples(wishes(len(cluster)), st.booleans()), min_size=1, max_size=8)),
+        draw(
+            st.lists(
+                st.tuples(resource_requests(len(cluster)), st.booleans()), min_size=1, max_size=8
+            )
+        ),
     )
 
 
 @pytest.mark.slow
-@given(afternoons())
+@given(snapshots())
 @settings(max_examples=150, deadline=None)
 def test_placement_is_exact_and_never_oversubscribed(
-    afternoon: tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]],
+    case: tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]],
 ) -> None:
-    nodes, division, jobs = afternoon
+    nodes, division, jobs = case
     cluster = NodeTable(nodes, [division])
     room, places, there = FreeResources(cluster), PlacementSearch(cluster), list[Placement]()
     for wanted, stays in jobs:
         request = places.request(wanted, "batch")
-        ways = set(every_way(cluster, there, request))
-        found = find_placement(cluster, room, request, cluster.usable)
-        assert (found is None) == (not ways)
-        if found is None:
+        ways = set(possible_placements(cluster, there, request))
+        result = find_placement(cluster, room, request, cluster.usable)
+        assert (result is None) == (not ways)
+        if result is None:
             continue
-        assert frozenset(share.place for share in found.shares) in ways
+        assert frozenset(share.place for share in result.shares) in ways
         if request.upto > request.least and len(request.alternatives) == request.demand.rows == 1:
-            assert len(found.shares) == max(map(len, ways)), "of a range as many as there are"
-        room.take(found)
-        there.append(found)
+            assert len(result.shares) == max(map(len, ways)), "of a range as many as there are"
+        room.take(result)
+        there.append(result)
         assert_held(cluster, room, there, division)
         if not stays:
             room.give(there.pop())
@@ -258,7 +285,9 @@ def test_placement_is_exact_and_never_oversubscribed(
 def assert_held(
     cluster: NodeTable, room: FreeResources, there: list[Placement], division: PartitionRules
 ) -> None:
-    """Check that free resources are those that no job holds, and that no two jobs hold the same."""
+    """Check that the free resources are those without a job, and that no two jobs have the same
+    resource.
+    """
     for at, node in enumerate(cluster.nodes):
         plain = [
             share
@@ -282,18 +311,18 @@ def assert_held(
         assert bool(room.idle >> at & 1) == (not plain + sharing)
 
 
-@given(afternoons())
+@given(snapshots())
 @settings(max_examples=60, deadline=None)
 def test_cached_placements_equal_new_searches(
-    afternoon: tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]],
+    case: tuple[list[Node], PartitionRules, list[tuple[ResourceRequest, bool]]],
 ) -> None:
-    nodes, division, jobs = afternoon
+    nodes, division, jobs = case
     cluster = NodeTable(nodes, [division])
     room, places = FreeResources(cluster), PlacementSearch(cluster)
     asked = [places.request(wanted, "batch") for wanted, _ in jobs]
     for request in asked:
-        if (found := find_placement(cluster, room, request, cluster.usable)) is not None:
-            room.take(found)
+        if (result := find_placement(cluster, room, request, cluster.usable)) is not None:
+            room.take(result)
         for each in asked:
             assert np.array_equal(room.tasks(each.demand), room.copy().tasks(each.demand))
             assert room.nodes(each.demand) == room.copy().nodes(each.demand)

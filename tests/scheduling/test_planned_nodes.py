@@ -1,4 +1,4 @@
-"""Planned and idle nodes, against the same stored minute by minute."""
+"""Planned and idle nodes, compared with a table by minute."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ plans = st.lists(st.tuples(nodes, st.integers(0, WINDOW + 8), st.integers(1, 20)
 
 
 def planned(some: list[tuple[NodeSet, int, int]]) -> tuple[PlannedNodes, list[NodeSet]]:
-    """The space, and the nodes that are planned for nobody at each second, until long after the
+    """Return the planned nodes, and the unplanned nodes at each second until long after the
     window.
     """
     space, free = PlannedNodes(EVERYBODY, 0, WINDOW, STEP), [EVERYBODY] * 200
@@ -31,7 +31,7 @@ def planned(some: list[tuple[NodeSet, int, int]]) -> tuple[PlannedNodes, list[No
 
 
 @given(plans, nodes, st.integers(0, WINDOW - 1), st.integers(1, 20), st.integers(1, NODES), plans)
-def test_a_window_has_the_nodes_that_are_free_in_all_of_it_and_says_how_far_to_move(
+def test_window_has_nodes_free_in_all_of_it_and_the_next_start(
     some: list[tuple[NodeSet, int, int]],
     among: NodeSet,
     begin: int,
@@ -43,10 +43,10 @@ def test_a_window_has_the_nodes_that_are_free_in_all_of_it_and_says_how_far_to_m
     idling = IdleNodes(EVERYBODY & ~_of(busy), sorted((end, those) for those, end, _ in busy))
 
     def together(first: int) -> NodeSet:
-        found = among
+        result = among
         for at in range(first, first + seconds + 1):
-            found &= free[at]
-        return found
+            result &= free[at]
+        return result
 
     usable, hopeless = space.unplanned_nodes(among, begin, begin + seconds, least, idling.at)
     if hopeless == begin:
@@ -58,7 +58,7 @@ def test_a_window_has_the_nodes_that_are_free_in_all_of_it_and_says_how_far_to_m
 
 
 @given(plans, nodes, st.integers(0, WINDOW - 1))
-def test_what_a_plan_gives_back_is_found_when_it_does(
+def test_nodes_are_found_again_when_a_plan_ends(
     some: list[tuple[NodeSet, int, int]], among: NodeSet, after: int
 ) -> None:
     space, free = planned(some)
@@ -75,17 +75,17 @@ def test_the_first_plan_on_some_nodes_is_found(
     space, free = planned(some)
     first = begin // STEP * STEP
     taken = [at for at in range(first, WINDOW) if those & free[at] != those]
-    found = space.first_conflict(those, begin)
-    assert (found is None) == (not taken)
-    if taken and found is not None:
-        assert found <= taken[0] < found + STEP or found <= first
+    result = space.first_conflict(those, begin)
+    assert (result is None) == (not taken)
+    if taken and result is not None:
+        assert result <= taken[0] < result + STEP or result <= first
 
 
 def _of(some: list[tuple[NodeSet, int, int]]) -> NodeSet:
-    found = node_set.NO_NODES
+    result = node_set.NO_NODES
     for those, _, _ in some:
-        found |= those
-    return found
+        result |= those
+    return result
 
 
 @given(plans, plans, st.integers(0, 80))

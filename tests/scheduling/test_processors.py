@@ -1,4 +1,4 @@
-"""Free identical processors over time, against a plain list of seconds."""
+"""Free identical processors over time, compared with a list of seconds."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from fairbank.scheduling.machines.processors import TimeSlot
 from fairbank.scheduling.snapshot import FOR_EVER
-from tests.scheduling.processors import SIZE, Wish, ahead, runs, wishes
+from tests.scheduling.processors import SIZE, Wish, ahead, resource_requests, runs
 
 HOUR = 3_600
 
 
 def test_six_nodes_are_idle_and_two_come_free_in_three_hours() -> None:
-    """The example of RCAC: eight nodes are wanted; until then only what ends within three hours
-    may have the six.
+    """Example of RCAC: a job waits for eight nodes. Until it starts, only jobs that end within
+    three hours may use the six.
     """
     steps, eight = ahead([(3 * HOUR, 2)]), Wish(8, HOUR)
     slot = steps.earliest_slot(eight)
@@ -30,20 +30,21 @@ def test_six_nodes_are_idle_and_two_come_free_in_three_hours() -> None:
     assert steps.earliest_slot(Wish(6, 3 * HOUR + 1)) == (4 * HOUR, 7 * HOUR + 1, 6)
 
 
-def test_what_a_job_holds_beyond_its_limit_is_not_free() -> None:
-    """It should have ended ten seconds ago, and may do so any second."""
+def test_processors_of_a_job_beyond_its_limit_are_not_free() -> None:
+    """The job should have ended ten seconds ago, and may end at any second."""
     steps = ahead([(90, 3)], now=100)
     assert steps.holes() == [(5, FOR_EVER)]
     assert steps.earliest_slot(Wish(6, 10)) == (101, 111, 6)
 
 
 @example([(5, 2), (5, 2)], [Wish(5, 3), Wish(8, 1), Wish(2, 8), Wish(2, 8)], False, {3})
-@given(runs, wishes, st.booleans(), st.sets(st.integers(0, 7)))
-def test_steps_say_what_a_list_of_seconds_says(
+@given(runs, resource_requests, st.booleans(), st.sets(st.integers(0, 7)))
+def test_profile_equals_a_list_of_seconds(
     running: list[tuple[int, int]], asked: list[Wish], first: bool, looks: set[int]
 ) -> None:
-    """Each second has its own count here. Each query takes the slot that it found, which shapes the
-    next answers. Holes are queried at some steps only: the answers must not depend on queries.
+    """The reference has a count for each second. Each query takes the slot that it returns, which
+    changes the next answers. Holes are queried at some steps only, because answers must not depend
+    on queries.
     """
     seconds = [SIZE - sum(n for end, n in running if second < end) for second in range(400)]
     steps = ahead(running)

@@ -1,4 +1,4 @@
-"""Queues of jobs that wait for processors, beside a plain list."""
+"""Queues of jobs that wait for processors, compared with a plain list."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_narrowest_waiting_job_is_known_after_any_change(
     widths: list[int],
     data: st.DataObject,
 ) -> None:
-    """Jobs arrive, are searched, which moves new jobs into the trees, and leave."""
+    """Jobs arrive, are searched for, which moves new jobs into the trees, and leave."""
     line, there = queue(), list[TraceJob]()
     assert line.min_processors == FOR_EVER
     for number, width in enumerate(widths):

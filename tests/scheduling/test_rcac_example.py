@@ -1,7 +1,5 @@
 """Example of RCAC on main and backfill scheduling: a job of 8 nodes, 6 of them idle, 2 free in 3
-hours.
-
-Jobs of less than 3 hours run on the 6, others wait. Their explanations are in
+hours. Jobs of less than 3 hours run on the 6, others wait. The explanations are in
 tests/golden/why/nodes-*.txt.
 """
 
@@ -37,7 +35,7 @@ def example() -> Scene:
 
 
 def seen() -> RunTimeHistory[str]:
-    """Ann's jobs end early, bob's take what they ask for."""
+    """Return the history: Ann's jobs end early, Bob's jobs use their limit."""
     history: RunTimeHistory[str] = RunTimeHistory()
     for _ in range(10):
         history.add("ann", 50, 100)
@@ -46,45 +44,52 @@ def seen() -> RunTimeHistory[str]:
 
 
 def test_jobs_of_less_than_three_hours_run_on_the_six_and_others_wait() -> None:
-    told = example().both()
-    assert told.starts == {4: "n[1-3]", 5: "n[4-6]"}
-    assert told.planned == {2: (180, "n[1-8]"), 3: (780, "n[1-3]")}
+    output = example().both()
+    assert output.starts == {4: "n[1-3]", 5: "n[4-6]"}
+    assert output.planned == {2: (180, "n[1-8]"), 3: (780, "n[1-3]")}
     for number in (4, 5):
         with pytest.raises(NotFound, match="does not wait"):
             explain_on_nodes(example().snapshot, SchedulerParameters(), number, NOW, history=seen())
 
 
 @pytest.mark.parametrize("number", [2, 3])
-def test_those_who_wait_are_told_why_and_when(number: int) -> None:
-    found = explain_on_nodes(example().snapshot, SchedulerParameters(), number, NOW, history=seen())
-    job = next(each for each in example().pending if each.number == number)
-    ahead = [str(each) for each in found.ahead]
-    row = JobExplanation(
-        job.name, {"user": job.user, "nodes": job.wanted.nodes}, job.submitted, NOW, found, ahead
+def test_waiting_jobs_get_reason_and_start_time(number: int) -> None:
+    explanation = explain_on_nodes(
+        example().snapshot, SchedulerParameters(), number, NOW, history=seen()
     )
-    told = "".join(f"{line}\n" for line in lines(row, Look(), 80))
-    assert told == kept(GOLDEN / "why" / f"nodes-{number}.txt", told)
+    job = next(each for each in example().pending if each.number == number)
+    ahead = [str(each) for each in explanation.ahead]
+    row = JobExplanation(
+        job.name,
+        {"user": job.user, "nodes": job.wanted.nodes},
+        job.submitted,
+        NOW,
+        explanation,
+        ahead,
+    )
+    output = "".join(f"{line}\n" for line in lines(row, Look(), 80))
+    assert output == kept(GOLDEN / "why" / f"nodes-{number}.txt", output)
 
 
-def test_the_large_job_may_start_before_its_plan_but_the_short_ones_are_in_its_way() -> None:
-    """Ann's job has run for 10 minutes of 190, of which it uses half: 85 are left. Eve's first job
-    takes 179, if nobody knows better.
+def test_large_job_may_start_before_its_plan_unless_short_jobs_delay_it() -> None:
+    """Ann's job has run for 10 of 190 minutes and uses half of its limit, so 85 are left. Eve's
+    first job is expected to use its limit of 179 minutes, because she has no history.
     """
     snapshot = example().snapshot
-    found = explain_on_nodes(snapshot, SchedulerParameters(), 2, NOW, history=seen())
-    assert found.expected == NOW + 180 * MINUTE
-    assert found.likely is not None
-    assert found.likely.earliest >= NOW + 85 * MINUTE
-    assert found.advice == EarlierStartAdvice(
+    explanation = explain_on_nodes(snapshot, SchedulerParameters(), 2, NOW, history=seen())
+    assert explanation.expected == NOW + 180 * MINUTE
+    assert explanation.likely is not None
+    assert explanation.likely.earliest >= NOW + 85 * MINUTE
+    assert explanation.advice == EarlierStartAdvice(
         None, ("--mem=1000M", "without --exclusive", "a shorter -t")
     )
 
 
 def test_the_other_would_start_now_with_a_minute_less_than_three_hours() -> None:
-    found = explain_on_nodes(example().snapshot, SchedulerParameters(), 3, NOW)
-    assert found.advice is not None
-    assert found.advice.suggestion == EarlierStart("-t 02:59:00", NOW)
-    assert found.likely is None
+    explanation = explain_on_nodes(example().snapshot, SchedulerParameters(), 3, NOW)
+    assert explanation.advice is not None
+    assert explanation.advice.suggestion == EarlierStart("-t 02:59:00", NOW)
+    assert explanation.likely is None
 
 
 def test_without_short_jobs_the_range_is_when_the_nodes_come_free() -> None:
@@ -93,8 +98,8 @@ def test_without_short_jobs_the_range_is_when_the_nodes_come_free() -> None:
     history: RunTimeHistory[str] = RunTimeHistory()
     for ratio in range(1, 101):
         history.add("ann", ratio, 100)
-    found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 2, NOW, history=history)
-    assert found.likely is not None
-    assert isinstance(found.likely, StartRange)
-    earliest, latest = found.likely.earliest, found.likely.latest
+    explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 2, NOW, history=history)
+    assert explanation.likely is not None
+    assert isinstance(explanation.likely, StartRange)
+    earliest, latest = explanation.likely.earliest, explanation.likely.latest
     assert NOW < earliest < latest <= NOW + 180 * MINUTE  # type: ignore[operator]

@@ -1,6 +1,5 @@
-"""Slurm's reasons, each with its sentence; all of them stand in
-tests/golden/scheduling/reasons.txt. After a wanted change: WRITE_GOLDEN=1 pytest
-tests/scheduling/test_reason.py, and read the difference.
+"""Slurm's reasons, each with its sentence. All are in tests/golden/scheduling/reasons.txt. After an
+intended change: WRITE_GOLDEN=1 pytest tests/scheduling/test_reason.py, and review the difference.
 """
 
 from __future__ import annotations

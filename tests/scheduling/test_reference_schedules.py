@@ -1,4 +1,4 @@
-"""Every schedule is the one that the definition gives, job by job."""
+"""Every schedule equals the schedule by definition, job by job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFINITIONS = {
 
 
 def test_every_policy_has_a_definition() -> None:
-    """But Slurm's: what it does on processors is compared with what it does on nodes
+    """Slurm's policy has none: on processors it is compared with its result on nodes
     (`test_slurm_on_two_machines`), and that with a real one (`tests/slurm/test_scheduling.py`).
     """
     assert [*DEFINITIONS, "slurm"] == list(POLICIES)

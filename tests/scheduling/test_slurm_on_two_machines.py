@@ -1,13 +1,11 @@
-"""Slurm's two passes on nodes of one CPU each and on processors: the same rules, but different
-nodes.
-
-Main passes start the same jobs. Backfill plans a job on certain nodes, and on processors on a
-number of them: so both plan the same up to the first job for which enough processors are free all
-the time, but no nodes are. Runs end so far apart here that each has its own stretch
-(`scheduling.slurm.end_times`): where ends share a stretch, nodes are chosen among more, of which
-the last may become free later. Jobs have nodes for themselves: for jobs that share nodes, those
-started in the same cycle are gone at the end of a stretch only. Processors have no least time
-(--time-min), because no trace has one; here they plan with it, until a job has started with more.
+"""Slurm's two passes on nodes of one CPU each and on processors: the same rules on different
+machines. Main passes start the same jobs. Backfill plans a job on certain nodes, and on processors
+only a number of them. So both plan the same up to the first job for which enough processors are
+free all the time, but not the same nodes. Runs end so far apart here that each has its own stretch
+(`scheduling.slurm.end_times`). Where ends share a stretch, nodes are chosen from a larger set, of
+which the last may become free later. Jobs do not share nodes: jobs that share nodes and started in
+the same cycle leave only at the end of a stretch. Processors have no minimum time (--time-min),
+because no trace has one. Here they plan with it, until a job has started with more.
 """
 
 from __future__ import annotations
@@ -44,9 +42,9 @@ _RUNS = 1_000
 """Behind the numbers of those who wait."""
 
 
-class Afternoon(NamedTuple):
-    """Running jobs with ends and numbers of processors; waiting jobs in the order of the queue, by
-    their least time; and the time limit of those that gave one.
+class QueueCase(NamedTuple):
+    """Running jobs with ends and numbers of processors; waiting jobs in queue order with their
+    minimum time; and the time limit of jobs that gave a minimum.
     """
 
     now: int
@@ -62,13 +60,15 @@ class Afternoon(NamedTuple):
         )
         nodes, room, there = Nodes(cluster), FreeResources(cluster), list[Active]()
         for number, (ends, wide) in enumerate(self.running, start=_RUNS):
-            wanted = ResourceRequest(nodes=wide, exclusive=True)
-            where = find_placement(cluster, room, nodes.search.request(wanted, "1"), cluster.usable)
+            expected = ResourceRequest(nodes=wide, exclusive=True)
+            where = find_placement(
+                cluster, room, nodes.search.request(expected, "1"), cluster.usable
+            )
             assert where is not None
             room.take(where)
             there.append(
                 to_running(
-                    PendingJob(number=number, wanted=wanted, partitions=("1",)),
+                    PendingJob(number=number, wanted=expected, partitions=("1",)),
                     where,
                     self.now - HOUR,
                     ends - self.now + HOUR,
@@ -94,18 +94,18 @@ class Afternoon(NamedTuple):
         )
 
     def on_processors(self) -> OnProcessors:
-        found: OnProcessors = Snapshot(Processors(self.size), PriorityQueue())
+        result: OnProcessors = Snapshot(Processors(self.size), PriorityQueue())
         for number, (ends, wide) in enumerate(self.running, start=_RUNS):
-            found.begin(
+            result.begin(
                 TraceJob(number, 0, wide, ends - self.now + HOUR, 1, 1, number, 1, 1),
                 wide,
                 self.now - HOUR,
             )
-        return found
+        return result
 
 
 @st.composite
-def afternoons(draw: st.DrawFn) -> Afternoon:
+def snapshots(draw: st.DrawFn) -> QueueCase:
     now = 1_000_000 + draw(st.integers(0, 3_599))
     running, busy = list[tuple[int, int]](), SIZE - draw(st.integers(0, 3))
     for turn in sorted(draw(st.sets(st.integers(0, 12), min_size=1, max_size=4))):
@@ -132,7 +132,7 @@ def afternoons(draw: st.DrawFn) -> Afternoon:
         for job in waiting
         if draw(st.integers(0, 5)) == 0
     }
-    return Afternoon(now, running, waiting, longer)
+    return QueueCase(now, running, waiting, longer)
 
 
 often_none = st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4])
@@ -155,47 +155,45 @@ asked = st.builds(
 """As slurm.conf may have it, where each end has a stretch of its own."""
 
 
-@given(afternoons(), asked, st.booleans())
+@given(snapshots(), asked, st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_the_main_pass_starts_the_same_jobs(
-    afternoon: Afternoon, asked: SchedulerParameters, full: bool
+    case: QueueCase, asked: SchedulerParameters, full: bool
 ) -> None:
-    now = afternoon.now
-    fixed = afternoon._replace(longer={})  # backfill alone gives less
-    there = main_pass.main_pass(fixed.on_nodes(), asked, now, full=full)
+    now = case.now
+    fixed = case._replace(longer={})  # backfill alone gives less
+    decisions = main_pass.main_pass(fixed.on_nodes(), asked, now, full=full)
     here = processor_passes.main_pass(
         fixed.on_processors(), JobList(fixed.waiting), asked, now, full=full
     )
-    assert [start.job.number for start in there.starts] == [
+    assert [start.job.number for start in decisions.starts] == [
         start.job.number for start in here.starts
     ]
 
 
-@given(afternoons(), asked)
+@given(snapshots(), asked)
 @settings(max_examples=400, deadline=None)
-def test_backfill_plans_the_same_until_enough_are_free_but_no_nodes_are(
-    afternoon: Afternoon, asked: SchedulerParameters
+def test_backfill_plans_are_equal_until_nodes_conflict(
+    case: QueueCase, asked: SchedulerParameters
 ) -> None:
-    now, nodes, line = afternoon.now, afternoon.on_nodes(), JobList(afternoon.waiting)
-    there = backfill.backfill(nodes, asked, now)
-    here = processor_passes.backfill(afternoon.on_processors(), line, asked, now, fully=True)
-    assert (
-        processor_passes.backfill(afternoon.on_processors(), line, asked, now).starts == here.starts
-    )
-    on_nodes_at, on_processors_at = _kept(there, asked, now), _kept(here, asked, now)
+    now, nodes, line = case.now, case.on_nodes(), JobList(case.waiting)
+    decisions = backfill.backfill(nodes, asked, now)
+    here = processor_passes.backfill(case.on_processors(), line, asked, now, fully=True)
+    assert processor_passes.backfill(case.on_processors(), line, asked, now).starts == here.starts
+    on_nodes_at, on_processors_at = _kept(decisions, asked, now), _kept(here, asked, now)
     given_more = {
         start.job.number
-        for start in there.starts
-        if start.job.limit != afternoon.waiting[start.job.number].limit
+        for start in decisions.starts
+        if start.job.limit != case.waiting[start.job.number].limit
     }
-    for job in afternoon.waiting:
+    for job in case.waiting:
         at, later = (
             on_processors_at.get(job.number, FOR_EVER),
             on_nodes_at.get(job.number, FOR_EVER),
         )
         if at != later:
             assert at < later
-            assert _left(afternoon, nodes, there, asked, job, at) < job.processors
+            assert _left(case, nodes, decisions, asked, job, at) < job.processors
             return
         if job.number in given_more:
             return
@@ -217,31 +215,27 @@ def _kept(
 
 
 def _left(
-    afternoon: Afternoon,
+    case: QueueCase,
     nodes: OnNodes,
     plan: SchedulePlan[PendingJob, Placement],
     asked: SchedulerParameters,
     job: TraceJob,
     at: int,
 ) -> int:
-    """Return the number of nodes left to a job from then until its end, beside running jobs and
-    those ahead of it.
+    """Return the number of free nodes from then until the end of a job, beside running and earlier
+    jobs.
     """
-    now, step, taken = afternoon.now, asked.bf_resolution, 0
+    now, step, taken = case.now, asked.bf_resolution, 0
     for run in nodes.running:
         taken |= run.placement.nodes if expected_end(run.ends, now) > at else 0
     for start in plan.starts:
         taken |= (
             start.placement.nodes
-            if start.job.number < job.number
-            and now + afternoon.waiting[start.job.number].limit > at
+            if start.job.number < job.number and now + case.waiting[start.job.number].limit > at
             else 0
         )
     for each in plan.reservations:
-        begin, end = (
-            each.at // step,
-            -(-(each.at + afternoon.waiting[each.job.number].limit) // step),
-        )
+        begin, end = (each.at // step, -(-(each.at + case.waiting[each.job.number].limit) // step))
         within = each.at < (now + asked.window_seconds) // step * step
         if (
             within
@@ -250,7 +244,7 @@ def _left(
             and end * step > at
         ):
             taken |= each.placement.nodes
-    return afternoon.size - taken.bit_count()
+    return case.size - taken.bit_count()
 
 
 NOON = 1_700_000_000
@@ -258,31 +252,27 @@ NOON = 1_700_000_000
 USUAL = SchedulerParameters()
 
 
-def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> Afternoon:
-    """Two of four are busy for an hour; all four are wanted for two, then two, and two for 90
-    minutes.
+def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> QueueCase:
+    """Return four processors, two of them busy for an hour, and jobs that need four for two hours,
+    two for two hours, and two for 90 minutes.
     """
     wide = [(4, 120), (2, minutes), (2, 90)]
     waiting = [
         TraceJob(at, now - 60, many, lasts * MINUTE, 1, 1, at, 1, 1)
         for at, (many, lasts) in enumerate(wide)
     ]
-    return Afternoon(now, [(now + HOUR, 2)], waiting, longer or {}, size=4)
+    return QueueCase(now, [(now + HOUR, 2)], waiting, longer or {}, size=4)
 
 
-def when(machine: str, afternoon: Afternoon, asked: SchedulerParameters = USUAL) -> dict[int, int]:
+def when(machine: str, case: QueueCase, asked: SchedulerParameters = USUAL) -> dict[int, int]:
     """Return the start time of each job."""
     if machine == "nodes":
-        return _kept(
-            backfill.backfill(afternoon.on_nodes(), asked, afternoon.now), asked, afternoon.now
-        )
-    line = JobList(afternoon.waiting)
+        return _kept(backfill.backfill(case.on_nodes(), asked, case.now), asked, case.now)
+    line = JobList(case.waiting)
     return _kept(
-        processor_passes.backfill(
-            afternoon.on_processors(), line, asked, afternoon.now, fully=True
-        ),
+        processor_passes.backfill(case.on_processors(), line, asked, case.now, fully=True),
         asked,
-        afternoon.now,
+        case.now,
     )
 
 
@@ -291,19 +281,19 @@ def when(machine: str, afternoon: Afternoon, asked: SchedulerParameters = USUAL)
     ("now", "minutes", "at"),
     [(NOON, 59, NOON), (NOON, 60, 1_700_010_840), (NOON + 40, 60, NOON + 40 + 3 * HOUR)],
 )
-def test_the_vector_of_the_facts(machine: str, now: int, minutes: int, at: int) -> None:
-    """The job that ends in the very minute in which the first plan begins waits for the end of that
-    plan, up to whole minutes.
+def test_plan_begins_when_the_blocking_plan_ends(
+    machine: str, now: int, minutes: int, at: int
+) -> None:
+    """A job that ends in the minute in which the first plan begins waits for the end of that plan,
+    rounded up to whole minutes.
     """
     behind = -(-(now + 3 * HOUR) // MINUTE) * MINUTE
     assert when(machine, vector(now, minutes)) == {0: now + HOUR, 1: at, 2: behind}
 
 
 @pytest.mark.parametrize("now", [NOON, NOON + 39, NOON + 40])
-def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_begins(
-    now: int,
-) -> None:
-    """It would like four hours, and half an hour will do."""
+def test_shorter_time_ends_a_whole_minute_before_a_plan_begins(now: int) -> None:
+    """The job requests four hours and accepts half an hour."""
     plan = backfill.backfill(vector(now, 30, {1: 4 * HOUR}).on_nodes(), SchedulerParameters(), now)
     assert [(start.job.number, start.job.limit) for start in plan.starts] == [
         (1, (60 if now == NOON + 40 else 59) * MINUTE)
@@ -311,11 +301,11 @@ def test_less_time_is_given_in_whole_minutes_before_the_minute_in_which_a_plan_b
 
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
-def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> None:
-    """The first one's plan begins with that minute, before any job has nodes."""
+def test_two_jobs_wait_for_the_same_end_within_a_minute(machine: str) -> None:
+    """The plan of the first job begins with that minute, before any job has nodes."""
     waiting = [TraceJob(number, NOON, 2, HOUR, HOUR, 1, number, 1, 1) for number in range(3)]
-    afternoon = Afternoon(NOON, [(NOON + HOUR, 4)], waiting, size=4)
-    assert when(machine, afternoon) == {0: NOON + HOUR, 1: NOON + HOUR, 2: NOON + 2 * HOUR + 40}
+    case = QueueCase(NOON, [(NOON + HOUR, 4)], waiting, size=4)
+    assert when(machine, case) == {0: NOON + HOUR, 1: NOON + HOUR, 2: NOON + 2 * HOUR + 40}
 
 
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
@@ -323,25 +313,27 @@ def test_two_wait_for_the_same_end_in_the_middle_of_a_minute(machine: str) -> No
 def test_no_reservation_beyond_the_last_whole_step_of_bf_window(
     machine: str, ends: int, kept: bool
 ) -> None:
-    """The window of an hour ends 20 seconds into a minute: with that minute's begin."""
+    """The window of an hour ends 20 seconds into a minute, so it ends at the start of that
+    minute.
+    """
     wide = [(4, HOUR), (2, 2 * HOUR)]
     waiting = [
         TraceJob(number, NOON, many, lasts, lasts, 1, number, 1, 1)
         for number, (many, lasts) in enumerate(wide)
     ]
-    found = when(
+    result = when(
         machine,
-        Afternoon(NOON, [(NOON + ends, 2)], waiting, size=4),
+        QueueCase(NOON, [(NOON + ends, 2)], waiting, size=4),
         SchedulerParameters(bf_window=60),
     )
-    assert found == ({0: NOON + ends} if kept else {1: NOON})
+    assert result == ({0: NOON + ends} if kept else {1: NOON})
 
 
 @pytest.mark.parametrize("late", [0, 5, 29, 30, 1_000])
 @pytest.mark.parametrize("machine", ["nodes", "processors"])
 def test_job_past_its_limit_is_expected_to_end_soon(machine: str, late: int) -> None:
-    """KillWait after the limit, or any second."""
+    """KillWait after the limit, then at any second."""
     waiting = [TraceJob(0, NOON, 4, HOUR, HOUR, 1, 0, 1, 1)]
-    assert when(machine, Afternoon(NOON, [(NOON - late, 2)], waiting, size=4)) == {
+    assert when(machine, QueueCase(NOON, [(NOON - late, 2)], waiting, size=4)) == {
         0: NOON + max(30 - late, 1)
     }

@@ -60,7 +60,7 @@ def test_user_with_little_history_gets_the_run_times_of_all() -> None:
     assert len(known(ann=[0.5] * 2_000).ratios("bob")) == OF_EVERYBODY
 
 
-def test_what_is_copied_is_not_changed() -> None:
+def test_copy_leaves_the_original_unchanged() -> None:
     history = known(ann=[0.2] * ENOUGH)
     other = history.copy()
     other.add("ann", 1, 1)
@@ -142,20 +142,22 @@ def test_the_range_leaves_out_a_tenth_at_each_end() -> None:
     assert some == StartRange(9, None, 100, 50)
 
 
-def test_long_rehearsals_are_fewer() -> None:
-    found = start_range(lambda random, most: SimulatedStart(5, 400), passes=20_000)
-    assert found == StartRange(5, 5, 50, 50)
-    found = start_range(lambda random, most: SimulatedStart(5, most), passes=1)
-    assert found == StartRange(5, 5, MIN_RUNS, MIN_RUNS)
+def test_long_simulated_runs_are_fewer() -> None:
+    expected = start_range(lambda random, most: SimulatedStart(5, 400), passes=20_000)
+    assert expected == StartRange(5, 5, 50, 50)
+    expected = start_range(lambda random, most: SimulatedStart(5, most), passes=1)
+    assert expected == StartRange(5, 5, MIN_RUNS, MIN_RUNS)
 
 
 def short_and_long() -> Scene:
-    """A node whose job has run for an hour and may run for nine more, and a job behind it."""
+    """Return a node whose job has run for an hour and may run for nine more, and a job that waits
+    for it.
+    """
     scene = Scene(rack(1)).runs(1, "n1", 540, since=60, user="ann")
     return scene.waits(2, minutes=60, user="bob", priority=9).waits(3, minutes=60, user="bob")
 
 
-def test_the_range_on_nodes_is_of_what_users_did_before() -> None:
+def test_range_on_nodes_uses_the_history_of_users() -> None:
     history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
     scene = short_and_long()
     plan = scene.both().plan
@@ -168,7 +170,7 @@ def test_the_range_on_nodes_is_of_what_users_did_before() -> None:
     assert scene.both().plan == plan
 
 
-def test_those_behind_stay_out_of_rehearsals() -> None:
+def test_later_jobs_are_left_out_of_simulated_runs() -> None:
     history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
     scene = short_and_long()
     with_all = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW)
@@ -187,9 +189,9 @@ def test_those_behind_stay_out_of_rehearsals() -> None:
 
 def test_end_of_a_reservation_lets_a_job_start() -> None:
     scene = Scene(rack(1)).reserves("course", "n1", -10, 90).waits(1, minutes=60)
-    found = start_range_on_nodes(scene.snapshot, SchedulerParameters(), known(), 1, NOW)
-    assert isinstance(found, StartRange)
-    assert (found.earliest, found.latest) == (NOW + 90 * 60, NOW + 90 * 60)
+    expected = start_range_on_nodes(scene.snapshot, SchedulerParameters(), known(), 1, NOW)
+    assert isinstance(expected, StartRange)
+    assert (expected.earliest, expected.latest) == (NOW + 90 * 60, NOW + 90 * 60)
 
 
 def test_the_more_stand_ahead_the_fewer_passes_are_made() -> None:
@@ -198,7 +200,7 @@ def test_the_more_stand_ahead_the_fewer_passes_are_made() -> None:
     assert (made[0], made[-1]) == (1_000, 1)
 
 
-def test_each_rehearsal_is_reported() -> None:
+def test_each_simulated_run_is_reported() -> None:
     seen: list[tuple[int, int]] = []
     start_range(
         lambda random, most: SimulatedStart(5, 1),
@@ -209,8 +211,8 @@ def test_each_rehearsal_is_reported() -> None:
 
 
 def test_job_held_by_a_limit_starts_when_a_counted_job_ends() -> None:
-    """Ann has one job at a time. Her first ends in an hour, then Bob's, which is behind, has taken
-    the node.
+    """Ann may run one job at a time. Her first job ends in an hour; by then Bob's later job has
+    taken the node.
     """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 30, user="eve")
     scene.waits(3, minutes=60, user="ann", priority=9).waits(4, minutes=120, user="bob")
@@ -226,16 +228,16 @@ def test_job_held_by_a_limit_starts_when_a_counted_job_ends() -> None:
 
 
 def test_later_job_may_use_up_a_limit_that_another_waits_for() -> None:
-    """Ann may have one job at a time. Her long one wants both nodes, of which one is taken for two
-    hours; her short one is content with what she leaves in an hour.
+    """Ann may run one job at a time. Her long job needs both nodes, one of which is busy for two
+    hours. Her short job fits on the node that is free in an hour.
     """
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 120, user="eve")
     scene.waits(3, 2, minutes=60, user="ann", priority=9).waits(4, minutes=50, user="ann")
     scene.limits = OneEach("batch", there=frozenset({("batch", "ann"), ("batch", "eve")}))
-    found = start_range_on_nodes(
+    expected = start_range_on_nodes(
         scene.snapshot, SchedulerParameters(), known(), 3, NOW, ahead=frozenset()
     )
-    assert found == StartRange(NOW + 2 * HOUR, NOW + 2 * HOUR, 100, 100)
+    assert expected == StartRange(NOW + 2 * HOUR, NOW + 2 * HOUR, 100, 100)
 
 
 def test_no_start_range_for_a_limit_that_no_end_lifts() -> None:
@@ -248,16 +250,18 @@ def test_no_start_range_for_a_limit_that_no_end_lifts() -> None:
 
 
 def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
-    """Beside it nobody waits; another one that comes first has its node until ten minutes after."""
+    """No other job waits at first. A job with a higher priority then has its node until ten minutes
+    later.
+    """
     scene = (
         Scene(rack(1))
         .runs(1, "n1", 20)
         .waits(2, minutes=50, priority=9)
         .waits(3, minutes=60, eligible=NOW + HOUR)
     )
-    found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 3, NOW, history=known())
-    assert (found.code, found.position) == ("BeginTime", None)
-    assert found.likely == StartRange(NOW + 70 * 60, NOW + 70 * 60, 100, 100)
+    explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 3, NOW, history=known())
+    assert (explanation.code, explanation.position) == ("BeginTime", None)
+    assert explanation.likely == StartRange(NOW + 70 * 60, NOW + 70 * 60, 100, 100)
 
 
 @pytest.mark.parametrize(
@@ -269,22 +273,20 @@ def test_held_job_has_no_position(
     history: RunTimeHistory[str] | None, untold: NoStartRange | None
 ) -> None:
     scene = Scene(rack(1)).waits(1, held="JobHeldUser")
-    found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=history)
-    assert (found.likely, found.untold) == (None, untold)
+    explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=history)
+    assert (explanation.likely, explanation.untold) == (None, untold)
 
 
 def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_reported() -> None:
     scene = Scene(rack(1)).waits(1, minutes=60, user="bob", eligible=NOW + HOUR)
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
-    found = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=known())
-    assert (found.code, found.position) == ("BeginTime", None)
-    assert (found.likely, found.untold) == (None, NoStartRange.NO_START)
+    explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=known())
+    assert (explanation.code, explanation.position) == ("BeginTime", None)
+    assert (explanation.likely, explanation.untold) == (None, NoStartRange.NO_START)
 
 
 def test_preemption_happens_in_simulated_runs() -> None:
-    """The urgent job takes one idle node and one that the scavenger has; the last
-    one waits for both.
-    """
+    """The urgent job takes one idle node and the scavenger's node; the last job waits for both."""
     scene = Scene(rack(2)).runs(1, "n1", 60, user="ann").runs(2, "n2", 600, qos="scavenge")
     scene.preemption = Preemption(
         by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}

@@ -1,4 +1,4 @@
-"""Suggestions that start a job sooner, each tried out."""
+"""Suggestions that start a job sooner, each verified by a plan."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_another_partition_where_nodes_are_free() -> None:
     assert suggested(scene.waits(2, partitions=("left",)), 2) == EarlierStart("-p left,right", NOW)
 
 
-def test_the_memory_that_it_needs_and_not_all_there_is() -> None:
+def test_suggestion_names_the_memory_needed_not_all_memory() -> None:
     scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=100)
     assert suggested(scene.waits(2, exclusive=False), 2) == EarlierStart("--mem=1000M", NOW)
     scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=1_000)
@@ -46,7 +46,7 @@ def test_the_memory_that_it_needs_and_not_all_there_is() -> None:
     )
 
 
-def test_no_memory_is_never_suggested_for_it_would_mean_all_there_is() -> None:
+def test_zero_memory_is_never_suggested() -> None:
     scene = Scene(rack(1, memory=2), PartitionRules(name="batch", memory_per_node=100))
     assert suggested(scene.waits(2, exclusive=False), 2) is None
     scene = Scene(rack(1, memory=2)).runs(1, "n1", 60, exclusive=False, memory_per_node=2)
@@ -60,7 +60,7 @@ def test_a_node_that_is_shared() -> None:
     )
 
 
-def test_a_later_start_that_is_sooner_all_the_same() -> None:
+def test_later_begin_may_start_the_job_sooner() -> None:
     left, right = (
         PartitionRules(name="left", nodes=("n1",)),
         PartitionRules(name="right", nodes=("n2",)),
@@ -78,7 +78,7 @@ def test_a_later_start_that_is_sooner_all_the_same() -> None:
 OFTEN = ("--mem=1000M", "without --exclusive", "a shorter -t")
 
 
-def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
+def test_tried_changes_are_listed_if_none_helps() -> None:
     def advised(scene: Scene, number: int) -> EarlierStartAdvice:
         return suggest_earlier_start(
             scene.snapshot, SchedulerParameters(), scene.both().plan, number, NOW
@@ -99,8 +99,8 @@ def test_where_nothing_helps_it_is_said_what_was_tried() -> None:
     assert advised(Scene(rack(1)).waits(1, held="JobHeldUser"), 1) == EarlierStartAdvice(None, ())
 
 
-def test_a_limit_that_fits_a_gap_which_begins_later() -> None:
-    """Two nodes are free in an hour, all four in three; the large job takes them then."""
+def test_limit_that_fits_a_later_gap() -> None:
+    """Two nodes are free in an hour, all four in three hours, when the large job takes them."""
     scene = (
         Scene(rack(4))
         .runs(1, "n[1-2]", 60)
@@ -114,11 +114,11 @@ def test_backfill_delays_no_job_ahead() -> None:
     scene = (
         Scene(rack(2)).runs(1, "n1", 60).waits(2, 2, minutes=60, priority=9).waits(3, 1, minutes=90)
     )
-    found = suggested(scene, 3)
-    assert found == EarlierStart("-t 00:59:00", NOW)
+    result = suggested(scene, 3)
+    assert result == EarlierStart("-t 00:59:00", NOW)
     scene.pending[-1] = type(scene.pending[-1])(
         number=3, wanted=scene.pending[-1].wanted, limit=59 * 60
     )
-    told = scene.both()
-    assert told.starts == {3: "n2"}
-    assert told.planned == {2: (60, "n[1-2]")}
+    output = scene.both()
+    assert output.starts == {3: "n2"}
+    assert output.planned == {2: (60, "n[1-2]")}

@@ -19,7 +19,7 @@ from fairbank.service.ledger import Ledger
 from fairbank.service.simulation import replay as replay_run
 from fairbank.service.simulation.replay import ReplayPlan, distinct, replay
 from fairbank.service.simulation.replay_result import ReplayResult
-from fairbank.service.simulation.workloads import open_trace
+from fairbank.service.simulation.trace_files import open_trace
 from fairbank.simulator.engine import bank_replay
 from fairbank.simulator.engine.bank_replay import run_events
 from fairbank.simulator.traces.header import Header

@@ -1,4 +1,4 @@
-"""Small workloads under Slurm's passes on processors, and when each of their jobs starts."""
+"""Small workloads under Slurm's passes on processors, and the start times of their jobs."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def starts(
     ranking: PriorityRules = IN_TURN,
     parameters: SchedulerParameters | None = None,
 ) -> list[int]:
-    """Of each job the second."""
+    """Return the start of each job in seconds."""
     clock = SimulationClock(
         size, SlurmScheduler(parameters or SchedulerParameters(), ranking, size)
     )
-    found = {each.number: at for at, begun in clock.run(jobs) for each in begun}
-    return [found[each.number] for each in jobs]
+    result = {each.number: at for at, begun in clock.run(jobs) for each in begun}
+    return [result[each.number] for each in jobs]

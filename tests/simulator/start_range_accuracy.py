@@ -1,5 +1,5 @@
-"""Share of jobs that start within the range forecast at their submission: a sample of the jobs of a
-trace that had to wait.
+"""Share of jobs that start within the range forecast at their submission, for a sample of the jobs
+of a trace that had to wait.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from fairbank.simulator.traces.workload import TraceJob, Workload, size_of
 
 
 class Coverage(NamedTuple):
-    """Of so many jobs: how many started before the range, within it, after it; `untold` had no
-    range, or one without an end.
+    """Number of jobs, and of those that started before, within and after their range; `untold` had
+    no range or one without an end.
     """
 
     jobs: int

@@ -1,5 +1,5 @@
-"""The bank in the loop: who is refused and when, who runs for nothing behind all who pay, and that
-the books add up.
+"""Simulation with a bank: refusals, jobs that run without paying behind all that pay, and a
+balanced ledger.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def granted(
     periods: int = 1,
     staggered: bool = False,
 ) -> Grants:
-    """Credit of each group, in SU-minutes."""
+    """Return the credit of each group, in SU-minutes."""
     seconds = {Fund(group, "cpu"): 60 * amount for group, amount in minutes.items()}
     return Grants(
         Budget(100, Payer.GROUP, unpaid, periods, staggered), Payer.GROUP, seconds, 0, DAY
@@ -70,14 +70,14 @@ def ran(
     return Ran(starts, till.close(), clock.lost)
 
 
-def test_what_was_held_and_not_used_pays_for_the_next() -> None:
-    """Credit for one hour of four processors. The first job takes half of its limit; then the next
-    one's limit is paid, and no third's.
+def test_unused_part_of_a_hold_pays_for_the_next_job() -> None:
+    """The credit pays one hour of four processors. The first job uses half of its limit; then the
+    next job's limit is paid, but not the third's.
     """
     jobs = [job(0, 0, 4, HOUR, HOUR // 2), job(1, 10, 4, HOUR // 2, 60), job(2, 20, 4, HOUR, 60)]
-    found = ran(jobs, granted({1: 240}))
-    assert found.starts == {0: 0, 1: HOUR // 2}
-    (account,) = found.credit.accounts
+    result = ran(jobs, granted({1: 240}))
+    assert result.starts == {0: 0, 1: HOUR // 2}
+    (account,) = result.credit.accounts
     assert (account.granted, account.charged, account.expired, account.refused) == (
         240,
         124,
@@ -86,71 +86,71 @@ def test_what_was_held_and_not_used_pays_for_the_next() -> None:
     )
 
 
-def test_a_refused_job_gives_its_place_to_others_at_once() -> None:
-    """The first in the queue has no credit. Behind it waits who has, and starts at the second at
-    which that would have.
+def test_next_job_starts_when_a_job_is_refused() -> None:
+    """The first job in the queue has no credit. The job behind it has, and starts at the second at
+    which the first would have started.
     """
     jobs = [job(0, 0, 4), job(1, 10, 4, group=2), job(2, 20, 4)]
-    found = ran(jobs, granted({1: 480, 2: 0}))
-    assert found.starts == {0: 0, 2: HOUR}
-    assert {each.account: each.refused for each in found.credit.accounts} == {1: 0, 2: 1}
+    result = ran(jobs, granted({1: 480, 2: 0}))
+    assert result.starts == {0: 0, 2: HOUR}
+    assert {each.account: each.refused for each in result.credit.accounts} == {1: 0, 2: 1}
 
 
 def test_job_with_no_job_ahead_is_refused_at_once() -> None:
-    found = ran([job(0, 0, 4, group=2), job(1, 10, 4)], granted({1: 240, 2: 0}))
-    assert found.starts == {1: 10}
-    assert found.lost == 0
+    result = ran([job(0, 0, 4, group=2), job(1, 10, 4)], granted({1: 240, 2: 0}))
+    assert result.starts == {1: 10}
+    assert result.lost == 0
 
 
 def test_removed_job_holds_no_processor() -> None:
-    """Three of four processors are idle after the refusal, and nobody wants them: that is no loss
-    of capacity.
+    """Three of four processors are idle after the refusal and no job waits, so no capacity
+    is lost.
     """
     jobs = [job(0, 0, 4, 100), job(1, 10, 3, 100, group=2), job(2, 20, 1, 100)]
     assert ran(jobs, granted({1: 480, 2: 0})).lost == 0
 
 
-def test_the_unpaid_go_last_and_run_for_nothing() -> None:
-    """Job 1 has no credit. When its turn comes it goes behind all who wait, and also behind who
-    comes later and pays.
+def test_jobs_without_credit_run_last_and_free() -> None:
+    """Job 1 has no credit. In its turn it moves behind all waiting jobs, and also behind later jobs
+    that pay.
     """
     jobs = [job(0, 0, 4), job(1, 10, 4, group=2), job(2, 20, 4), job(3, HOUR + 10, 4)]
-    found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST))
-    assert found.starts == {0: 0, 2: HOUR, 3: 2 * HOUR, 1: 3 * HOUR}
-    told = [
+    result = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST))
+    assert result.starts == {0: 0, 2: HOUR, 3: 2 * HOUR, 1: 3 * HOUR}
+    output = [
         (each.account, each.charged, each.unpaid, each.unpaid_minutes)
-        for each in found.credit.accounts
+        for each in result.credit.accounts
     ]
-    assert told == [(1, 720, 0, 0), (2, 0, 1, 240)]
+    assert output == [(1, 720, 0, 0), (2, 0, 1, 240)]
 
 
-def test_the_unpaid_fill_gaps_that_payers_leave() -> None:
+def test_jobs_without_credit_fill_gaps() -> None:
     jobs = [
         job(0, 0, 3, 2 * HOUR),
         job(1, 10, 1, 60, group=2),
         job(2, 20, 4),
         job(3, 30, 1, 60, group=2),
     ]
-    found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST))
-    assert found.starts == {0: 0, 1: 10, 3: 70, 2: 2 * HOUR}
+    result = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST))
+    assert result.starts == {0: 0, 1: 10, 3: 70, 2: 2 * HOUR}
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
-def test_among_themselves_the_unpaid_keep_the_order_of_the_queue(policy: SimulationPolicy) -> None:
-    """Under every policy all run, and nobody who cannot pay goes before a job that waits
-    and can.
+def test_jobs_without_credit_keep_their_queue_order(policy: SimulationPolicy) -> None:
+    """Under every policy all jobs run, and no job without credit starts before a waiting job with
+    credit.
     """
     jobs = [job(0, 0, 4), *(job(number, number, 4, group=2 - number % 2) for number in range(1, 7))]
-    found = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST), policy=policy)
-    order = sorted(found.starts, key=found.starts.__getitem__)
+    result = ran(jobs, granted({1: 960, 2: 0}, Unpaid.LAST), policy=policy)
+    order = sorted(result.starts, key=result.starts.__getitem__)
     assert order == [0, 1, 3, 5, 2, 4, 6]
 
 
 def test_a_new_period_brings_new_credit_and_the_old_expires() -> None:
     jobs = [job(0, 0, 4), job(1, HOUR, 4), job(2, DAY // 2, 4, HOUR, 60)]
-    found = ran(jobs, granted({1: 480}, periods=2))
-    assert found.starts == {0: 0, 2: DAY // 2}
-    (account,) = found.credit.accounts
+    result = ran(jobs, granted({1: 480}, periods=2))
+    assert result.starts == {0: 0, 2: DAY // 2}
+    (account,) = result.credit.accounts
     assert (account.granted, account.charged, account.expired, account.refused) == (
         480,
         244,
@@ -159,12 +159,12 @@ def test_a_new_period_brings_new_credit_and_the_old_expires() -> None:
     )
 
 
-def test_staggered_periods_end_at_other_times_and_grant_as_much() -> None:
-    """The second of two groups begins in the middle of a period: a quarter of the time, and of the
-    credit, is over by then.
+def test_staggered_periods_grant_the_same_credit() -> None:
+    """The second of two groups begins in the middle of a period, when a quarter of the time and of
+    the credit has passed.
     """
-    found = ran([], granted({1: 480, 2: 480}, periods=2, staggered=True))
-    assert [each.granted for each in found.credit.accounts] == [480, 480]
+    result = ran([], granted({1: 480, 2: 480}, periods=2, staggered=True))
+    assert [each.granted for each in result.credit.accounts] == [480, 480]
     late = [job(0, DAY // 4 - 10, 4, 1_800, group=2), job(1, DAY // 4 + 3_600, 4, HOUR, group=2)]
     assert ran(late, granted({1: 480, 2: 480}, periods=2, staggered=True)).starts == {
         0: DAY // 4 - 10,
@@ -177,9 +177,9 @@ def test_staggered_periods_end_at_other_times_and_grant_as_much() -> None:
     }
 
 
-def test_credit_left_counts_in_slurms_priorities() -> None:
-    """Two groups wait, alike in all but the credit that they have left; theirs ends at different
-    times.
+def test_remaining_credit_counts_in_slurm_priorities() -> None:
+    """Jobs of two groups wait. They differ only in their remaining credit, whose periods end at
+    different times.
     """
     ranking = PriorityRules(
         settings=MultifactorSettings(weights=PriorityWeights()), site_weight=1_000_000
@@ -237,29 +237,30 @@ def test_every_job_runs_or_is_refused_and_the_ledger_balances(
     unpaid: Unpaid,
     staggered: bool,
 ) -> None:
-    """`close` audits the books. With credit for every hold at once, starts are those without a
-    bank.
+    """`close` audits the ledger. With enough credit for every hold at once, the starts equal those
+    without a bank.
     """
     at, jobs = 0, []
     for number, (gap, processors, limit, part, group) in enumerate(drawn):
         at += gap
         jobs.append(job(number, at, processors, limit, max(1, limit * part // 60), group))
     budget = Budget(percent, None, unpaid, periods, staggered)
-    found = ran(jobs, grants_of(budget, jobs, Header()), policy=POLICIES[name])
+    result = ran(jobs, grants_of(budget, jobs, Header()), policy=POLICIES[name])
     refused, free = (
-        sum(getattr(each, what) for each in found.credit.accounts) for what in ("refused", "unpaid")
+        sum(getattr(each, what) for each in result.credit.accounts)
+        for what in ("refused", "unpaid")
     )
-    assert len(found.starts) + refused == len(jobs)
+    assert len(result.starts) + refused == len(jobs)
     assert not (refused if unpaid is Unpaid.LAST else free)
     costs = sum(
-        -(-each.processors * each.run // 60) for each in jobs if each.number in found.starts
+        -(-each.processors * each.run // 60) for each in jobs if each.number in result.starts
     )
     charged, for_nothing = (
-        sum(getattr(each, what) for each in found.credit.accounts)
+        sum(getattr(each, what) for each in result.credit.accounts)
         for what in ("charged", "unpaid_minutes")
     )
     assert charged + for_nothing == costs
-    assert all(each.granted == each.charged + each.expired for each in found.credit.accounts)
+    assert all(each.granted == each.charged + each.expired for each in result.credit.accounts)
     rich = ran(
         jobs, grants_of(Budget(100_000, None, unpaid), jobs, Header()), policy=POLICIES[name]
     )

@@ -1,4 +1,4 @@
-"""Explanation of a waiting job of a trace: the range of its start, or the reason for none."""
+"""Explanation of a waiting job of a trace: the range of its start, or why it has none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.simulator.test_state import busy, starts_of, stopped
 ZERO = 1_000_000_000
 
 
-def test_where_rehearsals_may_not_be_long_enough_it_is_reported() -> None:
+def test_too_short_simulated_runs_are_reported() -> None:
     jobs = busy()
     starts = starts_of(jobs, "easy")
     job = max(jobs, key=lambda each: starts[each.number] - each.submitted)

@@ -1,5 +1,5 @@
-"""Skimming a trace gives what reading all of it gives, and refuses what it refuses, line by line
-and in the same words.
+"""The fast reader gives the same jobs and refuses the same lines as the full reader, with the same
+messages.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ PLAIN = "1 0 -1 10 4 -1 -1 4 20 -1 1 7 7 -1 1 1 -1 -1"
 
 @pytest.fixture(scope="module", params=[BLOCK, 50], autouse=True)
 def block(request: pytest.FixtureRequest) -> Iterator[int]:
-    """So many bytes are looked at together: all that is here in one block, or a line and the
-    beginning of the next.
+    """Set the block size to this number of bytes: all lines in one block, or a line and a part of
+    the next.
     """
     size: int = request.param
     with pytest.MonkeyPatch.context() as patch:
@@ -51,27 +51,27 @@ def skimmed(text: str) -> list[FastLine]:
 
 
 @given(jobs)
-def test_skimming_is_reading(found: list[SwfJob]) -> None:
+def test_fast_reader_equals_full_reader(found: list[SwfJob]) -> None:
     text = "".join(write(Header(max_procs=8), found))
     assert skimmed(text) == [fast_line(job) for job in read(BytesIO(text.encode())).jobs]
 
 
 def gone_through(jobs: Iterator[FastLine]) -> tuple[list[FastLine], str | None]:
-    """The jobs up to the first that is refused, and how."""
-    found: list[FastLine] = []
+    """Return the jobs up to the first refused line, and the message."""
+    result: list[FastLine] = []
     try:
-        found.extend(jobs)
+        result.extend(jobs)
     except InvalidInput as bad:
-        return found, f"{bad.field}: {bad}; {bad.remedy}"
-    return found, None
+        return result, f"{bad.field}: {bad}; {bad.remedy}"
+    return result, None
 
 
 def mended(places: list[int], new: list[str]) -> str:
-    """A plain line with other words at some places."""
-    found = PLAIN.split()
+    """Return a valid line with other words in some columns."""
+    result = PLAIN.split()
     for at, word in zip(places, new, strict=False):
-        found[at] = word
-    return " ".join(found)
+        result[at] = word
+    return " ".join(result)
 
 
 BORDERS = [2**31, 10**7, 10**9, 10**10, 10**11, 2**53, 60 * AMOUNT_MAX, LAST_INSTANT, 10**30]
@@ -133,7 +133,9 @@ heads = st.sampled_from(
 
 @settings(max_examples=500)
 @given(st.sampled_from(["", "\ufeff"]), heads, st.lists(drawn_lines, min_size=1, max_size=4))
-def test_dirt_is_judged_alike(mark: str, head: str, dirty: list[str]) -> None:
+def test_fast_reader_corrects_faults_like_the_full_reader(
+    mark: str, head: str, dirty: list[str]
+) -> None:
     text = (mark + head + "\n".join(dirty)).encode()
     reading = gone_through(fast_line(job) for job in read(BytesIO(text)).jobs)
     assert gone_through(read_fast(BytesIO(text)).jobs) == reading
@@ -158,7 +160,7 @@ def test_remarks_before_the_jobs_and_among_them_count_together(before: int, amon
         f"{PLAIN}\n; a remark among jobs\n\n{PLAIN}",
     ],
 )
-def test_what_is_not_plain_is_read_as_ever(lines: str) -> None:
+def test_unusual_line_goes_to_the_full_reader(lines: str) -> None:
     assert skimmed(lines) == [fast_line(job) for job in read(BytesIO(lines.encode())).jobs]
 
 
@@ -174,7 +176,7 @@ def test_what_is_not_plain_is_read_as_ever(lines: str) -> None:
         PLAIN.replace("1 0 ", "1 5 ") + "\n" + PLAIN,
     ],
 )
-def test_what_reading_refuses_is_refused_in_the_same_words(lines: str) -> None:
+def test_fast_reader_refuses_with_the_same_message(lines: str) -> None:
     with pytest.raises(InvalidInput) as reading:
         list(read(BytesIO(lines.encode())).jobs)
     with pytest.raises(InvalidInput) as skimming:
@@ -183,7 +185,7 @@ def test_what_reading_refuses_is_refused_in_the_same_words(lines: str) -> None:
 
 
 def lines_of(jobs: int) -> list[str]:
-    """Plain lines, one submitted a second after the other, which are more than a block."""
+    """Return valid lines, submitted one second apart, that fill more than a block."""
     return [PLAIN.replace("1 0 ", f"{number} {number} ", 1) for number in range(jobs)]
 
 
@@ -204,11 +206,11 @@ def test_a_trace_of_many_blocks(block: int, mark: str, end: str) -> None:
         (PLAIN.replace("1 0 ", "700 700 ").replace("10", "ten"), "line 701"),
     ],
 )
-def test_what_is_refused_blocks_later_is_reported_with_its_line(line: str, what: str) -> None:
+def test_refused_line_in_a_later_block_has_its_number(line: str, what: str) -> None:
     text = "\n".join([*lines_of(1_000)[:700], line, *lines_of(1_000)[701:]]).encode()
-    found, refused = gone_through(read_fast(BytesIO(text)).jobs)
-    assert (found, refused) == gone_through(fast_line(job) for job in read(BytesIO(text)).jobs)
-    assert len(found) == 700
+    result, refused = gone_through(read_fast(BytesIO(text)).jobs)
+    assert (result, refused) == gone_through(fast_line(job) for job in read(BytesIO(text)).jobs)
+    assert len(result) == 700
     assert refused is not None
     assert what in refused
 
@@ -221,7 +223,7 @@ def test_submissions_that_fall_are_refused_wherever_a_block_begins() -> None:
             skimmed("\n".join([*lines[:at], changed, *lines[at + 1 :]]))
 
 
-def test_what_is_not_plain_blocks_later_is_read_as_ever() -> None:
+def test_unusual_line_in_a_later_block_goes_to_the_full_reader() -> None:
     lines = lines_of(1_000)
     lines[700] = lines[700].replace(" 10 ", " 10.4 ")
     lines.insert(800, "; a remark")
@@ -244,9 +246,9 @@ def test_what_is_not_plain_blocks_later_is_read_as_ever() -> None:
     ],
 )
 def test_times_that_are_rounded_are_counted(line: str, told: int) -> None:
-    found = read_fast(BytesIO(f"{line}\n{PLAIN}\n; a remark of 1.5\n".encode()))
-    assert len(list(found.jobs)) == 2
-    assert found.notes.corrections == ({ROUNDED: told} if told else {})
+    result = read_fast(BytesIO(f"{line}\n{PLAIN}\n; a remark of 1.5\n".encode()))
+    assert len(list(result.jobs)) == 2
+    assert result.notes.corrections == ({ROUNDED: told} if told else {})
 
 
 @pytest.mark.parametrize(
@@ -258,9 +260,7 @@ def test_times_that_are_rounded_are_counted(line: str, told: int) -> None:
         ("-3.7", "2", "submit time is -3.7"),
     ],
 )
-def test_what_is_refused_is_reported_in_the_words_of_the_file(
-    first: str, then: str, told: str
-) -> None:
+def test_refusal_quotes_the_file(first: str, then: str, told: str) -> None:
     text = "".join(PLAIN.replace("1 0 ", f"1 {each} ") + "\n" for each in (first, then))
     _, reading = gone_through(fast_line(job) for job in read(BytesIO(text.encode())).jobs)
     assert reading is not None
@@ -275,9 +275,9 @@ def test_a_gzip_that_was_cut_is_refused_at_the_same_line(kept: float) -> None:
     with gzip.open(BytesIO(cut)) as stream:
         jobs, refused = gone_through(fast_line(job) for job in read(stream).jobs)
     with gzip.open(BytesIO(cut)) as stream:
-        found, told = gone_through(read_fast(stream).jobs)
+        result, output = gone_through(read_fast(stream).jobs)
     assert refused is not None
     assert "the compressed data end here, too early" in refused
-    assert told == refused
-    assert found == jobs[: len(found)]
-    assert len(found) > 0
+    assert output == refused
+    assert result == jobs[: len(result)]
+    assert len(result) > 0

@@ -1,4 +1,4 @@
-"""Measures of schedules that can be worked out on paper."""
+"""Measures of schedules, compared with values computed by hand."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def measured(size: int, policy: str, *jobs: TraceJob) -> tuple[ScheduleMeasures,
     )
     moments = list(clock.run(jobs))
     measures.take(in_columns(moments))
-    found = measures.figures(size, clock.lost)
-    assert found is not None
-    return found, moments
+    result = measures.figures(size, clock.lost)
+    assert result is not None
+    return result, moments
 
 
 # Four processors. One job takes three of them for 100 s; one that came at 20 s wants all four; one
@@ -47,36 +47,40 @@ THREE = (job(0, 0, 100, 3, user=1), job(1, 20, 40, 4, user=2), job(2, 30, 50, 1,
 
 
 def test_first_come_first_served_on_paper() -> None:
-    """The second starts at 100, the third at 140. From 20 to 100 one processor is idle, and from
-    140 on nobody waits.
+    """The second job starts at 100, the third at 140. From 20 to 100 one processor is idle, and
+    from 140 on no job waits.
     """
-    found, _ = measured(4, "fcfs", *THREE)
-    assert (found.mean_wait, found.median_wait, found.longest_wait) == ((0 + 80 + 110) / 3, 80, 110)
-    assert found.mean_turnaround == (100 + 120 + 160) / 3
-    assert found.mean_slowdown == pytest.approx((1 + 120 / 40 + 160 / 50) / 3)
-    assert found.makespan == 190
-    assert found.utilisation == (300 + 160 + 50) / (4 * 190)
-    assert found.loss_of_capacity == 80 / (4 * 190)
+    result, _ = measured(4, "fcfs", *THREE)
+    assert (result.mean_wait, result.median_wait, result.longest_wait) == (
+        (0 + 80 + 110) / 3,
+        80,
+        110,
+    )
+    assert result.mean_turnaround == (100 + 120 + 160) / 3
+    assert result.mean_slowdown == pytest.approx((1 + 120 / 40 + 160 / 50) / 3)
+    assert result.makespan == 190
+    assert result.utilisation == (300 + 160 + 50) / (4 * 190)
+    assert result.loss_of_capacity == 80 / (4 * 190)
 
 
 def test_backfill_on_paper() -> None:
-    """The third fits beside the first and ends before it: from 30 to 80 nothing is idle."""
-    found, _ = measured(4, "easy", *THREE)
-    assert (found.mean_wait, found.makespan) == (80 / 3, 140)
-    assert found.loss_of_capacity == (10 + 20) / (4 * 140)
+    """The third job fits beside the first and ends before it: from 30 to 80 none is idle."""
+    result, _ = measured(4, "easy", *THREE)
+    assert (result.mean_wait, result.makespan) == (80 / 3, 140)
+    assert result.loss_of_capacity == (10 + 20) / (4 * 140)
 
 
-def test_no_more_is_lost_than_was_wanted() -> None:
-    """Of eight idle processors one is wanted, by a job that first come, first served
-    makes wait.
+def test_lost_capacity_is_at_most_the_waiting_demand() -> None:
+    """A waiting job needs one of eight idle processors, but first come, first served does not start
+    it.
     """
-    found, _ = measured(10, "fcfs", job(0, 0, 10, 2), job(1, 1, 10, 10), job(2, 2, 10, 1))
-    assert found.loss_of_capacity == (9 * 8 + 10 * 0 + 10 * 0) / (10 * found.makespan)
+    result, _ = measured(10, "fcfs", job(0, 0, 10, 2), job(1, 1, 10, 10), job(2, 2, 10, 1))
+    assert result.loss_of_capacity == (9 * 8 + 10 * 0 + 10 * 0) / (10 * result.makespan)
 
 
 def test_a_short_run_counts_as_ten_seconds() -> None:
-    found, _ = measured(1, "fcfs", job(0, 0, 90, 1), job(1, 0, 1, 1))
-    assert found.mean_slowdown == (1 + 91 / 10) / 2
+    result, _ = measured(1, "fcfs", job(0, 0, 90, 1), job(1, 0, 1, 1))
+    assert result.mean_slowdown == (1 + 91 / 10) / 2
 
 
 @pytest.mark.parametrize(
@@ -94,8 +98,8 @@ def test_jains_index(values: list[float], index: float | None) -> None:
 
 
 def test_fair_start_ignores_later_jobs() -> None:
-    """The second wants all four at 100, when the first must have ended. That one ends at 50
-    already, but then a later one runs until 90.
+    """The second job needs all four processors at 100, when the first must have ended. The first
+    ends at 50 already, but then a later job runs until 90.
     """
     jobs = (job(0, 0, 50, 3, limit=100), job(1, 10, 10, 4), job(2, 20, 70, 1))
     clock = SimulationClock(4, policy_named("easy").scheduler(4))
@@ -122,9 +126,9 @@ def test_account_that_gets_its_share_has_no_share_error() -> None:
     assert (sharing.share_error(), sharing.jain()) == (0, 1)
 
 
-def test_what_goes_beyond_a_share_is_astray() -> None:
-    """Half each is due, three quarters go to one; and in the second week all to the other, three
-    times as much in all.
+def test_share_error_is_usage_beyond_the_share() -> None:
+    """Each account is due half. One gets three quarters; in the second week the other gets all,
+    three times as much in total.
     """
     even = {1: 50, 2: 50}
     first = (0, [job(0, 0, 100, 3, user=1), job(1, 0, 100, 1, user=2)])

@@ -1,4 +1,4 @@
-"""Numbers that were seen before."""
+"""Numbers of names: a known name keeps its number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairbank.simulator.traces.fast_reader import SeenNumbers
 
 
 @given(st.lists(st.integers(0, 20), max_size=60))
-def test_a_number_that_came_before_is_known_in_whatever_order(numbers: list[int]) -> None:
+def test_known_name_keeps_its_number_in_any_order(numbers: list[int]) -> None:
     seen, came, due = SeenNumbers(), set[int](), 0
     for number in numbers:
         assert seen.is_repeated(number, due) == (number in came)

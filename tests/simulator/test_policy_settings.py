@@ -1,5 +1,5 @@
-"""Policies in files: what is left out is as by name, what they say counts, and what cannot be is
-refused with its key.
+"""Policy files: defaults are those of the named policy, given values count, and invalid values are
+refused with their key.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def slurm(text: str) -> SlurmScheduler:
 
 @pytest.mark.parametrize("base", POLICIES)
 def test_a_base_alone_is_the_policy_of_that_name(base: str) -> None:
-    found = policy_of("my own", f'base = "{base}"'.encode())
-    assert found.name == "my own"
-    assert type(found.scheduler(8)) is type(POLICIES[base].scheduler(8))
+    result = policy_of("my own", f'base = "{base}"'.encode())
+    assert result.name == "my own"
+    assert type(result.scheduler(8)) is type(POLICIES[base].scheduler(8))
     if base == "slurm":
         made = slurm('base = "slurm"')
         assert (made.parameters, made.rules) == (SchedulerParameters(), PriorityRules())
@@ -155,7 +155,7 @@ def test_all_that_the_file_says_counts() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_key(
+def test_impossible_value_is_refused_with_its_key(
     text: str, field: str, told: str, remedy: str
 ) -> None:
     with pytest.raises(InvalidInput) as no:
@@ -187,5 +187,5 @@ def test_what_cannot_be_is_refused_with_its_key(
         ]),
     ],
 )  # fmt: skip
-def test_what_a_file_says_in_vain_is_reported(scheduler: str, remarks: list[str]) -> None:
+def test_unused_key_of_a_policy_file_is_reported(scheduler: str, remarks: list[str]) -> None:
     assert policy_of("own", f'base = "slurm"\n[scheduler]\n{scheduler}'.encode()).remarks == remarks

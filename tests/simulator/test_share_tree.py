@@ -34,8 +34,8 @@ def starts(
     clock = SimulationClock(
         4, SlurmScheduler(SchedulerParameters(), PriorityRules(algorithm=algorithm), 4, entitled)
     )
-    found = {each.number: at for at, begun in clock.run(jobs) for each in begun}
-    return [found[each.number] for each in jobs]
+    result = {each.number: at for at, begun in clock.run(jobs) for each in begun}
+    return [result[each.number] for each in jobs]
 
 
 DAYS_OF_EACH = [job(0, 0, user=1, limit=DAY), job(1, 5, user=2, limit=DAY)]
@@ -49,9 +49,9 @@ THEN = [job(2, 10, user=1), job(3, 20, user=2)]
 def test_same_usage_more_shares_go_first(
     algorithm: Algorithm, shares: dict[int, int], first: int
 ) -> None:
-    """An account that is not named has no shares."""
-    found = starts([*DAYS_OF_EACH, *THEN], ShareAccounts(shares), algorithm)
-    assert min((2, 3), key=found.__getitem__) == first
+    """An account that is not in the file has no shares."""
+    result = starts([*DAYS_OF_EACH, *THEN], ShareAccounts(shares), algorithm)
+    assert min((2, 3), key=result.__getitem__) == first
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,7 @@ def test_same_usage_more_shares_go_first(
 def test_shares_of_groups_are_divided_among_their_users(
     shares: dict[int, int], order: list[int]
 ) -> None:
-    """Ada and Bob are in the first group, and only Ada used anything of what it had. Cy is alone in
-    the second.
-    """
+    """Ada and Bob are in the first group, and only Ada has usage. Cy is alone in the second."""
     before = [job(0, 0, 1, group=1, limit=DAY), job(1, 5, 3, group=2, limit=DAY)]
     then = [
         job(2, 10, 9, group=9),
@@ -70,9 +68,9 @@ def test_shares_of_groups_are_divided_among_their_users(
         job(4, 30, 2, group=1),
         job(5, 40, 3, group=2),
     ]
-    found = starts([*before, *then], ShareAccounts(shares, by_group=True))
-    assert sorted(range(3, 6), key=found.__getitem__) == order
-    assert found[2] == max(found), "whose group is not named has none"
+    result = starts([*before, *then], ShareAccounts(shares, by_group=True))
+    assert sorted(range(3, 6), key=result.__getitem__) == order
+    assert result[2] == max(result), "whose group is not named has none"
 
 
 jobs_of_some = st.lists(

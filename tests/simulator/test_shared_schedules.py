@@ -1,6 +1,6 @@
-"""Schedules of real traces: the figures that their collection states for first come first served
-and EASY, and the table of all of them in docs/performance.md, which is made again where this
-machine has the traces.
+"""Schedules of real traces: the figures that their collection states for first come, first served
+and EASY, and the table in docs/performance.md, which is computed again where this machine has the
+traces.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.results import RESULTS, load_claim
 from benchmarks.schedule import DIGITS, Schedule
 from benchmarks.traces import POLICIES, TRACES
 from fairbank.service.simulation.comparison import simulate_each
-from fairbank.service.simulation.workloads import in_file
+from fairbank.service.simulation.trace_files import in_file
 from fairbank.simulator.engine.simulation import SimulationPlan
 from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR
 
@@ -46,14 +46,14 @@ QUICK = [
 
 @pytest.fixture(scope="module")
 def written() -> Written:
-    """The table, by trace and policy."""
+    """Return the table of the page, by trace and policy."""
     claim = load_claim("traces", RESULTS)
     assert claim is not None
     return {(each.trace, each.policy): each for table in claim.tables for each in table.schedules}
 
 
 def assert_stated(figures: tuple[float, float, float], stated: tuple[str, str, str]) -> None:
-    """Mean wait, slowdown and utilisation, to as many places as are stated."""
+    """Check mean wait, slowdown and utilisation, rounded to the stated decimals."""
     assert (
         tuple(
             f"{found:.{len(said.partition('.')[2])}f}"

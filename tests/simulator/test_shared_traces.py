@@ -1,4 +1,4 @@
-"""Real traces, where this machine has them: read whole, with the counts that their collection
+"""Real traces, where this machine has them: read completely, with the counts that their collection
 states.
 """
 
@@ -48,11 +48,11 @@ def test_a_real_trace_is_read_whole(trace: Reader, name: str) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_a_real_trace_survives_being_written(trace: Reader, name: str) -> None:
-    found = trace(name)
-    assert whole(BytesIO("".join(write(*found)).encode())) == found
+    result = trace(name)
+    assert whole(BytesIO("".join(write(*result)).encode())) == result
 
 
-def test_kth_has_the_dirt_that_is_known(trace: Reader) -> None:
+def test_kth_has_the_documented_faults(trace: Reader) -> None:
     header, jobs = trace(KTH)
     assert (header.unix_start_time, header.max_procs) == (843_480_031, 100)
     assert sum(job.run_time == 0 for job in jobs) == 8
@@ -68,7 +68,7 @@ def test_metacentrum_has_two_jobs_without_an_end(trace: Reader) -> None:
     assert len({job.user for job in jobs}) == 75
 
 
-def test_lublin_knows_no_requests(trace: Reader) -> None:
+def test_lublin_has_no_time_limits(trace: Reader) -> None:
     _, jobs = trace(LUBLIN)
     assert {job.time_limit for job in jobs} == {None}
     assert {job.requested_processors for job in jobs} == {-1}

@@ -1,6 +1,4 @@
-"""Slurm on processors: its passes when they are due, its steps, and priorities that follow what
-people used.
-"""
+"""Slurm on processors: the times of its passes, its steps, and priorities that follow usage."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 
 def test_job_that_fits_a_hole_starts_at_the_next_backfill() -> None:
-    """The main pass stops at the job that does not fit. Backfill ran when that came, and runs again
-    half a minute later.
+    """The main pass stops at the job that does not fit. Backfill ran when that job came, and runs
+    again half a minute later.
     """
     jobs = [job(0, 1_000, 6, HOUR), job(1, 1_010, 8, HOUR), job(2, 1_020, 2, MINUTE)]
     assert starts(jobs, 8) == [1_000, 4_600, 1_040]
@@ -28,9 +26,9 @@ def test_job_that_fits_a_hole_starts_at_the_next_backfill() -> None:
 def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(
     minutes: int, begin: int
 ) -> None:
-    """Half of the machine is free for an hour, and then all of it is kept for two hours. The job of
-    60 minutes is planned for 1_700_010_840 (tests/scheduling/test_slurm_on_two_machines.py), and
-    starts when the large one has ended.
+    """Half of the machine is free for an hour; after that all of it is planned for two hours. The
+    job of 60 minutes is planned for 1_700_010_840 (tests/scheduling/test_slurm_on_two_machines.py),
+    and starts when the large job has ended.
     """
     now = 1_700_000_000
     jobs = [
@@ -45,9 +43,9 @@ def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(
 @pytest.mark.parametrize(
     ("limit", "begin"), [(3_559, 40), (3_560, 7_200), (3_590, 7_200), (3_591, 7_200)]
 )
-def test_backfilled_jobs_do_not_change_that(limit: int, begin: int) -> None:
-    """Backfill runs at 40 and plans the second for 3630: whoever starts is gone before 3600. The
-    last is short enough anyway.
+def test_backfilled_jobs_do_not_delay_a_plan(limit: int, begin: int) -> None:
+    """Backfill runs at 40 and plans the second job for 3630. Every started job ends before 3600,
+    and the last job is short enough anyway.
     """
     jobs = [
         job(0, 0, 2, 3_630, HOUR),
@@ -59,8 +57,8 @@ def test_backfilled_jobs_do_not_change_that(limit: int, begin: int) -> None:
 
 
 def test_less_usage_goes_first() -> None:
-    """Ada had the machine for a day. Bob comes last and is served first, as soon as that is worked
-    out.
+    """Ada used the machine for a day. Bob submits last and starts first, as soon as the priorities
+    are computed.
     """
     day = 24 * HOUR
     jobs = [
@@ -74,7 +72,7 @@ def test_less_usage_goes_first() -> None:
 
 
 def test_usage_fades() -> None:
-    """Ada used ten times as much, but that was months ago."""
+    """Ada used ten times as much, but months ago."""
     month = 30 * 24 * HOUR
     before = [job(0, 0, 4, 10 * HOUR, user=1), job(1, 4 * month, 4, HOUR, user=2)]
     then = [job(2, 4 * month + 10, 4, HOUR, user=2), job(3, 4 * month + 20, 4, HOUR, user=1)]
@@ -90,8 +88,8 @@ def test_large_jobs_go_first_where_size_weighs() -> None:
     assert starts(jobs, 4, large, SchedulerParameters(bf_interval=-1)) == [0, 2 * HOUR, HOUR]
 
 
-def test_a_user_has_no_more_than_so_many_tested() -> None:
-    """Of two, one is the large job at the head."""
+def test_number_of_tested_jobs_per_user_is_limited() -> None:
+    """One of the two tested jobs is the large job at the head of the queue."""
     jobs = [
         job(0, 0, 6, HOUR),
         job(1, 1, 8, HOUR),
@@ -111,9 +109,9 @@ def test_a_user_in_two_groups_is_two_associations() -> None:
     assert starts(jobs, 8, parameters=SchedulerParameters(bf_max_job_assoc=2))[2:] == [30, 30]
 
 
-def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
-    """Three jobs wait while one job has the machine; when that ends two of them start, and the
-    third at the next full pass.
+def test_main_pass_tests_a_limited_number_of_jobs_per_partition() -> None:
+    """Three jobs wait while one job has the machine. When it ends, two of them start, and the third
+    at the next full pass.
     """
     jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
     shallow = SchedulerParameters(partition_job_depth=2, bf_interval=-1, sched_interval=150)
@@ -121,9 +119,9 @@ def test_the_main_pass_looks_at_so_many_of_a_partition() -> None:
     assert starts(jobs, 4, parameters=shallow) == [0, 100, 100, 150]
 
 
-def test_so_many_of_a_partition_are_looked_at_in_full_passes_too() -> None:
-    """The second of its partition would fit beside the first, and comes first in no pass while that
-    waits.
+def test_full_pass_has_the_same_limit_per_partition() -> None:
+    """The second job of its partition would fit beside the first, but no pass reaches it while
+    another job waits before it.
     """
     jobs = [
         job(0, 0, 2, HOUR),
@@ -139,7 +137,7 @@ def test_so_many_of_a_partition_are_looked_at_in_full_passes_too() -> None:
     assert starts(jobs, 4, parameters=shallow)[1:] == [20 + HOUR, 20, 20 + 2 * HOUR]
 
 
-def test_whom_the_cap_of_starts_left_out_the_next_full_pass_starts() -> None:
+def test_next_full_pass_starts_jobs_beyond_the_cap_of_starts() -> None:
     jobs = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number in range(1, 4))]
     one = SchedulerParameters(bf_interval=-1, sched_max_job_start=1)
     assert starts(jobs, 4, parameters=one) == [0, 100, 120, 180]
@@ -149,20 +147,18 @@ def test_whom_the_cap_of_starts_left_out_the_next_full_pass_starts() -> None:
     ("microseconds", "begins"),
     [(2, 20), (999_999, 20), (9_999_999, 20), (10_000_000, 21), (60_000_000, 71)],
 )
-def test_more_than_the_least_time_is_between_two_main_passes(
-    microseconds: int, begins: int
-) -> None:
-    """The pass of second 10, when two come at once, starts one. When that ends at 20, the other is
-    to wait until the next may begin.
+def test_main_passes_keep_their_minimum_interval(microseconds: int, begins: int) -> None:
+    """Two jobs come at second 10 and the pass starts one. When it ends at 20, the other waits until
+    the next pass may begin.
     """
     jobs = [job(0, 10, 4, 10), job(1, 10, 4, HOUR)]
     rare = SchedulerParameters(sched_min_interval=microseconds, bf_interval=-1)
     assert starts(jobs, 4, parameters=rare) == [10, begins]
 
 
-def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
-    """Each pass starts one: the second job starts with the full pass of second 60, the third 60 s
-    later; or each 101 s after another.
+def test_full_passes_keep_their_minimum_interval() -> None:
+    """Each pass starts one job: the second job starts with the full pass of second 60, the third 60
+    s later; or each 101 s after another.
     """
     jobs = [job(number, 10, 1, HOUR) for number in range(3)]
     one: dict[str, Any] = {"sched_max_job_start": 1, "bf_interval": -1}
@@ -173,8 +169,8 @@ def test_a_full_pass_comes_no_sooner_after_another_either() -> None:
 
 
 def test_reservation_after_bf_min_age_reserve() -> None:
-    """A wide job waits for the end of another. A long one behind it starts on what is left, unless
-    nodes are reserved.
+    """A wide job waits for the end of another. A long job behind it starts on the free nodes,
+    unless nodes are reserved.
     """
     jobs = [job(0, 0, 6, HOUR), job(1, 10, 8, HOUR), job(2, 20, 2, 2 * HOUR)]
     assert starts(jobs, 8)[1:] == [HOUR, 2 * HOUR]
@@ -184,9 +180,9 @@ def test_reservation_after_bf_min_age_reserve() -> None:
     ]
 
 
-def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() -> None:
-    """Ada used a little more than Bob. That is a whole rank to Fair Tree, and next to nothing to
-    the classic rule, which size outweighs.
+def test_fair_tree_ranks_and_classic_fair_share_weighs_usage() -> None:
+    """Ada used slightly more than Bob. For Fair Tree that is a whole rank; for the classic rule it
+    is a small difference, which the job size outweighs.
     """
     before = [job(0, 0, 4, 1_000, user=1), job(1, 1, 4, 990, user=2), job(2, 2, 4, 100_000, user=3)]
     then = [job(3, 2_000, 4, HOUR, user=1), job(4, 2_001, 3, HOUR, user=2)]
@@ -205,17 +201,19 @@ def test_classic_fair_share_goes_by_how_much_and_fair_tree_by_who_used_more() ->
     assert order(Algorithm.CLASSIC) == [ends, ends + HOUR]
 
 
-def test_a_copy_goes_on_by_itself() -> None:
+def test_copy_of_the_clock_is_independent() -> None:
     """A copy of the clock answers what would have happened without later jobs."""
     clock = SimulationClock(4, SlurmScheduler(SchedulerParameters(), PriorityRules(), 4))
     jobs = [job(0, 0, 4, HOUR), job(1, 10, 4, HOUR), job(2, 20, 4, HOUR, user=2)]
     fair = [clock.start_without_later(each) for each in jobs[:1]]
-    told: list[int] = []
-    found = {
+    output: list[int] = []
+    result = {
         each.number: at
-        for at, begun in clock.run(jobs, lambda each: told.append(clock.start_without_later(each)))
+        for at, begun in clock.run(
+            jobs, lambda each: output.append(clock.start_without_later(each))
+        )
         for each in begun
     }
     assert fair == [0]
-    assert told == [0, HOUR, HOUR]
-    assert found == {0: 0, 2: HOUR, 1: 2 * HOUR}
+    assert output == [0, HOUR, HOUR]
+    assert result == {0: 0, 2: HOUR, 1: 2 * HOUR}

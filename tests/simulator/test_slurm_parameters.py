@@ -1,11 +1,8 @@
-"""Every parameter of Slurm's passes that counts on processors, in an example whose schedule is made
-by hand.
-
-A main pass is made whenever a job comes or ends; the full one when the trace has gone on for a
-minute, and each minute if a job that the other passes do not reach may start. Backfill is made from
-second 30 on, half a minute after its last cycle, if anything changed since.
-
-Source: docs/reference/slurm-rules.md, "Scheduler parameters".
+"""Every parameter of Slurm's passes that applies to processors, in an example whose schedule was
+computed by hand. A main pass runs whenever a job comes or ends; the full pass after a minute of the
+trace, and then each minute if a job that the other passes do not reach may start. Backfill runs
+from second 30 on, half a minute after its last cycle, if anything changed since. Source:
+docs/reference/slurm-rules.md, "Scheduler parameters".
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
 
 
 class Example(NamedTuple):
-    """Jobs on so many processors and their starts: by default, and with other values of the
+    """Jobs on some processors with their starts: by default, and with other values of the
     parameter. `beside` are further parameters.
     """
 
@@ -44,8 +41,8 @@ FOUR_BEHIND_ONE = [job(0, 0, 4, 100), *(job(number, number, 1, HOUR) for number 
 
 
 def behind_a_wide_one(*small: TraceJob) -> list[TraceJob]:
-    """Of 8 processors 6 are busy for an hour, and a job waits that wants all of them. The others
-    fit beside the first.
+    """Return an example in which 6 of 8 processors are busy for an hour and a job waits for all of
+    them. The other jobs fit beside the first.
     """
     return [job(0, 0, 6, HOUR), job(1, 1, 8, HOUR), *small]
 
@@ -137,16 +134,16 @@ EXAMPLES = {
 def test_each_parameter_does_what_it_says(name: str) -> None:
     about, size, jobs, usual, otherwise, beside = EXAMPLES[name]
     assert starts(jobs, size, parameters=SchedulerParameters(**beside)) == usual, about
-    found = {
+    result = {
         value: starts(jobs, size, parameters=SchedulerParameters(**{**beside, name: value}))
         for value in otherwise
     }
-    assert found == otherwise, about
+    assert result == otherwise, about
 
 
 @pytest.mark.parametrize("name", sorted(set(SchedulerParameters.__struct_fields__) - set(EXAMPLES)))
-def test_a_file_is_refused_or_told_where_it_says_another_one(name: str) -> None:
-    """Never a silently different workload."""
+def test_file_is_refused_or_reported_if_it_contradicts_the_machine(name: str) -> None:
+    """A file never changes the workload without a message."""
     other = "true" if getattr(SchedulerParameters(), name) is False else "7"
     text = f'base = "slurm"\n[scheduler]\n{name} = {other}'.encode()
     try:

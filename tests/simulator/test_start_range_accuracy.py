@@ -1,5 +1,5 @@
 """Share of jobs that start within their forecast range: on a synthetic workload, and on real traces
-where this machine has them. The figures stand in docs/howto/explain-a-waiting-job.md. They are
+where this machine has them. The figures are in docs/howto/explain-a-waiting-job.md. They are
 counts: the same on any machine.
 """
 
@@ -33,11 +33,11 @@ def synthetic() -> FastTrace:
 
 
 def test_three_in_four_start_within_their_range_on_a_synthetic_workload() -> None:
-    """Eight of ten would if the past told all. The others are neither all early nor all late."""
-    found = coverage(synthetic, "easy", every=20, runs=RUNS)
-    assert found.jobs >= 40
-    assert 0.65 <= found.within / found.jobs <= 0.95
-    assert found.untold == 0
+    """The range covers 80 % of simulated runs. The other jobs are neither all early nor late."""
+    covered = coverage(synthetic, "easy", every=20, runs=RUNS)
+    assert covered.jobs >= 40
+    assert 0.65 <= covered.within / covered.jobs <= 0.95
+    assert covered.untold == 0
 
 
 def test_no_start_range_for_jobs_that_start_at_once() -> None:
@@ -73,18 +73,18 @@ STATED = {
 def test_the_stated_coverage(
     request: pytest.FixtureRequest, trace: str, policy: str, every: int
 ) -> None:
-    """If it changes, the test prints the new figure for this table and the page."""
+    """If a figure changes, the test prints the new one for this table and the page."""
     if trace == "synthetic":
-        found = coverage(synthetic, policy, every=every, runs=RUNS)
+        covered = coverage(synthetic, policy, every=every, runs=RUNS)
     else:
         recorded: Callable[[str], Path] = request.getfixturevalue("recorded")
         path = recorded(trace)
         with ExitStack() as files:
-            found = coverage(
+            covered = coverage(
                 lambda: read_fast(files.enter_context(gzip.open(path))),
                 policy,
                 every=every,
                 runs=RUNS if every < 600 else 10,
             )
-    print(f"{trace} {policy}: {found}")
-    assert found == STATED[trace, policy, every]
+    print(f"{trace} {policy}: {covered}")
+    assert covered == STATED[trace, policy, every]

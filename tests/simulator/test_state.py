@@ -1,4 +1,4 @@
-"""A simulation that is stopped, and goes on: as it would have gone on anyway, or otherwise."""
+"""A simulation that was stopped continues as if it had not been stopped, or with changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOUR = 3_600
 
 
 def busy() -> list[TraceJob]:
-    """Some days of jobs of which most wait."""
+    """Return some days of jobs of which most wait."""
     centre = SyntheticSite(
         pools=(SitePartition("cpu", SIZE),), projects=3, users=6, jobs=150, days=4, node_failures=0
     )
@@ -44,8 +44,8 @@ def stopped(jobs: list[TraceJob], name: str, at: int) -> SimulationState:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_what_was_stopped_goes_on_as_if_nothing_had_been(name: str) -> None:
-    """With the run times that jobs had, and those who came later, each starts when it did."""
+def test_stopped_simulation_continues_unchanged(name: str) -> None:
+    """With the run times of the jobs and the later arrivals, each job starts when it did."""
     jobs = busy()
     starts = starts_of(jobs, name)
     waited = [job for job in jobs if starts[job.number] > job.submitted]
@@ -101,7 +101,7 @@ def again(came: list[TraceJob], at: int) -> set[tuple[int, ...]]:
     return {tuple((job.submitted - at) // HOUR for job in draw) for draw in draws}
 
 
-def test_arrivals_of_hours_days_or_weeks_that_were_seen_come_again() -> None:
+def test_arrivals_repeat_past_hours_days_or_weeks() -> None:
     at = 3 * WEEK
     assert again([], at) == {()}
     assert again([one(0, at - 2 * HOUR), one(1, at - 1_800)], at) == {(0, 1, 2), (1, 3, 5)}

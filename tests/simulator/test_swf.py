@@ -1,4 +1,4 @@
-"""Reading and writing traces: what a trace says is what a reader gets."""
+"""Reading and writing of traces: each value of a trace reaches the reader."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_trace_is_a_header_and_its_jobs() -> None:
 
 
 def line(**columns: int | str) -> bytes:
-    """A job line that is in order, but for the columns given."""
+    """Return a valid job line with other values in the given columns."""
     job = dict(
         zip(SwfJob._fields, "1 0 0 60 4 -1 -1 4 600 -1 1 1 1 -1 1 1 -1 -1".split(), strict=True)
     )
@@ -103,7 +103,7 @@ def only(trace: bytes) -> SwfJob:
         (line().rstrip(), {}),
     ],
 )
-def test_what_the_standard_and_its_logs_allow(written: bytes, meant: dict[str, int]) -> None:
+def test_standard_forms_are_accepted(written: bytes, meant: dict[str, int]) -> None:
     assert only(written) == only(line())._replace(**meant)
 
 
@@ -111,7 +111,7 @@ def test_a_job_with_no_processors_says_so() -> None:
     assert only(line(requested_processors=-1, allocated_processors=0)).processors is None
 
 
-def test_the_part_of_a_run_is_told_from_the_whole() -> None:
+def test_parts_of_a_run_are_distinguished_from_the_whole() -> None:
     parts = [status for status in Status if only(line(status=status)).is_part]
     assert parts == [Status.PART, Status.LAST_PART_COMPLETED, Status.LAST_PART_FAILED]
 
@@ -179,7 +179,7 @@ rows = st.lists(st.builds(SwfJob, **columns), max_size=20)
 
 
 @given(headers, rows)
-def test_what_is_written_is_read(header: Header, some: list[SwfJob]) -> None:
+def test_written_trace_reads_back(header: Header, some: list[SwfJob]) -> None:
     some.sort(key=lambda job: job.submit_time)
     trace = read(BytesIO("".join(write(header, some)).encode()))
     assert trace.header == header

@@ -1,5 +1,5 @@
-"""Bad traces: a sentence with the line, what was expected and what to do, whatever the bytes; and
-never much memory.
+"""Bad traces: a message with the line, the expected form and the remedy, for any bytes; and little
+memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def drain(stream: ByteStream) -> int:
 
 
 def changed(column: int, word: str) -> bytes:
-    """A good line with another word in `column`, counted from 1."""
+    """Return a valid line with another word in `column`, counted from 1."""
     words = GOOD.decode().split()
     words[column - 1] = word
     return " ".join(words).encode() + b"\n"
@@ -179,7 +179,7 @@ def test_a_header_may_say_that_it_does_not_know() -> None:
     assert header.queues == {}
 
 
-def test_a_header_cannot_steer_a_terminal() -> None:
+def test_header_cannot_send_terminal_controls() -> None:
     header = read(BytesIO(b"; Computer: \x1b[2Jred\0rum \xff\n")).header
     assert header.computer == "[2Jred rum \N{REPLACEMENT CHARACTER}"
 
@@ -224,7 +224,7 @@ def test_a_disk_that_fails_is_not_a_malformed_trace() -> None:
 
 
 def bomb(unit: bytes, mebibytes: int) -> bytes:
-    """`unit` over and over, compressed: some thousand times smaller than what comes out."""
+    """Return `unit` repeated and compressed: some thousand times smaller than its content."""
     chunk = unit * (2**20 // len(unit))
     packer = zlib.compressobj(level=1, wbits=31)
     return b"".join(packer.compress(chunk) for _ in range(mebibytes)) + packer.flush()
@@ -274,7 +274,7 @@ def test_a_long_trace_takes_no_more_memory_than_a_short_one() -> None:
 
 
 class peak_below:  # noqa: N801 - reads as a phrase
-    """Fails when what is done inside ever holds more than `limit` bytes."""
+    """Fail if the block ever uses more than `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -307,7 +307,7 @@ def test_a_job_that_costs_more_than_the_bank_counts(line: bytes, field: str) -> 
     assert bad.value.field == field
 
 
-def test_the_dearest_job_that_the_bank_counts() -> None:
+def test_most_expensive_countable_job_is_accepted() -> None:
     assert drain(BytesIO(b"1 100 0 60000 1000000000000 -1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1\n")) == 1
 
 
@@ -352,8 +352,8 @@ def test_any_compressed_bytes_are_a_trace_or_malformed(noise: bytes, at: int) ->
 
 
 def readable(stream: ByteStream) -> None:
-    """Read to the end; whatever is wrong is said in one printable sentence with its line, and what
-    to do.
+    """Read to the end. Any fault is reported in one printable sentence with its line and the
+    remedy.
     """
     wrong: InvalidInput | None = None
     try:

@@ -1,6 +1,4 @@
-"""Time series and sizes of a simulation: sums over intervals equal a plain count, however long it
-takes.
-"""
+"""Time series and sizes of a simulation: sums over intervals equal a plain count."""
 
 from __future__ import annotations
 
@@ -45,24 +43,24 @@ def job(number: int, submitted: int, run: int, processors: int = 1) -> TraceJob:
 
 
 def test_a_day_on_four_processors() -> None:
-    """One job has the machine for an hour; another waits for it, and takes half of it for
-    as long.
+    """One job has the machine for an hour; another waits for it, and then uses half of it for an
+    hour.
     """
     course = TimeSeries(4)
     course.take((0, [job(0, 0, 3600, 4)]))
     course.take((3600, [job(1, 1800, 3600, 2)]))
-    used, waiting, wanted = (
+    used, waiting, expected = (
         list(course.over_time(each)) for each in (course.used, course.waiting, course.wanted)
     )
     assert (used[0].mean, used[-1].mean) == (4, 2)
     assert (used[0].since, used[-1].until) == (0, 7200)
     assert sum(each.mean * (each.until - each.since) for each in waiting) == 1800
     assert (waiting[-1].until, waiting[-1].mean) == (7200, 0)
-    assert {each.mean for each in wanted if 1900 < each.since < 3500} == {2}
+    assert {each.mean for each in expected if 1900 < each.since < 3500} == {2}
 
 
 def test_the_last_stretch_is_as_long_as_the_simulation() -> None:
-    """A machine that is full to its end is full in the last stretch too."""
+    """A machine that is full until the end is also full in the last interval."""
     course = TimeSeries(1)
     course.take((0, [job(0, 0, 1001)]))
     assert {each.mean for each in course.over_time(course.used)} == {1.0}

@@ -1,4 +1,4 @@
-"""The synthetic month: the same every time, possible on its machine, and shaped like a centre's."""
+"""Synthetic month: the same every time, possible on its machine, and like that of a centre."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ def test_a_job_waits_only_while_the_machine_is_too_full_for_it() -> None:
 
 
 def most_at_once(jobs: Iterable[SwfJob]) -> int:
-    """The most processors in use at any moment; what ends at a moment is free at that moment."""
+    """Return the most processors in use at any moment. A job that ends at a moment no longer uses
+    any.
+    """
     steps = [
         step
         for job in jobs

@@ -1,4 +1,4 @@
-"""Workload edits: they change the named part and nothing else."""
+"""Workload edits change only the named part."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ JOBS = [job(1), job(2, user=8), job(3, group=4), job(4, user=9)]
         (WorkloadEdits(users=frozenset({"nobody"})), [1, 2, 3, 4]),
     ],
 )
-def test_whose_jobs_never_come(changes: WorkloadEdits, left: list[int]) -> None:
+def test_removed_users_have_no_jobs(changes: WorkloadEdits, left: list[int]) -> None:
     assert through(JOBS, changes) == [each for each in JOBS if each[0] in left]
 
 
-def test_it_is_counted_what_changes_were_about() -> None:
+def test_edits_count_the_changed_jobs() -> None:
     met = EditCounts()
     through(
         [*JOBS, job(3)],
@@ -82,12 +82,14 @@ def test_it_is_counted_what_changes_were_about() -> None:
     ],
 )
 def test_a_job_of_another_size_or_limit(wanted: Resized, became: FastLine) -> None:
-    """On other processors it runs as long; at a limit that is shorter than its run it ends."""
-    found = through([job(1), job(2), job(3)], WorkloadEdits(jobs={2: wanted}))
-    assert found[0] == job(1)
-    assert found[1][4:] == became[4:]
-    assert found[1][2] == became[2]
-    assert found[2] == job(3)
+    """On other processors a job runs as long; with a limit shorter than its run it ends at the
+    limit.
+    """
+    result = through([job(1), job(2), job(3)], WorkloadEdits(jobs={2: wanted}))
+    assert result[0] == job(1)
+    assert result[1][4:] == became[4:]
+    assert result[1][2] == became[2]
+    assert result[2] == job(3)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +106,8 @@ def test_a_job_of_another_size_or_limit(wanted: Resized, became: FastLine) -> No
 def test_limits_of_all_but_none_shorter_than_the_run(
     run: int, limit: int, percent: int, became: int
 ) -> None:
-    (found,) = through([job(1, run=run, limit=limit)], WorkloadEdits(limits_percent=percent))
-    assert found == job(1, run=run, limit=became)
+    (result,) = through([job(1, run=run, limit=limit)], WorkloadEdits(limits_percent=percent))
+    assert result == job(1, run=run, limit=became)
 
 
 lines = st.lists(
@@ -114,18 +116,16 @@ lines = st.lists(
 
 
 @given(lines, st.text(max_size=8))
-def test_shaken_jobs_are_the_same_jobs_a_little_otherwise(
-    drawn: list[tuple[int, int, int]], seed: str
-) -> None:
+def test_perturbed_jobs_differ_slightly(drawn: list[tuple[int, int, int]], seed: str) -> None:
     at, jobs = 0, []
     for number, (gap, run, limit) in enumerate(drawn, start=1):
         at += gap
         jobs.append(job(number, at, run, 1 + number % 5, limit))
-    found = list(perturb_workload(jobs, seed))
-    assert found == list(perturb_workload(jobs, seed))
-    assert [each[1] for each in found] == sorted(each[1] for each in found)
-    after: Mapping[int, FastLine] = {each[0]: each for each in found}
-    assert len(found) == len(after) == len(jobs)
+    rows = list(perturb_workload(jobs, seed))
+    assert rows == list(perturb_workload(jobs, seed))
+    assert [each[1] for each in rows] == sorted(each[1] for each in rows)
+    after: Mapping[int, FastLine] = {each[0]: each for each in rows}
+    assert len(rows) == len(after) == len(jobs)
     for before in jobs:
         now = after[before[0]]
         assert now[3:] == before[3:]

@@ -1,5 +1,5 @@
-"""The books held against accounting, run by run, with arithmetic of our own: nothing here calls the
-product's.
+"""Comparison of the ledger with accounting, run by run. It computes prices itself and calls no
+product code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from tests.slurm.bank_cluster import Office
+from tests.slurm.bank_cluster import BankStack
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.machine import SIZES
 
@@ -36,33 +36,29 @@ GIGABYTES = {
     "T": Fraction(1024),
 }
 FREE = "NODE_FAIL"
-PUT_BACK = (
-    "REQUEUED",
-    "CANCELLED",
-)  # what becomes of those that are refused when they are to start
-CLOCK_SECONDS = 1  # Slurm tells whole ones
-SAME_START_SECONDS = 2  # what the clocks of prolog and accounting may differ by
+REQUEUED_STATES = ("REQUEUED", "CANCELLED")  # states of jobs that are refused at their start
+CLOCK_SECONDS = 1  # Slurm prints whole seconds
+SAME_START_SECONDS = 2  # allowed difference between the start times of prolog and accounting
 ONE_HOLD, END_MAY_COME_FIRST = (1,), (0, 1)
 
 
-def executions(office: Office, since: float) -> list[dict[str, str]]:
-    """Return the accounting records of each execution since then, requeued ones included.
-
-    A record without a start is shown only if it is asked for by number, so the jobs of the ledger
-    are asked for a second time. If a job is requeued while its prolog runs, 24.11 leaves a record
-    that stays pending, with a newer record of the same job: the older one is dropped.
+def executions(stack: BankStack, since: float) -> list[dict[str, str]]:
+    """Return the accounting records of each execution since a time, requeued ones included. sacct
+    shows a record without a start only if it is requested by number, so the jobs of the ledger are
+    requested a second time. If a job is requeued while its prolog runs, 24.11 leaves a record that
+    stays pending, with a newer record of the same job: the older one is dropped.
     """
     numbers = ",".join(
-        map(str, sorted({run["job_id"] for run in office.rows("/job", cluster="lab")}))
+        map(str, sorted({run["job_id"] for run in stack.rows("/job", cluster="lab")}))
     )
-    asked = [
-        (f"--starttime={words_of(since)}", "--endtime=now+1hour"),
+    queries = [
+        (f"--starttime={slurm_time(since)}", "--endtime=now+1hour"),
         *([(f"--jobs={numbers}", "--starttime=1970-01-02")] if numbers else []),
     ]
     rows = [
         row
-        for which in asked
-        for row in office.slurm.sacct("--duplicates", *which, columns=COLUMNS)
+        for query in queries
+        for row in stack.slurm.sacct("--duplicates", *query, columns=COLUMNS)
     ]
     once = {(row["JobIDRaw"], row["Submit"], row["Start"]): row for row in rows}
     newest = {
@@ -77,13 +73,15 @@ def executions(office: Office, since: float) -> list[dict[str, str]]:
     ]
 
 
-def words_of(instant: float) -> str:
-    """As Slurm's commands and ours take it, in the lab's time zone."""
+def slurm_time(instant: float) -> str:
+    """Return the time in the form that Slurm's and Fairbank's commands accept, in the lab's time
+    zone.
+    """
     return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def instant(text: str) -> int:
-    """Seconds since 1970; 0 for what has not been."""
+    """Return seconds since 1970; 0 for a time that Slurm does not know."""
     return (
         0
         if text in ("Unknown", "None", "")
@@ -97,8 +95,8 @@ def instants(run: dict[str, Any]) -> tuple[int, ...]:
 
 
 def key(row: dict[str, str]) -> tuple[int, int]:
-    """Return job id and submit time: the id alone is not unique, because slurmctld may count from 1
-    again.
+    """Return job id and submit time. The id alone is not unique, because slurmctld may restart its
+    numbers at 1.
     """
     return int(row["JobIDRaw"]), instant(row["Submit"])
 
@@ -108,85 +106,91 @@ def _job(run: dict[str, Any]) -> tuple[int, int]:
 
 
 def price(row: dict[str, str]) -> int:
-    """SU-minutes: the dearest of its resources, times its seconds, a begun minute counting."""
+    """Return the price in SU-minutes: the most expensive resource times the elapsed time, rounded
+    up to a minute.
+    """
     (weights,) = [group.weights for group in SIZES["full"] if group.partition == row["Partition"]]
-    given = tres(row["AllocTRES"])
-    memory = given.get("mem", "0G")
-    has = {"CPU": Fraction(given.get("cpu", 0)), "GRES/gpu": Fraction(given.get("gres/gpu", 0))}
-    has["Mem"] = Fraction(memory[:-1]) * GIGABYTES[memory[-1]]
+    allocated = tres(row["AllocTRES"])
+    memory = allocated.get("mem", "0G")
+    amounts = {
+        "CPU": Fraction(allocated.get("cpu", 0)),
+        "GRES/gpu": Fraction(allocated.get("gres/gpu", 0)),
+    }
+    amounts["Mem"] = Fraction(memory[:-1]) * GIGABYTES[memory[-1]]
     units = max(
-        Fraction(weight.removesuffix("G")) * has[name]
-        for name, weight in (each.split("=") for each in weights.split(","))
+        Fraction(weight.removesuffix("G")) * amounts[name]
+        for name, weight in (weight.split("=") for weight in weights.split(","))
     )
     return math.ceil(units * int(row["ElapsedRaw"]) / 60)
 
 
 @dataclass(frozen=True)
-class Wrong:
-    """Something that does not agree, in words; of which job, by number and submission; and when all
-    that happened (seconds since 1970).
+class AuditDifference:
+    """Difference between ledger and accounting, with its job (id and submit time) and the times of
+    its events (seconds since 1970).
     """
 
-    words: str
+    text: str
     job: tuple[int, int]
     instants: tuple[int, ...]
 
 
 @dataclass
-class Reckoning:
+class AuditResult:
     """Result of the comparison: numbers of records, and the differences."""
 
     counts: Counter[str] = field(default_factory=Counter)
     states: Counter[str] = field(default_factory=Counter)
     charged: int = 0
-    wrong: list[Wrong] = field(default_factory=list)
-    put_off_seconds: int = 0
-    """The longest that accounting counts for a run that was put off."""
+    differences: list[AuditDifference] = field(default_factory=list)
+    deferred_seconds: int = 0
+    """Longest elapsed time in accounting of a run that was deferred."""
 
-    def told(self) -> str:
+    def summary(self) -> str:
         return f"{dict(self.counts)}, {self.charged} SU-minutes, by state {dict(self.states)}"
 
 
-def reckon(
-    office: Office,
+def audit(
+    stack: BankStack,
     since: float,
     *,
     holds: Collection[int] = ONE_HOLD,
     lost: Iterable[tuple[int, int]] = (),
     begun: Mapping[int, Sequence[int]] | None = None,
-) -> Reckoning:
-    """Compare all that ran since then. `holds`: how many a run of the books may have had. Jobs
-    `lost` by Slurm itself, by number and submission, have no end that anybody could know, and are
-    left out. Where jobs are put off because the bank was away, accounting counts seconds for a run
-    that was never let run, and that nobody pays: `begun` tells when the scripts of each job truly
-    began.
+) -> AuditResult:
+    """Compare all runs since a time. `holds` has the allowed numbers of holds of a run. Jobs in
+    `lost` (id and submit time) are skipped: Slurm has lost their ends. If jobs are deferred because
+    the bank is unavailable, accounting counts seconds for a run that never started and costs
+    nothing: `begun` has the real start times of each job's scripts.
     """
-    found = Reckoning()
-    gone = set(lost)
+    result = AuditResult()
+    skipped = set(lost)
     known, runs = {}, defaultdict(list)
-    for run in office.rows("/job", cluster="lab"):
-        if _job(run) in gone:
+    for run in stack.rows("/job", cluster="lab"):
+        if _job(run) in skipped:
             continue
         known[run["id"]] = run
         if _job(run)[1] >= int(since):
             runs[run["job_id"]].append(run)
     refused = defaultdict(list)
-    for each in office.rows("/failure", cluster="lab"):
-        refused[each["job_id"]].append(instant(each["at"].rstrip("Z")))
-    for row in executions(office, since):
-        if key(row) not in gone:
+    for refusal in stack.rows("/failure", cluster="lab"):
+        refused[refusal["job_id"]].append(instant(refusal["at"].rstrip("Z")))
+    for row in executions(stack, since):
+        if key(row) not in skipped:
             never = begun is not None and not _has_begun(row, begun.get(int(row["JobIDRaw"]), ()))
             _compare(
-                row, runs[int(row["JobIDRaw"])], refused[int(row["JobIDRaw"])], found, never=never
+                row, runs[int(row["JobIDRaw"])], refused[int(row["JobIDRaw"])], result, never=never
             )
-    for run in (run for each in runs.values() for run in each):
-        found.counts["runs of no execution"] += 1
+    for run in (run for job_runs in runs.values() for run in job_runs):
+        result.counts["runs of no execution"] += 1
         if run["state"] != "released":
-            found.wrong.append(
-                Wrong(f"in the books, and not in accounting: {run}", _job(run), instants(run))
+            result.differences.append(
+                AuditDifference(
+                    f"in the ledger, and not in accounting: {run}", _job(run), instants(run)
+                )
             )
-    _once_each(office, found, known, holds)
-    return found
+    _check_entries(stack, result, known, holds)
+    return result
 
 
 def _has_begun(row: dict[str, str], begun: Sequence[int]) -> bool:
@@ -201,7 +205,7 @@ def _compare(
     row: dict[str, str],
     runs: list[dict[str, Any]],
     refused: Sequence[int],
-    found: Reckoning,
+    result: AuditResult,
     *,
     never: bool,
 ) -> None:
@@ -209,67 +213,74 @@ def _compare(
     started = instant(row["Start"])
     same = [
         run for run in runs if instant(run["submitted"].rstrip("Z")) == instant(row["Submit"])
-    ]  # its start is that of its prolog's end
+    ]  # the ledger's start is the end of the prolog
     same = same or [
         run
         for run in runs
         if started and abs(instant(run["start"].rstrip("Z")) - started) <= SAME_START_SECONDS
     ]
-    found.counts["executions"] += 1
-    found.states[state] += 1
+    result.counts["executions"] += 1
+    result.states[state] += 1
     if not same:
         if (
             not started
             or int(row["ElapsedRaw"]) == 0
-            or (state in PUT_BACK and any(_is_during(row, at) for at in refused))
+            or (state in REQUEUED_STATES and any(_is_during(row, at) for at in refused))
         ):
-            found.counts["never ran"] += 1
+            result.counts["never ran"] += 1
         else:
-            found.wrong.append(
-                Wrong(
-                    f"in accounting, and not in the books: {row}",
+            result.differences.append(
+                AuditDifference(
+                    f"in accounting, and not in the ledger: {row}",
                     key(row),
                     (started, instant(row["End"])),
                 )
             )
         return
-    run = min(same, key=lambda each: abs(instant(each["start"].rstrip("Z")) - started))
+    run = min(same, key=lambda run: abs(instant(run["start"].rstrip("Z")) - started))
     runs.remove(run)
-    half = (
+    missing = (
         {} if row["Partition"] else {"Partition": run["partition"], "AllocTRES": run["tres"]}
-    )  # accounting has not heard of its start
-    due = 0 if state == FREE else price(row | half)
-    found.charged += run["charged"]
-    found.counts["charged" if run["charged"] else run["state"]] += 1
+    )  # accounting has not received its start
+    expected = 0 if state == FREE else price(row | missing)
+    result.charged += run["charged"]
+    result.counts["charged" if run["charged"] else run["state"]] += 1
     if run["state"] not in ("charged", "released") or run["held"]:
-        found.wrong.append(Wrong(f"not resolved: {run}", _job(run), instants(run)))
+        result.differences.append(AuditDifference(f"not resolved: {run}", _job(run), instants(run)))
     elif run["state"] == "released" and state == "REQUEUED" and never:
-        found.counts["put off"] += 1
-        found.put_off_seconds = max(found.put_off_seconds, int(row["ElapsedRaw"]))
-    elif run["charged"] != due:
-        found.wrong.append(
-            Wrong(f"charged {run['charged']} and not {due}: {run} {row}", _job(run), instants(run))
+        result.counts["deferred"] += 1
+        result.deferred_seconds = max(result.deferred_seconds, int(row["ElapsedRaw"]))
+    elif run["charged"] != expected:
+        result.differences.append(
+            AuditDifference(
+                f"charged {run['charged']} and not {expected}: {run} {row}",
+                _job(run),
+                instants(run),
+            )
         )
 
 
-def _once_each(
-    office: Office, found: Reckoning, known: Mapping[int, dict[str, Any]], holds: Collection[int]
+def _check_entries(
+    stack: BankStack,
+    result: AuditResult,
+    known: Mapping[int, dict[str, Any]],
+    holds: Collection[int],
 ) -> None:
-    """Every run has as many holds as it may, and one resolution."""
+    """Check that every run has an allowed number of holds, and one charge or release."""
     steps: dict[int, list[str]] = defaultdict(list)
-    for entry in office.rows("/entry", about="units"):
+    for entry in stack.rows("/entry", about="units"):
         if entry["run"] in known:
             steps[entry["run"]].append(entry["kind"])
     for number, kinds in steps.items():
         counted, run = Counter(kinds), known[number]
-        found.counts["holds"] += counted["hold"]
-        found.counts["resolutions"] += counted["charge"] + counted["release"]
+        result.counts["holds"] += counted["hold"]
+        result.counts["resolutions"] += counted["charge"] + counted["release"]
         if counted["hold"] not in holds or counted["charge"] + counted["release"] != 1:
-            found.wrong.append(
-                Wrong(f"run {number} of the books: {kinds}", _job(run), instants(run))
+            result.differences.append(
+                AuditDifference(f"run {number} of the ledger: {kinds}", _job(run), instants(run))
             )
 
 
-def of_jobs(rows: Sequence[dict[str, str]], jobs: Iterable[int]) -> list[dict[str, str]]:
-    wanted = set(jobs)
-    return [row for row in rows if int(row["JobIDRaw"]) in wanted]
+def rows_of_jobs(rows: Sequence[dict[str, str]], jobs: Iterable[int]) -> list[dict[str, str]]:
+    numbers = set(jobs)
+    return [row for row in rows if int(row["JobIDRaw"]) in numbers]

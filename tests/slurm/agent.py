@@ -1,4 +1,6 @@
-"""Simulated agent for tests of the plug-in: a policy decides; it can be absent, slow or silent."""
+"""Simulated agent for tests of the plug-in. A policy decides; the agent can be stopped, slow or
+silent.
+"""
 
 from __future__ import annotations
 
@@ -28,42 +30,42 @@ T = TypeVar("T", bound=PluginMessage)
 Policy = Callable[[PrologRequest], Verdict | None]
 
 
-def let_run(asked: PrologRequest) -> Verdict:
-    return Verdict(number=asked.number, action="run")
+def let_run(request: PrologRequest) -> Verdict:
+    return Verdict(number=request.number, action="run")
 
 
-def say_nothing(asked: PrologRequest) -> None:
+def send_no_verdict(request: PrologRequest) -> None:
     return None
 
 
-def holding(reason: str, text: str) -> Policy:
-    return lambda asked: Verdict(number=asked.number, action="hold", reason=reason, text=text)
+def hold_policy(reason: str, text: str) -> Policy:
+    return lambda request: Verdict(number=request.number, action="hold", reason=reason, text=text)
 
 
-def cancelling(text: str) -> Policy:
-    return lambda asked: Verdict(number=asked.number, action="cancel", text=text)
+def cancel_policy(text: str) -> Policy:
+    return lambda request: Verdict(number=request.number, action="cancel", text=text)
 
 
-class Agent:
-    """Listens from `start` to `stop`; what it has heard stays. `raw`, when set, is sent instead of
-    any answer.
+class SimulatedAgent:
+    """Simulated agent that listens from `start` to `stop` and keeps the messages it received. If
+    `raw` is set, it is sent instead of any answer.
     """
 
     def __init__(self, path: Path, policy: Policy = let_run) -> None:
         self.path = path
         self.policy = policy
-        self.waits: Callable[[PrologRequest], bool] = lambda asked: False
-        """Kinds of requests whose answers wait until `answer` is set."""
-        self.answer = threading.Event()
-        self.notes = True
+        self.is_delayed: Callable[[PrologRequest], bool] = lambda request: False
+        """Kinds of requests whose answers wait until `verdicts_released` is set."""
+        self.verdicts_released = threading.Event()
+        self.acknowledges = True
         self.raw: bytes | None = None
-        self.heard: list[FromPlugin] = []
+        self.received: list[FromPlugin] = []
         self.connections = 0
         self._listener: socket.socket | None = None
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
 
-    def start(self) -> Agent:
+    def start(self) -> SimulatedAgent:
         with contextlib.suppress(FileNotFoundError):
             self.path.unlink()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -74,11 +76,11 @@ class Agent:
         return self
 
     @property
-    def absent(self) -> bool:
+    def is_stopped(self) -> bool:
         return self._listener is None
 
     def stop(self) -> None:
-        """Gone as after kill -9: no word, and the file of the socket stays."""
+        """Stop as after kill -9: without a message, and the socket file stays."""
         if self._listener is not None:
             with contextlib.suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
@@ -90,32 +92,32 @@ class Agent:
                     connection.shutdown(socket.SHUT_RDWR)
 
     @contextlib.contextmanager
-    def at_work(self) -> Iterator[Agent]:
+    def running(self) -> Iterator[SimulatedAgent]:
         try:
             yield self.start()
         finally:
             self.stop()
 
-    # ------------------------------------------------------------------ what it has heard
+    # ------------------------------------------------------------------ received messages
 
-    def of(self, kind: type[T], job: int | None = None) -> list[T]:
+    def messages(self, kind: type[T], job: int | None = None) -> list[T]:
         with self._lock:
             return [
-                each
-                for each in self.heard
-                if isinstance(each, kind) and (job is None or each.run.job_id == job)
+                message
+                for message in self.received
+                if isinstance(message, kind) and (job is None or message.run.job_id == job)
             ]
 
-    def asked(self, job: int | None = None) -> list[PrologRequest]:
-        return self.of(PrologRequest, job)
+    def requests(self, job: int | None = None) -> list[PrologRequest]:
+        return self.messages(PrologRequest, job)
 
     def ends(self, job: int | None = None) -> list[EpilogEvent]:
-        return self.of(EpilogEvent, job)
+        return self.messages(EpilogEvent, job)
 
     def limits(self, job: int | None = None) -> list[LimitEvent]:
-        return self.of(LimitEvent, job)
+        return self.messages(LimitEvent, job)
 
-    # ------------------------------------------------------------------ its threads
+    # ------------------------------------------------------------------ threads
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -131,32 +133,32 @@ class Agent:
     def _serve(self, connection: socket.socket) -> None:
         rest = b""
         with connection, contextlib.suppress(OSError):
-            while received := connection.recv(65_536):
-                whole, rest = split_frames(rest + received)
-                for body in whole:
-                    self._hear(connection, decode_plugin_message(body))
+            while data := connection.recv(65_536):
+                frames, rest = split_frames(rest + data)
+                for body in frames:
+                    self._handle(connection, decode_plugin_message(body))
         with self._lock:
             self._open.discard(connection)
 
-    def _hear(self, connection: socket.socket, said: FromPlugin) -> None:
+    def _handle(self, connection: socket.socket, message: FromPlugin) -> None:
         with self._lock:
-            self.heard.append(said)
+            self.received.append(message)
         if self.raw is not None:
             connection.sendall(self.raw)
-        elif isinstance(said, Greeting):
+        elif isinstance(message, Greeting):
             connection.sendall(encode(Welcome()))
-        elif isinstance(said, PrologRequest):
-            if verdict := self.policy(said):
-                if self.waits(said):
+        elif isinstance(message, PrologRequest):
+            if verdict := self.policy(message):
+                if self.is_delayed(message):
                     threading.Thread(
-                        target=self._later, args=(connection, verdict), daemon=True
+                        target=self._send_later, args=(connection, verdict), daemon=True
                     ).start()
                 else:
                     connection.sendall(encode(verdict))
-        elif self.notes:
-            connection.sendall(encode(Ack(number=said.number)))
+        elif self.acknowledges:
+            connection.sendall(encode(Ack(number=message.number)))
 
-    def _later(self, connection: socket.socket, verdict: Verdict) -> None:
-        self.answer.wait()
+    def _send_later(self, connection: socket.socket, verdict: Verdict) -> None:
+        self.verdicts_released.wait()
         with contextlib.suppress(OSError):
             connection.sendall(encode(verdict))

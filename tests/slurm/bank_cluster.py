@@ -1,5 +1,5 @@
-"""The whole way: a cluster with the plug-in, the real agent beside it, and a real bank with a
-project for each team.
+"""Full stack: a cluster with the plug-in, the real agent and a real bank with a project for each
+team.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.agent.running_agent import RunningAgent
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.machine import SIZES
 from tests.slurm.lab.people import TEAMS
-from tests.slurm.prep_cluster import asking, install, socket_of
+from tests.slurm.prep_cluster import install, plugin_configured, socket_of
 from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK, FairbankServer, made
 
@@ -32,7 +32,7 @@ PAGE = 1_000
 
 
 def prices() -> str:
-    """The bank's settings for the lab: as Slurm bills."""
+    """Return the bank's settings for the lab: the same prices as Slurm's billing weights."""
     return "".join(
         f'[clusters.lab.partitions."{group.partition}"]\nresource ='
         f' "{"gpu" if group.gpus else "cpu"}"\nweights = "{group.weights}"\n'
@@ -40,35 +40,39 @@ def prices() -> str:
     )
 
 
-class Office:
-    """The cluster, the agent beside it, and the bank, asked as its superuser."""
+class BankStack:
+    """Cluster, agent and bank. Requests to the bank are made as its superuser."""
 
     def __init__(self, slurm: Cluster, agent: RunningAgent, bank: FairbankServer) -> None:
         self.slurm, self.agent, self.bank = slurm, agent, bank
         self._client = Client(parse_address(f"unix:{bank.socket}"))
 
-    def found(self) -> None:
-        """A project for each team, with an allocation of each resource."""
+    def create_projects(self) -> None:
+        """Create a project for each team, with an allocation of each resource."""
         for team in TEAMS:
-            self.project(team.name, team.gid)
+            self.create_project(team.name, team.gid)
 
-    def project(self, account: str, gid: int) -> None:
-        """A project with an allocation of each resource."""
+    def create_project(self, account: str, gid: int) -> None:
+        """Create a project with an allocation of each resource."""
         self._client.post("/project", {"gname": account, "gid": gid})
         for resource in ("cpu", "gpu"):
-            wanted = {
+            terms = {
                 "account": account,
                 "resource": resource,
                 "category": "test",
                 "start": "2020-01-01",
                 "end": "2040-01-01",
             }
-            self._client.post("/alloc", {**wanted, "amount": RICH, "comment": "test"})
+            self._client.post("/alloc", {**terms, "amount": RICH, "comment": "test"})
 
-    def leave(self, account: str, credit: int, resource: str = "cpu") -> int:
-        """See to it that so many SU-minutes are left. The number of the allocation."""
-        (found,) = self._client.get("/alloc", {"account": account, "resource": resource})["data"]
-        more, number = credit - found["available"], int(found["id"])
+    def set_available(self, account: str, credit: int, resource: str = "cpu") -> int:
+        """Set the available SU-minutes by a deposit or withdrawal. Return the allocation's
+        number.
+        """
+        (allocation,) = self._client.get("/alloc", {"account": account, "resource": resource})[
+            "data"
+        ]
+        more, number = credit - allocation["available"], int(allocation["id"])
         if more:
             movement = "deposit" if more > 0 else "withdraw"
             self._client.post(
@@ -80,43 +84,43 @@ class Office:
         self._client.post(f"/alloc/{allocation}/deposit", {"amount": amount, "comment": "more"})
 
     def rows(self, path: str, **query: object) -> list[dict[str, Any]]:
-        """All rows of a list, page after page."""
+        """Return all rows of a list, read page by page."""
         answer = self._client.get(path, {**query, "limit": PAGE})
-        found: list[dict[str, Any]] = answer["data"]
+        rows: list[dict[str, Any]] = answer["data"]
         while after := answer.get("next"):
             answer = self._client.get(path, {**query, "limit": PAGE, "after": after})
-            found += answer["data"]
-        return found
+            rows += answer["data"]
+        return rows
 
     def runs(self, job: int) -> list[dict[str, Any]]:
         """Return the runs of a job in the ledger, by restart count."""
         rows = self._client.get("/job", {"limit": PAGE})["data"]
         return sorted(
-            (each for each in rows if each["job_id"] == job), key=lambda each: int(each["restart"])
+            (run for run in rows if run["job_id"] == job), key=lambda run: int(run["restart"])
         )
 
     def refusals(self, job: int) -> list[dict[str, Any]]:
         return [
-            each
-            for each in self._client.get("/failure", {"limit": PAGE})["data"]
-            if each["job_id"] == job
+            refusal
+            for refusal in self._client.get("/failure", {"limit": PAGE})["data"]
+            if refusal["job_id"] == job
         ]
 
-    def sums(self, allocation: int) -> tuple[int, int]:
-        found = self._client.get(f"/alloc/{allocation}")["data"]
-        return found["charged"], found["held"]
+    def charged_and_held(self, allocation: int) -> tuple[int, int]:
+        row = self._client.get(f"/alloc/{allocation}")["data"]
+        return row["charged"], row["held"]
 
-    def settled(self, job: int, count: int = 1) -> list[dict[str, Any]]:
-        """The runs of a job, as soon as so many are charged or released."""
+    def wait_for_closed_runs(self, job: int, count: int = 1) -> list[dict[str, Any]]:
+        """Wait until `count` runs of a job are charged or released; return its runs."""
         wait_until(
-            lambda: len([each for each in self.runs(job) if each["state"] != "held"]) == count,
+            lambda: len([run for run in self.runs(job) if run["state"] != "held"]) == count,
             f"job {job} to be settled",
             seconds=30,
         )
         return self.runs(job)
 
-    def reconciled(self, *options: str) -> subprocess.CompletedProcess[str]:
-        """`fairbank reconcile`, as root types it beside this Slurm."""
+    def reconcile(self, *options: str) -> subprocess.CompletedProcess[str]:
+        """Run `fairbank reconcile` as root on this cluster."""
         environment = {
             **self.slurm.place.environment,
             "FAIRBANK_SERVER": f"unix:{self.bank.socket}",
@@ -128,45 +132,45 @@ class Office:
 
 
 @contextmanager
-def opened(
+def running_stack(
     cluster: Cluster, plugin: Path, bank: FairbankServer, agent: RunningAgent
-) -> Iterator[Office]:
-    """Bank and agent started, the projects founded, and slurmctld asking, as long as the block
-    lasts.
+) -> Iterator[BankStack]:
+    """Start bank and agent, create the projects, and connect slurmctld for the duration of the
+    block.
     """
     install(plugin, cluster)
     bank.config.write_text(bank.config.read_text() + prices())
-    bank.folder.chmod(0o755)  # for users to ask it, too
+    bank.folder.chmod(0o755)  # so that users can connect too
     bank.start()
     try:
         agent.start()
-        office = Office(cluster, agent, bank)
-        office.found()
-        with asking(cluster):
-            yield office
+        stack = BankStack(cluster, agent, bank)
+        stack.create_projects()
+        with plugin_configured(cluster):
+            yield stack
     finally:
         print(agent.log_text())
         agent.close()
 
 
 @contextmanager
-def of_its_own(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[Office]:
-    """With a bank and an agent that nobody had before, at a cluster that is calm before and after.
-    `tables` are the agent's settings.
+def new_stack(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[BankStack]:
+    """Start a new bank and a new agent on a cluster that is idle before and after. `tables` are the
+    agent's settings.
     """
     cluster.calm()
     with (
         made() as bank,
-        opened(cluster, plugin, bank, agent_beside(cluster, bank, tables)) as office,
+        running_stack(cluster, plugin, bank, agent_for(cluster, bank, tables)) as stack,
     ):
         try:
-            yield office
+            yield stack
         finally:
             cluster.calm()
 
 
-def agent_beside(cluster: Cluster, bank: FairbankServer, tables: str = TERMS) -> RunningAgent:
-    """The agent to which slurmctld speaks, and which speaks to the bank."""
+def agent_for(cluster: Cluster, bank: FairbankServer, tables: str = TERMS) -> RunningAgent:
+    """Return the agent between slurmctld and the bank."""
     return RunningAgent(
         f"unix:{bank.socket}", tables=tables, socket=socket_of(cluster), slurm_user='"slurm"'
     )

@@ -1,5 +1,5 @@
-"""The cluster that the tests share, its figures, and the proof that the host is afterwards as it
-was.
+"""Shared cluster of the tests, the figures they measure, and the check that the host is unchanged
+afterwards.
 """
 
 from __future__ import annotations
@@ -14,38 +14,40 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.agent import Agent, let_run
+from tests.slurm.agent import SimulatedAgent, let_run
 from tests.slurm.lab.cluster import Cluster, names
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.slurm.prep_cluster import Desk, asking, build, install, socket_of
+from tests.slurm.prep_cluster import PrepCluster, build, install, plugin_configured, socket_of
 from tests.support.conditions import wait_until
 
-Tell = Callable[[str], None]
+RecordFigure = Callable[[str], None]
 
-TOLD_LINES, TOLD_COLUMNS = 40, 400  # of each failure, at the end of the output
+SHOWN_LINES, SHOWN_COLUMNS = 40, 400  # of each failure in the summary
 
 _FIGURES = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
-def tell(request: pytest.FixtureRequest) -> Tell:
-    """Say a figure, to be shown after all tests."""
+def record_figure(request: pytest.FixtureRequest) -> RecordFigure:
+    """Return a function that records a measured figure, shown after all tests."""
     return request.config.stash.setdefault(_FIGURES, []).append
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Iterator[Cluster]:
-    """A running cluster for all tests. A test that wants it at rest asks for `slurm`."""
+def cluster(
+    request: pytest.FixtureRequest, checkout: Path, record_figure: RecordFigure
+) -> Iterator[Cluster]:
+    """Return the running cluster of all tests. A test that needs it idle requests `slurm`."""
     try:
         check()
     except Unobtainable as why:
         pytest.skip(f"Slurm: {why}")
-    before, alone = people_of_the_host(), not names()
+    before, alone = host_accounts(), not names()
     name = f"tests-{os.getpid()}"
-    with guarded(name, checkout):
+    with cluster_guard(name, checkout):
         begun = time.monotonic()
         cluster = Cluster.up(name)
-        tell(
+        record_figure(
             f"from nothing to {len(cluster.node_names)} idle nodes:"
             f" {time.monotonic() - begun:.1f} s"
         )
@@ -55,64 +57,62 @@ def cluster(request: pytest.FixtureRequest, checkout: Path, tell: Tell) -> Itera
         finally:
             begun = time.monotonic()
             stay = cluster.down()
-            tell(f"from there to nothing: {time.monotonic() - begun:.1f} s")
+            record_figure(f"from there to nothing: {time.monotonic() - begun:.1f} s")
     left = [f"process {process.pid}" for process in cluster.processes()]
     left += [str(cluster.place.folder)] if cluster.place.folder.exists() else []
-    if (
-        alone and not names() and not stay
-    ):  # another checkout may have a cluster of its own, with the same people
-        left += changed(before)
-    if request.session.testsfailed:  # they are what to look at
-        tell(f"left behind: {', '.join(left) or 'nothing'}")
+    if alone and not names() and not stay:  # another checkout may run a cluster with the same users
+        left += changed_accounts(before)
+    if request.session.testsfailed:  # the failures matter more
+        record_figure(f"left behind: {', '.join(left) or 'nothing'}")
     else:
         assert left == []
 
 
 @pytest.fixture
 def slurm(cluster: Cluster) -> Cluster:
-    """The cluster with all its daemons, no job and idle nodes, whatever the test before has done to
-    it.
+    """Return the cluster with all daemons, no job and idle nodes, whatever state the previous test
+    left.
     """
     cluster.calm()
     return cluster
 
 
 @pytest.fixture(scope="module")
-def asked_cluster(
+def cluster_with_plugin(
     cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """The cluster, which asks an agent for a whole file."""
+    """Return the cluster with the PrEp plug-in configured, for all tests of a module."""
     install(build(checkout, tmp_path_factory.mktemp("plugins")), cluster)
-    with asking(cluster):
+    with plugin_configured(cluster):
         yield cluster
 
 
 @pytest.fixture
-def desk(asked_cluster: Cluster) -> Iterator[Desk]:
-    """The cluster at rest, and an agent that has heard nothing yet."""
-    agent = Agent(socket_of(asked_cluster)).start()
-    asked_cluster.calm()
+def prep(cluster_with_plugin: Cluster) -> Iterator[PrepCluster]:
+    """Return the idle cluster and an agent that has received nothing yet."""
+    agent = SimulatedAgent(socket_of(cluster_with_plugin)).start()
+    cluster_with_plugin.calm()
     wait_until(lambda: agent.connections > 0, "the plug-in to find the agent")
-    agent.heard.clear()
+    agent.received.clear()
     try:
-        yield Desk(asked_cluster, agent)
+        yield PrepCluster(cluster_with_plugin, agent)
     finally:
-        agent.policy, agent.raw, agent.notes = let_run, None, True
-        agent.start() if agent.absent else None
-        asked_cluster.calm()
+        agent.policy, agent.raw, agent.acknowledges = let_run, None, True
+        agent.start() if agent.is_stopped else None
+        cluster_with_plugin.calm()
         agent.stop()
 
 
 @contextmanager
-def guarded(name: str, checkout: Path) -> Iterator[None]:
-    """Should these tests be killed, another process takes the cluster down."""
+def cluster_guard(name: str, checkout: Path) -> Iterator[None]:
+    """Start a process that removes the cluster if the tests are killed."""
     command = [sys.executable, "-m", "tests.slurm.lab", "guard", "--name", name]
     with subprocess.Popen(command, cwd=checkout, stdin=subprocess.PIPE, start_new_session=True):
         yield
 
 
-def people_of_the_host() -> dict[str, set[str]]:
-    """Return the lines of the host's files of users and groups, by file."""
+def host_accounts() -> dict[str, set[str]]:
+    """Return the lines of the host's user and group files, by file."""
     files = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
     return {
         name: set(path.read_text().splitlines())
@@ -121,11 +121,11 @@ def people_of_the_host() -> dict[str, set[str]]:
     }
 
 
-def changed(before: Mapping[str, set[str]]) -> list[str]:
-    """Return the names whose lines are new or gone since then, with the file; not the lines, which
-    may be secret.
+def changed_accounts(before: Mapping[str, set[str]]) -> list[str]:
+    """Return the names with new or missing lines, and the file; not the lines, which may be
+    secret.
     """
-    now = people_of_the_host()
+    now = host_accounts()
     return [
         f"{word} in /etc/{name}: {line.partition(':')[0]}"
         for name in sorted({*before, *now})
@@ -140,23 +140,23 @@ def changed(before: Mapping[str, set[str]]) -> list[str]:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """The figures, whatever became of the tests; and last of all what failed, for who sees but the
-    end of a log.
+    """Print the figures and, last, a summary of the failed tests for readers of the end of a
+    log.
     """
     figures = config.stash.get(_FIGURES, [])
     if not figures:
         return
-    terminalreporter.section("figures of the lab")
+    terminalreporter.section("measured figures")
     for line in figures:
         terminalreporter.line(f"    {line}")
     failed = [
-        each for outcome in ("failed", "error") for each in terminalreporter.getreports(outcome)
+        report for outcome in ("failed", "error") for report in terminalreporter.getreports(outcome)
     ]
     if failed:
-        terminalreporter.section("what failed")
-    for each in failed:
-        terminalreporter.line(f"{each.nodeid} ({each.when})")
-        for line in [line for line in each.longreprtext.splitlines() if line.startswith("E ")][
-            :TOLD_LINES
+        terminalreporter.section("failures")
+    for report in failed:
+        terminalreporter.line(f"{report.nodeid} ({report.when})")
+        for line in [line for line in report.longreprtext.splitlines() if line.startswith("E ")][
+            :SHOWN_LINES
         ]:
-            terminalreporter.line(line[:TOLD_COLUMNS])
+            terminalreporter.line(line[:SHOWN_COLUMNS])

@@ -1,5 +1,5 @@
-"""Expected output of sshare and sprio, computed by Fairbank from the state that a real Slurm
-started from.
+"""Expected output of sshare and sprio, computed by Fairbank from the state that slurmctld started
+from.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.priorities import compute_priorities, weights_of
 from fairbank.slurm.parsers.config import TRES as WEIGHED_TRES
 from fairbank.slurm.parsers.config import read_config, read_settings, read_tracked_tres
-from tests.slurm.frozen_cluster import Row, Said, Start, left_usage
+from tests.slurm.frozen_cluster import Row, SlurmState, StartState, left_usage
 from tests.slurm.lab.packages import release_of
-from tests.slurm.random_associations import Wish
+from tests.slurm.random_associations import PlannedJob
 from tests.slurm.recounted_usage import NAMES, at_tick
 
 
-def reckoned(there: Said, start: Start) -> tuple[Tree, Standings, DecayedUsage]:
-    """The tree, the figures of each row, and their usage: of what slurmctld read and of the jobs
-    that run, at its tick.
+def compute_shares(state: SlurmState, start: StartState) -> tuple[Tree, Standings, DecayedUsage]:
+    """Return the tree, the fair-share result, and the usage at slurmctld's tick, running jobs
+    included.
     """
-    rule = read_settings(read_config(there.config)).fair_share
-    tree = planted([_association(row) for row in there.associations])
-    usage = at_tick(left_usage(there, start), start.counted_at, there, tree).associations
+    rule = read_settings(read_config(state.config)).fair_share
+    tree = planted([_association(row) for row in state.associations])
+    usage = at_tick(left_usage(state, start), start.counted_at, state, tree).associations
     if rule.algorithm is Algorithm.FAIR_TREE:
         return tree, fair_tree(tree, usage.raw), usage
     oblivious = rule.algorithm is Algorithm.DEPTH_OBLIVIOUS
@@ -63,30 +63,37 @@ def _association(row: Row) -> ShareAssociation:
 # ---------------------------------------------------------------- sshare
 
 
-def standings(there: Said, tree: Tree, figures: Standings, usage: DecayedUsage) -> list[ShareRow]:
+def expected_shares(
+    state: SlurmState, tree: Tree, figures: Standings, usage: DecayedUsage
+) -> list[ShareRow]:
     running = whole_minutes(usage.run_seconds)
     more = [
         f"{name}=0"
-        for name in read_tracked_tres(read_config(there.config)).split(",")
+        for name in read_tracked_tres(read_config(state.config)).split(",")
         if name not in NAMES
-    ]  # newer ones count more
-    told = [
+    ]  # newer releases count more TRES
+    running_tres = [
         ",".join([*(f"{name}={count}" for name, count in zip(NAMES, row, strict=True)), *more])
         for row in running
     ]
     rows = [
-        _standing(tree, figures, at, row, told[at]) for at, row in enumerate(there.associations)
+        _expected_share(tree, figures, index, row, running_tres[index])
+        for index, row in enumerate(state.associations)
     ]
-    # 26.05 tells no factor of accounts under the classic rules either.
-    newest = release_of(read_config(there.config)["SLURM_VERSION"]) >= (26, 5)
+    # 26.05 prints no factor of accounts under the classic rules either.
+    newest = release_of(read_config(state.config)["SLURM_VERSION"]) >= (26, 5)
     return [row._replace(factor=None) if newest and not row.user else row for row in rows]
 
 
-def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -> ShareRow:
-    association, root, ranked = tree.rows[at], at == tree.root, isinstance(figures, FairTreeResult)
+def _expected_share(tree: Tree, figures: Standings, index: int, row: Row, running: str) -> ShareRow:
+    association, root, ranked = (
+        tree.rows[index],
+        index == tree.root,
+        isinstance(figures, FairTreeResult),
+    )
     on_parent = association.shares == ON_PARENT
     level = (
-        float(figures.level[at])
+        float(figures.level[index])
         if isinstance(figures, FairTreeResult) and not (root or on_parent)
         else None
     )
@@ -96,11 +103,11 @@ def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -
         partition=association.partition,
         parent=association.parent,
         shares=None if root else association.shares,
-        norm_shares=float(figures.norm_shares[at]),
-        usage=float(np.floor(figures.usage[at])),
-        norm_usage=None if root else float(figures.norm_usage[at]),
-        effective=float(figures.effective_usage[at]),
-        factor=float(figures.factor[at]) if association.user or not ranked else None,
+        norm_shares=float(figures.norm_shares[index]),
+        usage=float(np.floor(figures.usage[index])),
+        norm_usage=None if root else float(figures.norm_usage[index]),
+        effective=float(figures.effective_usage[index]),
+        factor=float(figures.factor[index]) if association.user or not ranked else None,
         level=level,
         limits=_in_slurms_order(row["GrpTRESMins"]),
         running=running,
@@ -110,11 +117,11 @@ def _standing(tree: Tree, figures: Standings, at: int, row: Row, running: str) -
 
 
 def _in_slurms_order(limits: str) -> str:
-    """sacctmgr tells them as an administrator wrote them down."""
+    """Sort limits: sacctmgr prints them in the order in which they were set."""
     return ",".join(
         sorted(
             filter(None, limits.split(",")),
-            key=lambda each: STATIC_TRES.index(each.partition("=")[0]),
+            key=lambda limit: STATIC_TRES.index(limit.partition("=")[0]),
         )
     )
 
@@ -122,41 +129,45 @@ def _in_slurms_order(limits: str) -> str:
 # ---------------------------------------------------------------- sprio
 
 
-def weights(there: Said) -> WeightRow:
-    config = read_config(there.config)
+def weights(state: SlurmState) -> WeightRow:
+    config = read_config(state.config)
     return weights_of(read_settings(config).factors.weights, config[WEIGHED_TRES])
 
 
-def queue(
-    there: Said, tree: Tree, figures: Standings, wishes: Mapping[int, Wish]
+def expected_priorities(
+    state: SlurmState, tree: Tree, figures: Standings, planned: Mapping[int, PlannedJob]
 ) -> list[PriorityRow]:
-    """The rows of sprio: of the jobs that are neither held nor to begin later, each in each of its
-    partitions.
+    """Return the rows of sprio: one for each partition of each pending job that is neither held nor
+    has a later begin time.
     """
-    newer = release_of(read_config(there.config)["SLURM_VERSION"]) > (22, 5)
+    newer = release_of(read_config(state.config)["SLURM_VERSION"]) > (22, 5)
     rows = [
-        _told(job, place, wishes[_number(job)])._replace(short_zeros=newer)
-        for job in there.jobs
+        _operator_fields(job, partition, planned[_number(job)])._replace(short_zeros=newer)
+        for job in state.jobs
         if _is_listed(job)
-        for place in job["Partition"].split(",")
+        for partition in job["Partition"].split(",")
     ]
-    factors = {row[:3]: float(figures.factor[at]) for at, row in enumerate(tree.rows)}
+    factors = {row[:3]: float(figures.factor[index]) for index, row in enumerate(tree.rows)}
     return [row for row in rows if row.direct is not None] + compute_priorities(
-        rows, there.grounds, factors, there.counted_at
+        rows, state.priority_inputs, factors, state.counted_at
     )
 
 
-def _told(job: Row, place: str, wish: Wish) -> PriorityRow:
+def _operator_fields(job: Row, partition: str, planned: PlannedJob) -> PriorityRow:
     """Return the fields that only an operator can see."""
     user = job["UserId"].partition("(")[0]
     row = PriorityRow(
         job=_number(job),
-        partition_name=place,
+        partition_name=partition,
         user=user,
         account=job["Account"],
         qos_name=job["QOS"],
     )
-    return row._replace(site=wish.site) if wish.given is None else row._replace(direct=wish.given)
+    return (
+        row._replace(site=planned.site)
+        if planned.priority is None
+        else row._replace(direct=planned.priority)
+    )
 
 
 def _is_listed(job: Row) -> bool:

@@ -1,5 +1,5 @@
-"""Faults beside a working cluster: everything is killed and started again, the bank is unavailable,
-the disk is full, messages come out of order.
+"""Faults on a running cluster: processes are killed and restarted, the bank is unavailable, the
+disk is full, messages are disordered.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tests.faults.nemesis import begin
-from tests.slurm.bank_cluster import Office
-from tests.slurm.faulty_socket import Mischief, Mood
+from tests.slurm.bank_cluster import BankStack
+from tests.slurm.faulty_socket import FaultyProxy, MessageFault
 from tests.slurm.lab.daemons import SLURMCTLD, SLURMDBD
 from tests.slurm.load import Load
 from tests.support.conditions import wait_until
@@ -26,71 +26,84 @@ from tests.support.postgres import PostgresServer
 from tests.support.small_disk import fill
 
 Fault: TypeAlias = Callable[[], None]
-MOODS = (Mood.DOUBLE, Mood.LATE, Mood.SHUFFLE, Mood.CUT)
+MESSAGE_FAULTS = (
+    MessageFault.DUPLICATE,
+    MessageFault.DELAY,
+    MessageFault.REORDER,
+    MessageFault.CUT,
+)
 PATIENCE = 300
 
 
 @dataclass
-class Spans:
-    """Times in which something was so; `since` while it is."""
+class Periods:
+    """Periods of one condition. `since` is the start of the current period."""
 
-    spans: list[tuple[float, float]] = field(default_factory=list)
+    periods: list[tuple[float, float]] = field(default_factory=list)
     since: float | None = None
 
     @contextmanager
-    def now(self) -> Iterator[None]:
+    def record(self) -> Iterator[None]:
         self.since = time.monotonic()
         try:
             yield
         finally:
-            self.spans.append((self.since, time.monotonic()))
+            self.periods.append((self.since, time.monotonic()))
             self.since = None
 
-    def touch(self, begun: float, ended: float) -> bool:
-        """Return True if one of the spans overlaps this one."""
+    def overlaps(self, begun: float, ended: float) -> bool:
+        """Return True if one of the periods overlaps this one."""
         now = [] if self.since is None else [(self.since, ended)]
-        return any(begun <= last and first <= ended for first, last in self.spans + now)
+        return any(begun <= last and first <= ended for first, last in self.periods + now)
 
     def longest(self) -> float:
-        """The seconds of the longest that is over."""
-        return max((last - first for first, last in self.spans), default=0.0)
+        """Return the length in seconds of the longest period that is over."""
+        return max((last - first for first, last in self.periods), default=0.0)
 
 
 @dataclass
-class Troubles:
-    """Strikes, one after the other, each time after some more work, and mends what it has done. The
-    bank is away for `away_seconds` at most, but once for `long_seconds`.
+class FaultInjector:
+    """Fault injector. It injects faults one by one, with new jobs between them, and repairs each.
+    The bank is unavailable for at most `away_seconds`, and once for `long_seconds`.
     """
 
-    office: Office
+    stack: BankStack
     postgres: PostgresServer
     disk: Path
-    mischief: tuple[Mischief, Mischief]
+    proxies: tuple[FaultyProxy, FaultyProxy]
     load: Load
     rng: random.Random
     away_seconds: float
     long_seconds: float
     done: Counter[str] = field(default_factory=Counter)
-    without_controller: Spans = field(default_factory=Spans)
-    without_bank: Spans = field(default_factory=Spans)
+    without_controller: Periods = field(default_factory=Periods)
+    without_bank: Periods = field(default_factory=Periods)
     unsaved: list[tuple[float, float]] = field(default_factory=list)
     """Periods that slurmctld had not saved when it was killed."""
     resets: list[tuple[float, float]] = field(default_factory=list)
-    _moods: Iterator[Mood] = field(default_factory=lambda: itertools.cycle(MOODS))
+    _message_faults: Iterator[MessageFault] = field(
+        default_factory=lambda: itertools.cycle(MESSAGE_FAULTS)
+    )
 
-    def strike(self, times: int, resets: int) -> None:
-        """So many faults; among them as many of each kind as there is time for, in any order."""
+    def inject(self, times: int, resets: int) -> None:
+        """Inject `times` faults in random order, each kind about equally often."""
         kinds: list[tuple[str, Fault]] = [
             ("agent killed", self._kill_agent),
             ("bank killed", self._kill_bank),
             ("PostgreSQL killed", self._kill_postgres),
             ("slurmctld killed", self._kill_controller),
             ("slurmdbd killed", self._kill_accounting),
-            ("bank away", self._bank_away),
+            ("bank stopped", self._bank_stopped),
             ("bank frozen", self._bank_frozen),
             ("outbox disk full", self._disk_full),
-            ("messages of the plug-in in disorder", lambda: self._disorder(self.mischief[0], 20)),
-            ("messages to the bank in disorder", lambda: self._disorder(self.mischief[1], 6)),
+            (
+                "messages of the plug-in in disorder",
+                lambda: self._disorder_messages(self.proxies[0], 20),
+            ),
+            (
+                "messages to the bank in disorder",
+                lambda: self._disorder_messages(self.proxies[1], 6),
+            ),
         ]
         order = [kinds[number % len(kinds)] for number in range(times - resets)] + [
             ("state reset", self._reset)
@@ -102,96 +115,98 @@ class Troubles:
             self.done[name] += 1
 
     def _kill_agent(self) -> None:
-        self.office.agent.kill()
-        self.office.agent.start()
+        self.stack.agent.kill()
+        self.stack.agent.start()
 
     def _kill_bank(self) -> None:
-        with self.without_bank.now():
-            self.office.bank.kill()
-            begin(self.office.bank)
+        with self.without_bank.record():
+            self.stack.bank.kill()
+            begin(self.stack.bank)
 
     def _kill_postgres(self) -> None:
-        with self.without_bank.now():
+        with self.without_bank.record():
             self.postgres.kill()
             self.load.wait_for_more(1)
             self.postgres.start()
-            begin(self.office.bank)
+            begin(self.stack.bank)
 
     def _kill_controller(self) -> None:
-        with self.without_controller.now():
-            self.office.slurm.kill(SLURMCTLD)
-            self.unsaved.append((self.office.slurm.written_down_at(), time.time()))
-            self.office.slurm.start(SLURMCTLD)
+        with self.without_controller.record():
+            self.stack.slurm.kill(SLURMCTLD)
+            self.unsaved.append((self.stack.slurm.written_down_at(), time.time()))
+            self.stack.slurm.start(SLURMCTLD)
             self._wait_for_controller()
 
     def _kill_accounting(self) -> None:
-        self.office.slurm.kill(SLURMDBD)
+        self.stack.slurm.kill(SLURMDBD)
         self.load.wait_for_more(3)
-        self.office.slurm.start(SLURMDBD)
+        self.stack.slurm.start(SLURMDBD)
 
-    def _bank_away(self) -> None:
-        """The first time for long."""
-        self._without_bank_for(self._a_while() if self.done["bank away"] else self.long_seconds)
+    def _bank_stopped(self) -> None:
+        """Stop the bank; the first time for long."""
+        self._without_bank_for(
+            self._random_pause() if self.done["bank stopped"] else self.long_seconds
+        )
 
     def _without_bank_for(self, seconds: float) -> None:
-        with self.without_bank.now():
-            self.office.bank.kill()
-            _let_pass(seconds)
-            begin(self.office.bank)
+        with self.without_bank.record():
+            self.stack.bank.kill()
+            _wait(seconds)
+            begin(self.stack.bank)
 
     def _bank_frozen(self) -> None:
-        """It takes connections and says nothing."""
-        with self.without_bank.now():
-            os.kill(self.office.bank.pid, signal.SIGSTOP)
+        """Suspend the bank: it accepts connections and does not answer."""
+        with self.without_bank.record():
+            os.kill(self.stack.bank.pid, signal.SIGSTOP)
             try:
-                _let_pass(self._a_while())
+                _wait(self._random_pause())
             finally:
-                os.kill(self.office.bank.pid, signal.SIGCONT)
+                os.kill(self.stack.bank.pid, signal.SIGCONT)
 
     def _disk_full(self) -> None:
-        """With the bank there, or away as well."""
+        """Fill the outbox's disk, with the bank available or not."""
         filler = fill(self.disk)
         try:
             if self.rng.random() < 0.5:
                 self.load.wait_for_more(10)
             else:
-                self._without_bank_for(self._a_while())
+                self._without_bank_for(self._random_pause())
         finally:
             filler.unlink()
 
-    def _disorder(self, between: Mischief, messages: int) -> None:
-        """One kind of it after the other, until it has met some messages."""
-        mood = next(self._moods)
-        met = between.done[mood.value] + messages
-        between.mood = mood
+    def _disorder_messages(self, proxy: FaultyProxy, messages: int) -> None:
+        """Apply the next message fault until it has affected some messages."""
+        fault = next(self._message_faults)
+        target = proxy.done[fault.value] + messages
+        proxy.fault = fault
         try:
             wait_until(
-                lambda: between.done[mood.value] >= met,
-                f"{messages} messages to be {mood.value}",
+                lambda: proxy.done[fault.value] >= target,
+                f"{messages} messages to be {fault.value}",
                 seconds=PATIENCE,
             )
         finally:
-            between.mood = Mood.CALM
+            proxy.fault = MessageFault.NONE
 
     def _reset(self) -> None:
-        """slurmctld forgets all jobs, and counts from 1 again."""
-        with self.without_controller.now(), self.load.paused():
+        """Make slurmctld lose all jobs and restart its numbers at 1."""
+        with self.without_controller.record(), self.load.paused():
             begun = time.time()
-            self.office.slurm.empty()
+            self.stack.slurm.empty()
             self.resets.append((begun, time.time()))
             self.unsaved.append(self.resets[-1])
 
-    def _a_while(self) -> float:
+    def _random_pause(self) -> float:
         return self.rng.uniform(0.3, 1) * self.away_seconds
 
     def _wait_for_controller(self) -> None:
         wait_until(
-            lambda: self.office.slurm.run("root", "scontrol", "ping").code == 0,
+            lambda: self.stack.slurm.run("root", "scontrol", "ping").code == 0,
             "slurmctld to answer",
             seconds=PATIENCE,
         )
 
 
-def _let_pass(seconds: float) -> None:
+def _wait(seconds: float) -> None:
     until = time.monotonic() + seconds
     wait_until(lambda: time.monotonic() > until, "the while to be over", seconds=seconds + PATIENCE)

@@ -1,7 +1,5 @@
-"""Proxy between two programs that talk over Unix sockets: says things twice, late, in another
-order, not at all, or hangs up in the middle.
-
-FrameMischief stands between the plug-in and the agent, RequestMischief between the agent and the
+"""Proxies between two programs on Unix sockets that duplicate, delay, reorder, swallow or cut off
+messages. FaultyFrameProxy is used between plug-in and agent, FaultyRequestProxy between agent and
 bank.
 """
 
@@ -23,37 +21,37 @@ CUT_ONE_OF = 5
 HEAD_MAX = 64 * 1024
 
 
-class Mood(Enum):
-    """Faults done to messages."""
+class MessageFault(Enum):
+    """Fault applied to messages."""
 
-    CALM = "passed on"
-    DOUBLE = "said twice"
-    LATE = "delayed"
-    SHUFFLE = "in another order"
+    NONE = "passed on"
+    DUPLICATE = "duplicated"
+    DELAY = "delayed"
+    REORDER = "reordered"
     CUT = "cut off"
-    MUTE = "swallowed"
+    SWALLOW = "swallowed"
 
 
-class Mischief(ABC):
-    """Listens at `path` and speaks to who listens at `beyond`, from `start` to `stop`. `mood` may
-    change at any time; `done` counts.
+class FaultyProxy(ABC):
+    """Proxy that listens at `path` and connects to `target`, from `start` to `stop`. `fault` may
+    change at any time; `done` counts messages.
     """
 
-    def __init__(self, path: Path, beyond: Path, rng: random.Random) -> None:
-        self.path, self.beyond, self.rng = path, beyond, rng
-        self._mood, self._changed = Mood.CALM, asyncio.Event()
+    def __init__(self, path: Path, target: Path, rng: random.Random) -> None:
+        self.path, self.target, self.rng = path, target, rng
+        self._fault, self._changed = MessageFault.NONE, asyncio.Event()
         self.done: Counter[str] = Counter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
-    def mood(self) -> Mood:
-        return self._mood
+    def fault(self) -> MessageFault:
+        return self._fault
 
-    @mood.setter
-    def mood(self, mood: Mood) -> None:
-        self._mood = mood
+    @fault.setter
+    def fault(self, fault: MessageFault) -> None:
+        self._fault = fault
         self._loop.call_soon_threadsafe(self._changed.set)
 
     def start(self) -> None:
@@ -81,61 +79,61 @@ class Mischief(ABC):
         assert task is not None
         self._tasks.add(task)
         try:
-            await self._between(reader, writer)
+            await self._proxy(reader, writer)
         except (OSError, EOFError, asyncio.CancelledError):
             pass
         finally:
             self._tasks.discard(task)
             writer.transport.abort()
 
-    async def _between(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_unix_connection(str(self.beyond), limit=HEAD_MAX)
+    async def _proxy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server_reader, server_writer = await asyncio.open_unix_connection(
+            str(self.target), limit=HEAD_MAX
+        )
         try:
-            await self._talk(reader, writer, there, back)
+            await self._relay(reader, writer, server_reader, server_writer)
         finally:
-            back.transport.abort()
+            server_writer.transport.abort()
 
     @abstractmethod
-    async def _talk(
+    async def _relay(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        there: asyncio.StreamReader,
-        back: asyncio.StreamWriter,
+        server_reader: asyncio.StreamReader,
+        server_writer: asyncio.StreamWriter,
     ) -> None:
-        """Pass on what is said until one of the two hangs up, or we do. Raises OSError,
-        EOFError.
-        """
+        """Pass on messages until one side closes the connection. Raises OSError, EOFError."""
 
     def _count(self) -> None:
-        self.done[self.mood.value] += 1
+        self.done[self.fault.value] += 1
 
     def _cuts(self) -> bool:
-        return self.mood is Mood.CUT and self.rng.randrange(CUT_ONE_OF) == 0
+        return self.fault is MessageFault.CUT and self.rng.randrange(CUT_ONE_OF) == 0
 
 
-class FrameMischief(Mischief):
-    """Frames of decision 0012, either way. The greeting alone is left in peace: who is not greeted
-    hangs up.
+class FaultyFrameProxy(FaultyProxy):
+    """Proxy for frames of decision 0012, in both directions. Greetings are passed on unchanged,
+    because a peer without a greeting closes the connection.
     """
 
-    async def _talk(
+    async def _relay(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        there: asyncio.StreamReader,
-        back: asyncio.StreamWriter,
+        server_reader: asyncio.StreamReader,
+        server_writer: asyncio.StreamWriter,
     ) -> None:
-        ways = [
-            asyncio.ensure_future(self._pass(reader, back)),
-            asyncio.ensure_future(self._pass(there, writer)),
+        directions = [
+            asyncio.ensure_future(self._pass(reader, server_writer)),
+            asyncio.ensure_future(self._pass(server_reader, writer)),
         ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            for direction in directions:
+                direction.cancel()
+            await asyncio.gather(*directions, return_exceptions=True)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -148,12 +146,12 @@ class FrameMischief(Mischief):
             if self._cuts():
                 writer.write(frame[: len(frame) // 2])
                 return
-            if self.mood is Mood.LATE:
+            if self.fault is MessageFault.DELAY:
                 await asyncio.sleep(self.rng.uniform(0, LATE_SECONDS / 5))
-            if self.mood is Mood.SHUFFLE:
+            if self.fault is MessageFault.REORDER:
                 self._loop.call_later(self.rng.uniform(0, LATE_SECONDS), _write, writer, frame)
             else:
-                writer.write(frame * (2 if self.mood is Mood.DOUBLE else 1))
+                writer.write(frame * (2 if self.fault is MessageFault.DUPLICATE else 1))
 
 
 def _write(writer: asyncio.StreamWriter, frame: bytes) -> None:
@@ -161,49 +159,51 @@ def _write(writer: asyncio.StreamWriter, frame: bytes) -> None:
         writer.write(frame)
 
 
-class RequestMischief(Mischief):
-    """HTTP requests and their answers. What is cut off was sometimes heard, and sometimes not."""
+class FaultyRequestProxy(FaultyProxy):
+    """Proxy for HTTP requests and responses. A request that is cut off may or may not have reached
+    the server.
+    """
 
-    async def _talk(
+    async def _relay(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        there: asyncio.StreamReader,
-        back: asyncio.StreamWriter,
+        server_reader: asyncio.StreamReader,
+        server_writer: asyncio.StreamWriter,
     ) -> None:
         while True:
             request = await _message(reader)
             self._count()
             if self._cuts():
                 return
-            if self.mood is Mood.MUTE:
+            if self.fault is MessageFault.SWALLOW:
                 await self._swallow()
                 return
-            if self.mood in (Mood.LATE, Mood.SHUFFLE):
+            if self.fault in (MessageFault.DELAY, MessageFault.REORDER):
                 await asyncio.sleep(self.rng.uniform(0, LATE_SECONDS))
-            twice = (
-                asyncio.ensure_future(self._say_aside(request))
-                if self.mood is Mood.DOUBLE
+            duplicate = (
+                asyncio.ensure_future(self._send_duplicate(request))
+                if self.fault is MessageFault.DUPLICATE
                 else None
             )
-            back.write(request)
-            answer = await _message(there)
-            if twice is not None:
-                await twice
+            server_writer.write(request)
+            answer = await _message(server_reader)
+            if duplicate is not None:
+                await duplicate
             if self._cuts():
                 return
             writer.write(answer)
 
     async def _swallow(self) -> None:
-        """Say nothing, and keep the line open, for as long as the mood lasts."""
-        while self.mood is Mood.MUTE:
+        """Keep the connection open without an answer while the fault lasts."""
+        while self.fault is MessageFault.SWALLOW:
             self._changed.clear()
             await self._changed.wait()
 
-    async def _say_aside(self, request: bytes) -> None:
-        """The same once more, at the same time, by another connection; nobody hears the answer."""
+    async def _send_duplicate(self, request: bytes) -> None:
+        """Send the same request at the same time on another connection, and ignore the response."""
         with contextlib.suppress(OSError, EOFError):
-            reader, writer = await asyncio.open_unix_connection(str(self.beyond), limit=HEAD_MAX)
+            reader, writer = await asyncio.open_unix_connection(str(self.target), limit=HEAD_MAX)
             try:
                 writer.write(request)
                 await _message(reader)
@@ -212,7 +212,7 @@ class RequestMischief(Mischief):
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
-    """A request or an answer with its body."""
+    """Read a request or response with its body."""
     head = await reader.readuntil(b"\r\n\r\n")
     fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:] if b":" in line)
     return head + await reader.readexactly(int(fields.get(b"content-length", b"0")))

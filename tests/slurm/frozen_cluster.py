@@ -1,5 +1,5 @@
-"""A real Slurm whose controller has counted usage once and will not again for long: what it started
-from, and what it says.
+"""Real Slurm whose controller counts usage once and then not for a long time: the state it started
+from, and its output.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ Row = Mapping[str, str]
 ByNumber = Mapping[int, np.longdouble]
 
 
-class Own(NamedTuple):
-    """Own usage of each association and each QOS, in the order of `Said`."""
+class OwnUsage(NamedTuple):
+    """Own usage of each association and each QOS, in the order of `SlurmState`."""
 
     associations: Longs
     qualities: Longs
 
 
-class Start(NamedTuple):
-    """State that slurmctld starts from: own usage of user associations and of QOS by their numbers,
-    the time of the last tick, and of the last reset of usage.
+class StartState(NamedTuple):
+    """State that slurmctld starts from: own usage of user associations and QOS by number, and the
+    times of the last tick and of the last usage reset.
     """
 
     associations: ByNumber
@@ -60,48 +60,50 @@ class Start(NamedTuple):
     reset_at: int
 
 
-class Said(NamedTuple):
-    """Output of Slurm about itself, without sshare and sprio; and the time of its tick."""
+class SlurmState(NamedTuple):
+    """Output of Slurm without sshare and sprio, and the time of its tick."""
 
     counted_at: int
     config: str
     associations: list[dict[str, str]]
     partitions: list[dict[str, str]]
     jobs: list[dict[str, str]]
-    """Those that wait."""
+    """Pending jobs."""
     running: list[dict[str, str]]
     qualities: list[dict[str, str]]
-    grounds: PriorityInputs
+    priority_inputs: PriorityInputs
     """Inputs of priorities, as Fairbank reads them."""
 
 
-def tell_accounting(cluster: Cluster, words: Sequence[str]) -> None:
-    """Have sacctmgr do all of this at once."""
+def run_sacctmgr_commands(cluster: Cluster, commands: Sequence[str]) -> None:
+    """Run several sacctmgr commands at once."""
     cluster.run(
         "root",
         "sacctmgr",
         "--immediate",
         "--quiet",
-        stdin="\n".join([*words, "quit\n"]),
+        stdin="\n".join([*commands, "quit\n"]),
         seconds=90,
     ).done()
 
 
-def started(cluster: Cluster, changes: Mapping[str, str], words: Sequence[str] = ()) -> Start:
-    """Stop slurmctld, read what it wrote down, start it with these settings and with what sacctmgr
-    is told meanwhile, so that neither concerns what ran before, and wait for its first tick; for
-    DEPTH_OBLIVIOUS also for the next one after a command has read every row.
+def restart_controller(
+    cluster: Cluster, changes: Mapping[str, str], commands: Sequence[str] = ()
+) -> StartState:
+    """Restart slurmctld and return the state that it had saved. Settings and sacctmgr commands are
+    applied while it is down, so that they do not affect earlier jobs. Wait for the first tick; for
+    DEPTH_OBLIVIOUS also for the next tick after a command has read every row.
     """
     cluster.stop(SLURMCTLD)
     state = cluster.place.state
     associations, qualities = (
         _usage((state / file).read_bytes()) for file in ("assoc_usage", "qos_usage")
     )
-    start = Start(associations, qualities, *_ticks(cluster))
-    tell_accounting(cluster, words)
+    start = StartState(associations, qualities, *_ticks(cluster))
+    run_sacctmgr_commands(cluster, commands)
     wait_until(
         lambda: time.time() >= start.counted_at + 1,
-        "the second of the last tick to be over, so that the next is told from it",
+        "the second of the last tick to be over, so that the next one differs",
     )
     cluster.start_controller(changes)
     _wait_for_tick(cluster, start.counted_at)
@@ -116,23 +118,23 @@ def _wait_for_tick(cluster: Cluster, last: int) -> None:
     wait_until(lambda: _counted_at(cluster) > last, "slurmctld to count usage", seconds=90)
 
 
-def said(cluster: Cluster, flags: str) -> Said:
+def read_state(cluster: Cluster, flags: str) -> SlurmState:
     """Return the current output, with the PriorityFlags of slurm.conf: 22.05 shows NO_NORMAL_ALL
     for any one of the four.
     """
     config = re.sub(
         r"(?m)^(PriorityFlags *= ).*$", rf"\g<1>{flags}", cluster.root("scontrol", "show", "config")
     )
-    jobs = [_one_tres(job) for job in _each(cluster, "job")]
-    return Said(
+    jobs = [_one_tres(job) for job in _scontrol_rows(cluster, "job")]
+    return SlurmState(
         counted_at=_counted_at(cluster),
         config=config,
         associations=_associations(cluster),
-        partitions=_each(cluster, "partition"),
+        partitions=_scontrol_rows(cluster, "partition"),
         jobs=[job for job in jobs if job["JobState"] == "PENDING"],
         running=[job for job in jobs if job["JobState"] == "RUNNING"],
         qualities=_listed(cluster, "qos", OF_QOS),
-        grounds=_grounds(cluster, read_config(config)),
+        priority_inputs=_priority_inputs(cluster, read_config(config)),
     )
 
 
@@ -148,8 +150,8 @@ def _one_tres(job: dict[str, str]) -> dict[str, str]:
 
 
 def _associations(cluster: Cluster) -> list[dict[str, str]]:
-    """In the order of Slurm's own list, which decides where levels tie: that of a left number, and
-    since 23.11 that of the names from the root down, by their bytes.
+    """Return associations in the order of Slurm's own list, which decides ties between levels: by
+    left number, and since 23.11 by lineage, compared as bytes.
     """
     if cluster.release < (23, 11):
         return sorted(
@@ -162,37 +164,37 @@ def _associations(cluster: Cluster) -> list[dict[str, str]]:
     )
 
 
-def _grounds(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
+def _priority_inputs(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
     shown = {
-        what: cluster.root("scontrol", "--oneliner", "show", what)
-        for what in ("job", "partition", "node")
+        kind: cluster.root("scontrol", "--oneliner", "show", kind)
+        for kind in ("job", "partition", "node")
     }
     listed = [
-        _told(cluster, what, columns)
-        for what, columns in (
+        _sacctmgr_list(cluster, kind, columns)
+        for kind, columns in (
             ("qos", sacctmgr.QOS.columns),
             ("associations", sacctmgr.PRIORITIES.columns),
         )
     ]
-    jobs, places, nodes = (
+    jobs, partitions, nodes = (
         read_pending(shown["job"]),
         read_partitions(shown["partition"]),
         read_nodes(shown["node"]),
     )
     qualities, priorities = sacctmgr.QOS.read(listed[0]), sacctmgr.PRIORITIES.read(listed[1])
-    lost = (
+    unreadable = (
         *jobs.unreadable,
-        *places.unreadable,
+        *partitions.unreadable,
         *nodes.unreadable,
         *qualities.unreadable,
         *priorities.unreadable,
     )
-    assert lost == ()
+    assert unreadable == ()
     return PriorityInputs(
         read_settings(config).factors,
         config[TRACKED],
         jobs.rows,
-        places.rows,
+        partitions.rows,
         nodes.rows,
         qualities.rows,
         priorities.rows,
@@ -202,17 +204,17 @@ def _grounds(cluster: Cluster, config: Mapping[str, str]) -> PriorityInputs:
 def _listed(cluster: Cluster, what: str, columns: Sequence[str]) -> list[dict[str, str]]:
     return [
         dict(zip(columns, line.split("|"), strict=True))
-        for line in _told(cluster, what, columns).splitlines()
+        for line in _sacctmgr_list(cluster, what, columns).splitlines()
     ]
 
 
-def _told(cluster: Cluster, what: str, columns: Sequence[str]) -> str:
+def _sacctmgr_list(cluster: Cluster, what: str, columns: Sequence[str]) -> str:
     return cluster.root(
         "sacctmgr", "--noheader", "--parsable2", "list", what, f"format={','.join(columns).lower()}"
     )
 
 
-def _each(cluster: Cluster, what: str) -> list[dict[str, str]]:
+def _scontrol_rows(cluster: Cluster, what: str) -> list[dict[str, str]]:
     return [
         answers.fields(line)
         for line in cluster.root("scontrol", "--oneliner", "show", what).splitlines()
@@ -225,58 +227,58 @@ def _counted_at(cluster: Cluster) -> int:
 
 
 def _ticks(cluster: Cluster) -> tuple[int, int]:
-    """The last tick and the last reset, as slurmctld has written them down."""
+    """Return the last tick and the last reset that slurmctld has saved."""
     file = cluster.place.state / "priority_last_decay_ran"
     last, reset = struct.unpack(">QQ", file.read_bytes()[-16:]) if file.exists() else (0, 0)
     return int(last), int(reset)
 
 
 def _usage(state: bytes) -> ByNumber:
-    """Of the file in which slurmctld keeps usage: long doubles, as text with six decimals."""
-    found: dict[int, np.longdouble] = {}
-    at = 10  # behind the version and the time
-    while at < len(state):
-        number, length = struct.unpack_from(">II", state, at)
-        found[number] = Long(state[at + 8 : at + 8 + length - 1].decode())
-        at += 8 + length
-        (length,) = struct.unpack_from(">I", state, at)
-        at += 4 + length + 4  # of each TRES, and the wall time
-    return found
+    """Parse slurmctld's file of usage: long doubles as text with six decimals."""
+    usage: dict[int, np.longdouble] = {}
+    position = 10  # after the version and the time
+    while position < len(state):
+        number, length = struct.unpack_from(">II", state, position)
+        usage[number] = Long(state[position + 8 : position + 8 + length - 1].decode())
+        position += 8 + length
+        (length,) = struct.unpack_from(">I", state, position)
+        position += 4 + length + 4  # usage of each TRES, and the wall time
+    return usage
 
 
-def own_usage(there: Said, start: Start) -> Own:
+def own_usage(state: SlurmState, start: StartState) -> OwnUsage:
     """Return the usage before the tick."""
-    return Own(
-        in_order(there.associations, start.associations), in_order(there.qualities, start.qualities)
+    return OwnUsage(
+        in_order(state.associations, start.associations), in_order(state.qualities, start.qualities)
     )
 
 
 def in_order(rows: Sequence[Row], by_number: ByNumber) -> Longs:
-    """A figure for each row; 0 where there is none."""
+    """Return a figure for each row; 0 if there is none."""
     return np.array([by_number.get(int(row["ID"]), Long(0)) for row in rows], Long)
 
 
-def left_usage(there: Said, start: Start) -> Own:
-    """Return the usage that is left at the tick: none if usage is reset by then."""
+def left_usage(state: SlurmState, start: StartState) -> OwnUsage:
+    """Return the usage that remains at the tick: none if usage was reset before it."""
     own, period = (
-        own_usage(there, start),
-        parse_reset(read_config(there.config)["PriorityUsageResetPeriod"]),
+        own_usage(state, start),
+        parse_reset(read_config(state.config)["PriorityUsageResetPeriod"]),
     )
-    since = start.reset_at or there.counted_at
+    since = start.reset_at or state.counted_at
     return (
-        Own(*map(np.zeros_like, own))
-        if last_reset(period, since, there.counted_at, UTC) > since
+        OwnUsage(*map(np.zeros_like, own))
+        if last_reset(period, since, state.counted_at, UTC) > since
         else own
     )
 
 
 def instant(text: str) -> int:
-    """Slurm's time, in the zone of the lab; 0 where there is none."""
+    """Parse Slurm's time in the lab's time zone; 0 if there is none."""
     return 0 if text in ("Unknown", "N/A") else int(np.datetime64(text, "s").astype(np.int64))
 
 
 def minutes(text: str) -> int:
-    """Of Slurm's time limit."""
+    """Parse Slurm's time limit."""
     days, _, clock = text.rpartition("-")
     hours, rest, _ = clock.split(":")
     return int(days or 0) * 1_440 + int(hours) * 60 + int(rest)

@@ -1,5 +1,5 @@
-"""Differences between Slurm's output and ours: each different cell by its name, or else the
-line.
+"""Differences between Slurm's output and Fairbank's: each different cell by column name, or the
+whole line.
 """
 
 from __future__ import annotations
@@ -8,31 +8,32 @@ from collections import Counter
 from collections.abc import Iterator
 
 
-def compared(
-    question: str, theirs: list[str], ours: list[str], counted: Counter[str]
+def compare_lines(
+    command: str, theirs: list[str], ours: list[str], counted: Counter[str]
 ) -> Iterator[str]:
-    """The differences in words; rows and cells are counted. Blanks at the end of a line
-    make none.
-    """
+    """Yield the differences as text and count rows and cells. Trailing blanks are ignored."""
     if len(theirs) != len(ours):
-        yield f"{question}: {len(theirs)} lines, not {len(ours)}"
+        yield f"{command}: {len(theirs)} lines, not {len(ours)}"
     head = [cell.strip() for cell in theirs[0].split("|")]
-    counted[f"rows of {question.split()[0]}"] += len(theirs) - 1
-    for said_so, found in zip(theirs, ours, strict=False):
-        cells = list(zip(said_so.split("|"), found.split("|"), strict=False))
-        counted["cells"] += len(cells) if len(head) > 1 else len(said_so.split())
-        if said_so.rstrip() != found.rstrip():
-            named = list(_cells(head, cells)) if len(head) > 1 else []
-            yield from (f"{question}: {each}" for each in named or [_told("", said_so, found)])
+    counted[f"rows of {command.split()[0]}"] += len(theirs) - 1
+    for their_line, our_line in zip(theirs, ours, strict=False):
+        cells = list(zip(their_line.split("|"), our_line.split("|"), strict=False))
+        counted["cells"] += len(cells) if len(head) > 1 else len(their_line.split())
+        if their_line.rstrip() != our_line.rstrip():
+            differences = list(_cells(head, cells)) if len(head) > 1 else []
+            yield from (
+                f"{command}: {difference}"
+                for difference in differences or [_difference("", their_line, our_line)]
+            )
 
 
 def _cells(head: list[str], cells: list[tuple[str, str]]) -> Iterator[str]:
-    """Those that differ in more than their width."""
-    who = " ".join(cell for cell, _ in cells[:3])
-    for name, (one, other) in zip(head, cells, strict=False):
-        if one.strip() != other.strip():
-            yield _told(f"{who}: {name}: ", one, other)
+    """Yield the cells that differ in more than their width."""
+    row_name = " ".join(cell for cell, _ in cells[:3])
+    for name, (theirs, ours) in zip(head, cells, strict=False):
+        if theirs.strip() != ours.strip():
+            yield _difference(f"{row_name}: {name}: ", theirs, ours)
 
 
-def _told(where: str, one: str, other: str) -> str:
-    return f"{where}Slurm says\n    {one}\n and we\n    {other}"
+def _difference(prefix: str, theirs: str, ours: str) -> str:
+    return f"{prefix}Slurm says\n    {theirs}\n and we\n    {ours}"

@@ -1,6 +1,4 @@
-"""Work while things go wrong: jobs submitted without end, and a client that looks at the queue all
-the time.
-"""
+"""Load during faults: continuous job submission, and a client that polls the queue."""
 
 from __future__ import annotations
 
@@ -19,54 +17,55 @@ from tests.slurm.bank_cluster import PATIENCE_SECONDS
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
-MOST_QUEUED = 40
-BEGUN = "begun"  # in each user's home: the jobs whose scripts began, and when
+QUEUE_MAX = 40
+BEGUN = "begun"  # file in each user's home with job numbers and start times
 USERS = ("alice", "bob", "carol", "dave")
-PATIENCE, HASTE_SECONDS = 300, 20
+PATIENCE, RETRY_SECONDS = 300, 20
 DUPLICATE = "launch failed requeued held"
-LOOK_SECONDS = PATIENCE_SECONDS - 1.0
-"""A squeue that takes longer has waited for somebody. It is less than the agent's patience with the
-bank: a slurmctld that stands still until that is over would answer none in time.
+POLL_SECONDS = PATIENCE_SECONDS - 1.0
+"""Time limit of squeue. It is less than the agent's patience with the bank: a slurmctld that waited
+for the bank would answer no squeue in time.
 """
 
 
-class Submitted(NamedTuple):
-    """A job, and between which two instants slurmctld took it (in seconds since 1970)."""
+class Submission(NamedTuple):
+    """Job, and the times before and after its submission (seconds since 1970)."""
 
     job: int
-    asked: float
-    told: float
+    before: float
+    after: float
 
 
-class Haste:
-    """An operator. Starts soon what was put back into the queue, and would wait for two minutes
-    there; not within the same second, since then its credential would count as revoked. And where a
-    slurmctld has lost jobs and given their numbers again, a slurmd that knows the old ones still
-    refuses the new ones, and Slurm holds those and drains the node: `slurms_own` counts them.
+class Operator:
+    """Simulated operator. It starts requeued jobs in three seconds instead of two minutes; in the
+    same second, their credentials would count as revoked. If slurmctld loses jobs and uses their
+    numbers again, a slurmd that knows the old jobs refuses the new ones, and Slurm holds them and
+    drains the node. The operator resumes the node and releases such jobs; `duplicate_launches`
+    counts them.
     """
 
     def __init__(self, slurm: Cluster) -> None:
         self.slurm = slurm
-        self.slurms_own = 0
+        self.duplicate_launches = 0
         self._seen: dict[str, float] = {}
 
-    def see_to_it(self) -> None:
-        """Once. What takes too long is left for the next time."""
+    def start_requeued_jobs(self) -> None:
+        """Start requeued jobs once. After a timeout, the rest waits for the next call."""
         with contextlib.suppress(TimeoutError):
-            self._start_what_was_put_back()
+            self._start_requeued()
 
-    def _start_what_was_put_back(self) -> None:
-        ran = self.slurm.run(
+    def _start_requeued(self) -> None:
+        result = self.slurm.run(
             "root", "squeue", "--noheader", "--states=PENDING", "--format=%A|%r", seconds=60
         )
-        for job, reason in (line.split("|", 1) for line in ran.out.splitlines()):
+        for job, reason in (line.split("|", 1) for line in result.out.splitlines()):
             now = time.monotonic()
-            if now - self._seen.get(job, -HASTE_SECONDS) < HASTE_SECONDS:
+            if now - self._seen.get(job, -RETRY_SECONDS) < RETRY_SECONDS:
                 continue
             if reason == "BeginTime":
                 self.slurm.run("root", "scontrol", "update", f"jobid={job}", "starttime=now+3")
             elif reason.replace("_", " ") == DUPLICATE:
-                self.slurms_own += 1
+                self.duplicate_launches += 1
                 self._resume_nodes()
                 self.slurm.run("root", "scontrol", "release", job)
             else:
@@ -79,44 +78,42 @@ class Haste:
 
 
 class Load:
-    """Submits scripts, GPU jobs and arrays as long as few are queued, from `start` to `stop`. What
-    failed is counted in `failed`.
+    """Submitter of scripts, GPU jobs and arrays while the queue is short, from `start` to `stop`.
+    `failed` counts failed submissions.
     """
 
     def __init__(self, slurm: Cluster, rng: random.Random) -> None:
         self.slurm, self.rng = slurm, rng
-        self.submitted: list[Submitted] = []
+        self.submitted: list[Submission] = []
         self.failed = 0
-        self.haste = Haste(slurm)
-        self._over = threading.Event()
-        self._may = threading.Lock()
+        self.operator = Operator(slurm)
+        self._stopped = threading.Event()
+        self._submitting = threading.Lock()
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
     def wait_for_more(self, jobs: int) -> None:
-        """Return when so many more are submitted, or nobody can submit because the queue is
-        full.
-        """
-        wanted = len(self.submitted) + jobs
+        """Wait until this many more jobs are submitted, or the queue is full."""
+        target = len(self.submitted) + jobs
         wait_until(
-            lambda: len(self.submitted) >= wanted or self.is_full(),
+            lambda: len(self.submitted) >= target or self.is_full(),
             f"{jobs} more jobs",
             seconds=PATIENCE,
         )
 
     def is_full(self) -> bool:
-        return self._queued() >= MOST_QUEUED
+        return self._queued() >= QUEUE_MAX
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        with self._may:
+        with self._submitting:
             yield
 
     def _queued(self) -> int:
@@ -124,20 +121,20 @@ class Load:
         one.
         """
         try:
-            ran = self.slurm.run(
+            result = self.slurm.run(
                 "root", "squeue", "--noheader", "--format=%i", "--array", seconds=60
             )
         except TimeoutError:
-            return MOST_QUEUED
-        return len(ran.out.split()) if ran.code == 0 else 0
+            return QUEUE_MAX
+        return len(result.out.split()) if result.code == 0 else 0
 
     def _work(self) -> None:
-        while not self._over.is_set():
+        while not self._stopped.is_set():
             if self.is_full():
-                self.haste.see_to_it()
-                self._over.wait(0.2)
+                self.operator.start_requeued_jobs()
+                self._stopped.wait(0.2)
                 continue
-            with self._may:
+            with self._submitting:
                 self._submit()
 
     def _submit(self) -> None:
@@ -156,30 +153,30 @@ class Load:
             f'echo "$SLURM_JOB_ID $(date +%s)" >> "$HOME/{BEGUN}"\nsleep'
             f" {self.rng.choice((0, 0, 1, 2, 4))}"
         )
-        asked = time.time()
+        before = time.time()
         try:
             job = self.slurm.submit(self.rng.choice(USERS), "--time=10", *options, script=script)
-            self.submitted.append(Submitted(job, asked, time.time()))
+            self.submitted.append(Submission(job, before, time.time()))
         except (AssertionError, TimeoutError, ValueError):
             self.failed += 1
 
 
-def begun(slurm: Cluster) -> dict[int, list[int]]:
-    """Return the start times of each job's scripts in seconds since 1970, as the scripts wrote
+def script_starts(slurm: Cluster) -> dict[int, list[int]]:
+    """Return the start times of each job's scripts (seconds since 1970), as the scripts wrote
     them.
     """
-    found: dict[int, list[int]] = defaultdict(list)
+    starts: dict[int, list[int]] = defaultdict(list)
     for file in (slurm.file(user, BEGUN) for user in USERS):
-        for job, at in (
+        for job, start in (
             line.split() for line in (file.read_text().splitlines() if file.exists() else [])
         ):
-            found[int(job)].append(int(at))
-    return found
+            starts[int(job)].append(int(start))
+    return starts
 
 
 @dataclass(frozen=True)
-class Look:
-    """One squeue: when it began and ended, and whether it was answered."""
+class Poll:
+    """One call of squeue: its start, its end, and its success."""
 
     begun: float
     ended: float
@@ -190,43 +187,43 @@ class Look:
         return self.ended - self.begun
 
 
-class Looking:
-    """squeue again and again, from `start` to `stop`."""
+class QueuePoller:
+    """Client that calls squeue repeatedly, from `start` to `stop`."""
 
     def __init__(self, slurm: Cluster) -> None:
         self.slurm = slurm
-        self.looks: list[Look] = []
-        self._over = threading.Event()
+        self.polls: list[Poll] = []
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join(PATIENCE)
 
     def _work(self) -> None:
-        while not self._over.wait(0.1):
+        while not self._stopped.wait(0.1):
             begun, answered = time.monotonic(), False
             with contextlib.suppress(TimeoutError):
                 answered = (
-                    self.slurm.run("root", "squeue", "--noheader", seconds=LOOK_SECONDS).code == 0
+                    self.slurm.run("root", "squeue", "--noheader", seconds=POLL_SECONDS).code == 0
                 )
-            self.looks.append(Look(begun, time.monotonic(), answered))
+            self.polls.append(Poll(begun, time.monotonic(), answered))
 
 
-def missed(looks: list[Look]) -> int:
-    """Return the number of looks without an answer in time."""
-    return sum(1 for each in looks if not each.answered)
+def missed_polls(polls: list[Poll]) -> int:
+    """Return the number of polls without an answer in time."""
+    return sum(1 for poll in polls if not poll.answered)
 
 
-def told(looks: list[Look]) -> str:
-    """Return the durations of the looks in words."""
-    took = sorted(each.seconds for each in looks if each.answered)
-    if not took:
-        return f"none answered of {len(looks)}"
+def describe_polls(polls: list[Poll]) -> str:
+    """Return the durations of the polls as text."""
+    seconds = sorted(poll.seconds for poll in polls if poll.answered)
+    if not seconds:
+        return f"none answered of {len(polls)}"
     return (
-        f"{len(looks)} looks, {missed(looks)} missed, median {median(took) * 1000:.0f} ms, longest"
-        f" {took[-1] * 1000:.0f} ms"
+        f"{len(polls)} polls, {missed_polls(polls)} missed, median {median(seconds) * 1000:.0f} ms,"
+        f" longest {seconds[-1] * 1000:.0f} ms"
     )

@@ -1,4 +1,4 @@
-"""A cluster with the PrEp plug-in and an agent of the tests beside it."""
+"""Cluster with the PrEp plug-in and a simulated agent."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.protocol import PluginMessage
-from tests.slurm.agent import Agent
+from tests.slurm.agent import SimulatedAgent
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
-PATIENCE = 12  # seconds that a question may wait
+PATIENCE = 12  # seconds that a prolog request may wait
 NAME, SITE_FACTOR = "prep_fairbank.so", "site_factor_fairbank.so"
 LUA = ("job_submit.lua", "cli_filter.lua")
-STRANGER = "these plug-ins are made for"  # so plugins/build refuses a release that it does not know
+UNSUPPORTED = "these plug-ins are made for"  # message of plugins/build for an unsupported release
 
 
 @dataclass(frozen=True)
-class Desk:
-    """The cluster, and the agent that its slurmctld knows. The agent of a test is at work unless
-    the test stops it.
+class PrepCluster:
+    """Cluster, and the agent that its slurmctld connects to. The agent runs unless the test stops
+    it.
     """
 
     slurm: Cluster
-    agent: Agent
+    agent: SimulatedAgent
 
 
 def build(checkout: Path, into: Path) -> Path:
-    """The plug-in for the Slurm of this machine. Raises AssertionError with what the compiler said;
-    skips where it is not made for it.
+    """Build the plug-in for the installed Slurm. Raises AssertionError with the compiler's
+    messages; skips the test if the release is not supported.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [str(checkout / "plugins" / "build"), str(into)],
         capture_output=True,
         text=True,
         check=False,
     )
-    if STRANGER in done.stderr:
-        pytest.skip(done.stderr.strip())
-    assert done.returncode == 0, done.stdout + done.stderr
+    if UNSUPPORTED in process.stderr:
+        pytest.skip(process.stderr.strip())
+    assert process.returncode == 0, process.stdout + process.stderr
     return into / NAME
 
 
@@ -55,9 +55,8 @@ def install(plugin: Path, cluster: Cluster) -> None:
 
 
 def install_lua(cluster: Cluster, checkout: Path) -> Path:
-    """The submission policy's plug-ins where Slurm looks for them, as
-    docs/howto/install-next-to-slurm.md has it. The file that they read is returned, and yet to be
-    written.
+    """Install the Lua plug-ins as in docs/howto/install-next-to-slurm.md. Return the path of the
+    policy file, which is not written yet.
     """
     conf = cluster.place.conf
     rules = conf / "fairbank"
@@ -74,7 +73,7 @@ def socket_of(cluster: Cluster) -> Path:
 
 
 def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
-    """Return the settings that load the plug-in. `changes` are its parameters, without their
+    """Return the settings that load the plug-in. `changes` are its parameters without their
     prefix.
     """
     ours = {
@@ -90,16 +89,16 @@ def settings(cluster: Cluster, **changes: str) -> Mapping[str, str]:
     }
 
 
-def table_of(cluster: Cluster) -> Path:
-    """Return the path of the site factors that the agent writes."""
+def site_factor_path(cluster: Cluster) -> Path:
+    """Return the path of the agent's table of site factors."""
     return cluster.place.folder / "site_factor"
 
 
-def ranked(cluster: Cluster) -> Mapping[str, str]:
-    """Return the settings with which slurmctld adds the site factors of that table, read every
+def site_factor_settings(cluster: Cluster) -> Mapping[str, str]:
+    """Return the settings with which slurmctld adds the site factors of the table, read every
     second.
     """
-    parameters = f"fairbank_table={table_of(cluster)},fairbank_poll_interval=1"
+    parameters = f"fairbank_table={site_factor_path(cluster)},fairbank_poll_interval=1"
     return {
         "PrioritySiteFactorPlugin": "site_factor/fairbank",
         "PrioritySiteFactorParameters": parameters,
@@ -107,26 +106,28 @@ def ranked(cluster: Cluster) -> Mapping[str, str]:
 
 
 @contextmanager
-def asking(cluster: Cluster, **changes: str) -> Iterator[None]:
-    """The cluster asks for a while."""
+def plugin_configured(cluster: Cluster, **changes: str) -> Iterator[None]:
+    """Configure the PrEp plug-in for the duration of the block."""
     with cluster.configured(settings(cluster, **changes)):
         yield
 
 
-def runs(told: list[PluginMessage]) -> set[tuple[int, int, int]]:
-    return {(each.run.job_id, each.run.submitted, each.run.restart) for each in told}
+def run_keys(messages: list[PluginMessage]) -> set[tuple[int, int, int]]:
+    return {
+        (message.run.job_id, message.run.submitted, message.run.restart) for message in messages
+    }
 
 
-def start_soon(desk: Desk, job: int) -> None:
-    """Not two minutes after it was requeued, but not within the same second either: its credential
-    would count as revoked.
+def start_requeued(prep: PrepCluster, job: int) -> None:
+    """Start a requeued job in three seconds instead of two minutes. In the same second, its
+    credential would count as revoked.
     """
-    desk.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
+    prep.slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
 
 
-def wait_for_end(desk: Desk, job: int, count: int = 1, seconds: float = 30) -> None:
+def wait_for_end(prep: PrepCluster, job: int, count: int = 1, seconds: float = 30) -> None:
     wait_until(
-        lambda: len(desk.agent.ends(job)) >= count,
-        f"the end of job {job} to be told",
+        lambda: len(prep.agent.ends(job)) >= count,
+        f"the end of job {job} to be reported",
         seconds=seconds,
     )

@@ -1,5 +1,5 @@
-"""A bank that prices the partitions of the lab as its Slurm bills them, and what that makes of
-requests.
+"""Bank with the prices of Slurm's billing weights for the lab's partitions, and the expected
+billing of requests.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ PRICES = "".join(
 )
 
 
-# The greatest weighted resource counts, not the sum; sacct and this table have it as a whole
-# number, rounded down.
+# The most expensive resource counts, not the sum. sacct and this table round it down.
 BILLING = (
     ("cpu", "-c1 --mem=64G", 32),  # HADM: one core with half of the memory ...
     ("cpu", "-c32 --mem=1G", 32),  # ... costs what half of the cores cost
@@ -41,7 +40,7 @@ BILLING = (
 
 @contextmanager
 def priced(prices: str = PRICES, policy: str = "") -> Iterator[FairbankServer]:
-    """A running bank with these prices and no others, and these lines in its policy."""
+    """Start a bank with these prices and no others, and these lines in its policy."""
     with made() as bank:
         before, table, after = (
             bank.config.read_text().partition("[clusters.local]")[0].partition("[policy]\n")

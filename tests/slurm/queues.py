@@ -1,5 +1,5 @@
-"""A queue at a real slurmctld and in the core: submitted while its partitions are down, then let
-go, and what became of each job.
+"""Scripted queue on a real slurmctld and in Fairbank's scheduler: submitted while its partitions
+are down, then started, with the outcome of each job.
 """
 
 from __future__ import annotations
@@ -20,75 +20,75 @@ from tests.support.conditions import wait_until
 LONG = "sleep 3600"
 WHOLE = "--exclusive"
 PASSES = 4
-"""Main and backfill passes of the core, one after the other, as often as slurmctld has run them
-when it has come to rest.
-"""
+"""Main and backfill passes of the scheduler. slurmctld has run as many when its queue is stable."""
 
 
 @dataclass
-class Queue:
-    """Actions of a scenario on the cluster. It names the jobs, and they run until they are
+class ScenarioQueue:
+    """Actions of a scenario on the cluster. The scenario names the jobs, which run until they are
     cancelled.
     """
 
     slurm: Cluster
     jobs: dict[str, int] = field(default_factory=dict)
-    undoing: list[tuple[str, ...]] = field(default_factory=list)
+    undo_commands: list[tuple[str, ...]] = field(default_factory=list)
 
-    def runs(self, name: str, *options: str, user: str = "alice") -> Queue:
-        """A job that runs already when the others come."""
-        self.waits(name, *options, user=user)
+    def submit_running(self, name: str, *options: str, user: str = "alice") -> ScenarioQueue:
+        """Submit a job and wait until it runs."""
+        self.submit(name, *options, user=user)
         self.slurm.wait_for(self.jobs[name], "RUNNING")
         return self
 
-    def waits(
+    def submit(
         self, name: str, *options: str, user: str = "alice", priority: int | None = None
-    ) -> Queue:
-        """A job of the queue."""
+    ) -> ScenarioQueue:
+        """Submit a job."""
         self.jobs[name] = self.slurm.submit(user, f"--job-name={name}", *options, script=LONG)
         if priority is not None:
-            self.tell("update", f"jobid={self.jobs[name]}", f"priority={priority}")
+            self.scontrol("update", f"jobid={self.jobs[name]}", f"priority={priority}")
         return self
 
-    def tell(self, *words: str, undo: tuple[str, ...] = ()) -> Queue:
-        """scontrol, as root; `undo` when the scenario is over."""
-        self.slurm.root("scontrol", *words)
-        self.undoing += [("scontrol", *undo)] if undo else []
+    def scontrol(self, *arguments: str, undo: tuple[str, ...] = ()) -> ScenarioQueue:
+        """Run scontrol as root, and its `undo` at the end of the scenario."""
+        self.slurm.root("scontrol", *arguments)
+        self.undo_commands += [("scontrol", *undo)] if undo else []
         return self
 
-    def account(self, *words: str) -> Queue:
-        """sacctmgr, as root, on a cluster that goes with the scenario."""
-        self.slurm.root("sacctmgr", "--immediate", *words)
+    def sacctmgr(self, *arguments: str) -> ScenarioQueue:
+        """Run sacctmgr as root, on a cluster that is removed after the scenario."""
+        self.slurm.root("sacctmgr", "--immediate", *arguments)
         return self
 
-    def limits(self, what: str, name: str, **limits: str | int) -> Queue:
-        """sacctmgr, for the time of the scenario: numbers, or numbers of one TRES."""
-        modify = ("sacctmgr", "--immediate", "modify", what, name, "set")
+    def set_limits(self, kind: str, name: str, **limits: str | int) -> ScenarioQueue:
+        """Set limits with sacctmgr for the duration of the scenario: numbers, or numbers of one
+        TRES.
+        """
+        modify = ("sacctmgr", "--immediate", "modify", kind, name, "set")
         self.slurm.root(*modify, *(f"{key}={value}" for key, value in limits.items()))
-        self.undoing.append(
-            (*modify, *(f"{key}={_taken_back(value)}" for key, value in limits.items()))
+        self.undo_commands.append(
+            (*modify, *(f"{key}={_unset(value)}" for key, value in limits.items()))
         )
         return self
 
-    def undone(self) -> None:
-        """Nodes, partitions and limits as they were."""
-        for command in self.undoing:
+    def undo(self) -> None:
+        """Restore nodes, partitions and limits."""
+        for command in self.undo_commands:
             self.slurm.root(*command)
 
-    def down(self, *partitions: str) -> Queue:
+    def down(self, *partitions: str) -> ScenarioQueue:
         for name in partitions or PARTITIONS:
-            self.tell("update", f"partitionname={name}", "state=down")
+            self.scontrol("update", f"partitionname={name}", "state=down")
         return self
 
 
-Scenario = Callable[[Queue], Sequence[str] | None]
-"""Function that plays a queue. It may return the partitions to be put up."""
+Scenario = Callable[[ScenarioQueue], Sequence[str] | None]
+"""Function that builds a queue. It may return the partitions to set up."""
 
 PARTITIONS = ("cpu", "gpu")
 NODES = ("c01", "c02", "c03", "c04", "c05", "c06", "g01", "g02")
 ELSEWHERE = "elsewhere"
-"""Jobs of this name are in a partition that no scenario uses. One of them waits for ever, so that
-backfill always has somebody to look at: a cycle without is not counted.
+"""Name of jobs in a partition that no scenario uses. One of them stays pending, so that backfill
+always has a job: sdiag does not count a cycle without one.
 """
 
 SETTINGS = {
@@ -101,17 +101,17 @@ SETTINGS = {
 }
 
 
-def settled(slurm: Cluster) -> None:
-    """The jobs elsewhere are there: one runs, one waits behind it."""
-    whole = (
+def occupy_other_partition(slurm: Cluster) -> None:
+    """Submit two jobs to the other partition: one runs, one waits."""
+    options = (
         f"--job-name={ELSEWHERE}",
         "--partition=gpu-t4",
         "--nodes=2",
         "--exclusive",
         "--time=1-0",
     )
-    slurm.wait_for(slurm.submit("dave", *whole, script=LONG), "RUNNING")
-    slurm.submit("dave", *whole, script=LONG)
+    slurm.wait_for(slurm.submit("dave", *options, script=LONG), "RUNNING")
+    slurm.submit("dave", *options, script=LONG)
 
 
 def _queued(slurm: Cluster) -> list[str]:
@@ -123,8 +123,8 @@ def _queued(slurm: Cluster) -> list[str]:
     return [job for job, name in rows if name != ELSEWHERE]
 
 
-def arranged(slurm: Cluster) -> None:
-    """No job and no reservation, and idle nodes, as every scenario finds them."""
+def clean_up(slurm: Cluster) -> None:
+    """Remove all jobs and reservations of the scenario, and set the partitions up."""
     if jobs := {name.partition("_")[0] for name in _queued(slurm)}:
         slurm.root("scancel", *jobs)
     wait_until(lambda: not _queued(slurm), "the queue to be empty", seconds=60)
@@ -135,12 +135,12 @@ def arranged(slurm: Cluster) -> None:
         slurm.root("scontrol", "update", f"partitionname={name}", "state=up")
 
 
-def _taken_back(limit: str | int) -> str:
+def _unset(limit: str | int) -> str:
     tres, sign, _ = str(limit).rpartition("=")
     return f"{tres}{sign}-1"
 
 
-class Fate(NamedTuple):
+class JobOutcome(NamedTuple):
     """Final state of a job or array task: the nodes where it runs, or the reason why it waits."""
 
     name: str
@@ -151,35 +151,35 @@ class Fate(NamedTuple):
         return f"runs on {self.nodes}" if self.nodes else f"waits ({self.reason})"
 
 
-class Outcome(NamedTuple):
-    """By the names that squeue gives: what became of each, who started in which order since the
-    queue was let go, and who ran before and lost its place.
+class QueueOutcome(NamedTuple):
+    """Outcome of each job by squeue's name, the order of starts since the partitions went up, and
+    the preempted jobs.
     """
 
-    fates: Mapping[str, Fate]
+    outcomes: Mapping[str, JobOutcome]
     order: Sequence[str]
-    gone: frozenset[str]
+    preempted: frozenset[str]
 
 
-def asked(slurm: Cluster) -> dict[str, str]:
-    """The answers to every question of a snapshot."""
+def read_texts(slurm: Cluster) -> dict[str, str]:
+    """Return the output of each command of a snapshot."""
     return {name: slurm.root(*words) for name, words in COMMANDS.items()}
 
 
-def foretold(texts: Mapping[str, str], up: Sequence[str]) -> Outcome:
-    """Return the result of the scheduler for this output, with these partitions up."""
-    opened = dict(texts)
-    opened["partitions"] = "".join(
-        _opened(line, up) for line in texts["partitions"].splitlines(keepends=True)
+def predict(texts: Mapping[str, str], up: Sequence[str]) -> QueueOutcome:
+    """Return the scheduler's result for this output, with these partitions up."""
+    changed = dict(texts)
+    changed["partitions"] = "".join(
+        _set_up_in(line, up) for line in texts["partitions"].splitlines(keepends=True)
     )
-    said, unread = read_answers(opened)
-    assert unread == ()
-    now = build_queue(said)
-    assert now.notes == []
-    return Outcome(*_passes(now))
+    answers, unreadable = read_answers(changed)
+    assert unreadable == ()
+    live_queue = build_queue(answers)
+    assert live_queue.notes == []
+    return QueueOutcome(*_passes(live_queue))
 
 
-def _opened(line: str, up: Sequence[str]) -> str:
+def _set_up_in(line: str, up: Sequence[str]) -> str:
     return (
         line.replace(" State=DOWN ", " State=UP ")
         if any(line.startswith(f"PartitionName={name} ") for name in up)
@@ -187,54 +187,63 @@ def _opened(line: str, up: Sequence[str]) -> str:
     )
 
 
-def _passes(now: LiveQueue) -> tuple[dict[str, Fate], list[str], frozenset[str]]:
-    """Until nobody starts any more."""
-    snapshot, fates, order, gone = now.snapshot, dict[str, Fate](), list[str](), set[int]()
+def _passes(live_queue: LiveQueue) -> tuple[dict[str, JobOutcome], list[str], frozenset[str]]:
+    """Run passes until no job starts."""
+    snapshot, outcomes, order, preempted = (
+        live_queue.snapshot,
+        dict[str, JobOutcome](),
+        list[str](),
+        set[int](),
+    )
     for _ in range(PASSES):
-        plan = run_passes(snapshot, now.parameters, now.now)
+        plan = run_passes(snapshot, live_queue.parameters, live_queue.now)
         names = snapshot.machine.cluster.names
         for start in plan.starts:
             name = start.job.name
             order.append(name)
-            fates[name] = Fate(name, nodes=names(start.placement.nodes))
-            gone.update(start.placement.preempted)
-        snapshot = apply_plan(snapshot, plan, now.now)
+            outcomes[name] = JobOutcome(name, nodes=names(start.placement.nodes))
+            preempted.update(start.placement.preempted)
+        snapshot = apply_plan(snapshot, plan, live_queue.now)
         for job in snapshot.queue.jobs():
-            fates[job.name] = Fate(job.name, reason=plan.reason(job.number))
+            outcomes[job.name] = JobOutcome(job.name, reason=plan.reason(job.number))
         if not plan.starts:
             break
     return (
-        fates,
+        outcomes,
         order,
-        frozenset(each.job.name for each in now.snapshot.running if each.number in gone),
+        frozenset(
+            running_job.job.name
+            for running_job in live_queue.snapshot.running
+            if running_job.number in preempted
+        ),
     )
 
 
-def let_go(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], Outcome]:
-    """Put these partitions up, wait until main and backfill have both looked twice, and return what
-    then reads the outcome.
+def start_partitions(slurm: Cluster, partitions: Sequence[str]) -> Callable[[], QueueOutcome]:
+    """Set these partitions up, wait for two main and two backfill passes, and return a function
+    that reads the outcome.
     """
     before, written = passes(slurm), len(slurm.log("slurmctld"))
-    ran = {fate.name for fate in _fates(slurm) if fate.nodes}
+    ran = {outcome.name for outcome in _read_outcomes(slurm) if outcome.nodes}
     for name in partitions:
         slurm.root("scontrol", "update", f"partitionname={name}", "state=up")
     wait_until(
-        lambda: _looked(slurm, before, partitions[0]),
+        lambda: _has_scheduled(slurm, before, partitions[0]),
         "slurmctld to have looked at the queue",
         seconds=60,
     )
 
-    def outcome() -> Outcome:
-        fates = {fate.name: fate for fate in _fates(slurm)}
-        gone = ran - {name for name, fate in fates.items() if fate.nodes}
-        return Outcome(
-            fates, list(_started(slurm, slurm.log("slurmctld")[written:])), frozenset(gone)
+    def outcome() -> QueueOutcome:
+        outcomes = {outcome.name: outcome for outcome in _read_outcomes(slurm)}
+        preempted = ran - {name for name, outcome in outcomes.items() if outcome.nodes}
+        return QueueOutcome(
+            outcomes, list(_started(slurm, slurm.log("slurmctld")[written:])), frozenset(preempted)
         )
 
     return outcome
 
 
-def at_rest(slurm: Cluster) -> None:
+def wait_for_completing(slurm: Cluster) -> None:
     """Wait until all ended jobs have left the queue."""
     wait_until(
         lambda: not slurm.root("squeue", "--noheader", "--states=COMPLETING").strip(),
@@ -251,9 +260,9 @@ def passes(slurm: Cluster) -> tuple[int, int]:
     return main, backfill
 
 
-def _looked(slurm: Cluster, before: tuple[int, int], partition: str) -> bool:
-    """Both look only when something has changed, and a partition that is told once more that it is
-    up has.
+def _has_scheduled(slurm: Cluster, before: tuple[int, int], partition: str) -> bool:
+    """Return True after enough passes. Slurm schedules only after a change, so otherwise set the
+    partition up once more.
     """
     main, backfill = passes(slurm)
     if main >= before[0] + 3 and backfill >= before[1] + 3:
@@ -262,13 +271,13 @@ def _looked(slurm: Cluster, before: tuple[int, int], partition: str) -> bool:
     return False
 
 
-def _fates(slurm: Cluster) -> Iterator[Fate]:
+def _read_outcomes(slurm: Cluster) -> Iterator[JobOutcome]:
     for line in slurm.root("squeue", "--noheader", "--array", "--format=%i|%T|%r|%N").splitlines():
         name, state, reason, nodes = line.split("|")
         yield (
-            Fate(name, nodes=_sorted(nodes))
+            JobOutcome(name, nodes=_sorted(nodes))
             if state in ("RUNNING", "CONFIGURING")
-            else Fate(name, reason=words.reason(reason))
+            else JobOutcome(name, reason=words.reason(reason))
         )
 
 

@@ -1,5 +1,5 @@
-"""Associations, settings, jobs that run and jobs that wait, drawn by lot for a proof beside a real
-Slurm. Nothing here speaks to one.
+"""Random associations, settings, running and pending jobs for a comparison with a real Slurm.
+Nothing here contacts Slurm.
 """
 
 from __future__ import annotations
@@ -12,25 +12,18 @@ from fairbank.priority.settings import RAW, Flag
 from tests.slurm.lab import people
 from tests.slurm.lab.configuration import CLUSTER
 
-PLACES = {"pa": "c[01-06]", "pb": "g[01-02]", "pc": "c01,g[03-04]"}
-"""The partitions of the proof, which is alone on them, and their nodes."""
+PARTITIONS = {"pa": "c[01-06]", "pb": "g[01-02]", "pc": "c01,g[03-04]"}
+"""Partitions of the comparison, and their nodes. No other test uses them."""
 ALWAYS_UP = "pr"
-"""A further one, where jobs go on while slurmctld starts again. Its weight never changes: slurmctld
-would price them again.
+"""Another partition, where jobs keep running while slurmctld restarts. Its weights never change,
+because slurmctld would price the jobs again.
 """
 QUALITIES = ("normal", "high", "low", "costly", "endless")
 ENDLESS = "endless"
-"""Its usage never fades (NoDecay)."""
+"""QOS whose usage never decays (NoDecay)."""
 DEEPEST = 4
-_FEW = (0, 1, 1, 2, 3, 5, 10, 40)  # so that many tie
-_FACTORS = (
-    "1",
-    "1",
-    "0",
-    "0.5",
-    "2",
-    "1234.56789",
-)  # the last one so that a second of usage has many digits
+_FEW = (0, 1, 1, 2, 3, 5, 10, 40)  # few values, so that many shares tie
+_FACTORS = ("1", "1", "0", "0.5", "2", "1234.56789")  # the last one gives usage many digits
 _FLAGS = sorted(flag.value for flag in (*RAW, Flag.SMALL_RELATIVE_TO_TIME, Flag.ACCRUE_ALWAYS))
 _GPUS = ("pb",)
 
@@ -40,143 +33,142 @@ class Account(NamedTuple):
     depth: int
 
 
-class Seat(NamedTuple):
-    """Owner of jobs that are charged to an association: of one partition, or (empty) of any."""
+class JobOwner(NamedTuple):
+    """Owner of jobs that are charged to an association, of one partition or (empty) of any."""
 
     user: str
     account: str
     partition: str = ""
 
 
-class Wish(NamedTuple):
-    """A job: who submits it with which options, and what an operator then says of it."""
+class PlannedJob(NamedTuple):
+    """Planned job: its owner, its options, and an operator's later changes."""
 
-    seat: Seat
+    owner: JobOwner
     options: tuple[str, ...]
     script: str = "true"
     tasks: int = 1
     site: int = 0
-    given: int | None = None
+    priority: int | None = None
 
 
-class Planted(NamedTuple):
+class AssociationTree(NamedTuple):
     accounts: tuple[Account, ...] = (Account("root", 0),)
-    seats: tuple[Seat, ...] = ()
+    owners: tuple[JobOwner, ...] = ()
 
 
-def first_words() -> Iterator[str]:
-    """Generate the calls of sacctmgr that are made once."""
+def initial_commands() -> Iterator[str]:
+    """Generate the sacctmgr commands that run once."""
     yield from (f"add qos {name}" for name in QUALITIES if name not in people.QUALITIES)
     yield f"modify qos {ENDLESS} set flags=NoDecay"
     yield f"modify account root set qos={','.join(QUALITIES)} defaultqos=normal"
 
 
-def repriced(chance: Random) -> list[str]:
-    """Return the calls of sacctmgr that give each QOS another priority and another usage factor."""
+def qos_commands(rng: Random) -> list[str]:
+    """Return the sacctmgr commands that change priority and usage factor of each QOS."""
     return [
-        f"modify qos {name} set priority={_priority(chance)} usagefactor={chance.choice(_FACTORS)}"
+        f"modify qos {name} set priority={_priority(rng)} usagefactor={rng.choice(_FACTORS)}"
         for name in QUALITIES
     ]
 
 
-def _priority(chance: Random) -> int:
-    return chance.choice((0, 1, 40, 100, 100, chance.randint(0, 10**6)))
+def _priority(rng: Random) -> int:
+    return rng.choice((0, 1, 40, 100, 100, rng.randint(0, 10**6)))
 
 
-def grown(there: Planted, number: int, chance: Random) -> tuple[Planted, list[str]]:
-    """A few more accounts and users, some shares changed, and what sacctmgr is told of them."""
-    accounts, seats, words = list(there.accounts), list(there.seats), []
-    for each in range(chance.randint(2, 5)):
-        above = chance.choice([account for account in accounts if account.depth < DEEPEST])
-        account = Account(f"s{number}_{each}", above.depth + 1)
+def grow(tree: AssociationTree, number: int, rng: Random) -> tuple[AssociationTree, list[str]]:
+    """Add accounts and users and change some shares. Return the tree and the sacctmgr commands."""
+    accounts, owners, commands = list(tree.accounts), list(tree.owners), []
+    for index in range(rng.randint(2, 5)):
+        parent = rng.choice([account for account in accounts if account.depth < DEEPEST])
+        account = Account(f"s{number}_{index}", parent.depth + 1)
         accounts.append(account)
         limits = (
-            f" grptresmins=cpu={chance.randint(10**6, 10**8)},billing={10**9}"
-            if chance.random() < 0.2
+            f" grptresmins=cpu={rng.randint(10**6, 10**8)},billing={10**9}"
+            if rng.random() < 0.2
             else ""
         )
-        words.append(
-            f"add account {account.name} parent={above.name} cluster={CLUSTER}"
-            f" fairshare={_shares(chance)}{limits}"
+        commands.append(
+            f"add account {account.name} parent={parent.name} cluster={CLUSTER}"
+            f" fairshare={_shares(rng)}{limits}"
         )
-    for account in chance.sample(accounts[1:], min(4, len(accounts) - 1)):
-        for person in chance.sample(people.PEOPLE, chance.randint(1, 3)):
-            if (seat := Seat(person.name, account.name)) not in seats:
-                seats.append(seat)
-                words.append(
-                    f"add user {person.name} account={account.name} fairshare={_shares(chance)}"
-                    f" priority={chance.randint(0, 90)}"
+    for account in rng.sample(accounts[1:], min(4, len(accounts) - 1)):
+        for person in rng.sample(people.PEOPLE, rng.randint(1, 3)):
+            if (owner := JobOwner(person.name, account.name)) not in owners:
+                owners.append(owner)
+                commands.append(
+                    f"add user {person.name} account={account.name} fairshare={_shares(rng)}"
+                    f" priority={rng.randint(0, 90)}"
                 )
-            if chance.random() < 0.15 and (only := seat._replace(partition="pa")) not in seats:
-                seats.append(only)
-                words.append(
+            if (
+                rng.random() < 0.15
+                and (in_partition := owner._replace(partition="pa")) not in owners
+            ):
+                owners.append(in_partition)
+                commands.append(
                     f"add user {person.name} account={account.name} partition=pa"
-                    f" fairshare={_shares(chance)}"
+                    f" fairshare={_shares(rng)}"
                 )
-    changed = chance.sample(accounts[1:], min(2, len(accounts) - 1))
-    words += [
-        f"modify account {account.name} set fairshare={_shares(chance)}" for account in changed
+    changed = rng.sample(accounts[1:], min(2, len(accounts) - 1))
+    commands += [
+        f"modify account {account.name} set fairshare={_shares(rng)}" for account in changed
     ]
-    return Planted(tuple(accounts), tuple(seats)), words
+    return AssociationTree(tuple(accounts), tuple(owners)), commands
 
 
-def _shares(chance: Random) -> str:
-    return (
-        "parent" if chance.random() < 0.12 else str(chance.choice((*_FEW, chance.randint(0, 300))))
-    )
+def _shares(rng: Random) -> str:
+    return "parent" if rng.random() < 0.12 else str(rng.choice((*_FEW, rng.randint(0, 300))))
 
 
-def settings(number: int, chance: Random) -> dict[str, str]:
-    """slurm.conf for one set-up: Fair Tree and a classic rule in turn, every fourth
-    DEPTH_OBLIVIOUS, usage reset before every fifth, and everything else by lot.
-
-    There one row is worked out after the other with what later siblings used when they were last
-    looked at. So two ticks must come, and without a half-life both see the same usage.
+def settings(number: int, rng: Random) -> dict[str, str]:
+    """Return settings of slurm.conf for one set-up: alternately Fair Tree and a classic rule, every
+    fourth DEPTH_OBLIVIOUS, a usage reset before every fifth, and random values otherwise.
+    DEPTH_OBLIVIOUS computes each row from its siblings' usage at their last computation. So two
+    ticks must occur, and without a half-life both have the same usage.
     """
     oblivious = number % 4 == 3
-    flags = ["MAX_TRES"] if chance.random() < 0.8 else []
-    flags += sorted(chance.sample(_FLAGS, chance.randint(0, 2)))
+    flags = ["MAX_TRES"] if rng.random() < 0.8 else []
+    flags += sorted(rng.sample(_FLAGS, rng.randint(0, 2)))
     flags += ["DEPTH_OBLIVIOUS"] if oblivious else ["NO_FAIR_TREE"] if number % 2 else []
     by_tres = (
-        f"CPU={chance.randint(0, 3000)},Mem={chance.random() * 100:.3f},"
-        f"GRES/gpu={chance.randint(1, 500)}.25"
+        f"CPU={rng.randint(0, 3000)},Mem={rng.random() * 100:.3f},GRES/gpu={rng.randint(1, 500)}.25"
     )
     names = ("Age", "Assoc", "JobSize", "Partition", "QOS")
     return {
         "PriorityFlags": ",".join(flags),
         "PriorityCalcPeriod": (
             "1" if oblivious else "600"
-        ),  # so that one tick comes, when slurmctld starts, and no other while we look
-        "PriorityDecayHalfLife": "0" if oblivious else chance.choice(["0", "7-0", "1-0", "0-02"]),
+        ),  # one tick at slurmctld's start, and none during the comparison
+        "PriorityDecayHalfLife": "0" if oblivious else rng.choice(["0", "7-0", "1-0", "0-02"]),
         "PriorityUsageResetPeriod": (
-            "NOW" if number % 5 == 2 else chance.choice(["NONE", "MONTHLY", "YEARLY"])
+            "NOW" if number % 5 == 2 else rng.choice(["NONE", "MONTHLY", "YEARLY"])
         ),
-        "FairShareDampeningFactor": str(chance.choice([1, 1, 2, 5])) if number % 2 else "1",
-        "PriorityFavorSmall": chance.choice(["YES", "NO"]),
-        "PriorityMaxAge": chance.choice(["0-00:03", "0-01", "7-0"]),
-        "PriorityWeightFairshare": str(chance.choice([100_000, chance.randint(1, 10**6)])),
-        "PriorityWeightTRES": by_tres if chance.random() < 0.7 else "",
+        "FairShareDampeningFactor": str(rng.choice([1, 1, 2, 5])) if number % 2 else "1",
+        "PriorityFavorSmall": rng.choice(["YES", "NO"]),
+        "PriorityMaxAge": rng.choice(["0-00:03", "0-01", "7-0"]),
+        "PriorityWeightFairshare": str(rng.choice([100_000, rng.randint(1, 10**6)])),
+        "PriorityWeightTRES": by_tres if rng.random() < 0.7 else "",
         **{
-            f"PriorityWeight{name}": str(chance.choice([0, *[chance.randint(1, 99_999)] * 3]))
+            f"PriorityWeight{name}": str(rng.choice([0, *[rng.randint(1, 99_999)] * 3]))
             for name in names
         },
     }
 
 
-def partitions(chance: Random) -> str:
-    """Their lines in slurm.conf, from behind the first `PartitionName=`. They are down, so that
-    what waits there is never tried.
+def partitions(rng: Random) -> str:
+    """Return the partitions' lines in slurm.conf, without the first `PartitionName=`. They are
+    down, so that no pending job is tried.
     """
     lines = []
-    for name, nodes in PLACES.items():
-        weights = f"CPU={chance.random() * 3:.2f},Mem={chance.random():.3f}G" + (
-            f",GRES/gpu={chance.randint(1, 30)}" if name in _GPUS else ""
+    for name, nodes in PARTITIONS.items():
+        weights = f"CPU={rng.random() * 3:.2f},Mem={rng.random():.3f}G" + (
+            f",GRES/gpu={rng.randint(1, 30)}" if name in _GPUS else ""
         )
         limits = "DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000 State=DOWN"
-        quality = f" QOS={chance.choice(QUALITIES)}" if chance.random() < 0.4 else ""
+        qos = f" QOS={rng.choice(QUALITIES)}" if rng.random() < 0.4 else ""
         lines.append(
-            f"{name} Nodes={nodes} {limits} PriorityJobFactor={chance.randint(0, 50)}"
-            f' TRESBillingWeights="{weights}"{quality}'
+            f"{name} Nodes={nodes} {limits} PriorityJobFactor={rng.randint(0, 50)}"
+            f' TRESBillingWeights="{weights}"{qos}'
         )
     lines.append(
         f"{ALWAYS_UP} Nodes=c[04-05] DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000 State=UP"
@@ -185,80 +177,79 @@ def partitions(chance: Random) -> str:
     return "\nPartitionName=".join(lines)
 
 
-def to_run(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
-    """Short jobs of about half of the seats."""
-    for seat in chance.sample(list(seats), min(len(seats), chance.randint(6, 10))):
-        place = seat.partition or chance.choice(list(PLACES))
+def to_run(owners: Sequence[JobOwner], rng: Random) -> Iterator[PlannedJob]:
+    """Generate short jobs of about half of the owners."""
+    for owner in rng.sample(list(owners), min(len(owners), rng.randint(6, 10))):
+        partition = owner.partition or rng.choice(list(PARTITIONS))
         options = [
-            f"--partition={place}",
-            f"--account={seat.account}",
-            f"--qos={chance.choice(QUALITIES)}",
+            f"--partition={partition}",
+            f"--account={owner.account}",
+            f"--qos={rng.choice(QUALITIES)}",
             "--time=5",
         ]
-        tasks = chance.randint(1, 3)
-        options += [f"--cpus-per-task={chance.randint(1, 6)}", f"--array=1-{tasks}"]
-        options += [f"--gres=gpu:{chance.randint(1, 2)}"] if place in _GPUS else []
-        yield Wish(
-            seat, tuple(options), script=f"sleep {chance.choice(('0.5', '1', '2'))}", tasks=tasks
+        tasks = rng.randint(1, 3)
+        options += [f"--cpus-per-task={rng.randint(1, 6)}", f"--array=1-{tasks}"]
+        options += [f"--gres=gpu:{rng.randint(1, 2)}"] if partition in _GPUS else []
+        yield PlannedJob(
+            owner, tuple(options), script=f"sleep {rng.choice(('0.5', '1', '2'))}", tasks=tasks
         )
 
 
-def to_disturb(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
-    """Two jobs that an operator will not leave alone."""
-    for seat in chance.choices([each for each in seats if not each.partition], k=2):
+def to_disturb(owners: Sequence[JobOwner], rng: Random) -> Iterator[PlannedJob]:
+    """Generate two jobs that an operator suspends or requeues."""
+    for owner in rng.choices([owner for owner in owners if not owner.partition], k=2):
         options = (
             f"--partition={ALWAYS_UP}",
-            f"--account={seat.account}",
-            f"--qos={chance.choice(QUALITIES)}",
+            f"--account={owner.account}",
+            f"--qos={rng.choice(QUALITIES)}",
         )
-        yield Wish(
-            seat,
-            (*options, f"--cpus-per-task={chance.randint(1, 6)}", "--time=5"),
-            script="sleep 3",
+        yield PlannedJob(
+            owner, (*options, f"--cpus-per-task={rng.randint(1, 6)}", "--time=5"), script="sleep 3"
         )
 
 
-def to_stay(seats: Sequence[Seat], chance: Random) -> Iterator[Wish]:
-    """A few jobs that run when the tick comes."""
-    for seat in chance.sample([each for each in seats if not each.partition], chance.randint(1, 3)):
+def to_stay(owners: Sequence[JobOwner], rng: Random) -> Iterator[PlannedJob]:
+    """Generate a few jobs that run during the tick."""
+    for owner in rng.sample([owner for owner in owners if not owner.partition], rng.randint(1, 3)):
         options = (
             f"--partition={ALWAYS_UP}",
-            f"--account={seat.account}",
-            f"--qos={chance.choice(QUALITIES)}",
+            f"--account={owner.account}",
+            f"--qos={rng.choice(QUALITIES)}",
         )
-        size = f"--cpus-per-task={chance.randint(1, 6)}", f"--time={chance.randint(10, 60)}"
-        yield Wish(seat, (*options, *size), script="sleep 600")
+        size = f"--cpus-per-task={rng.randint(1, 6)}", f"--time={rng.randint(10, 60)}"
+        yield PlannedJob(owner, (*options, *size), script="sleep 600")
 
 
-def to_wait(seats: Sequence[Seat], chance: Random, count: int = 12) -> Iterator[Wish]:
-    """Jobs of all kinds; some to several partitions."""
+def to_wait(owners: Sequence[JobOwner], rng: Random, count: int = 12) -> Iterator[PlannedJob]:
+    """Generate pending jobs of all kinds, some of several partitions."""
     for _ in range(count):
-        seat = chance.choice(seats)
-        alone = seat.partition or any(other.partition and other[:2] == seat[:2] for other in seats)
-        places = (
-            [seat.partition]
-            if seat.partition
-            else chance.sample(list(PLACES), 1 if alone else chance.choice((1, 1, 2, 3)))
+        owner = rng.choice(owners)
+        alone = owner.partition or any(
+            other.partition and other[:2] == owner[:2] for other in owners
         )
-        if not seat.partition and places == ["pa"] and alone:
-            places = ["pc"]  # in pa the association of that partition would be charged
+        partitions = (
+            [owner.partition]
+            if owner.partition
+            else rng.sample(list(PARTITIONS), 1 if alone else rng.choice((1, 1, 2, 3)))
+        )
+        if not owner.partition and partitions == ["pa"] and alone:
+            partitions = ["pc"]  # in pa the association of that partition would be charged
         options = [
-            f"--partition={','.join(places)}",
-            f"--account={seat.account}",
-            f"--qos={chance.choice(QUALITIES)}",
+            f"--partition={','.join(partitions)}",
+            f"--account={owner.account}",
+            f"--qos={rng.choice(QUALITIES)}",
         ]
         options += [
-            f"--nodes={chance.randint(1, 2)}",
-            f"--ntasks={chance.randint(2, 45)}",
-            f"--time={chance.randint(1, 600)}",
+            f"--nodes={rng.randint(1, 2)}",
+            f"--ntasks={rng.randint(2, 45)}",
+            f"--time={rng.randint(1, 600)}",
         ]
-        options += [f"--mem={chance.randint(1, 9)}G"] if chance.random() < 0.5 else []
-        options += [f"--nice={chance.randint(0, 300)}"] if chance.random() < 0.4 else []
-        options += ["--array=1-5"] if chance.random() < 0.1 else []
-        options += [f"--gres=gpu:{chance.randint(1, 4)}"] if places == list(_GPUS) else []
-        site = chance.randint(-500, 5_000) if chance.random() < 0.3 else 0
-        given = chance.randint(1, 10**6) if chance.random() < 0.08 else None
-        several = (
-            len(places) > 1
-        )  # of such a job whose priority is given, sprio of 22.05 tells site and nice as -2147483648
-        yield Wish(seat, tuple(options), site=site, given=None if several else given)
+        options += [f"--mem={rng.randint(1, 9)}G"] if rng.random() < 0.5 else []
+        options += [f"--nice={rng.randint(0, 300)}"] if rng.random() < 0.4 else []
+        options += ["--array=1-5"] if rng.random() < 0.1 else []
+        options += [f"--gres=gpu:{rng.randint(1, 4)}"] if partitions == list(_GPUS) else []
+        site = rng.randint(-500, 5_000) if rng.random() < 0.3 else 0
+        priority = rng.randint(1, 10**6) if rng.random() < 0.08 else None
+        # If such a job has a given priority, sprio of 22.05 prints site and nice as -2147483648.
+        several = len(partitions) > 1
+        yield PlannedJob(owner, tuple(options), site=site, priority=None if several else priority)

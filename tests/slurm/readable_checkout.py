@@ -1,5 +1,5 @@
-"""Fairbank for everybody: the people of the lab may not be let into the checkout, nor into its
-environment.
+"""Copy of Fairbank that every user of the lab can read. The checkout and its environment may be
+unreadable for them.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ import fairbank
 from tests.slurm.lab.cluster import Cluster
 
 PYTHON = "/usr/bin/python3"
-"""Debian's, which every user may run; the checkout's own may be in somebody's home."""
+"""Debian's Python, which every user may run; the checkout's own may be in a user's home."""
 SPROJECT = (
     "import sys; sys.argv[0] = 'sproject'; from fairbank.cli.main import sproject;"
     " sys.exit(sproject())"
 )
 
 
-def demand_python() -> None:
-    """Skip where Debian's Python is another than ours, for which msgspec of this environment was
-    not made.
+def require_system_python() -> None:
+    """Skip the test if Debian's Python has another version than this environment, whose msgspec
+    would not load.
     """
-    said = subprocess.run(
+    output = subprocess.run(
         [PYTHON, "-c", "import sys; print(*sys.version_info[:2])"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    if said.split() != [str(part) for part in sys.version_info[:2]]:
+    if output.split() != [str(part) for part in sys.version_info[:2]]:
         pytest.skip(f"msgspec of this environment is not for {PYTHON}")
 
 
-def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
-    """Put a copy of the client into the cluster's folder, with NumPy for commands that reckon
-    (`numbers`). What its users must have in their environment.
+def install_client(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
+    """Copy the client into the cluster's directory, with NumPy if `numbers` is set. Return the
+    environment variables that its users need.
     """
     lib = cluster.place.folder / "lib"
     for package in (fairbank, msgspec, *([numpy] if numbers else [])):
@@ -49,7 +49,7 @@ def lend(cluster: Cluster, *, numbers: bool = False) -> Mapping[str, str]:
         for part in (
             folder,
             folder.with_name(f"{folder.name}.libs"),
-        ):  # a wheel brings its libraries in a folder beside it
+        ):  # a wheel has its libraries in a directory of this name
             if part.exists():
                 shutil.copytree(part, lib / part.name, dirs_exist_ok=True)
     return {"PYTHONPATH": str(lib), "PYTHONDONTWRITEBYTECODE": "1"}

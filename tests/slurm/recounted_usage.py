@@ -1,5 +1,5 @@
-"""The usage of associations and of QOS, computed from job records alone: what slurmctld must have
-written down when it stops.
+"""Usage of associations and QOS, computed from job records alone: slurmctld must save the same
+figures when it stops.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from fairbank.priority.fairshare.usage_ticks import (
 from fairbank.slurm.parsers.config import read_billing_rule, read_config
 from tests.slurm.frozen_cluster import (
     ByNumber,
-    Own,
+    OwnUsage,
     Row,
-    Said,
-    Start,
+    SlurmState,
+    StartState,
     in_order,
     instant,
     left_usage,
@@ -57,81 +57,88 @@ COLUMNS = (
 )
 NAMES = (*STATIC_TRES, "gres/gpu")
 AS_WRITTEN = 2e-6
-"""slurmctld writes six decimals."""
+"""Allowed difference: slurmctld writes six decimals."""
 
 
-class Before(NamedTuple):
-    """Output of Slurm after a tick, and the own usage of each association and each QOS that was
-    left then, by their numbers.
+class EarlierUsage(NamedTuple):
+    """Output of Slurm after a tick, and the own usage of each association and each QOS at that
+    time, by number.
     """
 
-    said: Said
+    state: SlurmState
     associations: ByNumber
     qualities: ByNumber
 
 
-def before(said: Said, start: Start, tree: Tree) -> Before:
-    """For the next time: what is left at the tick of which `said` is."""
-    own = at_tick(left_usage(said, start), start.counted_at, said, tree, alone=True)
-    return Before(
-        said,
-        _by_number(said.associations, own.associations.raw),
-        _by_number(said.qualities, own.qos.raw),
+def earlier_usage(state: SlurmState, start: StartState, tree: Tree) -> EarlierUsage:
+    """Return the usage that remains at the tick of `state`, for the next comparison."""
+    own = at_tick(left_usage(state, start), start.counted_at, state, tree, alone=True)
+    return EarlierUsage(
+        state,
+        _by_number(state.associations, own.associations.raw),
+        _by_number(state.qualities, own.qos.raw),
     )
 
 
 def _by_number(rows: Sequence[Row], figures: Longs) -> ByNumber:
-    return {int(row["ID"]): one for row, one in zip(rows, figures, strict=True)}
+    return {int(row["ID"]): figure for row, figure in zip(rows, figures, strict=True)}
 
 
-def recounted(then: Before, records: Sequence[Row], now: Said, tree: Tree) -> Own:
-    """Return the usage of each association and QOS of now: the earlier usage, and the cost of the
+def recount_usage(
+    earlier: EarlierUsage, records: Sequence[Row], now: SlurmState, tree: Tree
+) -> OwnUsage:
+    """Return the current usage of each association and QOS: the earlier usage plus the cost of the
     recorded jobs.
     """
-    was = Own(
-        in_order(now.associations, then.associations), in_order(now.qualities, then.qualities)
+    own = OwnUsage(
+        in_order(now.associations, earlier.associations), in_order(now.qualities, earlier.qualities)
     )
-    jobs, last = jobs_of(records, then.said, tree), then.said.counted_at
-    alone, books = _books(
-        was, np.full(len(tree.rows), -1, np.int64), then.said
-    )  # who is above has no usage of its own
-    found = ended(
-        books, jobs, alone, _rules(then.said), last=last, now=int(jobs.end.max(initial=last))
+    jobs, last = jobs_of(records, earlier.state, tree), earlier.state.counted_at
+    alone, ledger_before = _books(
+        own, np.full(len(tree.rows), -1, np.int64), earlier.state
+    )  # parents have no usage of their own
+    ledger = ended(
+        ledger_before,
+        jobs,
+        alone,
+        _rules(earlier.state),
+        last=last,
+        now=int(jobs.end.max(initial=last)),
     )
-    return Own(found.associations.raw, found.qos.raw)
+    return OwnUsage(ledger.associations.raw, ledger.qos.raw)
 
 
 def at_tick(
-    own: Own, counted_at: int, said: Said, tree: Tree, *, alone: bool = False
+    own: OwnUsage, counted_at: int, state: SlurmState, tree: Tree, *, alone: bool = False
 ) -> UsageLedger:
-    """The usage after the tick, of the usage before it and of the jobs that run: of associations
-    with all below them, or `alone`.
+    """Return the usage after the tick, from the usage before it and the running jobs: of
+    associations with all below them, or `alone`.
     """
     above = np.full(len(tree.rows), -1, np.int64) if alone else tree.parent.astype(np.int64)
-    payers, books = _books(
-        own if alone else own._replace(associations=summed(tree, own.associations)), above, said
+    payers, ledger = _books(
+        own if alone else own._replace(associations=summed(tree, own.associations)), above, state
     )
-    jobs = jobs_of([_record(job) for job in said.running], said, tree)
-    books = started(books, jobs, payers, _rules(said))
-    return ticked(books, jobs, payers, _rules(said), last=counted_at, now=said.counted_at)
+    jobs = jobs_of([_record(job) for job in state.running], state, tree)
+    ledger = started(ledger, jobs, payers, _rules(state))
+    return ticked(ledger, jobs, payers, _rules(state), last=counted_at, now=state.counted_at)
 
 
-def _books(raw: Own, parent: Ints, said: Said) -> tuple[ChargedRows, UsageLedger]:
-    payers = ChargedRows(parent, np.array(["NoDecay" in each["Flags"] for each in said.qualities]))
-    books = unused(payers, len(NAMES))
+def _books(raw: OwnUsage, parent: Ints, state: SlurmState) -> tuple[ChargedRows, UsageLedger]:
+    payers = ChargedRows(parent, np.array(["NoDecay" in qos["Flags"] for qos in state.qualities]))
+    ledger = unused(payers, len(NAMES))
     return payers, UsageLedger(
-        books.associations._replace(raw=raw.associations), books.qos._replace(raw=raw.qualities)
+        ledger.associations._replace(raw=raw.associations), ledger.qos._replace(raw=raw.qualities)
     )
 
 
-def _rules(said: Said) -> Rules:
+def _rules(state: SlurmState) -> Rules:
     return Rules(
-        fading(parse_half_life(read_config(said.config)["PriorityDecayHalfLife"]), Reset.NONE)
+        fading(parse_half_life(read_config(state.config)["PriorityDecayHalfLife"]), Reset.NONE)
     )
 
 
 def _record(job: Row) -> Row:
-    """A job that runs, in the words of accounting."""
+    """Return a running job with the column names of accounting."""
     user, limit = job["UserId"].partition("(")[0], str(minutes(job["TimeLimit"]))
     return {
         **job,
@@ -143,42 +150,40 @@ def _record(job: Row) -> Row:
     }
 
 
-def jobs_of(records: Sequence[Row], said: Said, tree: Tree) -> ChargedJobs:
-    """The jobs of these records, priced as partitions and settings are."""
-    flags = read_config(said.config)["PriorityFlags"]
-    places, qualities = (
-        [each["PartitionName"] for each in said.partitions],
-        [each["Name"] for each in said.qualities],
+def jobs_of(records: Sequence[Row], state: SlurmState, tree: Tree) -> ChargedJobs:
+    """Return the jobs of these records, priced by partitions and settings."""
+    flags = read_config(state.config)["PriorityFlags"]
+    partitions, qualities = (
+        [partition["PartitionName"] for partition in state.partitions],
+        [qos["Name"] for qos in state.qualities],
     )
     rows = {row[:3]: at for at, row in enumerate(tree.rows)}
     weights = [
-        parse_weights(each["TRESBillingWeights"], field="TRESBillingWeights")
-        for each in said.partitions
+        parse_weights(partition["TRESBillingWeights"], field="TRESBillingWeights")
+        for partition in state.partitions
     ]
     table = prices(NAMES, weights, read_billing_rule(flags))
-    counts = np.array([_counts(each["AllocTRES"]) for each in records], np.uint64).reshape(
+    counts = np.array([_counts(record["AllocTRES"]) for record in records], np.uint64).reshape(
         len(records), len(NAMES)
     )
-    where = np.array([places.index(each["Partition"]) for each in records], np.int64)
+    where = np.array([partitions.index(record["Partition"]) for record in records], np.int64)
     units = billable(counts, where, table)
-    of_places = np.array(
+    partition_qos = np.array(
         [
-            qualities.index(each["QoS"]) if each["QoS"] in qualities else -1
-            for each in said.partitions
+            qualities.index(partition["QoS"]) if partition["QoS"] in qualities else -1
+            for partition in state.partitions
         ],
         np.int64,
     )
-    qos = np.array([qualities.index(each["QOS"]) for each in records], np.int64)
+    qos = np.array([qualities.index(record["QOS"]) for record in records], np.int64)
     return ChargedJobs(
-        association=np.array([_payer(each, rows) for each in records], np.int64),
+        association=np.array([_payer(record, rows) for record in records], np.int64),
         qos=qos,
-        partition_qos=of_places[where],
-        factor=usage_factors(
-            qos, np.array([float(each["UsageFactor"]) for each in said.qualities])
-        ),
-        start=np.array([instant(each["Start"]) for each in records], np.int64),
-        end=np.array([instant(each["End"]) for each in records], np.int64),
-        limit=np.array([int(each["TimelimitRaw"]) for each in records], np.int64),
+        partition_qos=partition_qos[where],
+        factor=usage_factors(qos, np.array([float(qos["UsageFactor"]) for qos in state.qualities])),
+        start=np.array([instant(record["Start"]) for record in records], np.int64),
+        end=np.array([instant(record["End"]) for record in records], np.int64),
+        limit=np.array([int(record["TimelimitRaw"]) for record in records], np.int64),
         billable=units,
         alloc=allocated(counts, units, NAMES),
     )
@@ -190,5 +195,5 @@ def _payer(record: Row, rows: Mapping[tuple[str, str, str], int]) -> int:
 
 
 def _counts(text: str) -> list[int]:
-    found = parse_counts(text)
-    return [int(found.get(name, 0)) for name in NAMES]
+    counts = parse_counts(text)
+    return [int(counts.get(name, 0)) for name in NAMES]

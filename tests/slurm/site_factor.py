@@ -1,4 +1,4 @@
-"""Test program of the site factor plug-in: its C code without Slurm; and the value that it must
+"""Test program of the site factor plug-in's C code without Slurm, and the value that it must
 find.
 """
 
@@ -32,7 +32,7 @@ def compiled(checkout: Path, folder: Path, sanitizer: str) -> Path:
         checkout / "plugins" / "site_factor" / f"{name}.c"
         for name in ("check", "table_reload", "table")
     ]
-    words = [
+    options = [
         "-std=gnu11",
         "-D_GNU_SOURCE",
         "-g",
@@ -43,5 +43,5 @@ def compiled(checkout: Path, folder: Path, sanitizer: str) -> Path:
         "-Wextra",
         "-Werror",
     ]
-    subprocess.run([compiler, *words, "-o", program, *sources, "-lpthread"], check=True)
+    subprocess.run([compiler, *options, "-o", program, *sources, "-lpthread"], check=True)
     return program

@@ -1,6 +1,4 @@
-"""Accrual of age under limits, beside a real Slurm: jobs of several users, accounts and QOS, drawn
-by lot.
-"""
+"""Accrual of age under limits on a real Slurm: random jobs of several users, accounts and QOS."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.priority.age_by_job import Job, Limit, accrue_jobs
-from tests.slurm.conftest import Tell
-from tests.slurm.frozen_cluster import instant, tell_accounting
+from tests.slurm.conftest import RecordFigure
+from tests.slurm.frozen_cluster import instant, run_sacctmgr_commands
 from tests.slurm.lab import answers
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
@@ -30,19 +28,21 @@ SEATS = (
 ACCOUNTS = {"wg_bio": Limit(group=2)}
 QUALITIES = {"normal": Limit(), "high": Limit(per_user=2), "low": Limit(group=3)}
 FREE = Job(user="dave", account="wg_chem", submitted_at=1, eligible_at=1)
-"""No limit concerns it, so that it ages from the first pass of the scheduler on."""
+"""Job without limits: it ages from the scheduler's first pass on."""
 
 
 @pytest.fixture
 def limited(slurm: Cluster) -> Iterator[Cluster]:
-    """With limits, and a partition in which nothing starts."""
-    tell_accounting(slurm, ["modify account wg_bio set grpjobsaccrue=2", *_of_qos("2", "3")])
+    """Return the cluster with limits, and a partition in which no job starts."""
+    run_sacctmgr_commands(slurm, ["modify account wg_bio set grpjobsaccrue=2", *_of_qos("2", "3")])
     slurm.root("scontrol", "update", f"partitionname={PLACE}", "state=down")
     try:
         yield slurm
     finally:
         slurm.empty()
-        tell_accounting(slurm, ["modify account wg_bio set grpjobsaccrue=-1", *_of_qos("-1", "-1")])
+        run_sacctmgr_commands(
+            slurm, ["modify account wg_bio set grpjobsaccrue=-1", *_of_qos("-1", "-1")]
+        )
         slurm.root("scontrol", "update", f"partitionname={PLACE}", "state=up")
 
 
@@ -54,32 +54,34 @@ def _of_qos(high: str, low: str) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_same_jobs_age(limited: Cluster, seed: int, tell: Tell) -> None:
-    chance = Random(seed)
-    seats = [(*chance.choice(SEATS), chance.choice(list(QUALITIES))) for _ in range(16)]
+def test_same_jobs_accrue_age(limited: Cluster, seed: int, record_figure: RecordFigure) -> None:
+    rng = Random(seed)
+    seats = [(*rng.choice(SEATS), rng.choice(list(QUALITIES))) for _ in range(16)]
     queue = {
         _submit(limited, job): job
         for job in (
             Job(user=u, account=a, qos=q, submitted_at=1, eligible_at=1) for u, a, q in seats
         )
     }
-    ageing = _after_a_pass(limited, queue)
+    ageing = _ages_after_a_pass(limited, queue)
     assert {job for job, since in ageing.items() if since} == _expected(queue)
-    gone = chance.sample(sorted(job for job, since in ageing.items() if since), 4)
-    limited.root("scancel", *map(str, gone))
-    left = {
+    cancelled = rng.sample(sorted(job for job, since in ageing.items() if since), 4)
+    limited.root("scancel", *map(str, cancelled))
+    remaining = {
         number: replace(job, accrued_at=1 if ageing[number] else 0)
         for number, job in queue.items()
-        if number not in gone
+        if number not in cancelled
     }
-    then = _after_a_pass(limited, left)
-    begun = {job for job in left if then[job] and not ageing[job]}
-    assert begun == _expected(left)
-    assert all(then[job] == ageing[job] for job in left if ageing[job]), "who aged goes on"
-    assert all(then[job] >= max(ageing.values()) for job in begun), (
+    ageing_after = _ages_after_a_pass(limited, remaining)
+    begun = {job for job in remaining if ageing_after[job] and not ageing[job]}
+    assert begun == _expected(remaining)
+    assert all(ageing_after[job] == ageing[job] for job in remaining if ageing[job]), (
+        "jobs that aged before continue"
+    )
+    assert all(ageing_after[job] >= max(ageing.values()) for job in begun), (
         "from now on, and not from when it might have begun"
     )
-    tell(
+    record_figure(
         f"limits of accrual: of {len(queue)} jobs {sum(map(bool, ageing.values()))} age, and"
         f" {len(begun)} more when 4 are gone"
     )
@@ -87,8 +89,8 @@ def test_the_same_jobs_age(limited: Cluster, seed: int, tell: Tell) -> None:
 
 def _expected(queue: Mapping[int, Job]) -> set[int]:
     """Return the jobs whose age begins. Slurm 22.05 uses only the first limit of a QOS."""
-    found = accrue_jobs(list(queue.values()), ACCOUNTS, QUALITIES, now=2, first_of_qos=True)
-    return {number for number, (since, _) in zip(queue, found, strict=True) if since}
+    accrued = accrue_jobs(list(queue.values()), ACCOUNTS, QUALITIES, now=2, first_of_qos=True)
+    return {number for number, (since, _) in zip(queue, accrued, strict=True) if since}
 
 
 def _submit(slurm: Cluster, job: Job) -> int:
@@ -103,15 +105,15 @@ def _submit(slurm: Cluster, job: Job) -> int:
     )
 
 
-def _after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
-    """Since when each ages, 0 where it does not, after the scheduler has been past all of them: a
-    job that nothing keeps from it ages.
+def _ages_after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, int]:
+    """Return each job's start of ageing, or 0, after the scheduler has passed all of them: a job
+    without limits ages by then.
     """
     last = _submit(slurm, FREE)
     wait_until(lambda: _ages(slurm)[last] > 0, "the scheduler to look at the queue", seconds=90)
-    found = _ages(slurm)
+    ages = _ages(slurm)
     slurm.root("scancel", str(last))
-    return {number: found[number] for number in queue}
+    return {number: ages[number] for number in queue}
 
 
 def _ages(slurm: Cluster) -> dict[int, int]:

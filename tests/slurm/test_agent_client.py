@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.protocol import PrologRequest, Verdict
-from tests.slurm.agent import Agent, holding, let_run, say_nothing
+from tests.slurm.agent import SimulatedAgent, hold_policy, let_run, send_no_verdict
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,11 @@ def client(
 
 
 def output(
-    client: Path, agent: Agent, requests: int, patience: int = 30, max_messages: int = 100_000
+    client: Path,
+    agent: SimulatedAgent,
+    requests: int,
+    patience: int = 30,
+    max_messages: int = 100_000,
 ) -> str:
     """Run the client and return the line that it prints."""
     command = [str(client), str(agent.path), str(requests), str(patience), str(max_messages)]
@@ -66,19 +70,19 @@ def output(
 
 def test_each_request_gets_one_verdict(client: Path, tmp_path: Path) -> None:
     def mixed(request: PrologRequest) -> Verdict:
-        policy = let_run if request.run.job_id % 2 else holding("Short", "3 SU short")
+        policy = let_run if request.run.job_id % 2 else hold_policy("Short", "3 SU short")
         return policy(request) or Verdict(number=0, action="run")
 
-    with Agent(tmp_path / "s", mixed).at_work() as agent:
+    with SimulatedAgent(tmp_path / "s", mixed).running() as agent:
         assert output(client, agent, 4000).endswith("cancel 0 wrong 0")
         # Withdrawn requests may not have been sent.
-        assert len({request.run for request in agent.asked()}) >= 3900
+        assert len({request.run for request in agent.requests()}) >= 3900
 
 
 def test_each_request_gets_one_verdict_while_the_agent_restarts(
     client: Path, tmp_path: Path
 ) -> None:
-    agent = Agent(tmp_path / "s").start()
+    agent = SimulatedAgent(tmp_path / "s").start()
     finished = threading.Event()
 
     def restart() -> None:
@@ -97,23 +101,23 @@ def test_each_request_gets_one_verdict_while_the_agent_restarts(
 
 
 def test_jobs_are_held_without_an_agent(client: Path, tmp_path: Path) -> None:
-    line = output(client, Agent(tmp_path / "s"), 100, patience=1)
+    line = output(client, SimulatedAgent(tmp_path / "s"), 100, patience=1)
     assert line == "run 2 hold 98 cancel 0 wrong 0"  # two were withdrawn
 
 
 def test_jobs_are_held_when_the_agent_does_not_answer(client: Path, tmp_path: Path) -> None:
-    with Agent(tmp_path / "s", say_nothing).at_work() as agent:
+    with SimulatedAgent(tmp_path / "s", send_no_verdict).running() as agent:
         assert output(client, agent, 100, patience=1) == "run 2 hold 98 cancel 0 wrong 0"
 
 
 def test_requests_beyond_the_queue_get_one_verdict(client: Path, tmp_path: Path) -> None:
-    with Agent(tmp_path / "s", say_nothing).at_work() as agent:
-        agent.notes = False
+    with SimulatedAgent(tmp_path / "s", send_no_verdict).running() as agent:
+        agent.acknowledges = False
         assert output(client, agent, 4000, patience=1, max_messages=50).endswith("wrong 0")
 
 
 def test_bad_answer_closes_the_connection(client: Path, tmp_path: Path) -> None:
-    with Agent(tmp_path / "s").at_work() as agent:
+    with SimulatedAgent(tmp_path / "s").running() as agent:
         agent.raw = b"\x00\x00\x00\x07garbage"
         assert output(client, agent, 100, patience=2) == "run 2 hold 98 cancel 0 wrong 0"
         wait_until(lambda: agent.connections > 1, "the client to connect again")

@@ -1,4 +1,4 @@
-"""`plugins/build` builds for the Slurm that is there, and for no other."""
+"""`plugins/build` builds only for the installed Slurm."""
 
 from __future__ import annotations
 
@@ -27,55 +27,55 @@ def source(folder: Path, version: str) -> Path:
 
 
 @pytest.mark.parametrize("version", ["21.08.8", "23.02.1", "25.11.0", "22.050.1"])
-def test_another_slurm_is_refused(checkout: Path, tmp_path: Path, version: str) -> None:
-    done = build(checkout, tmp_path, SLURM_VERSION=version)
-    assert done.returncode == 1
-    assert f"Slurm {version}: these plug-ins are for 22.05 and 24.11;" in done.stderr
-    assert '"Without the plug-in" in docs/howto/install-next-to-slurm.md' in done.stderr
+def test_unsupported_slurm_is_refused(checkout: Path, tmp_path: Path, version: str) -> None:
+    process = build(checkout, tmp_path, SLURM_VERSION=version)
+    assert process.returncode == 1
+    assert f"Slurm {version}: these plug-ins are for 22.05 and 24.11;" in process.stderr
+    assert '"Without the plug-in" in docs/howto/install-next-to-slurm.md' in process.stderr
 
 
-def only(folder: Path, *names: str) -> str:
-    """A PATH with these programs and no others."""
+def path_with(folder: Path, *names: str) -> str:
+    """Return a PATH with these programs and no others."""
     folder.mkdir()
     for name in names:
         (folder / name).symlink_to(str(shutil.which(name)))
     return str(folder)
 
 
-def test_without_a_compiler_the_package_is_named(checkout: Path, tmp_path: Path) -> None:
-    path = only(tmp_path / "bin", "sh", "dirname", "sed", "awk", "mkdir")
-    done = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", PATH=path)
-    assert done.returncode == 1
-    assert done.stderr.startswith(
+def test_missing_compiler_names_the_package(checkout: Path, tmp_path: Path) -> None:
+    path = path_with(tmp_path / "bin", "sh", "dirname", "sed", "awk", "mkdir")
+    process = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", PATH=path)
+    assert process.returncode == 1
+    assert process.stderr.startswith(
         "plugins/build: no C compiler here (cc): apt-get install gcc libc6-dev"
     )
     assert not (tmp_path / "out").exists()
 
 
-def test_a_compiler_without_the_headers_of_c_names_theirs(checkout: Path, tmp_path: Path) -> None:
-    done = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", CC="false --of-some-kind")
-    assert done.returncode == 1
+def test_missing_c_headers_name_the_package(checkout: Path, tmp_path: Path) -> None:
+    process = build(checkout, tmp_path / "out", SLURM_VERSION="22.05.8", CC="false --of-some-kind")
+    assert process.returncode == 1
     assert (
         "false --of-some-kind finds no headers of the C library: apt-get install libc6-dev"
-        in done.stderr
+        in process.stderr
     )
 
 
-def test_a_source_of_another_patch_level_is_refused(checkout: Path, tmp_path: Path) -> None:
-    done = build(
+def test_source_of_another_version_is_refused(checkout: Path, tmp_path: Path) -> None:
+    process = build(
         checkout,
         tmp_path / "out",
         SLURM_VERSION="22.05.8",
         SLURM_SOURCE=str(source(tmp_path / "slurm", "22.05.7")),
     )
-    assert done.returncode == 1
+    assert process.returncode == 1
     assert (
         "is Slurm 22.05.7, and Slurm 22.05.8 is installed: slurmctld would refuse the plug-in"
-        in done.stderr
+        in process.stderr
     )
 
 
-def test_a_folder_that_is_no_source_is_refused(checkout: Path, tmp_path: Path) -> None:
-    done = build(checkout, tmp_path, SLURM_VERSION="22.05.8", SLURM_SOURCE=str(tmp_path))
-    assert done.returncode == 1
-    assert "is no source of Slurm" in done.stderr
+def test_directory_without_source_is_refused(checkout: Path, tmp_path: Path) -> None:
+    process = build(checkout, tmp_path, SLURM_VERSION="22.05.8", SLURM_SOURCE=str(tmp_path))
+    assert process.returncode == 1
+    assert "is no source of Slurm" in process.stderr

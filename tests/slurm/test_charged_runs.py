@@ -1,5 +1,5 @@
-"""A life of jobs of all kinds beside a bank: each held once and resolved once, charged what
-accounting tells, or refused in words.
+"""Jobs of all kinds with a bank: each has one hold and one resolution, and is charged as accounting
+counts, or is refused with a message.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.accounting_audit import FREE, executions, instant, of_jobs, reckon, words_of
-from tests.slurm.bank_cluster import SU, Office, of_its_own
-from tests.slurm.conftest import Tell
-from tests.slurm.crowd import NEVER_RUNS, Crowd
+from tests.slurm.accounting_audit import FREE, audit, executions, instant, rows_of_jobs, slurm_time
+from tests.slurm.bank_cluster import SU, BankStack, new_stack
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prep_cluster import build
+from tests.slurm.workload import NEVER_RUNS, Workload
 from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
@@ -31,106 +31,110 @@ POOR = 30 * SU
 
 
 @pytest.fixture
-def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]:
-    with of_its_own(cluster, build(checkout, tmp_path)) as office:
-        yield office
+def stack(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[BankStack]:
+    with new_stack(cluster, build(checkout, tmp_path)) as stack:
+        yield stack
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_every_job_of_a_life_is_charged_once_what_accounting_tells(
-    office: Office, count: int, tell: Tell
+def test_every_job_is_charged_once_as_accounting_counts(
+    stack: BankStack, count: int, record_figure: RecordFigure
 ) -> None:
-    slurm, crowd = office.slurm, Crowd(office.slurm, random.Random(count))
-    some = max(1, count // 60)
+    slurm, workload = stack.slurm, Workload(stack.slurm, random.Random(count))
+    few = max(1, count // 60)
     since = float(int(time.time()) + 1)
     wait_until(lambda: time.time() > since, "what was before to be over")
-    allocation = office.leave("wg_chem", POOR)
+    allocation = stack.set_available("wg_chem", POOR)
 
     def limit_is_held(job: int, minutes: int) -> None:
         wait_until(
-            lambda: [each["held"] for each in office.runs(job)] == [minutes],
+            lambda: [run["held"] for run in stack.runs(job)] == [minutes],
             f"{minutes} minutes to be held for job {job}",
         )
 
-    timeouts = crowd.timeouts(some)
+    timeouts = workload.reach_time_limit(few)
     with ThreadPoolExecutor(4) as pool:
-        mass = pool.submit(crowd.mass, count - 12 * some)
-        failed = pool.submit(crowd.failed_nodes, some)
-        limits = pool.submit(crowd.changed_limits, some, limit_is_held)
+        mass = pool.submit(workload.submit_many, count - 12 * few)
+        failed = pool.submit(workload.fail_nodes, few)
+        limits = pool.submit(workload.change_limits, few, limit_is_held)
         others = [
-            pool.submit(crowd.requeued, some),
-            pool.submit(crowd.cancelled, some * 2),
-            pool.submit(crowd.suspended, some),
+            pool.submit(workload.requeue_jobs, few),
+            pool.submit(workload.cancel_jobs, few * 2),
+            pool.submit(workload.suspend_jobs, few),
         ]
-        poor = crowd.of_the_poor(some * 4)
+        poor = workload.submit_beyond_credit(few * 4)
         mass.result()
-        for each in (limits, failed, *others):
-            each.result()
-    held = crowd.wait_until_over()
-    assert {int(each) for each in held} <= set(poor)
+        for future in (limits, failed, *others):
+            future.result()
+    held = workload.wait_until_done()
+    assert {int(number) for number in held} <= set(poor)
     assert held, "a project of 30 SU cannot start all of its jobs of 20 SU at once"
     for job in held:
         assert "AdminComment=Fairbank: wg_chem: not enough credit: " in slurm.root(
             "scontrol", "show", "job", job
         )
     slurm.root("scancel", *held)
-    took = time.time() - since
-    wait_for_accounting(office, since)
-    office.agent.wait_until_empty()
+    seconds = time.time() - since
+    wait_for_accounting(stack, since)
+    stack.agent.wait_until_empty()
 
-    found, jobs = reckon(office, since), crowd.jobs()
-    tell(f"{jobs.total()} jobs in {took:.0f} s: {dict(jobs)}; {len(held)} of the poor refused")
-    tell(f"books against accounting: {found.told()}")
-    assert found.wrong == [], "\n".join(each.words for each in found.wrong[:20])
-    rows = executions(office, since)
-    assert jobs.total() == count
-    ran, wanted = (
-        that_ran(office, rows),
-        [each for each in crowd.taken if each.kind != NEVER_RUNS and str(each.job) not in held],
+    result, jobs = audit(stack, since), workload.jobs()
+    record_figure(
+        f"{jobs.total()} jobs in {seconds:.0f} s: {dict(jobs)}; {len(held)} of the poor refused"
     )
-    assert [each for each in wanted if ran[each.job] != each.size] == []
-    assert found.counts["executions"] >= ran.total()
+    record_figure(f"ledger against accounting: {result.summary()}")
+    assert result.differences == [], "\n".join(
+        difference.text for difference in result.differences[:20]
+    )
+    rows = executions(stack, since)
+    assert jobs.total() == count
+    ran, expected = (
+        count_runs(stack, rows),
+        [job for job in workload.accepted if job.kind != NEVER_RUNS and str(job.job) not in held],
+    )
+    assert [job for job in expected if ran[job.job] != job.size] == []
+    assert result.counts["executions"] >= ran.total()
     states = {
         state: [row for row in rows if row["State"].split()[0] == state]
         for state in (FREE, "TIMEOUT", "REQUEUED")
     }
-    assert len(of_jobs(states[FREE], failed.result())) >= 2 * some
+    assert len(rows_of_jobs(states[FREE], failed.result())) >= 2 * few
     assert all(
         run["charged"] == 0
         for row in states[FREE]
-        for run in office.runs(int(row["JobIDRaw"]))
-        if same(run, row)
+        for run in stack.runs(int(row["JobIDRaw"]))
+        if is_same_run(run, row)
     )
-    assert len(of_jobs(states["TIMEOUT"], timeouts)) == some
-    assert len(states["REQUEUED"]) >= some
-    charged, still_held = office.sums(allocation)
+    assert len(rows_of_jobs(states["TIMEOUT"], timeouts)) == few
+    assert len(states["REQUEUED"]) >= few
+    charged, still_held = stack.charged_and_held(allocation)
     assert (charged <= POOR, still_held) == (True, 0)
-    reconciled = office.reconciled("--starttime", words_of(since))
-    tell("$ fairbank reconcile\n" + reconciled.stdout)
+    reconciled = stack.reconcile("--starttime", slurm_time(since))
+    record_figure("$ fairbank reconcile\n" + reconciled.stdout)
     assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
-    assert office.bank.command("audit", "verify").returncode == 0
+    assert stack.bank.command("audit", "verify").returncode == 0
 
 
-def that_ran(office: Office, rows: list[dict[str, str]]) -> Counter[int]:
+def count_runs(stack: BankStack, rows: list[dict[str, str]]) -> Counter[int]:
     """Return the number of jobs that ran under each submitted number, by accounting and by the
     ledger; tasks of an array count as jobs.
     """
-    booked = {run["job_id"] for run in office.rows("/job", cluster="lab")}
+    booked = {run["job_id"] for run in stack.rows("/job", cluster="lab")}
     names = {
         row["JobID"] for row in rows if instant(row["Start"]) and int(row["JobIDRaw"]) in booked
     }
     return Counter(int(name.partition("_")[0]) for name in names)
 
 
-def same(run: dict[str, object], row: dict[str, str]) -> bool:
+def is_same_run(run: dict[str, object], row: dict[str, str]) -> bool:
     return abs(instant(str(run["start"]).rstrip("Z")) - instant(row["Start"])) <= 1
 
 
-def wait_for_accounting(office: Office, since: float) -> None:
-    """Until slurmdbd has heard the ends of all."""
+def wait_for_accounting(stack: BankStack, since: float) -> None:
+    """Wait until slurmdbd has received all ends."""
 
     def whole() -> bool:
-        rows = executions(office, since)
+        rows = executions(stack, since)
         return bool(rows) and all(row["End"] != "Unknown" and row["Partition"] for row in rows)
 
     wait_until(whole, "accounting to have every end", seconds=120)

@@ -1,4 +1,6 @@
-"""The life of a cluster: killed in parts and mended, changed, emptied, and gone without a trace."""
+"""Life of a cluster: daemons are killed and restarted, settings change, the cluster is emptied and
+removed without a trace.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import AlreadyThere, Cluster, names
 from tests.slurm.lab.configuration import NODE_TIMEOUT
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, answers
@@ -30,7 +32,7 @@ EVE = Person("fb_eve", 60_698, ((PASSING.name, "1"),))
 
 
 def lab(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """`python -m tests.slurm.lab ...`, as people type it."""
+    """Run `python -m tests.slurm.lab ...`."""
     command = [sys.executable, "-m", "tests.slurm.lab", *words]
     return subprocess.run(
         command, cwd=checkout, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
@@ -45,7 +47,7 @@ def test_all_nodes_are_idle_and_all_daemons_run(slurm: Cluster) -> None:
     )
 
 
-def test_a_dead_node_fails_its_jobs_and_comes_back(slurm: Cluster, tell: Tell) -> None:
+def test_dead_node_fails_its_jobs_and_returns(slurm: Cluster, record_figure: RecordFigure) -> None:
     job = slurm.submit("alice", "--no-requeue", "--nodelist=c03", script=LONG)
     again = slurm.submit("alice", "--requeue", "--nodelist=c03", script=LONG)
     slurm.wait_for(job, "RUNNING")
@@ -53,7 +55,7 @@ def test_a_dead_node_fails_its_jobs_and_comes_back(slurm: Cluster, tell: Tell) -
     begun = time.monotonic()
     slurm.kill("c03")
     slurm.wait_for(job, "NODE_FAIL", seconds=FAILING_SECONDS)
-    tell(f"from the death of a slurmd to NODE_FAIL: {time.monotonic() - begun:.0f} s")
+    record_figure(f"from the death of a slurmd to NODE_FAIL: {time.monotonic() - begun:.0f} s")
     assert slurm.wait_for_sacct(job, "NODE_FAIL")[0]["NodeList"] == "c03"
     slurm.wait_for(again, "PENDING")
     assert slurm.job(again)["Restarts"] == "1"
@@ -78,7 +80,7 @@ def test_a_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
 
 
 @pytest.mark.parametrize("killed", [(SLURMDBD,), (MARIADBD,), (SLURMDBD, MARIADBD)], ids="+".join)
-def test_accounting_that_was_away_misses_nothing(slurm: Cluster, killed: tuple[str, ...]) -> None:
+def test_stopped_accounting_misses_nothing(slurm: Cluster, killed: tuple[str, ...]) -> None:
     before = slurm.submit("carol", script=UNTIL_TOLD)
     slurm.wait_for(before, "RUNNING")
     slurm.wait_for_sacct(before, "RUNNING")
@@ -90,14 +92,14 @@ def test_accounting_that_was_away_misses_nothing(slurm: Cluster, killed: tuple[s
     slurm.start(*killed)
     for job in (before, *meanwhile):
         (row,) = slurm.wait_for_sacct(job, "COMPLETED", seconds=90)
-        told = slurm.job(job)
-        assert (row["Start"], row["End"]) == (told["StartTime"], told["EndTime"])
+        shown = slurm.job(job)
+        assert (row["Start"], row["End"]) == (shown["StartTime"], shown["EndTime"])
 
 
 def test_no_login_while_munge_is_down(slurm: Cluster) -> None:
     slurm.stop(
         MUNGED
-    )  # killed, it would leave its socket, and every command would try again for most of a minute
+    )  # a killed munged would leave its socket, and each command would retry for almost a minute
     assert "Munge encode failed" in slurm.run("alice", "sbatch", "--wrap=true").err
     slurm.start(MUNGED)
     slurm.wait_for(slurm.submit("alice"), "COMPLETED")
@@ -106,27 +108,29 @@ def test_no_login_while_munge_is_down(slurm: Cluster) -> None:
     slurm.wait_for(slurm.submit("alice"), "COMPLETED")
 
 
-def test_other_settings_for_a_while(slurm: Cluster) -> None:
-    said = "come back with a group"
+def test_temporary_settings(slurm: Cluster) -> None:
+    message = "come back with a group"
     (slurm.place.conf / "job_submit.lua").write_text(
         "function slurm_job_submit(job, partitions, uid)\n"
-        f'  if job.account == nil then slurm.log_user("{said}"); return slurm.ERROR end\n'
+        f'  if job.account == nil then slurm.log_user("{message}"); return slurm.ERROR end\n'
         "  return slurm.SUCCESS\n"
         "end\n"
         "function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end\n"
     )
     with slurm.configured({"JobSubmitPlugins": "lua"}):
-        assert f"sbatch: error: {said}" in slurm.run("alice", "sbatch", "--wrap=true").err
+        assert f"sbatch: error: {message}" in slurm.run("alice", "sbatch", "--wrap=true").err
         slurm.wait_for(slurm.submit("alice", "--account=wg_astro"), "COMPLETED")
     slurm.wait_for(slurm.submit("alice"), "COMPLETED")
 
 
-def test_plug_ins_of_the_commands_and_scripts_of_the_controller(slurm: Cluster) -> None:
-    said = "say what it is for"
+def test_cli_filter_and_prolog_slurmctld_are_called(slurm: Cluster) -> None:
+    message = "say what it is for"
     (slurm.place.conf / "cli_filter.lua").write_text(
         "function slurm_cli_setup_defaults(options, early) return slurm.SUCCESS end\n"
         "function slurm_cli_pre_submit(options, offset)\n"
-        f'  if options["comment"] == nil then slurm.log_error("{said}"); return slurm.ERROR end\n'
+        '  if options["comment"] == nil then\n'
+        f'    slurm.log_error("{message}"); return slurm.ERROR\n'
+        "  end\n"
         "  return slurm.SUCCESS\n"
         "end\n"
         "function slurm_cli_post_submit(offset, job, step) return slurm.SUCCESS end\n"
@@ -137,13 +141,13 @@ def test_plug_ins_of_the_commands_and_scripts_of_the_controller(slurm: Cluster) 
     )
     prolog.chmod(0o755)
     with slurm.configured({"CliFilterPlugins": "lua", "PrologSlurmctld": str(prolog)}):
-        assert f"error: lua: {said}" in slurm.run("bob", "srun", "true").err
+        assert f"error: lua: {message}" in slurm.run("bob", "srun", "true").err
         job = slurm.submit("bob", "--comment=given")
         slurm.wait_for(job, "COMPLETED")
         assert (slurm.place.state / "started").read_text() == f"{job} wg_bio\n"
 
 
-def test_emptying_leaves_no_job(slurm: Cluster, tell: Tell) -> None:
+def test_emptying_leaves_no_job(slurm: Cluster, record_figure: RecordFigure) -> None:
     running = slurm.submit("alice", "--array=1-20", script=f"trap '' TERM; {LONG} & wait")
     slurm.submit("bob", "--array=1-2000", "--nodes=6", "--exclusive")
     slurm.submit("carol", "--hold")
@@ -151,7 +155,7 @@ def test_emptying_leaves_no_job(slurm: Cluster, tell: Tell) -> None:
     slurm.kill("c02", MUNGED)
     begun = time.monotonic()
     slurm.empty()
-    tell(f"emptied of 2,021 jobs: {time.monotonic() - begun:.1f} s")
+    record_figure(f"emptied of 2,021 jobs: {time.monotonic() - begun:.1f} s")
     assert slurm.queued() == []
     assert not [
         process
@@ -162,17 +166,15 @@ def test_emptying_leaves_no_job(slurm: Cluster, tell: Tell) -> None:
     assert slurm.submit("dave") == 1
 
 
-def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(
-    slurm: Cluster, checkout: Path
-) -> None:
+def test_second_cluster_is_independent_and_leaves_no_trace(slurm: Cluster, checkout: Path) -> None:
     name = f"{slurm.place.folder.name}-beside"
     lab(checkout, "up", "--name", name, "--size", "small").check_returncode()
     second = Cluster.found(name)
     try:
         assert set(second.place.ports).isdisjoint(slurm.place.ports)
-        jobs = [each.submit("alice", script=LONG) for each in (slurm, second)]
-        for each, job in zip((slurm, second), jobs, strict=True):
-            each.wait_for(job, "RUNNING")
+        jobs = [cluster.submit("alice", script=LONG) for cluster in (slurm, second)]
+        for cluster, job in zip((slurm, second), jobs, strict=True):
+            cluster.wait_for(job, "RUNNING")
         with pytest.raises(AlreadyThere, match=name):
             Cluster.up(name)
         shown = lab(checkout, "status").stdout
@@ -182,7 +184,7 @@ def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(
     finally:
         lab(
             checkout, "guard", "--name", name
-        ).check_returncode()  # its standard input is at an end, as when the tests have died
+        ).check_returncode()  # its standard input is closed, as after a kill of the tests
     assert name not in names()
     assert not second.place.folder.exists()
     assert [process for process in ours if process.running] == []
@@ -191,7 +193,7 @@ def test_a_second_cluster_lives_beside_and_leaves_without_a_trace(
     assert slurm.run(PEOPLE[0].name, "id").code == 0
 
 
-def test_people_who_have_a_process_of_their_own_stay_until_it_is_over(
+def test_user_with_a_foreign_process_is_kept(
     slurm: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arrive([EVE], [PASSING])
@@ -215,20 +217,20 @@ def test_removed_user_processes_are_ended(slurm: Cluster) -> None:
     arrive([EVE], [PASSING])
     with subprocess.Popen(
         ["sleep", "600"], user=EVE.uid, env=slurm.place.environment
-    ) as ours:  # a corpse once killed, until we look
+    ) as ours:  # a zombie after the kill, until it is waited for
         assert leave([EVE], [PASSING]) == []
     assert ours.returncode == -signal.SIGKILL
     assert not is_known(EVE, PASSING)
 
 
-def test_what_cannot_start_says_why_and_leaves_nothing(slurm: Cluster) -> None:
+def test_failed_start_reports_the_reason_and_leaves_nothing(slurm: Cluster) -> None:
     name = f"{slurm.place.folder.name}-broken"
     with pytest.raises(RuntimeError, match=r"(?s)slurmctld ended at once.*job_submit/nonsense"):
         Cluster.up(name, size="small", changes={"JobSubmitPlugins": "nonsense"})
     assert name not in names()
 
 
-def test_any_order_of_dying_and_coming_back(slurm: Cluster) -> None:
+def test_daemons_restart_in_any_order(slurm: Cluster) -> None:
     for pair in itertools.permutations((SLURMDBD, SLURMCTLD, MARIADBD), 2):
         slurm.kill(*pair)
         slurm.start(*reversed(pair))

@@ -1,5 +1,5 @@
-"""`fairbank doctor --slurm` beside a real Slurm: all is well while it is, and what is broken is
-told with the remedy.
+"""`fairbank doctor --slurm` on a real Slurm: no failed check on a correct installation, and each
+fault is reported with a remedy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.running_agent import RunningAgent
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import MUNGED, SLURMCTLD
 from tests.slurm.prep_cluster import (
@@ -20,10 +20,10 @@ from tests.slurm.prep_cluster import (
     build,
     install,
     install_lua,
-    ranked,
     settings,
+    site_factor_path,
+    site_factor_settings,
     socket_of,
-    table_of,
 )
 from tests.slurm.prices import priced
 from tests.support.conditions import wait_until
@@ -34,9 +34,9 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 SCRIPTS = {"JobSubmitPlugins": "lua", "CliFilterPlugins": "lua"}
 
 
-class Ward:
-    """A cluster that loads all that is ours, its agent, which keeps a table of site factors, and a
-    bank with its prices.
+class DoctorCluster:
+    """Cluster with all plug-ins, its agent with a table of site factors, and a bank with its
+    prices.
     """
 
     def __init__(
@@ -66,69 +66,83 @@ class Ward:
             timeout=60,
         )
 
-    def wrong(self) -> list[str]:
+    def failed_checks(self) -> list[str]:
         """Return the failed checks of the doctor, each with its remedy."""
-        done = self.fairbank("doctor", "--slurm", "--json")
-        assert done.returncode in (0, 8), done.stderr
-        checks = json.loads(done.stdout)["data"]
-        assert done.returncode == (0 if all(each["ok"] for each in checks) else 8)
-        found = [each for each in checks if not each["ok"]]
-        assert all(each["remedy"] for each in found)
-        return [each["what"] for each in found]
+        process = self.fairbank("doctor", "--slurm", "--json")
+        assert process.returncode in (0, 8), process.stderr
+        checks = json.loads(process.stdout)["data"]
+        assert process.returncode == (0 if all(check["ok"] for check in checks) else 8)
+        failed = [check for check in checks if not check["ok"]]
+        assert all(check["remedy"] for check in failed)
+        return [check["what"] for check in failed]
 
 
 @pytest.fixture
-def ward(slurm: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Ward]:
+def doctor_cluster(slurm: Cluster, checkout: Path, tmp_path: Path) -> Iterator[DoctorCluster]:
     prep = build(checkout, tmp_path / "plugins")
     install(prep, slurm)
     install(prep.with_name(SITE_FACTOR), slurm)
     policy, site = install_lua(slurm, checkout), tmp_path / "slurm.toml"
     policy.unlink(missing_ok=True)  # another test may have had one
     site.write_text(f'policy = "{policy}"\n')
-    factors = f'[site_factor]\npath = "{table_of(slurm)}"\ncluster = "lab"\nrefresh = 0.5\n'
+    factors = f'[site_factor]\npath = "{site_factor_path(slurm)}"\ncluster = "lab"\nrefresh = 0.5\n'
     with priced() as bank:
         agent = RunningAgent(
             f"unix:{bank.socket}", tables=factors, socket=socket_of(slurm), slurm_user='"slurm"'
         )
         try:
             agent.start()
-            with slurm.configured({**settings(slurm), **ranked(slurm), **SCRIPTS}):
-                yield Ward(slurm, bank, agent, site, policy)
+            with slurm.configured({**settings(slurm), **site_factor_settings(slurm), **SCRIPTS}):
+                yield DoctorCluster(slurm, bank, agent, site, policy)
         finally:
             agent.close()
 
 
-def test_a_fresh_installation_and_what_breaks_in_it(ward: Ward, tell: Tell) -> None:
-    assert f"the submission policy {ward.policy}: the file does not exist" in ward.wrong()
-    synced = ward.fairbank("slurm", "sync")
+def test_doctor_on_an_installation_and_its_faults(
+    doctor_cluster: DoctorCluster, record_figure: RecordFigure
+) -> None:
+    assert (
+        f"the submission policy {doctor_cluster.policy}: the file does not exist"
+        in doctor_cluster.failed_checks()
+    )
+    synced = doctor_cluster.fairbank("slurm", "sync")
     assert synced.returncode == 0, synced.stderr
-    ward.policy.chmod(0o644)
-    wait_until(lambda: ward.wrong() == [], "the plug-in to be connected", seconds=60)
-    well = ward.fairbank("doctor", "--slurm")
-    assert well.returncode == 0, well.stdout + well.stderr
+    doctor_cluster.policy.chmod(0o644)
+    wait_until(
+        lambda: doctor_cluster.failed_checks() == [], "the plug-in to be connected", seconds=60
+    )
+    process = doctor_cluster.fairbank("doctor", "--slurm")
+    assert process.returncode == 0, process.stdout + process.stderr
     for name in ("job_submit.lua", "cli_filter.lua", "site_factor"):
-        assert name in well.stdout
-    tell(f"$ fairbank doctor --slurm\n{well.stdout}")
+        assert name in process.stdout
+    record_figure(f"$ fairbank doctor --slurm\n{process.stdout}")
 
-    ward.agent.kill()
-    (silent,) = ward.wrong()
+    doctor_cluster.agent.kill()
+    (silent,) = doctor_cluster.failed_checks()
     assert silent.startswith("the agent answers: no agent answers at ")
-    ward.agent.start()
-    wait_until(lambda: ward.wrong() == [], "the plug-in to be connected again", seconds=60)
+    doctor_cluster.agent.start()
+    wait_until(
+        lambda: doctor_cluster.failed_checks() == [],
+        "the plug-in to be connected again",
+        seconds=60,
+    )
 
-    ward.cluster.stop(MUNGED)
+    doctor_cluster.cluster.stop(MUNGED)
     try:
         assert any(
-            "munged" in each or each.startswith("Slurm's commands answer") for each in ward.wrong()
+            "munged" in check or check.startswith("Slurm's commands answer")
+            for check in doctor_cluster.failed_checks()
         )
     finally:
-        ward.cluster.start(MUNGED)
+        doctor_cluster.cluster.start(MUNGED)
 
-    ward.cluster.stop(SLURMCTLD)
+    doctor_cluster.cluster.stop(SLURMCTLD)
     try:
-        wait_until(lambda: len(ward.wrong()) == 2, "the agent to notice", seconds=60)
-        gone, silent = ward.wrong()
-        assert gone.startswith("slurmctld answers: scontrol ended with 1")
+        wait_until(
+            lambda: len(doctor_cluster.failed_checks()) == 2, "the agent to notice", seconds=60
+        )
+        no_answer, silent = doctor_cluster.failed_checks()
+        assert no_answer.startswith("slurmctld answers: scontrol ended with 1")
         assert silent == "slurmctld is connected to the agent: no"
     finally:
-        ward.cluster.start(SLURMCTLD)
+        doctor_cluster.cluster.start(SLURMCTLD)

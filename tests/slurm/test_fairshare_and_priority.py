@@ -1,8 +1,6 @@
-"""Fair share and priorities beside a real Slurm: every row and column of `sshare -l -a`, `sprio -l`
-and `sprio -n`, of trees drawn by lot.
-
-Jobs of several users really run. What each used is read from what slurmctld wrote down when it
-stopped; all that it says after its first tick is reckoned from that.
+"""Fair share and priorities on a real Slurm: every row and column of `sshare -l -a`, `sprio -l` and
+`sprio -n`, for random trees. Jobs of several users really run. Their usage is read from the state
+that slurmctld saved when it stopped; all output after its first tick is computed from that.
 """
 
 from __future__ import annotations
@@ -24,159 +22,186 @@ from fairbank.report.sprio import PriorityRow, WeightRow, default_format, parse_
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields
 from fairbank.slurm.parsers.config import read_algorithm
 from tests.slurm import random_associations
-from tests.slurm.conftest import Tell, guarded
-from tests.slurm.expected_output import queue, reckoned, standings, weights
-from tests.slurm.frozen_cluster import Said, own_usage, said, started, tell_accounting
+from tests.slurm.conftest import RecordFigure, cluster_guard
+from tests.slurm.expected_output import (
+    compute_shares,
+    expected_priorities,
+    expected_shares,
+    weights,
+)
+from tests.slurm.frozen_cluster import (
+    SlurmState,
+    own_usage,
+    read_state,
+    restart_controller,
+    run_sacctmgr_commands,
+)
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.fairshare_recorder import ALL_OF_PRIORITIES
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.slurm.line_differences import compared
-from tests.slurm.random_associations import Planted, Wish
-from tests.slurm.recounted_usage import AS_WRITTEN, COLUMNS, Before, before, recounted
+from tests.slurm.line_differences import compare_lines
+from tests.slurm.random_associations import AssociationTree, PlannedJob
+from tests.slurm.recounted_usage import (
+    AS_WRITTEN,
+    COLUMNS,
+    EarlierUsage,
+    earlier_usage,
+    recount_usage,
+)
 from tests.support import share_order
 from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
 SETUPS = 20, 4
-"""At length and in short."""
+"""Number of set-ups in a long and in a short run."""
 PAUSE_SECONDS = 3
 
 
 @pytest.fixture(scope="module")
 def slurm(checkout: Path) -> Iterator[Cluster]:
-    """A cluster of its own: it is given hundreds of associations, which no other test expects."""
+    """Start a separate cluster: it gets hundreds of associations, which no other test expects."""
     try:
         check()
     except Unobtainable as why:
         pytest.skip(f"Slurm: {why}")
     name = f"standings-{os.getpid()}"
-    with guarded(name, checkout):
+    with cluster_guard(name, checkout):
         cluster = Cluster.up(name)
         try:
-            tell_accounting(cluster, list(random_associations.first_words()))
+            run_sacctmgr_commands(cluster, list(random_associations.initial_commands()))
             yield cluster
         finally:
             cluster.down()
 
 
-def test_every_row_and_column_is_what_slurm_prints(
-    slurm: Cluster, tell: Tell, rounds: Callable[[int, int], int]
+def test_every_row_and_column_equals_slurms(
+    slurm: Cluster, record_figure: RecordFigure, rounds: Callable[[int, int], int]
 ) -> None:
-    setups, counted, wrong = rounds(*SETUPS), Counter[str](), list[str]()
-    there, then, stayed = Planted(), Before(_begun(slurm), {}, {}), dict[int, int]()
+    setups, counted, differences = rounds(*SETUPS), Counter[str](), list[str]()
+    tree, earlier, stayed = (
+        AssociationTree(),
+        EarlierUsage(_initial_state(slurm), {}, {}),
+        dict[int, int](),
+    )
     for number in range(setups):
-        chance = Random(number)
-        there, words = random_associations.grown(there, number, chance)
-        tell_accounting(slurm, words)
-        then, differences = _set_up(
-            slurm, there, then, stayed, _settings(number, chance), chance, counted
+        rng = Random(number)
+        tree, commands = random_associations.grow(tree, number, rng)
+        run_sacctmgr_commands(slurm, commands)
+        earlier, new_differences = _compare_set_up(
+            slurm, tree, earlier, stayed, _settings(number, rng), rng, counted
         )
-        wrong += [f"set-up {number}, {each}" for each in differences]
-    told = ", ".join(f"{count} {what}" for what, count in counted.items())
-    tell(f"fair share and priorities in {setups} set-ups: {told}; {len(wrong)} differences")
-    assert wrong == []
+        differences += [f"set-up {number}, {difference}" for difference in new_differences]
+    summary = ", ".join(f"{count} {what}" for what, count in counted.items())
+    record_figure(
+        f"fair share and priorities in {setups} set-ups: {summary}; {len(differences)} differences"
+    )
+    assert differences == []
 
 
-def _settings(number: int, chance: Random) -> dict[str, str]:
-    return random_associations.settings(number, chance) | {
-        "PartitionName": random_associations.partitions(chance)
+def _settings(number: int, rng: Random) -> dict[str, str]:
+    return random_associations.settings(number, rng) | {
+        "PartitionName": random_associations.partitions(rng)
     }
 
 
-def _begun(slurm: Cluster) -> Said:
-    """With the partitions of the proof, and before any usage."""
+def _initial_state(slurm: Cluster) -> SlurmState:
+    """Return the state with the partitions of the comparison, before any usage."""
     settings = _settings(0, Random("begin"))
-    started(slurm, settings)
-    return said(slurm, settings["PriorityFlags"])
+    restart_controller(slurm, settings)
+    return read_state(slurm, settings["PriorityFlags"])
 
 
-def _set_up(
+def _compare_set_up(
     slurm: Cluster,
-    there: Planted,
-    then: Before,
+    associations: AssociationTree,
+    earlier: EarlierUsage,
     stayed: dict[int, int],
     settings: dict[str, str],
-    chance: Random,
+    rng: Random,
     counted: Counter[str],
-) -> tuple[Before, list[str]]:
-    """Jobs run and others wait, slurmctld starts with these settings, and all that it then says is
-    compared.
+) -> tuple[EarlierUsage, list[str]]:
+    """Run jobs and submit pending ones, start slurmctld with these settings, and compare its
+    output.
     """
     _partitions(slurm, "up")
     ran = stayed | {
-        _submit(slurm, wish): wish.tasks for wish in random_associations.to_run(there.seats, chance)
+        _submit(slurm, planned): planned.tasks
+        for planned in random_associations.to_run(associations.owners, rng)
     }
-    ran |= _disturbed(slurm, list(random_associations.to_disturb(there.seats, chance)))
+    ran |= _disturb_jobs(slurm, list(random_associations.to_disturb(associations.owners, rng)))
     wait_until(lambda: not slurm.queued(), "jobs to be over", seconds=120)
     _partitions(slurm, "down")
-    wishes = {
-        _submit(slurm, wish): wish for wish in random_associations.to_wait(there.seats, chance)
+    pending = {
+        _submit(slurm, planned): planned
+        for planned in random_associations.to_wait(associations.owners, rng)
     }
     wait_until(lambda: _all_age(slurm), "jobs to age")
     stayed.clear()
-    # The classic rule's tick sets accounts' figures before it adds what running jobs used.
+    # The classic rule's tick sets accounts' figures before it adds the usage of running jobs.
     if read_algorithm(settings["PriorityFlags"]) is Algorithm.FAIR_TREE:
         stayed.update(
             {
-                _submit(slurm, wish): wish.tasks
-                for wish in random_associations.to_stay(there.seats, chance)
+                _submit(slurm, planned): planned.tasks
+                for planned in random_associations.to_stay(associations.owners, rng)
             }
         )
         slurm.wait_for(",".join(map(str, stayed)), "RUNNING")
-    start = started(slurm, settings, random_associations.repriced(chance))
+    start = restart_controller(slurm, settings, random_associations.qos_commands(rng))
     try:
-        answers, state = _answers(slurm), said(slurm, settings["PriorityFlags"])
-        assert _answers(slurm) == answers, (
+        answers, state = _slurm_output(slurm), read_state(slurm, settings["PriorityFlags"])
+        assert _slurm_output(slurm) == answers, (
             f"slurmctld has counted while we looked, with {settings['PriorityFlags']}"
         )
     finally:
-        slurm.root("scancel", *map(str, (*wishes, *stayed)))
-    tree, figures, usage = reckoned(state, start)
+        slurm.root("scancel", *map(str, (*pending, *stayed)))
+    tree, figures, usage = compute_shares(state, start)
     counted[f"by {_rule(settings)}"] += 1
     counted["associations"] += len(state.associations)
-    counted["jobs that wait"] += len(wishes)
-    ours = _ours(
-        _in_order(slurm, standings(state, tree, figures, usage)),
-        queue(state, tree, figures, wishes),
+    counted["jobs that wait"] += len(pending)
+    ours = _expected_output(
+        _in_order(slurm, expected_shares(state, tree, figures, usage)),
+        expected_priorities(state, tree, figures, pending),
         weights(state),
         fair_tree=_has_levels(answers),
         named="QOSNAME" in answers["sprio -l"][0],
     )
     records = _records(slurm, ran)
     counted["jobs that ran"] += len(records)
-    used, written = recounted(then, records, state, tree), own_usage(state, start)
-    wrong = [
-        each
-        for question in QUESTIONS
-        for each in compared(question, answers[question], ours[question], counted)
+    used, written = recount_usage(earlier, records, state, tree), own_usage(state, start)
+    differences = [
+        difference
+        for command in COMMANDS
+        for difference in compare_lines(command, answers[command], ours[command], counted)
     ]
-    wrong += _unlike(
+    differences += _usage_differences(
         [str(row) for row in tree.rows], used.associations, written.associations, counted
     )
-    wrong += _unlike(
+    differences += _usage_differences(
         [f"QOS {row['Name']}" for row in state.qualities],
         used.qualities,
         written.qualities,
         counted,
     )
-    return before(state, start, tree), [f"{settings['PriorityFlags']}: {each}" for each in wrong]
+    return earlier_usage(state, start, tree), [
+        f"{settings['PriorityFlags']}: {difference}" for difference in differences
+    ]
 
 
-def _disturbed(slurm: Cluster, wishes: Sequence[Wish]) -> dict[int, int]:
-    """Of two jobs one stands still for a while, and one is put back into the queue, and cancelled
-    there: it has two rows in accounting.
+def _disturb_jobs(slurm: Cluster, jobs: Sequence[PlannedJob]) -> dict[int, int]:
+    """Suspend one of two jobs for a while; requeue the other and cancel it while pending, so that
+    it has two rows in accounting.
     """
-    paused, put_back = (_submit(slurm, wish) for wish in wishes)
-    slurm.wait_for(f"{paused},{put_back}", "RUNNING")
+    paused, requeued = (_submit(slurm, planned) for planned in jobs)
+    slurm.wait_for(f"{paused},{requeued}", "RUNNING")
     slurm.root("scontrol", "suspend", str(paused))
-    slurm.root("scontrol", "requeue", str(put_back))
+    slurm.root("scontrol", "requeue", str(requeued))
     begun = time.monotonic()
-    slurm.wait_for(put_back, "PENDING")
-    slurm.root("scancel", str(put_back))
+    slurm.wait_for(requeued, "PENDING")
+    slurm.root("scancel", str(requeued))
     wait_until(lambda: time.monotonic() > begun + PAUSE_SECONDS, "the pause to count")
     slurm.root("scontrol", "resume", str(paused))
-    return {paused: 1, put_back: 2}
+    return {paused: 1, requeued: 2}
 
 
 def _rule(settings: Mapping[str, str]) -> str:
@@ -186,19 +211,19 @@ def _rule(settings: Mapping[str, str]) -> str:
 
 
 def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
-    """Return the accounting records of jobs with so many rows, as soon as all are complete: those
-    that ran.
+    """Return the accounting records of the jobs that ran, as soon as each job has its number of
+    complete rows.
     """
-    found: list[dict[str, str]] = []
+    records: list[dict[str, str]] = []
 
     def there() -> bool:
-        found[:] = slurm.sacct(
+        records[:] = slurm.sacct(
             "--duplicates", f"--jobs={','.join(map(str, jobs))}", columns=COLUMNS
         )
-        return len(found) == sum(jobs.values()) and all(_is_over(each) for each in found)
+        return len(records) == sum(jobs.values()) and all(_is_over(record) for record in records)
 
     wait_until(there, "accounting to have the jobs that ran", seconds=90)
-    return [each for each in found if each["AllocTRES"]]
+    return [record for record in records if record["AllocTRES"]]
 
 
 def _is_over(record: Mapping[str, str]) -> bool:
@@ -209,24 +234,24 @@ def _is_over(record: Mapping[str, str]) -> bool:
     )
 
 
-def _unlike(
-    whose: Sequence[str], ours: Longs, theirs: Longs, counted: Counter[str]
+def _usage_differences(
+    names: Sequence[str], ours: Longs, theirs: Longs, counted: Counter[str]
 ) -> Iterator[str]:
     counted["usages recounted from job records"] += int(np.count_nonzero(theirs))
-    for name, found, wrote in zip(whose, ours, theirs, strict=True):
-        if abs(found - wrote) > AS_WRITTEN:
+    for name, computed, saved in zip(names, ours, theirs, strict=True):
+        if abs(computed - saved) > AS_WRITTEN:
             yield (
-                f"usage of {name}: slurmctld wrote down {wrote:.6f}, and the job records make"
-                f" {found:.6f}"
+                f"usage of {name}: slurmctld wrote down {saved:.6f}, and the job records make"
+                f" {computed:.6f}"
             )
 
 
-def _submit(slurm: Cluster, wish: Wish) -> int:
-    job = slurm.submit(wish.seat.user, *wish.options, script=wish.script)
-    if wish.site:
-        slurm.root("scontrol", "update", f"jobid={job}", f"sitefactor={wish.site}")
-    if wish.given is not None:
-        slurm.root("scontrol", "update", f"jobid={job}", f"priority={wish.given}")
+def _submit(slurm: Cluster, planned: PlannedJob) -> int:
+    job = slurm.submit(planned.owner.user, *planned.options, script=planned.script)
+    if planned.site:
+        slurm.root("scontrol", "update", f"jobid={job}", f"sitefactor={planned.site}")
+    if planned.priority is not None:
+        slurm.root("scontrol", "update", f"jobid={job}", f"priority={planned.priority}")
     return job
 
 
@@ -236,14 +261,14 @@ def _all_age(slurm: Cluster) -> bool:
 
 
 def _partitions(slurm: Cluster, state: str) -> None:
-    for name in random_associations.PLACES:
+    for name in random_associations.PARTITIONS:
         slurm.root("scontrol", "update", f"partitionname={name}", f"state={state}")
 
 
-# ---------------------------------------------------------------- what is compared
+# ---------------------------------------------------------------- compared output
 
 
-QUESTIONS = {
+COMMANDS = {
     "sshare -l -a": ("sshare", "-l", "-a"),
     "sshare -l -a -m -P": ("sshare", "-l", "-a", "-m", "-P"),
     "sprio -l": ("sprio", "-l"),
@@ -252,11 +277,11 @@ QUESTIONS = {
 }
 
 
-def _answers(slurm: Cluster) -> dict[str, list[str]]:
-    return {name: slurm.root(*words).splitlines() for name, words in QUESTIONS.items()}
+def _slurm_output(slurm: Cluster) -> dict[str, list[str]]:
+    return {name: slurm.root(*words).splitlines() for name, words in COMMANDS.items()}
 
 
-def _ours(
+def _expected_output(
     rows: list[ShareRow], jobs: list[PriorityRow], by: WeightRow, *, fair_tree: bool, named: bool
 ) -> dict[str, list[str]]:
     waiting = sprio.sort_rows(jobs, by)
@@ -271,8 +296,8 @@ def _ours(
 
 
 def _in_order(slurm: Cluster, rows: list[ShareRow]) -> list[ShareRow]:
-    """22.05 lists the rows of a user in an account as they stand in its list, and newer ones sort
-    them by partition.
+    """Sort the rows: 22.05 prints the rows of a user in an account in the order of its list, and
+    newer releases sort them by partition.
     """
     if slurm.release > (22, 5):
         return share_order.in_order(rows)

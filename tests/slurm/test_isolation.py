@@ -1,5 +1,5 @@
-"""An isolated command has processes, names, network and files of its own, and gives back nothing
-but the end of its command.
+"""Isolated commands have their own processes, host name, network and files, and return only their
+exit status.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MARK = Path("/etc/written-in-a-room")
 
 
 @pytest.fixture
-def made() -> Release:
-    """A release whose root is here; none is made for this."""
+def release_root() -> Release:
+    """Return a release whose root directory exists; none is created."""
     names = [folder.name for folder in release.CACHE.glob("*") if (folder / "root").exists()]
     if os.geteuid() != 0 or not names:
         pytest.skip(
@@ -30,45 +30,43 @@ def made() -> Release:
     return Release(names[0])
 
 
-def within(checkout: Path, name: str, script: str) -> subprocess.CompletedProcess[str]:
+def run_isolated(checkout: Path, name: str, script: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tests.slurm.lab", "within", name, "sh", "-c", script]
     return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slurm
-def test_isolated_command_has_its_own_namespaces(checkout: Path, made: Release) -> None:
-    said = within(
+def test_isolated_command_has_its_own_namespaces(checkout: Path, release_root: Release) -> None:
+    process = run_isolated(
         checkout,
-        made.name,
+        release_root.name,
         f"pwd; hostname; ls /sys/class/net; echo /proc/[0-9]* | wc -w; echo here > {MARK}; exit 7",
     )
-    assert said.returncode == 7, said.stderr
-    folder, host, *network, processes = said.stdout.split()
+    assert process.returncode == 7, process.stderr
+    folder, host, *network, processes = process.stdout.split()
     assert (folder, host, network) == (str(checkout), "head", ["lo"])
     assert int(processes) < 6
     assert not MARK.exists()
-    assert within(checkout, made.name, f"test ! -e {MARK}").returncode == 0, (
+    assert run_isolated(checkout, release_root.name, f"test ! -e {MARK}").returncode == 0, (
         "what one command wrote is gone with it"
     )
     assert str(release.CACHE) not in Path("/proc/self/mounts").read_text()
 
 
 @pytest.mark.slurm
-def test_isolated_command_reaches_no_network(checkout: Path, made: Release) -> None:
+def test_isolated_command_reaches_no_network(checkout: Path, release_root: Release) -> None:
     script = "import socket; socket.create_connection(('198.51.100.1', 80), 5)"
-    said = within(checkout, made.name, f'python3 -c "{script}"')
-    assert "Network is unreachable" in said.stderr
+    process = run_isolated(checkout, release_root.name, f'python3 -c "{script}"')
+    assert "Network is unreachable" in process.stderr
 
 
 @pytest.mark.parametrize("name", ["../trixie", "trixie main", "", "TRIXIE", "13"])
-def test_what_is_no_release_is_refused(name: str) -> None:
+def test_invalid_release_name_is_refused(name: str) -> None:
     with pytest.raises(Unobtainable, match="is no release of Debian; say RELEASE=trixie"):
         release.found(name)
 
 
-def test_a_release_that_is_not_there_says_how_it_comes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_release_names_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(release, "CACHE", tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(Unobtainable, match="`python -m tests.slurm.lab install trixie` makes one"):

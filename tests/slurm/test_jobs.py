@@ -1,5 +1,5 @@
-"""The cluster does what a centre's Slurm does: jobs of every kind, by several users, with their
-groups, GPUs and billing.
+"""Behaviour of the cluster: jobs of every kind, by several users, with their groups, GPUs and
+billing.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ EVERYONE = pytest.mark.parametrize("user", sorted(DEFAULT_ACCOUNT))
 
 
 @EVERYONE
-def test_everyone_may_submit_a_script(slurm: Cluster, user: str) -> None:
+def test_every_user_can_use_sbatch(slurm: Cluster, user: str) -> None:
     job = slurm.submit(user, "--output=said", script="id -un; echo $SLURM_JOB_ACCOUNT")
     slurm.wait_for(job, "COMPLETED")
     assert slurm.file(user, "said").read_text().split() == [user, DEFAULT_ACCOUNT[user]]
 
 
 @EVERYONE
-def test_everyone_may_run_at_once(slurm: Cluster, user: str) -> None:
+def test_every_user_can_use_srun(slurm: Cluster, user: str) -> None:
     assert slurm.run(user, "srun", "--nodes=2", "id", "-un").done().out.split() == [user, user]
 
 
 @EVERYONE
-def test_everyone_may_allocate_and_run_within(slurm: Cluster, user: str) -> None:
+def test_every_user_can_use_salloc(slurm: Cluster, user: str) -> None:
     assert slurm.run(user, "salloc", "--nodes=1", "srun", "id", "-un").done().out.split() == [user]
 
 
-def test_the_group_chosen_goes_with_the_job(slurm: Cluster) -> None:
+def test_job_has_the_chosen_group(slurm: Cluster) -> None:
     own, chosen = slurm.submit("bob"), slurm.submit("bob", "--account=wg_astro", group="wg_astro")
     slurm.wait_for(own, "COMPLETED")
     slurm.wait_for(chosen, "COMPLETED")
@@ -45,13 +45,13 @@ def test_the_group_chosen_goes_with_the_job(slurm: Cluster) -> None:
         assert (row["Group"], row["Account"]) == (group, account)
 
 
-def test_users_cannot_spend_from_foreign_accounts(slurm: Cluster) -> None:
-    ran = slurm.run("dave", "sbatch", "--account=wg_bio", "--wrap=true")
-    assert ran.code != 0
-    assert "Invalid account" in ran.err
+def test_users_cannot_use_other_accounts(slurm: Cluster) -> None:
+    result = slurm.run("dave", "sbatch", "--account=wg_bio", "--wrap=true")
+    assert result.code != 0
+    assert "Invalid account" in result.err
 
 
-def test_an_array_is_as_many_jobs(slurm: Cluster) -> None:
+def test_array_tasks_are_accounted_as_jobs(slurm: Cluster) -> None:
     job = slurm.submit(
         "dave", "--array=1-5%2", "--output=said-%a", script="echo task $SLURM_ARRAY_TASK_ID"
     )
@@ -63,7 +63,7 @@ def test_an_array_is_as_many_jobs(slurm: Cluster) -> None:
     ]
 
 
-def test_gpus_are_given_and_counted(slurm: Cluster) -> None:
+def test_gpus_are_allocated_and_billed(slurm: Cluster) -> None:
     job = slurm.submit(
         "carol",
         "--partition=gpu",
@@ -86,13 +86,13 @@ def test_gpus_are_given_and_counted(slurm: Cluster) -> None:
 
 
 def ended(slurm: Cluster, jobs: Iterable[int]) -> list[dict[str, str]]:
-    """The rows of accounting of jobs that complete. Waiting for many costs little more than for
-    one.
+    """Wait until the jobs complete, and return their rows of accounting. Waiting for many costs
+    little more than for one.
     """
     return [row for job in list(jobs) for row in slurm.wait_for_sacct(job, "COMPLETED")]
 
 
-def test_the_greatest_resource_is_billed(slurm: Cluster) -> None:
+def test_most_expensive_resource_is_billed(slurm: Cluster) -> None:
     rows = ended(
         slurm,
         [
@@ -112,13 +112,13 @@ def name_of(slurm: Cluster, row: dict[str, str]) -> str:
     return named["JobName"]
 
 
-def test_any_name_of_a_job_can_be_read_back(slurm: Cluster) -> None:
+def test_any_job_name_is_read_back(slurm: Cluster) -> None:
     names = ["a|b", "two\nlines", "|\n|", "\n", "back\\slash 'quote", "ünïcödé"]
     rows = ended(slurm, [slurm.submit("alice", f"--job-name={name}") for name in names])
     assert [name_of(slurm, row) for row in rows] == names
 
 
-def test_a_job_whose_name_holds_our_separator_is_accounted_like_any_other(slurm: Cluster) -> None:
+def test_job_name_with_our_separator_is_accounted(slurm: Cluster) -> None:
     (row,) = ended(slurm, [slurm.submit("alice", "--job-name=1\x1f2")])
     assert row["User"] == "alice"
 
@@ -128,7 +128,7 @@ def test_accounting_changes_double_quotes_in_names(slurm: Cluster) -> None:
     assert name_of(slurm, row) == "`it`"
 
 
-def test_a_command_that_hangs_is_ended(slurm: Cluster) -> None:
+def test_hanging_command_is_ended(slurm: Cluster) -> None:
     with pytest.raises(TimeoutError, match="srun"):
         slurm.run("alice", "srun", "--hold", "true", seconds=1)
     assert [process for process in slurm.processes() if b"srun" in process.command] == []

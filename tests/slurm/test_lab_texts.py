@@ -1,5 +1,5 @@
 """Texts that the lab writes and reads, without a Slurm: configuration, rows of output, blocks of
-ports, a service that is kept from starting.
+ports, the policy against service starts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def names_in(text: str) -> list[str]:
     return [line.partition("=")[0] for line in text.splitlines()]
 
 
-def test_a_change_replaces_a_setting_and_never_repeats_it() -> None:
+def test_changed_setting_appears_once() -> None:
     text = slurm_conf(PLACE, FULL, {"KillWait": "9", "PrEpPlugins": "prep/script", "MailProg": ""})
     count = Counter(name for name in names_in(text) if name not in ("NodeName", "PartitionName"))
     assert set(count.values()) == {1}
@@ -36,7 +36,7 @@ def test_a_change_replaces_a_setting_and_never_repeats_it() -> None:
     assert "MailProg" not in count
 
 
-def test_two_places_share_no_path_and_no_port() -> None:
+def test_two_clusters_share_no_path_or_port() -> None:
     other = dataclasses.replace(PLACE, folder=Path("/lab/two"), first_port=17_000 + BLOCK)
     for text in (slurm_conf(other, FULL, {}), slurmdbd_conf(other), gres_conf(other, FULL)):
         assert "/lab/one" not in text
@@ -49,18 +49,18 @@ def test_every_node_has_a_port_of_the_block() -> None:
     assert FIRST_NODE + len(nodes) <= BLOCK
 
 
-def test_accounting_names_everybody_once_an_account() -> None:
+def test_each_user_is_added_once_per_account() -> None:
     calls = list(accounting("lab"))
     assert calls[0] == ("add", "cluster", "lab")
     assert sum(call[1] == "user" for call in calls) == sum(len(person.teams) for person in PEOPLE)
 
 
-def test_blocks_that_are_taken_are_left_out() -> None:
+def test_used_port_blocks_are_left_out() -> None:
     first, second, *_ = blocks([])
     assert blocks([first])[0] == second
 
 
-def test_rows_hold_pipes_and_line_feeds() -> None:
+def test_rows_may_contain_pipes_and_line_ends() -> None:
     text = DELIMITER.join(["1", "a|b\n\nc", "c01"]) + "\n" + DELIMITER.join(["2", "", "c02"]) + "\n"
     assert rows(text, ("id", "name", "node")) == [
         {"id": "1", "name": "a|b\n\nc", "node": "c01"},
@@ -71,34 +71,34 @@ def test_rows_hold_pipes_and_line_feeds() -> None:
 @pytest.mark.parametrize(
     "text", ["1\n", DELIMITER * 3 + "\n", f"1{DELIMITER}\n2{DELIMITER}x{DELIMITER}y\n"]
 )
-def test_what_is_no_row_is_refused(text: str) -> None:
+def test_invalid_rows_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"fields|within a row"):
         rows(text, ("id", "name", "node"))
 
 
-def test_a_line_of_scontrol_and_a_list_of_tres() -> None:
+def test_scontrol_fields_and_tres_are_parsed() -> None:
     assert fields("JobId=3 JobState=RUNNING TRES=cpu=1,mem=1G")["TRES"] == "cpu=1,mem=1G"
     assert tres("billing=24,gres/gpu=2") == {"billing": "24", "gres/gpu": "2"}
     assert tres("") == {}
 
 
-def test_a_recording_tells_nothing_of_its_host() -> None:
+def test_recording_is_anonymous() -> None:
     text = (
         "SlurmctldHost[0] = here(10.1.2.3)\nOS=Linux 6.9-mine #1 SMP today \n"
         " WorkDir=/lab/one/home/bob AllocNode:Sid=there:77\n"
     )
     place = dataclasses.replace(PLACE, address="10.1.2.3")
-    kept = (
+    expected = (
         "SlurmctldHost[0] = head(127.0.0.1)\nOS=Linux 6.1.0-1-amd64 #1 SMP \n WorkDir=/lab/home/bob"
         " AllocNode:Sid=head:1000\n"
     )
     assert (
         anonymous(text + '"directory": "\\/lab\\/one\\/home"\n', place)
-        == kept + '"directory": "\\/lab\\/home"\n'
+        == expected + '"directory": "\\/lab\\/home"\n'
     )
 
 
-def test_what_was_recorded_can_be_read(checkout: Path) -> None:
+def test_recorded_jobs_are_read(checkout: Path) -> None:
     folder = checkout / "tests" / "golden" / "slurm-22.05"
     runs = rows((folder / "sacct-separated.txt").read_text(), SACCT)
     assert {"a|b", "two\nlines", "|\n|", "ünïcödé", "`double`"} <= {run["JobName"] for run in runs}
@@ -130,7 +130,7 @@ def test_recorded_json_has_no_errors_and_its_read_keys_only(checkout: Path) -> N
 @pytest.mark.parametrize(
     "own", [None, "#!/bin/sh\nexit 0\n", f"#!/bin/sh\n{packages.MARK}\nexit 101\n"]
 )
-def test_the_policy_of_the_host_stands_as_before(
+def test_service_policy_of_the_host_is_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None
 ) -> None:
     policy, aside = tmp_path / "policy-rc.d", tmp_path / "aside"

@@ -1,6 +1,4 @@
-"""Real jobs ask before they start and tell of their ends, through the plug-in, to an agent that
-does what a test wants.
-"""
+"""Real jobs, the plug-in and a simulated agent: prolog requests, verdicts and reports of ends."""
 
 from __future__ import annotations
 
@@ -12,27 +10,27 @@ from functools import partial
 
 import pytest
 
-from tests.slurm.agent import Policy, cancelling, holding, let_run, say_nothing
-from tests.slurm.conftest import Tell
+from tests.slurm.agent import Policy, cancel_policy, hold_policy, let_run, send_no_verdict
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.configuration import NODE_TIMEOUT
-from tests.slurm.prep_cluster import Desk, runs, start_soon, wait_for_end
+from tests.slurm.prep_cluster import PrepCluster, run_keys, start_requeued, wait_for_end
 from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
-SHORT_OF_CREDIT = holding("Allocation_exhausted", "wg_astro lacks 3 SU of 30; ask your PI")
+SHORT_OF_CREDIT = hold_policy("Allocation_exhausted", "wg_astro lacks 3 SU of 30; ask your PI")
 
 
-def has_heard_ends(desk: Desk, count: int) -> bool:
-    return len(desk.agent.ends()) >= count
+def has_received_ends(prep: PrepCluster, count: int) -> bool:
+    return len(prep.agent.ends()) >= count
 
 
-# ---------------------------------------------------------------- what is said
+# ---------------------------------------------------------------- messages
 
 
-def test_a_job_starts_after_the_answer_and_its_end_is_reported(desk: Desk) -> None:
-    job = desk.slurm.submit(
+def test_job_starts_after_the_verdict_and_its_end_is_reported(prep: PrepCluster) -> None:
+    job = prep.slurm.submit(
         "carol",
         "--partition=gpu",
         "--cpus-per-task=16",
@@ -41,266 +39,274 @@ def test_a_job_starts_after_the_answer_and_its_end_is_reported(desk: Desk) -> No
         "--job-name=two words",
         script="sleep 1; exit 3",
     )
-    desk.slurm.wait_for(job, "FAILED")
-    wait_for_end(desk, job)
-    (asked,), (end,) = desk.agent.asked(job), desk.agent.ends(job)
-    (row,) = desk.slurm.wait_for_sacct(job, "FAILED")
-    assert asked.run == end.run
-    assert (asked.run.cluster, asked.run.restart) == ("lab", 0)
-    assert (asked.account, asked.partition, asked.qos, asked.limit_seconds, asked.batch) == (
-        "wg_bio",
-        "gpu",
-        "normal",
-        420,
-        True,
-    )
-    assert tres(asked.tres) == {
+    prep.slurm.wait_for(job, "FAILED")
+    wait_for_end(prep, job)
+    (request,), (end,) = prep.agent.requests(job), prep.agent.ends(job)
+    (row,) = prep.slurm.wait_for_sacct(job, "FAILED")
+    assert request.run == end.run
+    assert (request.run.cluster, request.run.restart) == ("lab", 0)
+    assert (
+        request.account,
+        request.partition,
+        request.qos,
+        request.limit_seconds,
+        request.batch,
+    ) == ("wg_bio", "gpu", "normal", 420, True)
+    assert tres(request.tres) == {
         "cpu": "16",
         "mem": "16000M",
         "node": "1",
         "billing": "24",
         "gres/gpu": "2",
     }
-    assert asked.billing == 24
-    assert asked.name == end.name == "two words"
+    assert request.billing == 24
+    assert request.name == end.name == "two words"
     assert (end.state, end.exit_status, end.begun) == ("FAILED", 3 << 8, True)
     assert end.elapsed_seconds == int(row["ElapsedRaw"]) == end.end - end.start
 
 
-def test_billing_is_exact_where_accounting_rounds(desk: Desk) -> None:
-    job = desk.slurm.submit("alice", "--partition=gpu-t4", "--cpus-per-task=1", "--mem=1G")
-    desk.slurm.wait_for(job, "COMPLETED")
-    assert desk.agent.asked(job)[0].billing == Fraction(1, 16)
+def test_billing_is_exact(prep: PrepCluster) -> None:
+    job = prep.slurm.submit("alice", "--partition=gpu-t4", "--cpus-per-task=1", "--mem=1G")
+    prep.slurm.wait_for(job, "COMPLETED")
+    assert prep.agent.requests(job)[0].billing == Fraction(1, 16)
 
 
-def test_each_task_of_an_array_asks_for_itself(desk: Desk) -> None:
-    job = desk.slurm.submit("dave", "--array=1-5%2")
-    desk.slurm.wait_for(job, "COMPLETED", seconds=60)
-    wait_until(lambda: len(desk.agent.ends()) == 5, "five ends")
-    assert {each.array for each in desk.agent.asked()} == {(job, task) for task in range(1, 6)}
-    assert runs([*desk.agent.asked()]) == runs([*desk.agent.ends()])
-    assert len(runs([*desk.agent.asked()])) == 5
+def test_each_array_task_sends_a_prolog_request(prep: PrepCluster) -> None:
+    job = prep.slurm.submit("dave", "--array=1-5%2")
+    prep.slurm.wait_for(job, "COMPLETED", seconds=60)
+    wait_until(lambda: len(prep.agent.ends()) == 5, "five ends")
+    assert {request.array for request in prep.agent.requests()} == {
+        (job, task) for task in range(1, 6)
+    }
+    assert run_keys([*prep.agent.requests()]) == run_keys([*prep.agent.ends()])
+    assert len(run_keys([*prep.agent.requests()])) == 5
 
 
-def test_each_component_of_a_heterogeneous_job_asks(desk: Desk) -> None:
-    job = desk.slurm.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu")
-    desk.slurm.wait_for(job, "COMPLETED", seconds=60)
-    wait_until(lambda: len(desk.agent.ends()) == 2, "two ends")
-    assert {(each.het, each.partition) for each in desk.agent.asked()} == {
+def test_each_heterogeneous_component_sends_a_prolog_request(prep: PrepCluster) -> None:
+    job = prep.slurm.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu")
+    prep.slurm.wait_for(job, "COMPLETED", seconds=60)
+    wait_until(lambda: len(prep.agent.ends()) == 2, "two ends")
+    assert {(request.het, request.partition) for request in prep.agent.requests()} == {
         ((job, 0), "cpu"),
         ((job, 1), "gpu"),
     }
 
 
-def test_a_changed_time_limit_is_seen(desk: Desk) -> None:
-    job = desk.slurm.submit("alice", "--time=10", script="sleep 600")
-    desk.slurm.wait_for(job, "RUNNING")
-    desk.slurm.root("scontrol", "update", f"jobid={job}", "timelimit=25")
-    wait_until(lambda: bool(desk.agent.limits(job)), "the new limit to be told")
-    (changed,) = desk.agent.limits(job)
-    assert (changed.run, changed.limit_seconds) == (desk.agent.asked(job)[0].run, 25 * 60)
+def test_changed_time_limit_is_reported(prep: PrepCluster) -> None:
+    job = prep.slurm.submit("alice", "--time=10", script="sleep 600")
+    prep.slurm.wait_for(job, "RUNNING")
+    prep.slurm.root("scontrol", "update", f"jobid={job}", "timelimit=25")
+    wait_until(lambda: bool(prep.agent.limits(job)), "the new limit to be reported")
+    (changed,) = prep.agent.limits(job)
+    assert (changed.run, changed.limit_seconds) == (prep.agent.requests(job)[0].run, 25 * 60)
 
 
-def has_run(desk: Desk, job: int) -> bool:
-    """For a second at least."""
-    return desk.slurm.job(job).get("RunTime", "00:00:00") != "00:00:00"
+def has_run(prep: PrepCluster, job: int) -> bool:
+    """Return True if the job has run for at least a second."""
+    return prep.slurm.job(job).get("RunTime", "00:00:00") != "00:00:00"
 
 
-def test_time_in_suspension_is_not_run(desk: Desk) -> None:
-    jobs = [desk.slurm.submit("alice", script="sleep 600") for _ in range(2)]
+def test_suspended_time_is_excluded_from_elapsed(prep: PrepCluster) -> None:
+    jobs = [prep.slurm.submit("alice", script="sleep 600") for _ in range(2)]
     for job in jobs:
-        # slurmdbd takes a suspension from the second of the start on for time that it ran
-        wait_until(partial(has_run, desk, job), "a second to pass")
-        desk.slurm.root("scontrol", "suspend", str(job))
-    time.sleep(3)  # the thing measured, not a wait for something
-    desk.slurm.root("scontrol", "resume", str(jobs[0]))
+        # slurmdbd counts a suspension in the second of the start as run time
+        wait_until(partial(has_run, prep, job), "a second to pass")
+        prep.slurm.root("scontrol", "suspend", str(job))
+    time.sleep(3)  # the suspension to be measured
+    prep.slurm.root("scontrol", "resume", str(jobs[0]))
     for job in jobs:
-        desk.slurm.run("alice", "scancel", str(job)).done()
-        wait_for_end(desk, job)
-        (row,) = desk.slurm.wait_for_sacct(job, "CANCELLED")
-        (end,) = desk.agent.ends(job)
+        prep.slurm.run("alice", "scancel", str(job)).done()
+        wait_for_end(prep, job)
+        (row,) = prep.slurm.wait_for_sacct(job, "CANCELLED")
+        (end,) = prep.agent.ends(job)
         assert end.suspended_seconds >= 3
         assert abs(end.elapsed_seconds - int(row["ElapsedRaw"])) <= 1
 
 
-# ---------------------------------------------------------------- no
+# ---------------------------------------------------------------- refusals
 
 
-def test_a_refused_job_is_held_and_says_why(desk: Desk) -> None:
-    desk.agent.policy = SHORT_OF_CREDIT
+def test_refused_job_is_held_with_the_reason(prep: PrepCluster) -> None:
+    prep.agent.policy = SHORT_OF_CREDIT
     jobs = [
-        desk.slurm.submit("alice", option, "--comment=mine")
+        prep.slurm.submit("alice", option, "--comment=mine")
         for option in ("--requeue", "--no-requeue")
     ]
     for job in jobs:
-        wait_for_end(desk, job)
-        desk.slurm.wait_for(job, "PENDING")
-        squeue = desk.slurm.root("squeue", "--noheader", f"--jobs={job}", "--format=%t %R").strip()
+        wait_for_end(prep, job)
+        prep.slurm.wait_for(job, "PENDING")
+        squeue = prep.slurm.root("squeue", "--noheader", f"--jobs={job}", "--format=%t %R").strip()
         assert squeue == "PD (Allocation_exhausted)"
-        shown = desk.slurm.root("scontrol", "show", "job", str(job))
+        shown = prep.slurm.root("scontrol", "show", "job", str(job))
         assert "AdminComment=Fairbank: wg_astro lacks 3 SU of 30; ask your PI" in shown
         assert " Priority=0 " in shown.replace("\n", " ")
-        assert "denied" in desk.slurm.run("alice", "scontrol", "release", str(job)).err
-        (end,) = desk.agent.ends(job)
+        assert "denied" in prep.slurm.run("alice", "scontrol", "release", str(job)).err
+        (end,) = prep.agent.ends(job)
         assert (end.state, end.begun) == ("REQUEUED", False)
-    assert [len(desk.agent.asked(job)) for job in jobs] == [1, 1]
+    assert [len(prep.agent.requests(job)) for job in jobs] == [1, 1]
 
 
-def test_a_held_job_that_an_operator_releases_asks_again_as_another_run(desk: Desk) -> None:
-    desk.agent.policy = SHORT_OF_CREDIT
-    job = desk.slurm.submit("alice")
-    wait_for_end(desk, job)
-    desk.agent.policy = let_run
-    desk.slurm.wait_for(job, "PENDING")
-    desk.slurm.root("scontrol", "release", str(job))
-    start_soon(desk, job)
-    desk.slurm.wait_for(job, "COMPLETED", seconds=60)
-    wait_for_end(desk, job, count=2)
-    assert [each.run.restart for each in desk.agent.asked(job)] == [0, 1]
-    assert [(each.run.restart, each.begun) for each in desk.agent.ends(job)] == [
-        (0, False),
-        (1, True),
-    ]
-    assert "AdminComment=Fairbank" not in desk.slurm.root("scontrol", "show", "job", str(job))
+def test_released_job_asks_again_as_another_run(prep: PrepCluster) -> None:
+    prep.agent.policy = SHORT_OF_CREDIT
+    job = prep.slurm.submit("alice")
+    wait_for_end(prep, job)
+    prep.agent.policy = let_run
+    prep.slurm.wait_for(job, "PENDING")
+    prep.slurm.root("scontrol", "release", str(job))
+    start_requeued(prep, job)
+    prep.slurm.wait_for(job, "COMPLETED", seconds=60)
+    wait_for_end(prep, job, count=2)
+    assert [request.run.restart for request in prep.agent.requests(job)] == [0, 1]
+    assert [(end.run.restart, end.begun) for end in prep.agent.ends(job)] == [(0, False), (1, True)]
+    assert "AdminComment=Fairbank" not in prep.slurm.root("scontrol", "show", "job", str(job))
 
 
-def test_many_that_are_refused_at_once_all_say_why(desk: Desk) -> None:
-    """The scheduler passes by while they are put back, and takes a job whose prolog is not over for
-    one that is being cleaned up.
+def test_many_refused_jobs_all_show_the_reason(prep: PrepCluster) -> None:
+    """A scheduler pass during the requeueing takes a job whose prolog is not over for one that is
+    being cleaned up.
     """
-    desk.agent.policy = SHORT_OF_CREDIT
-    job = desk.slurm.submit("alice", "--array=1-200")
-    wait_until(lambda: len(desk.agent.ends()) == 200, "200 ends", seconds=120)
-    desk.slurm.wait_for(job, "PENDING")
-    reasons = desk.slurm.root(
+    prep.agent.policy = SHORT_OF_CREDIT
+    job = prep.slurm.submit("alice", "--array=1-200")
+    wait_until(lambda: len(prep.agent.ends()) == 200, "200 ends", seconds=120)
+    prep.slurm.wait_for(job, "PENDING")
+    reasons = prep.slurm.root(
         "squeue", "--noheader", "--array", f"--jobs={job}", "--format=%r"
     ).split()
     assert reasons == ["Allocation_exhausted"] * 200
 
 
-def test_a_refused_heterogeneous_job_is_held_as_a_whole(desk: Desk) -> None:
-    desk.agent.policy = SHORT_OF_CREDIT
-    job = desk.slurm.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu")
-    wait_until(lambda: len(desk.agent.ends()) == 2, "two ends")
-    desk.slurm.wait_for(job, "PENDING")
-    reasons = desk.slurm.root("squeue", "--noheader", f"--jobs={job}", "--format=%r").split()
+def test_refused_heterogeneous_job_is_held_entirely(prep: PrepCluster) -> None:
+    prep.agent.policy = SHORT_OF_CREDIT
+    job = prep.slurm.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu")
+    wait_until(lambda: len(prep.agent.ends()) == 2, "two ends")
+    prep.slurm.wait_for(job, "PENDING")
+    reasons = prep.slurm.root("squeue", "--noheader", f"--jobs={job}", "--format=%r").split()
     assert reasons == ["Allocation_exhausted"] * 2
 
 
 @pytest.mark.parametrize(
     "policy",
-    [cancelling("no credit left; ask your PI"), holding("Short", "no credit left; ask your PI")],
+    [
+        cancel_policy("no credit left; ask your PI"),
+        hold_policy("Short", "no credit left; ask your PI"),
+    ],
 )
-def test_waiting_at_a_terminal_shows_the_reason(desk: Desk, policy: Policy) -> None:
-    desk.agent.policy = policy
+def test_srun_and_salloc_show_the_reason(prep: PrepCluster, policy: Policy) -> None:
+    prep.agent.policy = policy
     for command in ("srun", "salloc"):
-        ran = desk.slurm.run("alice", command, "true")
-        assert ran.code == 1
-        assert f"{command}: Fairbank: no credit left; ask your PI\n" in ran.err
-    wait_until(lambda: len(desk.agent.ends()) == 2, "two ends")
-    assert {(each.state, each.begun) for each in desk.agent.ends()} == {("CANCELLED", False)}
+        result = prep.slurm.run("alice", command, "true")
+        assert result.code == 1
+        assert f"{command}: Fairbank: no credit left; ask your PI\n" in result.err
+    wait_until(lambda: len(prep.agent.ends()) == 2, "two ends")
+    assert {(end.state, end.begun) for end in prep.agent.ends()} == {("CANCELLED", False)}
 
 
-def test_a_cancelled_script_leaves_a_comment_in_accounting(desk: Desk) -> None:
-    desk.agent.policy = cancelling("no credit left")
-    job = desk.slurm.submit("alice")
-    desk.slurm.wait_for(job, "CANCELLED")
-    assert "AdminComment=Fairbank: no credit left" in desk.slurm.root(
+def test_cancelled_job_has_an_admin_comment(prep: PrepCluster) -> None:
+    prep.agent.policy = cancel_policy("no credit left")
+    job = prep.slurm.submit("alice")
+    prep.slurm.wait_for(job, "CANCELLED")
+    assert "AdminComment=Fairbank: no credit left" in prep.slurm.root(
         "scontrol", "show", "job", str(job)
     )
 
 
-# ---------------------------------------------------------------- ends of other kinds
+# ---------------------------------------------------------------- other ends
 
 
-def test_a_job_cancelled_before_the_answer_goes_at_once(desk: Desk) -> None:
-    desk.agent.policy = say_nothing
-    job = desk.slurm.submit("alice")
-    wait_until(lambda: bool(desk.agent.asked(job)), "the question")
-    desk.slurm.run("alice", "scancel", str(job)).done()
-    desk.slurm.wait_for(job, "CANCELLED")
-    wait_for_end(desk, job)
-    (end,) = desk.agent.ends(job)
-    assert (end.run, end.begun) == (desk.agent.asked(job)[0].run, False)
+def test_job_cancelled_before_the_verdict_ends_at_once(prep: PrepCluster) -> None:
+    prep.agent.policy = send_no_verdict
+    job = prep.slurm.submit("alice")
+    wait_until(lambda: bool(prep.agent.requests(job)), "the question")
+    prep.slurm.run("alice", "scancel", str(job)).done()
+    prep.slurm.wait_for(job, "CANCELLED")
+    wait_for_end(prep, job)
+    (end,) = prep.agent.ends(job)
+    assert (end.run, end.begun) == (prep.agent.requests(job)[0].run, False)
 
 
-def test_a_requeued_job_is_another_run(desk: Desk) -> None:
-    job = desk.slurm.submit("alice", "--requeue", script="[ $SLURM_RESTART_COUNT ] || sleep 600")
-    desk.slurm.wait_for(job, "RUNNING")
-    desk.slurm.root("scontrol", "requeue", str(job))
-    desk.slurm.wait_for(job, "PENDING")
-    wait_for_end(desk, job)
-    start_soon(desk, job)
-    desk.slurm.wait_for(job, "COMPLETED", seconds=60)
-    wait_for_end(desk, job, count=2)
-    first, second = desk.agent.asked(job)
-    assert [each.run for each in desk.agent.ends(job)] == [first.run, second.run]
+def test_a_requeued_job_is_another_run(prep: PrepCluster) -> None:
+    job = prep.slurm.submit("alice", "--requeue", script="[ $SLURM_RESTART_COUNT ] || sleep 600")
+    prep.slurm.wait_for(job, "RUNNING")
+    prep.slurm.root("scontrol", "requeue", str(job))
+    prep.slurm.wait_for(job, "PENDING")
+    wait_for_end(prep, job)
+    start_requeued(prep, job)
+    prep.slurm.wait_for(job, "COMPLETED", seconds=60)
+    wait_for_end(prep, job, count=2)
+    first, second = prep.agent.requests(job)
+    assert [end.run for end in prep.agent.ends(job)] == [first.run, second.run]
     assert (first.run.restart, second.run.restart) == (0, 1)
     assert second.run.submitted > first.run.submitted
-    assert [each.state for each in desk.agent.ends(job)] == ["REQUEUED", "COMPLETED"]
+    assert [end.state for end in prep.agent.ends(job)] == ["REQUEUED", "COMPLETED"]
 
 
-def test_a_job_requeued_before_the_answer_is_not_stuck(desk: Desk) -> None:
-    desk.agent.policy = say_nothing
-    job = desk.slurm.submit("alice", "--requeue")
-    wait_until(lambda: bool(desk.agent.asked(job)), "the question")
-    desk.slurm.root("scontrol", "requeue", str(job))
-    wait_for_end(desk, job)
-    desk.agent.policy = let_run
-    desk.slurm.wait_for(job, "PENDING")
-    start_soon(desk, job)
-    desk.slurm.wait_for(job, "COMPLETED", seconds=60)
+def test_job_requeued_before_the_verdict_starts_again(prep: PrepCluster) -> None:
+    prep.agent.policy = send_no_verdict
+    job = prep.slurm.submit("alice", "--requeue")
+    wait_until(lambda: bool(prep.agent.requests(job)), "the question")
+    prep.slurm.root("scontrol", "requeue", str(job))
+    wait_for_end(prep, job)
+    prep.agent.policy = let_run
+    prep.slurm.wait_for(job, "PENDING")
+    start_requeued(prep, job)
+    prep.slurm.wait_for(job, "COMPLETED", seconds=60)
 
 
-def test_the_failure_of_a_node_is_reported_as_such(desk: Desk) -> None:
-    lost = desk.slurm.submit("alice", "--no-requeue", "--nodelist=c03", script="sleep 600")
-    moved = desk.slurm.submit("alice", "--requeue", "--nodelist=c03", script="sleep 600")
+def test_node_failure_is_reported(prep: PrepCluster) -> None:
+    lost = prep.slurm.submit("alice", "--no-requeue", "--nodelist=c03", script="sleep 600")
+    moved = prep.slurm.submit("alice", "--requeue", "--nodelist=c03", script="sleep 600")
     for job in (lost, moved):
-        desk.slurm.wait_for(job, "RUNNING")
-    desk.slurm.kill("c03")
+        prep.slurm.wait_for(job, "RUNNING")
+    prep.slurm.kill("c03")
     for job in (lost, moved):
-        wait_for_end(desk, job, seconds=NODE_TIMEOUT * 4 + 30)
-        (end,) = desk.agent.ends(job)
-        assert (end.run, end.state, end.begun) == (desk.agent.asked(job)[0].run, "NODE_FAIL", True)
-    desk.slurm.start("c03")
-    desk.slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
+        wait_for_end(prep, job, seconds=NODE_TIMEOUT * 4 + 30)
+        (end,) = prep.agent.ends(job)
+        assert (end.run, end.state, end.begun) == (
+            prep.agent.requests(job)[0].run,
+            "NODE_FAIL",
+            True,
+        )
+    prep.slurm.start("c03")
+    prep.slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
 
 
-def test_a_node_that_does_not_take_a_job_in_time_has_failed(desk: Desk) -> None:
-    """Slurm tells accounting so, puts the job back into the queue, and then has its next run told
-    under the same submission.
+def test_node_that_does_not_start_a_job_has_failed(prep: PrepCluster) -> None:
+    """Slurm reports NODE_FAIL to accounting, requeues the job, and reports its next run with the
+    same submit time.
     """
-    frozen = desk.slurm.pid("c03")
+    frozen = prep.slurm.pid("c03")
     assert frozen is not None
     os.kill(frozen, signal.SIGSTOP)
     try:
-        job = desk.slurm.submit("alice", "--requeue", "--nodelist=c03")
-        wait_for_end(desk, job, seconds=60)
+        job = prep.slurm.submit("alice", "--requeue", "--nodelist=c03")
+        wait_for_end(prep, job, seconds=60)
     finally:
         os.kill(frozen, signal.SIGCONT)
-    (end,) = desk.agent.ends(job)
-    assert (end.run, end.state) == (desk.agent.asked(job)[0].run, "NODE_FAIL")
-    desk.slurm.wait_for(job, "PENDING", seconds=60)
-    start_soon(desk, job)
-    desk.slurm.wait_for(job, "COMPLETED", seconds=60)
-    wait_for_end(desk, job, count=2)
-    assert [each.state for each in desk.agent.ends(job)] == ["NODE_FAIL", "COMPLETED"]
-    desk.slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
+    (end,) = prep.agent.ends(job)
+    assert (end.run, end.state) == (prep.agent.requests(job)[0].run, "NODE_FAIL")
+    prep.slurm.wait_for(job, "PENDING", seconds=60)
+    start_requeued(prep, job)
+    prep.slurm.wait_for(job, "COMPLETED", seconds=60)
+    wait_for_end(prep, job, count=2)
+    assert [end.state for end in prep.agent.ends(job)] == ["NODE_FAIL", "COMPLETED"]
+    prep.slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
 
 
-# ---------------------------------------------------------------- many
+# ---------------------------------------------------------------- many jobs
 
 
-def test_of_many_quick_jobs_each_begins_and_ends_once(desk: Desk, tell: Tell) -> None:
+def test_many_short_jobs_begin_and_end_once(prep: PrepCluster, record_figure: RecordFigure) -> None:
     begun = time.monotonic()
-    job = desk.slurm.submit("alice", "--array=1-300")
-    for enough in (30, 90, 150):  # with an agent that dies now and then
-        wait_until(partial(has_heard_ends, desk, enough), "some to end", seconds=60)
-        desk.agent.stop()
-        desk.agent.start()
-    desk.slurm.wait_for(job, "COMPLETED", seconds=120)
-    wait_until(lambda: len(runs([*desk.agent.ends()])) == 300, "all ends", seconds=60)
-    tell(f"300 tasks with an agent that is killed three times: {time.monotonic() - begun:.1f} s")
-    assert runs([*desk.agent.asked()]) == runs([*desk.agent.ends()])
-    assert len({each.array for each in desk.agent.ends()}) == 300
-    assert all(each.begun for each in desk.agent.ends())
+    job = prep.slurm.submit("alice", "--array=1-300")
+    for enough in (30, 90, 150):  # restart the agent several times
+        wait_until(partial(has_received_ends, prep, enough), "some to end", seconds=60)
+        prep.agent.stop()
+        prep.agent.start()
+    prep.slurm.wait_for(job, "COMPLETED", seconds=120)
+    wait_until(lambda: len(run_keys([*prep.agent.ends()])) == 300, "all ends", seconds=60)
+    record_figure(
+        f"300 tasks with an agent that is killed three times: {time.monotonic() - begun:.1f} s"
+    )
+    assert run_keys([*prep.agent.requests()]) == run_keys([*prep.agent.ends()])
+    assert len({end.array for end in prep.agent.ends()}) == 300
+    assert all(end.begun for end in prep.agent.ends())

@@ -1,5 +1,5 @@
-"""The plug-in and an agent that is slow, absent or mad, and a controller that is killed: nothing is
-forgotten, nobody else is delayed.
+"""The plug-in with an agent that is slow, stopped or sends garbage, and a controller that is
+killed: no report is lost, and no other job is delayed.
 """
 
 from __future__ import annotations
@@ -9,137 +9,143 @@ import time
 import pytest
 
 from fairbank.agent.protocol import Verdict
-from tests.slurm.agent import let_run, say_nothing
-from tests.slurm.conftest import Tell
+from tests.slurm.agent import let_run, send_no_verdict
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.lab.shell import UNTIL_TOLD
-from tests.slurm.prep_cluster import PATIENCE, Desk, asking, runs, start_soon, wait_for_end
+from tests.slurm.prep_cluster import (
+    PATIENCE,
+    PrepCluster,
+    plugin_configured,
+    run_keys,
+    start_requeued,
+    wait_for_end,
+)
 from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 
-def test_slow_answer_delays_no_other_job(desk: Desk, tell: Tell) -> None:
-    slow = desk.slurm.submit("alice", "--hold")
-    desk.agent.waits = lambda asked: asked.run.job_id == slow
-    desk.slurm.root("scontrol", "release", str(slow))
-    wait_until(lambda: bool(desk.agent.asked(slow)), "the slow one to ask")
+def test_slow_answer_delays_no_other_job(prep: PrepCluster, record_figure: RecordFigure) -> None:
+    slow = prep.slurm.submit("alice", "--hold")
+    prep.agent.is_delayed = lambda request: request.run.job_id == slow
+    prep.slurm.root("scontrol", "release", str(slow))
+    wait_until(lambda: bool(prep.agent.requests(slow)), "the slow one to ask")
     begun = time.monotonic()
-    other = desk.slurm.submit("bob")
-    submitted = time.monotonic() - begun
+    other = prep.slurm.submit("bob")
+    sbatch_seconds = time.monotonic() - begun
     begun = time.monotonic()
-    assert desk.slurm.states(slow) == ["CONFIGURING"]
-    looked = time.monotonic() - begun
-    desk.slurm.wait_for(other, "COMPLETED")
-    assert desk.slurm.states(slow) == ["CONFIGURING"]
-    desk.agent.answer.set()
-    desk.slurm.wait_for(slow, "COMPLETED")
-    tell(
-        f"while an answer is pending: sbatch {submitted * 1000:.0f} ms, squeue"
-        f" {looked * 1000:.0f} ms"
+    assert prep.slurm.states(slow) == ["CONFIGURING"]
+    squeue_seconds = time.monotonic() - begun
+    prep.slurm.wait_for(other, "COMPLETED")
+    assert prep.slurm.states(slow) == ["CONFIGURING"]
+    prep.agent.verdicts_released.set()
+    prep.slurm.wait_for(slow, "COMPLETED")
+    record_figure(
+        f"while an answer is pending: sbatch {sbatch_seconds * 1000:.0f} ms, squeue"
+        f" {squeue_seconds * 1000:.0f} ms"
     )
-    assert max(submitted, looked) < PATIENCE / 2, (
-        "whoever waited for the answer would have waited until the plug-in's patience was over"
+    assert max(sbatch_seconds, squeue_seconds) < PATIENCE / 2, (
+        "a command that waited for the answer would need the plug-in's whole patience"
     )
 
 
-def test_without_an_agent_a_job_is_held_until_there_is_one(desk: Desk) -> None:
-    desk.agent.stop()
-    job = desk.slurm.submit("alice")
-    desk.slurm.wait_for(job, "PENDING", "CONFIGURING")
+def test_job_is_held_until_an_agent_runs(prep: PrepCluster) -> None:
+    prep.agent.stop()
+    job = prep.slurm.submit("alice")
+    prep.slurm.wait_for(job, "PENDING", "CONFIGURING")
     wait_until(
-        lambda: desk.slurm.job(job).get("Reason") == "Fairbank_does_not_answer",
+        lambda: prep.slurm.job(job).get("Reason") == "Fairbank_does_not_answer",
         "the job to be held",
         seconds=PATIENCE + 20,
     )
-    refused = desk.slurm.run("bob", "srun", "true")
+    refused = prep.slurm.run("bob", "srun", "true")
     assert "srun: Fairbank: the allocation bank does not answer" in refused.err
-    assert desk.slurm.job(job)["Restarts"] == "1"
-    desk.agent.start()
-    wait_until(lambda: desk.slurm.job(job)["Priority"] != "0", "the job to be released")
-    start_soon(desk, job)
-    desk.slurm.wait_for(job, "COMPLETED", seconds=60)
-    wait_for_end(desk, job, count=2)
-    assert [(each.run.restart, each.begun) for each in desk.agent.ends(job)] == [
-        (0, False),
-        (1, True),
-    ]
+    assert prep.slurm.job(job)["Restarts"] == "1"
+    prep.agent.start()
+    wait_until(lambda: prep.slurm.job(job)["Priority"] != "0", "the job to be released")
+    start_requeued(prep, job)
+    prep.slurm.wait_for(job, "COMPLETED", seconds=60)
+    wait_for_end(prep, job, count=2)
+    assert [(end.run.restart, end.begun) for end in prep.agent.ends(job)] == [(0, False), (1, True)]
 
 
-def test_an_agent_that_dies_with_questions_open_is_asked_them_again(desk: Desk) -> None:
-    desk.agent.policy = say_nothing
-    jobs = [desk.slurm.submit(user) for user in ("alice", "bob", "carol")]
-    wait_until(lambda: len(desk.agent.asked()) == 3, "three questions")
-    desk.agent.stop()
-    desk.agent.policy = let_run
-    desk.agent.start()
+def test_open_requests_are_repeated_to_a_restarted_agent(prep: PrepCluster) -> None:
+    prep.agent.policy = send_no_verdict
+    jobs = [prep.slurm.submit(user) for user in ("alice", "bob", "carol")]
+    wait_until(lambda: len(prep.agent.requests()) == 3, "three questions")
+    prep.agent.stop()
+    prep.agent.policy = let_run
+    prep.agent.start()
     for job in jobs:
-        desk.slurm.wait_for(job, "COMPLETED")
-        wait_for_end(desk, job)
-        assert {each.number for each in desk.agent.asked(job)} == {desk.agent.asked(job)[0].number}
-        assert len(runs([*desk.agent.asked(job), *desk.agent.ends(job)])) == 1
+        prep.slurm.wait_for(job, "COMPLETED")
+        wait_for_end(prep, job)
+        assert {request.number for request in prep.agent.requests(job)} == {
+            prep.agent.requests(job)[0].number
+        }
+        assert len(run_keys([*prep.agent.requests(job), *prep.agent.ends(job)])) == 1
 
 
-def test_ends_are_repeated_until_they_are_noted(desk: Desk) -> None:
-    desk.agent.notes = False
-    job = desk.slurm.submit("alice")
-    desk.slurm.wait_for(job, "COMPLETED")
-    wait_for_end(desk, job)
-    desk.agent.stop()
-    later = desk.slurm.submit("bob", "--hold")
-    desk.agent.notes = True
-    desk.agent.start()
-    wait_for_end(desk, job, count=2)
-    assert desk.agent.ends(job)[0] == desk.agent.ends(job)[1]
-    desk.slurm.root("scancel", str(later))
+def test_ends_are_repeated_until_acknowledged(prep: PrepCluster) -> None:
+    prep.agent.acknowledges = False
+    job = prep.slurm.submit("alice")
+    prep.slurm.wait_for(job, "COMPLETED")
+    wait_for_end(prep, job)
+    prep.agent.stop()
+    later = prep.slurm.submit("bob", "--hold")
+    prep.agent.acknowledges = True
+    prep.agent.start()
+    wait_for_end(prep, job, count=2)
+    assert prep.agent.ends(job)[0] == prep.agent.ends(job)[1]
+    prep.slurm.root("scancel", str(later))
 
 
-def test_a_controller_killed_with_questions_open_asks_them_again(desk: Desk) -> None:
-    desk.agent.policy = say_nothing
-    job = desk.slurm.submit("alice")
-    wait_until(lambda: bool(desk.agent.asked(job)), "the question")
-    desk.slurm.write_down(job)
-    desk.slurm.kill(SLURMCTLD)
-    desk.agent.policy = let_run
-    desk.slurm.start(SLURMCTLD)
-    desk.slurm.wait_for(job, "COMPLETED", seconds=60)
-    wait_for_end(desk, job)
-    assert len(desk.agent.asked(job)) >= 2
-    assert len(runs([*desk.agent.asked(job), *desk.agent.ends(job)])) == 1
+def test_restarted_controller_repeats_open_requests(prep: PrepCluster) -> None:
+    prep.agent.policy = send_no_verdict
+    job = prep.slurm.submit("alice")
+    wait_until(lambda: bool(prep.agent.requests(job)), "the question")
+    prep.slurm.write_down(job)
+    prep.slurm.kill(SLURMCTLD)
+    prep.agent.policy = let_run
+    prep.slurm.start(SLURMCTLD)
+    prep.slurm.wait_for(job, "COMPLETED", seconds=60)
+    wait_for_end(prep, job)
+    assert len(prep.agent.requests(job)) >= 2
+    assert len(run_keys([*prep.agent.requests(job), *prep.agent.ends(job)])) == 1
 
 
-def test_a_controller_that_comes_back_tells_what_runs_and_what_has_ended(desk: Desk) -> None:
-    running = desk.slurm.submit("alice", "--time=10", script="sleep 600")
-    desk.slurm.wait_for(running, "RUNNING")
-    desk.agent.stop()
-    desk.agent.heard.clear()
-    desk.slurm.root("scontrol", "update", f"jobid={running}", "timelimit=15")
-    ended = desk.slurm.submit("bob", "--hold")
-    desk.slurm.run("bob", "scancel", str(ended)).done()
-    desk.slurm.write_down(running)
-    desk.slurm.kill(SLURMCTLD)
-    desk.slurm.start(SLURMCTLD)
-    desk.agent.start()
-    wait_until(lambda: bool(desk.agent.limits(running)), "what runs to be told")
-    assert desk.agent.limits(running)[0].limit_seconds == 15 * 60
-    assert desk.agent.ends(ended) == []  # it never had nodes
-    desk.slurm.run("alice", "scancel", str(running)).done()
-    wait_for_end(desk, running)
-    assert desk.agent.ends(running)[0].begun
+def test_restarted_controller_reports_running_and_ended_jobs(prep: PrepCluster) -> None:
+    running = prep.slurm.submit("alice", "--time=10", script="sleep 600")
+    prep.slurm.wait_for(running, "RUNNING")
+    prep.agent.stop()
+    prep.agent.received.clear()
+    prep.slurm.root("scontrol", "update", f"jobid={running}", "timelimit=15")
+    ended = prep.slurm.submit("bob", "--hold")
+    prep.slurm.run("bob", "scancel", str(ended)).done()
+    prep.slurm.write_down(running)
+    prep.slurm.kill(SLURMCTLD)
+    prep.slurm.start(SLURMCTLD)
+    prep.agent.start()
+    wait_until(lambda: bool(prep.agent.limits(running)), "the running job to be reported")
+    assert prep.agent.limits(running)[0].limit_seconds == 15 * 60
+    assert prep.agent.ends(ended) == []  # a job without nodes is not reported
+    prep.slurm.run("alice", "scancel", str(running)).done()
+    wait_for_end(prep, running)
+    assert prep.agent.ends(running)[0].begun
 
 
-def test_unreported_end_is_sent_after_a_restart(desk: Desk) -> None:
-    job = desk.slurm.submit("alice", script=UNTIL_TOLD)
-    desk.slurm.wait_for(job, "RUNNING")
-    desk.agent.stop()
-    desk.slurm.let_end("alice", job)
-    desk.slurm.wait_for(job, "COMPLETED")
-    desk.slurm.write_down(desk.slurm.submit("bob", "--hold"))  # and all other jobs with it
-    desk.slurm.kill(SLURMCTLD)
-    desk.slurm.start(SLURMCTLD)
-    desk.agent.start()
-    wait_for_end(desk, job)
-    assert runs([*desk.agent.ends(job)]) == runs([*desk.agent.asked(job)])
+def test_unreported_end_is_sent_after_a_restart(prep: PrepCluster) -> None:
+    job = prep.slurm.submit("alice", script=UNTIL_TOLD)
+    prep.slurm.wait_for(job, "RUNNING")
+    prep.agent.stop()
+    prep.slurm.let_end("alice", job)
+    prep.slurm.wait_for(job, "COMPLETED")
+    prep.slurm.write_down(prep.slurm.submit("bob", "--hold"))  # saves all jobs
+    prep.slurm.kill(SLURMCTLD)
+    prep.slurm.start(SLURMCTLD)
+    prep.agent.start()
+    wait_for_end(prep, job)
+    assert run_keys([*prep.agent.ends(job)]) == run_keys([*prep.agent.requests(job)])
 
 
 GARBAGE = {
@@ -155,42 +161,42 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
-def test_garbage_does_not_harm_slurmctld(desk: Desk, garbage: bytes) -> None:
-    pid = desk.slurm.pid(SLURMCTLD)
-    desk.agent.stop()
-    desk.agent.raw = garbage
-    met = desk.agent.connections
-    desk.agent.start()
-    wait_until(lambda: desk.agent.connections >= met + 2, "the plug-in to hang up and come again")
-    desk.agent.stop()
-    desk.agent.raw = None
-    desk.agent.start()
-    desk.slurm.wait_for(desk.slurm.submit("alice"), "COMPLETED")
-    assert desk.slurm.pid(SLURMCTLD) == pid
+def test_garbage_does_not_harm_slurmctld(prep: PrepCluster, garbage: bytes) -> None:
+    pid = prep.slurm.pid(SLURMCTLD)
+    prep.agent.stop()
+    prep.agent.raw = garbage
+    met = prep.agent.connections
+    prep.agent.start()
+    wait_until(lambda: prep.agent.connections >= met + 2, "the plug-in to hang up and come again")
+    prep.agent.stop()
+    prep.agent.raw = None
+    prep.agent.start()
+    prep.slurm.wait_for(prep.slurm.submit("alice"), "COMPLETED")
+    assert prep.slurm.pid(SLURMCTLD) == pid
 
 
-def test_answers_to_nothing_are_passed_over(desk: Desk) -> None:
-    desk.agent.policy = lambda asked: Verdict(number=asked.number + 1000, action="cancel")
-    job = desk.slurm.submit("alice")
-    wait_until(lambda: bool(desk.agent.asked(job)), "the question")
-    desk.agent.policy = let_run
-    desk.agent.stop()
-    desk.agent.start()
-    desk.slurm.wait_for(job, "COMPLETED")
+def test_unknown_verdicts_are_ignored(prep: PrepCluster) -> None:
+    prep.agent.policy = lambda request: Verdict(number=request.number + 1000, action="cancel")
+    job = prep.slurm.submit("alice")
+    wait_until(lambda: bool(prep.agent.requests(job)), "the question")
+    prep.agent.policy = let_run
+    prep.agent.stop()
+    prep.agent.start()
+    prep.slurm.wait_for(job, "COMPLETED")
 
 
-def test_open_outage_policy_lets_jobs_run(desk: Desk) -> None:
-    with asking(desk.slurm, outage_policy="open", patience="1"):
-        desk.agent.policy = say_nothing
-        job = desk.slurm.submit("alice", script=UNTIL_TOLD)
-        desk.slurm.wait_for(job, "RUNNING")
-        desk.agent.stop()
-        desk.agent.start()
-        wait_until(lambda: bool(desk.agent.limits(job)), "the agent to hear of it after all")
-        desk.slurm.let_end("alice", job)
-        wait_for_end(desk, job)
-        assert desk.agent.ends(job)[0].begun
-        assert len(runs([*desk.agent.limits(job), *desk.agent.ends(job)])) == 1
+def test_open_outage_policy_lets_jobs_run(prep: PrepCluster) -> None:
+    with plugin_configured(prep.slurm, outage_policy="open", patience="1"):
+        prep.agent.policy = send_no_verdict
+        job = prep.slurm.submit("alice", script=UNTIL_TOLD)
+        prep.slurm.wait_for(job, "RUNNING")
+        prep.agent.stop()
+        prep.agent.start()
+        wait_until(lambda: bool(prep.agent.limits(job)), "the agent to hear of it after all")
+        prep.slurm.let_end("alice", job)
+        wait_for_end(prep, job)
+        assert prep.agent.ends(job)[0].begun
+        assert len(run_keys([*prep.agent.limits(job), *prep.agent.ends(job)])) == 1
 
 
 @pytest.mark.parametrize(
@@ -199,13 +205,13 @@ def test_open_outage_policy_lets_jobs_run(desk: Desk) -> None:
     ids=str,
 )
 def test_unknown_parameter_stops_slurmctld_at_its_start(
-    desk: Desk, changes: dict[str, str]
+    prep: PrepCluster, changes: dict[str, str]
 ) -> None:
     (name, value), *_ = changes.items()
     with (
         pytest.raises(
             RuntimeError, match=f"PrEpParameters: fairbank_{name}={value} is not understood"
         ),
-        asking(desk.slurm, **changes),
+        plugin_configured(prep.slurm, **changes),
     ):
         raise AssertionError("slurmctld has started")

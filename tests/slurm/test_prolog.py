@@ -1,5 +1,5 @@
-"""Without the plug-in: PrologSlurmctld asks the bank, Slurm is told of the answer, and reconciling
-charges what ran.
+"""PrologSlurmctld script instead of the plug-in: it asks the bank, Slurm gets the answer, and
+reconciling charges the run.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import pytest
 
 from fairbank.rest.client import Client, parse_address
 from tests.slurm.bank_cluster import RICH, SU, prices
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.readable_checkout import PYTHON, demand_python, lend
+from tests.slurm.readable_checkout import PYTHON, install_client, require_system_python
 from tests.support.conditions import wait_until
 from tests.support.server import FairbankServer, made
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
-PATIENCE = 120  # each prolog starts a Python, and on a slow machine they wait for each other
+PATIENCE = 120  # each prolog starts Python, which is slow on a busy machine
 
 
 class Bank:
-    """A bank with a project of dave's that has little, and one of alice's that has much; and the
-    script that asks it.
+    """Bank with a project of dave that has little credit and one of alice that has much, and the
+    script that contacts it.
     """
 
     def __init__(self, server: FairbankServer, cluster: Cluster) -> None:
@@ -36,14 +36,14 @@ class Bank:
             (("wg_astro", RICH), ("wg_chem", 1 * SU)), 60_900
         ):
             self.client.post("/project", {"gname": account, "gid": number})
-            wanted = {
+            terms = {
                 "account": account,
                 "resource": "cpu",
                 "category": "test",
                 "start": "2020-01-01",
                 "end": "2040-01-01",
             }
-            self.client.post("/alloc", {**wanted, "amount": credit, "comment": "test"})
+            self.client.post("/alloc", {**terms, "amount": credit, "comment": "test"})
         self.write(cluster)
 
     def write(self, cluster: Cluster) -> None:
@@ -55,7 +55,7 @@ class Bank:
         names = {
             "SLURM_CONF": str(cluster.place.slurm_conf),
             "FAIRBANK_SERVER": f"unix:{self.server.socket}",
-            **lend(cluster),
+            **install_client(cluster),
         }
         exports = "".join(f"export {name}='{value}'\n" for name, value in names.items())
         log = cluster.place.logs / "prolog"
@@ -70,15 +70,15 @@ class Bank:
 
     def runs(self, job: int) -> list[str]:
         return [
-            each["state"]
-            for each in self.client.get("/job", {"limit": 1000})["data"]
-            if each["job_id"] == job
+            run["state"]
+            for run in self.client.get("/job", {"limit": 1000})["data"]
+            if run["job_id"] == job
         ]
 
 
 @pytest.fixture
 def bank(slurm: Cluster) -> Iterator[Bank]:
-    demand_python()
+    require_system_python()
     with made() as server:
         slurm_user = int(
             slurm.root("scontrol", "show", "config")
@@ -99,8 +99,8 @@ def bank(slurm: Cluster) -> Iterator[Bank]:
 
 
 def are_held(slurm: Cluster, job: int, count: int = 1) -> bool:
-    """Slurm's own word for it; from 24.11 on it is wiped out where a scheduler passes by before the
-    prolog is over.
+    """Return True if `count` jobs have Slurm's own reason for held jobs. Since 24.11 a scheduler
+    pass before the end of the prolog overwrites another reason.
     """
     reasons = slurm.root(
         "squeue", "--noheader", "--array", f"--jobs={job}", "--format=%r"
@@ -118,10 +118,12 @@ def comment(slurm: Cluster, job: int | str) -> str:
     )
 
 
-def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: Tell) -> None:
+def test_holds_and_refusals_without_a_plugin(
+    slurm: Cluster, bank: Bank, record_figure: RecordFigure
+) -> None:
     paid = slurm.submit("alice", "-c2", "--time=10", script="sleep 2")
     slurm.wait_for(paid, "COMPLETED", seconds=PATIENCE)
-    assert bank.runs(paid) == ["held"]  # its end is for reconciling to tell
+    assert bank.runs(paid) == ["held"]  # only reconciling reports its end
 
     poor = slurm.submit("dave", "-c4", "--time=60")
     wait_until(lambda: are_held(slurm, poor), "the job to be held", seconds=PATIENCE)
@@ -138,26 +140,28 @@ def test_holds_and_refusals_without_a_plugin(slurm: Cluster, bank: Bank, tell: T
     assert comment(slurm, once).startswith("Fairbank: wg_chem: not enough credit")
 
     for command in ("srun", "salloc"):
-        ran = slurm.run("dave", command, "-c4", "--time=60", "true")
-        assert ran.code == 1
-        assert f"{command}: Fairbank: wg_chem: not enough credit" in ran.err
-        tell(
+        result = slurm.run("dave", command, "-c4", "--time=60", "true")
+        assert result.code == 1
+        assert f"{command}: Fairbank: wg_chem: not enough credit" in result.err
+        record_figure(
             f"$ {command} -c4 --time=60 true   (no plug-in)\n"
-            + "".join(f"      {line}\n" for line in ran.err.splitlines())
+            + "".join(f"      {line}\n" for line in result.err.splitlines())
         )
 
 
-def test_what_it_costs_at_a_terminal(slurm: Cluster, bank: Bank, tell: Tell) -> None:
+def test_latency_of_srun_with_the_script(
+    slurm: Cluster, bank: Bank, record_figure: RecordFigure
+) -> None:
     def once() -> float:
         begun = time.monotonic()
         slurm.run("alice", "srun", "--time=5", "true").done()
         return time.monotonic() - begun
 
     times = sorted(once() for _ in range(5))
-    tell(f"srun true with PrologSlurmctld asking: median {times[2] * 1000:.0f} ms")
+    record_figure(f"srun true with PrologSlurmctld asking: median {times[2] * 1000:.0f} ms")
 
 
-def test_while_the_bank_is_away_a_script_waits(slurm: Cluster, bank: Bank) -> None:
+def test_job_is_held_while_the_bank_is_unavailable(slurm: Cluster, bank: Bank) -> None:
     bank.server.stop()
     job = slurm.submit("alice", "-c2", "--time=10")
     wait_until(

@@ -1,5 +1,5 @@
-"""The race that a hold decides, two jobs of 20 SU against 30: on all nodes at once, each project its own,
-again and again. Exactly one runs.
+"""Race of two jobs of 20 SU for 30 SU, on all nodes at once, each pair in its own project, several
+times. Exactly one of each pair runs.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.bank_cluster import SU, Office, of_its_own
-from tests.slurm.conftest import Tell
+from tests.slurm.bank_cluster import SU, BankStack, new_stack
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prep_cluster import build
 from tests.support.conditions import wait_until
@@ -23,13 +23,19 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
 ROUNDS, CREDIT, PRICE = 5, 30 * SU, 20 * SU
 RUNNER = "dave"
-CORES = ("-c20", "--mem=1G", "--time=60")  # 20 billing units for an hour
-GPUS = ("--partition=gpu-t4", "--gres=gpu:4", "-c1", "--mem=1G", "--time=300")  # 4 for five hours
+CORES = ("-c20", "--mem=1G", "--time=60")  # 20 billing units for one hour
+GPUS = (
+    "--partition=gpu-t4",
+    "--gres=gpu:4",
+    "-c1",
+    "--mem=1G",
+    "--time=300",
+)  # 4 billing units for five hours
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Node on which the two jobs of one project compete."""
+    """Nodes on which the two jobs of one project compete."""
 
     account: str
     nodes: tuple[str, str]
@@ -49,22 +55,22 @@ LANES = (
     ),
     Lane("race9", ("g03", "g04"), GPUS, "gpu"),
 )
-"""Six on the nodes without GPUs, each of which has jobs of two; two on those with large ones, and
-one that takes the small ones whole.
+"""Six lanes on the nodes without GPUs, where each node has jobs of two lanes; two on the nodes with
+large GPUs, and one that fills the nodes with small GPUs.
 """
 
 
 @pytest.fixture
-def office(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Office]:
-    with of_its_own(cluster, build(checkout, tmp_path)) as office, _accounts(cluster):
+def stack(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[BankStack]:
+    with new_stack(cluster, build(checkout, tmp_path)) as stack, _accounts(cluster):
         for gid, lane in enumerate(LANES, 60_700):
-            office.project(lane.account, gid)
-        yield office
+            stack.create_project(lane.account, gid)
+        yield stack
 
 
 @contextmanager
 def _accounts(slurm: Cluster) -> Iterator[None]:
-    """Slurm's accounts of the lanes, for as long as the block lasts."""
+    """Create Slurm's accounts of the lanes for the duration of the block."""
     names = ",".join(lane.account for lane in LANES)
     slurm.root("sacctmgr", "--immediate", "add", "account", names, "cluster=lab")
     slurm.root("sacctmgr", "--immediate", "add", "user", RUNNER, f"account={names}", "cluster=lab")
@@ -75,36 +81,34 @@ def _accounts(slurm: Cluster) -> Iterator[None]:
         slurm.root("sacctmgr", "--immediate", "delete", "account", f"name={names}", "cluster=lab")
 
 
-def test_of_two_jobs_that_cannot_both_be_paid_one_runs_everywhere_at_once(
-    office: Office, tell: Tell
-) -> None:
-    slurm, begun = office.slurm, time.monotonic()
+def test_one_of_two_competing_jobs_runs(stack: BankStack, record_figure: RecordFigure) -> None:
+    slurm, begun = stack.slurm, time.monotonic()
     for _ in range(ROUNDS):
-        numbers = {lane: office.leave(lane.account, CREDIT, lane.resource) for lane in LANES}
+        numbers = {lane: stack.set_available(lane.account, CREDIT, lane.resource) for lane in LANES}
         jobs = {lane: [_submitted(slurm, lane, node) for node in lane.nodes] for lane in LANES}
-        together = [str(each) for pair in jobs.values() for each in pair]
-        slurm.root("scontrol", "release", ",".join(together))
+        all_jobs = [str(job) for pair in jobs.values() for job in pair]
+        slurm.root("scontrol", "release", ",".join(all_jobs))
         wait_until(
             partial(_all_decided, slurm, jobs),
             "one of each pair to run, and the other to be held",
             seconds=60,
         )
-        office.agent.wait_until_empty()
-        assert {lane.account: office.sums(number)[1] for lane, number in numbers.items()} == {
-            lane.account: PRICE for lane in LANES
-        }
-        slurm.root("scancel", *together)
+        stack.agent.wait_until_empty()
+        assert {
+            lane.account: stack.charged_and_held(number)[1] for lane, number in numbers.items()
+        } == {lane.account: PRICE for lane in LANES}
+        slurm.root("scancel", *all_jobs)
         wait_until(lambda: not slurm.queued(), "them to be gone", seconds=60)
-        office.agent.wait_until_empty()
-    races, took = ROUNDS * len(LANES), time.monotonic() - begun
-    tell(
+        stack.agent.wait_until_empty()
+    races, seconds = ROUNDS * len(LANES), time.monotonic() - begun
+    record_figure(
         f"{races} races of two jobs for credit that pays one, {len(LANES)} at a time on"
-        f" {len(slurm.node_names)} nodes: {took:.0f} s"
+        f" {len(slurm.node_names)} nodes: {seconds:.0f} s"
     )
 
 
 def _submitted(slurm: Cluster, lane: Lane, node: str) -> int:
-    """A job that is held by hand until all of them are there."""
+    """Submit a held job; all jobs are released together later."""
     return slurm.submit(
         RUNNER,
         "--hold",
@@ -120,8 +124,8 @@ def _all_decided(slurm: Cluster, jobs: dict[Lane, list[int]]) -> bool:
         line.split("|")
         for line in slurm.root("squeue", "--noheader", "--format=%A|%T|%r").splitlines()
     )
-    found = {int(job): (state, reason.replace("_", " ")) for job, state, reason in rows}
+    states = {int(job): (state, reason.replace("_", " ")) for job, state, reason in rows}
     decided = [("PENDING", "Allocation exhausted"), ("RUNNING", "None")]
     return all(
-        sorted(found.get(each, ("gone", "")) for each in pair) == decided for pair in jobs.values()
+        sorted(states.get(job, ("gone", "")) for job in pair) == decided for pair in jobs.values()
     )

@@ -1,5 +1,5 @@
-"""A real Slurm beside a real bank: a morning's jobs imported, reconciled to the minute, and never
-charged twice.
+"""Real Slurm with a real bank: jobs are imported, reconciled to the minute, and never charged
+twice.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 LONG = "sleep 3600"
 
 
-class Beside:
-    """The cluster, a bank that knows its prices, and the uses of the two from `since` on."""
+class ReconciledCluster:
+    """Cluster and bank with its prices, and the jobs and runs since `since`."""
 
     def __init__(self, slurm: Cluster, bank: BankClient) -> None:
         self.cluster, self.bank = slurm, bank
@@ -39,7 +39,7 @@ class Beside:
         self.since = int(time.time()) + 2
         wait_until(lambda: time.time() > self.since, "what was before to be over")
 
-    def reconciled(self, *, fix: bool = False) -> ReconcileResult:
+    def reconcile(self, *, fix: bool = False) -> ReconcileResult:
         now = int(time.time()) + 1
         return Reconciler(
             SlurmCommands(self.cluster.place.environment), self.bank, grace_seconds=0
@@ -54,8 +54,8 @@ class Beside:
         return [row for row in self.slurm.jobs_by_id([job]).rows if row.submitted >= self.since]
 
     def wait_for_accounting(self, job: int, state: str, executions: int = 1) -> None:
-        """Return when accounting has that many executions of the job, the last of them in this
-        state. (The lab's own way to wait asks for names, and cannot read all of ours.)
+        """Wait until accounting has this many executions of the job, the last of them in this
+        state. (The lab's own function requests names, and cannot read all of those used here.)
         """
 
         def there() -> bool:
@@ -70,30 +70,30 @@ class Beside:
 
     def kinds(self) -> list[Category]:
         return sorted(
-            (each.finding.category for each in self.reconciled().outcomes),
+            (outcome.finding.category for outcome in self.reconcile().outcomes),
             key=lambda kind: kind.name,
         )
 
 
 @pytest.fixture
-def beside(slurm: Cluster) -> Iterator[Beside]:
+def pair(slurm: Cluster) -> Iterator[ReconciledCluster]:
     with priced() as server:
-        yield Beside(slurm, BankClient(Client(parse_address(f"unix:{server.socket}"))))
+        yield ReconciledCluster(slurm, BankClient(Client(parse_address(f"unix:{server.socket}"))))
 
 
-def test_people_and_prices_are_taken_from_slurm(beside: Beside) -> None:
-    found = import_people(beside.slurm, beside.bank)
-    assert (found.unreadable, found.plan.notes, found.differences) == ((), (), ())
-    projects = {each.account: each for each in beside.bank.projects()}
-    assert {name: sorted(each.members) for name, each in projects.items()} == {
+def test_users_and_prices_are_imported_from_slurm(pair: ReconciledCluster) -> None:
+    result = import_people(pair.slurm, pair.bank)
+    assert (result.unreadable, result.plan.notes, result.differences) == ((), (), ())
+    projects = {project.account: project for project in pair.bank.projects()}
+    assert {name: sorted(project.members) for name, project in projects.items()} == {
         "wg_astro": [60_601, 60_602], "wg_bio": [60_602, 60_603], "wg_chem": [60_604],
     }  # fmt: skip
-    assert import_people(beside.slurm, beside.bank).plan.steps == ()
+    assert import_people(pair.slurm, pair.bank).plan.steps == ()
 
 
-def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
-    cluster = beside.cluster
-    import_people(beside.slurm, beside.bank)
+def test_imported_runs_are_charged_once_to_the_minute(pair: ReconciledCluster) -> None:
+    cluster = pair.cluster
+    import_people(pair.slurm, pair.bank)
     names = ["a|b", "two\nlines", '"x"\x1f1', "1\x1f2026-01-01T00:00:00"]
     jobs = [
         cluster.submit("alice", f"--job-name={name}", "-c2", script="sleep 3") for name in names
@@ -108,51 +108,51 @@ def test_a_morning_is_charged_to_the_minute_and_once(beside: Beside) -> None:
     cluster.wait_for(again, "PENDING")
     cluster.root(
         "scontrol", "update", f"jobid={again}", "starttime=now+3"
-    )  # within the same second its credential would count as revoked
+    )  # in the same second, its credential would count as revoked
     for job in jobs:
         cluster.wait_for(job, "COMPLETED")
-        beside.wait_for_accounting(job, "COMPLETED")
+        pair.wait_for_accounting(job, "COMPLETED")
     cluster.wait_for(again, "COMPLETED", seconds=90)
-    beside.wait_for_accounting(again, "COMPLETED", executions=2)
+    pair.wait_for_accounting(again, "COMPLETED", executions=2)
     cluster.wait_for(lost, "RUNNING")
 
-    before = beside.reconciled()
+    before = pair.reconcile()
     assert before.unreadable == ()
-    assert {each.finding.category for each in before.outcomes} == {Category.MISSING}
-    assert {each.finding.job.job_id for each in before.outcomes if each.finding.job} >= {
+    assert {outcome.finding.category for outcome in before.outcomes} == {Category.MISSING}
+    assert {outcome.finding.job.job_id for outcome in before.outcomes if outcome.finding.job} >= {
         *jobs,
         again,
     }
-    assert not beside.import_history().left
-    after = beside.reconciled()
+    assert not pair.import_history().left
+    after = pair.reconcile()
     assert (after.is_clean, after.outcomes, after.comparison.matched) == (
         True,
         (),
         len(before.outcomes),
     )
-    assert sum(each.available for each in beside.bank.allocations()) == 0, (
+    assert sum(allocation.available for allocation in pair.bank.allocations()) == 0, (
         "each allocation was given exactly what its runs cost"
     )
     runs = {
         (run.job_id, run.restart): run
-        for run in beside.bank.runs("lab", beside.since - DAY, beside.since + DAY)
+        for run in pair.bank.runs("lab", pair.since - DAY, pair.since + DAY)
     }
     assert (again, 0) in runs
 
 
-def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
-    cluster = beside.cluster
-    import_people(beside.slurm, beside.bank)
-    project = next(each for each in beside.bank.projects() if each.account == "wg_chem")
+def test_orphan_and_open_holds_are_fixed(pair: ReconciledCluster) -> None:
+    cluster = pair.cluster
+    import_people(pair.slurm, pair.bank)
+    project = next(project for project in pair.bank.projects() if project.account == "wg_chem")
     terms = {"resource": "cpu", "category": "test", "amount": 6_000, "comment": "a test"}
-    beside.bank.post(
+    pair.bank.post(
         "/alloc", {"project": project.id, "start": "2020-01-01", "end": "2040-01-01", **terms}
     )
     job = cluster.submit("dave", "--time=10", script=LONG)
     cluster.wait_for(job, "RUNNING")
-    submitted = next(each.submitted for each in beside.slurm.queue().rows if each.job_id == job)
+    submitted = next(queued.submitted for queued in pair.slurm.queue().rows if queued.job_id == job)
     start = int(time.time()) - 5
-    for number in (job, 4_000_000_000):  # that one, and another of which Slurm has never heard
+    for number in (job, 4_000_000_000):  # this job, and one that Slurm does not know
         hold = {
             "cluster": "lab",
             "job_id": number,
@@ -161,75 +161,75 @@ def test_holds_follow_what_slurmctld_knows(beside: Beside) -> None:
             "account": "wg_chem",
             "partition": "cpu",
         }
-        assert beside.bank.report(
+        assert pair.bank.report(
             [{"do": "hold", **hold, "start": start, "time_limit": 600, "tres": "cpu=1"}]
         ) == [None]
-    assert beside.kinds() == [Category.ORPHAN]
-    assert beside.reconciled(fix=True).is_clean
-    assert beside.kinds() == []
+    assert pair.kinds() == [Category.ORPHAN]
+    assert pair.reconcile(fix=True).is_clean
+    assert pair.kinds() == []
     cluster.root("scancel", str(job))
     cluster.wait_for_sacct(job, "CANCELLED")
-    assert beside.kinds() == [Category.OPEN]
-    assert beside.reconciled(fix=True).is_clean
-    assert beside.kinds() == []
+    assert pair.kinds() == [Category.OPEN]
+    assert pair.reconcile(fix=True).is_clean
+    assert pair.kinds() == []
 
 
-def test_job_ids_that_come_again_are_other_runs(beside: Beside) -> None:
-    """After a reset of slurmctld's memory numbers begin at 1 again; accounting keeps both jobs
-    apart by their submission.
+def test_reused_job_ids_are_separate_runs(pair: ReconciledCluster) -> None:
+    """After a reset of slurmctld, job numbers begin at 1 again; accounting distinguishes the two
+    jobs by submit time.
     """
-    cluster = beside.cluster
-    import_people(beside.slurm, beside.bank)
+    cluster = pair.cluster
+    import_people(pair.slurm, pair.bank)
     cluster.empty()
     first = cluster.submit("alice", script="sleep 2")
     cluster.wait_for(first, "COMPLETED")
-    beside.wait_for_accounting(first, "COMPLETED")
+    pair.wait_for_accounting(first, "COMPLETED")
     cluster.empty()
     second = cluster.submit("alice", "-c2", script="sleep 2")
     assert second == first
     cluster.wait_for(second, "COMPLETED")
     wait_until(
         lambda: (
-            len([job for job in beside.executions(first) if job.has_ended and job.is_complete]) == 2
+            len([job for job in pair.executions(first) if job.has_ended and job.is_complete]) == 2
         ),
         "accounting to have both jobs",
     )
-    assert not beside.import_history().left
+    assert not pair.import_history().left
     runs = [
         run
-        for run in beside.bank.runs("lab", beside.since - DAY, beside.since + DAY)
+        for run in pair.bank.runs("lab", pair.since - DAY, pair.since + DAY)
         if run.job_id == first
     ]
     assert len({run.id for run in runs}) == 2
     assert len({run.submitted for run in runs}) == 2
     assert {run.restart for run in runs} == {0}
-    assert beside.kinds() == []
+    assert pair.kinds() == []
 
 
-def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
-    """Slurm ends running jobs when GrpTRESMins is reached: they are within the fence, also those
-    that the bank never heard of.
+def test_billing_limit_does_not_end_running_jobs(pair: ReconciledCluster) -> None:
+    """Slurm ends running jobs when GrpTRESMins is reached. So the limit includes running jobs, also
+    those unknown to the bank.
     """
-    cluster = beside.cluster
-    import_people(beside.slurm, beside.bank)
+    cluster = pair.cluster
+    import_people(pair.slurm, pair.bank)
     job = cluster.submit("dave", "--time=10", script=LONG)
     cluster.wait_for(job, "RUNNING")
     wait_until(
         lambda: any(
-            each.account == "wg_chem" and each.running > 0
-            for each in beside.slurm.account_usage().rows
+            usage.account == "wg_chem" and usage.running > 0
+            for usage in pair.slurm.account_usage().rows
         ),
         "Slurm to count what runs",
         seconds=90,
     )
     try:
-        made = sync_accounts(beside.slurm, beside.bank, fence=True)
+        made = sync_accounts(pair.slurm, pair.bank, fence=True)
         assert len([change for change in made.changes if "GrpTRESMins" in change.words[-1]]) == 3
         assert cluster.states(job) == ["RUNNING"]
         refused = cluster.submit("alice", "--time=10", script=LONG)
         wait_until(
             lambda: "AssocGrpBillingMinutes" in cluster.job(refused)["Reason"],
-            "Slurm to hold back what nobody can pay",
+            "Slurm to hold a job beyond the limit",
         )
         assert cluster.states(job) == ["RUNNING"]
     finally:
@@ -244,23 +244,23 @@ def test_a_fence_does_not_end_what_runs(beside: Beside) -> None:
         )
 
 
-def test_the_policy_and_the_shadow_of_a_real_machine(beside: Beside, tmp_path: Path) -> None:
-    cluster = beside.cluster
-    import_people(beside.slurm, beside.bank)
+def test_policy_and_shadow_of_a_real_cluster(pair: ReconciledCluster, tmp_path: Path) -> None:
+    cluster = pair.cluster
+    import_people(pair.slurm, pair.bank)
     job = cluster.submit("alice", "--job-name=a\nb", script="sleep 2")
     cluster.wait_for(job, "COMPLETED")
-    beside.wait_for_accounting(job, "COMPLETED")
-    jobs, unreadable = read_jobs(beside.slurm, beside.since, int(time.time()) + 1)
+    pair.wait_for_accounting(job, "COMPLETED")
+    jobs, unreadable = read_jobs(pair.slurm, pair.since, int(time.time()) + 1)
     assert unreadable == ()
-    world = ShadowInput(
-        cluster=beside.bank.cluster("lab"),
-        projects=beside.bank.projects(),
-        allocations=beside.bank.allocations(),
+    shadow_input = ShadowInput(
+        cluster=pair.bank.cluster("lab"),
+        projects=pair.bank.projects(),
+        allocations=pair.bank.allocations(),
         now=int(time.time()),
     )
-    seen = simulate(jobs, world)
-    assert job in {each.job.job_id for each in seen.refused}, "there is no credit yet"
-    sync_policy(beside.slurm, beside.bank, SiteRules(policy=str(tmp_path / "policy")))
+    shadow = simulate(jobs, shadow_input)
+    assert job in {refusal.job.job_id for refusal in shadow.refused}, "there is no credit yet"
+    sync_policy(pair.slurm, pair.bank, SiteRules(policy=str(tmp_path / "policy")))
     lines = (tmp_path / "policy").read_text().splitlines()
     assert {"gpu\tgpu\ta100", "gpu\tgpu-t4\tt4", "balance\twg_astro\tcpu\t0"} <= set(lines)
     assert any(

@@ -1,5 +1,5 @@
-"""Messages that a refused user sees, from the command to the balance: of sbatch, srun and salloc,
-with the policy and without it.
+"""Messages that a refused user sees, from the submit command to the balance: sbatch, srun and
+salloc, with and without the submission policy.
 """
 
 from __future__ import annotations
@@ -12,71 +12,76 @@ from pathlib import Path
 import pytest
 
 from fairbank.rest.client import Client, parse_address
-from tests.slurm.bank_cluster import SU, Office, agent_beside, opened
-from tests.slurm.conftest import Tell
+from tests.slurm.bank_cluster import SU, BankStack, agent_for, running_stack
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import PEOPLE
 from tests.slurm.prep_cluster import build, install_lua
-from tests.slurm.readable_checkout import PYTHON, SPROJECT, demand_python, lend
+from tests.slurm.readable_checkout import PYTHON, SPROJECT, install_client, require_system_python
 from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK, made
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 UID = next(person.uid for person in PEOPLE if person.name == "dave")
-USER, TEAM, ASKED = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
+USER, TEAM, OPTIONS = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
 SHORT = "requested 4 SU, available 1 SU, short by 3 SU"
 
 
 class Terminal:
-    """A user's, in their team's group. `page` is all that was typed and seen."""
+    """Terminal of a user in their team's group. `page` has all commands and their output."""
 
-    def __init__(self, office: Office) -> None:
-        self.office, self.page = office, ""
-        self._environment = {**lend(office.slurm), "FAIRBANK_SERVER": f"unix:{office.bank.socket}"}
+    def __init__(self, stack: BankStack) -> None:
+        self.stack, self.page = stack, ""
+        self._environment = {
+            **install_client(stack.slurm),
+            "FAIRBANK_SERVER": f"unix:{stack.bank.socket}",
+        }
 
-    def type(self, *words: str) -> tuple[int, str]:
-        """The exit code, and what was seen."""
-        return self._seen(words, words)
+    def run(self, *command: str) -> tuple[int, str]:
+        """Run a command; return its exit code and its output."""
+        return self._run(command, command)
 
-    def fairbank(self, *words: str) -> tuple[int, str]:
-        return self._seen(("fairbank", *words), (PYTHON, "-m", "fairbank.cli", *words))
+    def fairbank(self, *arguments: str) -> tuple[int, str]:
+        return self._run(("fairbank", *arguments), (PYTHON, "-m", "fairbank.cli", *arguments))
 
-    def sproject(self, *words: str) -> tuple[int, str]:
-        return self._seen(("sproject", *words), (PYTHON, "-c", SPROJECT, *words))
+    def sproject(self, *arguments: str) -> tuple[int, str]:
+        return self._run(("sproject", *arguments), (PYTHON, "-c", SPROJECT, *arguments))
 
-    def _seen(self, typed: tuple[str, ...], words: tuple[str, ...]) -> tuple[int, str]:
-        ran = self.office.slurm.run(USER, *words, group=TEAM, environment=self._environment)
-        said = ran.out + ran.err
-        self.page += f"$ {' '.join(typed)}\n{said}"
-        return ran.code, said
+    def _run(self, typed: tuple[str, ...], command: tuple[str, ...]) -> tuple[int, str]:
+        result = self.stack.slurm.run(USER, *command, group=TEAM, environment=self._environment)
+        output = result.out + result.err
+        self.page += f"$ {' '.join(typed)}\n{output}"
+        return result.code, output
 
 
 @pytest.fixture(scope="module")
-def office(
+def stack(
     cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Office]:
-    demand_python()
+) -> Iterator[BankStack]:
+    require_system_python()
     cluster.calm()
     plugin = build(checkout, tmp_path_factory.mktemp("plugins"))
-    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
-        (project,) = (each["id"] for each in office.rows("/project") if each["account"] == TEAM)
+    with made() as bank, running_stack(cluster, plugin, bank, agent_for(cluster, bank)) as stack:
+        (project,) = (
+            project["id"] for project in stack.rows("/project") if project["account"] == TEAM
+        )
         Client(parse_address(f"unix:{bank.socket}")).put(
             f"/project/{project}/member/{UID}", {"role": "member"}
         )
-        office.leave(TEAM, 1 * SU)
-        yield office
+        stack.set_available(TEAM, 1 * SU)
+        yield stack
 
 
 @contextmanager
-def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
-    """job_submit.lua with the policy that `fairbank slurm sync` has written; what nobody can pay is
-    refused.
+def with_policy(stack: BankStack, checkout: Path, folder: Path) -> Iterator[None]:
+    """Configure job_submit.lua with the policy that `fairbank slurm sync` has written; jobs beyond
+    the credit are refused.
     """
-    policy, site = install_lua(office.slurm, checkout), folder / "slurm.toml"
+    policy, site = install_lua(stack.slurm, checkout), folder / "slurm.toml"
     site.write_text(f'policy = "{policy}"\nprice = "refuse"\n')
-    environment = {"FAIRBANK_SERVER": f"unix:{office.bank.socket}"}
-    synced = office.slurm.run(
+    environment = {"FAIRBANK_SERVER": f"unix:{stack.bank.socket}"}
+    synced = stack.slurm.run(
         "root",
         FAIRBANK,
         "slurm",
@@ -89,7 +94,7 @@ def controlled(office: Office, checkout: Path, folder: Path) -> Iterator[None]:
     )
     assert synced.code == 0, synced.out + synced.err
     policy.chmod(0o644)
-    with office.slurm.configured({"JobSubmitPlugins": "lua"}):
+    with stack.slurm.configured({"JobSubmitPlugins": "lua"}):
         yield
 
 
@@ -97,54 +102,58 @@ def rows_of(page: str, *columns: str) -> list[tuple[str, ...]]:
     """Return the cells below these columns of a table, line by line."""
     lines = [line.split() for line in page.splitlines()]
     (head,) = [at for at, words in enumerate(lines) if set(columns) <= set(words)]
-    rows = takewhile(bool, lines[head + 1 :])  # notes stand behind an empty line
+    rows = takewhile(bool, lines[head + 1 :])  # notes follow an empty line
     return [tuple(words[lines[head].index(column)] for column in columns) for words in rows]
 
 
-def test_at_once_by_the_policy(office: Office, checkout: Path, tmp_path: Path, tell: Tell) -> None:
-    terminal = Terminal(office)
-    with controlled(office, checkout, tmp_path):
+def test_submission_policy_refuses_at_submission(
+    stack: BankStack, checkout: Path, tmp_path: Path, record_figure: RecordFigure
+) -> None:
+    terminal = Terminal(stack)
+    with with_policy(stack, checkout, tmp_path):
         for command in (
-            ("sbatch", *ASKED, "--wrap", "true"),
-            ("srun", *ASKED, "true"),
-            ("salloc", *ASKED, "true"),
+            ("sbatch", *OPTIONS, "--wrap", "true"),
+            ("srun", *OPTIONS, "true"),
+            ("salloc", *OPTIONS, "true"),
         ):
-            code, said = terminal.type(*command)
-            assert (code, said.partition(":")[0]) == (1, command[0])
-            assert "short by 3 SU" in said, said
-        assert office.slurm.queued() == []
-    tell(terminal.page)
+            code, output = terminal.run(*command)
+            assert (code, output.partition(":")[0]) == (1, command[0])
+            assert "short by 3 SU" in output, output
+        assert stack.slurm.queued() == []
+    record_figure(terminal.page)
 
 
-def test_at_the_start_by_the_bank(office: Office, tell: Tell) -> None:
-    terminal = Terminal(office)
-    code, said = terminal.type("sbatch", *ASKED, "--wrap", "true")
+def test_bank_refuses_at_the_start(stack: BankStack, record_figure: RecordFigure) -> None:
+    terminal = Terminal(stack)
+    code, output = terminal.run("sbatch", *OPTIONS, "--wrap", "true")
     assert code == 0
-    job = said.split()[-1]
+    job = output.split()[-1]
     wait_until(
-        lambda: office.slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held"
+        lambda: stack.slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held"
     )
-    assert "(Allocation_exhausted)" in terminal.type("squeue", "--me")[1]
-    shown = office.slurm.run(USER, "scontrol", "show", "job", job).out
+    assert "(Allocation_exhausted)" in terminal.run("squeue", "--me")[1]
+    shown = stack.slurm.run(USER, "scontrol", "show", "job", job).out
     assert f"AdminComment=Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in shown
     for command in ("srun", "salloc"):
-        code, said = terminal.type(command, *ASKED, "true")
+        code, output = terminal.run(command, *OPTIONS, "true")
         assert code == 1
-        assert f"{command}: Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in said
-    code, said = terminal.sproject("allocations")
-    assert (code, rows_of(said, "PROJECT", "RESOURCE")) == (0, [(TEAM, "cpu"), (TEAM, "gpu")]), said
-    code, said = terminal.fairbank("balance")
-    assert (code, "unit SU" in said) == (0, True), said
-    assert rows_of(said, "PROJECT", "RESOURCE", "GRANTED", "HELD", "AVAILABLE")[0] == (
+        assert f"{command}: Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in output
+    code, output = terminal.sproject("allocations")
+    assert (code, rows_of(output, "PROJECT", "RESOURCE")) == (0, [(TEAM, "cpu"), (TEAM, "gpu")]), (
+        output
+    )
+    code, output = terminal.fairbank("balance")
+    assert (code, "unit SU" in output) == (0, True), output
+    assert rows_of(output, "PROJECT", "RESOURCE", "GRANTED", "HELD", "AVAILABLE")[0] == (
         TEAM,
         "cpu",
         "1",
         "0",
         "1",
-    ), said
-    code, said = terminal.sproject("failures")
-    refused = rows_of(said, "PROJECT", "OWNER", "AMOUNT", "BALANCE")
-    assert (code, refused) == (0, [(TEAM, USER, "4", "1")] * 3), said
-    assert (job,) in rows_of(said, "JOB-ID"), said
-    tell(terminal.page)
-    office.slurm.root("scancel", job)
+    ), output
+    code, output = terminal.sproject("failures")
+    refused = rows_of(output, "PROJECT", "OWNER", "AMOUNT", "BALANCE")
+    assert (code, refused) == (0, [(TEAM, USER, "4", "1")] * 3), output
+    assert (job,) in rows_of(output, "JOB-ID"), output
+    record_figure(terminal.page)
+    stack.slurm.root("scancel", job)

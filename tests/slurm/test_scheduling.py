@@ -1,5 +1,5 @@
-"""The core beside a real slurmctld: scripted queues, and which jobs start, in which order, on which
-nodes, and why each other one waits.
+"""Fairbank's scheduler and a real slurmctld: in scripted queues, the same jobs start in the same
+order on the same nodes, and the others wait for the same reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from fairbank.core.time import parse_instant
 from fairbank.scheduling.machines.nodes import PreemptBy
-from tests.slurm.conftest import Tell, guarded
+from tests.slurm.conftest import RecordFigure, cluster_guard
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.queues import (
@@ -23,14 +23,14 @@ from tests.slurm.queues import (
     PARTITIONS,
     SETTINGS,
     WHOLE,
-    Queue,
     Scenario,
-    arranged,
-    asked,
-    at_rest,
-    foretold,
-    let_go,
-    settled,
+    ScenarioQueue,
+    clean_up,
+    occupy_other_partition,
+    predict,
+    read_texts,
+    start_partitions,
+    wait_for_completing,
 )
 from tests.slurm.scenarios import SCENARIOS
 from tests.slurm.scenarios.holes import hole_just_fits
@@ -41,16 +41,16 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
 
 def scheduling(checkout: Path, name: str, **more: str) -> Iterator[Cluster]:
-    """A cluster of its own, with licences, and a backfill pass every second."""
+    """Start a separate cluster with licences and a backfill pass every second."""
     try:
         check()
     except Unobtainable as why:
         pytest.skip(f"Slurm: {why}")
     name = f"{name}-{os.getpid()}"
-    with guarded(name, checkout):
+    with cluster_guard(name, checkout):
         cluster = Cluster.up(name, changes={**SETTINGS, **more})
         try:
-            settled(cluster)
+            occupy_other_partition(cluster)
             yield cluster
         finally:
             cluster.down()
@@ -63,88 +63,96 @@ def slurm(checkout: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def preempting(checkout: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """One where jobs take the place of others, by the rule that the test names."""
+    """Start a cluster with preemption, by the rule that the test names."""
     yield from scheduling(
         checkout, "preempting", PreemptType=request.param.value, PreemptMode="CANCEL"
     )
 
 
 @pytest.fixture(scope="module")
-def counted(tell: Tell) -> Iterator[Counter[str]]:
+def counted(record_figure: RecordFigure) -> Iterator[Counter[str]]:
     counts = Counter[str]()
     yield counts
-    told = ", ".join(f"{count} {what}" for what, count in counts.items())
-    tell(f"queues at slurmctld and in the core: {told}")
+    summary = ", ".join(f"{count} {what}" for what, count in counts.items())
+    record_figure(f"queues at slurmctld and in the scheduler: {summary}")
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
-def test_the_core_does_what_slurmctld_does(
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda parameter: parameter.__name__)
+def test_scheduler_agrees_with_slurmctld(
     scenario: Scenario, slurm: Cluster, counted: Counter[str]
 ) -> None:
-    assert compared(scenario, slurm, counted) == []
+    assert compare(scenario, slurm, counted) == []
 
 
 @pytest.mark.parametrize(
     ("preempting", "scenario"),
     PREEMPTING,
-    ids=lambda each: each.value if isinstance(each, PreemptBy) else each.__name__,
+    ids=lambda parameter: (
+        parameter.value if isinstance(parameter, PreemptBy) else parameter.__name__
+    ),
     indirect=["preempting"],
 )
-def test_the_core_lets_take_the_place_of_others_as_slurmctld_does(
+def test_preemption_agrees_with_slurmctld(
     preempting: Cluster, scenario: Scenario, counted: Counter[str]
 ) -> None:
-    assert compared(scenario, preempting, counted) == []
+    assert compare(scenario, preempting, counted) == []
 
 
-def compared(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[str]:
-    """Play a scenario, count it, and say how slurmctld and the core differ."""
-    queue = Queue(slurm)
+def compare(scenario: Scenario, slurm: Cluster, counted: Counter[str]) -> list[str]:
+    """Play a scenario, count it, and return the differences between slurmctld and the scheduler."""
+    queue = ScenarioQueue(slurm)
     try:
         up = scenario(queue) or PARTITIONS
-        ours = foretold(asked(slurm), up)
-        outcome = let_go(slurm, up)
-        if ours.gone:  # they need a while to go, and others then start
-            at_rest(slurm)
-            let_go(slurm, up)
+        ours = predict(read_texts(slurm), up)
+        outcome = start_partitions(slurm, up)
+        if ours.preempted:  # other jobs start after preempted jobs have ended
+            wait_for_completing(slurm)
+            start_partitions(slurm, up)
         theirs = outcome()
     finally:
-        arranged(slurm)
-        queue.undone()
+        clean_up(slurm)
+        queue.undo()
         slurm.wait_for_nodes("idle", nodes=NODES, seconds=60)
     names = {str(number): name for name, number in queue.jobs.items()}
-    new = {name: fate for name, fate in theirs.fates.items() if name in ours.fates}
-    wrong = [
-        f"{names.get(name.partition('_')[0], name)}: slurmctld {fate}, the core {ours.fates[name]}"
-        for name, fate in new.items()
-        if fate != ours.fates[name]
+    common = {name: outcome for name, outcome in theirs.outcomes.items() if name in ours.outcomes}
+    differences = [
+        f"{names.get(name.partition('_')[0], name)}: slurmctld {outcome},"
+        f" the scheduler {ours.outcomes[name]}"
+        for name, outcome in common.items()
+        if outcome != ours.outcomes[name]
     ]
-    wrong += [
-        f"the core has {name}, slurmctld has not" for name in sorted(set(ours.fates) - set(new))
+    differences += [
+        f"the scheduler has {name}, slurmctld has not"
+        for name in sorted(set(ours.outcomes) - set(common))
     ]
-    if list(ours.order) != [name for name in theirs.order if name in ours.fates]:
-        wrong.append(f"slurmctld starts {list(theirs.order)}, the core {list(ours.order)}")
-    if ours.gone != theirs.gone:
-        wrong.append(f"slurmctld ends {sorted(theirs.gone)}, the core {sorted(ours.gone)}")
+    if list(ours.order) != [name for name in theirs.order if name in ours.outcomes]:
+        differences.append(
+            f"slurmctld starts {list(theirs.order)}, the scheduler {list(ours.order)}"
+        )
+    if ours.preempted != theirs.preempted:
+        differences.append(
+            f"slurmctld ends {sorted(theirs.preempted)}, the scheduler {sorted(ours.preempted)}"
+        )
     counted.update(
         {
             "scenarios": 1,
-            "jobs compared": len(new),
-            "jobs that lost their place": len(theirs.gone),
-            "differences": len(wrong),
+            "jobs compared": len(common),
+            "jobs that lost their place": len(theirs.preempted),
+            "differences": len(differences),
         }
     )
-    return wrong
+    return differences
 
 
-def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
-    """The reason is slurmctld's, the start what it expects to a minute, and who runs or is not
-    there is told so.
+def test_why_explains_a_live_queue(slurm: Cluster, record_figure: RecordFigure) -> None:
+    """The reason is slurmctld's, the start agrees with slurmctld's to a minute, and a running or
+    unknown job is reported as such.
     """
-    queue = Queue(slurm)
+    queue = ScenarioQueue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")
     try:
         hole_just_fits(queue)
-        let_go(slurm, PARTITIONS)
+        start_partitions(slurm, PARTITIONS)
         reasons = dict(
             line.split("|", 1) for line in slurm.root("squeue", "-h", "-o", "%A|%r").splitlines()
         )
@@ -159,7 +167,7 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
                 .done()
                 .out.splitlines()
             ):
-                tell(line)
+                record_figure(line)
         behind = json.loads(slurm.root(*fairbank, str(queue.jobs["long"]), "--json"))["data"][0]
         pending = slurm.root("squeue", "--noheader", "--states=PENDING", "--format=%A").split()
         # on a slow machine the hole before `all` is too small for `short` by the time slurmctld
@@ -174,17 +182,17 @@ def test_why_explains_a_live_queue(slurm: Cluster, tell: Tell) -> None:
         assert (runs.code, "does not wait: it is running since" in runs.err) == (7, True)
         assert (unknown.code, "slurmctld has no job 4000000 that waits" in unknown.err) == (3, True)
     finally:
-        arranged(slurm)
-        queue.undone()
+        clean_up(slurm)
+        queue.undo()
 
 
-def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
-    slurm: Cluster, tell: Tell
+def test_why_explains_dependencies_of_a_live_queue(
+    slurm: Cluster, record_figure: RecordFigure
 ) -> None:
-    """slurmctld's own words for each kind of dependency are read, and each is reported with what
-    the job does.
+    """slurmctld's text for each kind of dependency is parsed, and each is reported with the state
+    of its job.
     """
-    queue = Queue(slurm)
+    queue = ScenarioQueue(slurm)
     fairbank = (sys.executable, "-m", "fairbank.cli", "why")
 
     def checks(name: str) -> dict[str, str]:
@@ -192,38 +200,38 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
             slurm.root(*fairbank, str(queue.jobs[name]), "--json", "--no-likely", "--no-advice")
         )["data"]
         assert data["code"] == data["slurm_reason"]
-        tell(f"{name}: {data['headline']}")
-        found = {check["what"]: check["evidence"] for check in data["checks"]}
-        assert found["no job ahead"] == "it is not in the queue while it is held"
-        assert "suitable nodes in cpu" in found
-        return found
+        record_figure(f"{name}: {data['headline']}")
+        evidence = {check["what"]: check["evidence"] for check in data["checks"]}
+        assert evidence["no job ahead"] == "it is not in the queue while it is held"
+        assert "suitable nodes in cpu" in evidence
+        return evidence
 
     try:
-        queue.runs("first", "-N1", WHOLE, "-t30")
+        queue.submit_running("first", "-N1", WHOLE, "-t30")
         fails = slurm.submit("alice", "--job-name=fails", "-N1", "-t5", script="exit 3")
         slurm.wait_for(fails, "FAILED")
-        queue.waits("array", "--array=1-3", "--hold", "-N1", "-t30")
+        queue.submit("array", "--array=1-3", "--hold", "-N1", "-t30")
         first, array = queue.jobs["first"], queue.jobs["array"]
-        queue.waits("all", f"-dafterok:{first},afterany:{array}", "-N1", "-t30")
-        queue.waits("any", f"-dafternotok:{first}?after:{array}_2", "-N1", "-t30")
-        queue.waits("soon", f"-dafter:{first}+60", "-N1", "-t30")
-        queue.waits("first", "-dsingleton", "-N1", "-t30")
-        queue.waits("never", f"-dafterok:{fails}", "-N1", "-t30")
-        queue.waits("tasks", f"-daftercorr:{array}", "--array=2-3", "-N1", "-t30")
+        queue.submit("all", f"-dafterok:{first},afterany:{array}", "-N1", "-t30")
+        queue.submit("any", f"-dafternotok:{first}?after:{array}_2", "-N1", "-t30")
+        queue.submit("soon", f"-dafter:{first}+60", "-N1", "-t30")
+        queue.submit("first", "-dsingleton", "-N1", "-t30")
+        queue.submit("never", f"-dafterok:{fails}", "-N1", "-t30")
+        queue.submit("tasks", f"-daftercorr:{array}", "--array=2-3", "-N1", "-t30")
         lost = ("squeue", "--noheader", "--format=%r", f"--jobs={queue.jobs['never']}")
         wait_until(lambda: "NeverSatisfied" in slurm.root(*lost), "slurmctld to look", seconds=60)
 
-        said = checks("all")["dependencies"]
-        assert said.startswith(f"job {first} has completed: not yet, it runs until ")
-        assert said.endswith(
+        text = checks("all")["dependencies"]
+        assert text.startswith(f"job {first} has completed: not yet, it runs until ")
+        assert text.endswith(
             f"every task of array {array} has ended: not yet, job {array}_1 and 2 more wait"
             " (JobHeldUser)"
         )
-        said = checks("any")["dependencies"]
-        assert said.startswith(
+        text = checks("any")["dependencies"]
+        assert text.startswith(
             f"one of these is enough: job {first} has failed: not yet, it runs until "
         )
-        assert said.endswith(
+        assert text.endswith(
             f"job {array}_2 has started or was cancelled: not yet, it waits (JobHeldUser)"
         )
         assert checks("soon")["dependencies"].startswith(
@@ -238,5 +246,5 @@ def test_why_names_the_jobs_that_others_wait_for_at_a_live_queue(
             == f"job {array}_2 has completed: not yet, it waits (JobHeldUser)"
         )
     finally:
-        arranged(slurm)
-        queue.undone()
+        clean_up(slurm)
+        queue.undo()

@@ -1,5 +1,5 @@
-"""`fairbank share` and `fairbank prio` beside a real Slurm: typed by its users, and byte for byte
-what sshare and sprio print.
+"""`fairbank share` and `fairbank prio` on a real Slurm, run by its users: byte for byte the output
+of sshare and sprio.
 """
 
 from __future__ import annotations
@@ -11,146 +11,152 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.conftest import Tell, guarded
+from tests.slurm.conftest import RecordFigure, cluster_guard
 from tests.slurm.lab import fairshare_recorder
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.lab.shell import Ran
-from tests.slurm.readable_checkout import PYTHON, demand_python, lend
+from tests.slurm.readable_checkout import PYTHON, install_client, require_system_python
 from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
 RULES = {"fair tree": fairshare_recorder.FAIR_TREE, "classic": fairshare_recorder.CLASSIC}
 OURS = {"sshare": "share", "sprio": "prio"}
-ELSE = {"-h": "--noheader"}
-"""Options that are spelt in another way: -h is help here."""
-OTHER_WORDS = {"unknown-field", "by-nice", "no-jobs"}
-"""That there is no such column, that sprio cannot sort by its own S, that no such job waits."""
-FINER = {("classic", name) for name in ("format-widths", "format-left", "by-fair-share")}
-"""Forms that show, or sort by, digits of a factor that no output of Slurm has."""
-MUST_BE_ASKED = {
+OTHER_SPELLING = {"-h": "--noheader"}
+"""Options with another spelling: -h is help here."""
+OTHER_MESSAGES = {"unknown-field", "by-nice", "no-jobs"}
+"""Forms with other error messages: unknown column, sorting by S, unknown job."""
+FINER_FORMS = {("classic", name) for name in ("format-widths", "format-left", "by-fair-share")}
+"""Forms that show or sort by digits of a factor that Slurm's output does not have."""
+REQUIRED_FORMS = {
     "sshare": {"of-root", "long", "all", "users", "accounts"},
     "sprio": {"default", "long", "norm", "weights", "jobs", "user", "partition"},
 }
 
 
-class Players:
-    """The users of a cluster in which some jobs have run, some run, and some of every kind wait."""
+class ShareUsers:
+    """Users of a cluster with ended, running and pending jobs of every kind."""
 
     def __init__(self, slurm: Cluster, jobs: str) -> None:
         self.slurm, self.jobs = slurm, jobs
-        self._environment = lend(slurm, numbers=True)
+        self._environment = install_client(slurm, numbers=True)
 
-    def type(self, who: str, *words: str) -> Ran:
-        return self.slurm.run(who, *words)
+    def run(self, user: str, *command: str) -> Ran:
+        return self.slurm.run(user, *command)
 
-    def fairbank(self, who: str, *words: str) -> Ran:
+    def fairbank(self, user: str, *arguments: str) -> Ran:
         return self.slurm.run(
-            who, PYTHON, "-m", "fairbank.cli", *words, environment=self._environment
+            user, PYTHON, "-m", "fairbank.cli", *arguments, environment=self._environment
         )
 
-    def both(self, who: str, *words: str) -> tuple[Ran, Ran]:
-        """Return the output of Slurm's command and of ours at one moment: Slurm prints the same
-        before and after.
+    def outputs(self, user: str, *command: str) -> tuple[Ran, Ran]:
+        """Return the output of Slurm's command and of Fairbank's for the same moment: Slurm's
+        output is equal before and after.
         """
-        said: list[Ran] = []
+        outputs: list[Ran] = []
 
         def same_moment() -> bool:
-            ours = (OURS[words[0]], *(ELSE.get(word, word) for word in words[1:]))
-            said[:] = self.type(who, *words), self.fairbank(who, *ours), self.type(who, *words)
-            return said[0] == said[2]
+            ours = (OURS[command[0]], *(OTHER_SPELLING.get(word, word) for word in command[1:]))
+            outputs[:] = (
+                self.run(user, *command),
+                self.fairbank(user, *ours),
+                self.run(user, *command),
+            )
+            return outputs[0] == outputs[2]
 
         wait_until(
             same_moment,
-            f"no tick of slurmctld during `{' '.join(words)}`",
+            f"no tick of slurmctld during `{' '.join(command)}`",
             seconds=fairshare_recorder.TICK,
         )
-        return said[0], said[1]
+        return outputs[0], outputs[1]
 
-    def questions(
-        self, rule: str, command: str, asked: Mapping[str, tuple[str, ...]]
+    def commands(
+        self, rule: str, command: str, forms: Mapping[str, tuple[str, ...]]
     ) -> Iterator[tuple[str, ...]]:
-        """Generate users and commands, in every form that the command has."""
-        assert MUST_BE_ASKED[command] <= asked.keys()
-        for name, (who, *words) in asked.items():
-            if name not in OTHER_WORDS and (rule, name) not in FINER:
-                yield (who, *(self.jobs if word == "JOBS" else word for word in words))
+        """Generate users and commands, in every form of the command."""
+        assert REQUIRED_FORMS[command] <= forms.keys()
+        for name, (user, *words) in forms.items():
+            if name not in OTHER_MESSAGES and (rule, name) not in FINER_FORMS:
+                yield (user, *(self.jobs if word == "JOBS" else word for word in words))
 
 
 @pytest.fixture(scope="module")
-def players(checkout: Path) -> Iterator[Players]:
-    """In a cluster of their own: it is given accounts that no other test expects."""
+def users(checkout: Path) -> Iterator[ShareUsers]:
+    """Start a separate cluster: it gets accounts that no other test expects."""
     try:
         check()
     except Unobtainable as why:
         pytest.skip(f"Slurm: {why}")
-    demand_python()
+    require_system_python()
     name = f"players-{os.getpid()}"
-    with guarded(name, checkout):
+    with cluster_guard(name, checkout):
         cluster = Cluster.up(name)
         try:
-            yield Players(cluster, fairshare_recorder.founded(cluster))
+            yield ShareUsers(cluster, fairshare_recorder.founded(cluster))
         finally:
             cluster.down()
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_every_form_is_byte_for_byte_that_of_slurm(players: Players, rule: str, tell: Tell) -> None:
-    players.slurm.reconfigure(RULES[rule])
-    before = players.type("root", *fairshare_recorder.SHARES["long-all"][1:])
+def test_every_form_equals_slurms_output(
+    users: ShareUsers, rule: str, record_figure: RecordFigure
+) -> None:
+    users.slurm.reconfigure(RULES[rule])
+    before = users.run("root", *fairshare_recorder.SHARES["long-all"][1:])
     wait_until(
-        lambda: players.type("root", *fairshare_recorder.SHARES["long-all"][1:]) != before,
+        lambda: users.run("root", *fairshare_recorder.SHARES["long-all"][1:]) != before,
         "slurmctld to count",
         seconds=fairshare_recorder.TICK,
     )
     compared, broken, different = 0, 0, []
-    for command, asked in (
+    for command, forms in (
         ("sshare", fairshare_recorder.SHARES),
         ("sprio", fairshare_recorder.PRIORITIES),
     ):
-        for who, *words in players.questions(rule, command, asked):
-            theirs, ours = players.both(who, *words)
-            if _is_broken(players, command, theirs):
+        for user, *arguments in users.commands(rule, command, forms):
+            theirs, ours = users.outputs(user, *arguments)
+            if _is_broken(users, command, theirs):
                 broken += 1
-                tell(
-                    f"{' '.join(words)} ended with {theirs.code}: {theirs.err.strip()}; ours told"
-                    f" {len(ours.out.splitlines())} lines"
+                record_figure(
+                    f"{' '.join(arguments)} ended with {theirs.code}: {theirs.err.strip()};"
+                    f" ours printed {len(ours.out.splitlines())} lines"
                 )
                 continue
             compared += 1
             if ours.out != theirs.out:
                 different.append(
-                    f"{who}$ {' '.join(words)}\n{theirs.out}{theirs.err}{who}$"
+                    f"{user}$ {' '.join(arguments)}\n{theirs.out}{theirs.err}{user}$"
                     f" {' '.join(ours.command)}\n{ours.out}{ours.err}"
                 )
-    apart = f"; at {broken} more sprio failed itself" if broken else ""
-    tell(
-        f"sshare and sprio beside fairbank share and prio, {rule}: {compared} forms,"
-        f" {len(different)} differ{apart}"
+    note = f"; at {broken} more sprio failed itself" if broken else ""
+    record_figure(
+        f"sshare and sprio compared with fairbank share and prio, {rule}: {compared} forms,"
+        f" {len(different)} differ{note}"
     )
     assert different == [], "\n".join(different)
 
 
-def _is_broken(players: Players, command: str, theirs: Ran) -> bool:
-    """sprio of 24.11 dies when it sorts a given priority by its factors, and understands one job
-    after -j, not several.
+def _is_broken(users: ShareUsers, command: str, theirs: Ran) -> bool:
+    """Return True if sprio itself failed: sprio of 24.11 crashes when it sorts a given priority by
+    its factors, and accepts only one job after -j.
     """
     return (
         command == "sprio"
-        and players.slurm.release > (22, 5)
+        and users.slurm.release > (22, 5)
         and (theirs.code < 0 or "Invalid job id" in theirs.err)
     )
 
 
-def test_the_tree_has_every_account_and_user_of_slurm(players: Players, tell: Tell) -> None:
+def test_tree_has_every_account_and_user(users: ShareUsers, record_figure: RecordFigure) -> None:
     theirs, tree = (
-        players.type("root", "sshare", "-a", "-P", "-n", "-o", "account,user"),
-        players.fairbank("root", "share", "--tree", "-a"),
+        users.run("root", "sshare", "-a", "-P", "-n", "-o", "account,user"),
+        users.fairbank("root", "share", "--tree", "-a"),
     )
     assert tree.code == 0, tree.err
-    tell("$ fairbank share --tree -a\n" + tree.out)
-    wanted = [
+    record_figure("$ fairbank share --tree -a\n" + tree.out)
+    expected = [
         (len(account) - len(account.lstrip()), user or account.lstrip())
         for account, user in _cells(theirs.out)
     ]
@@ -158,8 +164,8 @@ def test_the_tree_has_every_account_and_user_of_slurm(players: Players, tell: Te
         ((len(line) - len(line.lstrip())) // 2 + 1, line.split()[0])
         for line in tree.out.splitlines()[1:]
     ]
-    assert len(shown) == len(wanted) - 1, "all but the root"
-    for (depth, name), (shown_depth, shown_name) in zip(wanted[1:], shown, strict=True):
+    assert len(shown) == len(expected) - 1, "all but the root"
+    for (depth, name), (shown_depth, shown_name) in zip(expected[1:], shown, strict=True):
         cut = f"{name[: len(shown_name) - 1]}+" if shown_name.endswith("+") else name
         assert (depth, cut) == (shown_depth, shown_name), (
             "each below its account, in the order of sshare"
@@ -170,15 +176,13 @@ def _cells(text: str) -> Iterator[list[str]]:
     return (line.split("|") for line in text.splitlines())
 
 
-def test_a_job_that_waits_is_explained_with_the_priority_that_slurm_has(
-    players: Players, tell: Tell
-) -> None:
-    job = players.jobs.partition(",")[0]
+def test_explained_priority_equals_slurms(users: ShareUsers, record_figure: RecordFigure) -> None:
+    job = users.jobs.partition(",")[0]
     theirs, explained = (
-        players.type("bob", "sprio", "-h", "-j", job, "-o", "%r %Y"),
-        players.fairbank("bob", "prio", "--explain", "-j", job),
+        users.run("bob", "sprio", "-h", "-j", job, "-o", "%r %Y"),
+        users.fairbank("bob", "prio", "--explain", "-j", job),
     )
-    tell(f"$ fairbank prio --explain -j {job}\n" + explained.out)
+    record_figure(f"$ fairbank prio --explain -j {job}\n" + explained.out)
     assert explained.code == 0, explained.err
     places = [line.split() for line in theirs.out.splitlines()]
     assert len(places) == 2

@@ -1,5 +1,5 @@
-"""A bank that takes every request and answers none, for the whole of a run: jobs go by the policy
-of their partition, and nobody in Slurm waits for it.
+"""Bank that accepts every request and answers none during a whole run: the partitions' outage
+policy decides, and Slurm never waits for the bank.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests.agent.running_agent import RunningAgent
-from tests.slurm.accounting_audit import words_of
-from tests.slurm.bank_cluster import Office, opened
-from tests.slurm.conftest import Tell
-from tests.slurm.faulty_socket import Mood, RequestMischief
+from tests.slurm.accounting_audit import slurm_time
+from tests.slurm.bank_cluster import BankStack, running_stack
+from tests.slurm.conftest import RecordFigure
+from tests.slurm.faulty_socket import FaultyRequestProxy, MessageFault
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.load import Haste, Look, told
+from tests.slurm.load import Operator, Poll, describe_polls
 from tests.slurm.prep_cluster import PATIENCE as PLUGIN_PATIENCE
 from tests.slurm.prep_cluster import build, socket_of
 from tests.slurm.test_charged_runs import wait_for_accounting
@@ -28,7 +28,7 @@ from tests.support.server import made
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
-PATIENCE = 8  # seconds that a question of a job waits for the bank; less than the plug-in's own
+PATIENCE = 8  # the agent's patience with the bank (s); less than the plug-in's
 BANK_TIMEOUT = 120.0
 TERMS = f"""
 [terms]
@@ -45,110 +45,113 @@ assert PATIENCE < PLUGIN_PATIENCE
 
 
 @dataclass
-class Stage:
-    """The whole way, with a proxy between agent and bank."""
+class SilentBankStack:
+    """Full stack with a proxy between agent and bank."""
 
-    office: Office
-    hole: RequestMischief
+    stack: BankStack
+    proxy: FaultyRequestProxy
 
 
 @pytest.fixture
-def stage(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Stage]:
+def silent_stack(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[SilentBankStack]:
     cluster.calm()
     plugin = build(checkout, tmp_path / "plugins")
     with made() as bank:
-        hole = RequestMischief(tmp_path / "bank.sock", bank.socket, random.Random(1))
+        proxy = FaultyRequestProxy(tmp_path / "bank.sock", bank.socket, random.Random(1))
         agent = RunningAgent(
-            f"unix:{hole.path}",
+            f"unix:{proxy.path}",
             tables=TERMS,
             socket=socket_of(cluster),
             slurm_user='"slurm"',
             timeout=BANK_TIMEOUT,
         )
-        hole.start()
+        proxy.start()
         try:
-            with opened(cluster, plugin, bank, agent) as office:
-                yield Stage(office, hole)
+            with running_stack(cluster, plugin, bank, agent) as stack:
+                yield SilentBankStack(stack, proxy)
                 cluster.calm()
         finally:
-            hole.mood = Mood.CALM
-            hole.stop()
+            proxy.fault = MessageFault.NONE
+            proxy.stop()
 
 
-def test_slurm_does_not_wait_for_a_silent_bank(stage: Stage, tell: Tell) -> None:
-    office, slurm, hole = stage.office, stage.office.slurm, stage.hole
+def test_slurm_does_not_wait_for_a_silent_bank(
+    silent_stack: SilentBankStack, record_figure: RecordFigure
+) -> None:
+    stack, slurm, proxy = silent_stack.stack, silent_stack.stack.slurm, silent_stack.proxy
     since = float(int(time.time()))
-    hole.mood = Mood.MUTE
-    looks: list[Look] = []
-    run, put_off = [], []
+    proxy.fault = MessageFault.SWALLOW
+    polls: list[Poll] = []
+    running, deferred = [], []
     for number in range(ROUNDS):
-        run += (held := [slurm.submit("alice", "--hold", "--time=5") for _ in range(JOBS)])
-        put_off.append(
+        running += (held := [slurm.submit("alice", "--hold", "--time=5") for _ in range(JOBS)])
+        deferred.append(
             slurm.submit("carol", "--hold", "--time=5", "--partition=gpu", "--gres=gpu:1")
         )
-        slurm.root("scontrol", "release", ",".join(map(str, [*held, put_off[-1]])))
-        wait_until(lambda: _open(office), "a job to ask", seconds=60)
-        unheard = _looks_while_nobody_is_answered(office)
-        assert len(unheard) >= LEAST, (
-            f"round {number}: squeue was answered {len(unheard)} times while jobs waited for the"
+        slurm.root("scontrol", "release", ",".join(map(str, [*held, deferred[-1]])))
+        wait_until(lambda: _open(stack), "a job to ask", seconds=60)
+        new_polls = _polls_before_a_verdict(stack)
+        assert len(new_polls) >= LEAST, (
+            f"round {number}: squeue was answered {len(new_polls)} times while jobs waited for the"
             " bank"
         )
-        looks += unheard
-        wait_until(lambda: not _open(office), "the partitions' policy to decide", seconds=60)
-    for job in run:
+        polls += new_polls
+        wait_until(lambda: not _open(stack), "the partitions' policy to decide", seconds=60)
+    for job in running:
         slurm.wait_for(job, "COMPLETED", seconds=120)
-    for job in put_off:
-        wait_until(partial(_is_put_off, slurm, job), "the job to be put off")
-    assert hole.done[Mood.MUTE.value] > 0, "the agent has asked"
-    assert office.rows("/job") == []
-    assert all(look.answered for look in looks)
-    tell(
-        f"bank silent for {time.time() - since:.0f} s, {len(run)} jobs run and {len(put_off)} put"
-        f" off; squeue meanwhile: {told(looks)}"
+    for job in deferred:
+        wait_until(partial(_is_deferred, slurm, job), "the job to be deferred")
+    assert proxy.done[MessageFault.SWALLOW.value] > 0, "the agent has asked"
+    assert stack.rows("/job") == []
+    assert all(poll.answered for poll in polls)
+    record_figure(
+        f"bank silent for {time.time() - since:.0f} s, {len(running)} jobs run and"
+        f" {len(deferred)} deferred; squeue meanwhile: {describe_polls(polls)}"
     )
 
-    hole.mood = Mood.CALM
-    for job in run:
-        (found,) = office.settled(job)
-        assert found["state"] in ("charged", "released")
-    haste = Haste(slurm)
-    for job in put_off:
-        wait_until(partial(_is_over, slurm, job, haste), f"job {job} to run at last", seconds=120)
-    wait_for_accounting(office, since)
-    office.agent.wait_until_empty()
-    reconciled = office.reconciled("--starttime", words_of(since))
+    proxy.fault = MessageFault.NONE
+    for job in running:
+        (job_run,) = stack.wait_for_closed_runs(job)
+        assert job_run["state"] in ("charged", "released")
+    operator = Operator(slurm)
+    for job in deferred:
+        wait_until(
+            partial(_is_over, slurm, job, operator), f"job {job} to run at last", seconds=120
+        )
+    wait_for_accounting(stack, since)
+    stack.agent.wait_until_empty()
+    reconciled = stack.reconcile("--starttime", slurm_time(since))
     assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
-    assert office.bank.command("audit", "verify").returncode == 0
+    assert stack.bank.command("audit", "verify").returncode == 0
 
 
-def _is_put_off(slurm: Cluster, job: int) -> bool:
+def _is_deferred(slurm: Cluster, job: int) -> bool:
     return slurm.job(job).get("Reason") == "Fairbank_does_not_answer"
 
 
-def _is_over(slurm: Cluster, job: int, haste: Haste) -> bool:
-    haste.see_to_it()
+def _is_over(slurm: Cluster, job: int, operator: Operator) -> bool:
+    operator.start_requeued_jobs()
     return slurm.states(job) == ["COMPLETED"]
 
 
-def _open(office: Office) -> int:
-    """Return the number of jobs that wait for an answer of the agent."""
-    return int(office.agent.status()["prologs_waiting"])
+def _open(stack: BankStack) -> int:
+    """Return the number of jobs that wait for a verdict of the agent."""
+    return int(stack.agent.status()["prologs_waiting"])
 
 
-def _looks_while_nobody_is_answered(office: Office) -> list[Look]:
-    """squeue, again and again until a job is answered: those that came back before, while the agent
-    itself had no word for anybody. Had slurmctld waited for the bank or for the agent, there would
-    be none.
+def _polls_before_a_verdict(stack: BankStack) -> list[Poll]:
+    """Poll with squeue until a job gets a verdict; return the polls that ended before. If slurmctld
+    waited for the bank or the agent, there would be none.
     """
-    looks: list[Look] = []
-    answers = office.agent.status()["verdicts"]
+    polls: list[Poll] = []
+    verdicts = stack.agent.status()["verdicts"]
     while True:
         begun = time.monotonic()
         answered = (
-            office.slurm.run("root", "squeue", "--noheader", seconds=BANK_TIMEOUT / 2).code == 0
+            stack.slurm.run("root", "squeue", "--noheader", seconds=BANK_TIMEOUT / 2).code == 0
         )
-        look = Look(begun, time.monotonic(), answered)
-        status = office.agent.status()
-        if status["verdicts"] != answers or not status["prologs_waiting"]:
-            return looks
-        looks.append(look)
+        poll = Poll(begun, time.monotonic(), answered)
+        status = stack.agent.status()
+        if status["verdicts"] != verdicts or not status["prologs_waiting"]:
+            return polls
+        polls.append(poll)

@@ -1,5 +1,5 @@
-"""Real jobs get the bank's priorities: the SITE column of `sprio -l`, the plug-in, the real agent,
-a real bank.
+"""Real jobs get the bank's priorities: the SITE column of `sprio -l`, with the plug-in, the real
+agent and a real bank.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import pytest
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, parse_address
 from tests.agent.running_agent import RunningAgent
-from tests.slurm.conftest import Tell
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import TEAMS
 from tests.slurm.prep_cluster import (
     SITE_FACTOR,
     build,
     install,
-    ranked,
     settings,
+    site_factor_path,
+    site_factor_settings,
     socket_of,
-    table_of,
 )
 from tests.support.conditions import wait_until
 from tests.support.server import made
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
 
 WEIGHT = 100_000
 CALC_SECONDS = 60  # the lab's PriorityCalcPeriod
-LATE_SECONDS = 5  # a new table, the look at it, and sprio itself
+LATE_SECONDS = 5  # for a new table, its reload, and sprio
 STALE = 4
 CREDIT = 10_000
 ENDS = {
@@ -50,66 +50,68 @@ resource = "gpu"
 """
 
 
-class Office:
-    """The cluster with both plug-ins, the agent and the bank."""
+class SiteFactorStack:
+    """Cluster with both plug-ins, the agent and the bank."""
 
     def __init__(self, slurm: Cluster, agent: RunningAgent, client: Client, table: Path) -> None:
         self.slurm, self.agent, self.table = slurm, agent, table
         self._client = client
 
-    def found(self) -> None:
+    def create_projects(self) -> None:
         for team in TEAMS:
             self._client.post("/project", {"gname": team.name, "gid": team.gid})
         for (account, resource), end in ENDS.items():
-            wanted = {
+            terms = {
                 "account": account,
                 "resource": resource,
                 "category": "test",
                 "start": "2020-01-01",
                 "end": end,
             }
-            self._client.post("/alloc", {**wanted, "amount": CREDIT, "comment": "test"})
+            self._client.post("/alloc", {**terms, "amount": CREDIT, "comment": "test"})
 
     def allocations(self) -> dict[tuple[str, str], dict[str, Any]]:
         return {
-            (each["account"], each["resource"]): each for each in self._client.get("/alloc")["data"]
+            (allocation["account"], allocation["resource"]): allocation
+            for allocation in self._client.get("/alloc")["data"]
         }
 
     def value(self, account: str, resource: str) -> float:
-        """Return the site factor from the ledger, by the formulas and not by the product's code."""
-        now, found = time.time(), self.allocations()
-        if (account, resource) not in found:
+        """Compute the site factor from the ledger with the formulas, without product code."""
+        now, allocations = time.time(), self.allocations()
+        if (account, resource) not in allocations:
             return 0
-        one = found[account, resource]
-        longest = max(parse_instant(each["end"]) - now for each in found.values())
-        credit = 1 - (one["charged"] + one["held"]) / one["deposited"]
-        return float(WEIGHT * credit * (1 - (parse_instant(one["end"]) - now) / longest))
+        own = allocations[account, resource]
+        longest = max(parse_instant(allocation["end"]) - now for allocation in allocations.values())
+        credit = 1 - (own["charged"] + own["held"]) / own["deposited"]
+        return float(WEIGHT * credit * (1 - (parse_instant(own["end"]) - now) / longest))
 
     def site(self) -> dict[int, int]:
-        """The SITE column of each pending job."""
+        """Return the SITE column of each pending job."""
         header, *rows = (line.split() for line in self.slurm.root("sprio", "-l").splitlines())
         return {int(row[header.index("JOBID")]): int(row[header.index("SITE")]) for row in rows}
 
-    def told(self, what: str) -> int:
+    def count_logged(self, text: str) -> int:
         """Return the number of times that slurmctld has logged this text."""
-        return (self.slurm.place.logs / "slurmctld.log").read_text().count(what)
+        return (self.slurm.place.logs / "slurmctld.log").read_text().count(text)
 
     def agrees(self, jobs: dict[int, tuple[str, str]]) -> bool:
         """Return True if the column shows for each job the value of its account and resource."""
-        seen = self.site()
+        shown = self.site()
         return all(
-            job in seen and abs(seen[job] - self.value(*whose)) <= 1 for job, whose in jobs.items()
+            job in shown and abs(shown[job] - self.value(*owner)) <= 1
+            for job, owner in jobs.items()
         )
 
 
 @pytest.fixture(scope="module")
-def office(
+def stack(
     cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Office]:
+) -> Iterator[SiteFactorStack]:
     prep = build(checkout, tmp_path_factory.mktemp("plugins"))
     install(prep, cluster)
     install(prep.with_name(SITE_FACTOR), cluster)
-    table = table_of(cluster)
+    table = site_factor_path(cluster)
     lines = (
         f'[site_factor]\npath = "{table}"\ncluster = "lab"\nrefresh = 0.5\nstale = {STALE}\nweight'
         f" = {WEIGHT}\n"
@@ -122,21 +124,21 @@ def office(
         )
         try:
             agent.start()
-            office = Office(cluster, agent, Client(parse_address(f"unix:{bank.socket}")), table)
-            office.found()
-            with cluster.configured({**settings(cluster), **ranked(cluster)}):
-                yield office
+            stack = SiteFactorStack(
+                cluster, agent, Client(parse_address(f"unix:{bank.socket}")), table
+            )
+            stack.create_projects()
+            with cluster.configured({**settings(cluster), **site_factor_settings(cluster)}):
+                yield stack
         finally:
             print(agent.log_text())
             agent.close()
 
 
 @pytest.fixture
-def crowded(office: Office) -> Iterator[dict[int, tuple[str, str]]]:
-    """Jobs that wait for a node that others have for themselves: of which account and resource each
-    is.
-    """
-    slurm = office.slurm
+def waiting_jobs(stack: SiteFactorStack) -> Iterator[dict[int, tuple[str, str]]]:
+    """Submit jobs that wait for an occupied node; return account and resource of each."""
+    slurm = stack.slurm
     slurm.calm()
     node, gpu_node = slurm.machine[0].nodes[0], slurm.machine[1].nodes[0]
     cpu = ("--partition=cpu", f"--nodelist={node}")
@@ -150,27 +152,27 @@ def crowded(office: Office) -> Iterator[dict[int, tuple[str, str]]]:
         slurm.submit("carol", *gpu): ("wg_bio", "gpu"),
         slurm.submit("dave", *cpu): ("wg_chem", "cpu"),
     }
-    if not office.agent.running:
-        office.agent.start()
+    if not stack.agent.running:
+        stack.agent.start()
     slurm.calm()
 
 
-def test_sprio_shows_the_banks_value_and_follows_it(
-    office: Office, crowded: dict[int, tuple[str, str]], tell: Tell
+def test_sprio_shows_and_follows_the_site_factor(
+    stack: SiteFactorStack, waiting_jobs: dict[int, tuple[str, str]], record_figure: RecordFigure
 ) -> None:
-    slurm = office.slurm
+    slurm = stack.slurm
     begun = time.monotonic()
     wait_until(
-        lambda: office.agrees(crowded),
+        lambda: stack.agrees(waiting_jobs),
         "sprio to agree with the bank",
         seconds=CALC_SECONDS + LATE_SECONDS,
     )
-    tell(f"site factors agree {time.monotonic() - begun:.1f} s after four submissions")
-    values = list(office.site().values())
+    record_figure(f"site factors agree {time.monotonic() - begun:.1f} s after four submissions")
+    values = list(stack.site().values())
     assert len(set(values)) == 4, values
-    assert 0 in values  # of wg_chem, which has no credit there
+    assert 0 in values  # wg_chem has no credit there
 
-    before = office.value("wg_astro", "cpu")
+    before = stack.value("wg_astro", "cpu")
     other = slurm.submit(
         "alice",
         "--partition=cpu",
@@ -181,88 +183,90 @@ def test_sprio_shows_the_banks_value_and_follows_it(
     )
     slurm.wait_for(other, "RUNNING")
     begun = time.monotonic()
-    wait_until(lambda: office.value("wg_astro", "cpu") < before * 0.8, "the bank to hold credit")
+    wait_until(lambda: stack.value("wg_astro", "cpu") < before * 0.8, "the bank to hold credit")
     wait_until(
-        lambda: office.agrees(crowded),
+        lambda: stack.agrees(waiting_jobs),
         "sprio to follow the bank",
         seconds=CALC_SECONDS + LATE_SECONDS,
     )
-    tell(
+    record_figure(
         f"a change of credit is in sprio after {time.monotonic() - begun:.1f} s, PriorityCalcPeriod"
         f" being {CALC_SECONDS} s"
     )
 
 
-def test_a_job_has_its_value_as_soon_as_it_is_submitted(
-    office: Office, crowded: dict[int, tuple[str, str]]
+def test_new_job_has_its_site_factor(
+    stack: SiteFactorStack, waiting_jobs: dict[int, tuple[str, str]]
 ) -> None:
-    held = office.value("wg_astro", "cpu")
-    written = office.table.stat().st_mtime_ns
+    held = stack.value("wg_astro", "cpu")
+    written = stack.table.stat().st_mtime_ns
     wait_until(
-        lambda: office.agent.status()["site_factor"]["written"] * 10**9 > written,
+        lambda: stack.agent.status()["site_factor"]["written"] * 10**9 > written,
         "a table of the credit that is held now",
     )
     assert held > 0
 
     def agrees_at_once() -> bool:
-        job = office.slurm.submit("alice", f"--nodelist={office.slurm.machine[0].nodes[0]}")
-        return office.agrees({job: ("wg_astro", "cpu")})
+        job = stack.slurm.submit("alice", f"--nodelist={stack.slurm.machine[0].nodes[0]}")
+        return stack.agrees({job: ("wg_astro", "cpu")})
 
     wait_until(agrees_at_once, "the plug-in to have looked at the file", seconds=LATE_SECONDS)
 
 
-def test_a_stale_table_is_neutral_and_reported_once(
-    office: Office, crowded: dict[int, tuple[str, str]]
+def test_stale_table_gives_zero_and_is_logged_once(
+    stack: SiteFactorStack, waiting_jobs: dict[int, tuple[str, str]]
 ) -> None:
-    wait_until(lambda: any(office.site().values()), "values", seconds=CALC_SECONDS + LATE_SECONDS)
-    told = office.told("it is stale")
-    office.agent.kill()
+    wait_until(lambda: any(stack.site().values()), "values", seconds=CALC_SECONDS + LATE_SECONDS)
+    before = stack.count_logged("it is stale")
+    stack.agent.kill()
     wait_until(
-        lambda: office.told("it is stale") > told,
-        "slurmctld to tell that the table is stale",
+        lambda: stack.count_logged("it is stale") > before,
+        "slurmctld to log that the table is stale",
         seconds=STALE + 10,
     )
     wait_until(
-        lambda: not any(office.site().values()),
+        lambda: not any(stack.site().values()),
         "all values to be neutral",
         seconds=CALC_SECONDS + LATE_SECONDS,
     )
-    assert office.told("it is stale") == told + 1
-    office.agent.start()
+    assert stack.count_logged("it is stale") == before + 1
+    stack.agent.start()
     wait_until(
-        lambda: office.agrees(crowded), "the values to be back", seconds=CALC_SECONDS + LATE_SECONDS
+        lambda: stack.agrees(waiting_jobs),
+        "the values to be back",
+        seconds=CALC_SECONDS + LATE_SECONDS,
     )
 
 
-def test_settings_change_at_a_reconfiguration(
-    office: Office, crowded: dict[int, tuple[str, str]]
+def test_reconfiguration_changes_settings(
+    stack: SiteFactorStack, waiting_jobs: dict[int, tuple[str, str]]
 ) -> None:
-    """A slurmctld of 22.05 changes some settings. Since 23.11 it starts again, so that a mistake
+    """A slurmctld of 22.05 applies some settings. Since 23.11 it restarts, so that a wrong setting
     changes nothing.
     """
-    slurm, conf = office.slurm, office.slurm.place.slurm_conf
+    slurm, conf = stack.slurm, stack.slurm.place.slurm_conf
     before = conf.read_text()
-    wait_until(lambda: office.agrees(crowded), "values", seconds=CALC_SECONDS + LATE_SECONDS)
+    wait_until(lambda: stack.agrees(waiting_jobs), "values", seconds=CALC_SECONDS + LATE_SECONDS)
     try:
         conf.write_text(before.replace("fairbank_table=", "fairbank_table=/nowhere"))
         slurm.root("scontrol", "reconfigure")
         wait_until(
-            lambda: office.told(f"/nowhere{office.table}: No such file"),
+            lambda: stack.count_logged(f"/nowhere{stack.table}: No such file"),
             "the plug-in to look elsewhere",
         )
         wait_until(
-            lambda: not any(office.site().values()),
+            lambda: not any(stack.site().values()),
             "all values to be neutral",
             seconds=CALC_SECONDS + LATE_SECONDS,
         )
         conf.write_text(before.replace("fairbank_table=", "fairbank_tabel="))
         slurm.root("scontrol", "reconfigure")
-        wait_until(lambda: office.told("fairbank_tabel="), "the mistake to be told")
+        wait_until(lambda: stack.count_logged("fairbank_tabel="), "the error to be logged")
     finally:
         conf.write_text(before)
         slurm.root("scontrol", "reconfigure")
     wait_until(
-        lambda: office.agrees(crowded),
+        lambda: stack.agrees(waiting_jobs),
         "the table to be in use again",
         seconds=CALC_SECONDS + LATE_SECONDS,
     )

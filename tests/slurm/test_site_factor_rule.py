@@ -1,4 +1,4 @@
-"""The rule of decision 0016: credit left times closeness of the end, of the allocation that pays
+"""Rule of decision 0016: credit left times closeness of the end, of the allocation that pays
 next.
 """
 
@@ -20,14 +20,14 @@ CLUSTER = Cluster(
 )
 
 
-def of(
+def values_of(
     *allocations: object, projects: object = None, weight: int = 1000, rule: CurveRule = LINEAR
 ) -> dict[tuple[str, str], int]:
-    found = projects or [a_project(1, "chem"), a_project(2, "bio")]
+    known = projects or [a_project(1, "chem"), a_project(2, "bio")]
     return dict(
         build_table(
             CLUSTER,
-            found,  # type: ignore[arg-type]
+            known,  # type: ignore[arg-type]
             allocations,  # type: ignore[arg-type]
             now=NOW,
             weight=weight,
@@ -37,72 +37,87 @@ def of(
     )
 
 
-def granted(number: int, project: int, charged: int, days: int, **more: object) -> object:
-    """Of 100 SU-minutes, so many are charged; it ends in so many days."""
+def dated_allocation(number: int, project: int, charged: int, days: int, **more: object) -> object:
+    """Return an allocation of 100 SU-minutes, of which `charged` are used, and which ends in `days`
+    days.
+    """
     left = 100 - charged - int(str(more.get("held", 0)))
     return an_allocation(
         number, project, left, deposited=100, charged=charged, end=NOW + days * DAY, **more
     )
 
 
-def test_the_value_is_the_product_of_both_factors() -> None:
-    found = of(granted(1, 1, 5, 30), granted(2, 2, 50, 100), granted(3, 2, 0, 50, resource="gpu"))
-    assert found == {
+def test_value_is_the_product_of_both_factors() -> None:
+    values = values_of(
+        dated_allocation(1, 1, 5, 30),
+        dated_allocation(2, 2, 50, 100),
+        dated_allocation(3, 2, 0, 50, resource="gpu"),
+    )
+    assert values == {
         ("chem", "cpu"): 665,
         ("bio", "cpu"): 0,
         ("bio", "gpu"): 500,
     }  # 0.95 x 0.70, the furthest end, 1 x 0.5
 
 
-def test_another_rule_is_another_number_in_the_table() -> None:
-    granted_so = (
-        granted(1, 1, 75, 50),
-        granted(2, 2, 0, 100),
+def test_rule_changes_the_value() -> None:
+    allocations = (
+        dated_allocation(1, 1, 75, 50),
+        dated_allocation(2, 2, 0, 100),
     )  # a quarter left, half way to the furthest end
-    assert of(*granted_so)["chem", "cpu"] == 125
-    assert of(*granted_so, rule=CurveRule(Power(0.5), Power(2)))["chem", "cpu"] == 125  # 1/2 x 1/4
-    assert of(*granted_so, rule=CurveRule(Power(2), Power(2)))["chem", "cpu"] == 15
+    assert values_of(*allocations)["chem", "cpu"] == 125
     assert (
-        of(*granted_so, rule=CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 0
+        values_of(*allocations, rule=CurveRule(Power(0.5), Power(2)))["chem", "cpu"] == 125
+    )  # 1/2 x 1/4
+    assert values_of(*allocations, rule=CurveRule(Power(2), Power(2)))["chem", "cpu"] == 15
+    assert (
+        values_of(*allocations, rule=CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"]
+        == 0
     )  # not near its end
-    near = (granted(1, 1, 75, 10), granted(2, 2, 0, 100))
+    near = (dated_allocation(1, 1, 75, 10), dated_allocation(2, 2, 0, 100))
     assert (
-        of(*near, rule=CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 367
+        values_of(*near, rule=CurveRule(Sigmoid(5, 0.25), Sigmoid(50, 0.75)))["chem", "cpu"] == 367
     )  # 0.3676 x 0.9994
 
 
-def test_what_is_held_is_not_left() -> None:
-    assert of(granted(1, 1, 20, 50, held=30), granted(2, 2, 0, 100))["chem", "cpu"] == 250
+def test_held_credit_is_not_left() -> None:
+    assert (
+        values_of(dated_allocation(1, 1, 20, 50, held=30), dated_allocation(2, 2, 0, 100))[
+            "chem", "cpu"
+        ]
+        == 250
+    )
 
 
-def test_the_allocation_that_pays_next_counts() -> None:
-    early = granted(1, 1, 100, 10, start=NOW - 2 * DAY)
-    late = granted(2, 1, 50, 50, start=NOW - DAY)
-    assert of(early, late, granted(3, 2, 0, 100))["chem", "cpu"] == 250
-    assert of(early, granted(3, 2, 0, 100))["chem", "cpu"] == 0
+def test_next_paying_allocation_counts() -> None:
+    early = dated_allocation(1, 1, 100, 10, start=NOW - 2 * DAY)
+    late = dated_allocation(2, 1, 50, 50, start=NOW - DAY)
+    assert values_of(early, late, dated_allocation(3, 2, 0, 100))["chem", "cpu"] == 250
+    assert values_of(early, dated_allocation(3, 2, 0, 100))["chem", "cpu"] == 0
 
 
-def test_a_parent_shares_its_value_with_its_credit() -> None:
+def test_shared_parent_credit_shares_its_value() -> None:
     projects = [a_project(1, "chem"), a_project(2, "bio", parent=1)]
-    far = granted(9, 3, 0, 100)
-    assert of(granted(1, 1, 0, 50, shared=True), far, projects=projects) == {
+    far = dated_allocation(9, 3, 0, 100)
+    assert values_of(dated_allocation(1, 1, 0, 50, shared=True), far, projects=projects) == {
         ("chem", "cpu"): 500,
         ("bio", "cpu"): 500,
     }
-    assert of(granted(1, 1, 0, 50), far, projects=projects) == {("chem", "cpu"): 500}
-
-
-def test_only_what_is_active_counts() -> None:
-    closed = [
-        granted(1, 1, 0, 50, state="frozen"),
-        granted(2, 1, 0, 500, start=NOW + DAY, state="planned"),
-        granted(3, 1, 0, -1, state="ended"),
-    ]
-    assert of(*closed, granted(4, 2, 0, 40), granted(5, 2, 0, 80, resource="gpu")) == {
-        ("bio", "cpu"): 500,
-        ("bio", "gpu"): 0,
+    assert values_of(dated_allocation(1, 1, 0, 50), far, projects=projects) == {
+        ("chem", "cpu"): 500
     }
 
 
-def test_a_bank_without_allocations_is_neutral() -> None:
-    assert of() == {}
+def test_only_active_allocations_count() -> None:
+    closed = [
+        dated_allocation(1, 1, 0, 50, state="frozen"),
+        dated_allocation(2, 1, 0, 500, start=NOW + DAY, state="planned"),
+        dated_allocation(3, 1, 0, -1, state="ended"),
+    ]
+    assert values_of(
+        *closed, dated_allocation(4, 2, 0, 40), dated_allocation(5, 2, 0, 80, resource="gpu")
+    ) == {("bio", "cpu"): 500, ("bio", "gpu"): 0}
+
+
+def test_bank_without_allocations_has_no_values() -> None:
+    assert values_of() == {}

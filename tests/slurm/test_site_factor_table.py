@@ -1,5 +1,5 @@
-"""The table of decision 0016: its bytes there and back, and the plug-in's C, which reads the same
-from them.
+"""Table of decision 0016: its encoding and decoding in Python, and the plug-in's C code, which
+reads the same values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_every_table_reads_back(table: SiteFactorTable) -> None:
     assert decode(encode(table)) == table
 
 
-def test_the_form_is_the_one_that_is_written_down() -> None:
+def test_encoding_is_the_documented_one() -> None:
     table = SiteFactorTable(
         1_700_000_000, 600, {"gpu": "a100"}, {("chem", "a100"): -2, ("chem", "cpu"): 70_000}
     )
@@ -82,12 +82,12 @@ def test_the_form_is_the_one_that_is_written_down() -> None:
         "rows",
     ],
 )
-def test_what_cannot_stand_in_it_is_refused(table: SiteFactorTable) -> None:
+def test_invalid_table_is_not_encoded(table: SiteFactorTable) -> None:
     with pytest.raises(InvalidInput):
         encode(table)
 
 
-# ---------------------------------------------------------------- the C of the plug-in
+# ---------------------------------------------------------------- C code of the plug-in
 
 
 @pytest.fixture(scope="module")
@@ -100,23 +100,23 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("table") / "table"
 
 
-def said_of(check: Path, file: Path, text: bytes, now: int, questions: str = "") -> list[str]:
+def program_output(check: Path, file: Path, text: bytes, now: int, queries: str = "") -> list[str]:
     file.write_bytes(text)
-    done = subprocess.run(
-        [check, file, str(now)], input=questions, capture_output=True, text=True, check=False
+    process = subprocess.run(
+        [check, file, str(now)], input=queries, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.splitlines()
+    assert (process.returncode, process.stderr) == (0, "")
+    return process.stdout.splitlines()
 
 
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(table=tables, data=st.data())
-def test_the_plug_in_finds_every_value(
+def test_plugin_finds_every_value(
     check: Path, file: Path, table: SiteFactorTable, data: st.DataObject
 ) -> None:
     accounts = sorted({account for account, _ in table.values} | {"nobody"})
-    asked = [
+    queries = [
         (account, partition)
         for account in accounts
         for partition in [*sorted(table.resources), "nowhere"]
@@ -125,20 +125,20 @@ def test_the_plug_in_finds_every_value(
         st.sampled_from([0, table.stale_seconds, table.stale_seconds + 1, -table.stale_seconds - 1])
     )
     now = min(table.written + age, 2**63 - 1)
-    said = said_of(
+    output = program_output(
         check,
         file,
         encode(table),
         now,
-        "".join(f"{account} {partition}\n" for account, partition in asked),
+        "".join(f"{account} {partition}\n" for account, partition in queries),
     )
-    assert said == [str(value_of(table, *each, now)) for each in asked]
+    assert output == [str(value_of(table, *query, now)) for query in queries]
 
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(table=tables, data=st.data())
-def test_the_plug_in_refuses_what_we_refuse(
+def test_plugin_refuses_the_same_damaged_tables(
     check: Path, file: Path, table: SiteFactorTable, data: st.DataObject
 ) -> None:
     changed = bytearray(encode(table))
@@ -153,11 +153,11 @@ def test_the_plug_in_refuses_what_we_refuse(
     try:
         decode(bytes(changed))
         expected = []
-    except InvalidInput as bad:
-        expected = [bad.message]
-    said = said_of(check, file, bytes(changed), 0)
-    assert [each.replace("is not known to this plug-in", "") for each in said] == [
-        "its version " if each.startswith("its version") else each for each in expected
+    except InvalidInput as error:
+        expected = [error.message]
+    output = program_output(check, file, bytes(changed), 0)
+    assert [message.replace("is not known to this plug-in", "") for message in output] == [
+        "its version " if message.startswith("its version") else message for message in expected
     ]
 
 
@@ -218,16 +218,16 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_table_is_refused(name: str) -> None:
+def test_damaged_table_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=WRONG[name][1]):
         decode(WRONG[name][0])
 
 
 @pytest.mark.slow
-def test_the_plug_in_refuses_what_is_no_table(check: Path, file: Path) -> None:
-    said = {name: said_of(check, file, text, NOW) for name, (text, _) in WRONG.items()}
-    assert {name: each[0][: len(WRONG[name][1])] for name, each in said.items()} == {
-        name: why for name, (_, why) in WRONG.items()
+def test_plugin_refuses_damaged_tables(check: Path, file: Path) -> None:
+    outputs = {name: program_output(check, file, text, NOW) for name, (text, _) in WRONG.items()}
+    assert {name: message[0][: len(WRONG[name][1])] for name, message in outputs.items()} == {
+        name: reason for name, (_, reason) in WRONG.items()
     }
     assert (
         decode(raw(row(), row(b"chem", b"gpu", -NICE_MAX), row(b"d", value=NICE_MAX))).values[
@@ -238,14 +238,14 @@ def test_the_plug_in_refuses_what_is_no_table(check: Path, file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_table_as_large_as_may_be(check: Path, file: Path) -> None:
+def test_largest_table_is_read(check: Path, file: Path) -> None:
     count = (TABLE_SIZE_MAX - 40) // 120 - 1
     table = SiteFactorTable(
         NOW, 60, {"cpu": "cpu"}, {(f"a{number}", "cpu"): number for number in range(count)}
     )
-    assert said_of(
+    assert program_output(
         check, file, encode(table), NOW, f"a0 cpu\na{count - 1} cpu\na{count} cpu\n"
     ) == ["0", str(count - 1), "0"]
-    assert said_of(check, file, encode(table) + bytes(120), NOW) == [
+    assert program_output(check, file, encode(table) + bytes(120), NOW) == [
         "its length is not what its head says"
     ]

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 ASTRO, BIO, CHEM, USERS = "wg_astro", "wg_bio", "wg_chem", "users"
 
-# user, group, command; a number sign in a change stands for the job that was made for it
+# user, group, command
 NEW = [
     ("alice", ASTRO, "sbatch -p cpu -t 5 --wrap true"),
     ("alice", ASTRO, "srun -p cpu -t 5 true"),
@@ -96,18 +96,16 @@ CHANGES = [
 ]
 
 
-def told(slurm: Cluster, user: str, group: str, command: str) -> str:
-    """The command and all that its user sees, with what became of the job; the numbers of jobs left
-    out.
-    """
-    ran = slurm.run(user, *shlex.split(command), group=group, stdin="", seconds=60)
-    said = re.sub(
+def terminal_page(slurm: Cluster, user: str, group: str, command: str) -> str:
+    """Return the command and its output, with the job's fields; job numbers are replaced."""
+    result = slurm.run(user, *shlex.split(command), group=group, stdin="", seconds=60)
+    output = re.sub(
         r"(?m)^s(?:run|alloc): (?:[Jj]ob|Pending|Granted|Relinquishing|Nodes|Required) .*\n",
         "",
-        ran.out + ran.err,
+        result.out + result.err,
     )
-    if found := re.search(r"Submitted batch job (\d+)", said):
-        job = slurm.job(found[1]) if "--array" not in command else {}
+    if submitted := re.search(r"Submitted batch job (\d+)", output):
+        job = slurm.job(submitted[1]) if "--array" not in command else {}
         shown = (
             "Account",
             "QOS",
@@ -117,10 +115,10 @@ def told(slurm: Cluster, user: str, group: str, command: str) -> str:
             "MinMemoryCPU",
             "MinMemoryNode",
         )
-        said += "".join(f"  {name}={job[name]}\n" for name in shown if name in job)
+        output += "".join(f"  {name}={job[name]}\n" for name in shown if name in job)
     return (
-        f"$ ({user}, {group}) {command}\n{re.sub(r'job [0-9]+', 'job N', said)}  exit status"
-        f" {ran.code}\n\n"
+        f"$ ({user}, {group}) {command}\n{re.sub(r'job [0-9]+', 'job N', output)}  exit status"
+        f" {result.code}\n\n"
     )
 
 
@@ -129,17 +127,17 @@ def compare(name: str, page: str) -> None:
 
 
 def install(slurm: Cluster, checkout: Path, policy: SubmissionPolicy) -> None:
-    """The plug-ins with this policy."""
+    """Install the plug-ins with this policy."""
     path = install_lua(slurm, checkout)
-    whole = path.with_name("policy.new")
-    whole.write_text(render(msgspec.structs.replace(policy, written=int(time.time()))))
-    whole.chmod(0o644)
-    whole.replace(path)
+    temporary = path.with_name("policy.new")
+    temporary.write_text(render(msgspec.structs.replace(policy, written=int(time.time()))))
+    temporary.chmod(0o644)
+    temporary.replace(path)
 
 
 @pytest.fixture
 def reserved(slurm: Cluster) -> Iterator[Cluster]:
-    """The reservation of the short-term allocation."""
+    """Create the reservation of the short-term allocation."""
     slurm.root(
         *shlex.split(
             "scontrol create reservation reservationname=wg_chem accounts=wg_chem starttime=now"
@@ -157,61 +155,66 @@ def controlled(reserved: Cluster, checkout: Path) -> Iterator[Cluster]:
         yield reserved
 
 
-def test_what_users_see_of_job_submit(controlled: Cluster) -> None:
-    compare("job-submit", "".join(told(controlled, *each) for each in NEW))
+def test_messages_of_job_submit(controlled: Cluster) -> None:
+    compare("job-submit", "".join(terminal_page(controlled, *command) for command in NEW))
 
 
-def test_what_users_see_of_cli_filter(reserved: Cluster, checkout: Path) -> None:
+def test_messages_of_cli_filter(reserved: Cluster, checkout: Path) -> None:
     install(reserved, checkout, SITE_POLICY)
     with reserved.configured({"CliFilterPlugins": "lua"}):
-        compare("cli-filter", "".join(told(reserved, *each) for each in NEW))
+        compare("cli-filter", "".join(terminal_page(reserved, *command) for command in NEW))
 
 
-def test_with_both_nothing_is_said_twice(controlled: Cluster) -> None:
+def test_both_plugins_show_each_message_once(controlled: Cluster) -> None:
     with controlled.configured({"CliFilterPlugins": "lua"}):
-        ran = controlled.run(
+        result = controlled.run(
             "carol", "sbatch", "-p", "cpu", "-t", "5", "-q", "high", "--wrap=true", group=BIO
         )
-        assert ran.err == "sbatch: lua: QOS high replaced by normal: leave out --qos\n"
+        assert result.err == "sbatch: lua: QOS high replaced by normal: leave out --qos\n"
         assert controlled.run("carol", "srun", "-p", "cpu", "-t", "5", "true", group=BIO).code == 0
 
 
-def test_what_owners_see_when_they_change_a_job(controlled: Cluster) -> None:
+def test_messages_of_job_changes(controlled: Cluster) -> None:
     job = controlled.submit("alice", "-p", "cpu", "-t", "10", "-n2", "--hold", group=ASTRO)
     pages = []
     for change in CHANGES:
-        page = told(controlled, "alice", ASTRO, f"scontrol update jobid={job} {change}").replace(
-            f"jobid={job}", "jobid=N"
-        )
-        now = controlled.job(job)
+        page = terminal_page(
+            controlled, "alice", ASTRO, f"scontrol update jobid={job} {change}"
+        ).replace(f"jobid={job}", "jobid=N")
+        shown_job = controlled.job(job)
         shown = ("Account", "QOS", "Partition", "TimeLimit", "TimeMin", "NumCPUs")
         pages.append(
-            page.rstrip("\n") + "\n  " + " ".join(f"{name}={now[name]}" for name in shown) + "\n\n"
+            page.rstrip("\n")
+            + "\n  "
+            + " ".join(f"{name}={shown_job[name]}" for name in shown)
+            + "\n\n"
         )
-    told_in_words = controlled.release > (22, 5)  # 22.05 tells its own alone
-    compare("scontrol-update-with-words" if told_in_words else "scontrol-update", "".join(pages))
+    has_messages = controlled.release > (22, 5)  # 22.05 prints only its own message
+    compare("scontrol-update-with-words" if has_messages else "scontrol-update", "".join(pages))
 
 
 def test_operator_update_of_a_job_obeys_the_policy(controlled: Cluster) -> None:
-    """First a coordinator of the account, then an operator: Slurm tells Lua neither. Root may."""
+    """A coordinator of the account and an operator are checked: Lua cannot distinguish them. Root
+    is not checked.
+    """
     job = controlled.submit("alice", "-p", "cpu", "-t", "10", "--hold", group=ASTRO)
 
     def carol(change: str) -> int:
         return controlled.run("carol", "scontrol", "update", f"jobid={job}", change, group=BIO).code
 
     assert carol("comment=hers") != 0
-    for given, taken in (
+    for grant, revoke in (
         (
             f"add coordinator account={ASTRO} names=carol",
             f"delete coordinator account={ASTRO} names=carol",
         ),
         ("modify user carol set adminlevel=operator", "modify user carol set adminlevel=none"),
     ):
-        controlled.root("sacctmgr", "--immediate", *given.split())
+        controlled.root("sacctmgr", "--immediate", *grant.split())
         wait_until(lambda: carol("comment=hers") == 0, "slurmctld to let carol change the job")
         assert carol("qos=high") != 0
         assert carol("timelimit=UNLIMITED") != 0
-        controlled.root("sacctmgr", "--immediate", *taken.split())
+        controlled.root("sacctmgr", "--immediate", *revoke.split())
         wait_until(lambda: carol("comment=hers") != 0, "slurmctld to let her no more")
     assert (controlled.job(job)["QOS"], controlled.job(job)["TimeLimit"]) == ("normal", "00:10:00")
     assert f"Fairbank: job {job} not changed for uid" in controlled.log("slurmctld")
@@ -220,18 +223,18 @@ def test_operator_update_of_a_job_obeys_the_policy(controlled: Cluster) -> None:
 
 
 def test_quote_equals_slurm_billing(controlled: Cluster, checkout: Path) -> None:
-    """Slurm tells whole billing units, rounded down; of an hour's job they are its SU."""
-    broke = tuple(
+    """Slurm prints whole billing units, rounded down; for a job of one hour they are its SU."""
+    balances = tuple(
         PolicyBalance(account, resource, 0) for account in (ASTRO,) for resource in ("cpu", "gpu")
     )
     install(
         controlled,
         checkout,
-        msgspec.structs.replace(SITE_POLICY, price=PolicyAction.WARN, balances=broke),
+        msgspec.structs.replace(SITE_POLICY, price=PolicyAction.WARN, balances=balances),
     )
     jobs = []
     for partition, options, _ in BILLING:
-        ran = controlled.run(
+        result = controlled.run(
             "alice",
             "sbatch",
             "--parsable",
@@ -243,17 +246,14 @@ def test_quote_equals_slurm_billing(controlled: Cluster, checkout: Path) -> None
             "--wrap=true",
             group=ASTRO,
         ).done()
-        foretold = re.search(r"may cost ([0-9.]+) SU", ran.err)
-        jobs.append((int(ran.out), options, int(float(foretold[1])) if foretold else None))
-    for job, options, foretold_units in jobs:
+        quoted = re.search(r"may cost ([0-9.]+) SU", result.err)
+        jobs.append((int(result.out), options, int(float(quoted[1])) if quoted else None))
+    for job, options, quoted_units in jobs:
         (row,) = controlled.wait_for_sacct(job, "COMPLETED", seconds=60)
-        assert (options, foretold_units) == (
-            options,
-            int(tres(row["AllocTRES"]).get("billing", "0")),
-        )
+        assert (options, quoted_units) == (options, int(tres(row["AllocTRES"]).get("billing", "0")))
 
 
-def test_a_policy_that_goes_and_comes_back(controlled: Cluster, checkout: Path) -> None:
+def test_damaged_policy_file_keeps_the_last_policy(controlled: Cluster, checkout: Path) -> None:
     policy = controlled.place.conf / "fairbank" / "policy"
     wrong = ("sbatch", "-p", "cpu,gpu", "-t", "5", "--wrap=true")
     assert controlled.run("alice", *wrong, group=ASTRO).code != 0

@@ -1,4 +1,4 @@
-"""The site factor plug-in's reload of its table without Slurm, built with sanitizers."""
+"""Reload of the site factor plug-in's table without Slurm, built with sanitizers."""
 
 from __future__ import annotations
 
@@ -119,9 +119,9 @@ def test_table_becomes_stale(reload: Reload) -> None:
 def test_reader_gets_the_old_or_the_new_table(reload: Reload) -> None:
     reload.write(1)
     reload.wait_for(1)
-    seen = set()
+    values = set()
     for value in range(2, 120):
         reload.write(value)
-        seen |= {reload.value() for _ in range(20)}
+        values |= {reload.value() for _ in range(20)}
     reload.wait_for(119)
-    assert seen <= set(range(1, 120))
+    assert values <= set(range(1, 120))

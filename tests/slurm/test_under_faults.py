@@ -1,5 +1,5 @@
-"""Faults under load: everything is killed, away, full or in disorder while jobs are submitted; the
-books end as accounting tells.
+"""Faults under load: processes are killed or unavailable, the disk is full and messages are
+disordered while jobs are submitted. The ledger must equal accounting in the end.
 """
 
 from __future__ import annotations
@@ -19,20 +19,28 @@ from tests.agent.running_agent import RunningAgent
 from tests.slurm.accounting_audit import (
     CLOCK_SECONDS,
     END_MAY_COME_FIRST,
+    audit,
     executions,
     instant,
     instants,
     key,
-    reckon,
-    words_of,
+    slurm_time,
 )
-from tests.slurm.bank_cluster import TERMS, Office, opened
-from tests.slurm.conftest import Tell
-from tests.slurm.faults import Troubles
-from tests.slurm.faulty_socket import FrameMischief, Mischief, RequestMischief
+from tests.slurm.bank_cluster import TERMS, BankStack, running_stack
+from tests.slurm.conftest import RecordFigure
+from tests.slurm.faults import FaultInjector
+from tests.slurm.faulty_socket import FaultyFrameProxy, FaultyProxy, FaultyRequestProxy
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
-from tests.slurm.load import Haste, Load, Looking, Submitted, begun, missed, told
+from tests.slurm.load import (
+    Load,
+    Operator,
+    QueuePoller,
+    Submission,
+    describe_polls,
+    missed_polls,
+    script_starts,
+)
 from tests.slurm.prep_cluster import build, socket_of
 from tests.support.conditions import wait_until
 from tests.support.postgres import PostgresServer
@@ -46,36 +54,31 @@ FAULTS = [
     pytest.param(11, 1, 2.0, 10.0, id="short"),
     pytest.param(104, 4, 8.0, 150.0, marks=pytest.mark.campaign, id="a hundred and more"),
 ]
-MISSED_SHARE, FORGOTTEN_SHARE, SOME = (
+MISSED_SHARE, FORGOTTEN_SHARE, FEW = (
     0.02,
     0.03,
     10,
-)  # some for the kills together, and for each reset, which forgets as much at once
-GONE = {
-    "ORPHAN",
-    "RUNAWAY",
-}  # neither slurmctld nor accounting has what became of it: they have lost it, and not we
-FOR_PEOPLE = {
-    "AMOUNT"
-}  # accounting was told of another end by a slurmctld that had forgotten the first
+)  # a few for all kills together, and for each reset
+LOST_BY_SLURM = {"ORPHAN", "RUNAWAY"}  # slurmctld and accounting have lost the end of the job
+REPORTED_ONLY = {"AMOUNT"}  # a slurmctld that had lost the first end reported another one
 OVER_SECONDS = 400
 
 
 @dataclass
-class Stage:
-    """The whole way with a proxy between each two, an outbox on a disk of its own, and a bank on
+class FaultStack:
+    """Full stack with a proxy on each connection, an outbox on its own small disk, and a bank on
     PostgreSQL.
     """
 
-    office: Office
+    stack: BankStack
     disk: Path
-    mischief: tuple[Mischief, Mischief]
+    proxies: tuple[FaultyProxy, FaultyProxy]
 
 
 @pytest.fixture
-def stage(
+def fault_stack(
     cluster: Cluster, checkout: Path, tmp_path: Path, postgres18: PostgresServer
-) -> Iterator[Stage]:
+) -> Iterator[FaultStack]:
     cluster.calm()
     plugin = build(checkout, tmp_path / "plugins")
     rng = random.Random(SEED)
@@ -84,7 +87,7 @@ def stage(
         made(postgres18.url(name)) as bank,
         small_disk(tmp_path / "disk", "8m") as disk,
     ):
-        to_bank = RequestMischief(tmp_path / "bank.sock", bank.socket, rng)
+        to_bank = FaultyRequestProxy(tmp_path / "bank.sock", bank.socket, rng)
         agent = RunningAgent(
             f"unix:{to_bank.path}",
             tables=TERMS,
@@ -92,12 +95,12 @@ def stage(
             slurm_user='"slurm"',
             timeout=3.0,
         )
-        to_agent = FrameMischief(socket_of(cluster), agent.socket, rng)
+        to_agent = FaultyFrameProxy(socket_of(cluster), agent.socket, rng)
         to_bank.start()
         to_agent.start()
         try:
-            with opened(cluster, plugin, bank, agent) as office:
-                yield Stage(office, disk, (to_agent, to_bank))
+            with running_stack(cluster, plugin, bank, agent) as stack:
+                yield FaultStack(stack, disk, (to_agent, to_bank))
                 cluster.calm()
         finally:
             to_agent.stop()
@@ -106,89 +109,108 @@ def stage(
 
 @pytest.mark.parametrize(("faults", "resets", "away", "once"), FAULTS)
 def test_ledger_equals_accounting_after_all_faults(
-    stage: Stage,
+    fault_stack: FaultStack,
     postgres18: PostgresServer,
     faults: int,
     resets: int,
     away: float,
     once: float,
-    tell: Tell,
+    record_figure: RecordFigure,
 ) -> None:
-    """With the bank away for `away` seconds at most, and `once` for so many."""
-    office, slurm, rng = stage.office, stage.office.slurm, random.Random(SEED)
+    """The bank is unavailable for at most `away` seconds, and once for `once` seconds."""
+    stack, slurm, rng = fault_stack.stack, fault_stack.stack.slurm, random.Random(SEED)
     since = float(int(time.time()) + 1)
     wait_until(lambda: time.time() > since, "what was before to be over")
-    load, looking = Load(slurm, rng), Looking(slurm)
-    troubles = Troubles(
-        office, postgres18, stage.disk, stage.mischief, load, random.Random(SEED), away, once
+    load, poller = Load(slurm, rng), QueuePoller(slurm)
+    injector = FaultInjector(
+        stack,
+        postgres18,
+        fault_stack.disk,
+        fault_stack.proxies,
+        load,
+        random.Random(SEED),
+        away,
+        once,
     )
     load.start()
-    looking.start()
+    poller.start()
     try:
-        troubles.strike(faults, resets)
+        injector.inject(faults, resets)
         load.stop()
-        wait_until_nothing_is_queued(slurm, load.haste)
+        wait_until_nothing_is_queued(slurm, load.operator)
     finally:
         load.stop()
-        looking.stop()
-    office.agent.wait_until_empty(seconds=120)
-    tell(f"{troubles.done.total()} faults in {time.time() - since:.0f} s: {dict(troubles.done)}")
-    tell(f"the bank was away for {troubles.without_bank.longest():.0f} s at most")
-    assert troubles.without_bank.longest() >= once
-    for between, name in zip(stage.mischief, ("the plug-in", "the bank"), strict=True):
-        tell(f"messages to and from {name}: {dict(between.done)}")
+        poller.stop()
+    stack.agent.wait_until_empty(seconds=120)
+    record_figure(
+        f"{injector.done.total()} faults in {time.time() - since:.0f} s: {dict(injector.done)}"
+    )
+    record_figure(f"the bank was unavailable for {injector.without_bank.longest():.0f} s at most")
+    assert injector.without_bank.longest() >= once
+    for proxy, name in zip(fault_stack.proxies, ("the plug-in", "the bank"), strict=True):
+        record_figure(f"messages to and from {name}: {dict(proxy.done)}")
 
-    lost = lost_by_slurm(office, since, troubles, tell)
-    there = [
-        look
-        for look in looking.looks
-        if not troubles.without_controller.touch(look.begun, look.ended)
+    lost = lost_by_slurm(stack, since, injector, record_figure)
+    polls = [
+        poll
+        for poll in poller.polls
+        if not injector.without_controller.overlaps(poll.begun, poll.ended)
     ]
-    away_looks = [look for look in there if troubles.without_bank.touch(look.begun, look.ended)]
-    tell(f"squeue: {told(there)}; of them with the bank away: {told(away_looks)}")
-    strange = lost_by_us(office, since, lost, troubles, tell)
-    mended = office.reconciled("--starttime", words_of(since), "--fix")
-    tell("$ fairbank reconcile --fix\n" + mended.stdout + mended.stderr)
-    left = findings(office, since)
-    tell(f"then fairbank reconcile finds: {_amounts(left)}")
-    found = reckon(office, since, holds=END_MAY_COME_FIRST, lost=lost, begun=begun(slurm))
+    bank_away_polls = [
+        poll for poll in polls if injector.without_bank.overlaps(poll.begun, poll.ended)
+    ]
+    record_figure(
+        f"squeue: {describe_polls(polls)};"
+        f" of them without the bank: {describe_polls(bank_away_polls)}"
+    )
+    lost_reports = reports_lost(stack, since, lost, injector, record_figure)
+    reconciled = stack.reconcile("--starttime", slurm_time(since), "--fix")
+    record_figure("$ fairbank reconcile --fix\n" + reconciled.stdout + reconciled.stderr)
+    left = reconcile_findings(stack, since)
+    record_figure(f"then fairbank reconcile finds: {_amounts(left)}")
+    result = audit(stack, since, holds=END_MAY_COME_FIRST, lost=lost, begun=script_starts(slurm))
     forgotten = [
-        each for each in found.wrong if any(_was_unsaved(at, at, troubles) for at in each.instants)
+        difference
+        for difference in result.differences
+        if any(_was_unsaved(at, at, injector) for at in difference.instants)
     ]
-    tell(f"books against accounting: {found.told()}; put off for {found.put_off_seconds} s at most")
-    tell(
+    record_figure(
+        f"ledger against accounting: {result.summary()};"
+        f" deferred for {result.deferred_seconds} s at most"
+    )
+    record_figure(
         "\n        ".join(
             [
-                "told otherwise by a slurmctld that had forgotten:",
-                *(each.words for each in forgotten),
+                "reported differently by a slurmctld that had lost its state:",
+                *(difference.text for difference in forgotten),
             ]
         )
     )
-    wrong = [each.words for each in found.wrong if each not in forgotten]
+    wrong = [difference.text for difference in result.differences if difference not in forgotten]
     assert wrong == [], "\n".join(wrong[:20])
-    assert strange == [], "\n".join(map(str, strange[:20]))
-    assert len(forgotten) <= SOME * (1 + resets) + FORGOTTEN_SHARE * found.counts["executions"]
-    assert {each["kind"] for each in left} <= FOR_PEOPLE
-    assert {(each["job_id"], each["submitted"]) for each in left} <= {
-        each.job for each in forgotten
+    assert lost_reports == [], "\n".join(map(str, lost_reports[:20]))
+    assert len(forgotten) <= FEW * (1 + resets) + FORGOTTEN_SHARE * result.counts["executions"]
+    assert {finding["kind"] for finding in left} <= REPORTED_ONLY
+    assert {(finding["job_id"], finding["submitted"]) for finding in left} <= {
+        difference.job for difference in forgotten
     } | lost
-    tell(
+    record_figure(
         "after fairbank refund of what is above accounting:"
-        f" {_amounts(refunded(office, since, left))}"
+        f" {_amounts(refund_excess(stack, since, left))}"
     )
-    assert office.bank.command("audit", "verify").returncode == 0
-    for looks in (there, away_looks):
-        assert len(looks) > 0
-        assert missed(looks) <= MISSED_SHARE * len(looks)
+    assert stack.bank.command("audit", "verify").returncode == 0
+    for some_polls in (polls, bank_away_polls):
+        assert len(some_polls) > 0
+        assert missed_polls(some_polls) <= MISSED_SHARE * len(some_polls)
 
 
-def wait_until_nothing_is_queued(slurm: Cluster, haste: Haste) -> None:
-    """No job stays behind, and none is held by us. What was put back into the queue is started
-    soon, not after two minutes.
+def wait_until_nothing_is_queued(slurm: Cluster, operator: Operator) -> None:
+    """Wait until the queue is empty. Requeued jobs are started in three seconds instead of two
+    minutes.
     """
 
     def over() -> bool:
-        haste.see_to_it()
+        operator.start_requeued_jobs()
         ran = slurm.run("root", "squeue", "--noheader", "--format=%i", seconds=OVER_SECONDS)
         return ran.code == 0 and not ran.out.split()
 
@@ -200,133 +222,145 @@ def wait_until_nothing_is_queued(slurm: Cluster, haste: Haste) -> None:
         ) from None
 
 
-def findings(office: Office, since: float) -> list[dict[str, Any]]:
-    """Return the findings of `fairbank reconcile`, which changes nothing here."""
+def reconcile_findings(stack: BankStack, since: float) -> list[dict[str, Any]]:
+    """Return the findings of `fairbank reconcile` without --fix."""
     rows: list[dict[str, Any]] = json.loads(
-        office.reconciled("--starttime", words_of(since), "--json").stdout
+        stack.reconcile("--starttime", slurm_time(since), "--json").stdout
     )["data"]
     return rows
 
 
 def _kinds(rows: list[dict[str, Any]]) -> dict[str, int]:
-    return dict(Counter(each["kind"] for each in rows))
+    return dict(Counter(finding["kind"] for finding in rows))
 
 
-def refunded(office: Office, since: float, left: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the findings that are left after refunds by the advice of `fairbank reconcile`: none
-    where the bank was above accounting, the others as before.
+def refund_excess(
+    stack: BankStack, since: float, left: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Refund what the bank charged beyond accounting, and return the remaining findings, which must
+    be the others.
     """
-    above = [each for each in left if each["amount"] > 0]
-    for each in above:
-        told = office.bank.command(
+    above = [finding for finding in left if finding["amount"] > 0]
+    for finding in above:
+        process = stack.bank.command(
             "refund",
             "--id",
-            str(each["job"]),
-            f"{each['amount']}m",
+            str(finding["job"]),
+            f"{finding['amount']}m",
             "--reason",
             "as accounting has it",
             "--yes",
         )
-        assert told.returncode == 0, told.stderr
-    still = findings(office, since)
-    assert still == [each for each in left if each not in above]
+        assert process.returncode == 0, process.stderr
+    still = reconcile_findings(stack, since)
+    assert still == [finding for finding in left if finding not in above]
     return still
 
 
 def _amounts(rows: list[dict[str, Any]]) -> list[str]:
-    return [f"{each['kind']} {each['amount']:+} min" for each in rows]
+    return [f"{finding['kind']} {finding['amount']:+} min" for finding in rows]
 
 
-def lost_by_us(
-    office: Office, since: float, lost: set[tuple[int, int]], troubles: Troubles, tell: Tell
+def reports_lost(
+    stack: BankStack,
+    since: float,
+    lost: set[tuple[int, int]],
+    injector: FaultInjector,
+    record_figure: RecordFigure,
 ) -> list[dict[str, Any]]:
-    """Return the findings before repair, without those that slurmctld itself caused. There may be
-    none: a report lost by agent, bank, disk or proxy was never acknowledged, and so it was sent
+    """Return the findings before repair, without those that slurmctld itself caused. There should
+    be none: a report lost by agent, bank, disk or proxy was never acknowledged, and so it was sent
     again.
     """
-    differing = findings(office, since)
-    runs = {run["id"]: instants(run) for run in office.rows("/job", cluster="lab")}
+    differing = reconcile_findings(stack, since)
+    runs = {run["id"]: instants(run) for run in stack.rows("/job", cluster="lab")}
     ours = [
-        each
-        for each in differing
-        if not _is_slurms_own(each, runs.get(each["job"], ()), lost, troubles)
+        finding
+        for finding in differing
+        if not _is_caused_by_slurmctld(finding, runs.get(finding["job"], ()), lost, injector)
     ]
-    tell(
+    record_figure(
         f"fairbank reconcile finds: {_kinds(differing)}; of them lost by others than slurmctld:"
         f" {_kinds(ours)}"
     )
     return ours
 
 
-def _is_slurms_own(
-    finding: dict[str, Any], run: tuple[int, ...], lost: set[tuple[int, int]], troubles: Troubles
+def _is_caused_by_slurmctld(
+    finding: dict[str, Any],
+    run: tuple[int, ...],
+    lost: set[tuple[int, int]],
+    injector: FaultInjector,
 ) -> bool:
-    """Return True if the difference exists because slurmctld was killed before it saved its state,
-    or was made to forget all. `run` has start and end in the ledger.
+    """Return True if slurmctld caused the difference: it was killed before it saved its state, or
+    was reset. `run` has start and end in the ledger.
     """
     job, begun_at = (finding["job_id"], finding["submitted"]), finding["start"]
     of_accounting = () if begun_at is None else (begun_at, begun_at + finding["elapsed"])
-    told_at = (finding["submitted"], *of_accounting, *run)
-    if job in lost or any(_was_unsaved(at, at, troubles) for at in told_at):
+    times = (finding["submitted"], *of_accounting, *run)
+    if job in lost or any(_was_unsaved(at, at, injector) for at in times):
         return True
-    return finding["kind"] in GONE and any(
-        finding["submitted"] <= ended for _, ended in troubles.resets
+    return finding["kind"] in LOST_BY_SLURM and any(
+        finding["submitted"] <= ended for _, ended in injector.resets
     )
 
 
 def lost_by_slurm(
-    office: Office, since: float, troubles: Troubles, tell: Tell
+    stack: BankStack, since: float, injector: FaultInjector, record_figure: RecordFigure
 ) -> set[tuple[int, int]]:
-    """The jobs that slurmctld has forgotten: those it had not written down yet when it was killed,
-    and those of before a reset. Fails for any other that has no end.
+    """Return the jobs that slurmctld has lost: those not saved yet when it was killed, and those
+    before a reset. Fails if any other job has no end.
     """
     wait_until(
-        lambda: not _without_end(executions(office, since), troubles),
+        lambda: not _without_end(executions(stack, since), injector),
         "accounting to have every end",
         seconds=120,
     )
-    rows = executions(office, since)
-    lost = {key(row) for row in rows if _is_lost(row, troubles)}
+    rows = executions(stack, since)
+    lost = {key(row) for row in rows if _is_lost(row, injector)}
     known = {(int(row["JobIDRaw"])) for row in rows}
-    unheard = [each for each in troubles.load.submitted if each.job not in known]
+    unheard = [job for job in injector.load.submitted if job.job not in known]
     assert [
-        each
-        for each in unheard
-        if not _was_unsaved(each.asked, each.told, troubles) and not _was_reset(each, troubles)
+        job
+        for job in unheard
+        if not _was_unsaved(job.before, job.after, injector) and not _was_reset(job, injector)
     ] == []
-    load = troubles.load
-    tell(f"{len(load.submitted)} submissions, {load.failed} not taken; {len(rows)} executions")
-    tell(
-        f"by Slurm itself: {len(lost)} executions lost, {load.haste.slurms_own} jobs held since"
-        " their numbers were known"
+    load = injector.load
+    record_figure(
+        f"{len(load.submitted)} submissions, {load.failed} not taken; {len(rows)} executions"
+    )
+    record_figure(
+        f"by Slurm itself: {len(lost)} executions lost,"
+        f" {load.operator.duplicate_launches} jobs held"
+        " because their numbers were known"
     )
     return lost
 
 
-def _without_end(rows: list[dict[str, str]], troubles: Troubles) -> list[dict[str, str]]:
-    return [row for row in rows if not instant(row["End"]) and not _is_lost(row, troubles)]
+def _without_end(rows: list[dict[str, str]], injector: FaultInjector) -> list[dict[str, str]]:
+    return [row for row in rows if not instant(row["End"]) and not _is_lost(row, injector)]
 
 
-def _is_lost(row: dict[str, str], troubles: Troubles) -> bool:
-    """A task of an array gets its number when it starts, and another one from a slurmctld that has
-    forgotten that.
+def _is_lost(row: dict[str, str], injector: FaultInjector) -> bool:
+    """Return True if slurmctld has lost the job. An array task gets its number when it starts, and
+    another one from a slurmctld that has lost that.
     """
     submitted, started, end = instant(row["Submit"]), instant(row["Start"]), instant(row["End"])
     at_reset = any(
-        submitted <= ended and (not end or end >= int(begun)) for begun, ended in troubles.resets
+        submitted <= ended and (not end or end >= int(begun)) for begun, ended in injector.resets
     )
     return at_reset or (
-        not end and any(_was_unsaved(at, at, troubles) for at in (submitted, started) if at)
+        not end and any(_was_unsaved(at, at, injector) for at in (submitted, started) if at)
     )
 
 
-def _was_unsaved(first: float, last: float, troubles: Troubles) -> bool:
+def _was_unsaved(first: float, last: float, injector: FaultInjector) -> bool:
     """Return True if a slurmctld was killed before it saved the events between these times."""
     return any(
         saved - CLOCK_SECONDS <= last and first <= death + CLOCK_SECONDS
-        for saved, death in troubles.unsaved
+        for saved, death in injector.unsaved
     )
 
 
-def _was_reset(each: Submitted, troubles: Troubles) -> bool:
-    return any(each.asked <= ended for _, ended in troubles.resets)
+def _was_reset(job: Submission, injector: FaultInjector) -> bool:
+    return any(job.before <= ended for _, ended in injector.resets)

@@ -1,5 +1,5 @@
-"""The whole way: real jobs, the plug-in, the real agent, a real bank. Every run is held and charged
-once, or refused in words.
+"""Full stack: real jobs, the plug-in, the real agent, a real bank. Every run has one hold and one
+charge, or is refused with a message.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from fairbank.core.units import round_up
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import Releaser
-from tests.slurm.bank_cluster import RICH, SU, Office, agent_beside, opened
-from tests.slurm.conftest import Tell
+from tests.slurm.bank_cluster import RICH, SU, BankStack, agent_for, running_stack
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.slurm.lab.people import TEAMS
 from tests.slurm.lab.shell import UNTIL_TOLD
-from tests.slurm.load import Haste
+from tests.slurm.load import Operator
 from tests.slurm.prep_cluster import build
 from tests.support.conditions import wait_until
 from tests.support.server import made
@@ -33,29 +33,29 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
-def office(
+def stack(
     cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Office]:
+) -> Iterator[BankStack]:
     plugin = build(checkout, tmp_path_factory.mktemp("plugins"))
-    with made() as bank, opened(cluster, plugin, bank, agent_beside(cluster, bank)) as office:
-        yield office
+    with made() as bank, running_stack(cluster, plugin, bank, agent_for(cluster, bank)) as stack:
+        yield stack
 
 
 @pytest.fixture
-def at_rest(office: Office) -> Iterator[Office]:
-    """Everything runs, nothing waits, no job is left; each project is rich."""
-    office.slurm.calm()
+def at_rest(stack: BankStack) -> Iterator[BankStack]:
+    """Return the stack with all daemons running, no job, and much credit for each project."""
+    stack.slurm.calm()
     for team in TEAMS:
         for resource in ("cpu", "gpu"):
-            office.leave(team.name, RICH, resource)
+            stack.set_available(team.name, RICH, resource)
     try:
-        yield office
+        yield stack
     finally:
-        office.bank.start()
-        if not office.agent.running:
-            office.agent.start()
-        office.slurm.calm()
-        office.agent.wait_until_empty()
+        stack.bank.start()
+        if not stack.agent.running:
+            stack.agent.start()
+        stack.slurm.calm()
+        stack.agent.wait_until_empty()
 
 
 def cost(row: dict[str, str]) -> int:
@@ -67,7 +67,7 @@ def cost(row: dict[str, str]) -> int:
     )
 
 
-def test_jobs_of_all_kinds_are_held_and_charged_what_accounting_says(at_rest: Office) -> None:
+def test_jobs_of_all_kinds_are_charged_as_accounting_counts(at_rest: BankStack) -> None:
     slurm = at_rest.slurm
     jobs = [
         slurm.submit("alice", "-c4", "--time=10", script="sleep 2"),
@@ -78,26 +78,28 @@ def test_jobs_of_all_kinds_are_held_and_charged_what_accounting_says(at_rest: Of
     for job in jobs:
         slurm.wait_for(job, "COMPLETED", "FAILED")
     for job in jobs:
-        (run,) = at_rest.settled(job)
+        (run,) = at_rest.wait_for_closed_runs(job)
         (row,) = slurm.wait_for_sacct(job, "COMPLETED", "FAILED")
         assert run["charged"] == cost(row)
         assert run["elapsed"] == int(row["ElapsedRaw"])
         assert run["held"] == 0
 
 
-def test_srun_and_salloc_are_charged(at_rest: Office) -> None:
+def test_srun_and_salloc_are_charged(at_rest: BankStack) -> None:
     for command in (
         ("srun", "sh", "-c", "echo $SLURM_JOB_ID; sleep 1"),
         ("salloc", "sh", "-c", "echo $SLURM_JOB_ID; srun true"),
     ):
         job = int(at_rest.slurm.run("dave", *command).done().out)
-        (run,) = at_rest.settled(job)
+        (run,) = at_rest.wait_for_closed_runs(job)
         assert run["state"] in ("charged", "released")
 
 
-def test_a_poor_project_is_refused_in_words_at_every_command(at_rest: Office, tell: Tell) -> None:
-    allocation = at_rest.leave("wg_chem", 1 * SU)
-    before = at_rest.sums(allocation)
+def test_project_without_credit_is_refused_with_a_message(
+    at_rest: BankStack, record_figure: RecordFigure
+) -> None:
+    allocation = at_rest.set_available("wg_chem", 1 * SU)
+    before = at_rest.charged_and_held(allocation)
     slurm = at_rest.slurm
     job = slurm.submit("dave", "-c4", "--time=60")
     wait_until(lambda: slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held")
@@ -108,25 +110,25 @@ def test_a_poor_project_is_refused_in_words_at_every_command(at_rest: Office, te
     )
     assert "denied" in slurm.run("dave", "scontrol", "release", str(job)).err
     for command in ("srun", "salloc"):
-        ran = slurm.run("dave", command, "-c4", "--time=60", "true")
-        assert ran.code == 1
+        result = slurm.run("dave", command, "-c4", "--time=60", "true")
+        assert result.code == 1
         assert (
             f"{command}: Fairbank: wg_chem: not enough credit: requested 4 SU, available 1 SU,"
-            " short by 3 SU. Try " in ran.err
+            " short by 3 SU. Try " in result.err
         )
-        tell(
+        record_figure(
             f"$ {command} -c4 --time=60 true\n"
-            + "".join(f"      {line}\n" for line in ran.err.splitlines())
+            + "".join(f"      {line}\n" for line in result.err.splitlines())
         )
     at_rest.agent.wait_until_empty()
-    assert at_rest.sums(allocation) == before
+    assert at_rest.charged_and_held(allocation) == before
     assert len(at_rest.refusals(job)) == 1
     assert at_rest.runs(job) == []
-    tell(slurm.root("squeue", f"--jobs={job}"))
+    record_figure(slurm.root("squeue", f"--jobs={job}"))
 
 
-def test_a_refused_job_that_can_be_paid_at_last_runs(at_rest: Office) -> None:
-    allocation = at_rest.leave("wg_chem", 1 * SU)
+def test_refused_job_runs_after_a_deposit(at_rest: BankStack) -> None:
+    allocation = at_rest.set_available("wg_chem", 1 * SU)
     slurm = at_rest.slurm
     job = slurm.submit("dave", "-c4", "--time=60")
     wait_until(lambda: slurm.job(job).get("Reason") == "Allocation_exhausted", "the job to be held")
@@ -134,7 +136,7 @@ def test_a_refused_job_that_can_be_paid_at_last_runs(at_rest: Office) -> None:
     slurm.root("scontrol", "release", str(job))
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
     slurm.wait_for(job, "COMPLETED", seconds=60)
-    (run,) = at_rest.settled(job)
+    (run,) = at_rest.wait_for_closed_runs(job)
     assert run["restart"] == 1
 
 
@@ -142,17 +144,17 @@ def slurm_holds(slurm: Cluster, job: int) -> bool:
     return slurm.job(job).get("Reason") == "Allocation_exhausted"
 
 
-def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: Office) -> None:
-    """Those that the plug-in held and the bank would pay for; what an operator has put another
-    comment on stays.
+def test_held_jobs_are_released_automatically(at_rest: BankStack) -> None:
+    """Jobs that the plug-in held and the bank would accept are released. A job with another comment
+    of an operator stays held.
     """
-    allocation = at_rest.leave("wg_chem", 1 * SU)
+    allocation = at_rest.set_available("wg_chem", 1 * SU)
     slurm = at_rest.slurm
-    job, dear, kept = (
+    job, expensive, kept = (
         slurm.submit("dave", "-c4", f"--time={minutes}") for minutes in (60, 600, 60)
     )
-    for each in (job, dear, kept):
-        wait_until(partial(slurm_holds, slurm, each), "the job to be held")
+    for held_job in (job, expensive, kept):
+        wait_until(partial(slurm_holds, slurm, held_job), "the job to be held")
     slurm.root("scontrol", "update", f"jobid={kept}", "admincomment=not before Monday")
     client = Client(parse_address(f"unix:{at_rest.bank.socket}"))
     releaser = Releaser(client, SlurmCommands({**os.environ, **slurm.place.environment}), 60)
@@ -163,53 +165,51 @@ def test_held_jobs_are_released_by_themselves_where_a_site_wants_that(at_rest: O
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
     slurm.wait_for(job, "COMPLETED", seconds=60)
     assert releaser.status() == {"released": 1, "error": None, "remedy": None}
-    assert slurm.job(dear)["Reason"] == "Allocation_exhausted"
+    assert slurm.job(expensive)["Reason"] == "Allocation_exhausted"
     assert slurm.job(kept)["Reason"] == "Allocation_exhausted"
 
 
-def test_an_account_that_the_bank_does_not_know_is_refused_with_the_remedy(at_rest: Office) -> None:
-    ran = at_rest.slurm.run("root", "srun", "--account=root", "true")
+def test_unknown_account_is_refused_with_a_remedy(at_rest: BankStack) -> None:
+    result = at_rest.slurm.run("root", "srun", "--account=root", "true")
     assert (
         "srun: Fairbank: root: there is no such project: no project has the account 'root'. Try "
-        in ran.err
+        in result.err
     )
 
 
-def test_limits_requeues_and_cancellations(at_rest: Office) -> None:
+def test_limits_requeues_and_cancellations(at_rest: BankStack) -> None:
     slurm = at_rest.slurm
     job = slurm.submit(
         "alice", "--requeue", "--time=10", script="[ $SLURM_RESTART_COUNT ] || sleep 600"
     )
     slurm.wait_for(job, "RUNNING")
-    wait_until(
-        lambda: [each["held"] for each in at_rest.runs(job)] == [10], "ten minutes to be held"
-    )
+    wait_until(lambda: [run["held"] for run in at_rest.runs(job)] == [10], "ten minutes to be held")
     slurm.root("scontrol", "update", f"jobid={job}", "timelimit=25")
     wait_until(
-        lambda: [each["held"] for each in at_rest.runs(job)] == [25], "the new limit to be held"
+        lambda: [run["held"] for run in at_rest.runs(job)] == [25], "the new limit to be held"
     )
     slurm.root("scontrol", "requeue", str(job))
     slurm.wait_for(job, "PENDING")
     slurm.root("scontrol", "update", f"jobid={job}", "starttime=now+3")
     slurm.wait_for(job, "COMPLETED", seconds=60)
-    runs = at_rest.settled(job, 2)
-    assert [each["restart"] for each in runs] == [0, 1]
-    gone = slurm.submit("alice", script="sleep 600")
-    slurm.wait_for(gone, "RUNNING")
-    slurm.run("alice", "scancel", str(gone)).done()
-    (run,) = at_rest.settled(gone)
+    runs = at_rest.wait_for_closed_runs(job, 2)
+    assert [run["restart"] for run in runs] == [0, 1]
+    cancelled = slurm.submit("alice", script="sleep 600")
+    slurm.wait_for(cancelled, "RUNNING")
+    slurm.run("alice", "scancel", str(cancelled)).done()
+    (run,) = at_rest.wait_for_closed_runs(cancelled)
     assert run["outcome"] == "CANCELLED"
 
 
-def test_while_the_bank_is_away_jobs_wait_and_then_start_by_themselves(at_rest: Office) -> None:
+def test_jobs_wait_for_an_unavailable_bank_and_start_later(at_rest: BankStack) -> None:
     slurm = at_rest.slurm
     at_rest.bank.kill()
-    put_off = slurm.submit("alice")
+    deferred = slurm.submit("alice")
     open_ = slurm.submit("carol", "--partition=gpu", "--gres=gpu:1", script="sleep 1")
     slurm.wait_for(open_, "COMPLETED", seconds=60)
     wait_until(
-        lambda: slurm.job(put_off).get("Reason") == "Fairbank_does_not_answer",
-        "the job to be put off",
+        lambda: slurm.job(deferred).get("Reason") == "Fairbank_does_not_answer",
+        "the job to be deferred",
     )
     refused = slurm.run("alice", "srun", "true")
     assert (
@@ -219,44 +219,48 @@ def test_while_the_bank_is_away_jobs_wait_and_then_start_by_themselves(at_rest: 
     at_rest.agent.kill()
     at_rest.agent.start()
     at_rest.bank.start()
-    wait_until(lambda: slurm.job(put_off)["Priority"] != "0", "the job to be released", seconds=60)
-    slurm.root("scontrol", "update", f"jobid={put_off}", "starttime=now+3")
-    haste = Haste(slurm)
+    wait_until(lambda: slurm.job(deferred)["Priority"] != "0", "the job to be released", seconds=60)
+    slurm.root("scontrol", "update", f"jobid={deferred}", "starttime=now+3")
+    operator = Operator(slurm)
 
     def over() -> bool:
-        haste.see_to_it()  # a node of a slow machine may not take it the first time
-        return slurm.states(put_off) == ["COMPLETED"]
+        operator.start_requeued_jobs()  # on a slow machine, the first start may fail
+        return slurm.states(deferred) == ["COMPLETED"]
 
     wait_until(over, "the job to be over", seconds=90)
-    assert [each["state"] for each in at_rest.settled(open_)] == ["charged"]
-    wait_until(lambda: at_rest.runs(put_off)[-1]["state"] != "held", "the job to be settled")
+    assert [run["state"] for run in at_rest.wait_for_closed_runs(open_)] == ["charged"]
+    wait_until(lambda: at_rest.runs(deferred)[-1]["state"] != "held", "the job to be settled")
 
 
-def test_an_agent_killed_now_and_then_loses_and_doubles_nothing(
-    at_rest: Office, tell: Tell
+def test_killed_agent_loses_and_repeats_nothing(
+    at_rest: BankStack, record_figure: RecordFigure
 ) -> None:
     slurm = at_rest.slurm
     begun = time.monotonic()
     job = slurm.submit("alice", "--array=1-200")
     ids = range(job, job + 200)
 
-    def settled() -> int:
+    def count_closed() -> int:
         rows = at_rest.rows("/job", account="wg_astro")
-        return len([each for each in rows if each["job_id"] in ids and each["state"] != "held"])
+        return len([row for row in rows if row["job_id"] in ids and row["state"] != "held"])
 
     for enough in (20, 60, 120):
         wait_until(
-            partial(lambda enough: settled() >= enough, enough), "some to be settled", seconds=60
+            partial(lambda enough: count_closed() >= enough, enough),
+            "some to be settled",
+            seconds=60,
         )
         at_rest.agent.kill()
         at_rest.agent.start()
     slurm.wait_for(job, "COMPLETED", seconds=120)
-    wait_until(lambda: settled() == 200, "all to be settled", seconds=60)
-    tell(f"200 tasks charged, with an agent killed three times: {time.monotonic() - begun:.1f} s")
+    wait_until(lambda: count_closed() == 200, "all to be settled", seconds=60)
+    record_figure(
+        f"200 tasks charged, with an agent killed three times: {time.monotonic() - begun:.1f} s"
+    )
     assert at_rest.bank.command("audit", "verify").returncode == 0
 
 
-def test_a_controller_killed_with_jobs_under_way(at_rest: Office) -> None:
+def test_killed_controller_loses_no_charge(at_rest: BankStack) -> None:
     slurm = at_rest.slurm
     job = slurm.submit("alice", script=UNTIL_TOLD)
     slurm.wait_for(job, "RUNNING")
@@ -265,5 +269,5 @@ def test_a_controller_killed_with_jobs_under_way(at_rest: Office) -> None:
     slurm.start(SLURMCTLD)
     slurm.let_end("alice", job)
     slurm.wait_for(job, "COMPLETED", seconds=60)
-    (run,) = at_rest.settled(job)
+    (run,) = at_rest.wait_for_closed_runs(job)
     assert run["restart"] == 0

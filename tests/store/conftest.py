@@ -1,4 +1,4 @@
-"""Books in single kinds of databases, for what only they can do."""
+"""Ledgers in single kinds of databases, for features that only they have."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["migrated_file", "postgres_place", "sql_place", "template15", "templa
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """An SQLite file with empty books."""
+    """Yield an SQLite file with an empty ledger."""
     path = tmp_path / "books.sqlite"
     migrate(f"sqlite:///{path}")
     return path
@@ -32,14 +32,14 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def file_place(file: Path) -> Iterator[Place]:
-    """The same as a place."""
+    """Return the SQLite file as a place."""
     with Place(f"sqlite:///{file}") as place:
         yield place
 
 
 @pytest.fixture(params=IN_SQL)
 def bare_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Each kind of database without books."""
+    """Yield the URL of each kind of database without a schema."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'bare.sqlite'}"
     else:

@@ -1,4 +1,4 @@
-"""Columns on their way to PostgreSQL arrive as they were, whatever is in them."""
+"""Columns sent to PostgreSQL arrive unchanged, for any content."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def cursor(postgres18: PostgresServer) -> Iterator[psycopg.RawCursor[Any]]:
 
 
 def sent(cursor: psycopg.RawCursor[Any], kind: str, column: list[Any]) -> list[Any]:
-    """As in a table, beside the numbers of its rows: a column of nothing but None is as long as
-    these, though nothing of it is sent.
+    """Return the rows read back from a table. A column of None only has the length of the others,
+    although it is not sent.
     """
     asked = (
         f"SELECT value FROM unnest($1::bigint[], $2::{kind}[]) AS sent (place, value) ORDER BY"

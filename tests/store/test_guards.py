@@ -94,7 +94,7 @@ def test_what_was_written_is_never_changed_or_deleted(filled: Place, statement: 
 
 
 def test_nor_replaced_by_a_connection_of_ours(file_place: Place) -> None:
-    """SQLite counts REPLACE as deleting where the connection says so."""
+    """SQLite counts REPLACE as a deletion only if the connection is set so."""
     store = file_place.open()
     fill(store)
     store.close()
@@ -162,7 +162,7 @@ def test_what_is_there_once_only(filled: Place, statement: str) -> None:
 
 
 def test_figures_that_break_a_rule_are_reported_as_a_bug(filled: Place) -> None:
-    """Should the ledger ever write such, nothing is written, and the rule is named."""
+    """If the ledger ever produced such figures, nothing is written and the rule is named."""
     store = filled.open()
     before = contents(store)
     asked = SubmittedRequest(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @pytest.fixture
 def written(file: Path) -> Path:
-    """A file with sample books that nobody has open."""
+    """Return a closed file with a sample ledger."""
     write_sample(f"sqlite:///{file}")
     return file
 
@@ -36,7 +36,7 @@ def looking(path: Path, look: Callable[[Connection], T]) -> T:
 
 
 def test_every_index_is_compared(written: Path) -> None:
-    """But those that are their tables."""
+    """Except indexes that are the table itself."""
     with closing(driver.connect(str(written))) as connection:
         every = {
             name

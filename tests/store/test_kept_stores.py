@@ -1,8 +1,6 @@
 """Stores of each schema revision, kept as SQL text: this release opens them, and the balances are
-those of then.
-
-The revision of an unreleased Fairbank may still change. Then run this file with `WRITE_GOLDEN=1`
-and read the diff.
+unchanged. The revision of an unreleased Fairbank may still change; then run this file with
+`WRITE_GOLDEN=1` and read the diff.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A database becomes what the schema says, in one transaction, and is told apart from older and
-newer ones.
+"""Migration of a database to the schema in one transaction; older and newer databases are
+distinguished.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def test_migrations_make_what_the_schema_describes(sql_place: Place) -> None:
 def _is_ours(
     _object: object, name: str | None, kind: str, _reflected: bool, _other: object
 ) -> bool:
-    """Alembic's own table, and the index behind the exclusion constraint, are none of the
-    schema's.
+    """Return False for Alembic's table and for the index behind the exclusion constraint, which are
+    not part of the schema.
     """
     return name not in ("alembic_version", "allocation_periods_apart")
 
@@ -100,7 +100,7 @@ def upgrade() -> None:
 
 @pytest.fixture
 def a_later_release(tmp_path: Path) -> Callable[[], AbstractContextManager[None]]:
-    """As long as it lasts there is a second migration."""
+    """Add a second migration for the time of the block."""
     folder = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, folder)
     (folder / "versions" / "v0002_mottos.py").write_text(LATER)
@@ -160,7 +160,7 @@ def test_memory_needs_no_migration() -> None:
 def test_a_migration_that_is_stopped_midway_has_changed_nothing(
     bare_url: str, statement: str
 ) -> None:
-    """The next try makes all of it."""
+    """The retry completes it."""
     with _stopped_after(statement), pytest.raises(KeyboardInterrupt):
         migrate(bare_url)
     with pytest.raises(NotFound, match="no books"):

@@ -1,5 +1,5 @@
-"""A session that is cut at the end of a batch: before COMMIT was sent nothing is carried out, and
-who asked knows. Later nobody knows.
+"""Sessions that end during a commit. Before COMMIT was sent, nothing is applied and the client gets
+an error. Afterwards the result is unknown.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def cut(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iter
 
 @pytest.fixture
 def store(postgres_url: str) -> Iterator[Store]:
-    """Two projects with an allocation each."""
+    """Yield a store with two projects and an allocation each."""
     migrate(postgres_url)
     with Place(postgres_url) as place:
         store = place.open()
@@ -74,8 +74,8 @@ def store(postgres_url: str) -> Iterator[Store]:
 
 @contextmanager
 def commits_wait(server: PostgresServer) -> Iterator[Callable[[], None]]:
-    """COMMIT is carried out, and then waits for a standby that never comes, so that nobody is told.
-    Yields what waits for the first.
+    """Let COMMIT be applied and then wait for a standby that never answers, so that the client gets
+    no result. Yields a function that waits for the first such commit.
     """
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
         waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
@@ -89,7 +89,7 @@ def commits_wait(server: PostgresServer) -> Iterator[Callable[[], None]]:
 
 
 def _demand_standby(administrator: psycopg.Connection[Any], name: str) -> None:
-    """Soon: the server heeds it when it comes to it."""
+    """Demand a synchronous standby; the server applies the setting after a moment."""
     administrator.execute(
         f"ALTER SYSTEM SET synchronous_standby_names = '{name}'"
     )  # a setting takes no parameters
@@ -97,7 +97,7 @@ def _demand_standby(administrator: psycopg.Connection[Any], name: str) -> None:
 
 
 def one_by_one(do: Callable[[int], object], done: list[int]) -> None:
-    """Until one raises; `done` has those that are through."""
+    """Send the requests one by one until one raises; `done` has the completed ones."""
     for number in itertools.count():
         do(number)
         done.append(number)

@@ -1,4 +1,4 @@
-"""PostgreSQL killed, restarted, slow or full: the store tells what is wrong, and works again by
+"""PostgreSQL killed, restarted, slow or full: the store reports the fault and recovers by
 itself.
 """
 
@@ -36,7 +36,7 @@ _IDLE = (
 
 @pytest.fixture(params=["18", "15"])
 def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
-    """A server that a test may kill; it runs again afterwards."""
+    """Yield a server that a test may kill; it runs again afterwards."""
     server: PostgresServer = request.getfixturevalue(f"postgres{request.param}")
     yield server
     server.start()
@@ -51,7 +51,7 @@ def place(server: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Pl
 
 @pytest.fixture
 def impatient(place: Place) -> Iterator[PostgresStore]:
-    """A store that waits for nothing longer than a moment."""
+    """Yield a store with very short timeouts."""
     store = PostgresStore(make_url(place.url), readers=1, patience_seconds=0.3)
     yield store
     store.close()
@@ -148,7 +148,7 @@ def _ask_until_killed(
 
 
 def test_many_connections_cut_off_are_replaced(server: PostgresServer, place: Place) -> None:
-    """As a proxy or an administrator does."""
+    """As after a proxy or an administrator ends them."""
     store = place.open()
     fill(store)
     with store.reading(), store.reading(), store.reading():
@@ -173,7 +173,7 @@ def test_a_row_locked_too_long_is_contention(place: Place, impatient: PostgresSt
 
 
 def test_a_deadlock_is_contention(place: Place) -> None:
-    """Our own batches lock in order and never meet so; an administrator may."""
+    """Batches lock in order and never deadlock each other; an administrator may cause one."""
     store = place.open()
     fill(store)
     url = make_url(place.url)
@@ -209,7 +209,9 @@ def test_a_question_that_takes_too_long_is_unreachable(impatient: PostgresStore)
 
 
 def test_whole_tables_take_as_long_as_they_are_long(impatient: PostgresStore) -> None:
-    """Audits and backups; the next who borrows the connection has the limit again."""
+    """Audits and backups have no time limit; the next user of the connection has the limit
+    again.
+    """
     fill(impatient)
     for read in (_first_entry, _entries):
         with impatient.reading() as reader:
@@ -227,7 +229,8 @@ def _entries(reader: Reader) -> int:
 
 
 def _limit(reader: Reader) -> str:
-    return str(reader._connection.exec_driver_sql("SHOW statement_timeout").scalar())  # type: ignore[attr-defined]
+    connection = reader._connection  # type: ignore[attr-defined]
+    return str(connection.exec_driver_sql("SHOW statement_timeout").scalar())
 
 
 def test_a_nonce_that_another_server_is_spending_for_too_long_is_busy(
@@ -254,7 +257,7 @@ def test_database_opens_while_another_session_writes(place: Place) -> None:
 def test_a_transaction_that_idles_too_long_is_cut_off(
     place: Place, impatient: PostgresStore
 ) -> None:
-    """A server of ours that stops in the middle must not keep the others waiting."""
+    """A server that stops in the middle must not block the others."""
     fill(place.open())
     with pytest.raises(Unavailable), impatient.transaction() as transaction:
         transaction.load(LockSet(allocations={1}))

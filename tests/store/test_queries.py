@@ -1,4 +1,4 @@
-"""The hot statements by their names, and how the databases carry them out."""
+"""Hot statements by name, and their query plans."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def test_whole_rows_are_written_in_the_order_of_the_schema(name: str, table: str
 def test_what_is_looked_through_to_undo_an_entry_is_said_alike_everywhere(
     file_place: Place, name: str
 ) -> None:
-    """SQLite takes the index only where the words are the same; a kind left out of one would be
-    undone for ever.
+    """SQLite uses the index only if the condition is the same text. A kind missing in one of them
+    could be undone repeatedly.
     """
     kinds = f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})"
     assert f"journal.{kinds}" in SQLITE[name]
@@ -110,8 +110,8 @@ def test_what_is_looked_through_to_undo_an_entry_is_said_alike_everywhere(
 
 @pytest.mark.parametrize("name", [*LOOK_UPS, "write"])
 def test_postgres_finds_every_row_by_its_key(postgres_place: Place, name: str) -> None:
-    """Also in a young database without statistics, where it would rather read whole tables, and go
-    on doing so while these grow.
+    """Also in a new database without statistics, where it would prefer to scan whole tables and
+    continue while these grow.
     """
     store = PostgresStore(make_url(postgres_place.url))
     nothing = ", ".join("NULL" for _ in set(re.findall(r"\$\d+", POSTGRES[name])))

@@ -58,8 +58,8 @@ def round_trips(store: PostgresStore, *requests: Request) -> int:
 
 
 def test_a_batch_of_reports_waits_four_times(store: PostgresStore) -> None:
-    """For its locks, its runs, its users' sums, and the commit: BEGIN goes with the first, what is
-    written with the last.
+    """For its locks, its runs, its users' sums, and the commit: BEGIN is sent with the first, the
+    new rows with the last.
     """
     fill(store)
     waits = [
@@ -73,8 +73,8 @@ def test_a_batch_of_reports_waits_four_times(store: PostgresStore) -> None:
 
 
 def test_what_is_no_report_begins_by_itself(store: PostgresStore) -> None:
-    """If nothing else is sent before the requests are applied, the database must see how long it is
-    kept waiting: BEGIN, the allocation, its project (which may be removed), the new rows, COMMIT.
+    """If nothing else is sent before the rules run, the database must still measure the idle time:
+    BEGIN, the allocation, its project (which may be removed), the new rows, COMMIT.
     """
     fill(store)
     two = deposits(2)

@@ -1,4 +1,4 @@
-"""Rows that stand for nothing are reported, not guessed."""
+"""Invalid rows are reported, not guessed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_an_unknown_word(filled: Place, statement: str, told: str) -> None:
 
 @pytest.mark.parametrize("cell", ["X''", "'no'", "7", "0.5"])
 def test_a_flag_that_is_neither_true_nor_false(file_place: Place, cell: str) -> None:
-    """SQLite keeps what it is given; PostgreSQL refuses it."""
+    """SQLite stores any value; PostgreSQL refuses it."""
     fill(file_place.open())
     file_place.run(f"UPDATE allocation SET shared = {cell}")
     with pytest.raises(Corrupt, match="neither true nor false"):
@@ -50,7 +50,7 @@ def test_a_flag_that_is_neither_true_nor_false(file_place: Place, cell: str) -> 
 
 @pytest.mark.parametrize("column", [11, 19], ids=["digest", "link"])
 def test_bytes_that_became_text(filled: Place, column: int) -> None:
-    """Also where the text spells the same bytes: the cell is not as it was written."""
+    """Also if the text has the same bytes: the cell was not written so."""
     with filled.open().reading() as reader:
         entry = next(iter(reader.scan(Entry)))
     row = list(entry_row(entry))

@@ -1,4 +1,4 @@
-"""Guards that were taken away and views that were forged are noticed, on each database."""
+"""Removed guards and forged views are detected, on each database."""
 
 from __future__ import annotations
 

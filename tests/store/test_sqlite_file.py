@@ -1,4 +1,4 @@
-"""The file of the embedded store: its modes, its journal, and who else may have it open."""
+"""File of the embedded store: its modes, its journal, and concurrent users."""
 
 from __future__ import annotations
 
@@ -122,9 +122,7 @@ def test_a_library_with_the_bug_is_refused_a_write_ahead_log(
 def test_a_library_with_the_bug_keeps_a_rollback_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None
 ) -> None:
-    """Also where nobody said anything: a new bank is not refused for the age of the machine's
-    library.
-    """
+    """Also by default: a new bank is not refused because the machine's library is old."""
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
     path = tmp_path / "books.sqlite"
     migrate(url(path), journal=asked)
@@ -202,7 +200,7 @@ def test_foreign_lock_held_too_long_is_contention(file: Path) -> None:
 
 
 def test_a_locked_file_is_opened_and_read(file: Path) -> None:
-    """Audits, backups and the doctor beside a server at work."""
+    """Audits, backups and the doctor run beside a busy server."""
     fill(open_store(url(file)))
     other = driver.connect(str(file), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Databases by URL."""
+"""URLs of databases."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The views under HADM's names: the columns of its schemas 1 to 6, and figures that agree with the
-books.
+"""Views under HADM's names: the columns of its schemas 1 to 6, and figures that agree with the
+ledger.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ COLUMNS = {
 def filled(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Place]:
-    """Credits of all kinds; an open hold, charges of two users, a refund, a release, a lapse,
-    refusals. Only to be read.
+    """Yield credits of all kinds; an open hold, charges of two users, a refund, a release, a lapse,
+    refusals. For reading only.
     """
     for place in places(request.param, request, tmp_path_factory.mktemp("views")):
         _fill(place.open())

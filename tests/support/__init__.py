@@ -1,1 +1,1 @@
-"""Helpers of the tests: real servers as unprivileged users, ended with the tests in every case."""
+"""Helpers of the tests: real servers as unprivileged users, which always end with the tests."""

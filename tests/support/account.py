@@ -1,6 +1,4 @@
-"""Under which user a server of the tests runs. PostgreSQL and munged both want another one than
-root.
-"""
+"""User of a test server. PostgreSQL and munged require a user other than root."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Account:
-    """A user and a group, by number."""
+    """User and group, by number."""
 
     uid: int
     gid: int
@@ -25,8 +23,8 @@ class Account:
 
     @classmethod
     def nobody(cls) -> Account:
-        """An unprivileged user with a name (initdb asks for one) when we are root; ourselves when
-        we are not.
+        """Return an unprivileged user with a name (initdb requires one) if we are root; otherwise
+        ourselves.
         """
         if os.geteuid() != 0:
             return cls.ourselves()
@@ -35,7 +33,7 @@ class Account:
 
     @classmethod
     def number(cls, uid: int) -> Account:
-        """A user that need not exist, when we are root; ourselves when we are not."""
+        """Return a user that need not exist if we are root; otherwise ourselves."""
         return cls(uid, uid) if os.geteuid() == 0 else cls.ourselves()
 
     @property
@@ -44,12 +42,12 @@ class Account:
 
     @property
     def groups(self) -> list[int] | None:
-        """No further groups. Only root can say so, and needs to."""
+        """Return no supplementary groups. Only root can and must set them."""
         return [] if os.geteuid() == 0 else None
 
     def own_folder(self, prefix: str, mode: int = 0o700) -> Path:
-        """A new folder of this user with a path short enough for a Unix socket (108 bytes, whatever
-        TMPDIR says).
+        """Return a new directory of this user with a path short enough for a Unix socket (108
+        bytes, for any TMPDIR).
         """
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
         folder.chmod(mode)
@@ -61,8 +59,8 @@ class Account:
             os.chown(path, self.uid, self.gid)
 
     def within_reach(self, folder: Path, spare: Path) -> Path:
-        """The folder, or a copy under `spare` when this user cannot get there: a checkout in /root,
-        say.
+        """Return the directory, or a copy below `spare` if this user cannot reach it, as for a
+        checkout in /root.
         """
         if self.is_ourselves or all(
             parent.stat().st_mode & 0o001 for parent in [folder, *folder.parents]

@@ -1,4 +1,4 @@
-"""Waiting for something to become true. Tests wait by condition, never for a time."""
+"""Waiting for a condition. Tests wait by condition, never for a time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ PAUSE_SECONDS = 0.02
 
 
 def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 30) -> None:
-    """Return as soon as the condition holds. Raises TimeoutError, naming what was waited for, when
-    it does not in time.
+    """Return as soon as the condition holds. Raises TimeoutError, with its description, after the
+    time limit.
     """
     deadline = time.monotonic() + seconds
     while not condition():

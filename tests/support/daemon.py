@@ -1,6 +1,4 @@
-"""Base of the servers that tests start: start, kill, start again, stop and delete their
-directory.
-"""
+"""Base of the servers that tests start: start, kill, restart, stop, and delete their directory."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from tests.support.keeper import Kept, Order
 
 
 class Daemon(ABC):
-    """A server in a folder of its own, which `close` removes. `name` is what messages call it."""
+    """Server in its own directory, which `close` removes. `name` is its name in messages."""
 
     name: str
     stop_signal = signal.SIGTERM
@@ -29,7 +27,7 @@ class Daemon(ABC):
     @property
     @abstractmethod
     def environment(self) -> dict[str, str]:
-        """For the server, and for the commands that speak to it."""
+        """Return the environment of the server and of commands that connect to it."""
 
     @abstractmethod
     def _command(self) -> list[str]:
@@ -45,12 +43,12 @@ class Daemon(ABC):
 
     @property
     def pid(self) -> int:
-        """For tests that stop and continue the process."""
+        """Return the process id, for tests that stop and continue the process."""
         assert self._process is not None
         return self._process.pid
 
     def start(self) -> None:
-        """Start, unless it runs, and return when it answers: after a kill, when it has
+        """Start if it does not run, and return when it answers: after a kill, when it has
         recovered.
         """
         if self.running:
@@ -64,12 +62,12 @@ class Daemon(ABC):
             raise RuntimeError(f"{self.name} ended at once:\n{self.tail()}")
 
     def stop(self) -> None:
-        """An orderly end: sessions are cut off, everything is written."""
+        """Stop the server in order: it ends sessions and writes everything."""
         if self._process is not None:
             self._process.stop()
 
     def kill(self) -> None:
-        """kill -9 of the server and of all its children, at once."""
+        """Kill the server and all its children at once with SIGKILL."""
         if self._process is not None:
             self._process.kill()
 
@@ -78,12 +76,12 @@ class Daemon(ABC):
         self.start()
 
     def close(self) -> None:
-        """The end of the server and of its data."""
+        """Stop the server and delete its data."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def tail(self, characters: int = 3_000) -> str:
-        """The end of what the server said."""
+        """Return the end of the server's output."""
         return self.log.read_text(errors="replace")[-characters:] if self.log.exists() else ""
 
     def _order(self) -> Order:

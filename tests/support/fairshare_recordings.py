@@ -1,5 +1,5 @@
-"""Output of sshare and sprio of a real Slurm at one moment (tests.slurm.lab.fairshare_recorder),
-and the same as rows of Fairbank.
+"""Recorded output of sshare and sprio of a real Slurm at one moment
+(tests.slurm.lab.fairshare_recorder), and the same as rows of Fairbank.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
 
 @cache
 def standings(rule: str) -> list[ShareRow]:
-    """The rows of sshare, all of them, in Slurm's order."""
+    """Return all rows of sshare, in Slurm's order."""
     answer = sshare.read_shares(printed(rule, "sshare-everything"))
     assert answer.unreadable == ()
     return share_rows(answer.rows, fair_tree=rule == "fair-tree")
@@ -43,14 +43,16 @@ def standings(rule: str) -> list[ShareRow]:
 
 @cache
 def weights_then(rule: str) -> WeightRow:
-    """From the settings of that time."""
+    """Return the weights in the settings of that time."""
     settings = config.read_config(printed(rule, "config"))
     return weights_of(config.read_settings(settings).factors.weights, settings[config.TRES])
 
 
 @cache
 def priorities_then(rule: str) -> list[PriorityRow]:
-    """The lines of sprio, sorted by job. Their factors have the seven digits that sprio prints."""
+    """Return the lines of sprio, sorted by job. Their factors have the seven digits that sprio
+    prints.
+    """
     answer = sprio.read_factors(printed(rule, "sprio-everything"))
     assert answer.unreadable == ()
     return [priority_row(row, weights_then(rule)) for row in answer.rows]

@@ -1,4 +1,6 @@
-"""Indexes of an SQLite file that do not say what their tables say, while their definitions stay."""
+"""Damaged indexes of an SQLite file: their content differs from the tables, while their definitions
+stay.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from fairbank.store.sqlite.driver import driver
 
 
 def replant(path: Path, index: str, *made_by: str) -> None:
-    """Let `index` begin where that begins which is made by these statements, and called planted.
-    Nobody may have the file open.
+    """Let `index` begin at the root page of the index that these statements create under the name
+    planted. The file must be closed.
     """
     with closing(driver.connect(str(path), isolation_level=None)) as connection:
         for statement in made_by:
@@ -25,7 +27,7 @@ def replant(path: Path, index: str, *made_by: str) -> None:
 
 
 def hollow(path: Path, *indexes: str) -> None:
-    """Let each index begin at a page with nothing in it."""
+    """Let each index begin at an empty page."""
     for index in indexes:
         replant(
             path, index, "CREATE TABLE planted_in (a)", "CREATE INDEX planted ON planted_in (a)"

@@ -1,9 +1,8 @@
-"""Starts a server for the tests and ends it when they are gone, however they went.
-
-Between the tests and the server stands a small process, the keeper. It holds the reading end of a
-pipe, and the pipe closes when the tests end, even by kill -9: then the keeper stops the server and
-removes its folder. The keeper is the parent of the server and of all orphans that a killed server
-leaves, and ends only after them, so that a server may start again on its data.
+"""Keeper that starts a server for the tests and ends it when the tests have ended in any way. A
+small process, the keeper, is between the tests and the server. It has the reading end of a pipe,
+which closes when the tests end, even by SIGKILL: then the keeper stops the server and removes its
+directory. The keeper is the parent of the server and of all orphans of a killed server, and ends
+only after them, so that a server may start again on its data.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Order:
 
 
 class Kept:
-    """A running server and its keeper."""
+    """Running server and its keeper."""
 
     def __init__(self, order: Order) -> None:
         self._stop_signal = order.stop_signal
@@ -70,7 +69,7 @@ class Kept:
         return self._keeper.poll() is None
 
     def stop(self) -> None:
-        """Ask the server to end, and insist when it does not."""
+        """Stop the server, with SIGKILL after a timeout."""
         if self.running:
             _send(self.pid, self._stop_signal)
         try:
@@ -79,7 +78,7 @@ class Kept:
             self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to the server and to all its children at once, as when the power goes."""
+        """Send SIGKILL to the server and all its children at once, as in a power failure."""
         if self.running:
             _kill_family(self.pid)
         self._forget(STOP_SECONDS)
@@ -101,14 +100,14 @@ def _kill_family(pid: int) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """The process ids of the direct children, where the system tells."""
+    """Return the process ids of the direct children, if the system reports them."""
     listing = Path(f"/proc/{pid}/task/{pid}/children")
     return [int(child) for child in listing.read_text().split()] if listing.exists() else []
 
 
 def keep(order: Order) -> int:
-    """The keeper's life: start, tell the process id, wait for the end of the server or of the
-    tests, bury the dead.
+    """Run the keeper: start the server, report its process id, wait for its end or that of the
+    tests, and reap children.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(
@@ -141,9 +140,7 @@ def keep(order: Order) -> int:
 
 
 def _bury(server: int, orphans_seconds: float) -> int:
-    """Wait for the end of the server, end what it left behind, and answer the server's exit
-    code.
-    """
+    """Wait for the end of the server, kill its remaining children, and return its exit code."""
     code: int | None = None
     insisting = threading.Event()
     while True:

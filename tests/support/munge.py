@@ -1,5 +1,5 @@
-"""A real MUNGE daemon for the tests, with its own key and folders, as its own user. The host's
-MUNGE is never touched.
+"""Real MUNGE daemon for the tests, with its own key, directories and user. The host's MUNGE is
+never used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PACKAGES = ("munge", "libmunge2")
 
 
 class Unobtainable(Exception):
-    """There is no MUNGE to be had on this machine; the message says why."""
+    """MUNGE is not available on this machine; the message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class MungeTools:
 
     @property
     def libmunge(self) -> Path:
-        """The shared library, for ctypes."""
+        """Return the shared library, for ctypes."""
         found = sorted(
             [*self.usr.glob("lib/*/libmunge.so.2"), *self.usr.glob("lib*/libmunge.so.2")]
         )
@@ -56,7 +56,7 @@ class MungeTools:
         }
 
     def check(self) -> MungeTools:
-        """Itself, when the programs run here. Raises Unobtainable."""
+        """Return itself if the programs run here. Raises Unobtainable."""
         for program in (
             self.usr / "sbin" / "munged",
             self.usr / "bin" / "munge",
@@ -77,8 +77,8 @@ class MungeTools:
 
 
 class Munged(Daemon):
-    """A daemon that may be stopped, killed and started again with the same key. Give the key of
-    another to make a realm of two.
+    """Daemon that may be stopped, killed and restarted with the same key. With the key of another
+    one, both are in one realm.
     """
 
     name = "munged"
@@ -97,7 +97,7 @@ class Munged(Daemon):
 
     @property
     def libmunge(self) -> Path:
-        """The library that speaks to this daemon: for ctypes, or for FAIRBANK_LIBMUNGE."""
+        """Return the library that connects to this daemon: for ctypes, or for FAIRBANK_LIBMUNGE."""
         return self.tools.libmunge
 
     @property
@@ -105,7 +105,7 @@ class Munged(Daemon):
         return self.tools.environment
 
     def encode(self, payload: bytes, *, account: Account | None = None) -> str:
-        """A credential around the payload, made as this user (ourselves by default)."""
+        """Return a credential of the payload, made as this user (default: ourselves)."""
         who = account or Account.ourselves()
         done = subprocess.run(
             [self.tools.usr / "bin" / "munge", "--socket", self.socket],
@@ -150,8 +150,8 @@ class Munged(Daemon):
 
 
 def obtain() -> MungeTools:
-    """MUNGE of this machine; else Debian's packages, unpacked in the checkout's cache. Raises
-    Unobtainable.
+    """Return MUNGE of this machine; otherwise Debian's packages, unpacked in the checkout's cache.
+    Raises Unobtainable.
     """
     try:
         return MungeTools(Path("/usr")).check()
@@ -163,8 +163,8 @@ def obtain() -> MungeTools:
 
 
 def _unpack(place: Path) -> None:
-    """Fetch and unpack the packages, without installing them and without needing root. The folder
-    appears whole or not at all.
+    """Download and unpack the packages without installing them and without root. The directory
+    appears completely or not at all.
     """
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         raise Unobtainable(
@@ -197,7 +197,7 @@ def _run(command: list[str], folder: Path) -> None:
 
 @contextmanager
 def munging(tools: MungeTools, key: bytes | None = None) -> Iterator[Munged]:
-    """A running daemon, with a key of its own unless one is given."""
+    """Run a daemon, with a new key by default."""
     daemon = Munged(tools, key=key)
     try:
         daemon.start()
@@ -208,7 +208,7 @@ def munging(tools: MungeTools, key: bytes | None = None) -> Iterator[Munged]:
 
 @pytest.fixture(scope="session")
 def munge_tools() -> MungeTools:
-    """MUNGE's programs and library, wherever they come from."""
+    """Return MUNGE's programs and library."""
     try:
         return obtain()
     except Unobtainable as why:
@@ -217,6 +217,6 @@ def munge_tools() -> MungeTools:
 
 @pytest.fixture
 def munged(munge_tools: MungeTools) -> Iterator[Munged]:
-    """A running daemon with a key of its own."""
+    """Yield a running daemon with its own key."""
     with munging(munge_tools) as daemon:
         yield daemon

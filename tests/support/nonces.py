@@ -1,4 +1,4 @@
-"""The table of nonces without a database."""
+"""Table of nonces without a database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairbank.core.time import Instant
 
 
 class MemoryNonces:
-    """A NonceTable for one server that is never restarted."""
+    """NonceTable for one server that never restarts."""
 
     def __init__(self) -> None:
         self._spent: dict[tuple[int, str], Instant] = {}
@@ -21,7 +21,7 @@ class MemoryNonces:
             return first
 
     def forget(self, now: Instant) -> None:
-        """Drop what no server would accept any more."""
+        """Delete nonces that no server would accept any more."""
         with self._lock:
             self._spent = {
                 key: expires_at for key, expires_at in self._spent.items() if now < expires_at

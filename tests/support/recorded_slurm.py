@@ -1,10 +1,8 @@
-"""Slurm's commands that say what was recorded: small programs in a folder for PATH; and what they
-were asked, word for word.
-
-`scontrol --oneliner show node` says what is in the file `scontrol-show-node`; `sacct` of a day what
-is in `sacct-2026-11-21` where there is one, else in `sacct`; with `--jobs` in `sacct-jobs`, or of
-processor time in `sacct-spent`; with `--json` in the same with `.json`. Where nothing is recorded
-it fails.
+"""Slurm commands that print recorded output: small programs in a directory for PATH, which log
+their arguments. `scontrol --oneliner show node` prints the file `scontrol-show-node`; `sacct` of a
+day prints `sacct-2026-11-21` if it exists, else `sacct`; with `--jobs` `sacct-jobs`, or for
+processor time `sacct-spent`; with `--json` the same with `.json`. Without a recording the command
+fails.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ OF_2205 = {
 
 
 class Recorded:
-    """The folder. Put `environment` over one's own, and the commands of Slurm are these."""
+    """Directory of the programs. With `environment` they replace the commands of Slurm."""
 
     def __init__(self, folder: Path) -> None:
         self._answers, self._programs = folder / "answers", folder / "programs"
@@ -68,7 +66,7 @@ class Recorded:
 
     @classmethod
     def of_the_lab(cls, folder: Path) -> Recorded:
-        """A Slurm 22.05 after the morning that was recorded at the lab."""
+        """Return a Slurm 22.05 after the morning that was recorded in the lab."""
         found = cls(folder)
         for name, file in OF_2205.items():
             found.say(name, (GOLDEN / "slurm-22.05" / file).read_text())
@@ -78,16 +76,16 @@ class Recorded:
         return found
 
     def say(self, name: str, text: str) -> None:
-        """From now on this is the answer."""
+        """Set the output of a command from now on."""
         (self._answers / name).write_text(text)
 
     def forget(self, name: str) -> None:
-        """From now on the command fails."""
+        """Let the command fail from now on."""
         (self._answers / name).unlink()
 
     @property
     def asked(self) -> list[str]:
-        """The command lines, in their order."""
+        """Return the command lines in order."""
         log = self._answers / "asked"
         return log.read_text().splitlines() if log.exists() else []
 
@@ -97,5 +95,5 @@ class Recorded:
 
 
 def line(*cells: object) -> str:
-    """A line of accounting."""
+    """Return a line of accounting."""
     return "\x1f".join(map(str, cells)) + "\n"

@@ -1,5 +1,5 @@
-"""A real Fairbank for the tests: made as by `fairbank init`, run by `fairbank serve`, stopped,
-killed and started again.
+"""Real Fairbank servers for the tests: created as by `fairbank init`, run by `fairbank serve`,
+stopped, killed and restarted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ PASSED_ON = ("PATH", "PYTHONPATH")
 
 
 class FairbankServer(Daemon):
-    """A bank in a folder of its own, on a Unix socket only. `store` is a URL (None: SQLite in the
-    folder).
-
-    What else is named is a section of the settings with more lines for it: policy="late_charges =
-    false".
+    """Bank in its own directory, on a Unix socket only. `store` is a URL (None: SQLite in the
+    directory). Other arguments are sections of the settings with additional lines:
+    policy="late_charges = false".
     """
 
     name = "the bank"
@@ -50,7 +48,7 @@ class FairbankServer(Daemon):
 
     @property
     def environment(self) -> dict[str, str]:
-        """For commands: they find this bank, and nothing of a person's own."""
+        """Return the environment of commands: they find this bank and no personal settings."""
         return {
             **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
             "HOME": str(self.folder),
@@ -61,7 +59,7 @@ class FairbankServer(Daemon):
         }
 
     def command(self, *words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """`fairbank WORDS`, to its end."""
+        """Run `fairbank WORDS` until it ends."""
         return subprocess.run(
             [FAIRBANK, *words],
             env=self.environment,
@@ -73,7 +71,7 @@ class FairbankServer(Daemon):
         )
 
     def begin(self, *words: str) -> subprocess.Popen[bytes]:
-        """`fairbank WORDS`, not waited for; what it prints goes to the log."""
+        """Start `fairbank WORDS` without waiting; its output goes to the log."""
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [FAIRBANK, *words], env=self.environment, cwd=self.folder, stdout=log, stderr=log
@@ -89,7 +87,7 @@ class FairbankServer(Daemon):
 
 @contextmanager
 def made(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
-    """A bank, as long as the block lasts; it need not run for its commands."""
+    """Create a bank for the time of the block; it need not run for its commands."""
     server = FairbankServer(store, **sections)
     try:
         yield server
@@ -99,7 +97,7 @@ def made(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
 
 @contextmanager
 def banking(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
-    """A running bank, as long as the block lasts."""
+    """Run a bank for the time of the block."""
     with made(store, **sections) as server:
         server.start()
         yield server
@@ -107,7 +105,7 @@ def banking(store: str | None = None, **sections: str) -> Iterator[FairbankServe
 
 @contextmanager
 def banking_twice(store: str) -> Iterator[tuple[FairbankServer, FairbankServer]]:
-    """Two running banks over one database, started side by side."""
+    """Run two banks on one database, started side by side."""
     with made(store) as one, made(store) as two, ThreadPoolExecutor(2) as pool:
         for started in [pool.submit(each.start) for each in (one, two)]:
             started.result()

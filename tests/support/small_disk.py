@@ -1,4 +1,4 @@
-"""A disk that is soon full."""
+"""Small file systems for tests of a full disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """The folder, made, with so much space (`256k`, `8m`). Skips the test where none can be
+    """Yield a new directory with this much space (`256k`, `8m`). Skips the test where none can be
     mounted.
     """
     if os.geteuid() != 0:
@@ -33,7 +33,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Take all the space that is left; the file that has it."""
+    """Use all remaining space and return the file that has it."""
     filler = disk / "filler"
     with filler.open("ab", buffering=0) as file:
         try:

@@ -1,10 +1,10 @@
-"""Seconds by a clock that nobody sets, and that moves only when a test says so."""
+"""Monotonic clock that moves only when a test moves it."""
 
 from __future__ import annotations
 
 
 class Ticks:
-    """In place of `time.monotonic`."""
+    """Replacement of `time.monotonic`."""
 
     def __init__(self, at: float = 100.0) -> None:
         self.at = at

@@ -1,5 +1,5 @@
-"""The recorded workloads that tests and benchmarks know, by the names of their files, which are
-beside the tree and not in it.
+"""Recorded workloads of tests and benchmarks, by file name; the files are in the shared
+directory.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""One kept-alive HTTP connection over a Unix socket, for tests with hundreds of clients in one
-event loop.
+"""Keep-alive HTTP connection over a Unix socket, for tests with hundreds of clients in one event
+loop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Lost(Exception):
-    """No whole answer came: nobody knows whether the request was carried out."""
+    """No complete response arrived, so it is unknown whether the request was carried out."""
 
 
 class Answer(NamedTuple):
@@ -36,7 +36,7 @@ class Answer(NamedTuple):
 
 
 class Wire:
-    """Connects when it is needed, and again after an answer was lost."""
+    """Connection that is opened on demand, and again after a response was lost."""
 
     def __init__(self, socket: Path, *, patience_seconds: float = 120) -> None:
         self._socket = str(socket)
@@ -46,7 +46,7 @@ class Wire:
     async def ask(
         self, method: str, path: str, body: Any = None, *, key: str | None = None
     ) -> Answer:
-        """One request. Raises Lost; then the next request has a new connection."""
+        """Send one request. Raises Lost; then the next request has a new connection."""
         sent = b"" if body is None else json.dumps(body).encode()
         head = [f"{method} {path} HTTP/1.1", "host: bank"]
         if body is not None:
@@ -87,7 +87,7 @@ class Wire:
         return int(first.split()[1]), headers, read
 
     def drop(self) -> None:
-        """Let the connection go, whatever it was doing."""
+        """Close the connection in any state."""
         if self._streams is not None:
             self._streams[1].transport.abort()
             self._streams = None
@@ -98,7 +98,7 @@ _open: set[Wire] = set()
 
 
 def run(story: Coroutine[Any, Any, T]) -> T:
-    """As asyncio.run; at the end of the story, good or bad, no connection stays open."""
+    """Run a coroutine as asyncio.run does; at the end, in any case, no connection stays open."""
     return asyncio.run(_hanging_up(story))
 
 

@@ -8,30 +8,32 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.time import DAY, iso
-from tests.slurm.commands.site import MY_UID, Centre, a_centre
+from tests.slurm.commands.site import MY_UID, CommandSite, command_site
 from tests.slurm.prices import PRICES
 
 
 @pytest.fixture
-def centre(
+def bare_site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Centre]:
-    """A bank without prices, and without projects."""
-    with a_centre(tmp_path, monkeypatch, capsys, "") as found:
-        yield found
+) -> Iterator[CommandSite]:
+    """Return a bank without prices and without projects."""
+    with command_site(tmp_path, monkeypatch, capsys, "") as started:
+        yield started
 
 
 @pytest.fixture
-def opened(
+def site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Centre]:
-    """A bank with prices, projects, us in one, and 10 SU (600 SU-minutes) for it."""
-    with a_centre(tmp_path, monkeypatch, capsys, PRICES) as found:
-        ask = found.client
-        chem = ask.post("/project", {"gname": "chem", "gid": 50_001})["data"]["id"]
-        ask.post("/project", {"gname": "bio", "gid": 50_002, "parent": chem})
-        ask.put(f"/project/{chem}/member/{MY_UID}", {"role": "coordinator"})
-        start, end = (iso(found.now + days * DAY) for days in (-30, 30))
+) -> Iterator[CommandSite]:
+    """Return a bank with prices and projects; the current user is a member of one, with 10 SU (600
+    SU-minutes).
+    """
+    with command_site(tmp_path, monkeypatch, capsys, PRICES) as started:
+        client = started.client
+        chem = client.post("/project", {"gname": "chem", "gid": 50_001})["data"]["id"]
+        client.post("/project", {"gname": "bio", "gid": 50_002, "parent": chem})
+        client.put(f"/project/{chem}/member/{MY_UID}", {"role": "coordinator"})
+        start, end = (iso(started.now + days * DAY) for days in (-30, 30))
         terms = {
             "resource": "cpu",
             "category": "test",
@@ -40,5 +42,5 @@ def opened(
             "amount": 600,
             "comment": "a test",
         }
-        ask.post("/alloc", {"project": chem, **terms})
-        yield found
+        client.post("/alloc", {"project": chem, **terms})
+        yield started

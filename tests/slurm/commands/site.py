@@ -1,4 +1,4 @@
-"""A bank that runs and a Slurm that says what was recorded, and the commands between them."""
+"""Running bank and recorded Slurm output, and the commands that use both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import CommandResult
 from tests.slurm.prices import priced
-from tests.slurm.reconcile.jobs import a_job, row_of
+from tests.slurm.reconcile.jobs import a_job, sacct_row
 from tests.support.recorded_slurm import Recorded
 from tests.support.server import FairbankServer
 
@@ -25,8 +25,8 @@ ME, MY_UID = pwd.getpwuid(os.geteuid()).pw_name, os.geteuid()
 HOUR = 3_600
 
 
-class Centre:
-    """A bank and a Slurm, and the commands between them."""
+class CommandSite:
+    """Running bank and recorded Slurm output, and the commands that use both."""
 
     def __init__(
         self, bank: FairbankServer, slurm: Recorded, capsys: pytest.CaptureFixture[str]
@@ -35,37 +35,39 @@ class Centre:
         self.now = int(time.time())
         self.client = Client(parse_address(f"unix:{bank.socket}"))
 
-    def tell(self, *words: str, code: int = 0) -> str:
+    def output(self, *words: str, code: int = 0) -> str:
         """Return the stdout of a command; its exit code must be `code`."""
-        return self.said(*words, code=code).out
+        return self.run(*words, code=code).out
 
-    def said(self, *words: str, code: int) -> CommandResult:
-        """The same with its talk."""
+    def run(self, *words: str, code: int) -> CommandResult:
+        """Run a command, check its exit code, and return its stdout and stderr."""
         self._capsys.readouterr()
-        ended = main.run(words)
-        told = self._capsys.readouterr()
-        assert ended == code, told.out + told.err
-        return CommandResult(ended, told.out, told.err)
+        status = main.run(words)
+        captured = self._capsys.readouterr()
+        assert status == code, captured.out + captured.err
+        return CommandResult(status, captured.out, captured.err)
 
-    def reconciled(self, *words: str, code: int = 0) -> list[dict[str, object]]:
-        """The rows of `fairbank reconcile`."""
+    def reconcile(self, *words: str, code: int = 0) -> list[dict[str, object]]:
+        """Return the rows of `fairbank reconcile`."""
         rows: list[dict[str, object]] = json.loads(
-            self.tell("reconcile", "--json", *words, code=code)
+            self.output("reconcile", "--json", *words, code=code)
         )["data"]
         return rows
 
-    def ran(self, *jobs: AccountingJob) -> None:
-        """From now on accounting has these."""
-        self.slurm.say("sacct", "".join(map(row_of, jobs)))
-        self.slurm.say("sacct-jobs", "".join(map(row_of, jobs)))
+    def set_accounting(self, *jobs: AccountingJob) -> None:
+        """Set the jobs that accounting reports."""
+        self.slurm.say("sacct", "".join(map(sacct_row, jobs)))
+        self.slurm.say("sacct-jobs", "".join(map(sacct_row, jobs)))
 
     def job(self, number: int, **facts: object) -> AccountingJob:
-        """A job of ours that began two hours ago and took ten minutes."""
+        """Return a job of the current user that began two hours ago and took ten minutes."""
         facts = {"submitted": self.now - 2 * HOUR, "owner": MY_UID, "user": ME, **facts}
         return a_job(number, **facts)  # type: ignore[arg-type]
 
     def report(self, job: AccountingJob, **facts: object) -> None:
-        """A hold, as the agent would ask for it."""
+        """Send a report of the job to the bank, as the agent does: a hold unless `facts` say
+        otherwise.
+        """
         body = {
             "do": "hold", "cluster": "lab", "job_id": job.job_id, "submitted": job.submitted,
             "owner_uid": MY_UID, "account": job.account,
@@ -75,20 +77,20 @@ class Centre:
         self.client.post("/job", body)
 
     def available(self) -> int:
-        rows = json.loads(self.tell("balance", "-A", "chem", "--json"))["data"]
+        rows = json.loads(self.output("balance", "-A", "chem", "--json"))["data"]
         return int(rows[0]["available"])
 
 
 @contextmanager
-def a_centre(
+def command_site(
     folder: Path,
     environment: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     prices: str,
     policy: str = "",
-) -> Iterator[Centre]:
-    """Slurm's account chem with us in it, bio below it, and its partitions; a bank that has heard
-    of neither.
+) -> Iterator[CommandSite]:
+    """Start a bank that knows no projects, and a recorded Slurm with partitions, the account chem
+    with the current user, and bio below it.
     """
     slurm = Recorded.of_the_lab(folder / "slurm")
     slurm.say(
@@ -107,4 +109,4 @@ def a_centre(
     with priced(prices, policy) as bank:
         for name, value in bank.environment.items():
             environment.setenv(name, value)
-        yield Centre(bank, slurm, capsys)
+        yield CommandSite(bank, slurm, capsys)

@@ -1,4 +1,4 @@
-"""`fairbank doctor --slurm`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank doctor --slurm` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 
@@ -10,26 +10,24 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.time import iso
-from tests.slurm.commands.site import Centre
+from tests.slurm.commands.site import CommandSite
 
 pytestmark = pytest.mark.slow
 
 
-def test_the_doctor_tells_what_is_missing_and_how_to_mend_it(
-    opened: Centre, tmp_path: Path
-) -> None:
-    policy, site = tmp_path / "policy", tmp_path / "slurm.toml"
-    site.write_text(f'policy = "{policy}"\n')
-    here = (
-        f"Configuration data as of {iso(opened.now).removesuffix('Z')}\nClusterName ="
+def test_doctor_reports_faults_with_remedies(site: CommandSite, tmp_path: Path) -> None:
+    policy, rules = tmp_path / "policy", tmp_path / "slurm.toml"
+    rules.write_text(f'policy = "{policy}"\n')
+    config = (
+        f"Configuration data as of {iso(site.now).removesuffix('Z')}\nClusterName ="
         " lab\nPriorityFlags = MAX_TRES\nAuthType = auth/none\n"
     )
-    opened.slurm.say("scontrol-show-config", here)
+    site.slurm.say("scontrol-show-config", config)
     words = (
         "doctor",
         "--slurm",
         "--site",
-        str(site),
+        str(rules),
         "--agent-config",
         str(tmp_path / "agent.toml"),
         "--json",
@@ -38,7 +36,7 @@ def test_the_doctor_tells_what_is_missing_and_how_to_mend_it(
         f'[plugin]\nslurm_user = 0\n[control]\nsocket = "{tmp_path}/agent.sock"\n'
     )
     checks = {
-        each["what"]: each["remedy"] for each in json.loads(opened.tell(*words, code=8))["data"]
+        check["what"]: check["remedy"] for check in json.loads(site.output(*words, code=8))["data"]
     }
     assert checks["Slurm 22.05.8 of cluster lab: its answers are known"] is None
     assert checks["the bank prices 3 partitions as Slurm bills them (max_tres)"] is None
@@ -54,21 +52,21 @@ def test_the_doctor_tells_what_is_missing_and_how_to_mend_it(
     assert checks[f"the submission policy {policy}: the file does not exist"].startswith(
         "fairbank slurm sync writes it"
     )
-    opened.tell("slurm", "sync", "--site", str(site))
-    told = [
-        each
-        for each in json.loads(opened.tell(*words, code=8))["data"]
-        if str(policy) in each["what"]
+    site.output("slurm", "sync", "--site", str(rules))
+    policy_checks = [
+        check
+        for check in json.loads(site.output(*words, code=8))["data"]
+        if str(policy) in check["what"]
     ]
-    assert [each["what"] for each in told if not each["ok"]] == []
-    assert len(told) == 2
+    assert [check["what"] for check in policy_checks if not check["ok"]] == []
+    assert len(policy_checks) == 2
 
 
-def test_the_doctor_goes_on_where_slurmctld_is_away(
-    opened: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_doctor_continues_without_slurmctld(
+    site: CommandSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    conf, policy, site = tmp_path / "slurm.conf", tmp_path / "policy", tmp_path / "slurm.toml"
-    site.write_text(f'policy = "{policy}"\n')
+    conf, policy, rules = tmp_path / "slurm.conf", tmp_path / "policy", tmp_path / "slurm.toml"
+    rules.write_text(f'policy = "{policy}"\n')
     user = pwd.getpwuid(os.geteuid()).pw_name
     conf.write_text(
         f"ClusterName=lab\nSlurmUser={user}\nAuthType=auth/none\n"
@@ -82,15 +80,15 @@ def test_the_doctor_goes_on_where_slurmctld_is_away(
         "doctor",
         "--slurm",
         "--site",
-        str(site),
+        str(rules),
         "--agent-config",
         str(tmp_path / "agent.toml"),
         "--json",
     )
-    opened.slurm.forget("scontrol-show-config")
+    site.slurm.forget("scontrol-show-config")
     checks = {
-        each["what"]: (each["ok"], each["remedy"])
-        for each in json.loads(opened.tell(*words, code=8))["data"]
+        check["what"]: (check["ok"], check["remedy"])
+        for check in json.loads(site.output(*words, code=8))["data"]
     }
     (away,) = [
         what for what in checks if what.startswith("slurmctld answers: scontrol ended with 1")
@@ -110,16 +108,20 @@ def test_the_doctor_goes_on_where_slurmctld_is_away(
     ):
         assert [ok for what, (ok, _) in checks.items() if wrong in what] == [False], wrong
     conf.unlink()
-    left = {each["what"]: each["ok"] for each in json.loads(opened.tell(*words, code=8))["data"]}
-    assert [what for what in left if what.startswith(f"slurm.conf is read: cannot read {conf}")]
-    assert not [what for what in left if "prep/fairbank" in what or "job_submit" in what]
-    assert [what for what in left if what.startswith("the agent answers: no agent")]
+    remaining = {
+        check["what"]: check["ok"] for check in json.loads(site.output(*words, code=8))["data"]
+    }
+    assert [
+        what for what in remaining if what.startswith(f"slurm.conf is read: cannot read {conf}")
+    ]
+    assert not [what for what in remaining if "prep/fairbank" in what or "job_submit" in what]
+    assert [what for what in remaining if what.startswith("the agent answers: no agent")]
 
 
-def test_the_doctor_without_a_slurm_or_a_bank(opened: Centre, tmp_path: Path) -> None:
-    opened.bank.kill()
-    assert "x   the bank answers: " in opened.tell("doctor", "--slurm", code=8)
-    opened.slurm.forget("sinfo")
-    told = opened.tell("doctor", "--slurm", code=8)
-    assert told.startswith("x   Slurm's commands answer: sinfo ended with 1")
-    assert "x   the agent answers: " in told
+def test_doctor_without_slurm_or_bank(site: CommandSite, tmp_path: Path) -> None:
+    site.bank.kill()
+    assert "x   the bank answers: " in site.output("doctor", "--slurm", code=8)
+    site.slurm.forget("sinfo")
+    output = site.output("doctor", "--slurm", code=8)
+    assert output.startswith("x   Slurm's commands answer: sinfo ended with 1")
+    assert "x   the agent answers: " in output

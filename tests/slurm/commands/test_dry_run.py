@@ -1,4 +1,4 @@
-"""Dry runs of `fairbank slurm import` and `sync`: the forecast steps are those then carried out."""
+"""Dry runs of `fairbank slurm import` and `sync`: the real run makes the predicted changes."""
 
 from __future__ import annotations
 
@@ -19,70 +19,76 @@ from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.import_plan import NewMember, PlannedProject
-from tests.slurm.commands.site import HOUR, ME, MY_UID, Centre, a_centre
+from tests.slurm.commands.site import HOUR, ME, MY_UID, CommandSite, command_site
 from tests.slurm.prices import PRICES
 
 pytestmark = pytest.mark.slow
 
 GIDS = ("--gid", "chem=50001", "--gid", "bio=50002")
 OTHER, OTHER_UID = next(
-    (each.pw_name, each.pw_uid) for each in pwd.getpwall() if each.pw_uid not in (0, MY_UID)
+    (entry.pw_name, entry.pw_uid) for entry in pwd.getpwall() if entry.pw_uid not in (0, MY_UID)
 )
 
 
 @pytest.fixture
-def fresh(
+def priced_site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Centre]:
-    """A bank with prices and nothing else."""
-    with a_centre(tmp_path, monkeypatch, capsys, PRICES) as found:
-        yield found
+) -> Iterator[CommandSite]:
+    """Return a bank with prices and nothing else."""
+    with command_site(tmp_path, monkeypatch, capsys, PRICES) as started:
+        yield started
 
 
-def books(centre: Centre) -> Any:
-    """Return the last number and link of each journal."""
-    return centre.client.get("/audit")["data"]
+def journal_heads(site: CommandSite) -> Any:
+    """Return the last number and hash of each journal."""
+    return site.client.get("/audit")["data"]
 
 
-# --- people ---
+# --- projects and members ---
 
 
-def test_projects_and_members_are_entered_as_they_were_planned(fresh: Centre) -> None:
-    fresh.slurm.say(
+def test_import_creates_planned_projects_and_members(priced_site: CommandSite) -> None:
+    priced_site.slurm.say(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\n"
         f"chem|{OTHER}||10||\nbio|{OTHER}||1||\n",
     )
-    bank, gids = BankClient(fresh.client), {"chem": 50_001, "bio": 50_002}
-    slurm = SlurmCommands({**os.environ, **fresh.slurm.environment})
+    bank, gids = BankClient(priced_site.client), {"chem": 50_001, "bio": 50_002}
+    slurm = SlurmCommands({**os.environ, **priced_site.slurm.environment})
     planned = import_people(slurm, bank, gids=gids, dry_run=True).plan
     assert bank.projects() == []
-    roles = {each.role for each in planned.steps if isinstance(each, NewMember)}
-    parents = {each.parent for each in planned.steps if isinstance(each, PlannedProject)}
+    roles = {step.role for step in planned.steps if isinstance(step, NewMember)}
+    parents = {step.parent for step in planned.steps if isinstance(step, PlannedProject)}
     assert (roles, parents) == ({"coordinator", "member"}, {None, "chem"})
 
     done = import_people(slurm, bank, gids=gids)
     assert (done.plan, done.refused) == (planned, ())
-    there = bank.projects()
-    accounts = {each.id: each.account for each in there}
+    created = bank.projects()
+    accounts = {project.id: project.account for project in created}
     projects = [
-        (each.account, each.group, each.gid, accounts.get(each.parent or 0)) for each in there
+        (project.account, project.group, project.gid, accounts.get(project.parent or 0))
+        for project in created
     ]
     assert projects == [
-        (each.account, each.group, each.gid, each.parent)
-        for each in planned.steps
-        if isinstance(each, PlannedProject)
+        (step.account, step.group, step.gid, step.parent)
+        for step in planned.steps
+        if isinstance(step, PlannedProject)
     ]
-    members = {(each.account, uid, role) for each in there for uid, role in each.members.items()}
+    members = {
+        (project.account, uid, role) for project in created for uid, role in project.members.items()
+    }
     assert members == {
-        (each.account, each.uid, each.role) for each in planned.steps if isinstance(each, NewMember)
+        (step.account, step.uid, step.role) for step in planned.steps if isinstance(step, NewMember)
     }
     assert import_people(slurm, bank, gids=gids, dry_run=True).plan.steps == ()
 
 
-def test_a_number_that_no_group_has_keeps_the_others_from_nothing(fresh: Centre) -> None:
-    words = ("slurm", "import", "--gid", "chem=4294967295", "--gid", "bio=50002")
-    planned, done = fresh.said(*words, "--dry-run", code=FOUND), fresh.said(*words, code=FOUND)
+def test_invalid_gid_does_not_stop_import(priced_site: CommandSite) -> None:
+    command = ("slurm", "import", "--gid", "chem=4294967295", "--gid", "bio=50002")
+    planned, done = (
+        priced_site.run(*command, "--dry-run", code=FOUND),
+        priced_site.run(*command, code=FOUND),
+    )
     assert "account chem: 4294967295 is no number of a group" in " ".join(planned.err.split())
     assert (planned.err, planned.out.splitlines()) == (done.err, done.out.splitlines()[:-1])
 
@@ -90,74 +96,78 @@ def test_a_number_that_no_group_has_keeps_the_others_from_nothing(fresh: Centre)
 # --- history ---
 
 
-def told(centre: Centre, *words: str, code: int) -> tuple[list[str], list[str]]:
-    """Return what was, or would be, opened, charged and released; and the jobs that are left."""
-    said = centre.said("slurm", "import", *GIDS, "-S", "now-1day", *words, code=code)
+def history_lines(site: CommandSite, *words: str, code: int) -> tuple[list[str], list[str]]:
+    """Return the lines on allocations, charges and releases, and the jobs that were left out."""
+    result = site.run("slurm", "import", *GIDS, "-S", "now-1day", *words, code=code)
     done = [
         line.replace("would be ", "")
-        for line in said.out.splitlines()
+        for line in result.out.splitlines()
         if line.startswith(("allocation", "history", "lost"))
     ]
-    return done, re.findall(r"^! job (\d+)", said.err, re.MULTILINE)
+    return done, re.findall(r"^! job (\d+)", result.err, re.MULTILINE)
 
 
-def past(centre: Centre) -> None:
-    """A whole job, one of the project below, one whose node failed, one of nobody's, one in a
-    partition of old, and one that runs.
+def set_history(site: CommandSite) -> None:
+    """Set accounting to a complete job, one of the child project, one with a node failure, one of
+    an unknown account, one in a removed partition, and a running one.
     """
-    centre.ran(
-        centre.job(1),
-        centre.job(2, account="bio", elapsed=60),
-        centre.job(3, state="NODE_FAIL"),
-        centre.job(4, account="nobody"),
-        centre.job(5, partition="old"),
-        centre.job(6, state="RUNNING"),
+    site.set_accounting(
+        site.job(1),
+        site.job(2, account="bio", elapsed=60),
+        site.job(3, state="NODE_FAIL"),
+        site.job(4, account="nobody"),
+        site.job(5, partition="old"),
+        site.job(6, state="RUNNING"),
     )
 
 
 @pytest.mark.parametrize("cover", [("--cover",), ()])
-def test_the_history_of_accounts_that_are_yet_to_be_entered(
-    fresh: Centre, cover: tuple[str, ...]
+def test_history_of_new_accounts_is_predicted(
+    priced_site: CommandSite, cover: tuple[str, ...]
 ) -> None:
-    past(fresh)
-    before = books(fresh)
-    planned = told(fresh, *cover, "--dry-run", code=FOUND)
-    assert books(fresh) == before
-    opened = [
+    set_history(priced_site)
+    before = journal_heads(priced_site)
+    planned = history_lines(priced_site, *cover, "--dry-run", code=FOUND)
+    assert journal_heads(priced_site) == before
+    allocations = [
         "allocation for chem/cpu: 0.66 SU for 2 runs, category history",
         "allocation for bio/cpu: 0.06 SU for 1 run, category history",
     ]
-    assert planned[0][:-1] == (opened if cover else [])
-    assert told(fresh, *cover, code=FOUND) == planned
+    assert planned[0][:-1] == (allocations if cover else [])
+    assert history_lines(priced_site, *cover, code=FOUND) == planned
 
 
 @pytest.fixture
-def lenient(
+def lenient_site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Centre]:
-    """A bank with prices at which running into one's limit is free, and a node failure is not."""
-    with a_centre(tmp_path, monkeypatch, capsys, PRICES, 'free_states = ["TIMEOUT"]\n') as found:
-        yield found
+) -> Iterator[CommandSite]:
+    """Return a bank whose prices make TIMEOUT free, and a node failure not."""
+    with command_site(
+        tmp_path, monkeypatch, capsys, PRICES, 'free_states = ["TIMEOUT"]\n'
+    ) as started:
+        yield started
 
 
-def test_what_costs_nothing_is_asked_of_the_bank(lenient: Centre) -> None:
-    lenient.ran(lenient.job(1, state="TIMEOUT"), lenient.job(2, state="NODE_FAIL", elapsed=1_200))
-    planned = told(lenient, "--cover", "--dry-run", code=0)
+def test_free_states_are_read_from_the_bank(lenient_site: CommandSite) -> None:
+    lenient_site.set_accounting(
+        lenient_site.job(1, state="TIMEOUT"), lenient_site.job(2, state="NODE_FAIL", elapsed=1_200)
+    )
+    planned = history_lines(lenient_site, "--cover", "--dry-run", code=0)
     assert planned[0] == [
         "allocation for chem/cpu: 1.33 SU for 2 runs, category history",
         "history: 2 runs charged, 1.33 SU; 0 known already",
     ]
-    assert told(lenient, "--cover", code=0) == planned
-    chem = next(each for each in lenient.client.get("/alloc")["data"])
+    assert history_lines(lenient_site, "--cover", code=0) == planned
+    chem = next(allocation for allocation in lenient_site.client.get("/alloc")["data"])
     assert (chem["deposited"], chem["charged"]) == (80, 80)
-    lenient.said("reconcile", "-S", "now-1day", code=0)
+    lenient_site.run("reconcile", "-S", "now-1day", code=0)
 
 
-def test_what_reconcile_would_charge_is_what_it_charges(lenient: Centre) -> None:
-    told(lenient, code=0)
-    found = lenient.client.get("/project")["data"]
-    chem = next(each["id"] for each in found if each["account"] == "chem")
-    start, end = (iso(lenient.now + days * DAY) for days in (-30, 30))
+def test_reconcile_charges_the_predicted_amounts(lenient_site: CommandSite) -> None:
+    history_lines(lenient_site, code=0)
+    projects = lenient_site.client.get("/project")["data"]
+    chem = next(project["id"] for project in projects if project["account"] == "chem")
+    start, end = (iso(lenient_site.now + days * DAY) for days in (-30, 30))
     terms = {
         "resource": "cpu",
         "category": "test",
@@ -166,25 +176,27 @@ def test_what_reconcile_would_charge_is_what_it_charges(lenient: Centre) -> None
         "amount": 600,
         "comment": "a test",
     }
-    lenient.client.post("/alloc", {"project": chem, **terms})
-    lenient.ran(lenient.job(1, state="TIMEOUT"), lenient.job(2, state="NODE_FAIL", elapsed=1_200))
-    rows = lenient.reconciled("-S", "now-1day", code=FOUND)
-    assert {each["job_id"]: each["amount"] for each in rows} == {1: 0, 2: 80}
-    lenient.reconciled("-S", "now-1day", "--fix", code=0)
-    assert lenient.available() == 600 - 80
+    lenient_site.client.post("/alloc", {"project": chem, **terms})
+    lenient_site.set_accounting(
+        lenient_site.job(1, state="TIMEOUT"), lenient_site.job(2, state="NODE_FAIL", elapsed=1_200)
+    )
+    rows = lenient_site.reconcile("-S", "now-1day", code=FOUND)
+    assert {row["job_id"]: row["amount"] for row in rows} == {1: 0, 2: 80}
+    lenient_site.reconcile("-S", "now-1day", "--fix", code=0)
+    assert lenient_site.available() == 600 - 80
 
 
-def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
-    """Jobs that are charged again, whose hold is open, that were refused before and are paid now,
-    and a hold that Slurm has lost.
+def test_history_with_open_holds_is_predicted(site: CommandSite) -> None:
+    """The history has a job with an open hold, one that was refused before and is charged now, and
+    the hold of a job that Slurm has lost.
     """
-    past(opened)
-    held, refused, lost = opened.job(7), opened.job(8, account="bio"), opened.job(9)
-    opened.ran(opened.job(1), opened.job(2, account="bio", elapsed=60), held, refused)
-    opened.report(held)
-    opened.report(lost)
+    set_history(site)
+    held, refused, lost = site.job(7), site.job(8, account="bio"), site.job(9)
+    site.set_accounting(site.job(1), site.job(2, account="bio", elapsed=60), held, refused)
+    site.report(held)
+    site.report(lost)
     with pytest.raises(Refused):
-        opened.report(refused)
+        site.report(refused)
     with pytest.raises(Refused):
         end = {
             "do": "complete",
@@ -193,48 +205,48 @@ def test_the_history_beside_allocations_and_holds(opened: Centre) -> None:
             "state": refused.state,
             "time_limit": 0,
         }
-        opened.report(refused, **end)
-    before = books(opened)
-    planned = told(opened, "--cover", "--dry-run", code=0)
-    assert books(opened) == before
+        site.report(refused, **end)
+    before = journal_heads(site)
+    planned = history_lines(site, "--cover", "--dry-run", code=0)
+    assert journal_heads(site) == before
     assert [line.partition(":")[0] for line in planned[0]] == [
         "allocation for bio/cpu",
         "history",
         "lost in Slurm",
     ]
-    assert told(opened, "--cover", code=0) == planned
-    assert opened.now - (refused.end or 0) > HOUR
+    assert history_lines(site, "--cover", code=0) == planned
+    assert site.now - (refused.end or 0) > HOUR
 
 
-def test_charge_equals_dry_run(opened: Centre) -> None:
-    past(opened)
-    planned, _ = told(opened, "--dry-run", code=FOUND)
-    left = opened.available()
-    told(opened, code=FOUND)
+def test_charge_equals_dry_run(site: CommandSite) -> None:
+    set_history(site)
+    planned, _ = history_lines(site, "--dry-run", code=FOUND)
+    left = site.available()
+    history_lines(site, code=FOUND)
     assert planned == [
-        f"history: 2 runs charged, {show_su(left - opened.available())} SU; 0 known already"
+        f"history: 2 runs charged, {show_su(left - site.available())} SU; 0 known already"
     ]
 
 
 # --- sync ---
 
 
-def test_every_change_in_slurm_is_made_as_it_was_planned(opened: Centre) -> None:
-    """An account, one below it, another parent, a new member, one who is none, fences, and that of
-    a project which was removed.
+def test_sync_makes_the_planned_changes(site: CommandSite) -> None:
+    """The plan has a new account, a changed parent, a new member, a removed user, limits, and the
+    limit of a removed project.
     """
-    opened.tell("project", "create", "lab7", "--gid", "50007", "--parent", "chem")
-    opened.tell("project", "create", "gone", "--gid", "50008")
-    opened.tell("project", "remove", "4", "--yes")
+    site.output("project", "create", "lab7", "--gid", "50007", "--parent", "chem")
+    site.output("project", "create", "gone", "--gid", "50008")
+    site.output("project", "remove", "4", "--yes")
     accounts = "root|||1||\nchem||root|50||\nbio||root|50||\ngone||root|1||\n"
-    opened.slurm.say(
+    site.slurm.say(
         "sacctmgr-show-associations", f"{accounts}chem|{OTHER}||10||\ngone|{OTHER}||1||\n"
     )
-    opened.slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\ngone||0|\n")
-    words = ("slurm", "sync", "--no-policy", "--accounts", "--fence", "--remove")
+    site.slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\ngone||0|\n")
+    command = ("slurm", "sync", "--no-policy", "--accounts", "--fence", "--remove")
     planned = [
         line.removeprefix("sacctmgr -i ").partition("   #")[0]
-        for line in opened.tell(*words, "--dry-run").splitlines()
+        for line in site.output(*command, "--dry-run").splitlines()
     ]
     kinds = [" ".join(line.split()[:2]) for line in planned]
     assert kinds == [
@@ -248,23 +260,23 @@ def test_every_change_in_slurm_is_made_as_it_was_planned(opened: Centre) -> None
     assert sum("parent=" in line for line in planned) == 2
     assert sum("GrpTRESMins=" in line for line in planned) == 4
     assert "name=gone" in planned[-1]
-    assert not [line for line in opened.slurm.asked if "--immediate" in line]
-    assert opened.tell(*words).endswith(f"made: {len(planned)} changes\n")
+    assert not [line for line in site.slurm.asked if "--immediate" in line]
+    assert site.output(*command).endswith(f"made: {len(planned)} changes\n")
     assert [
         line.removeprefix("sacctmgr --immediate ")
-        for line in opened.slurm.asked
+        for line in site.slurm.asked
         if "--immediate" in line
     ] == planned
 
 
-def test_dry_run_names_the_policy_file(opened: Centre) -> None:
-    rules = opened.bank.folder / "slurm.toml"
+def test_dry_run_names_the_policy_file(site: CommandSite) -> None:
+    rules = site.bank.folder / "slurm.toml"
     rules.write_text(
-        f'policy = "{opened.bank.folder}/policy"\npublic_policy = "{opened.bank.folder}/public"\n'
+        f'policy = "{site.bank.folder}/policy"\npublic_policy = "{site.bank.folder}/public"\n'
     )
-    words = ("slurm", "sync", "--site", str(rules))
-    planned = opened.tell(*words, "--dry-run")
-    files = [opened.bank.folder / name for name in ("policy", "public")]
-    assert not any(each.exists() for each in files)
-    assert opened.tell(*words) == planned.replace("would write", "written")
-    assert all(each.exists() for each in files)
+    command = ("slurm", "sync", "--site", str(rules))
+    planned = site.output(*command, "--dry-run")
+    files = [site.bank.folder / name for name in ("policy", "public")]
+    assert not any(path.exists() for path in files)
+    assert site.output(*command) == planned.replace("would write", "written")
+    assert all(path.exists() for path in files)

@@ -1,4 +1,4 @@
-"""`fairbank slurm import`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank slurm import` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.bank_records import BankProject
-from tests.slurm.commands.site import ME, MY_UID, Centre
+from tests.slurm.commands.site import ME, MY_UID, CommandSite
 
 pytestmark = pytest.mark.slow
 
@@ -20,125 +20,125 @@ pytestmark = pytest.mark.slow
 GIDS = ("--gid", "chem=50001", "--gid", "bio=50002")
 
 
-def test_import_enters_what_slurm_has_and_nothing_twice(centre: Centre) -> None:
-    planned = centre.tell("slurm", "import", *GIDS, "--dry-run")
+def test_import_creates_projects_once(bare_site: CommandSite) -> None:
+    planned = bare_site.output("slurm", "import", *GIDS, "--dry-run")
     assert planned.startswith(
         "project chem: group chem (50001)\nproject bio: group bio (50002), under chem\nproject"
         f" chem: {ME} ({MY_UID}) is coordinator\n\nFor the bank's settings:\n\n[clusters.lab]\n"
     )
-    assert json.loads(centre.tell("project", "list", "--json"))["data"] == []
-    assert "entered: 3 things\n" in centre.tell("slurm", "import", *GIDS)
-    projects = json.loads(centre.tell("project", "list", "--json"))["data"]
-    assert [(each["account"], each["gid"], each["parent"]) for each in projects] == [
+    assert json.loads(bare_site.output("project", "list", "--json"))["data"] == []
+    assert "entered: 3 things\n" in bare_site.output("slurm", "import", *GIDS)
+    projects = json.loads(bare_site.output("project", "list", "--json"))["data"]
+    assert [(project["account"], project["gid"], project["parent"]) for project in projects] == [
         ("chem", 50001, None),
         ("bio", 50002, 1),
     ]
-    assert centre.tell("slurm", "import").startswith(
+    assert bare_site.output("slurm", "import").startswith(
         "The bank has every account and user of cluster lab.\n"
     )
 
 
-def test_import_tells_what_it_cannot_enter(centre: Centre) -> None:
-    said = centre.said("slurm", "import", "--dry-run", code=FOUND)
-    assert f"agents = [{MY_UID}]    # the uids that report runs: Slurm's user\n" in said.out
+def test_import_reports_unknown_groups(bare_site: CommandSite) -> None:
+    result = bare_site.run("slurm", "import", "--dry-run", code=FOUND)
+    assert f"agents = [{MY_UID}]    # the uids that report runs: Slurm's user\n" in result.out
     assert (
         "account chem: this host has no group of this name; name its number: --gid chem=NUMBER"
-        in " ".join(said.err.split())
+        in " ".join(result.err.split())
     )
 
 
-def test_import_that_enters_nothing_says_so(centre: Centre) -> None:
-    said = centre.said("slurm", "import", code=FOUND)
-    left = said.err.count("! account ") + said.err.count("! user ")
+def test_import_without_new_projects_says_so(bare_site: CommandSite) -> None:
+    result = bare_site.run("slurm", "import", code=FOUND)
+    left = result.err.count("! account ") + result.err.count("! user ")
     assert left >= 2
-    assert said.out.startswith(f"Nothing to enter; left out of cluster lab: {left}\n")
-    assert centre.client.get("/project")["data"] == []
+    assert result.out.startswith(f"Nothing to enter; left out of cluster lab: {left}\n")
+    assert bare_site.client.get("/project")["data"] == []
 
 
-def test_omitted_rows_give_exit_code_8(centre: Centre) -> None:
-    """Nightly: a stranger who stays one is reported every night, until an administrator says that
-    he is to be passed over.
+def test_omitted_rows_give_exit_code_8(bare_site: CommandSite) -> None:
+    """A nightly import reports an unknown user every night, until an administrator lists them in
+    --pass-over.
     """
-    centre.slurm.say(
+    bare_site.slurm.say(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nchem|{ME}||10||\nchem|nobody-here||10||\n",
     )
-    words = ("slurm", "import", "--gid", "chem=50001")
-    assert centre.tell(*words, "--dry-run", code=FOUND).count("project chem") == 2
-    assert centre.tell(*words, code=FOUND).splitlines()[-1] == "entered: 2 things; left out: 1"
-    assert centre.tell(*words, code=FOUND).startswith(
+    command = ("slurm", "import", "--gid", "chem=50001")
+    assert bare_site.output(*command, "--dry-run", code=FOUND).count("project chem") == 2
+    assert (
+        bare_site.output(*command, code=FOUND).splitlines()[-1] == "entered: 2 things; left out: 1"
+    )
+    assert bare_site.output(*command, code=FOUND).startswith(
         "Nothing to enter; left out of cluster lab: 1\n"
     )
-    again = centre.said(*words, "--pass-over", "nobody-here", code=0)
+    again = bare_site.run(*command, "--pass-over", "nobody-here", code=0)
     assert again.out.startswith("The bank has every account and user of cluster lab.\n")
     assert "nobody-here" not in again.err
 
 
-def test_an_account_that_is_passed_over_is_neither_entered_nor_told_and_its_runs_are_not_either(
-    opened: Centre,
-) -> None:
-    opened.slurm.say(
+def test_ignored_account_and_its_runs_are_not_imported(site: CommandSite) -> None:
+    site.slurm.say(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nold||root|50||\nold|{ME}||10||\nolder||old|1||\n",
     )
-    opened.ran(opened.job(1, account="old"))
-    words = ("slurm", "import", "--gid", "older=50009", "-S", "now-1day")
-    assert "account old: " in opened.said(*words, code=FOUND).err
-    said = opened.said(*words, "--pass-over", "old", code=0)
-    assert "old:" not in said.err
-    assert {each["account"]: each["parent"] for each in opened.client.get("/project")["data"]}[
-        "older"
-    ] is None
+    site.set_accounting(site.job(1, account="old"))
+    command = ("slurm", "import", "--gid", "older=50009", "-S", "now-1day")
+    assert "account old: " in site.run(*command, code=FOUND).err
+    result = site.run(*command, "--pass-over", "old", code=0)
+    assert "old:" not in result.err
+    assert {
+        project["account"]: project["parent"] for project in site.client.get("/project")["data"]
+    }["older"] is None
 
 
-def test_runs_of_an_ignored_user_are_charged_only_where_a_project_pays(opened: Centre) -> None:
-    """Others of the same account are told as ever."""
-    gone = {"user": "gone", "owner": 4_242}
-    opened.ran(opened.job(1, account="bio", **gone), opened.job(2, **gone))
-    words = ("slurm", "import", "-S", "now-1day")
-    foretold = opened.said(*words, "--dry-run", code=FOUND)
-    assert "! job 1 of bio: " in foretold.err
-    assert opened.said(*words, "--dry-run", "--pass-over", "gone", code=0).out == foretold.out
-    said = opened.said(*words, "--pass-over", "gone", code=0)
-    assert "job 1" not in said.err
-    assert "history: 1 run charged, " in said.out
+def test_runs_of_an_ignored_user_are_charged_only_where_a_project_pays(site: CommandSite) -> None:
+    """Jobs of other users of the same account are still reported."""
+    ignored = {"user": "gone", "owner": 4_242}
+    site.set_accounting(site.job(1, account="bio", **ignored), site.job(2, **ignored))
+    command = ("slurm", "import", "-S", "now-1day")
+    dry_run = site.run(*command, "--dry-run", code=FOUND)
+    assert "! job 1 of bio: " in dry_run.err
+    assert site.run(*command, "--dry-run", "--pass-over", "gone", code=0).out == dry_run.out
+    result = site.run(*command, "--pass-over", "gone", code=0)
+    assert "job 1" not in result.err
+    assert "history: 1 run charged, " in result.out
 
-    opened.ran(
-        opened.job(1, account="bio", **gone), opened.job(2, **gone), opened.job(3, account="bio")
+    site.set_accounting(
+        site.job(1, account="bio", **ignored), site.job(2, **ignored), site.job(3, account="bio")
     )
-    said = opened.said(*words, "--pass-over", "gone", code=FOUND)
+    result = site.run(*command, "--pass-over", "gone", code=FOUND)
     assert [
-        line.partition(":")[0] for line in said.err.splitlines() if line.startswith("! job")
+        line.partition(":")[0] for line in result.err.splitlines() if line.startswith("! job")
     ] == ["! job 3 of bio"]
 
 
-def test_differences_for_people_are_reported_and_left(opened: Centre) -> None:
-    words = ("slurm", "import", "-S", "now-1day")
-    opened.ran(opened.job(1, elapsed=60))
-    assert "history: 1 run charged, " in opened.said(*words, code=0).out
-    opened.ran(opened.job(1, elapsed=6_000))
-    said = opened.said(*words, code=FOUND)
+def test_import_reports_wrong_amounts_and_keeps_them(site: CommandSite) -> None:
+    command = ("slurm", "import", "-S", "now-1day")
+    site.set_accounting(site.job(1, elapsed=60))
+    assert "history: 1 run charged, " in site.run(*command, code=0).out
+    site.set_accounting(site.job(1, elapsed=6_000))
+    result = site.run(*command, code=FOUND)
     assert "! job 1 of chem: charged amount differs from accounting; left as it is" in " ".join(
-        said.err.split()
+        result.err.split()
     )
 
 
-def test_import_goes_on_past_names_that_other_projects_have(centre: Centre) -> None:
-    number = centre.client.post("/project", {"gname": "chemists", "gid": 50_001})["data"]["id"]
-    said = " ".join(centre.said("slurm", "import", *GIDS, code=FOUND).err.split())
+def test_import_continues_after_a_name_conflict(bare_site: CommandSite) -> None:
+    number = bare_site.client.post("/project", {"gname": "chemists", "gid": 50_001})["data"]["id"]
+    errors = " ".join(bare_site.run("slurm", "import", *GIDS, code=FOUND).err.split())
     assert (
-        said
+        errors
         == f"! account chem: project {number} (chemists) has its gid 50001 already; name another:"
         " --gid chem=NUMBER"
     )
-    assert [each["account"] for each in centre.client.get("/project")["data"]] == [
+    assert [project["account"] for project in bare_site.client.get("/project")["data"]] == [
         "chemists",
         "bio",
     ]
 
 
-def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
-    """Another administrator entered chem while we asked."""
+def test_import_continues_after_a_refusal(bare_site: CommandSite) -> None:
+    """Another administrator creates chem between the bank's list and the import."""
 
     class Before(BankClient):
         def projects(
@@ -146,60 +146,68 @@ def test_import_goes_on_past_what_the_bank_refuses(centre: Centre) -> None:
         ) -> list[BankProject]:
             return []
 
-    centre.client.post("/project", {"gname": "chem", "gid": 50_003})
+    bare_site.client.post("/project", {"gname": "chem", "gid": 50_003})
     gids = {"chem": 50_001, "bio": 50_002}
-    found = import_people(
-        SlurmCommands({**os.environ, **centre.slurm.environment}),
-        Before(centre.client),
+    result = import_people(
+        SlurmCommands({**os.environ, **bare_site.slurm.environment}),
+        Before(bare_site.client),
         cluster="lab",
         gids=gids,
     )
-    assert [no.partition(":")[0] for no in found.refused] == ["account chem", f"user {ME}"]
-    assert "a project with this group, gid or account exists" in found.refused[0]
-    assert [each["account"] for each in centre.client.get("/project")["data"]] == ["chem", "bio"]
+    assert [refusal.partition(":")[0] for refusal in result.refused] == [
+        "account chem",
+        f"user {ME}",
+    ]
+    assert "a project with this group, gid or account exists" in result.refused[0]
+    assert [project["account"] for project in bare_site.client.get("/project")["data"]] == [
+        "chem",
+        "bio",
+    ]
 
 
-def test_the_settings_that_import_writes_price_as_slurm_bills(centre: Centre) -> None:
-    lines = centre.bank.folder / "cluster.toml"
-    assert f"written: {lines}\n" in centre.tell("slurm", "import", *GIDS, "--settings", str(lines))
-    centre.bank.stop()
-    centre.bank.config.write_text(centre.bank.config.read_text() + lines.read_text())
-    centre.bank.start()
-    said = centre.said("slurm", "import", code=0)
-    assert said.out == "The bank has every account and user of cluster lab.\n"
-    assert said.err == ""
-
-
-def test_covering_without_a_history_is_refused(centre: Centre) -> None:
-    said = centre.said("slurm", "import", "--cover", code=WRONG_USAGE)
-    assert "add -S TIME" in said.err
-
-
-def test_a_history_is_charged_once(opened: Centre) -> None:
-    opened.ran(
-        opened.job(1),
-        opened.job(2, account="bio", elapsed=60),
-        opened.job(3, elapsed=0),
-        opened.job(4, state="RUNNING"),
+def test_settings_of_import_price_as_slurm_bills(bare_site: CommandSite) -> None:
+    lines = bare_site.bank.folder / "cluster.toml"
+    assert f"written: {lines}\n" in bare_site.output(
+        "slurm", "import", *GIDS, "--settings", str(lines)
     )
-    words = ("slurm", "import", "-S", "now-1day", "--cover")
-    assert opened.tell(*words).splitlines()[1:] == [
+    bare_site.bank.stop()
+    bare_site.bank.config.write_text(bare_site.bank.config.read_text() + lines.read_text())
+    bare_site.bank.start()
+    result = bare_site.run("slurm", "import", code=0)
+    assert result.out == "The bank has every account and user of cluster lab.\n"
+    assert result.err == ""
+
+
+def test_cover_without_start_time_is_refused(bare_site: CommandSite) -> None:
+    result = bare_site.run("slurm", "import", "--cover", code=WRONG_USAGE)
+    assert "add -S TIME" in result.err
+
+
+def test_history_is_charged_once(site: CommandSite) -> None:
+    site.set_accounting(
+        site.job(1),
+        site.job(2, account="bio", elapsed=60),
+        site.job(3, elapsed=0),
+        site.job(4, state="RUNNING"),
+    )
+    command = ("slurm", "import", "-S", "now-1day", "--cover")
+    assert site.output(*command).splitlines()[1:] == [
         "allocation for bio/cpu: 0.06 SU for 1 run, category history",
         "history: 2 runs charged, 0.73 SU; 0 known already",
     ]
-    assert opened.available() == 600 - 40
-    assert opened.tell(*words).splitlines()[1:] == [
+    assert site.available() == 600 - 40
+    assert site.output(*command).splitlines()[1:] == [
         "history: 0 runs charged, 0 SU; 2 known already"
     ]
-    assert opened.available() == 600 - 40
-    assert opened.tell("audit", "verify").endswith("every row is as the journal says\n")
+    assert site.available() == 600 - 40
+    assert site.output("audit", "verify").endswith("every row is as the journal says\n")
 
 
-def test_a_covered_history_leaves_nothing_to_reconcile(opened: Centre) -> None:
-    """A run that cost nothing, before all others of its project and alone, is covered as well."""
-    opened.ran(opened.job(1, account="bio", state="NODE_FAIL"))
-    assert opened.tell("slurm", "import", "-S", "now-1day", "--cover").splitlines()[1:] == [
+def test_covered_history_needs_no_reconciling(site: CommandSite) -> None:
+    """A free run before all other runs of its project is covered too."""
+    site.set_accounting(site.job(1, account="bio", state="NODE_FAIL"))
+    assert site.output("slurm", "import", "-S", "now-1day", "--cover").splitlines()[1:] == [
         "allocation for bio/cpu: 0 SU for 1 run, category history",
         "history: 1 run charged, 0 SU; 0 known already",
     ]
-    opened.said("reconcile", "-S", "now-1day", code=0)
+    site.run("reconcile", "-S", "now-1day", code=0)

@@ -1,5 +1,5 @@
-"""Asking the bank from PrologSlurmctld: what Slurm says of the job, what the bank says to that, and
-what becomes of it.
+"""PrologSlurmctld script: reading the job from Slurm, the request to the bank, and the decision on
+its answer.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ GRANTED = ReportAnswer(
 )
 
 
-def told(limit: str = "10:00", batch: str = "1") -> str:
-    """A line as squeue prints it."""
+def squeue_line(limit: str = "10:00", batch: str = "1") -> str:
+    """Return a line as squeue prints it."""
     cells = (
         "2026-11-21T16:29:00",
         "2026-11-21T16:29:02",
@@ -68,18 +68,24 @@ def told(limit: str = "10:00", batch: str = "1") -> str:
         ("UNLIMITED", None),
     ],
 )
-def test_a_job_at_its_start(limit: str, seconds: int | None) -> None:
-    found = read_starting_job(told(limit))
-    assert found.limit_seconds == seconds
-    assert (found.tres, found.qos, found.batch) == ("cpu=2,mem=2000M,node=1", "normal", True)
-    assert found.start - found.submitted == 2
-    assert read_starting_job(told(batch="0")).batch is False
+def test_starting_job_is_read(limit: str, seconds: int | None) -> None:
+    job = read_starting_job(squeue_line(limit))
+    assert job.limit_seconds == seconds
+    assert (job.tres, job.qos, job.batch) == ("cpu=2,mem=2000M,node=1", "normal", True)
+    assert job.start - job.submitted == 2
+    assert read_starting_job(squeue_line(batch="0")).batch is False
 
 
 @pytest.mark.parametrize(
-    "text", ["", told() * 2, told("soon"), "slurm_load_jobs error: Invalid job id specified\n"]
+    "text",
+    [
+        "",
+        squeue_line() * 2,
+        squeue_line("soon"),
+        "slurm_load_jobs error: Invalid job id specified\n",
+    ],
 )
-def test_an_answer_that_is_no_job(text: str) -> None:
+def test_invalid_squeue_line_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         read_starting_job(text)
 
@@ -92,9 +98,9 @@ def test_job_owner_and_nodes_come_from_slurms_environment() -> None:
         "SLURM_ARRAY_TASK_ID": "3",
     }  # Slurm gives the last task the number of the array
     assert read_environment({**ENVIRONMENT, **task}).name == "7_3"
-    with pytest.raises(InvalidInput) as wrong:
+    with pytest.raises(InvalidInput) as error:
         read_environment({**ENVIRONMENT, "SLURM_JOB_UID": "root"})
-    assert wrong.value.field == "SLURM_JOB_UID"
+    assert error.value.field == "SLURM_JOB_UID"
 
 
 def test_hold_request_of_a_job() -> None:
@@ -114,21 +120,21 @@ def test_hold_request_of_a_job() -> None:
         )
 
 
-def refused(reason: str) -> ReportAnswer:
+def refusal_answer(reason: str) -> ReportAnswer:
     figures = {"asked": 60, "available": 30, "shortfall": 30}
     nobody = dict.fromkeys(("allocation", "project", "resource", "owner", "run", "entry"))
-    why = msgspec.convert(
+    details = msgspec.convert(
         {"reason": reason, "remedies": ["-t 0:30"], **figures, **nobody}, RefusalDetails
     )
-    return ReportAnswer(status=402, detail="not enough credit", refusal=why)
+    return ReportAnswer(status=402, detail="not enough credit", refusal=details)
 
 
-def test_what_the_answer_means() -> None:
+def test_answers_of_the_bank_are_understood() -> None:
     assert refusal_of(GRANTED) is None
-    assert refusal_of(refused("INSUFFICIENT_CREDIT")) == "not enough credit. Try -t 0:30"
+    assert refusal_of(refusal_answer("INSUFFICIENT_CREDIT")) == "not enough credit. Try -t 0:30"
     assert (
-        refusal_of(refused("HOLD_EXISTS")) is None
-    )  # a prolog that comes again: Slurm was restarted
+        refusal_of(refusal_answer("HOLD_EXISTS")) is None
+    )  # a repeated prolog, after a restart of Slurm
     assert (
         refusal_of(ReportAnswer(status=400, detail="no partition x", remedy="there are: cpu"))
         == "no partition x. Try there are: cpu"
@@ -136,7 +142,7 @@ def test_what_the_answer_means() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
+def test_permission_error_counts_as_unavailable(status: int) -> None:
     with pytest.raises(Unavailable, match="we may not report runs: not for you"):
         refusal_of(ReportAnswer(status=status, detail="not for you"))
 
@@ -151,28 +157,31 @@ def test_an_answer_that_is_not_about_the_job_is_none(status: int) -> None:
         ("released", None, False),
     ],
 )
-def test_a_run_that_is_settled_already_runs_unless_it_never_began(
+def test_closed_run_starts_unless_it_never_began(
     state: str, elapsed: int | None, runs: bool
 ) -> None:
-    """Of what was released before it began nobody would pay: as in the agent, it waits to come
-    again as another run.
+    """A run that was released before it began would be paid by nobody. As in the agent, the job is
+    requeued and starts as another run.
     """
-    how = msgspec.convert({"state": state, "outcome": None, "elapsed": elapsed}, RunResolution)
-    no = refused("RUN_CLOSED")
-    answer = msgspec.structs.replace(
-        no,
-        refusal=msgspec.structs.replace(no.refusal, resolution=how),  # type: ignore[type-var]
+    resolution = msgspec.convert(
+        {"state": state, "outcome": None, "elapsed": elapsed}, RunResolution
     )
-    why = refusal_of(answer)
-    assert (why is None) is runs
-    assert why is None or why.startswith("this start of the job was given up before")
+    refusal = refusal_answer("RUN_CLOSED")
+    details = refusal.refusal
+    assert details is not None
+    answer = msgspec.structs.replace(
+        refusal, refusal=msgspec.structs.replace(details, resolution=resolution)
+    )
+    message = refusal_of(answer)
+    assert (message is None) is runs
+    assert message is None or message.startswith("this start of the job was given up before")
 
 
 @pytest.mark.parametrize(
     "rows", [None, {}, [], [{"status": 201}, {"status": 201}], [{"status": "fine"}]]
 )
-def test_what_answers_otherwise_than_a_bank_counts_as_no_answer(rows: object) -> None:
-    """Here as in the agent. Whether jobs start then is for the settings to say."""
-    with pytest.raises(Unavailable, match="what answers is not a bank: ") as told:
+def test_invalid_answer_counts_as_unavailable(rows: object) -> None:
+    """As in the agent. The outage policy decides whether such a job starts."""
+    with pytest.raises(Unavailable, match="what answers is not a bank: ") as error:
         only_answer(rows)
-    assert (told.value.field, told.value.remedy) == ("server", "name the bank's address")
+    assert (error.value.field, error.value.remedy) == ("server", "name the bank's address")

@@ -1,5 +1,5 @@
-"""Jobs that were held for lack of credit, and the credit that has come: which go on, how many at
-once, and how often at most.
+"""Automatic release of jobs held for lack of credit: the choice of jobs, their number, and the
+retry limits.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def line(
     return "".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)) + "\n"
 
 
-def named(names: Sequence[str]) -> list[HeldJob]:
+def jobs_named(names: Sequence[str]) -> list[HeldJob]:
     return [msgspec.structs.replace(JOB, name=name) for name in names]
 
 
-# ------------------------------------------------------------------ whose hold it was
+# ------------------------------------------------------------------ reading held jobs
 
 
-def test_only_what_the_plugin_held_for_credit_is_read() -> None:
-    said = read_held_jobs(
+def test_only_jobs_held_for_credit_are_read() -> None:
+    held = read_held_jobs(
         line("7")
         + line(
             "8_3", reason="No_allocation", limit="1-00:00:00", tres="cpu=2,mem=4G,node=1,billing=2"
@@ -68,21 +68,21 @@ def test_only_what_the_plugin_held_for_credit_is_read() -> None:
         + line("17", limit="UNLIMITED")
         + line("18", limit="soon")
     )
-    first, second = said.rows
+    first, second = held.rows
     assert first == msgspec.structs.replace(JOB, qos="normal")
     assert (second.name, second.limit_seconds, second.tres) == (
         "8_3",
         24 * HOUR,
         "cpu=2,mem=4G,node=1",
     )
-    assert [(each.line, each.field) for each in said.unreadable] == [(12, "TimeLimit")]
+    assert [(line.line, line.field) for line in held.unreadable] == [(12, "TimeLimit")]
 
 
-# ------------------------------------------------------------------ how many, how often
+# ------------------------------------------------------------------ number and schedule
 
 
-def test_no_more_go_on_than_can_be_paid_together() -> None:
-    jobs = named("abcde")
+def test_released_jobs_fit_the_credit_together() -> None:
+    jobs = jobs_named("abcde")
     offers = [
         HoldQuote(20, 1, 30, fits=True),
         HoldQuote(20, 1, 30, fits=True),
@@ -90,87 +90,92 @@ def test_no_more_go_on_than_can_be_paid_together() -> None:
         HoldQuote(20, 2, 30, fits=True),
         HoldQuote(1, None, 0, fits=False),
     ]
-    assert [each.name for each in affordable_jobs(list(zip(jobs, offers, strict=True)))] == [
+    assert [job.name for job in affordable_jobs(list(zip(jobs, offers, strict=True)))] == [
         "a",
         "c",
         "d",
     ]
 
 
-def test_each_job_has_its_turn_and_not_more_often_than_agreed() -> None:
-    turns, crowd = ReleaseSchedule(600), named([str(number) for number in range(QUOTES_MAX + 1)])
-    assert len(turns.due(crowd, 1_000)) == QUOTES_MAX
-    assert [each.name for each in turns.due(crowd, 1_060)] == [str(QUOTES_MAX)]
-    assert turns.due(crowd, 1_599) == []
-    assert turns.due(crowd, 1_600)[0].name == "0"
+def test_jobs_are_quoted_in_turn_and_not_too_often() -> None:
+    schedule, jobs = (
+        ReleaseSchedule(600),
+        jobs_named([str(number) for number in range(QUOTES_MAX + 1)]),
+    )
+    assert len(schedule.due(jobs, 1_000)) == QUOTES_MAX
+    assert [job.name for job in schedule.due(jobs, 1_060)] == [str(QUOTES_MAX)]
+    assert schedule.due(jobs, 1_599) == []
+    assert schedule.due(jobs, 1_600)[0].name == "0"
 
 
-def test_a_job_that_is_held_again_and_again_is_left_to_an_operator() -> None:
-    turns, now, releases = ReleaseSchedule(600), 0.0, 0
+def test_release_attempts_are_limited() -> None:
+    schedule, now, releases = ReleaseSchedule(600), 0.0, 0
     for _ in range(100):
         now += 600
-        for each in turns.due([JOB], now):
-            turns.count_release(each)
+        for job in schedule.due([JOB], now):
+            schedule.count_release(job)
             releases += 1
     assert releases == RELEASES_MAX
 
 
-def test_a_job_that_stays_held_is_not_forgotten() -> None:
-    """A month in the queue gives it no more releases; only who is gone for a week is new."""
-    turns, released = ReleaseSchedule(600), 0
+def test_attempts_of_a_held_job_are_remembered() -> None:
+    """A month in the queue gives a job no more releases. Only a job that left the queue for a week
+    counts as new.
+    """
+    schedule, released = ReleaseSchedule(600), 0
     for now in range(0, 30 * 24 * HOUR, 600):
-        for each in turns.due([JOB], now):
-            turns.count_release(each)
+        for job in schedule.due([JOB], now):
+            schedule.count_release(job)
             released += 1
     assert released == RELEASES_MAX
-    assert turns.due([], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == []
-    assert turns.due([JOB], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == [JOB]
+    assert schedule.due([], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == []
+    assert schedule.due([JOB], 30 * 24 * HOUR + FORGOTTEN_SECONDS) == [JOB]
 
 
-# ------------------------------------------------------------------ a bank, and a queue
+# ------------------------------------------------------------------ bank and queue
 
 
-class PaperQueue(SlurmCommands):
-    """Slurm's queue, as a test writes it."""
+class SimulatedQueue(SlurmCommands):
+    """Simulated Slurm queue."""
 
     cluster = "local"
 
     def __init__(self, *jobs: HeldJob) -> None:
         self.waiting_jobs = list(jobs)
         self.released: list[str] = []
-        self.trouble: Unavailable | None = None
-        self.stuck: set[str] = set()
+        self.squeue_error: Unavailable | None = None
+        self.unreleasable: set[str] = set()
 
     def held_jobs(self) -> ParsedRows[HeldJob]:
-        if self.trouble:
-            raise self.trouble
+        if self.squeue_error:
+            raise self.squeue_error
         return ParsedRows(tuple(self.waiting_jobs), ())
 
     def release(self, name: str) -> None:
-        if name in self.stuck:
+        if name in self.unreleasable:
             raise Unavailable(f"scontrol ended with 1: job {name}", remedy="look")
         self.released.append(name)
-        self.waiting_jobs = [each for each in self.waiting_jobs if each.name != name]
+        self.waiting_jobs = [job for job in self.waiting_jobs if job.name != name]
 
 
-class PaperBank(Client):
-    """A bank that would pay for everything, for as long as it answers."""
+class SimulatedBank(Client):
+    """Simulated bank that accepts every request until `answers` requests are answered."""
 
     def __init__(self, answers: int = 10**6) -> None:
         self.answers = answers
 
     def post(self, path: str, body: Any, key: str | None = None) -> dict[str, Any]:
         if not self.answers:
-            raise Unavailable("nobody answers", remedy="start it")
+            raise Unavailable("no answer", remedy="start it")
         self.answers -= 1
         return {"data": {"amount": 1, "allocation": 1, "available": 1_000, "fits": True}}
 
 
-def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
-    queue = PaperQueue(*named("123"))
-    queue.stuck = {"1"}
-    releaser = Releaser(PaperBank(), queue, 600)
-    for round_ in range(RELEASES_MAX + 1):  # what was not released is none of its five times
+def test_failed_release_does_not_stop_others() -> None:
+    queue = SimulatedQueue(*jobs_named("123"))
+    queue.unreleasable = {"1"}
+    releaser = Releaser(SimulatedBank(), queue, 600)
+    for round_ in range(RELEASES_MAX + 1):  # failed releases do not count as attempts
         releaser.run_round(round_ * 600)
         assert queue.released == ["2", "3"]
         assert releaser.status() == {
@@ -178,31 +183,31 @@ def test_a_job_that_cannot_be_released_keeps_no_other_from_it() -> None:
             "error": "scontrol ended with 1: job 1",
             "remedy": "look",
         }
-    queue.stuck = set()
+    queue.unreleasable = set()
     releaser.run_round(HOUR)
     assert queue.released == ["2", "3", "1"]
     assert releaser.status()["error"] is None
 
 
-def test_a_round_that_breaks_off_leaves_the_rest_to_the_next() -> None:
-    """Slurm refuses several in a row, or the bank becomes unavailable: jobs that were not reached
-    lose no turn.
+def test_aborted_round_continues_in_the_next() -> None:
+    """If Slurm refuses several releases in a row, or the bank becomes unavailable, jobs that were
+    not reached lose no attempt.
     """
-    queue = PaperQueue(*named("12345"))
-    queue.stuck = {"1", "2", "3"}
-    releaser = Releaser(PaperBank(), queue, 600)
+    queue = SimulatedQueue(*jobs_named("12345"))
+    queue.unreleasable = {"1", "2", "3"}
+    releaser = Releaser(SimulatedBank(), queue, 600)
     releaser.run_round(0)
     assert queue.released == []
     releaser.run_round(60)
     assert queue.released == ["4", "5"]
 
-    queue, bank = PaperQueue(*named("123")), PaperBank(1)
+    queue, bank = SimulatedQueue(*jobs_named("123")), SimulatedBank(1)
     releaser = Releaser(bank, queue, 600)
     releaser.run_round(0)
-    assert (queue.released, releaser.status()["error"]) == (["1"], "nobody answers")
+    assert (queue.released, releaser.status()["error"]) == (["1"], "no answer")
     bank.answers = 10
     releaser.run_round(60)
-    assert queue.released == ["1", "3"]  # the second was asked about
+    assert queue.released == ["1", "3"]  # the second was quoted before
     releaser.run_round(600)
     assert queue.released == ["1", "3", "2"]
 
@@ -214,30 +219,28 @@ def site() -> Iterator[Site]:
 
 
 @pytest.mark.slow
-def test_a_deposit_lets_go_on_what_it_pays_for(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_deposit_releases_affordable_jobs(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     number = site.project("chem", 1 * SU)
-    queue = PaperQueue(
-        *named(["1", "2", "3"]), msgspec.structs.replace(JOB, name="4", account="nobody")
+    queue = SimulatedQueue(
+        *jobs_named(["1", "2", "3"]), msgspec.structs.replace(JOB, name="4", account="nobody")
     )
-    dear = msgspec.structs.replace(JOB, name="5", limit_seconds=100 * HOUR)
-    queue.waiting_jobs.insert(0, dear)
+    expensive = msgspec.structs.replace(JOB, name="5", limit_seconds=100 * HOUR)
+    queue.waiting_jobs.insert(0, expensive)
     releaser = Releaser(Client(parse_address(site.address)), queue, 600)
     releaser.run_round(0)
     assert queue.released == ["1"]
-    site.withdraw(number, 1 * SU)  # it was paid from that
+    site.withdraw(number, 1 * SU)  # the first job has used it
     releaser.run_round(300)
     assert queue.released == ["1"]
     site.deposit(number, 2 * SU)
     releaser.run_round(300)
-    assert queue.released == ["1"]  # nobody's turn
+    assert queue.released == ["1"]  # no job is due
     releaser.run_round(600)
     assert queue.released == ["1", "2", "3"]
     assert releaser.status() == {"released": 3, "error": None, "remedy": None}
 
-    queue.trouble = Unavailable("squeue ended with 1", remedy="see that slurmctld answers")
+    queue.squeue_error = Unavailable("squeue ended with 1", remedy="see that slurmctld answers")
     for _ in range(2):
         releaser.run_round(1_200)
     assert releaser.status()["error"] == "squeue ended with 1"
-    assert sum("squeue ended with 1" in each.getMessage() for each in caplog.records) == 1
+    assert sum("squeue ended with 1" in record.getMessage() for record in caplog.records) == 1

@@ -1,5 +1,5 @@
-"""A project was removed in the bank while Slurm still has its account: an import and a sync go on
-past it.
+"""A project removed in the bank whose account Slurm still has: import and sync continue without
+it.
 """
 
 from __future__ import annotations
@@ -28,34 +28,40 @@ def client() -> Iterator[Client]:
         yield Client(parse_address(f"unix:{server.socket}"))
 
 
-def test_slurm_goes_on_where_a_project_was_removed(client: Client, tmp_path: Path) -> None:
+def test_import_and_sync_skip_a_removed_project(client: Client, tmp_path: Path) -> None:
     recorded = Recorded.of_the_lab(tmp_path / "slurm")
     slurm, bank = SlurmCommands({**os.environ, **recorded.environment}), BankClient(client)
     people = slurm.associations().rows
-    accounts = sorted({each.account for each in people} - {"root"})
+    accounts = sorted({association.account for association in people} - {"root"})
     gids = {account: 7_000 + number for number, account in enumerate(accounts)}
-    gone = next(each.account for each in people if each.user and each.account != "root")
-    number = client.post("/project", {"gname": gone, "gid": gids[gone]})["data"]["id"]
+    removed_account = next(
+        association.account
+        for association in people
+        if association.user and association.account != "root"
+    )
+    number = client.post("/project", {"gname": removed_account, "gid": gids[removed_account]})[
+        "data"
+    ]["id"]
     client.put(f"/project/{number}/member/0", {"role": "member"})
     client.delete(f"/project/{number}")
 
-    found = import_people(slurm, bank, gids=gids, cluster=slurm.cluster)
+    result = import_people(slurm, bank, gids=gids, cluster=slurm.cluster)
     assert (
-        f"account {gone}: its project was removed; bring it back: fairbank project set {number}"
-        " --restore" in found.plan.notes
+        f"account {removed_account}: its project was removed; bring it back:"
+        f" fairbank project set {number} --restore" in result.plan.notes
     )
-    assert [each.account for each in found.plan.steps if isinstance(each, PlannedProject)].count(
-        gone
+    assert [step.account for step in result.plan.steps if isinstance(step, PlannedProject)].count(
+        removed_account
     ) == 0
-    assert {each.account for each in bank.projects()} == set(accounts) - {gone}
-    (kept,) = [each for each in bank.projects(removed=True) if each.removed]
-    assert (kept.account, dict(kept.members)) == (gone, {})
+    assert {project.account for project in bank.projects()} == set(accounts) - {removed_account}
+    (kept,) = [project for project in bank.projects(removed=True) if project.removed]
+    assert (kept.account, dict(kept.members)) == (removed_account, {})
 
     synced = sync_accounts(slurm, bank, remove=True, dry_run=True)
     assert synced.projects == len(accounts) - 1
-    theirs = {
-        each.words[:2]
-        for each in synced.changes
-        if f"account={gone}" in each.words or gone in each.words
+    commands = {
+        change.words[:2]
+        for change in synced.changes
+        if f"account={removed_account}" in change.words or removed_account in change.words
     }
-    assert theirs == {("delete", "user")}
+    assert commands == {("delete", "user")}

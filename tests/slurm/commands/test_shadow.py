@@ -1,4 +1,4 @@
-"""`fairbank shadow`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank shadow` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import json
 
 import pytest
 
-from tests.slurm.commands.site import Centre
+from tests.slurm.commands.site import CommandSite
 
 pytestmark = pytest.mark.slow
 
 
-def test_shadow_posts_nothing(opened: Centre) -> None:
-    opened.ran(opened.job(1), opened.job(2, account="bio"), opened.job(3, limit_seconds=None))
-    (bio, chem) = json.loads(opened.tell("shadow", "--json"))["data"]
+def test_shadow_posts_nothing(site: CommandSite) -> None:
+    site.set_accounting(site.job(1), site.job(2, account="bio"), site.job(3, limit_seconds=None))
+    (bio, chem) = json.loads(site.output("shadow", "--json"))["data"]
     assert (bio["account"], bio["refused"]) == ("bio", 1)
     assert (chem["jobs"], chem["charged"], chem["refused"], chem["left"]) == (2, 40, 1, 560)
-    refused = json.loads(opened.tell("shadow", "--refused", "--json"))["data"]
-    assert {each["job_id"]: each["reason"] for each in refused} == {
+    refused = json.loads(site.output("shadow", "--refused", "--json"))["data"]
+    assert {refusal["job_id"]: refusal["reason"] for refusal in refused} == {
         2: "NO_ALLOCATION",
         3: "NO_LIMIT",
     }
-    assert opened.available() == 600
+    assert site.available() == 600
     notes = [
         line
-        for line in opened.said("shadow", code=0).err.splitlines()
+        for line in site.run("shadow", code=0).err.splitlines()
         if "would have been refused" in line
     ]
     assert sorted(notes) == [

@@ -1,6 +1,4 @@
-"""Slurm's commands are run in UTC, under a time limit, and whatever goes wrong is reported with the
-remedy.
-"""
+"""Slurm commands run in UTC under a time limit, and each error has a remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import pytest
 
 from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.slurm.commands import SlurmCommands
-from tests.slurm.reconcile.jobs import a_job, row_of
+from tests.slurm.reconcile.jobs import a_job, sacct_row
 from tests.support.recorded_slurm import GOLDEN, Recorded
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -31,20 +29,20 @@ def slurm_of(
     )
 
 
-def test_columns_are_asked_of_2205(recorded: Recorded) -> None:
+def test_columns_are_requested_from_2205(recorded: Recorded) -> None:
     slurm = slurm_of(recorded)
     assert len(slurm.jobs(1_795_270_000, 1_795_280_000).rows) == 37
     assert len(slurm.queue().rows) == 38
-    asked = recorded.asked
-    assert asked[0] == "sinfo --version"
-    assert asked[1].startswith(
+    commands = recorded.asked
+    assert commands[0] == "sinfo --version"
+    assert commands[1].startswith(
         "sacct --allusers --allocations --duplicates --starttime=2026-11-21T14:06:40"
         " --endtime=2026-11-21T16:53:20 --noheader --parsable2"
     )
-    assert not [line for line in asked if "--json" in line]
+    assert not [line for line in commands if "--json" in line]
 
 
-def test_json_is_asked_of_newer_ones(recorded: Recorded) -> None:
+def test_json_is_requested_from_newer_releases(recorded: Recorded) -> None:
     recorded.say("sinfo", "slurm 24.11.5\n")
     recorded.say("sacct.json", (GOLDEN / "slurm-24.11" / "sacct-all.json").read_text())
     slurm = slurm_of(recorded)
@@ -57,15 +55,18 @@ def test_json_is_asked_of_newer_ones(recorded: Recorded) -> None:
     ]
 
 
-def test_a_slurm_without_json_is_asked_for_columns(recorded: Recorded, tmp_path: Path) -> None:
+def test_columns_are_requested_without_json_support(recorded: Recorded, tmp_path: Path) -> None:
     recorded.say("sinfo", "slurm 24.11.5\n")
     program = tmp_path / "slurm" / "programs" / "sacct"
-    unable = """[ "${*#*--json}" = "$*" ] || { echo "sacct: error: JSON support is not built" >&2; exit 1; }"""
+    unable = (
+        '[ "${*#*--json}" = "$*" ] ||'
+        ' { echo "sacct: error: JSON support is not built" >&2; exit 1; }'
+    )
     program.write_text(program.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{unable}\n"))
     assert len(slurm_of(recorded).jobs(0, 1).rows) == 37
 
 
-def test_owners_are_known_by_name_where_only_that_is_reported(recorded: Recorded) -> None:
+def test_owner_is_looked_up_by_name(recorded: Recorded) -> None:
     recorded.say("sinfo", "slurm 24.11.5\n")
     text = (GOLDEN / "slurm-24.11" / "sacct-all.json").read_text()
     recorded.say("sacct.json", text.replace('"user": "bob"', f'"user": "{ME}"'))
@@ -74,7 +75,7 @@ def test_owners_are_known_by_name_where_only_that_is_reported(recorded: Recorded
     assert owners["alice"] is None or isinstance(owners["alice"], int)
 
 
-def test_format_variables_of_the_user_do_not_matter(recorded: Recorded, tmp_path: Path) -> None:
+def test_user_format_variables_are_ignored(recorded: Recorded, tmp_path: Path) -> None:
     program = tmp_path / "slurm" / "programs" / "sinfo"
     program.write_text('#!/bin/sh\necho "[$SACCT_FORMAT$SLURM_TIME_FORMAT$(date +%Z)]"\n')
     with pytest.raises(
@@ -85,13 +86,13 @@ def test_format_variables_of_the_user_do_not_matter(recorded: Recorded, tmp_path
         ).version
 
 
-def test_a_command_that_hangs(recorded: Recorded) -> None:
+def test_hanging_command_is_reported(recorded: Recorded) -> None:
     recorded.say("hangs", "")
     with pytest.raises(Unavailable, match=r"sinfo did not answer within 0\.2 s"):
         _ = slurm_of(recorded, 0.2).version
 
 
-def test_a_command_that_fails(recorded: Recorded) -> None:
+def test_failing_command_is_reported(recorded: Recorded) -> None:
     recorded.forget("squeue")
     with pytest.raises(
         Unavailable, match="squeue ended with 1: squeue: error: nothing is recorded"
@@ -99,29 +100,31 @@ def test_a_command_that_fails(recorded: Recorded) -> None:
         slurm_of(recorded).queue()
 
 
-def test_no_slurm_at_all(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="cannot run sinfo: No such file") as told:
+def test_missing_slurm_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="cannot run sinfo: No such file") as error:
         _ = SlurmCommands({"PATH": str(tmp_path)}).version
-    assert told.value.remedy is not None
-    assert "PATH" in told.value.remedy
+    assert error.value.remedy is not None
+    assert "PATH" in error.value.remedy
 
 
-def test_another_cluster_than_expected(recorded: Recorded) -> None:
+def test_wrong_cluster_is_reported(recorded: Recorded) -> None:
     assert slurm_of(recorded).check_cluster("lab") == "lab"
     with pytest.raises(InvalidInput, match="belongs to cluster lab, not darwin"):
         slurm_of(recorded).check_cluster("darwin")
 
 
-@pytest.mark.parametrize("who", ["root(0)", "slurm(64030)", "(null)", f"me({os.geteuid()})"])
-def test_visibility_of_all_jobs(recorded: Recorded, who: str) -> None:
-    recorded.say("scontrol-show-config", f"SlurmUser               = {who}\n")
-    assert slurm_of(recorded).can_see_all_jobs == (os.geteuid() == 0 or str(os.geteuid()) in who)
+@pytest.mark.parametrize("slurm_user", ["root(0)", "slurm(64030)", "(null)", f"me({os.geteuid()})"])
+def test_visibility_of_all_jobs(recorded: Recorded, slurm_user: str) -> None:
+    recorded.say("scontrol-show-config", f"SlurmUser               = {slurm_user}\n")
+    assert slurm_of(recorded).can_see_all_jobs == (
+        os.geteuid() == 0 or str(os.geteuid()) in slurm_user
+    )
     assert [uid for uid in (0, 61_009, 64_030) if slurm_of(recorded, uid=uid).can_see_all_jobs] == (
-        [0, 64_030] if "slurm" in who else [0]
+        [0, 64_030] if "slurm" in slurm_user else [0]
     )
 
 
-def test_changes_that_change_nothing_are_no_failure(recorded: Recorded) -> None:
+def test_change_without_effect_is_accepted(recorded: Recorded) -> None:
     recorded.say("refuses", " Nothing modified\n")
     slurm_of(recorded).change_accounting(("modify", "account"))
     recorded.say("refuses", " Access/permission denied\n")
@@ -130,10 +133,10 @@ def test_changes_that_change_nothing_are_no_failure(recorded: Recorded) -> None:
 
 
 def test_undecodable_text_is_reported_by_its_line(recorded: Recorded, tmp_path: Path) -> None:
-    row = row_of(a_job(1)).encode()
+    row = sacct_row(a_job(1)).encode()
     (tmp_path / "slurm" / "answers" / "sacct").write_bytes(row.replace(b"chem", b"ch\xffm") + row)
-    found = slurm_of(recorded).jobs(0, 1)
-    assert (len(found.rows), [(each.line, each.field) for each in found.unreadable]) == (
+    jobs = slurm_of(recorded).jobs(0, 1)
+    assert (len(jobs.rows), [(line.line, line.field) for line in jobs.unreadable]) == (
         1,
         [(1, "Account")],
     )

@@ -1,4 +1,4 @@
-"""`fairbank slurm sync`, against a bank that runs and a Slurm that says what was recorded."""
+"""`fairbank slurm sync` with a running bank and recorded Slurm output."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from pathlib import Path
 import pytest
 
 from fairbank.cli.framework.exit_codes import WRONG_USAGE
-from tests.slurm.commands.site import MY_UID, Centre
+from tests.slurm.commands.site import MY_UID, CommandSite
 
 pytestmark = pytest.mark.slow
 
 
-def site(centre: Centre, text: str = "") -> Path:
-    path = centre.bank.folder / "slurm.toml"
+def write_rules(site: CommandSite, text: str = "") -> Path:
+    path = site.bank.folder / "slurm.toml"
     path.write_text(
-        f'policy = "{centre.bank.folder}/policy"\npublic_policy ='
-        f' "{centre.bank.folder}/public"\n{text}'
+        f'policy = "{site.bank.folder}/policy"\npublic_policy = "{site.bank.folder}/public"\n{text}'
     )
     return path
 
 
-def test_the_policy_file_is_written_from_the_bank(opened: Centre) -> None:
-    rules = site(
-        opened,
+def test_policy_file_is_written_from_the_bank(site: CommandSite) -> None:
+    rules = write_rules(
+        site,
         'price = "refuse"\nexempt = [7]\n[projects.bio]\npartition = "gpu-t4"\nreservation ='
         ' "course"\n',
     )
-    assert "would write" in opened.tell("slurm", "sync", "--site", str(rules), "--dry-run")
-    policy, public = opened.bank.folder / "policy", opened.bank.folder / "public"
+    assert "would write" in site.output("slurm", "sync", "--site", str(rules), "--dry-run")
+    policy, public = site.bank.folder / "policy", site.bank.folder / "public"
     assert not policy.exists()
     assert (
-        opened.tell("slurm", "sync", "--site", str(rules))
+        site.output("slurm", "sync", "--site", str(rules))
         == f"written: {policy}, 2 projects of cluster lab\nwritten: {public}, 2 projects of cluster"
         " lab\n"
     )
@@ -52,22 +51,22 @@ def test_the_policy_file_is_written_from_the_bank(opened: Centre) -> None:
     assert policy.stat().st_mode & 0o777 == 0o644
 
 
-def test_a_policy_keeps_its_rights_and_the_old_one_stays_when_slurm_is_odd(opened: Centre) -> None:
-    rules, policy = site(opened), opened.bank.folder / "policy"
-    opened.tell("slurm", "sync", "--site", str(rules))
+def test_policy_file_keeps_mode_and_survives_bad_output(site: CommandSite) -> None:
+    rules, policy = write_rules(site), site.bank.folder / "policy"
+    site.output("slurm", "sync", "--site", str(rules))
     policy.chmod(0o640)
-    opened.tell("slurm", "sync", "--site", str(rules))
+    site.output("slurm", "sync", "--site", str(rules))
     assert policy.stat().st_mode & 0o777 == 0o640
     before = policy.read_text()
-    opened.slurm.say("scontrol-show-node", "NodeName=c01 RealMemory=1 Partitions=cpu\n")
-    said = opened.said("slurm", "sync", "--site", str(rules), code=2)
-    assert "scontrol show node, line 1, CPUTot: is not there" in " ".join(said.err.split())
+    site.slurm.say("scontrol-show-node", "NodeName=c01 RealMemory=1 Partitions=cpu\n")
+    result = site.run("slurm", "sync", "--site", str(rules), code=2)
+    assert "scontrol show node, line 1, CPUTot: is not there" in " ".join(result.err.split())
     assert policy.read_text() == before
-    assert [path.name for path in opened.bank.folder.glob(".policy*")] == []
+    assert [path.name for path in site.bank.folder.glob(".policy*")] == []
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("prise = 1", "prise is no setting"),
         ("price = 'never'", "invalid enum value 'never'"),
@@ -75,22 +74,22 @@ def test_a_policy_keeps_its_rights_and_the_old_one_stays_when_slurm_is_odd(opene
         ("a = [", "is not TOML"),
     ],
 )
-def test_wrong_rules_are_reported_with_their_place(opened: Centre, text: str, told: str) -> None:
-    said = opened.said("slurm", "sync", "--site", str(site(opened, text)), code=2)
-    assert told.lower() in " ".join(said.err.split()).lower()
+def test_invalid_site_rules_are_reported(site: CommandSite, text: str, message: str) -> None:
+    result = site.run("slurm", "sync", "--site", str(write_rules(site, text)), code=2)
+    assert message.lower() in " ".join(result.err.split()).lower()
 
 
 @pytest.mark.parametrize("word", ["--fence", "--remove", "--no-policy"])
-def test_what_is_about_accounts_is_refused_without_them(opened: Centre, word: str) -> None:
-    said = opened.said("slurm", "sync", word, code=WRONG_USAGE)
-    assert f"field: {word}" in said.err
-    assert "--accounts" in said.err
-    assert not [line for line in opened.slurm.asked if line.startswith("sacctmgr")]
+def test_account_options_need_accounts(site: CommandSite, word: str) -> None:
+    result = site.run("slurm", "sync", word, code=WRONG_USAGE)
+    assert f"field: {word}" in result.err
+    assert "--accounts" in result.err
+    assert not [line for line in site.slurm.asked if line.startswith("sacctmgr")]
 
 
-def test_accounts_and_fences_follow_the_projects(opened: Centre) -> None:
-    opened.tell("project", "create", "lab7", "--gid", "50007", "--parent", "chem")
-    planned = opened.tell(
+def test_accounts_and_limits_follow_the_projects(site: CommandSite) -> None:
+    site.output("project", "create", "lab7", "--gid", "50007", "--parent", "chem")
+    planned = site.output(
         "slurm", "sync", "--no-policy", "--accounts", "--fence", "--dry-run"
     ).splitlines()
     assert [line.partition("   #")[0] for line in planned] == [
@@ -99,18 +98,18 @@ def test_accounts_and_fences_follow_the_projects(opened: Centre) -> None:
         "sacctmgr -i modify account where name=bio cluster=lab set GrpTRESMins=billing=0",
         "sacctmgr -i modify account where name=lab7 cluster=lab set GrpTRESMins=billing=0",
     ]
-    assert not [line for line in opened.slurm.asked if "--immediate" in line]
-    assert opened.tell("slurm", "sync", "--no-policy", "--accounts", "--fence").endswith(
+    assert not [line for line in site.slurm.asked if "--immediate" in line]
+    assert site.output("slurm", "sync", "--no-policy", "--accounts", "--fence").endswith(
         "made: 4 changes\n"
     )
-    assert [line for line in opened.slurm.asked if "--immediate" in line] == [
+    assert [line for line in site.slurm.asked if "--immediate" in line] == [
         f"sacctmgr --immediate {line.removeprefix('sacctmgr -i ').partition('   #')[0]}"
         for line in planned
     ]
 
 
-def test_no_fence_is_set_where_sshare_cannot_all_be_read(opened: Centre) -> None:
-    opened.slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||lots|\n")
-    said = opened.said("slurm", "sync", "--no-policy", "--accounts", "--fence", code=2)
-    assert "sshare, line 3, RawUsage" in " ".join(said.err.split())
-    assert not [line for line in opened.slurm.asked if "--immediate" in line]
+def test_no_limit_is_set_with_unreadable_sshare(site: CommandSite) -> None:
+    site.slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||lots|\n")
+    result = site.run("slurm", "sync", "--no-policy", "--accounts", "--fence", code=2)
+    assert "sshare, line 3, RawUsage" in " ".join(result.err.split())
+    assert not [line for line in site.slurm.asked if "--immediate" in line]

@@ -1,6 +1,4 @@
-"""Priorities computed from what Slurm tells of a job, its partition, its association and
-its QOS.
-"""
+"""Priorities computed from Slurm's output on a job, its partition, its association and its QOS."""
 
 from __future__ import annotations
 
@@ -59,13 +57,13 @@ FACTORS = {("chem", "ayla", ""): 0.25, ("chem", "ayla", "gpu"): 0.75}
 CPU, GPU = PriorityRow(7, "cpu", "ayla", site=5), PriorityRow(7, "gpu", "ayla")
 
 
-def of(told: PriorityRow, grounds: PriorityInputs = GROUNDS) -> PriorityRow:
-    (row,) = compute_priorities([told], grounds, FACTORS, NOON)
+def computed(inputs_row: PriorityRow, grounds: PriorityInputs = GROUNDS) -> PriorityRow:
+    (row,) = compute_priorities([inputs_row], grounds, FACTORS, NOON)
     return row
 
 
 def test_every_factor_of_a_job() -> None:
-    row = of(CPU)
+    row = computed(CPU)
     assert (row.age, row.association, row.fair_share, row.partition, row.qos) == (
         250.0,
         250.0,
@@ -78,51 +76,56 @@ def test_every_factor_of_a_job() -> None:
     assert row.priority == 250 * 4 + 375 + 50 + 5 - 20
 
 
-def test_where_a_partition_has_an_association_of_its_own_that_one_pays() -> None:
-    row = of(GPU)
+def test_partition_association_is_used() -> None:
+    row = computed(GPU)
     assert (row.association, row.fair_share, row.partition) == (1_000.0, 750.0, 1_000.0)
 
 
-def test_each_qos_of_a_job_has_a_row_of_its_own() -> None:
+def test_each_qos_of_a_job_has_a_row() -> None:
     rows = compute_priorities(
         [CPU._replace(qos_name="normal"), CPU._replace(qos_name="high")], GROUNDS, FACTORS, NOON
     )
     assert [(row.qos_name, row.qos) for row in rows] == [("normal", 0.0), ("high", 1_000.0)]
 
 
-def test_age_accrues_from_submission_where_the_site_says_so() -> None:
+def test_age_accrues_from_submission_with_accrue_always() -> None:
     always = msgspec.structs.replace(GROUNDS.settings, flags=frozenset({Flag.ACCRUE_ALWAYS}))
-    assert of(CPU, GROUNDS._replace(settings=always)).age == 500.0
+    assert computed(CPU, GROUNDS._replace(settings=always)).age == 500.0
     idle = msgspec.structs.replace(JOB, accrued=None)
-    assert of(CPU, GROUNDS._replace(settings=always, jobs=[idle])).age == 0.0
+    assert computed(CPU, GROUNDS._replace(settings=always, jobs=[idle])).age == 0.0
 
 
-def test_a_job_without_a_limit_has_that_of_its_partition_or_none() -> None:
+def test_job_without_limit_uses_the_partition_limit() -> None:
     by_time = msgspec.structs.replace(
         GROUNDS.settings, flags=frozenset({Flag.SMALL_RELATIVE_TO_TIME})
     )
-    sizes = [of(row, GROUNDS._replace(settings=by_time)).job_size for row in (CPU, GPU)]
+    sizes = [computed(row, GROUNDS._replace(settings=by_time)).job_size for row in (CPU, GPU)]
     assert sizes == [1_000 * 16 / 60 / 32, 1_000 * 16 / (2**32 - 1) / 32]
 
 
-def test_the_tick_is_known_from_the_oldest_age() -> None:
+def test_tick_is_derived_from_the_oldest_age() -> None:
     assert compute_priorities([GPU._replace(age=250.0)], GROUNDS, FACTORS)[0].age == 250.0
 
 
-def test_what_cannot_be_computed_is_left_out() -> None:
-    given, gone, elsewhere = (
+def test_rows_without_inputs_are_left_out() -> None:
+    with_priority, unknown_job, other_partition = (
         CPU._replace(direct=99),
         CPU._replace(job=8),
         CPU._replace(partition_name="idle"),
     )
-    assert compute_priorities([given, gone, elsewhere, GPU], GROUNDS, FACTORS, NOON) == [of(GPU)]
+    assert compute_priorities(
+        [with_priority, unknown_job, other_partition, GPU], GROUNDS, FACTORS, NOON
+    ) == [computed(GPU)]
 
 
-def test_a_factor_has_all_its_digits_where_they_are_those_that_slurm_prints() -> None:
-    said = [
+def test_computed_factor_is_used_if_it_rounds_to_the_printed_one() -> None:
+    printed = [
         ShareRow("chem", parent="root"),
         ShareRow("chem", "ayla", factor=0.333333),
         ShareRow("chem", "jorge", factor=0.5),
     ]
-    anew = [said[0], said[1]._replace(factor=1 / 3), said[2]._replace(factor=0.500001)]
-    assert merge_factors(said, anew) == {("chem", "ayla", ""): 1 / 3, ("chem", "jorge", ""): 0.5}
+    computed = [printed[0], printed[1]._replace(factor=1 / 3), printed[2]._replace(factor=0.500001)]
+    assert merge_factors(printed, computed) == {
+        ("chem", "ayla", ""): 1 / 3,
+        ("chem", "jorge", ""): 0.5,
+    }

@@ -11,15 +11,15 @@ from fairbank.slurm.parsers import config
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
 
 
-def said(name: str) -> str:
+def recorded(name: str) -> str:
     return (GOLDEN / f"{name}.txt").read_text()
 
 
-CONFIG = config.read_config(said("config"))
+CONFIG = config.read_config(recorded("config"))
 
 
-def wrong(checks: Iterable[HealthCheck]) -> list[str]:
+def failed_checks(checks: Iterable[HealthCheck]) -> list[str]:
     """Return the failed checks; each must have a remedy."""
-    found = [each for each in checks if not each.ok]
-    assert all(each.remedy for each in found)
-    return [each.what for each in found]
+    failed = [check for check in checks if not check.ok]
+    assert all(check.remedy for check in failed)
+    return [check.what for check in failed]

@@ -17,9 +17,9 @@ from fairbank.slurm.health.doctor import find_scripts, find_table
 from fairbank.slurm.health.plugin_files import RULES, TABLE, TableFile
 from fairbank.slurm.parsers.config import read_conf
 from fairbank.slurm.site_factor import SiteFactorTable, encode
-from tests.slurm.health.recorded_health import CONFIG, wrong
+from tests.slurm.health.recorded_health import CONFIG, failed_checks
 
-OURS = {"prioritysitefactorplugin": "site_factor/fairbank"}
+SITE_FACTOR_CONFIG = {"prioritysitefactorplugin": "site_factor/fairbank"}
 STATUS: dict[str, Any] = {
     "path": TABLE,
     "written": 1_000,
@@ -32,39 +32,39 @@ FRESH = TableFile(path=TABLE, written=1_000, stale_seconds=600)
 
 @pytest.fixture
 def folder(checkout: Path, tmp_path: Path) -> Path:
-    """A folder of slurm.conf with all our Lua files."""
+    """Return a directory with slurm.conf and all of Fairbank's Lua files."""
     shutil.copytree(checkout / "plugins" / "fairbank", tmp_path / "fairbank")
     for name in plugin_files.SCRIPTS:
         shutil.copy(checkout / "plugins" / name, tmp_path)
     return tmp_path
 
 
-def found(folder: Path, **more: str) -> list[str]:
+def failed_script_checks(folder: Path, **more: str) -> list[str]:
     config = {
         "SLURM_CONF": str(folder / "slurm.conf"),
         "JobSubmitPlugins": "all_partitions,lua",
         "CliFilterPlugins": "lua",
         **more,
     }
-    return wrong(plugin_files.script_checks(find_scripts(config)))
+    return failed_checks(plugin_files.script_checks(find_scripts(config)))
 
 
 # ------------------------------------------------------------------ Lua
 
 
-def test_the_files_that_we_ship_are_ours(folder: Path, checkout: Path) -> None:
-    assert found(folder) == []
+def test_installed_files_are_recognised(folder: Path, checkout: Path) -> None:
+    assert failed_script_checks(folder) == []
     assert sorted(RULES) == sorted(
-        each.name for each in (checkout / "plugins" / "fairbank").glob("*.lua")
+        path.name for path in (checkout / "plugins" / "fairbank").glob("*.lua")
     )
 
 
-def test_files_that_are_missing_of_others_or_halves(folder: Path) -> None:
+def test_missing_foreign_or_incomplete_files_are_reported(folder: Path) -> None:
     (folder / "cli_filter.lua").write_text(
         "function slurm_cli_pre_submit(options, offset) return slurm.SUCCESS end\n"
     )
     (folder / "fairbank" / "price.lua").unlink()
-    assert found(folder) == [
+    assert failed_script_checks(folder) == [
         f"slurmctld: {folder}/job_submit.lua lacks its rules: price.lua",
         (
             f"submit commands on this host: {folder}/cli_filter.lua is not ours, and calls none of"
@@ -73,21 +73,22 @@ def test_files_that_are_missing_of_others_or_halves(folder: Path) -> None:
     ]
     (folder / "job_submit.lua").unlink()
     assert (
-        found(folder)[0] == f"slurmctld: there is no {folder}/job_submit.lua, or it cannot be read"
+        failed_script_checks(folder)[0]
+        == f"slurmctld: there is no {folder}/job_submit.lua, or it cannot be read"
     )
 
 
-def test_what_slurm_was_not_told_to_load_is_not_looked_for(folder: Path) -> None:
+def test_unconfigured_scripts_are_not_checked(folder: Path) -> None:
     (folder / "job_submit.lua").unlink()
-    assert found(folder, JobSubmitPlugins="") == []
+    assert failed_script_checks(folder, JobSubmitPlugins="") == []
 
 
-def test_a_script_of_the_sites_own_may_call_ours(folder: Path) -> None:
+def test_site_script_may_call_the_plugin(folder: Path) -> None:
     (folder / "job_submit.lua").rename(folder / "fairbank_job_submit.lua")
     (folder / "job_submit.lua").write_text(
         f'-- ours first\ndofile("{folder}/fairbank_job_submit.lua")\n'
     )
-    assert found(folder) == []
+    assert failed_script_checks(folder) == []
 
 
 # ------------------------------------------------------------------ slurm.conf
@@ -109,7 +110,7 @@ def test_slurm_conf_is_read_as_slurm_does(tmp_path: Path) -> None:
     assert read_conf("") == ({}, [])
 
 
-def test_a_slurm_conf_that_is_not_there_or_includes_itself(tmp_path: Path) -> None:
+def test_missing_or_recursive_slurm_conf(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="No such file"):
         conf_settings(tmp_path / "slurm.conf")
     (tmp_path / "slurm.conf").write_text("Include slurm.conf\nA=b\n")
@@ -118,12 +119,17 @@ def test_a_slurm_conf_that_is_not_there_or_includes_itself(tmp_path: Path) -> No
     assert conf_path(CONFIG) == Path("/lab/conf/slurm.conf")
 
 
-# ------------------------------------------------------------------ the site factor
+# ------------------------------------------------------------------ site factor
 
 
-def test_site_factor_plugin_loaded_and_not_wanted() -> None:
-    assert wrong(plugin_files.site_factor_checks(CONFIG, OURS, STATUS, FRESH, 1_600)) == []
-    assert wrong(plugin_files.site_factor_checks(CONFIG, {}, None, FRESH, 1_600)) == []
+def test_site_factor_plugin_matches_the_agent() -> None:
+    assert (
+        failed_checks(
+            plugin_files.site_factor_checks(CONFIG, SITE_FACTOR_CONFIG, STATUS, FRESH, 1_600)
+        )
+        == []
+    )
+    assert failed_checks(plugin_files.site_factor_checks(CONFIG, {}, None, FRESH, 1_600)) == []
 
 
 @pytest.mark.parametrize(
@@ -135,9 +141,14 @@ def test_site_factor_plugin_loaded_and_not_wanted() -> None:
             FRESH,
             "slurm.conf: PrioritySiteFactorPlugin=(none), but the agent writes a table",
         ),
-        (OURS, None, FRESH, "slurm.conf names site_factor/fairbank, but the agent writes no table"),
         (
-            OURS,
+            SITE_FACTOR_CONFIG,
+            None,
+            FRESH,
+            "slurm.conf names site_factor/fairbank, but the agent writes no table",
+        ),
+        (
+            SITE_FACTOR_CONFIG,
             STATUS,
             TableFile(path="/x"),
             (
@@ -146,7 +157,7 @@ def test_site_factor_plugin_loaded_and_not_wanted() -> None:
             ),
         ),
         (
-            OURS,
+            SITE_FACTOR_CONFIG,
             STATUS,
             TableFile(path=TABLE, written=999, stale_seconds=600),
             (
@@ -155,29 +166,29 @@ def test_site_factor_plugin_loaded_and_not_wanted() -> None:
             ),
         ),
         (
-            OURS,
+            SITE_FACTOR_CONFIG,
             STATUS,
             TableFile(path=TABLE, error="its checksum is wrong"),
             "/run/fairbank-agent/site_factor: its checksum is wrong; site factors are 0",
         ),
     ],
 )
-def test_a_site_factor_that_does_not_work(
+def test_site_factor_faults_are_reported(
     settings: dict[str, str], status: dict[str, Any] | None, table: TableFile, expected: str
 ) -> None:
-    assert wrong(plugin_files.site_factor_checks(CONFIG, settings, status, table, 1_600)) == [
-        expected
-    ]
+    assert failed_checks(
+        plugin_files.site_factor_checks(CONFIG, settings, status, table, 1_600)
+    ) == [expected]
 
 
-def test_site_factor_plugin_that_slurm_does_not_load() -> None:
+def test_site_factor_needs_priority_multifactor() -> None:
     config = {**CONFIG, "PriorityType": "priority/basic"}
-    assert wrong(plugin_files.site_factor_checks(config, OURS, STATUS, FRESH, 1_600)) == [
-        "site_factor/fairbank is called by priority/basic"
-    ]
+    assert failed_checks(
+        plugin_files.site_factor_checks(config, SITE_FACTOR_CONFIG, STATUS, FRESH, 1_600)
+    ) == ["site_factor/fairbank is called by priority/basic"]
 
 
-def test_the_table_on_the_disk(tmp_path: Path) -> None:
+def test_table_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "table"
     assert find_table(str(path)).error == "No such file or directory"
     path.write_bytes(b"x")

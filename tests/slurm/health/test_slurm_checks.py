@@ -1,4 +1,4 @@
-"""Checks of the doctor on Slurm's output: as recorded, and with one thing wrong."""
+"""Checks of the doctor on recorded Slurm output, unchanged and with one error."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fairbank.slurm.health import slurm_checks
 from fairbank.slurm.health.slurm_checks import AgentHealth, PolicyFileHealth
 from fairbank.slurm.parsers import config, machine, sacctmgr
 from fairbank.slurm.reconcile.prices import SlurmMachine
-from tests.slurm.health.recorded_health import CONFIG, said, wrong
+from tests.slurm.health.recorded_health import CONFIG, failed_checks, recorded
 
-ASKING = {
+WITH_PLUGINS = {
     **CONFIG,
     "PrEpPlugins": "prep/fairbank,prep/script",
     "PrEpParameters": "fairbank_socket=/run/fairbank-agent/prep.sock",
@@ -27,12 +27,12 @@ ASKING = {
 }
 MACHINE = SlurmMachine(
     cluster="lab",
-    partitions=machine.read_partitions(said("partitions-oneliner")).rows,
-    nodes=machine.read_nodes(said("nodes-oneliner")).rows,
-    qos=sacctmgr.QOS.read(said("qos-plain")).rows,
+    partitions=machine.read_partitions(recorded("partitions-oneliner")).rows,
+    nodes=machine.read_nodes(recorded("nodes-oneliner")).rows,
+    qos=sacctmgr.QOS.read(recorded("qos-plain")).rows,
     flags=CONFIG["PriorityFlags"],
 )
-FACTORS = {each.name: Fraction(each.factor) for each in MACHINE.qos}
+FACTORS = {qos.name: Fraction(qos.factor) for qos in MACHINE.qos}
 STATUS: dict[str, Any] = {
     "plugins": [{"slurm": "22.05.8", "cluster": "lab"}],
     "bank": {"reachable": True, "error": None, "remedy": None},
@@ -60,75 +60,77 @@ POLICY = PolicyFileHealth(
 )
 
 
-def known(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
-    """The bank's prices, as Slurm has them."""
+def bank_prices(adding: BillingRule = BillingRule.MAX_TRES) -> Cluster:
+    """Return bank prices equal to Slurm's."""
     return Cluster(
         "lab",
         {
-            each.name: Partition(each.name, "cpu", parse_weights(each.weights or "cpu=1"), adding)
-            for each in MACHINE.partitions
+            partition.name: Partition(
+                partition.name, "cpu", parse_weights(partition.weights or "cpu=1"), adding
+            )
+            for partition in MACHINE.partitions
         },
         FACTORS,
     )
 
 
-def without(machine: SlurmMachine, name: str, **facts: object) -> SlurmMachine:
-    """The machine with other facts of one partition."""
-    places = tuple(
-        msgspec.structs.replace(each, **facts) if each.name == name else each
-        for each in machine.partitions
+def with_partition(machine: SlurmMachine, name: str, **facts: object) -> SlurmMachine:
+    """Return the machine with changed fields of one partition."""
+    partitions = tuple(
+        msgspec.structs.replace(partition, **facts) if partition.name == name else partition
+        for partition in machine.partitions
     )
-    return msgspec.structs.replace(machine, partitions=places)
+    return msgspec.structs.replace(machine, partitions=partitions)
 
 
-def test_the_lab_with_all_of_fairbank_is_well() -> None:
+def test_complete_installation_has_no_failed_check() -> None:
     checks = [
         slurm_checks.clock_check(100, 103, "slurmctld"),
         slurm_checks.authentication_check(CONFIG),
         *slurm_checks.accounting_checks(CONFIG, MACHINE),
-        *slurm_checks.billing_weights(MACHINE, known()),
-        *slurm_checks.price_checks(MACHINE, known()),
+        *slurm_checks.billing_weights(MACHINE, bank_prices()),
+        *slurm_checks.price_checks(MACHINE, bank_prices()),
         *slurm_checks.limit_checks(MACHINE.partitions),
-        *slurm_checks.plugin_checks(ASKING, AGENT),
-        *slurm_checks.agent_checks(ASKING, AGENT, NOW),
+        *slurm_checks.plugin_checks(WITH_PLUGINS, AGENT),
+        *slurm_checks.agent_checks(WITH_PLUGINS, AGENT, NOW),
         *slurm_checks.policy_checks(POLICY, 4_600),
     ]
-    assert wrong(checks) == []
-    told = [each.what for each in checks]
-    assert "the bank prices 3 partitions as Slurm bills them (max_tres)" in told
-    assert "slurmctld is connected to the agent: 22.05.8" in told
-    assert "the agent lets SlurmUser in (slurm(64030))" in told
+    assert failed_checks(checks) == []
+    texts = [check.what for check in checks]
+    assert "the bank prices 3 partitions as Slurm bills them (max_tres)" in texts
+    assert "slurmctld is connected to the agent: 22.05.8" in texts
+    assert "the agent lets SlurmUser in (slurm(64030))" in texts
 
 
 @pytest.mark.parametrize(
-    ("there", "expected"),
+    ("other_clock", "expected"),
     [
         (1_006, "the clock of the bank is 6 s from this host's, ahead of ours"),
         (994, "the clock of the bank is 6 s from this host's, behind ours"),
     ],
 )
-def test_a_clock_that_is_wrong(there: int, expected: str) -> None:
-    assert wrong([slurm_checks.clock_check(1_000, there, "the bank")]) == [expected]
+def test_wrong_clock_is_reported(other_clock: int, expected: str) -> None:
+    assert failed_checks([slurm_checks.clock_check(1_000, other_clock, "the bank")]) == [expected]
 
 
 def test_slurmctlds_clock_is_read_from_its_answer() -> None:
-    assert config.read_clock(said("config")) == parse_instant("2026-11-21T14:17:50Z")
+    assert config.read_clock(recorded("config")) == parse_instant("2026-11-21T14:17:50Z")
     with pytest.raises(InvalidInput, match="does not begin with its time"):
         config.read_clock("slurm_load_ctl_conf error: Unable to contact slurm controller\n")
 
 
-def test_accounting_that_nothing_can_be_compared_with() -> None:
+def test_unusable_accounting_is_reported() -> None:
     lacking = {
         **CONFIG,
         "AccountingStorageType": "accounting_storage/none",
         "AccountingStorageTRES": "cpu,mem,energy,node,billing",
     }
-    assert wrong(slurm_checks.accounting_checks(lacking, MACHINE)) == [
+    assert failed_checks(slurm_checks.accounting_checks(lacking, MACHINE)) == [
         "accounting is stored by none",
         "GPUs are counted in accounting",
     ]
     assert (
-        wrong(
+        failed_checks(
             slurm_checks.accounting_checks(
                 {**lacking, "AccountingStorageType": CONFIG["AccountingStorageType"]},
                 SlurmMachine(cluster="lab", partitions=()),
@@ -139,59 +141,59 @@ def test_accounting_that_nothing_can_be_compared_with() -> None:
 
 
 def test_daemons_without_authentication_are_reported() -> None:
-    assert wrong([slurm_checks.authentication_check({**CONFIG, "AuthType": "auth/none"})]) == [
-        "Slurm signs by auth/none"
-    ]
+    assert failed_checks(
+        [slurm_checks.authentication_check({**CONFIG, "AuthType": "auth/none"})]
+    ) == ["Slurm signs by auth/none"]
 
 
-def test_tres_that_are_added_up() -> None:
+def test_summed_tres_are_reported() -> None:
     summing = msgspec.structs.replace(MACHINE, flags="")
-    assert wrong(slurm_checks.billing_weights(summing, known())) == [
+    assert failed_checks(slurm_checks.billing_weights(summing, bank_prices())) == [
         "PriorityFlags: no MAX_TRES, a GPU and its cores cost both"
     ]
     assert (
-        wrong(slurm_checks.billing_weights(summing, known(BillingRule.SUM))) == []
-    )  # where the bank says so too, it is meant
-    assert len(wrong(slurm_checks.price_checks(summing, known()))) == 3
+        failed_checks(slurm_checks.billing_weights(summing, bank_prices(BillingRule.SUM))) == []
+    )  # intended if the bank has the same rule
+    assert len(failed_checks(slurm_checks.price_checks(summing, bank_prices()))) == 3
 
 
-def test_weights_that_lack_the_gpus_or_differ() -> None:
-    cheap = without(MACHINE, "gpu", weights="CPU=1.0")
-    assert wrong(slurm_checks.billing_weights(cheap, known())) == [
+def test_missing_or_different_weights_are_reported() -> None:
+    cheap = with_partition(MACHINE, "gpu", weights="CPU=1.0")
+    assert failed_checks(slurm_checks.billing_weights(cheap, bank_prices())) == [
         "partition gpu has GPUs, and they cost nothing"
     ]
-    assert wrong(slurm_checks.price_checks(cheap, known())) == [
+    assert failed_checks(slurm_checks.price_checks(cheap, bank_prices())) == [
         "partition gpu: Slurm's weights are CPU=1.0; the bank's settings have others"
     ]
 
 
-def test_a_partition_without_a_finite_limit() -> None:
+def test_partition_without_limit_is_reported() -> None:
     (line,) = [
-        each
-        for each in said("partitions-oneliner").splitlines()
-        if each.startswith("PartitionName=cpu ")
+        text
+        for text in recorded("partitions-oneliner").splitlines()
+        if text.startswith("PartitionName=cpu ")
     ]
     endless = machine.read_partitions(
         line.replace("MaxTime=7-00:00:00", "MaxTime=UNLIMITED") + "\n"
     ).rows
-    assert wrong(slurm_checks.limit_checks(endless)) == [
+    assert failed_checks(slurm_checks.limit_checks(endless)) == [
         "partition cpu has no finite MaxTime: jobs without a limit are refused, or run without a"
         " hold"
     ]
     assert {place.max_minutes for place in MACHINE.partitions} == {7 * 24 * 60}
 
 
-def test_a_slurm_that_loads_nothing_of_ours() -> None:
-    assert wrong(slurm_checks.plugin_checks(CONFIG, AGENT)) == [
+def test_slurm_without_plugins_is_reported() -> None:
+    assert failed_checks(slurm_checks.plugin_checks(CONFIG, AGENT)) == [
         "slurmctld does not ask before a job starts: PrEpPlugins=prep/script",
         "slurmctld: JobSubmitPlugins=(none)",
         "submit commands: CliFilterPlugins=(none)",
     ]
 
 
-def test_a_script_may_stand_in_for_the_plugin() -> None:
+def test_prolog_script_replaces_the_plugin() -> None:
     script = {
-        **ASKING,
+        **WITH_PLUGINS,
         "PrEpPlugins": "prep/script",
         "PrologSlurmctld": "/etc/slurm/prolog_slurmctld",
     }
@@ -199,9 +201,11 @@ def test_a_script_may_stand_in_for_the_plugin() -> None:
     several = {
         "PrologSlurmctld[0]": "/etc/slurm/clean_up",
         "PrologSlurmctld[1]": "/etc/slurm/prolog_slurmctld",
-    }  # as 24.11 tells them
-    assert slurm_checks.uses_prolog_script({**ASKING, "PrEpPlugins": "prep/script", **several})
-    assert wrong(slurm_checks.plugin_checks(script, None)) == []
+    }  # as 24.11 prints them
+    assert slurm_checks.uses_prolog_script(
+        {**WITH_PLUGINS, "PrEpPlugins": "prep/script", **several}
+    )
+    assert failed_checks(slurm_checks.plugin_checks(script, None)) == []
     assert not slurm_checks.uses_prolog_script({**script, "PrologSlurmctld": "/etc/slurm/clean_up"})
 
 
@@ -215,22 +219,25 @@ def test_a_script_may_stand_in_for_the_plugin() -> None:
         ),
     ],
 )
-def test_a_plugin_that_does_not_fit_the_agent(parameters: str, expected: str) -> None:
-    assert wrong(slurm_checks.plugin_checks({**ASKING, "PrEpParameters": parameters}, AGENT)) == [
-        expected
-    ]
+def test_plugin_and_agent_settings_must_match(parameters: str, expected: str) -> None:
+    assert failed_checks(
+        slurm_checks.plugin_checks({**WITH_PLUGINS, "PrEpParameters": parameters}, AGENT)
+    ) == [expected]
     assert (
-        wrong(slurm_checks.plugin_checks({**ASKING, "PrEpParameters": parameters}, None)) == []
-    )  # that there is no agent is told elsewhere
+        failed_checks(
+            slurm_checks.plugin_checks({**WITH_PLUGINS, "PrEpParameters": parameters}, None)
+        )
+        == []
+    )  # another check reports a missing agent
 
 
-def test_an_agent_in_trouble() -> None:
+def test_agent_faults_are_reported() -> None:
     bank = {
         "reachable": False,
         "error": "you may not report runs of lab",
         "remedy": "agents = [64030] under [clusters.lab]",
     }
-    aside = {
+    quarantine = {
         "frames": 3,
         "last": "epilog: 'x' is not known here (key)",
         "path": "/x/aside",
@@ -241,14 +248,16 @@ def test_an_agent_in_trouble() -> None:
         "plugins": [{"slurm": "22.05.8", "cluster": "other"}],
         "bank": bank,
         "outbox": outbox,
-        "quarantine": aside,
+        "quarantine": quarantine,
     }
     checks = list(
         slurm_checks.agent_checks(
-            ASKING, msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0})), NOW
+            WITH_PLUGINS,
+            msgspec.structs.replace(AGENT, status=status, slurm_users=frozenset({0})),
+            NOW,
         )
     )
-    assert wrong(checks) == [
+    assert failed_checks(checks) == [
         "the agent lets SlurmUser in (slurm(64030))",
         "slurmctld is connected to the agent: no",
         "the agent reaches the bank: you may not report runs of lab",
@@ -259,57 +268,61 @@ def test_an_agent_in_trouble() -> None:
             " not known here (key); they are in /x/aside"
         ),
     ]
-    assert "agents = [64030] under [clusters.lab]" in [each.remedy for each in checks]
+    assert "agents = [64030] under [clusters.lab]" in [check.remedy for check in checks]
 
 
 def test_agent_before_its_first_request_to_the_bank() -> None:
     status = {**STATUS, "bank": {"reachable": None, "error": None, "remedy": None}}
     (check,) = [
-        each
-        for each in slurm_checks.agent_checks(
-            ASKING, msgspec.structs.replace(AGENT, status=status), NOW
+        check
+        for check in slurm_checks.agent_checks(
+            WITH_PLUGINS, msgspec.structs.replace(AGENT, status=status), NOW
         )
-        if not each.ok
+        if not check.ok
     ]
     assert check.what == "the agent reaches the bank: it has not asked yet"
     assert "plug-in has named the cluster" in (check.remedy or "")
 
 
 def test_agent_incidents_are_reported_for_a_day() -> None:
-    stranger = {
+    rejected = {
         "kind": "stranger",
-        "about": "strangers sent away from its socket",
+        "about": "rejected connections",
         "count": 3,
         "since": NOW - 90_000,
         "last": NOW - 60,
     }
-    told = stranger | {
-        "text": "a process of user 1000 wanted to speak for slurmctld",
-        "remedy": "look at what it is",
+    incident = rejected | {
+        "text": "connection from uid 1000 rejected",
+        "remedy": "check the process",
     }
-    agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [told]})
-    (check,) = [each for each in slurm_checks.agent_checks(ASKING, agent, NOW) if not each.ok]
+    agent = msgspec.structs.replace(AGENT, status={**STATUS, "incidents": [incident]})
+    (check,) = [
+        check for check in slurm_checks.agent_checks(WITH_PLUGINS, agent, NOW) if not check.ok
+    ]
     assert (
-        check.what
-        == f"the agent reports strangers sent away from its socket: 3 since {iso(NOW - 90_000)},"
-        f" the last at {iso(NOW - 60)}: a process of user 1000 wanted to speak for slurmctld"
+        check.what == f"the agent reports rejected connections: 3 since {iso(NOW - 90_000)},"
+        f" the last at {iso(NOW - 60)}: connection from uid 1000 rejected"
     )
-    assert check.remedy == "look at what it is"
+    assert check.remedy == "check the process"
     assert (
-        wrong(slurm_checks.agent_checks(ASKING, agent, NOW + slurm_checks.INCIDENT_SECONDS)) == []
+        failed_checks(
+            slurm_checks.agent_checks(WITH_PLUGINS, agent, NOW + slurm_checks.INCIDENT_SECONDS)
+        )
+        == []
     )
 
 
-def test_an_agent_that_was_not_restarted_after_an_update() -> None:
-    status = {name: said for name, said in STATUS.items() if name != "quarantine"}
-    assert wrong(
-        slurm_checks.agent_checks(ASKING, msgspec.structs.replace(AGENT, status=status), NOW)
+def test_old_agent_is_reported() -> None:
+    status = {name: value for name, value in STATUS.items() if name != "quarantine"}
+    assert failed_checks(
+        slurm_checks.agent_checks(WITH_PLUGINS, msgspec.structs.replace(AGENT, status=status), NOW)
     ) == ["the agent is older than this command"]
 
 
-def test_a_policy_that_is_old_damaged_or_hidden() -> None:
+def test_old_damaged_or_unreadable_policy_is_reported() -> None:
     old = msgspec.structs.replace(POLICY, is_whole=False, is_readable=False)
-    assert wrong(slurm_checks.policy_checks(old, 4_601)) == [
+    assert failed_checks(slurm_checks.policy_checks(old, 4_601)) == [
         "/etc/slurm/fairbank/policy is damaged: jobs are not checked",
         (
             "/etc/slurm/fairbank/policy is of 1970-01-01T00:16:40Z, more than 3600 s ago: its"

@@ -1,1 +1,1 @@
-"""A small Slurm cluster for the tests, made from Debian's packages, in one folder of its own."""
+"""Small Slurm cluster for the tests, made from Debian's packages, in a directory of its own."""

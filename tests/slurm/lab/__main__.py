@@ -1,5 +1,5 @@
-"""`python -m tests.slurm.lab`: the lab for people. Raise a cluster, look at it, hurt it, empty it,
-take it down.
+"""`python -m tests.slurm.lab`: the lab on the command line. Start, inspect, disturb, empty and
+remove a cluster.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ UNAVAILABLE, WRONG = 69, 1
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The exit code: 69 when this machine can have no lab, 1 when there is no such cluster or one
-    too many.
+    """Return the exit code: 69 if this machine can have no lab, 1 if there is no such cluster or
+    one too many.
     """
     chosen = _parser().parse_args(words)
     try:

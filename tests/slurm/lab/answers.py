@@ -1,4 +1,4 @@
-"""Parsers of the output of Slurm's commands. Only as much as the lab itself needs."""
+"""Parsers of the output of Slurm's commands, for what the lab itself needs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ DELIMITER = "\x1f"
 
 
 def rows(text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> list[dict[str, str]]:
-    """Rows of `sacct -nP --delimiter=...`. A field may hold line feeds, unless it is the last one.
-    Raises ValueError for what is no row.
+    """Return the rows of `sacct -nP --delimiter=...`. A field may contain line feeds, unless it is
+    the last one. Raises ValueError for other text.
     """
     found: list[dict[str, str]] = []
     unfinished = ""
@@ -39,13 +39,13 @@ def is_whole(row: Mapping[str, str]) -> bool:
 
 
 def tres(text: str) -> dict[str, str]:
-    """`billing=24,cpu=16` as a dictionary."""
+    """Return `billing=24,cpu=16` as a dictionary."""
     return dict(part.split("=", 1) for part in text.split(",") if part)
 
 
 def fields(line: str) -> dict[str, str]:
-    """One line of `scontrol -o show`: the first word of a value, which is all of it for numbers,
-    states and names of nodes.
+    """Return one line of `scontrol -o show` as a dictionary: of each value the first word, which is
+    all of it for numbers, states and names of nodes.
     """
     return dict(word.split("=", 1) for word in line.split() if "=" in word)
 

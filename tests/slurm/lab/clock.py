@@ -1,4 +1,4 @@
-"""A slurmctld with a clock of its own, which a test may set; that of the host is left alone."""
+"""slurmctld with a clock that a test sets; the clock of the host does not change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOURCE = Path(__file__).with_name("own_clock.c")
 
 
 class Clock:
-    """By how many seconds it is off, as a file says."""
+    """Clock whose offset in seconds is in a file."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -30,7 +30,7 @@ class Clock:
 
 @contextmanager
 def own_clock(cluster: Cluster) -> Iterator[Clock]:
-    """As long as the block lasts, slurmctld goes by this one."""
+    """Run slurmctld with this clock as long as the block lasts."""
     place = cluster.place
     clock, library = Clock(place.folder / "clock"), place.folder / "own_clock.so"
     subprocess.run(

@@ -1,4 +1,4 @@
-"""A Slurm cluster of the lab: raised, changed, hurt, emptied and taken down."""
+"""Slurm cluster of the lab: start, configuration, faults, reset and removal."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ START_SECONDS = 60
 
 
 class NoSuchCluster(Exception):
-    """Nobody has started a cluster of this name here."""
+    """No cluster of this name was started here."""
 
 
 class AlreadyThere(Exception):
-    """There is a cluster of this name."""
+    """A cluster of this name exists."""
 
 
 class Cluster(Shell):
-    """A cluster that has a folder. Daemons are named munged, mariadbd, slurmdbd, slurmctld, and a
+    """Cluster that has a directory. Daemons are named munged, mariadbd, slurmdbd, slurmctld, and a
     slurmd after its node.
     """
 
@@ -57,7 +57,7 @@ class Cluster(Shell):
     def up(
         cls, name: str, *, size: str = "full", changes: Mapping[str, str] | None = None
     ) -> Cluster:
-        """A new cluster with all nodes idle. Raises Unobtainable, people.Taken, AlreadyThere;
+        """Start a new cluster with all nodes idle. Raises Unobtainable, people.Taken, AlreadyThere;
         leaves nothing when it fails.
         """
         check()
@@ -77,7 +77,7 @@ class Cluster(Shell):
 
     @classmethod
     def found(cls, name: str) -> Cluster:
-        """The cluster of this name that is already started. Raises NoSuchCluster."""
+        """Return the started cluster of this name. Raises NoSuchCluster."""
         if name not in names():
             raise NoSuchCluster(
                 f"there is no cluster {name}; there"
@@ -86,8 +86,8 @@ class Cluster(Shell):
         return cls(*read_record(BASE / name))
 
     def down(self) -> list[str]:
-        """End every process of the cluster and remove its folder; with the last cluster also the
-        users. Nothing is left but users who have something else to do here: their names.
+        """End every process of the cluster and remove its directory; with the last cluster also the
+        users. Return the names of users who stay because they have other processes here.
         """
         end_family(self.place)
         with _alone():
@@ -109,24 +109,26 @@ class Cluster(Shell):
     # ------------------------------------------------------------------ its daemons
 
     def pid(self, name: str) -> int | None:
-        """The process id of the daemon, when it runs."""
+        """Return the process id of the daemon, or None if it does not run."""
         process = self._process(name)
         return process.pid if process else None
 
     def start(self, *names: str) -> None:
-        """Start them, unless they run, and return when they listen."""
+        """Start the daemons that do not run, and return when they listen."""
         self._start([self._daemons[name] for name in names])
 
     def stop(self, *names: str) -> None:
-        """Ask them to end, as the host's own scripts would, and return when they have."""
+        """Stop daemons as the host's own scripts would, and return when they have ended."""
         daemons.end_daemons(self.place, names)
 
     def kill(self, *names: str) -> None:
-        """kill -9. Jobs of a node go on, as they do when a real slurmd dies."""
+        """Kill a daemon with SIGKILL. Jobs of a node continue, as they do when a real slurmd
+        dies.
+        """
         daemons.end_daemons(self.place, names, signal.SIGKILL)
 
     def processes(self) -> list[Process]:
-        """All processes that belong to the cluster, jobs included."""
+        """Return all processes that belong to the cluster, jobs included."""
         return family(self.place)
 
     def log(self, name: str) -> str:
@@ -140,8 +142,8 @@ class Cluster(Shell):
     # ------------------------------------------------------------------ its settings and its memory
 
     def write_down(self, job: int) -> None:
-        """Return when slurmctld has written to its disk what the job is now. It writes every few
-        seconds, and kill -9 loses the rest.
+        """Return when slurmctld has saved the current state of the job. It saves every few seconds,
+        and SIGKILL loses the rest.
         """
         mark = f"written down at {time.monotonic_ns()}"
         self.root("scontrol", "update", f"jobid={job}", f"admincomment={mark}")
@@ -158,8 +160,8 @@ class Cluster(Shell):
         return when_written(file.read_bytes()) if file.exists() else 0
 
     def reconfigure(self, changes: Mapping[str, str]) -> None:
-        """Other settings than the lab's own (see configuration.SETTINGS), with slurmctld and every
-        slurmd started again.
+        """Apply settings that differ from configuration.SETTINGS, and restart slurmctld and every
+        slurmd.
         """
         self._changes = dict(changes)
         self.stop(SLURMCTLD, *self.node_names)
@@ -168,8 +170,8 @@ class Cluster(Shell):
         self._wait_for_controller()
 
     def start_controller(self, changes: Mapping[str, str]) -> None:
-        """Start slurmctld again with settings that no slurmd needs to know, such as those of
-        priorities and partitions.
+        """Restart slurmctld with settings that no slurmd needs, such as those of priorities and
+        partitions.
         """
         self._changes = dict(changes)
         self.stop(SLURMCTLD)
@@ -179,7 +181,7 @@ class Cluster(Shell):
 
     @contextmanager
     def configured(self, changes: Mapping[str, str]) -> Iterator[None]:
-        """These settings for a while, then those of before."""
+        """Apply these settings in a block, then the former ones."""
         before = self._changes
         try:
             self.reconfigure({**before, **changes})
@@ -188,8 +190,8 @@ class Cluster(Shell):
             self.reconfigure(before)
 
     def empty(self) -> None:
-        """No job, no step, and job numbers from 1 again, however many there were; accounting keeps
-        what has been, as ended.
+        """Remove all jobs and steps and restart job numbers from 1; accounting keeps the jobs, as
+        ended.
         """
         self.start(MUNGED, MARIADBD)
         self.start(SLURMDBD)
@@ -209,7 +211,9 @@ class Cluster(Shell):
         self.wait_for_nodes("idle", seconds=START_SECONDS)
 
     def calm(self) -> None:
-        """Everything runs, no job is left, all nodes are idle: what a test wants to begin with."""
+        """Return when every daemon runs, no job is left, and all nodes are idle: the state in which
+        a test begins.
+        """
         self.start(MUNGED, MARIADBD)
         self.start(SLURMDBD)
         self.start(SLURMCTLD, *self.node_names)
@@ -240,12 +244,12 @@ class Cluster(Shell):
 
 
 def names() -> list[str]:
-    """The clusters of this host."""
+    """Return the names of the clusters of this host."""
     return sorted(folder.name for folder in BASE.iterdir()) if BASE.exists() else []
 
 
 def _claim(name: str, size: str) -> Place:
-    """A folder and a free block of ports, written down for others to see."""
+    """Claim a directory and a free block of ports, recorded for other processes."""
     if name in names():
         raise AlreadyThere(
             f"there is a cluster {name} already: use it, take it down, or give another name"
@@ -280,8 +284,8 @@ def _free(port: int) -> bool:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Nobody else claims or gives back a place meanwhile. The lock is the folder of all clusters,
-    which goes with the last.
+    """Lock the directory of all clusters, so that no other process claims or returns a place. It is
+    removed with the last cluster.
     """
     while True:
         BASE.mkdir(mode=0o755, exist_ok=True)

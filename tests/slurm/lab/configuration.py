@@ -1,6 +1,4 @@
-"""The texts of a cluster's configuration, as functions of its place and machine. Nothing is read
-and nothing is written here.
-"""
+"""Texts of a cluster's configuration, as functions of its place and machine, without I/O."""
 
 from __future__ import annotations
 
@@ -64,16 +62,14 @@ SETTINGS: Mapping[str, str] = {
 
 
 def slurm_conf(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, str]) -> str:
-    """slurm.conf, with some settings changed or added. A change to the empty text removes the
-    setting.
-    """
+    """Return slurm.conf, with some settings changed or added. An empty text removes the setting."""
     settings = {**SETTINGS, **_places(place), **changes}
     lines = [f"{name}={value}" for name, value in settings.items() if value]
     return _text([*lines, *_nodes(place, machine), *_partitions(machine)])
 
 
 def gres_conf(place: Place, machine: Sequence[NodeGroup]) -> str:
-    """gres.conf: files that stand for GPUs."""
+    """Return gres.conf: files that represent GPUs."""
     return _text(
         f"NodeName={','.join(group.nodes)} Name=gpu Type={group.gpu_kind}"
         f" File={place.gpus}/[0-{group.gpus - 1}]"
@@ -83,15 +79,15 @@ def gres_conf(place: Place, machine: Sequence[NodeGroup]) -> str:
 
 
 def cgroup_conf() -> str:
-    """cgroup.conf: none are used. From 23.11 on slurmd ends at once where it finds no tree of them
-    and has not been told so.
+    """Return cgroup.conf, which disables cgroups. From 23.11 on, slurmd ends at once without a
+    cgroup tree unless this is set.
     """
     return _text(["CgroupPlugin=disabled"])
 
 
 def slurmdbd_conf(place: Place) -> str:
-    """slurmdbd.conf: MariaDB is reached through its socket, which MYSQL_UNIX_PORT names, as the
-    user slurm and with no password.
+    """Return slurmdbd.conf. MariaDB is reached through its socket (MYSQL_UNIX_PORT) as the user
+    slurm without a password.
     """
     return _text(
         [

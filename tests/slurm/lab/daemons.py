@@ -1,6 +1,4 @@
-"""The daemons of a cluster as values, in the order in which they need each other, and how each is
-started, ended and found again.
-"""
+"""Daemons of a cluster, in the order in which they need each other: start, end and search."""
 
 from __future__ import annotations
 
@@ -38,8 +36,8 @@ MARIADB_SETTINGS = (
 
 @dataclass(frozen=True)
 class Daemon:
-    """One daemon: what is run, as whom, and where it listens when it is ready (a socket file, or a
-    port of this host).
+    """One daemon: its command, its user, and its address when it is ready (a socket file, or a port
+    of this host).
     """
 
     name: str
@@ -50,7 +48,7 @@ class Daemon:
 
 
 def all_daemons(place: Place, machine: Sequence[NodeGroup]) -> Iterator[Daemon]:
-    """In the order of their start."""
+    """Return all daemons in the order of their start."""
     yield munged(place)
     yield mariadbd(place)
     yield slurmdbd(place)
@@ -100,7 +98,7 @@ def slurmdbd(place: Place) -> Daemon:
 
 
 def slurmctld(place: Place, *, forgetting: bool = False) -> Daemon:
-    """The controller; `forgetting` starts it with no memory of jobs and nodes."""
+    """Return the controller; `forgetting` starts it without saved jobs and nodes."""
     command = (f"{place.programs}/slurmctld", "-D", *(["-c"] if forgetting else []))
     return Daemon(SLURMCTLD, "slurm", command, (place.address, place.controller_port))
 
@@ -115,7 +113,7 @@ def slurmd(place: Place, node: str, number: int) -> Daemon:
 
 
 def pid_of(place: Place, name: str) -> Process | None:
-    """The daemon's process, when it runs."""
+    """Return the process id of the daemon, or None if it does not run."""
     try:
         pid, started = (place.pids / name).read_text().split()
     except FileNotFoundError:
@@ -125,8 +123,8 @@ def pid_of(place: Place, name: str) -> Process | None:
 
 
 def launch_daemon(place: Place, daemon: Daemon) -> None:
-    """Start it, unless it runs, and return without waiting until it is ready. Raises RuntimeError
-    when it ends at once.
+    """Start the daemon if it does not run, without waiting until it is ready. Raises RuntimeError
+    if it ends at once.
     """
     if pid_of(place, daemon.name):
         return
@@ -140,7 +138,7 @@ def launch_daemon(place: Place, daemon: Daemon) -> None:
 
 
 def await_daemon(place: Place, daemon: Daemon, seconds: float = 30) -> None:
-    """Return when it listens. Raises RuntimeError, with the end of its log, when it has ended
+    """Return when the daemon listens. Raises RuntimeError, with the end of its log, if it ends
     instead.
     """
     wait_until(
@@ -153,7 +151,9 @@ def await_daemon(place: Place, daemon: Daemon, seconds: float = 30) -> None:
 
 
 def end_daemons(place: Place, names: Sequence[str], number: int = signal.SIGTERM) -> None:
-    """Send all of them the signal, and return when all have ended; after a while with SIGKILL."""
+    """Send the signal to all of them and return when all have ended; after a timeout with
+    SIGKILL.
+    """
     processes = [process for name in names if (process := pid_of(place, name))]
     for process in processes:
         process.send(number)

@@ -1,4 +1,4 @@
-"""Recorder of sshare and sprio of a real Slurm at one moment, in every form that they have."""
+"""Recorder of the output of sshare and sprio of a real Slurm at one moment, in every form."""
 
 from __future__ import annotations
 
@@ -153,8 +153,8 @@ PRIORITIES: Mapping[str, tuple[str, ...]] = {
 
 
 def record(cluster: Cluster, folder: Path) -> None:
-    """Play, ask, and write one file an answer into `shares` and `priorities` of the folder, of Fair
-    Tree and of the classic rule.
+    """Run `play` and write one file per command into `shares` and `priorities` of the directory,
+    for Fair Tree and for the classic rule.
     """
     jobs = founded(cluster)
     _ask(cluster, folder / "fair-tree", jobs)
@@ -163,7 +163,7 @@ def record(cluster: Cluster, folder: Path) -> None:
 
 
 def founded(cluster: Cluster) -> str:
-    """Accounts and people, ranked by Fair Tree, and what `play` plays with them."""
+    """Yield a cluster with accounts and users, ranked by Fair Tree."""
     for words in PEOPLE:
         cluster.root("sacctmgr", "--immediate", *words.split())
     cluster.reconfigure(FAIR_TREE)
@@ -172,8 +172,8 @@ def founded(cluster: Cluster) -> str:
 
 
 def play(cluster: Cluster) -> str:
-    """Users with some usage and one with very much; a full cluster; jobs of every kind that wait.
-    The numbers of two of these.
+    """Create users with little usage and one with much, a full cluster, and waiting jobs of every
+    kind. Return the numbers of two of these.
     """
     used = [
         cluster.submit("alice", "--account=wg_astro", "--cpus-per-task=8", script="sleep 20"),
@@ -233,8 +233,8 @@ def _waiting(cluster: Cluster) -> str:
 
 
 def _ask(cluster: Cluster, folder: Path, jobs: str) -> None:
-    """Every question, right after a tick; and the first ones again, to see that none came in
-    between.
+    """Run every command right after a tick; repeat the first ones to verify that no other tick came
+    in between.
     """
     while True:
         before = _said(cluster, SHARES["everything"], jobs)

@@ -1,9 +1,8 @@
-"""A command in the root of another release, as on a machine of its own: nothing that it starts,
-writes or binds is the host's.
-
-Mounts, processes, names and network are its own. The root lies under a layer in memory, so that
-each command finds it as it was made, and what is left running or written ends with it. The checkout
-is the host's, with a .venv and a .cache of the release.
+"""Isolation of a command in the root of another release, as on a separate machine. Mounts,
+processes, names and network are separate, so that nothing it starts, writes or binds belongs to the
+host. The root is under a layer in memory: each command starts from the same root, and its processes
+and files are removed at the end. The checkout is the host's, with a .venv and a .cache of the
+release.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ exec chroot "$room" sh -c 'cd "$0" && "$@"; exit $?' "$checkout" "$@"
 
 
 def furnish(release: Release) -> None:
-    """Fetch what the tests need: Python's packages, and the source of this release's Slurm for the
+    """Fetch what the tests need: Python packages, and the source of this release's Slurm for the
     plug-ins. Raises Unobtainable.
     """
     _try(release)
@@ -80,9 +79,7 @@ def furnish(release: Release) -> None:
 
 
 def run(release: Release, command: Sequence[str]) -> int:
-    """The exit code of the command, run from the checkout's folder, with a loopback and no other
-    network.
-    """
+    """Run the command in the checkout, with only a loopback network, and return its exit code."""
     return _enter(release, command, fetching=False)
 
 
@@ -93,7 +90,7 @@ def _enter(release: Release, command: Sequence[str], *, fetching: bool) -> int:
 
 
 def _try(release: Release) -> None:
-    """Raises Unobtainable where root may not do this, as in most containers."""
+    """Raise Unobtainable if root may not do this, as in most containers."""
     where, environment = release.root.parent, _environment(False)
     tried = subprocess.run(
         _words(("true",), False),

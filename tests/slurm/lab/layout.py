@@ -1,4 +1,4 @@
-"""The folder of a cluster: made with its owners and rights before the first daemon starts."""
+"""Directory of a cluster, made with its owners and permissions before the first daemon starts."""
 
 from __future__ import annotations
 
@@ -39,15 +39,13 @@ def record(place: Place, size: str) -> str:
 
 
 def read_record(folder: Path) -> tuple[Place, str]:
-    """The place and the size of the cluster in the folder."""
+    """Return the place and the size of the cluster in the directory."""
     kept = json.loads((folder / RECORD).read_text())
     return Place(folder, kept["first_port"], kept["host"], kept["address"]), kept["machine"]
 
 
 def furnish(place: Place, machine: Sequence[NodeGroup]) -> None:
-    """Make everything that the daemons expect to find, with a fresh munge key and an empty
-    database.
-    """
+    """Create everything that the daemons need, with a new MUNGE key and an empty database."""
     _folders(place)
     _programs(place)
     for number in range(max((group.gpus for group in machine), default=0)):
@@ -65,7 +63,7 @@ def furnish(place: Place, machine: Sequence[NodeGroup]) -> None:
 
 
 def configure(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, str]) -> None:
-    """Write slurm.conf and what lies beside it, for everybody to read."""
+    """Write slurm.conf and the files beside it, readable for everybody."""
     texts = {
         "slurm.conf": slurm_conf(place, machine, changes),
         "gres.conf": gres_conf(place, machine),
@@ -112,7 +110,7 @@ def _secret(path: Path, content: bytes, owner: str) -> None:
 
 
 def _database(place: Place) -> None:
-    """System tables with one account: slurm, by its socket."""
+    """Create the system tables with one account: slurm, by its socket."""
     who = pwd.getpwnam("slurm")
     done = subprocess.run(
         [

@@ -1,5 +1,5 @@
-"""The machine that the lab pretends to have: groups of equal nodes, each a partition with its own
-billing weights.
+"""Simulated machine of the lab: groups of equal nodes, each a partition with its own billing
+weights.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """Equal nodes, and the partition made of them. Memory in MiB, as Slurm counts it."""
+    """Group of equal nodes and their partition. Memory in MiB, as Slurm counts it."""
 
     partition: str
     nodes: tuple[str, ...]
@@ -37,6 +37,6 @@ SIZES: Mapping[str, tuple[NodeGroup, ...]] = {
 
 
 def node_names(machine: Sequence[NodeGroup]) -> Iterator[str]:
-    """All nodes, in a fixed order: a node's place in it is also its port."""
+    """Return all nodes in a fixed order; the index of a node also determines its port."""
     for group in machine:
         yield from group.nodes

@@ -1,5 +1,6 @@
-/* For tests: whoever has this preloaded goes by a clock of its own, as many seconds off as the file says at that moment that is named by
- * FAIRBANK_CLOCK. It takes the place of time(), by which slurmctld tells when jobs start and end; what measures and waits keeps the host's.
+/* Preloaded library for tests: time() with an offset in seconds, which is read from the file that
+ * FAIRBANK_CLOCK names. slurmctld uses time() for start and end of jobs. Functions that measure or
+ * wait keep the clock of the host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-"""The Debian packages that the lab needs: which are missing, and how to install them so that none
-of them starts a daemon.
+"""Debian packages that the lab needs: which are missing, and their installation without starting a
+daemon.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ FORBIDDEN = 101
 
 
 class Unobtainable(Exception):
-    """There can be no lab on this machine; the message says why, and what to do."""
+    """This machine cannot have a lab; the message has the reason and the remedy."""
 
 
 def missing() -> tuple[str, ...]:
-    """The packages that are not installed."""
+    """Return the packages that are not installed."""
     return tuple(package for package, program in PACKAGES.items() if not Path(program).exists())
 
 
 def slurm_release() -> tuple[int, int]:
-    """Year and month of the Slurm that is installed, as in 22.05."""
+    """Return year and month of the installed Slurm, as in 22.05."""
     said = subprocess.run(
         [PACKAGES["slurmctld"], "-V"], capture_output=True, text=True, check=True
     ).stdout
@@ -50,13 +50,13 @@ def slurm_release() -> tuple[int, int]:
 
 
 def release_of(version: str) -> tuple[int, int]:
-    """Of `22.05.8`."""
+    """Return the release of a version such as `22.05.8`."""
     year, month, *_ = version.split(".")
     return int(year), int(month)
 
 
 def check() -> None:
-    """Raises Unobtainable when a cluster cannot be started here."""
+    """Raise Unobtainable if a cluster cannot be started here."""
     if os.geteuid() != 0:
         raise Unobtainable(
             "only root can start daemons and commands as several users; run `make test-slurm` as"
@@ -70,8 +70,8 @@ def check() -> None:
 
 
 def install() -> tuple[str, ...]:
-    """Install what is missing and return its names; no service starts, now or at the next boot.
-    Raises Unobtainable.
+    """Install the missing packages and return their names; no service starts, now or at the next
+    boot. Raises Unobtainable.
     """
     wanted = missing()
     if not wanted:
@@ -92,8 +92,8 @@ def install() -> tuple[str, ...]:
 
 @contextmanager
 def no_service_starts() -> Iterator[None]:
-    """Within, packages install without starting anything. Afterwards the host's own policy stands
-    as before.
+    """Install packages in this block without starting a service. Afterwards the host's own policy
+    is restored.
     """
     if POLICY.exists() and MARK not in POLICY.read_text():
         POLICY.rename(SET_ASIDE)

@@ -1,5 +1,5 @@
-"""The people of the lab: Unix users and groups, and the same people in Slurm's accounting. Made on
-the host, and removed again.
+"""Users of the lab: Unix users and groups, and the same users in Slurm's accounting. They are
+created on the host and removed again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ PARTING_SECONDS = 10
 
 
 class Taken(Exception):
-    """The host has a user of this name who is not ours; the message says whom."""
+    """The host has another user of this name; the message names the user."""
 
 
 @dataclass(frozen=True)
 class Team:
-    """A Unix group and the Slurm account of the same name."""
+    """Unix group and the Slurm account of the same name."""
 
     name: str
     gid: int
@@ -36,9 +36,7 @@ class Team:
 
 @dataclass(frozen=True)
 class Person:
-    """A Unix user, with the shares in each of their teams. The first team is their default
-    account.
-    """
+    """Unix user, with the shares in each of their teams. The first team is the default account."""
 
     name: str
     uid: int
@@ -101,7 +99,7 @@ def accounting(
 
 
 def arrive(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> None:
-    """Make the users and groups that the host does not have yet. Raises Taken."""
+    """Create the users and groups that the host does not have yet. Raises Taken."""
     for name, number in _numbers(people, teams):
         _refuse_strangers(name, number)
     known = {entry.gr_name for entry in grp.getgrall()}
@@ -119,10 +117,9 @@ def leave(
     *,
     seconds: float = PARTING_SECONDS,
 ) -> list[str]:
-    """Remove our users and groups, and nobody else. What they still have of the lab is ended, and
-    who is about to end is waited for, but no longer than `seconds`. Who then has a process that is
-    not of the lab, such as a user's `su alice`, stays, and is told of and returned: the next one
-    to leave removes them.
+    """Remove the lab's users and groups and no others. Their lab processes are killed; processes
+    that are ending get at most `seconds`. A user with a process outside the lab, such as a `su
+    alice`, stays and is returned: the next call removes them.
     """
     ours = [person for person in people if _is_ours(person)]
     with contextlib.suppress(TimeoutError):
@@ -149,7 +146,7 @@ def leave(
 
 
 def _end_what_is_left(people: Sequence[Person]) -> list[Process]:
-    """Their processes, those of the lab with a signal that they do not survive."""
+    """Kill their processes of the lab with SIGKILL."""
     left = [process for person in people for process in processes_of(person.uid)]
     for process in left:
         if process.of_the_lab:
@@ -158,8 +155,8 @@ def _end_what_is_left(people: Sequence[Person]) -> list[Process]:
 
 
 def _particulars(person: Person) -> list[str]:
-    """No home, no mailbox, no subordinate numbers, no line in lastlog: nothing that userdel would
-    leave behind.
+    """Return options of useradd without home, mailbox, subordinate numbers and lastlog: nothing
+    that userdel would leave behind.
     """
     teams = ",".join(team for team, _ in person.teams)
     options = [

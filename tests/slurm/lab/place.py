@@ -18,7 +18,7 @@ FIRST_NODE = 4
 
 @dataclass(frozen=True)
 class Place:
-    """The folder and ports of one cluster, and the names under which this host knows itself."""
+    """Directory and ports of one cluster, and the host names that it uses."""
 
     folder: Path
     first_port: int
@@ -60,8 +60,8 @@ class Place:
 
     @property
     def programs(self) -> Path:
-        """Links to daemons under their true names: slurmctld crashes when it is called
-        slurmctld-wlm.
+        """Return the directory of links to daemons under their original names: slurmctld crashes
+        under the name slurmctld-wlm.
         """
         return self.folder / "bin"
 
@@ -72,7 +72,7 @@ class Place:
 
     @property
     def gpus(self) -> Path:
-        """Plain files that stand for devices."""
+        """Return the directory of plain files that represent devices."""
         return self.folder / "gpus"
 
     @property
@@ -87,7 +87,7 @@ class Place:
         return self.folder / "home" / user
 
     def node_port(self, number: int) -> int:
-        """The port of the slurmd with this number, counted from 0."""
+        """Return the port of the slurmd with this number, counted from 0."""
         return self.first_port + FIRST_NODE + number
 
     @property
@@ -109,7 +109,7 @@ class Place:
 
 
 def blocks(taken: Iterable[int]) -> list[int]:
-    """The first ports of the blocks that no cluster has taken."""
+    """Yield the first ports of the blocks that no cluster has taken."""
     gone = set(taken)
     return [
         port for port in range(FIRST_PORT, FIRST_PORT + BLOCK * BLOCKS, BLOCK) if port not in gone

@@ -1,5 +1,5 @@
-"""Processes of the host: start one that outlives us, know it again by its id and start time, and
-end what belongs to one cluster.
+"""Processes of the host: start one that outlives this process, find it again by its id and start
+time, and end those of one cluster.
 """
 
 from __future__ import annotations
@@ -24,22 +24,20 @@ TITLED = (b"slurmstepd", b"slurmscriptd", b"slurmctld")
 
 @dataclass(frozen=True)
 class Process:
-    """A process by number and start time, so that a number given again to another process is not
-    taken for it.
-    """
+    """Process by number and start time, so that a reused number is not taken for it."""
 
     pid: int
     started: str
 
     @classmethod
     def numbered(cls, pid: int) -> Process | None:
-        """The process that has the number now; None when there is none, or only its corpse."""
+        """Return the process that has the number now; None if there is none, or only a zombie."""
         fields = _fields(pid)
         return None if fields is None or fields[0] in "ZX" else cls(pid, fields[19])
 
     @property
     def command(self) -> bytes:
-        """Its words, or the title that it has given itself; where it has neither, the name of its
+        """Return the command line or the process title; if both are empty, the name of the
         program.
         """
         return (
@@ -62,9 +60,7 @@ class Process:
                 os.kill(self.pid, number)
 
     def end(self, number: int, seconds: float) -> None:
-        """Send the signal, wait until the process is gone, and insist with SIGKILL when it is not
-        in time.
-        """
+        """Send the signal, wait until the process has ended, and use SIGKILL after the timeout."""
         self.send(number)
         with contextlib.suppress(TimeoutError):
             wait_until(lambda: not self.running, f"process {self.pid} to end", seconds=seconds)
@@ -81,8 +77,8 @@ def launch(
     uid: int,
     gid: int,
 ) -> Process | None:
-    """Start a daemon that outlives us; None when it has ended already. The log must be writable for
-    the user.
+    """Start a daemon that outlives this process; return None if it has ended already. The log must
+    be writable for the user.
     """
     done = subprocess.run(
         [*LAUNCH, str(log), *command],
@@ -101,8 +97,8 @@ def launch(
 
 
 def family(place: Place) -> list[Process]:
-    """Every process of the cluster: daemons, steps, jobs, commands under way; but not the shell of
-    a person who looks at it.
+    """Return every process of the cluster: daemons, steps, jobs and running commands, but not an
+    interactive shell in its directory.
     """
     mark = f"{MARK}={place.folder}".encode()
     parents = dict(_parents())
@@ -114,9 +110,7 @@ def family(place: Place) -> list[Process]:
 
 
 def processes_of(uid: int) -> list[Process]:
-    """Those that have this user, or could take it on again. Corpses that nobody has buried yet are
-    none.
-    """
+    """Return the processes that have this user, or could take it again, without zombies."""
     return [
         process
         for pid, _ in _parents()
@@ -125,8 +119,8 @@ def processes_of(uid: int) -> list[Process]:
 
 
 def end_family(place: Place) -> None:
-    """SIGKILL to all of them, again and again until none is left: a dying daemon may have had a
-    child under way.
+    """Send SIGKILL to all of them until none is left: a dying daemon may have just started a
+    child.
     """
 
     def gone() -> bool:
@@ -157,14 +151,14 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def _users(pid: int) -> list[str]:
-    """Its real, effective, saved and file system's user."""
+    """Return the real, effective, saved and file system user."""
     lines = _read(pid, "status").decode(errors="replace").splitlines()
     return next((line.split()[1:] for line in lines if line.startswith("Uid:")), [])
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    """Those of this host, or of this isolated command. A host sees what runs in isolated commands
-    too, under the same paths and users: none of its own.
+    """Return the parents of the processes of this host, or of this isolated command. A host also
+    sees the processes of isolated commands, under the same paths and users; they are left out.
     """
     here = _room("self")
     for entry in PROC.iterdir():
@@ -177,7 +171,7 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 def _room(pid: str) -> str:
-    """The kernel's name of the space of process numbers that it lives in."""
+    """Return the PID namespace of the process, as the kernel names it."""
     try:
         return str((PROC / pid / "ns" / "pid").readlink())
     except OSError:
@@ -185,7 +179,7 @@ def _room(pid: str) -> str:
 
 
 def _fields(pid: int) -> list[str] | None:
-    """/proc/PID/stat from the state on: state, parent, ... and start time as the 20th."""
+    """Return /proc/PID/stat from the state on: state, parent, ... and start time as the 20th."""
     stat = _read(pid, "stat").decode(errors="replace")
     return stat.rpartition(")")[2].split() or None
 

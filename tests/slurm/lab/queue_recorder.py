@@ -14,7 +14,7 @@ DOWN = ("cpu", "gpu", "gpu-t4")
 
 
 def record(cluster: Cluster, folder: Path) -> None:
-    """Play, wait until backfill has planned, and write one file an answer."""
+    """Run `play`, wait until backfill has planned, and write one file per command."""
     last = play(cluster)
     wait_until(
         lambda: cluster.job(last)["StartTime"] != "Unknown",
@@ -30,8 +30,8 @@ def record(cluster: Cluster, folder: Path) -> None:
 
 
 def play(cluster: Cluster) -> int:
-    """Some run, others wait for nodes, for others, licences, a limit, a reservation, another job or
-    a time. The last that is planned.
+    """Start some jobs; submit others that wait for nodes, jobs, licences, a limit, a reservation, a
+    dependency or a time. Return the last job that is planned.
     """
     cluster.root(
         "sacctmgr",

@@ -168,7 +168,7 @@ def read_keys(text: str) -> str:
 
 
 def anonymous(text: str, place: Place) -> str:
-    """The same without what only this host has: its name, address, folders and kernel."""
+    """Return the text without the host's name, address, directories and kernel."""
     folder = str(place.folder)
     text = (
         text.replace(folder, "/lab")
@@ -181,7 +181,7 @@ def anonymous(text: str, place: Place) -> str:
 
 
 def play(cluster: Cluster) -> None:
-    """Jobs of every kind and every end, some still waiting or running when it is over."""
+    """Run jobs of every kind and every end; some still wait or run when it returns."""
     overdue = cluster.submit("dave", "--time=1", "--job-name=overdue", script=LONG)
     _short_jobs(cluster)
     _ended_by_others(cluster)

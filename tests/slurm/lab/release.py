@@ -1,5 +1,5 @@
-"""The root of another Debian release, made once: its Slurm, MUNGE, MariaDB, compiler and Python,
-and nothing that has been used.
+"""Root of another Debian release, made once: its Slurm, MUNGE, MariaDB, compiler and Python,
+unused.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ UNDATED = 'Acquire::Check-Valid-Until "false"'
 
 @dataclass(frozen=True)
 class Release:
-    """A release by name, and the folders that belong to it: its root, and what the checkout has of
-    its own in there.
-    """
+    """Release by name, and its directories: its root, and its part of the checkout."""
 
     name: str
 
@@ -50,17 +48,19 @@ class Release:
 
     @property
     def venv(self) -> Path:
-        """Stands for the checkout's .venv, which has the host's Python."""
+        """Directory in place of the checkout's .venv, which has the host's Python."""
         return CACHE / self.name / "venv"
 
     @property
     def cache(self) -> Path:
-        """Stands for the checkout's .cache, which has plug-ins and sources of the host's Slurm."""
+        """Directory in place of the checkout's .cache, which has plug-ins and sources of the host's
+        Slurm.
+        """
         return CACHE / self.name / "cache"
 
 
 def found(name: str) -> Release:
-    """The release, when its root is there. Raises Unobtainable."""
+    """Return the release if its root exists. Raises Unobtainable."""
     release = _named(name)
     if not release.root.exists():
         raise Unobtainable(
@@ -71,7 +71,9 @@ def found(name: str) -> Release:
 
 
 def made(name: str) -> Release:
-    """The release with its folders, made now if they are not there. Raises Unobtainable."""
+    """Return the release with its directories, made now if they do not exist. Raises
+    Unobtainable.
+    """
     release = _named(name)
     for folder in (release.venv, release.cache):
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,7 +93,7 @@ def _named(name: str) -> Release:
 
 
 def _make(release: Release) -> None:
-    """Into a folder that only becomes the root when it is whole."""
+    """Make the root in a directory that is renamed only when it is complete."""
     if not shutil.which(MAKER):
         raise Unobtainable(
             f"{MAKER} is not installed, which makes a root of Debian {release.name}; apt-get"

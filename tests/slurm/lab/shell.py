@@ -1,5 +1,5 @@
-"""Commands in a cluster, as its users and as root, under a time limit; and waiting for what they
-say.
+"""Commands in a cluster, as its users and as root, with a time limit; and waiting for their
+output.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ RUN_TIMES = (
 
 @dataclass(frozen=True)
 class Ran:
-    """A command that has ended, and what it said."""
+    """Command that has ended, with its output."""
 
     command: tuple[str, ...]
     code: int
@@ -61,7 +61,7 @@ class Ran:
     err: str
 
     def done(self) -> Ran:
-        """Itself, when it succeeded. Raises AssertionError with all that it said."""
+        """Return itself if it succeeded. Raises AssertionError with its output."""
         assert self.code == 0, (
             f"`{' '.join(self.command)}` ended with {self.code}:\n{self.out}{self.err}"
         )
@@ -76,7 +76,7 @@ class Shell:
 
     @cached_property
     def release(self) -> tuple[int, int]:
-        """Year and month of this Slurm, as in 22.05."""
+        """Return year and month of this Slurm, as in 22.05."""
         return slurm_release()
 
     def run(
@@ -88,11 +88,9 @@ class Shell:
         seconds: float = SECONDS,
         environment: Mapping[str, str] | None = None,
     ) -> Ran:
-        """Run as this user, with this primary group (that of the user by default), in the user's
-        home of this cluster.
-
-        Raises TimeoutError, with what was said until then, when the time is over; nothing of the
-        command is left then.
+        """Run as this user, with this primary group (default: that of the user), in the user's home
+        in this cluster. Raises TimeoutError, with the output so far, after the time limit; no
+        process of the command is left then.
         """
         who = pwd.getpwnam(user)
         home = str(self.place.folder if user == "root" else self.place.home(user))
@@ -127,21 +125,21 @@ class Shell:
         return Ran(command, process.returncode, out, err)
 
     def root(self, *command: str, stdin: str = "", seconds: float = SECONDS) -> str:
-        """Run as root, expect success, and return what it printed."""
+        """Run as root, expect success, and return the output."""
         return self.run("root", *command, stdin=stdin, seconds=seconds).done().out
 
     def submit(
         self, user: str, *options: str, script: str = "true", group: str | None = None
     ) -> int:
-        """`sbatch` with a script of the shell; the number of the job."""
+        """Run `sbatch` with a shell script and return the number of the job."""
         ran = self.run(
             user, "sbatch", "--parsable", *options, group=group, stdin=f"#!/bin/sh\n{script}\n"
         )
         return int(ran.done().out.partition(";")[0])
 
     def states(self, job: int | str) -> list[str]:
-        """The states of the job, or of the parts of an array, as the controller has them; none when
-        it does not know the job.
+        """Return the states of the job, or of the parts of an array, in the controller; none if it
+        does not know the job.
         """
         ran = self.run(
             "root", "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"
@@ -161,12 +159,12 @@ class Shell:
             raise TimeoutError(f"{late}; it is {self.states(job) or 'unknown'}") from None
 
     def job(self, number: int | str) -> dict[str, str]:
-        """The fields of `scontrol show job`."""
+        """Return the fields of `scontrol show job`."""
         return answers.fields(self.root("scontrol", "--oneliner", "show", "job", str(number)))
 
     def nodes(self) -> dict[str, str]:
-        """The state of each node, as `sinfo` writes it in one word: idle, mixed, allocated, down,
-        and marks like `*`.
+        """Return the state of each node, as `sinfo` writes it in one word: idle, mixed, allocated,
+        down, and marks like `*`.
         """
         return dict(
             line.split()
@@ -191,14 +189,14 @@ class Shell:
             raise TimeoutError(f"{late}; they are {self.nodes()}") from None
 
     def queued(self) -> list[str]:
-        """The jobs that the controller has not finished with."""
+        """Return the jobs that the controller has not finished."""
         return self.root("squeue", "--noheader", "--format=%i").split()
 
     def sacct(
         self, *options: str, columns: Sequence[str] = (*WITHOUT_NAMES, *RUN_TIMES)
     ) -> list[dict[str, str]]:
-        """Rows of accounting: all users and no steps, by default. It lags behind the controller,
-        so wait for what you need.
+        """Return rows of accounting: by default of all users, without steps. Accounting lags behind
+        the controller, so wait for what you need.
         """
         asked = (
             "--allusers",
@@ -214,7 +212,7 @@ class Shell:
     def wait_for_sacct(
         self, job: int | str, *wanted: str, rows: int = 1, seconds: float = SECONDS
     ) -> list[dict[str, str]]:
-        """The rows of the job, as soon as that many are there, whole, and all in one of these
+        """Return the rows of the job as soon as that many exist, complete, and all in one of these
         states.
         """
         found: list[dict[str, str]] = []
@@ -238,9 +236,9 @@ class Shell:
         return found
 
     def file(self, user: str, name: str) -> Path:
-        """A file in the user's home."""
+        """Return the path of a file in the user's home."""
         return self.place.home(user) / name
 
     def let_end(self, user: str, job: int) -> None:
-        """A job of theirs that runs UNTIL_TOLD."""
+        """Let a job end that runs UNTIL_TOLD."""
         self.file(user, f"over-{job}").touch()

@@ -1,8 +1,6 @@
-"""Random trees of accounts with much usage, and what sshare of a real Slurm says of them: recorded
-for the tests of fair share.
-
-A QOS multiplies usage by so much that the whole numbers of sshare have more digits than it prints
-of anything else.
+"""Random trees of accounts with much usage, and the output of a real sshare for them: recordings
+for the tests of fair share. A QOS multiplies usage so that the whole numbers of sshare have more
+digits than its other columns.
 """
 
 from __future__ import annotations
@@ -41,7 +39,9 @@ DEEPEST = 4
 
 
 def record(cluster: Cluster, folder: Path, seed: int = 4) -> None:
-    """A tree that grows from one set-up to the next, and the rule with it; a folder each."""
+    """Record a tree that grows from one set-up to the next, and the rule with it; one directory
+    each.
+    """
     chance = random.Random(seed)
     begin(cluster)
     for number, rule in enumerate(RULES, 1):
@@ -58,13 +58,13 @@ def record(cluster: Cluster, folder: Path, seed: int = 4) -> None:
 
 
 def begin(cluster: Cluster) -> None:
-    """The QOS that makes usage large."""
+    """Create the QOS that makes usage large."""
     cluster.root("sacctmgr", "--immediate", "add", "qos", "dear", "usagefactor=100000000")
 
 
 def grow(cluster: Cluster, chance: random.Random, name: str) -> list[tuple[str, str]]:
-    """A new account below the root, with accounts and users below it, some of whom use the cluster.
-    Who they are, as (account, user).
+    """Add an account below the root, with accounts and users below it, some of whom use the
+    cluster. Return these as (account, user).
     """
     for command in _grown(chance, name):
         cluster.root("sacctmgr", "--immediate", *command)

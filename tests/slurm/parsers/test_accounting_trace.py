@@ -1,5 +1,5 @@
-"""Traces from the output of sacct: any columns in any order, with every value that Slurm and its
-users put there.
+"""Traces from sacct output: columns in any order, with every value that Slurm and its users
+write.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from fairbank.slurm.parsers.traces import sacct_trace
 from fairbank.slurm.parsers.traces.sacct_trace import is_accounting, read_accounting_trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"
-HEADS = (
+HEADER = (
     "JobIDRaw|Submit|Start|End|ElapsedRaw|State|User|Account|Partition|TimelimitRaw|"
     "AllocTRES|ReqTRES"
 )
 TIMES = "2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:01:10"
-GOOD = f"7|{TIMES}|60|COMPLETED|alice|astro|cpu|30|billing=4,cpu=4,mem=4G,node=1|cpu=2,mem=4G"
-EIGHT = 1_795_248_000  # 2026-11-21T08:00:00Z
+VALID = f"7|{TIMES}|60|COMPLETED|alice|astro|cpu|30|billing=4,cpu=4,mem=4G,node=1|cpu=2,mem=4G"
+EIGHT_OCLOCK = 1_795_248_000  # 2026-11-21T08:00:00Z
 
 
-def skimmed(*told: str, heads: str = HEADS) -> FastTrace:
-    return read_accounting_trace(NumberedLines(BytesIO("\n".join([heads, *told, ""]).encode())))
+def read_trace(*rows: str, header: str = HEADER) -> FastTrace:
+    return read_accounting_trace(NumberedLines(BytesIO("\n".join([header, *rows, ""]).encode())))
 
 
-def changed(**cells: str) -> str:
-    """The good line with other cells."""
-    found = dict(zip(HEADS.split("|"), GOOD.split("|"), strict=True)) | cells
-    return "|".join(found.values())
+def changed_row(**cells: str) -> str:
+    """Return the valid line with changed cells."""
+    row = dict(zip(HEADER.split("|"), VALID.split("|"), strict=True)) | cells
+    return "|".join(row.values())
 
 
-def test_a_job_has_what_it_was_given() -> None:
-    """Its number, when it came, how long it ran, CPUs, limit; then user, account and partition by
-    the numbers that they get here.
+def test_job_has_its_recorded_values() -> None:
+    """The row has job id, submit time, run time, CPUs and limit, then user, account and partition
+    as numbers of this trace.
     """
-    found = skimmed(GOOD)
-    assert list(found.jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
-    assert found.names is not None
-    assert (found.names.users.name(1), found.names.groups.name(1)) == ("alice", "astro")
-    assert (found.notes.omitted, found.notes.corrections) == ({}, {})
+    trace = read_trace(VALID)
+    assert list(trace.jobs) == [(7, EIGHT_OCLOCK, 60, 4, 4, 1800, -1, 1, 1, 1)]
+    assert trace.names is not None
+    assert (trace.names.users.name(1), trace.names.groups.name(1)) == ("alice", "astro")
+    assert (trace.notes.omitted, trace.notes.corrections) == ({}, {})
 
 
 @pytest.mark.parametrize(
-    ("heads", "line"),
+    ("header", "line"),
     [
         (
             "Submit|State|JobID|Elapsed|NCPUS|Timelimit|User|Account|Partition",
@@ -61,20 +61,22 @@ def test_a_job_has_what_it_was_given() -> None:
             "alice|wrap|5_2|7|1795248000|2026-11-21T08:00:10|2026-11-21T08:01:10|TIMEOUT|"
             "0-00:30:00|4|astro|high|cpu",
         ),
-        (f"{HEADS}|", f"{GOOD}|"),
-        (HEADS.replace("|", "\x1f"), GOOD.replace("|", "\x1f")),
-        (HEADS.replace("|", "~~"), GOOD.replace("|", "~~")),
+        (f"{HEADER}|", f"{VALID}|"),
+        (HEADER.replace("|", "\x1f"), VALID.replace("|", "\x1f")),
+        (HEADER.replace("|", "~~"), VALID.replace("|", "~~")),
     ],
     ids=[
         "few columns",
         "other columns",
         "parsable",
-        "a delimiter that nobody types",
+        "a control character as delimiter",
         "a long delimiter",
     ],
 )
-def test_the_heads_say_which_columns_there_are(heads: str, line: str) -> None:
-    assert list(skimmed(line, heads=heads).jobs) == [(7, EIGHT, 60, 4, 4, 1800, -1, 1, 1, 1)]
+def test_header_names_the_columns(header: str, line: str) -> None:
+    assert list(read_trace(line, header=header).jobs) == [
+        (7, EIGHT_OCLOCK, 60, 4, 4, 1800, -1, 1, 1, 1)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -109,15 +111,15 @@ def test_the_heads_say_which_columns_there_are(heads: str, line: str) -> None:
         ({"JobIDRaw": "7", "User": "", "Account": "", "Partition": ""}, 60, (4, 4, 1800)),
     ],
 )
-def test_what_slurm_does_not_know_is_unknown(
+def test_missing_values_are_unknown(
     cells: dict[str, str], run: int, sizes: tuple[int, int, int]
 ) -> None:
-    [job] = skimmed(changed(**cells)).jobs
+    [job] = read_trace(changed_row(**cells)).jobs
     assert (job[2], job[3:6]) == (run, sizes)
 
 
 @pytest.mark.parametrize(
-    ("cells", "why"),
+    ("cells", "reason"),
     [
         ({"ElapsedRaw": "-60"}, "ElapsedRaw cannot be read"),
         ({"ElapsedRaw": "1e3"}, "ElapsedRaw cannot be read"),
@@ -136,93 +138,96 @@ def test_what_slurm_does_not_know_is_unknown(
         ({"User": "al|ice"}, "number of cells differs from the header"),
     ],
 )
-def test_what_cannot_be_is_left_out_with_its_line(cells: dict[str, str], why: str) -> None:
-    found = skimmed(GOOD, changed(**cells), changed(JobIDRaw="8"))
-    assert [job[0] for job in found.jobs] == [7, 8]
-    assert found.notes.omitted == {why: [3]}
+def test_impossible_rows_are_omitted_with_their_line(cells: dict[str, str], reason: str) -> None:
+    trace = read_trace(VALID, changed_row(**cells), changed_row(JobIDRaw="8"))
+    assert [job[0] for job in trace.jobs] == [7, 8]
+    assert trace.notes.omitted == {reason: [3]}
 
 
-def test_a_name_with_a_line_end_is_two_broken_lines() -> None:
-    found = skimmed(changed(User="al\nice"), changed(JobIDRaw="8"))
-    assert [job[0] for job in found.jobs] == [8]
-    assert found.notes.omitted == {"number of cells differs from the header": [2, 3]}
+def test_name_with_line_end_gives_two_broken_lines() -> None:
+    trace = read_trace(changed_row(User="al\nice"), changed_row(JobIDRaw="8"))
+    assert [job[0] for job in trace.jobs] == [8]
+    assert trace.notes.omitted == {"number of cells differs from the header": [2, 3]}
 
 
-def test_the_pause_of_a_suspended_job_is_no_part_of_its_run() -> None:
-    """It ran for 20 of the 60 s; Slurm leaves the pause out of Elapsed."""
-    found = skimmed(f"{changed(ElapsedRaw='20')}|00:00:40", heads=f"{HEADS}|Suspended")
-    assert [job[2] for job in found.jobs] == [20]
-    assert found.notes.corrections == {"suspended for a while: simulated without the pause": 1}
+def test_suspension_is_not_run_time() -> None:
+    """The job ran for 20 of the 60 s; Slurm's Elapsed excludes the suspension."""
+    trace = read_trace(f"{changed_row(ElapsedRaw='20')}|00:00:40", header=f"{HEADER}|Suspended")
+    assert [job[2] for job in trace.jobs] == [20]
+    assert trace.notes.corrections == {"suspended for a while: simulated without the pause": 1}
 
 
-def test_steps_are_parts_of_jobs() -> None:
-    batch = changed(JobIDRaw="7.batch", User="", Partition="", TimelimitRaw="", ReqTRES="")
-    found = skimmed(GOOD, batch, changed(JobIDRaw="7.0"))
-    assert [job[0] for job in found.jobs] == [7]
-    assert found.notes.corrections == {"steps of jobs: left out": 2}
+def test_steps_are_left_out() -> None:
+    batch = changed_row(JobIDRaw="7.batch", User="", Partition="", TimelimitRaw="", ReqTRES="")
+    trace = read_trace(VALID, batch, changed_row(JobIDRaw="7.0"))
+    assert [job[0] for job in trace.jobs] == [7]
+    assert trace.notes.corrections == {"steps of jobs: left out": 2}
 
 
-def test_each_restart_is_an_execution_of_its_own() -> None:
-    again = changed(
+def test_each_restart_is_an_execution() -> None:
+    again = changed_row(
         Submit="2026-11-21T08:01:10",
         Start="2026-11-21T08:02:00",
         End="2026-11-21T08:02:05",
         ElapsedRaw="5",
     )
-    found = skimmed(changed(State="NODE_FAIL"), again)
-    assert [(job[0], job[1], job[2]) for job in found.jobs] == [(7, EIGHT, 60), (7, EIGHT + 70, 5)]
+    trace = read_trace(changed_row(State="NODE_FAIL"), again)
+    assert [(job[0], job[1], job[2]) for job in trace.jobs] == [
+        (7, EIGHT_OCLOCK, 60),
+        (7, EIGHT_OCLOCK + 70, 5),
+    ]
 
 
 def test_files_of_two_months_may_overlap() -> None:
     """A job that ran over midnight is in both files, once as running; one that ended that day is in
     both with the same values. The second file has its own header.
     """
-    late = changed(
+    late = changed_row(
         JobIDRaw="9",
         Submit="2026-11-21T09:00:00",
         Start="2026-11-21T09:00:00",
         End="2026-11-21T09:01:00",
     )
     running = late.replace("COMPLETED", "RUNNING").replace("2026-11-21T09:01:00", "Unknown")
-    found = skimmed(GOOD, running, HEADS, GOOD, late)
-    assert [(job[0], job[2]) for job in found.jobs] == [(7, 60), (9, -1), (9, 60)]
-    assert found.notes.omitted == {"the same execution once more": [5]}
+    trace = read_trace(VALID, running, HEADER, VALID, late)
+    assert [(job[0], job[2]) for job in trace.jobs] == [(7, 60), (9, -1), (9, 60)]
+    assert trace.notes.omitted == {"the same execution once more": [5]}
 
 
-def test_jobs_come_in_the_order_of_submission() -> None:
-    """Slurm numbers tasks of arrays as they start, so that they stand behind jobs that came later.
-    Within a second the file counts.
+def test_jobs_are_sorted_by_submission() -> None:
+    """Slurm numbers array tasks when they start, so they stand after jobs that were submitted
+    later. Jobs of the same second keep the order of the file.
     """
-    told = [
-        changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{second}")
+    rows = [
+        changed_row(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{second}")
         for number, second in [(1, 5), (2, 0), (3, 5), (4, 2)]
     ]
-    assert [job[0] for job in skimmed(*told).jobs] == [2, 4, 1, 3]
+    assert [job[0] for job in read_trace(*rows).jobs] == [2, 4, 1, 3]
 
 
 def test_late_submission_is_reported_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sacct_trace, "WINDOW", 2)
-    told = [
-        changed(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{9 - number}")
+    rows = [
+        changed_row(JobIDRaw=str(number), Submit=f"2026-11-21T08:00:0{9 - number}")
         for number in range(1, 6)
     ]
     with pytest.raises(
         InvalidInput, match="line 5: submitted before a job that stands more than 2 lines ahead"
-    ) as said:
-        list(skimmed(*told).jobs)
-    assert "sort -s -t '|' -k 2,2" in (said.value.remedy or "")
+    ) as error:
+        list(read_trace(*rows).jobs)
+    assert "sort -s -t '|' -k 2,2" in (error.value.remedy or "")
 
 
 def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sacct_trace, "WINDOW", 64)
 
     def endless() -> Iterator[tuple[int, bytes]]:
-        yield 1, HEADS.encode()
+        yield 1, HEADER.encode()
         for number in range(2, 12_000):
             yield (
                 number,
-                changed(
-                    JobIDRaw=str(number), Submit=f"@{EIGHT + number}", Start="", End=""
+                changed_row(
+                    JobIDRaw=str(number), Submit=f"@{EIGHT_OCLOCK + number}", Start="", End=""
                 ).encode(),
             )
 
@@ -235,32 +240,35 @@ def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("heads", "told"),
+    ("header", "message"),
     [
-        (HEADS.replace("Submit|", ""), "no column has when it was submitted"),
-        (HEADS.replace("JobIDRaw|", ""), r"no column has the id of the job \(JobIDRaw, or JobID\)"),
-        (HEADS.replace("|State", ""), "no column has how it ended"),
+        (HEADER.replace("Submit|", ""), "no column has when it was submitted"),
+        (
+            HEADER.replace("JobIDRaw|", ""),
+            r"no column has the id of the job \(JobIDRaw, or JobID\)",
+        ),
+        (HEADER.replace("|State", ""), "no column has how it ended"),
         (
             "JobID|Submit|State|Start|AllocTRES",
             r"no column has how long it ran \(ElapsedRaw, or Elapsed, or Start and End\)",
         ),
         ("JobID|Submit|State|Elapsed", "no column has how many CPUs it had"),
-        (f"{HEADS}|State", "a column is listed twice"),
-        (GOOD, "expected the names of columns"),
+        (f"{HEADER}|State", "a column is listed twice"),
+        (VALID, "expected the names of columns"),
         ("JobID           JobName  Partition", "expected the names of columns"),
     ],
 )
-def test_heads_that_do_not_tell_enough_are_refused(heads: str, told: str) -> None:
-    with pytest.raises(InvalidInput, match=f"line 1: .*{told}") as said:
-        skimmed(GOOD, heads=heads)
-    assert "--parsable2" in (said.value.remedy or "")
+def test_incomplete_header_is_refused(header: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=f"line 1: .*{message}") as error:
+        read_trace(VALID, header=header)
+    assert "--parsable2" in (error.value.remedy or "")
 
 
 @pytest.mark.parametrize(
     ("line", "accounting"),
     [
-        (HEADS, True),
-        (GOOD, True),
+        (HEADER, True),
+        (VALID, True),
         ("Submit,JobID,State", True),
         ("JobID           JobName  Partition", True),
         ("; Version: 2.2", False),
@@ -269,17 +277,17 @@ def test_heads_that_do_not_tell_enough_are_refused(heads: str, told: str) -> Non
         ("", False),
     ],
 )
-def test_formats_are_told_apart_by_how_they_begin(line: str, accounting: bool) -> None:
+def test_format_is_detected_from_the_first_line(line: str, accounting: bool) -> None:
     assert is_accounting(line.encode()) is accounting
 
 
-def test_what_a_real_slurm_printed() -> None:
-    """Names and comments with pipes and line ends, a part of a heterogeneous job, arrays, requeued,
-    node failure, suspended, waiting.
+def test_recorded_output_is_read() -> None:
+    """The recording has names and comments with pipes and line ends, a component of a heterogeneous
+    job, arrays, and requeued, failed, suspended and pending jobs.
     """
     with (GOLDEN / "sacct-duplicates.txt").open("rb") as file:
-        found = read_accounting_trace(NumberedLines(file))
-        jobs = list(found.jobs)
+        trace = read_accounting_trace(NumberedLines(file))
+        jobs = list(trace.jobs)
     assert [job[0] for job in jobs if job[2] == -1] == [19, 31, 32, 34, 35, 36, 38]
     assert [(job[0], job[2]) for job in jobs if job[0] in (19, 20, 21)] == [
         (19, 0),
@@ -288,13 +296,13 @@ def test_what_a_real_slurm_printed() -> None:
         (19, -1),
         (21, 0),
     ]
-    assert found.notes.omitted == {
+    assert trace.notes.omitted == {
         "number of cells differs from the header": [3, 25, 26, 27, 28, 29]
     }
-    assert found.notes.corrections == {"suspended for a while: simulated without the pause": 1}
+    assert trace.notes.corrections == {"suspended for a while: simulated without the pause": 1}
 
 
-def test_steps_of_a_real_slurm_change_nothing() -> None:
+def test_recorded_steps_change_nothing() -> None:
     def jobs(name: str) -> list[tuple[int, ...]]:
         with (GOLDEN / name).open("rb") as file:
             return list(read_accounting_trace(NumberedLines(file)).jobs)

@@ -1,4 +1,4 @@
-"""Settings that are read from slurm.conf while slurmctld is down."""
+"""Settings read from slurm.conf while slurmctld is down."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.slurm.health.recorded_health import CONFIG
 
 
 def _settings_named_in(source: ModuleType | Callable[..., object]) -> set[str]:
-    """Return the texts that are, whole, the name of a setting as slurmctld prints it."""
+    """Return the string constants that are a setting's name as slurmctld prints it."""
     nodes = ast.walk(ast.parse(inspect.getsource(source)))
     return {
         node.value
@@ -28,8 +28,10 @@ def _settings_named_in(source: ModuleType | Callable[..., object]) -> set[str]:
     } & CONFIG.keys()
 
 
-def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
-    """Neither less, which would be judged as if it were not set, nor more, which nobody reads."""
+def test_doctor_settings_are_read_from_slurm_conf() -> None:
+    """A missing setting would be checked as if it were unset, and an extra one would never be
+    read.
+    """
     readers = (doctor, slurm_checks, plugin_files, config.slurm_uid)
     assert set(SHOWN_SETTINGS) == {
         name for reader in readers for name in _settings_named_in(reader)
@@ -37,7 +39,7 @@ def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words", "named"),
+    ("value", "values", "named"),
     [
         ("", [], {}),
         (" lua , all_partitions,,", ["lua", "all_partitions"], {"lua": "", "all_partitions": ""}),
@@ -48,33 +50,33 @@ def test_what_the_doctor_reads_is_what_is_taken_from_slurm_conf() -> None:
         ),
     ],
 )
-def test_settings_that_are_lists(
-    value: str, words: list[str], named: dict[str, str] | None
+def test_list_settings_are_split(
+    value: str, values: list[str], named: dict[str, str] | None
 ) -> None:
-    assert split_list(value) == words
+    assert split_list(value) == values
     assert split_parameters(value) == (
         named if named is not None else {"fairbank_poll_interval": "1", "fairbank_socket": "/x=y"}
     )
 
 
 @pytest.mark.parametrize(
-    ("said", "socket"),
+    ("config", "socket"),
     [
         ({}, None),
         ({"AuthInfo": "cred_expire=120,Socket=/run/m.socket"}, "/run/m.socket"),
         ({"AuthInfo": "ttl=10"}, None),
     ],
 )
-def test_where_munged_listens(said: dict[str, str], socket: str | None) -> None:
-    assert doctor.munge_socket(said) == socket
+def test_munge_socket_is_read(config: dict[str, str], socket: str | None) -> None:
+    assert doctor.munge_socket(config) == socket
 
 
 def test_doctor_uses_the_defaults_of_the_plugins(checkout: Path) -> None:
-    """The doctor judges a slurm.conf that says nothing of them by what stands in C."""
+    """For settings that slurm.conf omits, the doctor uses the defaults of the plug-ins' C code."""
 
-    def default(file: str, form: str) -> str:
-        (found,) = re.findall(form, (checkout / "plugins" / file).read_text())
-        return str(found)
+    def default(file: str, pattern: str) -> str:
+        (value,) = re.findall(pattern, (checkout / "plugins" / file).read_text())
+        return str(value)
 
     prep = r"client_settings_t settings = \{\s+\.socket = \"([^\"]+)\""
     assert default("prep/prep_fairbank.c", prep) == slurm_checks.SOCKET

@@ -1,6 +1,4 @@
-"""Dependencies of a job in the output of slurmctld, and the effect of the jobs that it waits
-for.
-"""
+"""Dependencies of a job in slurmctld's output, and the states of the jobs it depends on."""
 
 from __future__ import annotations
 
@@ -22,48 +20,56 @@ LINE = (
 )
 
 
-def on(kind: str, number: int | None = None, **more: Any) -> Dependency:
+def dependency(kind: str, number: int | None = None, **more: Any) -> Dependency:
     return Dependency(kind=kind, job=number, **more)
 
 
-# --- the words ---
+# --- parsing ---
 
 
 @pytest.mark.parametrize(
-    ("text", "each"),
+    ("text", "items"),
     [
         ("", []),
-        ("afterok:31(unfulfilled)", [on("afterok", 31)]),
-        ("afterok:31(failed)", [on("afterok", 31, state=DependencyState.NEVER)]),
-        ("afterok:31(fulfilled)", [on("afterok", 31, state=DependencyState.YES)]),
-        ("after:31+10(unfulfilled)", [on("after", 31, minutes=10)]),
-        ("afterany:15_*(unfulfilled)", [on("afterany", 15, all_tasks=True)]),
-        ("afternotok:15_0(unfulfilled)", [on("afternotok", 15, task=0)]),
-        ("after:15_*+5(unfulfilled)", [on("after", 15, all_tasks=True, minutes=5)]),
-        ("singleton(unfulfilled)", [on("singleton")]),
-        ("singleton", [on("singleton")]),
+        ("afterok:31(unfulfilled)", [dependency("afterok", 31)]),
+        ("afterok:31(failed)", [dependency("afterok", 31, state=DependencyState.NEVER)]),
+        ("afterok:31(fulfilled)", [dependency("afterok", 31, state=DependencyState.YES)]),
+        ("after:31+10(unfulfilled)", [dependency("after", 31, minutes=10)]),
+        ("afterany:15_*(unfulfilled)", [dependency("afterany", 15, all_tasks=True)]),
+        ("afternotok:15_0(unfulfilled)", [dependency("afternotok", 15, task=0)]),
+        ("after:15_*+5(unfulfilled)", [dependency("after", 15, all_tasks=True, minutes=5)]),
+        ("singleton(unfulfilled)", [dependency("singleton")]),
+        ("singleton", [dependency("singleton")]),
         (
             "afterburstbuffer:3(unfulfilled),expand:4(failed)",
-            [on("afterburstbuffer", 3), on("expand", 4, state=DependencyState.NEVER)],
+            [
+                dependency("afterburstbuffer", 3),
+                dependency("expand", 4, state=DependencyState.NEVER),
+            ],
         ),
         (
             "aftercorr:15_*(unfulfilled),singleton(unfulfilled)",
-            [on("aftercorr", 15, all_tasks=True), on("singleton")],
+            [dependency("aftercorr", 15, all_tasks=True), dependency("singleton")],
         ),
-        ("afterok:1:2_3,7", [on("afterok", 1), on("afterok", 2, task=3), on("afterany", 7)]),
-        ("afterlunch:1(unfulfilled)", [on("afterlunch", 1)]),
+        (
+            "afterok:1:2_3,7",
+            [dependency("afterok", 1), dependency("afterok", 2, task=3), dependency("afterany", 7)],
+        ),
+        ("afterlunch:1(unfulfilled)", [dependency("afterlunch", 1)]),
     ],
 )
-def test_dependencies_are_read(text: str, each: list[Dependency]) -> None:
-    assert read_dependencies(text) == Dependencies(text, tuple(each))
+def test_dependencies_are_read(text: str, items: list[Dependency]) -> None:
+    assert read_dependencies(text) == Dependencies(text, tuple(items))
 
 
 def test_one_of_several_is_enough() -> None:
-    found = read_dependencies("afterok:1(failed)?singleton(unfulfilled)")
-    assert found == Dependencies(
-        found.text, (on("afterok", 1, state=DependencyState.NEVER), on("singleton")), any_of=True
+    dependencies = read_dependencies("afterok:1(failed)?singleton(unfulfilled)")
+    assert dependencies == Dependencies(
+        dependencies.text,
+        (dependency("afterok", 1, state=DependencyState.NEVER), dependency("singleton")),
+        any_of=True,
     )
-    assert (found.is_met, found.is_unmeetable) == (False, False)
+    assert (dependencies.is_met, dependencies.is_unmeetable) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -75,17 +81,21 @@ def test_one_of_several_is_enough() -> None:
         "afterok:\N{ARABIC-INDIC DIGIT ONE}", "{}:1",
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_stands_as_it_is(text: str) -> None:
-    found = read_dependencies(text)
-    assert found == Dependencies(text)
-    assert (found.is_met, found.is_unmeetable, found.open) == (False, False, ())
+def test_unreadable_dependency_keeps_its_text(text: str) -> None:
+    dependencies = read_dependencies(text)
+    assert dependencies == Dependencies(text)
+    assert (dependencies.is_met, dependencies.is_unmeetable, dependencies.open) == (
+        False,
+        False,
+        (),
+    )
 
 
-YES, NOT_YET, NEVER = (on("afterok", 1, state=met) for met in DependencyState)
+YES, NOT_YET, NEVER = (dependency("afterok", 1, state=met) for met in DependencyState)
 
 
 @pytest.mark.parametrize(
-    ("each", "any_of", "met", "never"),
+    ("items", "any_of", "met", "never"),
     [
         ((), False, True, False),
         ((YES, YES), False, True, False),
@@ -97,14 +107,14 @@ YES, NOT_YET, NEVER = (on("afterok", 1, state=met) for met in DependencyState)
         ((NEVER, NEVER), True, False, True),
     ],
 )
-def test_whether_they_are_met_or_never_can_be(
-    each: tuple[Dependency, ...], any_of: bool, met: bool, never: bool
+def test_dependencies_are_met_or_unmeetable(
+    items: tuple[Dependency, ...], any_of: bool, met: bool, never: bool
 ) -> None:
-    found = Dependencies("some" if each else "", each, any_of)
-    assert (found.is_met, found.is_unmeetable) == (met, never)
+    dependencies = Dependencies("some" if items else "", items, any_of)
+    assert (dependencies.is_met, dependencies.is_unmeetable) == (met, never)
 
 
-def test_jobs_that_are_over_are_found_as_long_as_slurmctld_knows_them() -> None:
+def test_ended_jobs_are_found() -> None:
     lines = [
         LINE.format(number=1, array="", state="COMPLETED"),
         LINE.format(number=2, array="", state="RUNNING"),
@@ -123,22 +133,22 @@ def test_jobs_that_are_over_are_found_as_long_as_slurmctld_knows_them() -> None:
     assert read_ended_jobs("\n".join(lines), set()) == ()
 
 
-# --- whom they are about ---
+# --- states of the other jobs ---
 
 
-def seen(
+def open_dependency(
     depends: Dependency,
     *others: SlurmJob,
     ended: tuple[EndedJob, ...] = (),
     task: int = -1,
     **own: Any,
 ) -> tuple[Dependency, JobStates]:
-    """Of job 50, which waits for this."""
+    """Return the dependency of job 50, and the states of the jobs it depends on."""
     me = job(50, dependencies=Dependencies("some", (depends,)), **own)
-    found = open_dependencies(
-        PendingJob(number=50, task=task), {each.job_id: each for each in (me, *others)}, ended
+    opened = open_dependencies(
+        PendingJob(number=50, task=task), {other.job_id: other for other in (me, *others)}, ended
     )
-    return found.on.items[0], found.seen[0]
+    return opened.on.items[0], opened.seen[0]
 
 
 R7, W8 = running(7, "n1"), job(8, reason="Priority")
@@ -149,22 +159,26 @@ ARRAY = (
 )
 
 
-def test_one_job() -> None:
-    assert seen(on("afterok", 7), R7, W8)[1] == JobStates(
+def test_dependency_on_one_job() -> None:
+    assert open_dependency(dependency("afterok", 7), R7, W8)[1] == JobStates(
         running=("7",), began=NOW - 60, ends=NOW + 600
     )
-    assert seen(on("afterok", 8), R7, W8)[1] == JobStates(waiting=("8",), reason="Priority")
-    assert seen(on("afterok", 9), R7, W8)[1] == JobStates()
+    assert open_dependency(dependency("afterok", 8), R7, W8)[1] == JobStates(
+        waiting=("8",), reason="Priority"
+    )
+    assert open_dependency(dependency("afterok", 9), R7, W8)[1] == JobStates()
     over = (EndedJob(9, None, None, "FAILED"), EndedJob(10, None, None, "COMPLETED"))
-    assert seen(on("afterok", 9), R7, ended=over)[1] == JobStates(ended=("FAILED",))
+    assert open_dependency(dependency("afterok", 9), R7, ended=over)[1] == JobStates(
+        ended=("FAILED",)
+    )
 
 
-def test_a_job_without_a_limit_has_no_end() -> None:
-    assert seen(on("afterok", 7), running(7, "n1", ends=None))[1].ends is None
+def test_job_without_limit_has_no_end() -> None:
+    assert open_dependency(dependency("afterok", 7), running(7, "n1", ends=None))[1].ends is None
 
 
-def test_an_array_and_one_of_its_tasks() -> None:
-    whole = JobStates(
+def test_dependency_on_an_array_or_a_task() -> None:
+    array_states = JobStates(
         running=("20_0", "20_1"),
         began=NOW - 60,
         ends=NOW + 900,
@@ -173,25 +187,30 @@ def test_an_array_and_one_of_its_tasks() -> None:
         ended=("FAILED",),
     )
     over = (EndedJob(30, 20, 5, "FAILED"), EndedJob(31, 19, 5, "COMPLETED"))
-    assert seen(on("afterok", 20, all_tasks=True), *ARRAY, ended=over)[1] == whole
-    assert seen(on("afterok", 20, task=1), *ARRAY)[1].running == ("20_1",)
-    assert seen(on("afterok", 20, task=3), *ARRAY)[1].waiting == ("20_3",)
-    assert seen(on("afterok", 20, task=5), *ARRAY, ended=over)[1] == JobStates(ended=("FAILED",))
+    assert (
+        open_dependency(dependency("afterok", 20, all_tasks=True), *ARRAY, ended=over)[1]
+        == array_states
+    )
+    assert open_dependency(dependency("afterok", 20, task=1), *ARRAY)[1].running == ("20_1",)
+    assert open_dependency(dependency("afterok", 20, task=3), *ARRAY)[1].waiting == ("20_3",)
+    assert open_dependency(dependency("afterok", 20, task=5), *ARRAY, ended=over)[1] == JobStates(
+        ended=("FAILED",)
+    )
 
 
-def test_aftercorr_is_about_the_task_of_the_same_number_where_there_is_one() -> None:
-    corr = on("aftercorr", 20, all_tasks=True)
-    depends, found = seen(corr, *ARRAY, task=3, array=50, tasks=(3, 9))
-    assert (depends, found.waiting) == (on("aftercorr", 20, task=3), ("20_3",))
-    depends, found = seen(corr, *ARRAY, task=9, array=50, tasks=(3, 9))
-    assert (depends, len(found.waiting)) == (corr, 3)
-    assert seen(corr, task=3, ended=(EndedJob(30, 20, 3, "FAILED"),))[0] == on(
+def test_aftercorr_uses_the_task_of_the_same_number() -> None:
+    corr = dependency("aftercorr", 20, all_tasks=True)
+    depends, states = open_dependency(corr, *ARRAY, task=3, array=50, tasks=(3, 9))
+    assert (depends, states.waiting) == (dependency("aftercorr", 20, task=3), ("20_3",))
+    depends, states = open_dependency(corr, *ARRAY, task=9, array=50, tasks=(3, 9))
+    assert (depends, len(states.waiting)) == (corr, 3)
+    assert open_dependency(corr, task=3, ended=(EndedJob(30, 20, 3, "FAILED"),))[0] == dependency(
         "aftercorr", 20, task=3
     )
-    assert seen(corr, *ARRAY)[0] == corr
+    assert open_dependency(corr, *ARRAY)[0] == corr
 
 
-def test_singleton_is_about_jobs_of_its_name_and_user_that_run_or_came_before() -> None:
+def test_singleton_waits_for_earlier_jobs_of_the_same_name() -> None:
     others = (
         running(60, "n1", name="mine"),
         job(40, name="mine", reason="Resources"),
@@ -199,9 +218,9 @@ def test_singleton_is_about_jobs_of_its_name_and_user_that_run_or_came_before() 
         job(41, name="mine", user="bob"),
         job(42, name="other"),
     )
-    found = seen(on("singleton"), *others, name="mine", ended=(EndedJob(1, None, None, "FAILED"),))[
-        1
-    ]
-    assert found == JobStates(
+    states = open_dependency(
+        dependency("singleton"), *others, name="mine", ended=(EndedJob(1, None, None, "FAILED"),)
+    )[1]
+    assert states == JobStates(
         running=("60",), began=NOW - 60, ends=NOW + 600, waiting=("40",), reason="Resources"
     )

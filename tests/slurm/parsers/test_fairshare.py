@@ -1,5 +1,5 @@
 """Recorded output of sshare and sprio of Slurm 22.05. Damaged lines are reported by line and field,
-and nothing is guessed.
+and no value is guessed.
 """
 
 from __future__ import annotations
@@ -21,26 +21,24 @@ def account(name: str, depth: int, number: int = 2) -> str:
     return f"{' ' * depth}{name}|lab|||{figures}|{number}|cpu=0"
 
 
-def user(name: str, of: str, depth: int, number: int = 3) -> str:
+def user(name: str, account_name: str, depth: int, number: int = 3) -> str:
     figures = "parent|0.400000|0|0.000000|0.000000|0.600000|||cpu=0"
-    return f"{' ' * (depth + 1)}{of}|lab|{name}||{figures}|{number}|cpu=0"
+    return f"{' ' * (depth + 1)}{account_name}|lab|{name}||{figures}|{number}|cpu=0"
 
 
 def read(*lines: str) -> tuple[list[tuple[str, str, str]], list[tuple[int, str]]]:
-    """Return the rows that were read, each with its parent; and the lines and fields that were
-    not.
-    """
-    answer = sshare.read_shares("".join(f"{line}\n" for line in lines))
-    return [(row.parent, row.account, row.user) for row in answer.rows], [
-        (lost.line, lost.field) for lost in answer.unreadable
+    """Return the parsed rows, each with its parent, and the unreadable lines and fields."""
+    parsed = sshare.read_shares("".join(f"{line}\n" for line in lines))
+    return [(row.parent, row.account, row.user) for row in parsed.rows], [
+        (lost.line, lost.field) for lost in parsed.unreadable
     ]
 
 
 def test_fair_share_of_2205() -> None:
-    answer = sshare.read_shares(printed("fair-tree", "sshare-everything"))
-    assert answer.unreadable == ()
-    assert len(answer.rows) == 21
-    by_name = {(row.account, row.user, row.partition): row for row in answer.rows}
+    parsed = sshare.read_shares(printed("fair-tree", "sshare-everything"))
+    assert parsed.unreadable == ()
+    assert len(parsed.rows) == 21
+    by_name = {(row.account, row.user, row.partition): row for row in parsed.rows}
     root = by_name["root", "", ""]
     assert (root.shares, root.norm_usage, root.effective, root.factor, root.level, root.usage) == (
         None,
@@ -74,7 +72,7 @@ def test_fair_share_of_2205() -> None:
     assert by_name["wg_bio", "", ""].running.endswith("gres/gpu=470")
 
 
-def test_accounts_have_a_factor_of_their_own_under_the_classic_rule() -> None:
+def test_accounts_have_a_factor_under_the_classic_rule() -> None:
     rows = {
         row.account: row
         for row in sshare.read_shares(printed("classic", "sshare-everything")).rows
@@ -88,12 +86,12 @@ def test_accounts_have_a_factor_of_their_own_under_the_classic_rule() -> None:
 
 
 def test_factors_of_2205() -> None:
-    answer = sprio.read_factors(printed("fair-tree", "sprio-everything"))
-    assert answer.unreadable == ()
-    by_job = {(line.row.job, line.row.partition_name): line.row for line in answer.rows}
-    (line,) = (line for line in answer.rows if line.row == by_job[12, "gpu"])
-    fold = line.row
-    assert (fold.user, int(fold.priority), fold.site, fold.nice, fold.cluster, fold.direct) == (
+    parsed = sprio.read_factors(printed("fair-tree", "sprio-everything"))
+    assert parsed.unreadable == ()
+    by_job = {(line.row.job, line.row.partition_name): line.row for line in parsed.rows}
+    (line,) = (line for line in parsed.rows if line.row == by_job[12, "gpu"])
+    row = line.row
+    assert (row.user, int(row.priority), row.site, row.nice, row.cluster, row.direct) == (
         "carol",
         29726,
         0,
@@ -101,10 +99,10 @@ def test_factors_of_2205() -> None:
         None,
         None,
     )
-    assert (fold.age, fold.association, fold.fair_share) == (0, 500, 25000)
-    assert (fold.job_size, fold.partition, fold.qos) == (102, 100, 1000)
+    assert (row.age, row.association, row.fair_share) == (0, 500, 25000)
+    assert (row.job_size, row.partition, row.qos) == (102, 100, 1000)
     assert (line.normal["f"], line.normal["j"]) == (0.25, 0.1016447)
-    assert fold.tres == {"cpu": 21.0, "mem": 4.0, "gres/gpu": 3000.0}
+    assert row.tres == {"cpu": 21.0, "mem": 4.0, "gres/gpu": 3000.0}
     assert line.tres_normal == {"cpu": 0.02, "mem": 0.0, "gres/gpu": 1.0}
     assert {partition for job, partition in by_job if job == 11} == {"cpu", "gpu"}
     assert (by_job[15, "cpu"].site, by_job[18, "cpu"].nice, by_job[17, "cpu"].priority) == (
@@ -112,27 +110,32 @@ def test_factors_of_2205() -> None:
         -123456,
         1,
     )
-    given = by_job[16, "cpu"]
-    assert (given.direct, given.priority, given.total, given.tres) == (123456, 123456, 123456.0, {})
-    assert [line.row.job for line in answer.rows if line.row.direct is not None] == [16]
+    with_priority = by_job[16, "cpu"]
+    assert (
+        with_priority.direct,
+        with_priority.priority,
+        with_priority.total,
+        with_priority.tres,
+    ) == (123456, 123456, 123456.0, {})
+    assert [line.row.job for line in parsed.rows if line.row.direct is not None] == [16]
 
 
 @pytest.mark.parametrize(
-    ("whole", "part"),
+    ("priority", "fraction"),
     [
         (4_000_000_000, "0.93132257483278"),
         (4_000_000_000, "0.93132257483300"),
         (1, "0.00000000023283"),
     ],
 )
-def test_the_sum_is_never_another_priority_than_slurm_says(whole: int, part: str) -> None:
+def test_sum_equals_the_printed_priority(priority: int, fraction: str) -> None:
     cells = printed("fair-tree", "sprio-everything").splitlines()[0].split("|")
-    cells[4:6] = [str(whole), part]
+    cells[4:6] = [str(priority), fraction]
     (line,) = sprio.read_factors("|".join(cells)).rows
-    assert int(line.row.priority) == whole
+    assert int(line.row.priority) == priority
 
 
-def test_below_each_other() -> None:
+def test_nested_accounts_are_read() -> None:
     lines = [
         ROOT,
         account("chem", 1),
@@ -207,36 +210,34 @@ def test_user_below_a_foreign_account_is_reported() -> None:
         ((20, "nonsense=1"), "TRES"),
     ],
 )
-def test_a_damaged_line_of_sprio_is_left_out_and_reported(
-    damage: tuple[int, str], field: str
-) -> None:
+def test_damaged_sprio_line_is_reported(damage: tuple[int, str], field: str) -> None:
     good, other, *_ = printed("fair-tree", "sprio-everything").splitlines()
     cells = good.split("|")
     cells[damage[0]] = damage[1]
-    answer = sprio.read_factors("\n".join([good, "|".join(cells), other]))
-    assert [(line.row.job, line.line) for line in answer.rows] == [(10, 1), (11, 3)]
-    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(2, field)]
+    parsed = sprio.read_factors("\n".join([good, "|".join(cells), other]))
+    assert [(line.row.job, line.line) for line in parsed.rows] == [(10, 1), (11, 3)]
+    assert [(lost.line, lost.field) for lost in parsed.unreadable] == [(2, field)]
 
 
-def test_a_job_stands_once_in_a_partition_and_where_names_are_told_once_for_each_qos() -> None:
+def test_job_is_listed_once_for_each_partition_and_qos() -> None:
     lines = printed("fair-tree", "sprio-everything").splitlines()[1:3]
-    answer = sprio.read_factors("\n".join([*lines, lines[0].replace("16961", "16962")]))
-    assert [line.row.partition_name for line in answer.rows] == ["cpu", "gpu"], (
-        "which is right of two that differ nobody could say: the first stays"
+    parsed = sprio.read_factors("\n".join([*lines, lines[0].replace("16961", "16962")]))
+    assert [line.row.partition_name for line in parsed.rows] == ["cpu", "gpu"], (
+        "of two different lines, the first is kept"
     )
-    assert list(map(str, answer.unreadable)) == [
+    assert list(map(str, parsed.unreadable)) == [
         "sprio, line 3, JOBID: job 11 is listed twice in partition cpu"
     ]
     named = [f"{lines[0]}|chem|normal", f"{lines[0]}|chem|high", f"{lines[0]}|chem|normal"]
-    answer = sprio.read_factors("\n".join(named), sprio.LETTERS + sprio.NAMES)
-    assert sorted(line.row.qos_name for line in answer.rows) == ["high", "normal"]
-    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(3, "JOBID")]
+    parsed = sprio.read_factors("\n".join(named), sprio.LETTERS + sprio.NAMES)
+    assert sorted(line.row.qos_name for line in parsed.rows) == ["high", "normal"]
+    assert [(lost.line, lost.field) for lost in parsed.unreadable] == [(3, "JOBID")]
 
 
-def test_jobs_that_wait_of_2205() -> None:
-    answer = job_lines.read_pending(printed("fair-tree", "jobs"))
-    assert answer.unreadable == ()
-    by_number = {job.job_id: job for job in answer.rows}
+def test_pending_jobs_of_2205() -> None:
+    parsed = job_lines.read_pending(printed("fair-tree", "jobs"))
+    assert parsed.unreadable == ()
+    by_number = {job.job_id: job for job in parsed.rows}
     assert sorted(by_number) == list(range(10, 21))
     several = by_number[11]
     assert (several.user, several.account, several.qos, several.partitions) == (
@@ -274,17 +275,17 @@ def test_job_name_like_a_line_of_scontrol_is_not_trusted(where: str) -> None:
     honest = next(
         line for line in printed("fair-tree", "jobs").splitlines() if line.startswith("JobId=10 ")
     )
-    lie = (
+    forged = (
         " UserId=root(0) GroupId=root(0) MCS_label=N/A Priority=4294967295 Nice=0 Account=root"
         " QOS=high JobState=PENDING Reason=None"
     )
-    answer = job_lines.read_pending(honest.replace(where, where + lie))
-    assert answer.rows == ()
-    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, "UserId")]
-    half = job_lines.read_pending(
+    parsed = job_lines.read_pending(honest.replace(where, where + forged))
+    assert parsed.rows == ()
+    assert [(lost.line, lost.field) for lost in parsed.unreadable] == [(1, "UserId")]
+    partial = job_lines.read_pending(
         honest.replace(where, f"{where} Partition=gpu Nice=-5 ArrayTaskId=1-9 JobName=x NumCPUs=1")
     )
-    (job,) = half.rows
+    (job,) = partial.rows
     assert (job.partitions, job.nice, job.tasks, job.cpus) == (("cpu",), 100, "", 8)
 
 
@@ -305,32 +306,32 @@ def test_job_name_like_a_line_of_scontrol_is_not_trusted(where: str) -> None:
         (("UserId=alice(60601)", "UserId=alice"), "UserId"),
     ],
 )
-def test_a_damaged_job_is_left_out_and_reported(damage: tuple[str, str], field: str) -> None:
+def test_damaged_job_is_reported(damage: tuple[str, str], field: str) -> None:
     lines = [
         line
         for line in printed("fair-tree", "jobs").splitlines()
         if line.startswith(("JobId=10 ", "JobId=11 "))
     ]
-    answer = job_lines.read_pending("\n".join([lines[0].replace(*damage), lines[1]]))
-    assert [job.job_id for job in answer.rows] == [11]
-    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(1, field)]
+    parsed = job_lines.read_pending("\n".join([lines[0].replace(*damage), lines[1]]))
+    assert [job.job_id for job in parsed.rows] == [11]
+    assert [(lost.line, lost.field) for lost in parsed.unreadable] == [(1, field)]
 
 
-def test_no_job_at_all() -> None:
+def test_output_without_jobs() -> None:
     assert job_lines.read_pending("No jobs in the system\n").rows == ()
 
 
-def test_associations_have_a_priority_where_they_were_given_one() -> None:
-    answer = sacctmgr.PRIORITIES.read("root|||\n chem|dave||40\nchem|dave|gpu|7\nbio|eve||many\n")
-    assert [(row.account, row.user, row.partition, row.priority) for row in answer.rows] == [
+def test_association_priorities_are_read() -> None:
+    parsed = sacctmgr.PRIORITIES.read("root|||\n chem|dave||40\nchem|dave|gpu|7\nbio|eve||many\n")
+    assert [(row.account, row.user, row.partition, row.priority) for row in parsed.rows] == [
         ("root", "", "", 0),
         ("chem", "dave", "", 40),
         ("chem", "dave", "gpu", 7),
     ]
-    assert [(lost.line, lost.field) for lost in answer.unreadable] == [(4, "Priority")]
+    assert [(lost.line, lost.field) for lost in parsed.unreadable] == [(4, "Priority")]
 
 
-def test_partitions_have_a_factor_and_tres() -> None:
+def test_partition_factor_and_tres_are_read() -> None:
     by_name = {
         place.name: place for place in read_partitions(printed("fair-tree", "partitions")).rows
     }

@@ -1,6 +1,4 @@
-"""Hostile output: no wrong value comes of it, and no error but the one that names line and
-field.
-"""
+"""Hostile output: no wrong value is read from it, and each error names line and field."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from fairbank.core.time import iso
 from fairbank.slurm.parsers import config, machine, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import read_rows, split_records
 from fairbank.slurm.parsers.values import AccountingJob
-from tests.slurm.reconcile.jobs import a_job, row_of
+from tests.slurm.reconcile.jobs import a_job, sacct_row
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("|\x1f\n\r\"'\\=, "), max_size=60)
 NAMED = (*sacct.JOBS.columns[:2], "JobName", *sacct.JOBS.columns[2:])
@@ -29,30 +27,30 @@ JOBS = st.builds(
 
 
 @given(st.lists(JOBS, max_size=5))
-def test_what_is_written_is_read_back(jobs: list[AccountingJob]) -> None:
-    found = sacct.JOBS.read("".join(map(row_of, jobs)))
-    assert (found.rows, found.unreadable) == (tuple(jobs), ())
+def test_sacct_rows_round_trip(jobs: list[AccountingJob]) -> None:
+    parsed = sacct.JOBS.read("".join(map(sacct_row, jobs)))
+    assert (parsed.rows, parsed.unreadable) == (tuple(jobs), ())
 
 
 @given(st.lists(st.tuples(JOBS, TEXT), max_size=5))
-def test_a_name_spoils_no_more_than_its_own_job(jobs: list[tuple[AccountingJob, str]]) -> None:
-    """Even if a user asked for names: what is read is what was there, or it is told that it
-    was not read.
+def test_hostile_name_affects_only_its_job(jobs: list[tuple[AccountingJob, str]]) -> None:
+    """Even if a user requests names, each job is either read correctly or reported as
+    unreadable.
     """
-    lines = [row_of(job, name=name.replace("\x1f", "")) for job, name in jobs]
+    lines = [sacct_row(job, name=name.replace("\x1f", "")) for job, name in jobs]
     records = split_records("sacct", "".join(lines), NAMED)
-    found = read_rows("sacct", records, sacct.read_job)
-    there = [job for job, _ in jobs]
-    assert all(job in there for job in found.rows)
-    assert all(job in found.rows for job, name in jobs if "\n" not in name)
+    parsed = read_rows("sacct", records, sacct.read_job)
+    expected = [job for job, _ in jobs]
+    assert all(job in expected for job in parsed.rows)
+    assert all(job in parsed.rows for job, name in jobs if "\n" not in name)
     broken = sum(1 for _, name in jobs if "\n" in name)
-    assert len(found.rows) == len(jobs) - broken
-    assert len(found.unreadable) >= 2 * broken
+    assert len(parsed.rows) == len(jobs) - broken
+    assert len(parsed.unreadable) >= 2 * broken
 
 
-def test_no_column_that_we_ask_for_is_written_by_users() -> None:
-    """A name with a line end could hold a whole record of another user's job: so none is asked
-    for.
+def test_no_requested_column_is_written_by_users() -> None:
+    """A name with a line end could contain a whole record of another user's job. So no such column
+    is requested.
     """
     assert {
         "JobName",
@@ -66,7 +64,7 @@ def test_no_column_that_we_ask_for_is_written_by_users() -> None:
 
 
 @given(TEXT)
-def test_garbage_is_told_not_believed(text: str) -> None:
+def test_garbage_is_reported_not_read(text: str) -> None:
     for read in (
         sacct.JOBS.read,
         squeue.QUEUE.read,
@@ -74,29 +72,29 @@ def test_garbage_is_told_not_believed(text: str) -> None:
         sacctmgr.QOS.read,
         sacctmgr.COORDINATORS.read,
     ):
-        found = read(text)
-        assert len(found.rows) + len(found.unreadable) == sum(
+        parsed = read(text)
+        assert len(parsed.rows) + len(parsed.unreadable) == sum(
             1 for line in text.split("\n") if line
         )
-        assert all(each.line >= 1 and each.field and each.why for each in found.unreadable)
-    for look in (machine.read_partitions, machine.read_nodes):
-        assert all(each.field for each in look(text).unreadable)
+        assert all(line.line >= 1 and line.field and line.why for line in parsed.unreadable)
+    for read_objects in (machine.read_partitions, machine.read_nodes):
+        assert all(line.field for line in read_objects(text).unreadable)
     sshare.USAGE.read(text)
     config.read_config(text)
 
 
 @given(st.integers(0, len(sacct.JOBS.columns) - 1), TEXT)
-def test_a_damaged_cell_is_reported_by_its_column(place: int, text: str) -> None:
+def test_damaged_cell_is_reported_by_its_column(place: int, text: str) -> None:
     job = a_job(7)
-    cells = row_of(job).rstrip("\n").split("\x1f")
+    cells = sacct_row(job).rstrip("\n").split("\x1f")
     cells[place] = text.replace("\x1f", "").replace("\n", "")
-    found = sacct.JOBS.read("\x1f".join(cells) + "\n")
-    if found.unreadable:
-        (told,) = found.unreadable
-        assert (told.line, found.rows) == (1, ())
-        assert told.field == sacct.JOBS.columns[place]
+    parsed = sacct.JOBS.read("\x1f".join(cells) + "\n")
+    if parsed.unreadable:
+        (line,) = parsed.unreadable
+        assert (line.line, parsed.rows) == (1, ())
+        assert line.field == sacct.JOBS.columns[place]
     else:
-        (read,) = found.rows
+        (read,) = parsed.rows
         assert isinstance(read, AccountingJob)
 
 
@@ -127,18 +125,18 @@ PATHS = (
 def test_damaged_json_is_reported_by_its_field(field: str, value: object) -> None:
     jobs = [json_job(1), {**json_job(2), field: value}, json_job(3)]
     try:
-        answer = sacct.read_json(json.dumps({"jobs": jobs}).encode())
+        parsed = sacct.read_json(json.dumps({"jobs": jobs}).encode())
     except (InvalidInput, UnicodeEncodeError):
         return  # a number that JSON cannot hold: no job can be read
-    numbers = [job.job_id for job in answer.rows]
+    numbers = [job.job_id for job in parsed.rows]
     assert numbers[0] == 1
     assert numbers[-1] == 3
-    assert len(answer.rows) + len(answer.unreadable) == 3
-    assert all(each.line == 2 and each.field for each in answer.unreadable)
+    assert len(parsed.rows) + len(parsed.unreadable) == 3
+    assert all(line.line == 2 and line.field for line in parsed.unreadable)
 
 
 def json_job(number: int) -> dict[str, object]:
-    """As 22.05 writes it, which the newer reader takes as well."""
+    """Return a job as 22.05 writes it; the newer reader accepts it too."""
     return {
         "job_id": number,
         "account": "chem",
@@ -161,6 +159,6 @@ def json_job(number: int) -> dict[str, object]:
     }
 
 
-def test_the_time_of_a_line_is_in_utc() -> None:
-    (job,) = sacct.JOBS.read(row_of(a_job(1, submitted=1_795_000_000))).rows
+def test_times_are_read_as_utc() -> None:
+    (job,) = sacct.JOBS.read(sacct_row(a_job(1, submitted=1_795_000_000))).rows
     assert iso(job.submitted) == "2026-11-18T11:06:40Z"

@@ -1,4 +1,4 @@
-"""Output of Fairbank in the forms of sshare and sprio, parsed again: rows of any shape."""
+"""Fairbank's output in the formats of sshare and sprio, parsed again: rows of any shape."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHARES = st.one_of(st.integers(0, ON_PARENT - 1), st.just(ON_PARENT))
 
 @st.composite
 def trees(draw: st.DrawFn) -> list[ShareRow]:
-    """Accounts below each other, and users of theirs; in any order."""
+    """Draw nested accounts with users, in any order."""
     accounts = draw(st.lists(NAMES, unique=True, max_size=8))
     rows = [ShareRow("root", usage=draw(st.integers(0, 2**50)), effective=1.0, number=1)]
     for number, name in enumerate(accounts):
@@ -60,7 +60,7 @@ def _row(draw: st.DrawFn, row: ShareRow) -> ShareRow:
 
 
 @given(trees())
-def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
+def test_sshare_output_round_trips(rows: list[ShareRow]) -> None:
     ordered = in_slurms_order(rows)
     assert sorted(map(repr, ordered)) == sorted(map(repr, rows))
     text = "".join(
@@ -69,17 +69,17 @@ def test_fair_share_printed_and_read_again(rows: list[ShareRow]) -> None:
             ordered, parse_fields(",".join(sshare.SHARE_COLUMNS)), LineFormat.BETWEEN, header=False
         )
     )
-    answer = sshare.read_shares(text)
-    assert answer.unreadable == ()
-    assert list(answer.rows) == ordered
+    parsed = sshare.read_shares(text)
+    assert parsed.unreadable == ()
+    assert list(parsed.rows) == ordered
 
 
-def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None:
-    told = sshare.read_shares(printed("fair-tree", "sshare-everything")).rows
-    seen = [row for row in told if row.user != "bob"]
+def test_rank_is_restored_unless_users_are_hidden() -> None:
+    everyone = sshare.read_shares(printed("fair-tree", "sshare-everything")).rows
+    without_bob = [row for row in everyone if row.user != "bob"]
     of_dave = [
-        {row.account: row.factor for row in share_rows(some, fair_tree=True) if row.user == "dave"}
-        for some in (told, seen)
+        {row.account: row.factor for row in share_rows(shown, fair_tree=True) if row.user == "dave"}
+        for shown in (everyone, without_bob)
     ]
     assert of_dave == [
         {"biology": 1 / 12, "wg_chem": 11 / 12},
@@ -88,7 +88,7 @@ def test_a_rank_has_all_its_digits_again_unless_slurm_hides_some_users() -> None
 
 
 @given(trees())
-def test_every_line_of_the_usual_form_is_as_wide_as_its_head(rows: list[ShareRow]) -> None:
+def test_lines_are_as_wide_as_the_header(rows: list[ShareRow]) -> None:
     head, dashes, *made = lines(in_slurms_order(rows), default_fields(long=True, partitions=True))
     assert len(dashes) == len(head)
     for line in made:
@@ -118,7 +118,11 @@ def queues(draw: st.DrawFn) -> tuple[list[PriorityRow], WeightRow]:
     )
     rows = []
     for job in draw(st.lists(st.integers(1, 2**31), unique=True, max_size=6)):
-        tres = {name: value for name, one in weights.tres.items() if (value := draw(FACTORS) * one)}
+        tres = {
+            name: value
+            for name, weight_of_tres in weights.tres.items()
+            if (value := draw(FACTORS) * weight_of_tres)
+        }
         row = PriorityRow(
             job, draw(NAMES), draw(NAMES), site=draw(SIGNED), nice=draw(SIGNED), tres=tres
         )
@@ -138,13 +142,13 @@ def queues(draw: st.DrawFn) -> tuple[list[PriorityRow], WeightRow]:
 
 
 @given(queues(), st.sampled_from([OLDEST, sprio.NAMED_SINCE]))
-def test_priorities_printed_and_read_again(
+def test_sprio_output_round_trips(
     queue: tuple[list[PriorityRow], WeightRow], version: Version
 ) -> None:
     rows, weights = queue
     rows = [
         row for row in rows if row.priority < PRIORITY_MAX
-    ]  # what is more, slurmctld cuts before sprio sees it
+    ]  # slurmctld cuts larger priorities before sprio reads them
     if version >= sprio.NAMED_SINCE:
         rows = [row._replace(account="chem", qos_name="high") for row in rows]
     form = sprio.format_of(sprio.letters_of(version))
@@ -161,10 +165,10 @@ def test_priorities_printed_and_read_again(
         qos=qos,
         tres=tres,
     )
-    answer = sprio.read_factors(text, sprio.letters_of(version))
-    assert consistent_rows(answer, MultifactorSettings(weights=weighed)) == answer
-    assert answer.unreadable == ()
-    again = [priority_row(row, weights) for row in answer.rows]
+    parsed = sprio.read_factors(text, sprio.letters_of(version))
+    assert consistent_rows(parsed, MultifactorSettings(weights=weighed)) == parsed
+    assert parsed.unreadable == ()
+    again = [priority_row(row, weights) for row in parsed.rows]
     assert [int(row.priority) for row in again] == [int(row.priority) for row in rows]
     for form in ("%i %r %u %o %n %c %S %N %Y", "%A %B %F %J %P %Q %T", "%a %b %f %j %p %q %t"):
         assert lines_of_ranks(again, weights, parse_format(form)) == lines_of_ranks(
@@ -184,32 +188,32 @@ def test_sorting_loses_no_row(queue: tuple[list[PriorityRow], WeightRow], letter
     st.one_of(FACTORS, st.integers(0, 2**11).map(lambda part: part / 2**11)),
     st.one_of(st.integers(1, 2**12), st.integers(1, 2**32 - 1)),
 )
-def test_what_is_rounded_twice_is_known_again_in_both_ways(factor: float, weight: int) -> None:
+def test_unrounded_value_rounds_to_both_columns(factor: float, weight: int) -> None:
     exact = factor * weight
     for digits in (2, 7):
-        found = sprio.unrounded(
+        value = sprio.unrounded(
             float(f"{exact:.0f}"), float(f"{exact / weight:.{digits}f}"), weight, digits
         )
-        assert (f"{found:.0f}", f"{found / weight:.{digits}f}") == (
+        assert (f"{value:.0f}", f"{value / weight:.{digits}f}") == (
             f"{exact:.0f}",
             f"{exact / weight:.{digits}f}",
         )
 
 
-def test_a_young_age_is_what_sprio_shows() -> None:
-    """505 of 604,800 seconds at a weight of 100,000 are 83.499, and of the normalised
-    column 83.5.
+def test_young_age_equals_the_sprio_column() -> None:
+    """505 of 604,800 seconds at a weight of 100,000 are 83.499; from the normalised column,
+    83.5.
     """
     assert f"{sprio.unrounded(83, 0.000835, 100_000, 7):.0f}" == "83"
 
 
-def test_where_weights_are_others_by_now_the_weighted_column_counts() -> None:
+def test_weighted_column_counts_after_a_change_of_weights() -> None:
     assert f"{sprio.unrounded(84, 0.5, 1_000, 7):.0f}" == "84"
     assert f"{sprio.unrounded(84, math.inf, 1_000, 7):.0f}" == "84"
     assert sprio.unrounded(84, 0.5, 0, 7) == 84.0
 
 
-def test_a_tres_that_adds_next_to_nothing_stays_listed() -> None:
+def test_small_tres_stays_listed() -> None:
     first, *_ = printed("fair-tree", "sprio-everything").splitlines()
     cells = [cell.strip() for cell in first.split("|")]
     cells[-2:] = ["cpu=21,mem=0", "cpu=0.02,mem=0.00"]

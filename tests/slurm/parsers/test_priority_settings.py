@@ -1,4 +1,4 @@
-"""Settings of users' and jobs' priorities, read from `scontrol show config`."""
+"""Settings of fair share and job priorities, read from `scontrol show config`."""
 
 from __future__ import annotations
 
@@ -55,13 +55,15 @@ def test_settings_of_2205() -> None:
 
 
 def test_the_classic_rule_of_2205() -> None:
-    told = read_settings(read_config(printed("classic", "config")))
-    assert (told.fair_share.algorithm, told.fair_share.dampening) == (Algorithm.CLASSIC, 1)
-    assert told.factors.weights == PriorityWeights(fairshare=100_000, partition=1_000, qos=1_000)
+    settings = read_settings(read_config(printed("classic", "config")))
+    assert (settings.fair_share.algorithm, settings.fair_share.dampening) == (Algorithm.CLASSIC, 1)
+    assert settings.factors.weights == PriorityWeights(
+        fairshare=100_000, partition=1_000, qos=1_000
+    )
 
 
-def test_what_is_seldom_set_is_read_too() -> None:
-    told = read_settings(
+def test_rare_settings_are_read() -> None:
+    settings = read_settings(
         config(
             PriorityFlags="CALCULATE_RUNNING,NO_NORMAL_QOS",
             PriorityFavorSmall="Yes",
@@ -72,7 +74,7 @@ def test_what_is_seldom_set_is_read_too() -> None:
             AccountingStorageType="accounting_storage/none",
         )
     )
-    factors, fair_share = told.factors, told.fair_share
+    factors, fair_share = settings.factors, settings.fair_share
     assert factors.flags == {Flag.CALCULATE_RUNNING, Flag.NO_NORMAL_QOS}
     assert (factors.favour_small, factors.accounted) == (True, False)
     assert (factors.max_age_seconds, factors.weights.tres) == (
@@ -82,12 +84,12 @@ def test_what_is_seldom_set_is_read_too() -> None:
     assert (fair_share.half_life_seconds, fair_share.reset) == (0, Reset.QUARTERLY)
 
 
-def test_names_are_known_in_any_case() -> None:
-    told = read_settings({name.swapcase(): text for name, text in config().items()})
-    assert told == read_settings(config())
+def test_setting_names_ignore_case() -> None:
+    settings = read_settings({name.swapcase(): text for name, text in config().items()})
+    assert settings == read_settings(config())
 
 
-def test_of_another_plugin_nothing_more_is_reported() -> None:
+def test_other_priority_plugin_has_no_factors() -> None:
     assert read_settings({"PriorityType": "priority/basic"}) == PrioritySettings(by_factors=False)
 
 
@@ -112,28 +114,28 @@ def test_of_another_plugin_nothing_more_is_reported() -> None:
         ("PriorityType", None),
     ],
 )
-def test_a_setting_that_is_damaged_or_missing_is_named(name: str, value: str | None) -> None:
+def test_damaged_or_missing_setting_is_named(name: str, value: str | None) -> None:
     settings = config()
     del settings[name]
     if value is not None:
         settings[name] = value
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as error:
         read_settings(settings)
-    assert told.value.field == name
+    assert error.value.field == name
     assert re.fullmatch(
         r"Slurm writes 7-00:00:00|a whole number from [01] to \d+|ask slurmctld itself: .*|"
         r"one of NONE, NOW, .*|weigh cpu, mem, node or a gres.*|write for example cpu=8,.*",
-        told.value.remedy or "",
+        error.value.remedy or "",
     )
 
 
 @pytest.mark.parametrize("flag", list(Flag))
-def test_each_flag_is_found_by_its_word(flag: Flag) -> None:
+def test_each_flag_is_read(flag: Flag) -> None:
     assert read_flags(flag.value.lower()) == {flag}
     assert read_flags(f"SOMETHING_NEW,{flag.value}") == {flag}
 
 
-def test_flags_are_looked_for_as_slurm_does() -> None:
+def test_flags_are_searched_as_slurm_does() -> None:
     assert read_flags("") == frozenset()
     assert read_flags("no_normal_all") == RAW
     assert read_flags("NO_NORMAL_TRES incr_only") == {Flag.NO_NORMAL_TRES, Flag.INCR_ONLY}
@@ -150,7 +152,7 @@ def test_flags_are_looked_for_as_slurm_does() -> None:
         ("NO_FAIR_TREE,DEPTH_OBLIVIOUS", Algorithm.DEPTH_OBLIVIOUS),
     ],
 )
-def test_fair_tree_is_on_unless_told_otherwise(flags: str, algorithm: Algorithm) -> None:
+def test_fair_tree_is_the_default(flags: str, algorithm: Algorithm) -> None:
     assert read_algorithm(flags) is algorithm
 
 
@@ -164,38 +166,37 @@ def test_fair_tree_is_on_unless_told_otherwise(flags: str, algorithm: Algorithm)
         ("MAX_TRES_GRES,MAX_TRES", BillingRule.MAX_TRES_GRES),
     ],
 )
-def test_the_flags_say_how_tres_are_added_up(flags: str, adding: BillingRule) -> None:
+def test_flags_select_the_billing_rule(flags: str, adding: BillingRule) -> None:
     assert read_billing_rule(flags) is adding
 
 
-# ---------------------------------------------------------------- NO_NORMAL_ALL, of which 22.05
-# tells too often
+# NO_NORMAL_ALL: 22.05 prints it for any one of its four flags.
 
 
-def test_only_one_flag_is_ever_in_doubt() -> None:
+def test_only_no_normal_all_is_uncertain() -> None:
     assert are_flags_uncertain(config(PriorityFlags="NO_NORMAL_ALL,MAX_TRES"))
     assert not are_flags_uncertain(config(PriorityFlags="MAX_TRES,NO_FAIR_TREE"))
 
 
-def test_where_slurm_conf_is_known_its_flags_count() -> None:
-    told = config(PriorityFlags="NO_NORMAL_ALL")
-    assert read_settings(told).factors.flags == RAW
-    assert read_settings(told, "NO_NORMAL_QOS").factors.flags == {Flag.NO_NORMAL_QOS}
+def test_flags_of_slurm_conf_take_precedence() -> None:
+    uncertain = config(PriorityFlags="NO_NORMAL_ALL")
+    assert read_settings(uncertain).factors.flags == RAW
+    assert read_settings(uncertain, "NO_NORMAL_QOS").factors.flags == {Flag.NO_NORMAL_QOS}
 
 
 @pytest.mark.parametrize(
     ("conf", "flags"),
     [("PriorityFlags=NO_NORMAL_TRES\n", {Flag.NO_NORMAL_TRES}), ("ClusterName=lab\n", RAW)],
 )
-def test_slurm_conf_is_asked_where_it_is(tmp_path: Path, conf: str, flags: frozenset[Flag]) -> None:
+def test_slurm_conf_is_read_if_it_exists(tmp_path: Path, conf: str, flags: frozenset[Flag]) -> None:
     (tmp_path / "slurm.conf").write_text(conf)
-    said = printed("fair-tree", "config").replace(
+    text = printed("fair-tree", "config").replace(
         "PriorityFlags           = MAX_TRES", "PriorityFlags           = NO_NORMAL_ALL"
     )
-    (tmp_path / "config.txt").write_text(said)
+    (tmp_path / "config.txt").write_text(text)
     assert RecordedOutput(str(tmp_path), "").priority_settings().factors.flags == flags
-    here = SlurmCommands({})
-    here.config = {**read_config(said), "SLURM_CONF": str(tmp_path / "slurm.conf")}
-    assert here.priority_settings().factors.flags == flags
-    here.config = {**here.config, "SLURM_CONF": str(tmp_path / "elsewhere.conf")}
-    assert here.priority_settings().factors.flags == RAW
+    commands = SlurmCommands({})
+    commands.config = {**read_config(text), "SLURM_CONF": str(tmp_path / "slurm.conf")}
+    assert commands.priority_settings().factors.flags == flags
+    commands.config = {**commands.config, "SLURM_CONF": str(tmp_path / "elsewhere.conf")}
+    assert commands.priority_settings().factors.flags == RAW

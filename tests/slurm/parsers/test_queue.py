@@ -1,5 +1,5 @@
-"""Output of slurmctld about nodes, partitions, reservations, jobs, limits and licences, read as the
-scheduler needs it.
+"""slurmctld's output on nodes, partitions, reservations, jobs, limits and licences, parsed for the
+scheduler.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RESERVATION = (
     " Duration=01:00:00 Nodes=c[05-06] NodeCnt=2 Flags=FLEX,SPEC_NODES,ANY_NODES Users=alice,-bob"
     " Accounts=(null) State=INACTIVE"
 )
-WAITS = (
+PENDING = (
     "JobId=7 ArrayJobId=7 ArrayTaskId=1-3,8%2 ArrayTaskThrottle=2 JobName=a job UserId=dave(60604)"
     " GroupId=users(100) MCS_label=N/A Priority=101050 Nice=0 Account=wg_chem QOS=normal"
     " JobState=PENDING Reason=Priority Dependency=(null) TimeLimit=00:10:00 TimeMin=N/A"
@@ -39,7 +39,7 @@ WAITS = (
     " MinMemoryCPU=2.50G MinTmpDiskNode=1G Features=a|b OverSubscribe=NO Contiguous=1"
     " Licenses=matlab:2,x Command=(null) TresPerNode=gres:gpu:a100:2,gres:gpu:1"
 )
-RUNS = (
+RUNNING = (
     "JobId=9 JobName=x UserId=bob(60602) GroupId=users(100) MCS_label=N/A Priority=5 Nice=0"
     " Account=wg_bio QOS=normal JobState=RUNNING Reason=None Dependency=(null) TimeLimit=UNLIMITED"
     " TimeMin=N/A SubmitTime=2026-11-22T17:20:35 EligibleTime=2026-11-22T17:20:35"
@@ -50,32 +50,32 @@ RUNS = (
 )
 
 
-def node(**other: str) -> str:
-    return with_words(NODE, other)
+def node_line(**changes: str) -> str:
+    return with_fields(NODE, changes)
 
 
-def with_words(line: str, other: dict[str, str]) -> str:
+def with_fields(line: str, changes: dict[str, str]) -> str:
     words = line.split(" ")
     return " ".join(
-        f"{name}={other.pop(name)}" if (name := word.partition("=")[0]) in other else word
+        f"{name}={changes.pop(name)}" if (name := word.partition("=")[0]) in changes else word
         for word in words
     )
 
 
-def waits(**other: str) -> str:
-    return with_words(WAITS, other)
+def pending_line(**changes: str) -> str:
+    return with_fields(PENDING, changes)
 
 
-def only(line: str) -> SlurmJob:
-    found = jobs.read_jobs(line)
-    assert found.unreadable == ()
-    return found.rows[0]
+def read_job(line: str) -> SlurmJob:
+    parsed = jobs.read_jobs(line)
+    assert parsed.unreadable == ()
+    return parsed.rows[0]
 
 
-def test_a_node() -> None:
-    found = machine.read_hosts(NODE)
-    assert found.unreadable == ()
-    (g01,) = found.rows
+def test_node_is_read() -> None:
+    parsed = machine.read_hosts(NODE)
+    assert parsed.unreadable == ()
+    (g01,) = parsed.rows
     assert (g01.name, g01.cpus, g01.threads, g01.memory, g01.tmp, g01.weight) == (
         "g01",
         44,
@@ -90,7 +90,7 @@ def test_a_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "state"),
+    ("text", "state"),
     [
         ("MIXED", NodeState.UP),
         ("ALLOCATED+PLANNED", NodeState.UP),
@@ -105,21 +105,21 @@ def test_a_node() -> None:
         ("FUTURE", NodeState.FUTURE),
     ],
 )
-def test_states_of_a_node(said: str, state: NodeState) -> None:
-    assert machine.read_hosts(node(State=said)).rows[0].state is state
+def test_node_states_are_read(text: str, state: NodeState) -> None:
+    assert machine.read_hosts(node_line(State=text)).rows[0].state is state
 
 
 @pytest.mark.parametrize(
     ("field", "text"), [("CPUTot", "many"), ("RealMemory", "-1"), ("Weight", "5000000000")]
 )
-def test_a_node_that_cannot_be_read_is_reported(field: str, text: str) -> None:
-    found = machine.read_hosts(f"{NODE}\n{node(**{field: text})}")
-    assert len(found.rows) == 1
-    assert [each.line for each in found.unreadable] == [2]
-    assert field.lower() in found.unreadable[0].field.lower()
+def test_unreadable_node_is_reported(field: str, text: str) -> None:
+    parsed = machine.read_hosts(f"{NODE}\n{node_line(**{field: text})}")
+    assert len(parsed.rows) == 1
+    assert [line.line for line in parsed.unreadable] == [2]
+    assert field.lower() in parsed.unreadable[0].field.lower()
 
 
-def test_a_partition() -> None:
+def test_partition_is_read() -> None:
     (gpu,) = machine.read_partition_rules(PARTITION).rows
     assert (gpu.name, gpu.nodes, gpu.up, gpu.tier) == ("gpu", ("g01", "g02", "h1"), True, 3)
     assert (gpu.max_seconds, gpu.min_nodes, gpu.max_nodes) == (7 * 86_400, 2, 4)
@@ -131,11 +131,11 @@ def test_a_partition() -> None:
 @pytest.mark.parametrize(
     ("state", "up"), [("UP", True), ("DRAIN", True), ("DOWN", False), ("INACTIVE", False)]
 )
-def test_whether_a_partition_starts_jobs(state: str, up: bool) -> None:
-    assert machine.read_partition_rules(with_words(PARTITION, {"State": state})).rows[0].up is up
+def test_partition_state_is_read(state: str, up: bool) -> None:
+    assert machine.read_partition_rules(with_fields(PARTITION, {"State": state})).rows[0].up is up
 
 
-def test_a_reservation() -> None:
+def test_reservation_is_read() -> None:
     (course,) = machine.read_reservations(RESERVATION).rows
     assert (course.name, course.nodes, int(course.end) - int(course.begin)) == (
         "course",
@@ -147,16 +147,16 @@ def test_a_reservation() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["No reservations in the system\n", with_words(RESERVATION, {"Nodes": "(null)"})]
+    "text", ["No reservations in the system\n", with_fields(RESERVATION, {"Nodes": "(null)"})]
 )
-def test_nothing_of_nodes_is_reserved(text: str) -> None:
-    found = machine.read_reservations(text)
-    assert (found.rows, found.unreadable) == ((), ())
+def test_reservations_without_nodes_are_left_out(text: str) -> None:
+    parsed = machine.read_reservations(text)
+    assert (parsed.rows, parsed.unreadable) == ((), ())
 
 
-def test_a_job_that_waits() -> None:
-    told = only(WAITS)
-    assert (told.job_id, told.name, told.array, told.task, told.tasks, told.throttle) == (
+def test_pending_job_is_read() -> None:
+    job = read_job(PENDING)
+    assert (job.job_id, job.name, job.array, job.task, job.tasks, job.throttle) == (
         7,
         "a job",
         7,
@@ -164,78 +164,78 @@ def test_a_job_that_waits() -> None:
         (1, 2, 3, 8),
         2,
     )
-    assert (told.partitions, told.limit, told.time_min, told.reason) == (
+    assert (job.partitions, job.limit, job.time_min, job.reason) == (
         ("cpu", "gpu"),
         600,
         None,
         "Priority",
     )
-    assert told.expected is not None
-    assert (told.eligible or 0) - told.submitted == 2
-    assert told.expected - told.submitted == 29 * 60 + 25
-    assert told.licences == {"matlab": 2, "x": 1}
-    wanted = told.wanted
-    assert (wanted.nodes, wanted.max_nodes, wanted.tasks, wanted.tasks_per_node) == (2, 6, 5, 2)
+    assert job.expected is not None
+    assert (job.eligible or 0) - job.submitted == 2
+    assert job.expected - job.submitted == 29 * 60 + 25
+    assert job.licences == {"matlab": 2, "x": 1}
+    request = job.wanted
+    assert (request.nodes, request.max_nodes, request.tasks, request.tasks_per_node) == (2, 6, 5, 2)
     assert (
-        wanted.cpus_per_task,
-        wanted.cpus_per_node,
-        wanted.memory_per_cpu,
-        wanted.memory_per_node,
+        request.cpus_per_task,
+        request.cpus_per_node,
+        request.memory_per_cpu,
+        request.memory_per_node,
     ) == (3, 6, 2_560, None)
-    assert (wanted.tmp, wanted.constraint, wanted.contiguous, wanted.exclusive) == (
+    assert (request.tmp, request.constraint, request.contiguous, request.exclusive) == (
         1_024,
         "a|b",
         True,
         True,
     )
-    assert (wanted.required, wanted.excluded) == ((), ("c01", "c02"))
-    assert wanted.gpus == (Gpus("", 1), Gpus("a100", 2))
+    assert (request.required, request.excluded) == ((), ("c01", "c02"))
+    assert request.gpus == (Gpus("", 1), Gpus("a100", 2))
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("UNLIMITED", FOREVER), ("Partition_Limit", None), ("1-00:00:30", 86_430)]
 )
-def test_limits_of_time(text: str, seconds: int | None) -> None:
-    assert only(waits(TimeLimit=text)).limit == seconds
+def test_time_limits_are_read(text: str, seconds: int | None) -> None:
+    assert read_job(pending_line(TimeLimit=text)).limit == seconds
 
 
-def test_a_job_that_runs() -> None:
-    told = only(RUNS)
-    assert told.allocated == (
+def test_running_job_is_read() -> None:
+    job = read_job(RUNNING)
+    assert job.allocated == (
         JobNodes(("c02",), 10, 2_048, (Gpus("a100", 2),)),
         JobNodes(("c03", "c04"), 3, 1_024),
     )
-    assert (told.started or 0) - told.submitted == 2
-    assert (told.ends or 0) - (told.started or 0) == 600
-    assert not told.is_pending
+    assert (job.started or 0) - job.submitted == 2
+    assert (job.ends or 0) - (job.started or 0) == 600
+    assert not job.is_pending
 
 
-def test_jobs_that_are_over_are_left_out() -> None:
-    assert jobs.read_jobs(RUNS.replace("JobState=RUNNING", "JobState=FAILED")).rows == ()
+def test_ended_jobs_are_left_out() -> None:
+    assert jobs.read_jobs(RUNNING.replace("JobState=RUNNING", "JobState=FAILED")).rows == ()
 
 
 @pytest.mark.parametrize(
     ("line", "field"),
     [
-        (waits(ArrayTaskId="1-3,..."), "ArrayTaskId"),
-        (waits(TresPerNode="gres:nvme:1"), "TresPerNode"),
-        (f"{waits(TresPerNode='')} TresPerJob=gres:gpu:5", "TresPerJob"),
-        (waits(NumNodes="some", TRES=""), "NumNodes"),
-        (waits(TimeLimit="soon"), "TimeLimit"),
+        (pending_line(ArrayTaskId="1-3,..."), "ArrayTaskId"),
+        (pending_line(TresPerNode="gres:nvme:1"), "TresPerNode"),
+        (f"{pending_line(TresPerNode='')} TresPerJob=gres:gpu:5", "TresPerJob"),
+        (pending_line(NumNodes="some", TRES=""), "NumNodes"),
+        (pending_line(TimeLimit="soon"), "TimeLimit"),
     ],
 )
-def test_what_is_asked_in_a_way_that_is_not_known_is_reported(line: str, field: str) -> None:
-    found = jobs.read_jobs(line)
-    assert found.rows == ()
-    assert [each.field for each in found.unreadable] == [field]
+def test_unknown_request_is_reported(line: str, field: str) -> None:
+    parsed = jobs.read_jobs(line)
+    assert parsed.rows == ()
+    assert [line.field for line in parsed.unreadable] == [field]
 
 
-def test_gpus_of_a_job_on_one_node_are_those_of_its_node() -> None:
+def test_gpus_per_job_on_one_node() -> None:
     line = (
-        f"{waits(TresPerNode='', NumNodes='1-1', TRES='node=1', NumTasks='1')}"
+        f"{pending_line(TresPerNode='', NumNodes='1-1', TRES='node=1', NumTasks='1')}"
         " TresPerJob=gres:gpu:3"
     )
-    assert only(line.replace("NtasksPerN:B:S:C=2", "NtasksPerN:B:S:C=0")).wanted.gpus == (
+    assert read_job(line.replace("NtasksPerN:B:S:C=2", "NtasksPerN:B:S:C=0")).wanted.gpus == (
         Gpus("", 3),
     )
 
@@ -248,7 +248,7 @@ ASSOCIATION = (
 )
 
 
-def test_an_association() -> None:
+def test_association_limits_are_read() -> None:
     (carol,) = limits.read_association_limits(f"Association Records\n{ASSOCIATION}\n").rows
     assert (carol.name, carol.user, carol.partition, carol.parent) == (
         "wg_bio",
@@ -267,12 +267,12 @@ def test_an_association() -> None:
     assert (carol.seconds, carol.wall_seconds) == ({"cpu": 2_340.0, "gres/gpu": 420.0}, 750.0)
 
 
-def test_a_limit_that_is_none_is_reported() -> None:
-    found = limits.read_association_limits(ASSOCIATION.replace("GrpJobs=10(3)", "GrpJobs=ten"))
-    assert [(each.field, found.rows) for each in found.unreadable] == [("GrpJobs", ())]
+def test_invalid_limit_is_reported() -> None:
+    parsed = limits.read_association_limits(ASSOCIATION.replace("GrpJobs=10(3)", "GrpJobs=ten"))
+    assert [(line.field, parsed.rows) for line in parsed.unreadable] == [("GrpJobs", ())]
 
 
-def test_what_stands_behind_the_limits_of_a_qos_is_not_its_own() -> None:
+def test_qos_usage_excludes_account_and_user_limits() -> None:
     line = (
         "QOS=high(2) GrpWall=N(3.00) GrpTRES=cpu=N(1) GrpTRESMins=cpu=N(2) Account Limits="
         " wg_bio={GrpTRESMins=cpu=N(9)} User Limits="
@@ -281,7 +281,7 @@ def test_what_stands_behind_the_limits_of_a_qos_is_not_its_own() -> None:
     assert (high.name, high.seconds, high.wall_seconds) == ("high", {"cpu": 120.0}, 180.0)
 
 
-def test_a_qos_as_the_database_has_it() -> None:
+def test_qos_of_the_database_is_read() -> None:
     cells = dict.fromkeys(limits.QOS_LIMITS.columns, "") | {
         "Name": "high",
         "Flags": "OverPartQOS,DenyOnLimit",
@@ -311,21 +311,20 @@ def test_a_qos_as_the_database_has_it() -> None:
     assert high.limits.wall == {LimitKind.MAX_WALL: 1_440}
 
 
-def test_a_qos_that_was_asked_for_without_its_priority_is_not_guessed_at() -> None:
-    found = limits.QOS_LIMITS.read("high||1.000000|||cluster|||||||||||||||\n")
-    assert found.rows == ()
-    assert [(each.line, each.why.partition(":")[0]) for each in found.unreadable] == [
+def test_qos_without_priority_is_reported() -> None:
+    parsed = limits.QOS_LIMITS.read("high||1.000000|||cluster|||||||||||||||\n")
+    assert parsed.rows == ()
+    assert [(line.line, line.why.partition(":")[0]) for line in parsed.unreadable] == [
         (1, "21 cells instead of 22")
     ]
 
 
-def test_licences() -> None:
+def test_licences_are_read() -> None:
     text = (
         "LicenseName=matlab Total=20 Used=3 Free=17 Reserved=2 Remote=no\nLicenseName=x Total=1"
         " Used=1 Free=0 Reserved=0 Remote=no\n"
     )
-    assert [(each.name, each.total, each.free) for each in machine.read_licences(text).rows] == [
-        ("matlab", 20, 15),
-        ("x", 1, 0),
-    ]
+    assert [
+        (licence.name, licence.total, licence.free) for licence in machine.read_licences(text).rows
+    ] == [("matlab", 20, 15), ("x", 1, 0)]
     assert machine.read_licences("No licenses configured in Slurm.\n").rows == ()

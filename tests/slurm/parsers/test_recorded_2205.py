@@ -1,5 +1,5 @@
-"""Recorded answers of Slurm are read as what they say; what is damaged is reported by line and
-field, and spoils nothing else.
+"""Recorded output of Slurm 22.05. Damaged lines are reported by line and field, and affect no other
+line.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from tests.support.recorded_slurm import line
 GOLDEN = Path(__file__).parents[2] / "golden"
 
 
-def said(version: str, name: str) -> str:
+def recorded(version: str, name: str) -> str:
     return (GOLDEN / f"slurm-{version}" / name).read_text()
 
 
-def by_run(answer: ParsedRows[AccountingJob]) -> dict[tuple[int, int], AccountingJob]:
-    return {(job.job_id, job.submitted): job for job in answer.rows}
+def by_run(parsed: ParsedRows[AccountingJob]) -> dict[tuple[int, int], AccountingJob]:
+    return {(job.job_id, job.submitted): job for job in parsed.rows}
 
 
 # --- 22.05, recorded ---
 
 
 def test_accounting_of_2205() -> None:
-    found = sacct.JOBS.read(said("22.05", "sacct-runs.txt"))
-    assert found.unreadable == ()
-    assert len(found.rows) == 37
-    overdue, fit, align, render = found.rows[:4]
+    parsed = sacct.JOBS.read(recorded("22.05", "sacct-runs.txt"))
+    assert parsed.unreadable == ()
+    assert len(parsed.rows) == 37
+    overdue, fit, align, render = parsed.rows[:4]
     assert (
         overdue.job_id,
         overdue.state,
@@ -53,7 +53,7 @@ def test_accounting_of_2205() -> None:
     )
     assert align.tres == "cpu=16,gres/gpu=2,mem=64G,node=1"
     assert render.tres == "cpu=192,mem=187.50G,node=3"
-    states = [job.state for job in found.rows]
+    states = [job.state for job in parsed.rows]
     assert {
         "REQUEUED",
         "NODE_FAIL",
@@ -64,9 +64,9 @@ def test_accounting_of_2205() -> None:
         "TIMEOUT",
         "COMPLETED",
     } == set(states)
-    assert all(job.has_ended == (job.state not in ("RUNNING", "PENDING")) for job in found.rows)
-    assert all(job.is_complete for job in found.rows)
-    waiting = next(job for job in found.rows if job.state == "PENDING")
+    assert all(job.has_ended == (job.state not in ("RUNNING", "PENDING")) for job in parsed.rows)
+    assert all(job.is_complete for job in parsed.rows)
+    waiting = next(job for job in parsed.rows if job.state == "PENDING")
     assert (waiting.start, waiting.end, waiting.tres) == (None, None, "cpu=6,mem=6000M,node=6")
 
 
@@ -81,40 +81,43 @@ def test_accounting_of_2205() -> None:
         ("12-01:02:03", 1_040_523),
     ],
 )
-def test_processor_time(total: str, seconds: int | None) -> None:
-    found = sacct.JOB_ENDS.read(
+def test_cpu_time_is_read(total: str, seconds: int | None) -> None:
+    parsed = sacct.JOB_ENDS.read(
         line(7, "2026-11-21T10:00:00", "1:9", total)
         + line("7.extern", "2026-11-21T10:00:00", "0:0", "00:01")
     )
-    assert found.unreadable == ()
-    assert [(each.exit_code, each.cpu_seconds) for each in found.rows] == [((1, 9), seconds)]
+    assert parsed.unreadable == ()
+    assert [(end.exit_code, end.cpu_seconds) for end in parsed.rows] == [((1, 9), seconds)]
 
 
 @pytest.mark.parametrize(
     ("code", "total", "field"),
     [("1", "00:01", "ExitCode"), ("256:0", "00:01", "ExitCode"), ("0:0", "1", "TotalCPU")],
 )
-def test_strange_ends_are_reported(code: str, total: str, field: str) -> None:
-    found = sacct.JOB_ENDS.read(line(7, "2026-11-21T10:00:00", code, total))
-    assert ([each.field for each in found.unreadable], found.rows) == ([field], ())
+def test_invalid_ends_are_reported(code: str, total: str, field: str) -> None:
+    parsed = sacct.JOB_ENDS.read(line(7, "2026-11-21T10:00:00", code, total))
+    assert ([line.field for line in parsed.unreadable], parsed.rows) == ([field], ())
 
 
 def test_incomplete_record_has_no_uid() -> None:
-    whole = ("0", "root", "chem", "cpu", "normal", 60, "cpu=1", "cpu=1")
-    half = ("0", "alice", "chem", "", "", "", "", "")
+    complete = ("0", "root", "chem", "cpu", "normal", 60, "cpu=1", "cpu=1")
+    incomplete = ("0", "alice", "chem", "", "", "", "", "")
     times = ("2026-11-21T10:00:00", "2026-11-21T10:00:01", "2026-11-21T10:00:04", 3, "CANCELLED")
-    found = sacct.JOBS.read(
-        "".join(line(number, *times, *rest) for number, rest in enumerate((whole, half), start=1))
+    parsed = sacct.JOBS.read(
+        "".join(
+            line(number, *times, *rest)
+            for number, rest in enumerate((complete, incomplete), start=1)
+        )
     )
-    assert [(job.user, job.owner, job.is_complete) for job in found.rows] == [
+    assert [(job.user, job.owner, job.is_complete) for job in parsed.rows] == [
         ("root", 0, True),
         ("alice", None, False),
     ]
 
 
-def test_both_executions_of_a_requeued_job() -> None:
+def test_requeued_job_has_two_executions() -> None:
     again = [
-        job for job in sacct.JOBS.read(said("22.05", "sacct-runs.txt")).rows if job.job_id == 19
+        job for job in sacct.JOBS.read(recorded("22.05", "sacct-runs.txt")).rows if job.job_id == 19
     ]
     assert [job.state for job in again] == ["REQUEUED", "RUNNING"]
     assert again[0].end is not None
@@ -122,72 +125,78 @@ def test_both_executions_of_a_requeued_job() -> None:
     assert [restart_count(job, again) for job in again] == [0, 1]
 
 
-def test_strange_names_cost_their_own_lines_only() -> None:
-    """With JobName among the columns, as others may have recorded it: four halves of two jobs are
-    told, the others are read.
+def test_strange_names_affect_only_their_lines() -> None:
+    """The recording has the column JobName. The four halves of two jobs with a line end in their
+    names are reported; the others are read.
     """
-    records = split_records("sacct", said("22.05", "sacct-separated.txt"), SACCT)
-    found = read_rows("sacct", records, sacct.read_job)
-    assert [(each.line, each.field) for each in found.unreadable] == [
+    records = split_records("sacct", recorded("22.05", "sacct-separated.txt"), SACCT)
+    parsed = read_rows("sacct", records, sacct.read_job)
+    assert [(line.line, line.field) for line in parsed.unreadable] == [
         (25, "JobName"),
         (26, "DBIndex"),
         (27, "JobName"),
         (28, "DBIndex"),
     ]
-    assert all("cells instead of 28" in each.why for each in found.unreadable)
-    assert len(found.rows) == 35
-    assert {23, 26, 27, 28, 29, 30} <= {job.job_id for job in found.rows}
-    assert {24, 25}.isdisjoint(job.job_id for job in found.rows)
+    assert all("cells instead of 28" in line.why for line in parsed.unreadable)
+    assert len(parsed.rows) == 35
+    assert {23, 26, 27, 28, 29, 30} <= {job.job_id for job in parsed.rows}
+    assert {24, 25}.isdisjoint(job.job_id for job in parsed.rows)
 
 
 def test_pipes_as_delimiters_break_names_with_pipes() -> None:
-    lines = said("22.05", "sacct-duplicates.txt").partition("\n")[2]
-    found = read_rows("sacct", split_records("sacct", lines, SACCT, "|"), sacct.read_job)
-    assert 23 not in {job.job_id for job in found.rows}
+    lines = recorded("22.05", "sacct-duplicates.txt").partition("\n")[2]
+    parsed = read_rows("sacct", split_records("sacct", lines, SACCT, "|"), sacct.read_job)
+    assert 23 not in {job.job_id for job in parsed.rows}
     assert (
-        str(found.unreadable[0]) == "sacct, line 2, Cluster: 29 cells instead of 28:"
+        str(parsed.unreadable[0]) == "sacct, line 2, Cluster: 29 cells instead of 28:"
         " '2|2|fit|alice|users|wg_astro|cpu|normal|'"
     )
 
 
-def test_the_queue_of_2205() -> None:
-    columns = squeue.QUEUE.read(said("22.05", "squeue-runs.txt"))
+def test_queue_of_2205_is_read() -> None:
+    columns = squeue.QUEUE.read(recorded("22.05", "squeue-runs.txt"))
     assert columns.unreadable == ()
     assert len(columns.rows) == 38
 
 
-def test_accounts_people_shares_and_qualities() -> None:
-    found = sacctmgr.ASSOCIATIONS.read(said("22.05", "associations-plain.txt"))
-    assert found.unreadable == ()
-    told = [(each.account, each.user, each.parent, each.shares) for each in found.rows]
-    assert ("wg_astro", "", "root", "50") in told
-    assert ("wg_bio", "carol", "", "20") in told
-    assert ("wg_chem", "dave", "", "parent") in told
-    qualities = sacctmgr.QOS.read(said("22.05", "qos-plain.txt"))
-    assert [(each.name, each.priority, each.factor) for each in qualities.rows] == [
+def test_associations_and_qos_of_2205() -> None:
+    parsed = sacctmgr.ASSOCIATIONS.read(recorded("22.05", "associations-plain.txt"))
+    assert parsed.unreadable == ()
+    rows = [
+        (association.account, association.user, association.parent, association.shares)
+        for association in parsed.rows
+    ]
+    assert ("wg_astro", "", "root", "50") in rows
+    assert ("wg_bio", "carol", "", "20") in rows
+    assert ("wg_chem", "dave", "", "parent") in rows
+    qos_list = sacctmgr.QOS.read(recorded("22.05", "qos-plain.txt"))
+    assert [(qos.name, qos.priority, qos.factor) for qos in qos_list.rows] == [
         ("normal", 0, "1.000000"), ("high", 100, "1.000000"), ("low", 1, "1.000000"),
     ]  # fmt: skip
-    assert sacctmgr.COORDINATORS.read(said("22.05", "coordinators.txt")).rows[1].coordinators == ()
+    assert (
+        sacctmgr.COORDINATORS.read(recorded("22.05", "coordinators.txt")).rows[1].coordinators == ()
+    )
     assert sacctmgr.COORDINATORS.read("wg_bio|carol,bob\n").rows[0].coordinators == ("carol", "bob")
 
 
-def test_partitions_and_nodes() -> None:
-    places = machine.read_partitions(said("22.05", "partitions-oneliner.txt"))
-    assert places.unreadable == ()
+def test_partitions_and_nodes_of_2205() -> None:
+    partitions = machine.read_partitions(recorded("22.05", "partitions-oneliner.txt"))
+    assert partitions.unreadable == ()
     assert [
-        (each.name, each.weights, each.default_minutes, each.memory_per_cpu) for each in places.rows
+        (partition.name, partition.weights, partition.default_minutes, partition.memory_per_cpu)
+        for partition in partitions.rows
     ] == [
         ("cpu", "CPU=1.0,Mem=0.5G", 30, 1000),
         ("gpu", "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0", 30, 1000),
         ("gpu-t4", "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0", 30, 1000),
     ]
-    nodes = machine.read_nodes(said("22.05", "nodes-oneliner.txt"))
+    nodes = machine.read_nodes(recorded("22.05", "nodes-oneliner.txt"))
     assert nodes.unreadable == ()
-    assert [(each.name, each.cpus, each.memory, each.gpus) for each in nodes.rows if each.gpus] == [
+    assert [(node.name, node.cpus, node.memory, node.gpus) for node in nodes.rows if node.gpus] == [
         ("g01", 48, 512000, ("a100",)), ("g02", 48, 512000, ("a100",)), ("g03", 64, 131072, ("t4",
         )), ("g04", 64, 131072, ("t4",)),
     ]  # fmt: skip
-    assert config.read_config(said("22.05", "config.txt"))["ClusterName"] == "lab"
+    assert config.read_config(recorded("22.05", "config.txt"))["ClusterName"] == "lab"
 
 
 def test_usage_counts_billing_minutes() -> None:
@@ -195,47 +204,47 @@ def test_usage_counts_billing_minutes() -> None:
         "root||1039|cpu=0\nwg_bio||734|cpu=464,mem=1,billing=697,gres/gpu=58\n"
         " wg_bio|bob|719|billing=697\n"
     )
-    found = sshare.USAGE.read(text)
-    assert [(each.account, each.seconds, each.running) for each in found.rows] == [
+    parsed = sshare.USAGE.read(text)
+    assert [(usage.account, usage.seconds, usage.running) for usage in parsed.rows] == [
         ("root", 1039, 0),
         ("wg_bio", 734, 697),
     ]
 
 
-# --- since 23.11: tests/slurm/parsers/test_recorded_releases.py has what was recorded ---
+# --- since 23.11; recordings are in tests/slurm/parsers/test_recorded_releases.py ---
 
 
 def test_plain_numbers_may_become_objects_in_later_releases() -> None:
-    told = json.loads(said("24.11", "sacct-all.json"))
-    for row in told["jobs"]:
+    data = json.loads(recorded("24.11", "sacct-all.json"))
+    for row in data["jobs"]:
         times = {name: row["time"][name] for name in ("submission", "start", "end", "elapsed")}
         row["time"] |= {
             name: {"set": number > 0, "infinite": False, "number": number}
             for name, number in times.items()
         }
         row["state"]["current"] = row["state"]["current"][-1]
-    before = sacct.read_json(said("24.11", "sacct-all.json").encode())
-    assert sacct.read_json(json.dumps(told).encode()).rows == before.rows
+    before = sacct.read_json(recorded("24.11", "sacct-all.json").encode())
+    assert sacct.read_json(json.dumps(data).encode()).rows == before.rows
 
 
-def test_a_job_that_lacks_something_costs_itself_only() -> None:
-    jobs = json.loads(said("24.11", "sacct-all.json"))
+def test_incomplete_json_job_affects_only_itself() -> None:
+    jobs = json.loads(recorded("24.11", "sacct-all.json"))
     jobs["jobs"][2]["time"]["submission"] = 0
     jobs["jobs"][4]["state"]["current"], jobs["jobs"][5]["tres"]["allocated"][0]["count"] = [], -3
-    found = sacct.read_json(json.dumps(jobs).encode())
-    assert [(each.line, each.field) for each in found.unreadable] == [
+    parsed = sacct.read_json(json.dumps(jobs).encode())
+    assert [(line.line, line.field) for line in parsed.unreadable] == [
         (3, "time.submission"),
         (5, "state"),
         (6, "tres"),
     ]
-    assert len(found.rows) == len(jobs["jobs"]) - 3
+    assert len(parsed.rows) == len(jobs["jobs"]) - 3
 
 
-def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
-    told = json.loads(said("24.11", "sacct-all.json"))
-    told["jobs"][0]["time"]["limit"] |= {"set": False, "number": 0}
-    told["jobs"][1]["time"]["limit"] |= {"infinite": True}
-    assert [job.limit_seconds for job in sacct.read_json(json.dumps(told).encode()).rows[:3]] == [
+def test_unset_or_infinite_limit_is_none() -> None:
+    data = json.loads(recorded("24.11", "sacct-all.json"))
+    data["jobs"][0]["time"]["limit"] |= {"set": False, "number": 0}
+    data["jobs"][1]["time"]["limit"] |= {"infinite": True}
+    assert [job.limit_seconds for job in sacct.read_json(json.dumps(data).encode()).rows[:3]] == [
         None,
         None,
         1800,
@@ -243,7 +252,7 @@ def test_a_limit_that_is_not_set_or_has_no_end_is_none() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"jobs": 1}', b"<html>", b'{"jobs": [', b"\xff"])
-def test_other_json_is_reported(text: bytes) -> None:
+def test_invalid_json_is_reported(text: bytes) -> None:
     with pytest.raises(InvalidInput, match="--json"):
         sacct.read_json(text)
 
@@ -260,7 +269,7 @@ def test_other_json_is_reported(text: bytes) -> None:
         ("slurm 25.05.0-0rc1", (25, 5, 0)),
     ],
 )
-def test_versions(text: str, version: tuple[int, int, int]) -> None:
+def test_versions_are_read(text: str, version: tuple[int, int, int]) -> None:
     assert read_version(text) == Version(*version)
 
 

@@ -1,4 +1,4 @@
-"""History of run times, from accounting records of the last weeks, for the likely start."""
+"""History of run times from the accounting records of recent weeks, for the likely start."""
 
 from __future__ import annotations
 
@@ -27,21 +27,23 @@ ONE = line(1, "2026-11-21T01:00:00", "2026-11-21T01:30:00", 1_800, "COMPLETED", 
 TWO = line(2, "2026-11-21T01:00:00", "2026-11-21T01:15:00", 900, "FAILED", "60")
 
 
-def test_a_recorded_answer_is_read_whole() -> None:
-    found = read_history(RECORDED, NOW)
-    assert found.unreadable == ()
-    assert {job.user for job in found.rows} == {"alice", "bob", "carol", "dave"}
-    assert run_time_history(found.rows).ratios("dave")[-1] == 1.0, "the job that ran into its limit"
+def test_recorded_history_is_read() -> None:
+    history = read_history(RECORDED, NOW)
+    assert history.unreadable == ()
+    assert {job.user for job in history.rows} == {"alice", "bob", "carol", "dave"}
+    assert run_time_history(history.rows).ratios("dave")[-1] == 1.0, (
+        "the job that ran into its limit"
+    )
 
 
-def test_they_come_in_the_order_in_which_they_ended() -> None:
-    found = read_history(f"{ONE}\n{TWO}\n", NOW)
-    assert [job.job for job in found.rows] == [2, 1]
-    assert run_time_history(found.rows).ratios("ann") == [0.25, 0.5]
+def test_history_is_sorted_by_end() -> None:
+    history = read_history(f"{ONE}\n{TWO}\n", NOW)
+    assert [job.job for job in history.rows] == [2, 1]
+    assert run_time_history(history.rows).ratios("ann") == [0.25, 0.5]
 
 
 @pytest.mark.parametrize(
-    "other",
+    "left_out",
     [
         line(3, "2026-11-21T01:00:00", "Unknown", 60, "RUNNING", "60"),
         line(3, "Unknown", "Unknown", 0, "PENDING", "60"),
@@ -49,14 +51,14 @@ def test_they_come_in_the_order_in_which_they_ended() -> None:
         line(3, "2026-11-21T01:00:00", "2026-11-21T01:30:00", 1_800, "COMPLETED", "UNLIMITED"),
         line(3, "2026-11-21T01:00:00", "2026-11-21T01:30:00", 1_800, "COMPLETED", "60", user=""),
     ],
-    ids=["runs", "waits", "ended later", "no limit", "nobody's"],
+    ids=["runs", "waits", "ended later", "no limit", "no user"],
 )
-def test_those_that_tell_nothing_are_left_out(other: str) -> None:
-    found = read_history(f"{ONE}\n{other}\n", NOW)
-    assert [job.job for job in found.rows] == [1]
-    assert found.unreadable == ()
+def test_unusable_records_are_left_out(left_out: str) -> None:
+    history = read_history(f"{ONE}\n{left_out}\n", NOW)
+    assert [job.job for job in history.rows] == [1]
+    assert history.unreadable == ()
 
 
 def test_unreadable_input_is_reported() -> None:
-    found = read_history(f"{ONE}\n1|2\n", NOW)
-    assert len(found.rows) == len(found.unreadable) == 1
+    history = read_history(f"{ONE}\n1|2\n", NOW)
+    assert len(history.rows) == len(history.unreadable) == 1

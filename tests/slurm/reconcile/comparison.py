@@ -1,8 +1,9 @@
-"""Accounting and the books side by side, for the tests of what differs."""
+"""Comparisons of accounting and ledger for the tests of their differences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from fairbank.slurm.parsers.values import AccountingJob, QueuedJob
 from fairbank.slurm.reconcile.bank_records import BankRun
@@ -18,20 +19,26 @@ from tests.slurm.reconcile.jobs import CLUSTER, NOW
 HOUR = 3_600
 
 
-def compared(
+def compare_records(
     jobs: Sequence[AccountingJob] = (),
     runs: Sequence[BankRun] = (),
     queue: Sequence[QueuedJob] = (),
     **more: object,
 ) -> ReconcileComparison:
-    facts = {"since": NOW - 10**6, "until": NOW, "now": NOW, "grace_seconds": HOUR, **more}
-    return compare(ReconcileInput(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))  # type: ignore[arg-type]
+    facts: dict[str, Any] = {
+        "since": NOW - 10**6,
+        "until": NOW,
+        "now": NOW,
+        "grace_seconds": HOUR,
+        **more,
+    }
+    return compare(ReconcileInput(cluster=CLUSTER, jobs=jobs, runs=runs, queue=queue, **facts))
 
 
-def kinds(comparison: ReconcileComparison) -> list[Category]:
-    return [each.category for each in comparison.findings]
+def categories(comparison: ReconcileComparison) -> list[Category]:
+    return [finding.category for finding in comparison.findings]
 
 
-def only(comparison: ReconcileComparison) -> ReconcileFinding:
-    (found,) = comparison.findings
-    return found
+def only_finding(comparison: ReconcileComparison) -> ReconcileFinding:
+    (finding,) = comparison.findings
+    return finding

@@ -1,4 +1,4 @@
-"""Jobs and booked runs for tests, written in few words."""
+"""Accounting jobs and ledger runs for tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLUSTER = BankCluster(
 )
 
 LENIENT = msgspec.structs.replace(CLUSTER, free_states=frozenset({"TIMEOUT"}))
-"""The same at a bank where only running into one's limit is free."""
+"""The same cluster at a bank where only TIMEOUT is free."""
 
 
 def a_job(
@@ -37,8 +37,8 @@ def a_job(
     user: str = "alice",
     owner: int | None = 60_601,
 ) -> AccountingJob:
-    """It started in the second in which it was submitted. RUNNING jobs have no end, PENDING ones no
-    start.
+    """Return a job that started in the second of its submission. RUNNING jobs have no end, PENDING
+    ones no start.
     """
     start = None if state == "PENDING" else submitted
     end = None if start is None or state == "RUNNING" else submitted + elapsed
@@ -49,30 +49,32 @@ def a_job(
     )  # fmt: skip
 
 
-def row_of(job: AccountingJob, name: str | None = None) -> str:
-    """The job as sacct writes it in our columns; with a JobName as the third where one is given."""
+def sacct_row(job: AccountingJob, name: str | None = None) -> str:
+    """Return the job as sacct writes it in our columns; with a JobName as third column if one is
+    given.
+    """
     start, end = ("Unknown" if at is None else iso(at)[:-1] for at in (job.start, job.end))
     billed = f"billing=4,{job.tres}"
-    named = [] if name is None else [name]
+    name_column = [] if name is None else [name]
     alloc = billed if job.start is not None and job.tres else ""
     limit = "UNLIMITED" if job.limit_seconds is None else job.limit_seconds // 60
-    whose = (job.owner, job.user, job.account, job.partition, job.qos or "")
+    owner = (job.owner, job.user, job.account, job.partition, job.qos or "")
     return line(
         job.job_id,
         iso(job.submitted)[:-1],
-        *named,
+        *name_column,
         start,
         end,
         job.elapsed,
         job.state,
-        *whose,
+        *owner,
         limit,
         alloc,
         job.tres and billed,
     )
 
 
-def booked(
+def bank_run(
     job: AccountingJob,
     *,
     charged: int = 40,
@@ -80,7 +82,7 @@ def booked(
     number: int | None = None,
     **more: object,
 ) -> BankRun:
-    """The run of this job in the books."""
+    """Return the ledger's run of this job."""
     facts: dict[str, object] = {
         "id": number or job.job_id, "job_id": job.job_id, "submitted": job.submitted, "restart": 0,
         "allocation": 1,
@@ -103,8 +105,15 @@ def a_project(
     members: dict[int, str] | None = None,
     removed: bool = False,
 ) -> BankProject:
-    names = {"group": account, "account": account, "gid": 50_000 + number}
-    return BankProject(id=number, parent=parent, members=members or {}, removed=removed, **names)  # type: ignore[arg-type]
+    return BankProject(
+        id=number,
+        group=account,
+        account=account,
+        gid=50_000 + number,
+        parent=parent,
+        members=members or {},
+        removed=removed,
+    )
 
 
 def an_allocation(number: int, project: int, available: int, **more: object) -> BankAllocation:

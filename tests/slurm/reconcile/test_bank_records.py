@@ -1,4 +1,6 @@
-"""The bank's rows as values: read whole, and what is no such row is reported with the field."""
+"""Rows of the bank's API as values: complete rows are parsed, and invalid ones are reported with
+the field.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ RUN = msgspec.to_builtins(
 )  # fmt: skip
 
 
-def test_a_run_as_the_server_writes_it() -> None:
+def test_run_row_is_parsed() -> None:
     assert parse_run(RUN) == BankRun(
         id=7, job_id=41, submitted=1_795_168_800, restart=0, allocation=5, account="chem",
         owner=60_601, partition="cpu", state="held",
@@ -50,7 +52,7 @@ def test_a_run_as_the_server_writes_it() -> None:
     assert (over.ended, over.outcome, over.elapsed) == (1_795_169_405, "COMPLETED", 600)
 
 
-def test_a_project_with_its_members_and_an_allocation() -> None:
+def test_project_and_allocation_rows_are_parsed() -> None:
     row = {"id": 3, "gname": "chemistry", "gid": 50_003, "account": "chem", "parent": None}
     project = parse_project(row, [{"uid": 60_601, "role": "pi"}])
     assert (project.group, project.parent, project.members) == ("chemistry", None, {60_601: "pi"})
@@ -74,7 +76,7 @@ def test_a_project_with_its_members_and_an_allocation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "field"),
     [
         ({**RUN, "charged": "60"}, "charged"),
         ({**RUN, "submitted": None}, "submitted"),
@@ -82,7 +84,7 @@ def test_a_project_with_its_members_and_an_allocation() -> None:
         ({key: value for key, value in RUN.items() if key != "owner_uid"}, "owner_uid"),
     ],
 )
-def test_what_is_no_run_names_the_field(row: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInput) as told:
+def test_invalid_run_row_names_the_field(row: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as error:
         parse_run(row)
-    assert said in f"{told.value.field} {told.value.message}"
+    assert field in f"{error.value.field} {error.value.message}"

@@ -1,8 +1,9 @@
-"""Slurm's accounts, users and partitions as projects, members and settings; and the way back."""
+"""Slurm's accounts, users and partitions as projects, members and settings, and the reverse."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 import pytest
@@ -48,9 +49,9 @@ TREE = (
 
 
 def test_parents_come_before_their_children() -> None:
-    found = plan_import(SlurmPeople(associations=TREE), (), GROUPS.get, USERS.get)
-    assert found.notes == ()
-    assert found.steps == (
+    plan = plan_import(SlurmPeople(associations=TREE), (), GROUPS.get, USERS.get)
+    assert plan.notes == ()
+    assert plan.steps == (
         PlannedProject(account="chem", group="chem", gid=5001),
         PlannedProject(account="qmc", group="qmc", gid=5002, parent="chem"),
         NewMember(account="qmc", user="alice", uid=101, role="member"),
@@ -58,7 +59,7 @@ def test_parents_come_before_their_children() -> None:
     )
 
 
-def test_coordinators_are_coordinators() -> None:
+def test_coordinators_are_imported() -> None:
     centre = SlurmPeople(
         associations=TREE, coordinators=(SlurmAssociation("chem", coordinators=("bob",)),)
     )
@@ -68,7 +69,7 @@ def test_coordinators_are_coordinators() -> None:
     )
 
 
-def test_what_the_bank_has_stays_as_it_is() -> None:
+def test_existing_projects_stay_unchanged() -> None:
     known = [
         a_project(1, "chem", members={102: "pi"}),
         a_project(2, "qmc", members={101: "member"}),
@@ -76,29 +77,29 @@ def test_what_the_bank_has_stays_as_it_is() -> None:
     assert plan_import(SlurmPeople(associations=TREE), known, GROUPS.get, USERS.get).steps == ()
 
 
-def test_a_project_that_was_removed_is_not_entered_again_but_told() -> None:
-    """Its people stay out, and an account below it has no parent in the bank."""
-    found = plan_import(
+def test_removed_project_is_reported_not_created() -> None:
+    """Its users are not imported, and an account below it gets no parent in the bank."""
+    plan = plan_import(
         SlurmPeople(associations=TREE), [a_project(7, "chem", removed=True)], GROUPS.get, USERS.get
     )
-    assert found.notes == (
+    assert plan.notes == (
         "account chem: its project was removed; bring it back: fairbank project set 7 --restore",
     )
-    assert found.steps == (
+    assert plan.steps == (
         PlannedProject(account="qmc", group="qmc", gid=5002),
         NewMember(account="qmc", user="alice", uid=101, role="member"),
     )
 
 
-def test_names_that_another_project_has_are_reported_and_the_others_entered() -> None:
-    """The bank gives no gid and no group twice, not those of a removed project either."""
+def test_name_conflicts_are_reported_and_others_imported() -> None:
+    """The bank accepts no gid or group twice, including those of a removed project."""
     chemists = msgspec.structs.replace(a_project(7, "chemistry", removed=True), gid=5001)
     qmc = msgspec.structs.replace(a_project(8, "carlo"), group="qmc")
     tree = (*TREE, account("bio"), SlurmAssociation("bio", "bob"), account("twin"))
-    found = plan_import(
+    plan = plan_import(
         SlurmPeople(associations=tree), [chemists, qmc], {**GROUPS, "twin": 5003}.get, USERS.get
     )
-    assert found.notes == (
+    assert plan.notes == (
         (
             "account chem: project 7 (chemistry, removed) has its gid 5001 already; name another:"
             " --gid chem=NUMBER"
@@ -109,7 +110,7 @@ def test_names_that_another_project_has_are_reported_and_the_others_entered() ->
             " fairbank project set 8 -A qmc"
         ),
     )
-    assert found.steps == (
+    assert plan.steps == (
         PlannedProject(account="bio", group="bio", gid=5003),
         NewMember(account="bio", user="bob", uid=102, role="member"),
     )
@@ -122,28 +123,26 @@ def test_name_unknown_to_this_host_is_reported() -> None:
         SlurmAssociation("lab7", "bob"),
         SlurmAssociation("chem", "ghost"),
     )
-    found = plan_import(SlurmPeople(associations=tree), (), GROUPS.get, USERS.get)
-    assert len(found.steps) == 4
-    assert [note.partition(":")[0] for note in found.notes] == ["account lab7", "user ghost"]
-    assert "--gid lab7=NUMBER" in found.notes[0]
+    plan = plan_import(SlurmPeople(associations=tree), (), GROUPS.get, USERS.get)
+    assert len(plan.steps) == 4
+    assert [note.partition(":")[0] for note in plan.notes] == ["account lab7", "user ghost"]
+    assert "--gid lab7=NUMBER" in plan.notes[0]
 
 
 def test_ignored_user_is_neither_entered_nor_reported() -> None:
-    """An account with its people, or a user in all accounts; what is below such an account has no
-    parent in the bank.
+    """--pass-over names an account with its users, or a user in all accounts. An account below an
+    ignored one gets no parent in the bank.
     """
     tree = (*TREE, SlurmAssociation("chem", "ghost"), SlurmAssociation("qmc", "ghost"))
-    found = plan_import(
-        SlurmPeople(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"}
-    )
-    assert found.notes == ()
-    assert found.steps == (
+    plan = plan_import(SlurmPeople(associations=tree), (), GROUPS.get, USERS.get, {"chem", "ghost"})
+    assert plan.notes == ()
+    assert plan.steps == (
         PlannedProject(account="qmc", group="qmc", gid=5002),
         NewMember(account="qmc", user="alice", uid=101, role="member"),
     )
 
 
-def test_nothing_hangs_on_a_circle() -> None:
+def test_parent_cycle_ends() -> None:
     circle = (account("chem", "qmc"), account("qmc", "chem"))
     assert len(plan_import(SlurmPeople(associations=circle), (), GROUPS.get, USERS.get).steps) == 2
 
@@ -161,7 +160,7 @@ MACHINE = SlurmMachine(
 )
 
 
-def test_the_settings_price_as_slurm_bills() -> None:
+def test_settings_price_as_slurm_bills() -> None:
     text = price_settings(MACHINE, (account("chem", shares="50"),))
     assert '[clusters.lab]\nadding = "max_tres"\n' in text
     assert (
@@ -181,8 +180,8 @@ def test_prices_that_differ_are_reported() -> None:
             "vis": Partition("vis", "gpu"),
         },
     )
-    said = price_differences(MACHINE, known)
-    assert [each.partition(":")[0] for each in said] == [
+    differences = price_differences(MACHINE, known)
+    assert [difference.partition(":")[0] for difference in differences] == [
         "partition std",
         "partition std",
         "partition fast",
@@ -190,16 +189,16 @@ def test_prices_that_differ_are_reported() -> None:
     ]
 
 
-def test_where_slurm_does_not_tell_its_user_the_settings_say_what_to_put_there() -> None:
+def test_settings_without_slurm_user_say_what_to_add() -> None:
     assert (
         "agents = []    # the uids that report runs: Slurm's user, whose number is to be put here:"
         " id -u slurm\n" in price_settings(MACHINE, [])
     )
-    told = msgspec.structs.replace(MACHINE, slurm_uid=64_030)
-    assert "agents = [64030]    # the uids" in price_settings(told, [])
+    with_uid = msgspec.structs.replace(MACHINE, slurm_uid=64_030)
+    assert "agents = [64030]    # the uids" in price_settings(with_uid, [])
 
 
-def test_no_difference_where_there_is_none() -> None:
+def test_equal_prices_have_no_difference() -> None:
     place = SlurmPartition("cpu", weights="CPU=1.0,Mem=0.5G")
     assert (
         price_differences(
@@ -209,10 +208,10 @@ def test_no_difference_where_there_is_none() -> None:
     )
 
 
-# --- the past ---
+# --- history ---
 
 
-def test_a_history_is_covered_with_what_it_costs() -> None:
+def test_history_is_covered_with_its_cost() -> None:
     jobs = [
         a_job(1),
         a_job(2, submitted=NOW - 40_000),
@@ -220,12 +219,17 @@ def test_a_history_is_covered_with_what_it_costs() -> None:
         a_job(4, state="NODE_FAIL"),
         a_job(5, account="nobody"),
     ]
-    (found,) = plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
-    assert (found.account, found.resource, found.amount, found.jobs) == ("chem", "cpu", 80, 3)
-    assert (found.start, found.end) == (NOW - 50_000, NOW - 40_000 + 1)
+    (allocation,) = plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
+    assert (allocation.account, allocation.resource, allocation.amount, allocation.jobs) == (
+        "chem",
+        "cpu",
+        80,
+        3,
+    )
+    assert (allocation.start, allocation.end) == (NOW - 50_000, NOW - 40_000 + 1)
 
 
-def test_runs_that_cost_nothing_are_covered_too() -> None:
+def test_free_runs_are_covered_too() -> None:
     failed = a_job(4, submitted=NOW - 90_000, state="NODE_FAIL")
     (alone,) = plan_allocations([failed], [a_project(1, "chem")], [], CLUSTER)
     assert (alone.start, alone.end, alone.amount, alone.jobs) == (
@@ -238,24 +242,29 @@ def test_runs_that_cost_nothing_are_covered_too() -> None:
     assert (both.start, both.amount, both.jobs) == (failed.start, 40, 2)
 
 
-def test_what_costs_nothing_is_as_the_bank_says() -> None:
+def test_free_states_of_the_bank_decide_the_cover() -> None:
     jobs = [a_job(1, state="TIMEOUT"), a_job(2, state="NODE_FAIL", elapsed=1_200)]
     assert [
-        each.amount for each in plan_allocations(jobs, [a_project(1, "chem")], [], LENIENT)
+        allocation.amount
+        for allocation in plan_allocations(jobs, [a_project(1, "chem")], [], LENIENT)
     ] == [80]
     assert [
-        each.amount for each in plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
+        allocation.amount
+        for allocation in plan_allocations(jobs, [a_project(1, "chem")], [], CLUSTER)
     ] == [40]
 
 
-def test_gaps_between_allocations_are_covered_each_by_itself() -> None:
+def test_each_gap_between_allocations_is_covered() -> None:
     jobs = [a_job(1, submitted=1_000), a_job(2, submitted=5_000), a_job(3, submitted=9_000)]
-    there = [an_allocation(1, 1, 0, start=4_000, end=6_000)]
-    found = plan_allocations(jobs, [a_project(1, "chem")], there, CLUSTER)
-    assert [(each.start, each.end) for each in found] == [(1_000, 1_001), (9_000, 9_001)]
+    existing = [an_allocation(1, 1, 0, start=4_000, end=6_000)]
+    planned = plan_allocations(jobs, [a_project(1, "chem")], existing, CLUSTER)
+    assert [(allocation.start, allocation.end) for allocation in planned] == [
+        (1_000, 1_001),
+        (9_000, 9_001),
+    ]
 
 
-def test_what_a_parent_shares_pays_for_the_past_too() -> None:
+def test_shared_parent_credit_covers_the_history() -> None:
     projects = [a_project(1, "all"), a_project(2, "chem", parent=1)]
     assert (
         plan_allocations([a_job(1)], projects, [an_allocation(1, 1, 0, shared=True)], CLUSTER) == []
@@ -269,67 +278,69 @@ def test_what_a_parent_shares_pays_for_the_past_too() -> None:
 NOTHING_RAN = {"chem": AccountUsage(), "qmc": AccountUsage(), "bio": AccountUsage()}
 
 
-def wanted(*projects: object, **more: object) -> TargetAccounts:
+def target_accounts(*projects: Any, **more: Any) -> TargetAccounts:
     more = {"associations": TREE, "usage": NOTHING_RAN, **more}
-    return TargetAccounts(cluster="lab", projects=projects, now=NOW, **more)  # type: ignore[arg-type]
+    return TargetAccounts(cluster="lab", projects=projects, now=NOW, **more)
 
 
-def words(found: TargetAccounts) -> list[str]:
-    return [" ".join(change.words) for change in plan_changes(found, NAMES.get)[0]]
+def change_texts(target: TargetAccounts) -> list[str]:
+    return [" ".join(change.words) for change in plan_changes(target, NAMES.get)[0]]
 
 
-def test_projects_get_accounts_and_members_associations() -> None:
+def test_accounts_and_associations_are_added() -> None:
     projects = (
         a_project(3, "bio", parent=1, members={101: "pi"}),
         a_project(1, "chem", members={102: "member"}),
     )
-    assert words(wanted(*projects)) == [
+    assert change_texts(target_accounts(*projects)) == [
         "add account bio cluster=lab description=bio organization=bio parent=chem",
         "add user alice account=bio cluster=lab",
     ]
 
 
-def test_slurm_that_is_in_line_is_left_alone() -> None:
+def test_matching_accounts_are_not_changed() -> None:
     projects = (
         a_project(1, "chem", members={102: "member"}),
         a_project(2, "qmc", parent=1, members={101: "member"}),
     )
-    assert words(wanted(*projects)) == []
+    assert change_texts(target_accounts(*projects)) == []
 
 
-def test_an_account_moves_below_its_projects_parent() -> None:
+def test_account_moves_below_the_parent_project() -> None:
     projects = (a_project(1, "chem"), a_project(2, "qmc"), a_project(3, "bio"))
     moved = (a_project(1, "chem", parent=3), *projects[1:])
-    assert "modify account where name=chem cluster=lab set parent=bio" in words(wanted(*moved))
+    assert "modify account where name=chem cluster=lab set parent=bio" in change_texts(
+        target_accounts(*moved)
+    )
 
 
-def test_associations_go_only_when_that_is_asked() -> None:
+def test_associations_are_removed_only_with_remove() -> None:
     projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1, members={101: "member"}))
-    assert words(wanted(*projects)) == []
-    assert words(wanted(*projects, remove=True)) == [
+    assert change_texts(target_accounts(*projects)) == []
+    assert change_texts(target_accounts(*projects, remove=True)) == [
         "delete user where name=bob account=chem cluster=lab"
     ]
 
 
 def test_users_of_a_removed_project_are_removed_with_remove() -> None:
     project = a_project(2, "qmc", members={101: "member"})
-    assert words(wanted(project, removed=["chem"])) == []
-    assert words(wanted(project, removed=["chem"], remove=True)) == [
+    assert change_texts(target_accounts(project, removed=["chem"])) == []
+    assert change_texts(target_accounts(project, removed=["chem"], remove=True)) == [
         "delete user where name=bob account=chem cluster=lab"
     ]
 
 
 def test_no_member_is_removed_while_a_member_has_no_name() -> None:
-    found, notes = plan_changes(
-        wanted(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get
+    changes, notes = plan_changes(
+        target_accounts(a_project(1, "chem", members={999: "pi"}), remove=True), NAMES.get
     )
-    assert found == []
+    assert changes == []
     assert ["uid 999" in notes[0], "no association is removed" in notes[1]] == [True, True]
 
 
 def test_limit_in_slurm_leaves_all_available_credit_usable() -> None:
-    """Slurm ends running jobs at the limit: what is used, what runs, what is left; with what lies
-    below it.
+    """Slurm ends running jobs at the limit. So it is the sum of used, running and available
+    minutes, those of child accounts included.
     """
     projects = (a_project(1, "chem"), a_project(2, "qmc", parent=1))
     allocations = (
@@ -338,60 +349,65 @@ def test_limit_in_slurm_leaves_all_available_credit_usable() -> None:
         an_allocation(3, 2, 1_000, state="frozen"),
     )
     usage = {"chem": AccountUsage(1_199, 3), "qmc": AccountUsage(300, 60)}
-    found = words(wanted(*projects, allocations=allocations, usage=usage, fence=True))
-    assert found == [
+    changes = change_texts(
+        target_accounts(*projects, allocations=allocations, usage=usage, fence=True)
+    )
+    assert changes == [
         "modify account where name=chem cluster=lab set GrpTRESMins=billing=177",
         "modify account where name=qmc cluster=lab set GrpTRESMins=billing=115",
     ]
 
 
-def test_the_account_of_a_removed_project_is_fenced_off() -> None:
-    """It had credit when it was fenced last; an account that Slurm does not have is not made for
-    it.
-    """
+def test_account_of_a_removed_project_is_limited() -> None:
+    """Its last limit still allowed jobs. An account that Slurm does not have is not created."""
     known = [a_project(2, "qmc", parent=1)]
     tree = (
         account("root", parent=""),
         account("qmc", "chem", group_limits="billing=0"),
         account("chem", group_limits="cpu=5,billing=900"),
     )
-    found = plan_changes(
-        wanted(*known, associations=tree, removed=["chem", "lab7"], fence=True), NAMES.get
+    changes = plan_changes(
+        target_accounts(*known, associations=tree, removed=["chem", "lab7"], fence=True), NAMES.get
     )[0]
-    assert [(" ".join(each.words), each.why) for each in found] == [
+    assert [(" ".join(change.words), change.why) for change in changes] == [
         (
             "modify account where name=chem cluster=lab set GrpTRESMins=billing=0",
             "the project of chem was removed",
         )
     ]
     running = {**NOTHING_RAN, "chem": AccountUsage(120, 30)}
-    assert words(wanted(*known, associations=tree, removed=["chem"], usage=running, fence=True))[
-        0
-    ].endswith("set GrpTRESMins=billing=32")
+    assert change_texts(
+        target_accounts(*known, associations=tree, removed=["chem"], usage=running, fence=True)
+    )[0].endswith("set GrpTRESMins=billing=32")
     closed = (*tree[:2], account("chem", group_limits="cpu=5,billing=0"))
-    assert words(wanted(*known, associations=closed, removed=["chem", "lab7"], fence=True)) == []
-    assert words(wanted(*known, associations=tree, removed=["chem"])) == []
+    assert (
+        change_texts(
+            target_accounts(*known, associations=closed, removed=["chem", "lab7"], fence=True)
+        )
+        == []
+    )
+    assert change_texts(target_accounts(*known, associations=tree, removed=["chem"])) == []
 
 
-def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
-    """PrivateData hides the usage of others: a fence as if nothing had run would end what runs. A
-    new account has used nothing.
+def test_account_with_hidden_usage_gets_no_limit() -> None:
+    """PrivateData hides the usage of others. A limit that ignores their usage would end running
+    jobs. A new account has no usage.
     """
     projects = (
         a_project(1, "chem", members={102: "member"}),
         a_project(2, "qmc", parent=1, members={101: "member"}),
         a_project(3, "new"),
     )
-    found, notes = plan_changes(
-        wanted(*projects, usage={"qmc": AccountUsage(60)}, removed=["old"], fence=True), NAMES.get
+    changes, notes = plan_changes(
+        target_accounts(*projects, usage={"qmc": AccountUsage(60)}, removed=["old"], fence=True),
+        NAMES.get,
     )
-    assert [each.words[3] for each in found if each.words[-1].startswith("GrpTRESMins")] == [
-        "name=qmc",
-        "name=new",
-    ]
+    assert [
+        change.words[3] for change in changes if change.words[-1].startswith("GrpTRESMins")
+    ] == ["name=qmc", "name=new"]
     assert [note.partition(":")[0] for note in notes] == ["account chem"]
     tree = (*TREE, account("old", group_limits="billing=900"))
-    hidden = wanted(associations=tree, usage={}, removed=["old"], fence=True)
+    hidden = target_accounts(associations=tree, usage={}, removed=["old"], fence=True)
     assert plan_changes(hidden, NAMES.get) == (
         [],
         [
@@ -402,25 +418,25 @@ def test_an_account_whose_usage_is_not_told_gets_no_fence() -> None:
 
 
 def test_limit_in_slurm_without_credit_is_reached_at_once() -> None:
-    """Without `safe` Slurm lets a job start as long as the limit is not reached yet."""
+    """Without `safe`, Slurm starts a job as long as the limit is not reached."""
     assert [AccountUsage(seconds).billing_limit(0) for seconds in (0, 59, 60, 119)] == [0, 0, 1, 1]
     assert [AccountUsage(seconds).billing_limit(5) for seconds in (0, 59, 60, 119)] == [5, 6, 6, 7]
 
 
-def test_a_fence_that_stands_right_is_left_alone() -> None:
-    fenced = [SlurmAssociation("chem", group_limits="cpu=1,billing=150", parent="root"), *TREE[3:]]
-    found = wanted(
+def test_correct_limit_is_not_changed() -> None:
+    limited = [SlurmAssociation("chem", group_limits="cpu=1,billing=150", parent="root"), *TREE[3:]]
+    target = target_accounts(
         a_project(1, "chem", members={102: "pi"}),
-        associations=fenced,
+        associations=limited,
         allocations=[an_allocation(1, 1, 150)],
         fence=True,
     )
-    assert words(found) == []
+    assert change_texts(target) == []
 
 
 @pytest.mark.parametrize(
     ("text", "value"),
     [("", None), ("billing=5", 5), ("cpu=3,billing=70", 70), ("billing=x", None), ("cpu=9", None)],
 )
-def test_the_fence_is_read(text: str, value: int | None) -> None:
+def test_billing_limit_is_read(text: str, value: int | None) -> None:
     assert billing_limit(SlurmAssociation("x", group_limits=text)) == value

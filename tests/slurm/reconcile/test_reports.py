@@ -1,4 +1,4 @@
-"""Reports to the bank about runs that it does not know."""
+"""Reports to the bank about runs that are missing in the ledger."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.reconcile.repair import charge_report
-from tests.slurm.reconcile.jobs import CLUSTER, a_job, booked
+from tests.slurm.reconcile.jobs import CLUSTER, a_job, bank_run
 
 
-def test_the_report_of_a_missing_run() -> None:
+def test_report_of_a_missing_run() -> None:
     job = a_job(7)
     assert charge_report(job, None, 2, CLUSTER) == {
         "do": "complete", "cluster": "lab", "job_id": 7, "submitted": job.submitted, "restart": 2,
@@ -22,25 +22,25 @@ def test_the_report_of_a_missing_run() -> None:
     }  # fmt: skip
 
 
-def test_a_run_is_closed_under_the_name_that_the_bank_knows() -> None:
+def test_run_is_closed_with_the_identity_of_the_bank() -> None:
     job = a_job(7)
-    told = charge_report(
-        job, booked(job, state="held", restart=3, submitted=job.submitted - 30), 0, CLUSTER
+    report = charge_report(
+        job, bank_run(job, state="held", restart=3, submitted=job.submitted - 30), 0, CLUSTER
     )
-    assert (told["submitted"], told["restart"]) == (job.submitted - 30, 3)
+    assert (report["submitted"], report["restart"]) == (job.submitted - 30, 3)
 
 
 def test_unknown_user_is_reported_not_guessed() -> None:
     job = a_job(7, owner=None)
     with pytest.raises(InvalidInput, match="this host has no user 'alice'"):
         charge_report(job, None, 0, CLUSTER)
-    assert charge_report(job, booked(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
+    assert charge_report(job, bank_run(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
 
 
-def test_a_run_that_ended_before_it_began_began_when_it_ended() -> None:
-    """A clock was set back while it ran. The bank takes no end that comes before its start."""
+def test_start_after_the_end_is_set_to_the_end() -> None:
+    """A clock was set back while the job ran. The bank accepts no end before the start."""
     job = a_job(7, elapsed=0)
     assert job.start is not None
-    back = msgspec.structs.replace(job, end=job.start - 1_800)
-    told = charge_report(back, booked(job, state="held"), 0, CLUSTER)
-    assert (told["start"], told["end"], told["elapsed"]) == (back.end, back.end, 0)
+    set_back = msgspec.structs.replace(job, end=job.start - 1_800)
+    report = charge_report(set_back, bank_run(job, state="held"), 0, CLUSTER)
+    assert (report["start"], report["end"], report["elapsed"]) == (set_back.end, set_back.end, 0)

@@ -1,49 +1,48 @@
-"""Job ids that come again: which execution is which run."""
+"""Job ids that are used again: each execution is matched to its run."""
 
 from __future__ import annotations
 
 import msgspec
 
 from fairbank.slurm.reconcile.compare import Category, restart_count
-from tests.slurm.reconcile.comparison import compared, kinds, only
-from tests.slurm.reconcile.jobs import NOW, a_job, booked
+from tests.slurm.reconcile.comparison import categories, compare_records, only_finding
+from tests.slurm.reconcile.jobs import NOW, a_job, bank_run
 
 
-def test_a_job_id_that_is_used_again_after_a_reset() -> None:
+def test_reused_job_id_is_another_run() -> None:
     old, new = a_job(1, submitted=NOW - 500_000), a_job(1, submitted=NOW - 50_000)
-    assert compared([old, new], [booked(old, number=1), booked(new, number=2)]).matched == 2
-    assert only(compared([old, new], [booked(old)])).job == new
+    assert (
+        compare_records([old, new], [bank_run(old, number=1), bank_run(new, number=2)]).matched == 2
+    )
+    assert only_finding(compare_records([old, new], [bank_run(old)])).job == new
 
 
 def test_a_requeued_job_is_another_run() -> None:
     first = a_job(1, state="REQUEUED")
     second = a_job(1, submitted=(first.end or 0) + 1)
     assert (
-        compared(
-            [first, second], [booked(first, number=1), booked(second, restart=1, number=2)]
+        compare_records(
+            [first, second], [bank_run(first, number=1), bank_run(second, restart=1, number=2)]
         ).matched
         == 2
     )
 
 
 def test_submit_time_changed_by_a_crash_is_matched() -> None:
-    """Same id, same start, same owner: the same run, whatever slurmctld says of its
-    submission now.
-    """
+    """The same id, start and owner mean the same run, even if slurmctld changed the submit time."""
     job = a_job(1)
-    assert compared([job], [booked(job, submitted=job.submitted - 30)]).matched == 1
-    assert kinds(compared([job], [booked(job, submitted=job.submitted - 30, owner=1)])) == [
-        Category.MISSING,
-        Category.UNACCOUNTED,
-    ]
+    assert compare_records([job], [bank_run(job, submitted=job.submitted - 30)]).matched == 1
+    assert categories(
+        compare_records([job], [bank_run(job, submitted=job.submitted - 30, owner=1)])
+    ) == [Category.MISSING, Category.UNACCOUNTED]
 
 
-def test_restarts_are_counted_in_accounting() -> None:
+def test_restarts_are_counted_from_accounting() -> None:
     first = a_job(1, state="NODE_FAIL", submitted=NOW - 90_000)
-    second = a_job(
-        1, state="REQUEUED", submitted=(first.end or 0) + 30
-    )  # once the epilogs were done
-    third = a_job(1, submitted=(second.end or 0) + 20_000)  # REQUEUED says so, however long it took
+    second = a_job(1, state="REQUEUED", submitted=(first.end or 0) + 30)  # after the epilogs
+    third = a_job(
+        1, submitted=(second.end or 0) + 20_000
+    )  # after REQUEUED, whatever the time between them
     stranger = a_job(1, submitted=(first.end or 0) + 5, owner=7)
     another = a_job(1, submitted=(third.end or 0) + 5)  # after a reset of slurmctld
     history = [third, first, second]
@@ -53,20 +52,25 @@ def test_restarts_are_counted_in_accounting() -> None:
     assert restart_count(msgspec.structs.replace(first, restart=9), history) == 9
 
 
-def test_a_record_that_waits_for_ever_is_no_restart() -> None:
-    """As 24.11 leaves one where a job is put back while its prolog runs; its next record is the
+def test_stale_pending_record_is_no_restart() -> None:
+    """24.11 leaves such a record if a job is requeued while its prolog runs; its next record is the
     job.
     """
     first = a_job(1, state="REQUEUED")
     end = first.end or 0
-    left = msgspec.structs.replace(
+    pending = msgspec.structs.replace(
         a_job(1, state="PENDING", submitted=end), start=None, end=None, elapsed=0
     )
     again = a_job(1, submitted=end + 1)
-    assert [restart_count(job, [first, left, again]) for job in (first, left, again)] == [0, 1, 1]
+    assert [restart_count(job, [first, pending, again]) for job in (first, pending, again)] == [
+        0,
+        1,
+        1,
+    ]
     assert (
-        compared(
-            [first, left, again], [booked(first, number=1), booked(again, restart=1, number=2)]
+        compare_records(
+            [first, pending, again],
+            [bank_run(first, number=1), bank_run(again, restart=1, number=2)],
         ).matched
         == 2
     )

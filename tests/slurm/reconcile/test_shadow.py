@@ -22,18 +22,18 @@ from tests.slurm.reconcile.jobs import CLUSTER, LENIENT, NOW, a_job, a_project, 
 PROJECTS = (a_project(1, "all"), a_project(2, "chem", parent=1))
 
 
-def watched(jobs: Sequence[AccountingJob], *allocations: BankAllocation) -> ShadowResult:
+def shadow_of(jobs: Sequence[AccountingJob], *allocations: BankAllocation) -> ShadowResult:
     return simulate(
         jobs, ShadowInput(cluster=CLUSTER, projects=PROJECTS, allocations=allocations, now=NOW)
     )
 
 
-def whys(shadow: ShadowResult) -> list[ShadowReason]:
-    return [each.reason for each in shadow.refused]
+def reasons(shadow: ShadowResult) -> list[ShadowReason]:
+    return [refusal.reason for refusal in shadow.refused]
 
 
 def test_a_run_holds_its_limit_and_costs_its_time() -> None:
-    (row,) = watched([a_job(1)], an_allocation(1, 2, 1_000)).rows
+    (row,) = shadow_of([a_job(1)], an_allocation(1, 2, 1_000)).rows
     assert row == ShadowAccount(account="chem", resource="cpu", jobs=1, charged=40, left=960)
 
 
@@ -46,47 +46,47 @@ def test_a_run_holds_its_limit_and_costs_its_time() -> None:
         (LENIENT, "NODE_FAIL", 40),
     ],
 )
-def test_what_is_free_is_as_the_bank_says(cluster: BankCluster, state: str, charged: int) -> None:
-    world = ShadowInput(
+def test_free_states_of_the_bank_are_free(cluster: BankCluster, state: str, charged: int) -> None:
+    shadow_input = ShadowInput(
         cluster=cluster, projects=PROJECTS, allocations=[an_allocation(1, 2, 1_000)], now=NOW
     )
-    (row,) = simulate([a_job(1, state=state)], world).rows
+    (row,) = simulate([a_job(1, state=state)], shadow_input).rows
     assert (row.charged, row.left) == (charged, 1_000 - charged)
 
 
 def test_a_running_job_still_holds() -> None:
-    (row,) = watched([a_job(1, state="RUNNING")], an_allocation(1, 2, 1_000)).rows
+    (row,) = shadow_of([a_job(1, state="RUNNING")], an_allocation(1, 2, 1_000)).rows
     assert (row.held, row.charged, row.left) == (240, 0, 760)
 
 
-def test_the_race_for_the_last_credit() -> None:
-    """Two jobs at once that hold 240 each, and 300 there: the second would not have started."""
-    found = watched([a_job(1), a_job(2)], an_allocation(1, 2, 300))
-    assert whys(found) == [ShadowReason.INSUFFICIENT_CREDIT]
-    assert (found.refused[0].job.job_id, found.refused[0].asked, found.refused[0].available) == (
+def test_second_job_beyond_the_credit_is_refused() -> None:
+    """Two jobs hold 240 each at the same time, and 300 are available: the second is refused."""
+    result = shadow_of([a_job(1), a_job(2)], an_allocation(1, 2, 300))
+    assert reasons(result) == [ShadowReason.INSUFFICIENT_CREDIT]
+    assert (result.refused[0].job.job_id, result.refused[0].asked, result.refused[0].available) == (
         2,
         240,
         60,
     )
-    (row,) = found.rows
+    (row,) = result.rows
     assert (row.jobs, row.refused, row.refused_asked, row.charged, row.left) == (2, 1, 240, 40, 260)
 
 
-def test_what_comes_back_is_there_for_the_next() -> None:
+def test_released_credit_pays_for_the_next_job() -> None:
     first = a_job(1)
-    found = watched([first, a_job(2, submitted=first.end or 0)], an_allocation(1, 2, 300))
-    assert (whys(found), found.rows[0].charged) == ([], 80)
+    result = shadow_of([first, a_job(2, submitted=first.end or 0)], an_allocation(1, 2, 300))
+    assert (reasons(result), result.rows[0].charged) == ([], 80)
 
 
-def test_the_parents_shared_credit_pays_when_ones_own_does_not() -> None:
+def test_shared_parent_credit_pays_next() -> None:
     shared, own = an_allocation(1, 1, 1_000, shared=True), an_allocation(2, 2, 100)
-    assert whys(watched([a_job(1)], own, shared)) == []
-    assert whys(watched([a_job(1)], own, an_allocation(1, 1, 1_000))) == [
+    assert reasons(shadow_of([a_job(1)], own, shared)) == []
+    assert reasons(shadow_of([a_job(1)], own, an_allocation(1, 1, 1_000))) == [
         ShadowReason.INSUFFICIENT_CREDIT
     ]
 
 
-def test_every_reason() -> None:
+def test_every_refusal_reason_occurs() -> None:
     jobs = [
         a_job(1, account="nobody"),
         a_job(2, partition="unknown"),
@@ -94,25 +94,25 @@ def test_every_reason() -> None:
         a_job(4, partition="gpu"),
         a_job(5, state="PENDING", limit_seconds=10**8),
     ]
-    found = watched(jobs, an_allocation(1, 2, 1_000))
-    assert sorted(each.reason.name for each in found.refused) == sorted(
+    result = shadow_of(jobs, an_allocation(1, 2, 1_000))
+    assert sorted(refusal.reason.name for refusal in result.refused) == sorted(
         why.name for why in ShadowReason
     )
 
 
 def test_node_failures_cost_nothing() -> None:
-    (row,) = watched([a_job(1, state="NODE_FAIL")], an_allocation(1, 2, 1_000)).rows
+    (row,) = shadow_of([a_job(1, state="NODE_FAIL")], an_allocation(1, 2, 1_000)).rows
     assert (row.charged, row.left) == (0, 1_000)
 
 
-def test_what_was_cancelled_before_it_ran_is_left_out() -> None:
+def test_cancelled_pending_jobs_are_left_out() -> None:
     assert (
-        watched([a_job(1, state="PENDING", limit_seconds=60)], an_allocation(1, 2, 1_000))
+        shadow_of([a_job(1, state="PENDING", limit_seconds=60)], an_allocation(1, 2, 1_000))
         .rows[0]
         .jobs
         == 1
     )
-    assert watched([], an_allocation(1, 2, 1_000)).rows == ()
+    assert shadow_of([], an_allocation(1, 2, 1_000)).rows == ()
 
 
 @given(
@@ -129,8 +129,8 @@ def test_what_was_cancelled_before_it_ran_is_left_out() -> None:
     st.integers(0, 1_500),
 )
 def test_no_overdraft_by_two_servers(jobs: list[AccountingJob], credit: int) -> None:
-    found = watched(jobs, an_allocation(1, 2, credit))
-    drawn = sum(row.charged + row.held for row in found.rows)
+    result = shadow_of(jobs, an_allocation(1, 2, credit))
+    drawn = sum(row.charged + row.held for row in result.rows)
     assert 0 <= drawn <= credit
-    if found.rows:
-        assert found.rows[0].left == credit - drawn
+    if result.rows:
+        assert result.rows[0].left == credit - drawn

@@ -1,8 +1,7 @@
-"""Scripted queues. Each runs what is to be there, puts the partitions down and lets jobs come. It
-returns the partitions to put up again, where these are not the default ones.
-
-The machine: c01 to c06 with 64 CPUs and 128 GiB, g01 and g02 with 48 and four A100, g03 and g04
-with 64 and four T4.
+"""Scripted queues. Each starts some jobs, puts the partitions down, and submits the waiting jobs.
+It returns the partitions to put up again, if these are not the default ones. The machine: c01 to
+c06 with 64 CPUs and 128 GiB, g01 and g02 with 48 CPUs and four A100, g03 and g04 with 64 CPUs and
+four T4.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tests.slurm.scenarios import arrays, held_jobs, holes, job_order, node_requ
 
 
 def _of(module: ModuleType) -> Iterator[Scenario]:
-    """Every public function of the module is one."""
+    """Return the scenarios of a module: its public functions."""
     return (
         each
         for name, each in vars(module).items()

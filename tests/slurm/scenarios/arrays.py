@@ -1,19 +1,19 @@
-"""Arrays: all tasks at once, and some at a time."""
+"""Arrays: all tasks at once, and a limited number at a time."""
 
 from __future__ import annotations
 
-from tests.slurm.queues import WHOLE, Queue
+from tests.slurm.queues import WHOLE, ScenarioQueue
 
 
-def array(queue: Queue) -> None:
-    """An array that runs two tasks at a time, of a node each."""
-    queue.runs("first", "-N3", WHOLE, "-t10").down()
-    queue.waits("tasks", "--array=1-6%2", WHOLE, "-t5", priority=900)
-    queue.waits("other", "-N1", WHOLE, "-t5", priority=500)
+def array(queue: ScenarioQueue) -> None:
+    """An array runs two tasks at a time, of one node each."""
+    queue.submit_running("first", "-N3", WHOLE, "-t10").down()
+    queue.submit("tasks", "--array=1-6%2", WHOLE, "-t5", priority=900)
+    queue.submit("other", "-N1", WHOLE, "-t5", priority=500)
 
 
-def array_of_many(queue: Queue) -> None:
-    """More tasks than nodes."""
-    queue.runs("first", "-N2", WHOLE, "-t10").down()
-    queue.waits("tasks", "--array=3,5,7-10", WHOLE, "-t5", priority=900)
-    queue.waits("other", "-n1", "-t5", priority=500)
+def array_of_many(queue: ScenarioQueue) -> None:
+    """The array has more tasks than there are nodes."""
+    queue.submit_running("first", "-N2", WHOLE, "-t10").down()
+    queue.submit("tasks", "--array=3,5,7-10", WHOLE, "-t5", priority=900)
+    queue.submit("other", "-n1", "-t5", priority=500)

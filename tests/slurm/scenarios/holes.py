@@ -1,37 +1,37 @@
-"""Holes before a job that waits."""
+"""Holes before the planned start of a waiting job."""
 
 from __future__ import annotations
 
-from tests.slurm.queues import WHOLE, Queue
+from tests.slurm.queues import WHOLE, ScenarioQueue
 
 
-def hole_just_fits(queue: Queue) -> None:
-    """Two nodes are free for ten minutes before a job of all six: one of nine minutes fits, one of
-    thirty does not.
+def hole_just_fits(queue: ScenarioQueue) -> None:
+    """Two nodes are free for ten minutes before a job of all six: a job of nine minutes fits, one
+    of thirty does not.
     """
-    queue.runs("first", "-N4", WHOLE, "-t10").down()
-    queue.waits("all", "-N6", WHOLE, "-t60", priority=900)
-    queue.waits("short", "-N1", WHOLE, "-t9", priority=500)
-    queue.waits("long", "-N1", WHOLE, "-t30", priority=400)
+    queue.submit_running("first", "-N4", WHOLE, "-t10").down()
+    queue.submit("all", "-N6", WHOLE, "-t60", priority=900)
+    queue.submit("short", "-N1", WHOLE, "-t9", priority=500)
+    queue.submit("long", "-N1", WHOLE, "-t30", priority=400)
 
 
-def hole_just_not(queue: Queue) -> None:
-    """A job of eleven minutes does not fit before one that is planned in ten."""
-    queue.runs("first", "-N4", WHOLE, "-t10").down()
-    queue.waits("all", "-N6", WHOLE, "-t60", priority=900)
-    queue.waits("eleven", "-N2", WHOLE, "-t11", priority=500)
+def hole_just_not(queue: ScenarioQueue) -> None:
+    """A job of eleven minutes does not fit before a job that is planned in ten."""
+    queue.submit_running("first", "-N4", WHOLE, "-t10").down()
+    queue.submit("all", "-N6", WHOLE, "-t60", priority=900)
+    queue.submit("eleven", "-N2", WHOLE, "-t11", priority=500)
 
 
-def hole_for_a_shorter_one(queue: Queue) -> None:
-    """A job that would do with five of its sixty minutes gets as many as there are."""
-    queue.runs("first", "-N4", WHOLE, "-t10").down()
-    queue.waits("all", "-N6", WHOLE, "-t60", priority=900)
-    queue.waits("modest", "-N1", WHOLE, "-t60", "--time-min=5", priority=500)
+def hole_for_a_shorter_one(queue: ScenarioQueue) -> None:
+    """A job that accepts five of its sixty minutes gets as many as are free."""
+    queue.submit_running("first", "-N4", WHOLE, "-t10").down()
+    queue.submit("all", "-N6", WHOLE, "-t60", priority=900)
+    queue.submit("modest", "-N1", WHOLE, "-t60", "--time-min=5", priority=500)
 
 
-def nodes_beside_the_plan(queue: Queue) -> None:
+def nodes_beside_the_plan(queue: ScenarioQueue) -> None:
     """A plan for three nodes leaves one node for any length of time."""
-    queue.runs("first", "-N4", WHOLE, "-t10").down()
-    queue.waits("three", "-N3", WHOLE, "-t60", priority=900)
-    queue.waits("long", "-N1", WHOLE, "-t600", priority=500)
-    queue.waits("longer", "-N2", WHOLE, "-t600", priority=400)
+    queue.submit_running("first", "-N4", WHOLE, "-t10").down()
+    queue.submit("three", "-N3", WHOLE, "-t60", priority=900)
+    queue.submit("long", "-N1", WHOLE, "-t600", priority=500)
+    queue.submit("longer", "-N2", WHOLE, "-t600", priority=400)

@@ -1,64 +1,64 @@
-"""Preemption: jobs that take the place of others."""
+"""Preemption of running jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fairbank.scheduling.machines.nodes import PreemptBy
-from tests.slurm.queues import PARTITIONS, WHOLE, Queue, Scenario
+from tests.slurm.queues import PARTITIONS, WHOLE, Scenario, ScenarioQueue
 
 
-def preempted_by_qos(queue: Queue) -> None:
-    """Those of QOS high take the place of those of QOS low, and of nobody else. (All nodes that
-    come free are taken: the first of them may be free a moment before the others.)
+def preempted_by_qos(queue: ScenarioQueue) -> None:
+    """Jobs of QOS high preempt only jobs of QOS low. (All nodes that become free are used: the
+    first of them may be free a moment before the others.)
     """
-    queue.account("modify", "qos", "high", "set", "preempt=low")
-    queue.runs("low", "--qos=low", "-N2", WHOLE, "-t30", user="bob")
-    queue.runs("low-too", "--qos=low", "-N2", WHOLE, "-t30", user="bob")
-    queue.runs("normal", "-N2", WHOLE, "-t30").down()
-    queue.waits("urgent", "--qos=high", "-N4", WHOLE, "-t30", user="bob", priority=900)
-    queue.waits("behind", "-N1", WHOLE, "-t30", priority=800)
-    queue.waits("urgent-too", "--qos=high", "-N3", WHOLE, "-t30", user="bob", priority=700)
+    queue.sacctmgr("modify", "qos", "high", "set", "preempt=low")
+    queue.submit_running("low", "--qos=low", "-N2", WHOLE, "-t30", user="bob")
+    queue.submit_running("low-too", "--qos=low", "-N2", WHOLE, "-t30", user="bob")
+    queue.submit_running("normal", "-N2", WHOLE, "-t30").down()
+    queue.submit("urgent", "--qos=high", "-N4", WHOLE, "-t30", user="bob", priority=900)
+    queue.submit("behind", "-N1", WHOLE, "-t30", priority=800)
+    queue.submit("urgent-too", "--qos=high", "-N3", WHOLE, "-t30", user="bob", priority=700)
 
 
-def no_more_preempted_than_needed(queue: Queue) -> None:
-    """One node is idle, and one of three low jobs is enough."""
-    queue.account("modify", "qos", "high", "set", "preempt=low")
+def no_more_preempted_than_needed(queue: ScenarioQueue) -> None:
+    """One node is idle, and preempting one of three low jobs is sufficient."""
+    queue.sacctmgr("modify", "qos", "high", "set", "preempt=low")
     for name in ("one", "two", "three"):
-        queue.runs(name, "--qos=low", "-N1", WHOLE, "-t30", user="bob")
-    queue.runs("normal", "-N2", WHOLE, "-t30").down()
-    queue.waits("urgent", "--qos=high", "-N2", WHOLE, "-t30", user="bob", priority=900)
+        queue.submit_running(name, "--qos=low", "-N1", WHOLE, "-t30", user="bob")
+    queue.submit_running("normal", "-N2", WHOLE, "-t30").down()
+    queue.submit("urgent", "--qos=high", "-N2", WHOLE, "-t30", user="bob", priority=900)
 
 
-def the_lowest_qos_goes_first(queue: Queue) -> None:
-    """Of two whose place may be taken the one of the QOS with the lower priority goes, though it
-    came later and has more nodes.
+def the_lowest_qos_goes_first(queue: ScenarioQueue) -> None:
+    """Of two jobs that may be preempted, the one of the QOS with the lower priority is, though it
+    started later and has more nodes.
     """
-    queue.account("modify", "qos", "high", "set", "preempt=low,normal")
-    queue.runs("low", "--qos=low", "-N1", WHOLE, "-t30", user="bob")
-    queue.runs("normal", "-N2", WHOLE, "-t30").runs(
+    queue.sacctmgr("modify", "qos", "high", "set", "preempt=low,normal")
+    queue.submit_running("low", "--qos=low", "-N1", WHOLE, "-t30", user="bob")
+    queue.submit_running("normal", "-N2", WHOLE, "-t30").submit_running(
         "high", "--qos=high", "-N3", WHOLE, "-t30"
     ).down()
-    queue.waits("urgent", "--qos=high", "-N2", WHOLE, "-t30", user="bob", priority=900)
+    queue.submit("urgent", "--qos=high", "-N2", WHOLE, "-t30", user="bob", priority=900)
 
 
-def of_one_qos_the_smallest_goes_first(queue: Queue) -> None:
-    """Priorities are equal: the job with the fewest nodes goes, though it came later."""
-    queue.account("modify", "qos", "high", "set", "preempt=low")
-    queue.runs("big", "--qos=low", "-N2", WHOLE, "-t30", user="bob").runs(
+def of_one_qos_the_smallest_goes_first(queue: ScenarioQueue) -> None:
+    """Priorities are equal: the job with the fewest nodes is preempted, though it started later."""
+    queue.sacctmgr("modify", "qos", "high", "set", "preempt=low")
+    queue.submit_running("big", "--qos=low", "-N2", WHOLE, "-t30", user="bob").submit_running(
         "small", "--qos=low", "-N1", WHOLE, "-t30", user="bob"
     )
-    queue.runs("normal", "-N3", WHOLE, "-t30").down()
-    queue.waits("urgent", "--qos=high", "-N1", WHOLE, "-t30", user="bob", priority=900)
+    queue.submit_running("normal", "-N3", WHOLE, "-t30").down()
+    queue.submit("urgent", "--qos=high", "-N1", WHOLE, "-t30", user="bob", priority=900)
 
 
-def preempted_by_partition(queue: Queue) -> Sequence[str]:
-    """Jobs of a partition of a higher tier take the place of those of a lower one on the nodes of
-    both.
-    """
+def preempted_by_partition(queue: ScenarioQueue) -> Sequence[str]:
+    """Jobs of a partition of a higher tier preempt those of a lower tier on shared nodes."""
     express = "partitionname=express"
-    queue.runs("plain", "-N4", WHOLE, "-t30").runs("small", "-N1", WHOLE, "-t30")
-    queue.tell(
+    queue.submit_running("plain", "-N4", WHOLE, "-t30").submit_running(
+        "small", "-N1", WHOLE, "-t30"
+    )
+    queue.scontrol(
         "create",
         express,
         "nodes=c[01-06]",
@@ -67,8 +67,8 @@ def preempted_by_partition(queue: Queue) -> Sequence[str]:
         "state=down",
         undo=("delete", express),
     ).down()
-    queue.waits("express", "-pexpress", "-N2", WHOLE, "-t30", priority=100)
-    queue.waits("waits", "-N3", WHOLE, "-t30", priority=900)
+    queue.submit("express", "-pexpress", "-N2", WHOLE, "-t30", priority=100)
+    queue.submit("waits", "-N3", WHOLE, "-t30", priority=900)
     return ("express", *PARTITIONS)
 
 

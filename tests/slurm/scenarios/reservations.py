@@ -1,15 +1,13 @@
-"""Reservations that are to come, that run, and for maintenance: who may use their nodes, and until
-when.
-"""
+"""Future, active and maintenance reservations: their users and their times."""
 
 from __future__ import annotations
 
-from tests.slurm.queues import WHOLE, Queue
+from tests.slurm.queues import WHOLE, ScenarioQueue
 
 
-def reservation_ahead(queue: Queue) -> None:
-    """Five nodes are reserved in twenty minutes."""
-    queue.tell(
+def reservation_ahead(queue: ScenarioQueue) -> None:
+    """Five nodes are reserved from in twenty minutes on."""
+    queue.scontrol(
         "create",
         "reservation",
         "reservationname=course",
@@ -19,15 +17,15 @@ def reservation_ahead(queue: Queue) -> None:
         "users=carol",
     )
     queue.down()
-    queue.waits("short", "-N2", WHOLE, "-t10", priority=900)
-    queue.waits("long", "-N1", WHOLE, "-t60", priority=800)
-    queue.waits("long-too", "-N1", WHOLE, "-t60", priority=700)
-    queue.waits("short-too", "-N1", WHOLE, "-t10", priority=600)
+    queue.submit("short", "-N2", WHOLE, "-t10", priority=900)
+    queue.submit("long", "-N1", WHOLE, "-t60", priority=800)
+    queue.submit("long-too", "-N1", WHOLE, "-t60", priority=700)
+    queue.submit("short-too", "-N1", WHOLE, "-t10", priority=600)
 
 
-def reservation_running(queue: Queue) -> None:
-    """Three nodes are carol's."""
-    queue.tell(
+def reservation_running(queue: ScenarioQueue) -> None:
+    """Three nodes are reserved for carol."""
+    queue.scontrol(
         "create",
         "reservation",
         "reservationname=course",
@@ -36,16 +34,16 @@ def reservation_running(queue: Queue) -> None:
         "nodes=c[01-03]",
         "users=carol",
     ).down()
-    queue.waits("others", "-N4", WHOLE, "-t30", priority=900)
-    queue.waits("hers", "--reservation=course", "-N2", WHOLE, "-t30", user="carol", priority=500)
-    queue.waits(
+    queue.submit("others", "-N4", WHOLE, "-t30", priority=900)
+    queue.submit("hers", "--reservation=course", "-N2", WHOLE, "-t30", user="carol", priority=500)
+    queue.submit(
         "too-long", "--reservation=course", "-N1", WHOLE, "-t90", user="carol", priority=400
     )
-    queue.waits("outside", "-N1", WHOLE, "-t30", user="carol", priority=300)
+    queue.submit("outside", "-N1", WHOLE, "-t30", user="carol", priority=300)
 
 
-def reservation_to_come(queue: Queue) -> None:
-    queue.tell(
+def reservation_to_come(queue: ScenarioQueue) -> None:
+    queue.scontrol(
         "create",
         "reservation",
         "reservationname=course",
@@ -54,14 +52,14 @@ def reservation_to_come(queue: Queue) -> None:
         "nodes=c01",
         "users=carol",
     ).down()
-    queue.waits("early", "--reservation=course", "-n1", "-t30", user="carol", priority=900)
-    queue.waits("free", "-N6", WHOLE, "-t30", priority=100)
+    queue.submit("early", "--reservation=course", "-n1", "-t30", user="carol", priority=900)
+    queue.submit("free", "-N6", WHOLE, "-t30", priority=100)
 
 
-def maintenance(queue: Queue) -> None:
-    """All nodes of the partition are worked on in half an hour."""
+def maintenance(queue: ScenarioQueue) -> None:
+    """All nodes of the partition are under maintenance in half an hour."""
     when = ("starttime=now+30minutes", "duration=60")
-    queue.tell(
+    queue.scontrol(
         "create",
         "reservation",
         "reservationname=works",
@@ -70,5 +68,5 @@ def maintenance(queue: Queue) -> None:
         "users=root",
         "flags=maint",
     ).down()
-    queue.waits("long", "-N1", WHOLE, "-t60", priority=900)
-    queue.waits("short", "-N1", WHOLE, "-t20", priority=800)
+    queue.submit("long", "-N1", WHOLE, "-t60", priority=900)
+    queue.submit("short", "-N1", WHOLE, "-t20", priority=800)

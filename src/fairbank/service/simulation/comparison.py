@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.os_errors import translate_os_error
 from fairbank.service.ops.atomic_file import atomic_write, check_writable
-from fairbank.service.simulation.workloads import Extent, Source, read_file
+from fairbank.service.simulation.trace_files import Extent, Source, read_file
 from fairbank.simulator.engine.policies import SimulationPolicy, policy_named
 from fairbank.simulator.engine.simulation import (
     TICK,

@@ -14,7 +14,7 @@ from fairbank.service.simulation.comparison import (
     simulated,
     ticking,
 )
-from fairbank.service.simulation.workloads import Source
+from fairbank.service.simulation.trace_files import Source
 from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.simulation import SimulationPlan, SimulationResult, check_bank
 from fairbank.simulator.results.measures import ScheduleStarts

@@ -89,7 +89,7 @@ def replay_trace(
     from fairbank.bank.policy import Overrun, Policy
     from fairbank.service.ledger import Ledger
     from fairbank.service.simulation.replay import ReplayPlan, replay
-    from fairbank.service.simulation.workloads import open_trace
+    from fairbank.service.simulation.trace_files import open_trace
     from fairbank.simulator.engine.bank_replay import Payer
     from fairbank.store.factory import open_store
     from fairbank.store.migration import migrate

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.service.simulation.comparison import Progress
-    from fairbank.service.simulation.workloads import Modelled
+    from fairbank.service.simulation.synthetic import Modelled
     from fairbank.simulator.engine.simulation import SimulationResult
 
 
@@ -126,7 +126,7 @@ def _workload(options: Namespace) -> str | Modelled:
 
     import msgspec
 
-    from fairbank.service.simulation.workloads import (
+    from fairbank.service.simulation.synthetic import (
         CentreSettings,
         Modelled,
         centre_of,
@@ -150,7 +150,7 @@ def _simulate(
     from pathlib import Path
 
     from fairbank.service.simulation.comparison import check_starts, read_shares, simulate_each
-    from fairbank.service.simulation.workloads import in_file
+    from fairbank.service.simulation.trace_files import in_file
     from fairbank.simulator.engine.simulation import SimulationPlan
     from fairbank.slurm.parsers.traces.any_format import read_any_trace
 

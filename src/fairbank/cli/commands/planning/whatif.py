@@ -124,8 +124,8 @@ def run(context: Context, options: Namespace) -> int:
     from pathlib import Path
 
     from fairbank.service.simulation.comparison import read_shares
+    from fairbank.service.simulation.trace_files import in_file
     from fairbank.service.simulation.what_if import what_if
-    from fairbank.service.simulation.workloads import in_file
     from fairbank.simulator.engine.simulation import SimulationPlan
     from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
