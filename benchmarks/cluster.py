@@ -72,7 +72,7 @@ class Place:
         self.slurm.calm()
         self.slurm.run(
             USER, "srun", "true"
-        ).done()  # the plug-in has found the agent, and the agent knows what is left
+        ).checked()  # the plug-in has found the agent, and the agent knows what is left
 
     def rate(self, tasks: int) -> float:
         """Return the tasks per second."""
@@ -89,7 +89,7 @@ class Place:
         took = []
         for _ in range(sruns):
             begun = time.perf_counter()
-            self.slurm.run(USER, "srun", "--time=10", "true").done()
+            self.slurm.run(USER, "srun", "--time=10", "true").checked()
             took.append((time.perf_counter() - begun) * 1_000)
         return median(took)
 

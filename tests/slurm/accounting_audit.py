@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from tests.slurm.bank_cluster import BankStack
-from tests.slurm.lab.answers import tres
 from tests.slurm.lab.machine import SIZES
+from tests.slurm.lab.output_parsers import tres
 
 COLUMNS = (
     "JobID",

@@ -133,7 +133,7 @@ class FaultInjector:
     def _kill_controller(self) -> None:
         with self.without_controller.record():
             self.stack.slurm.kill(SLURMCTLD)
-            self.unsaved.append((self.stack.slurm.written_down_at(), time.time()))
+            self.unsaved.append((self.stack.slurm.saved_at(), time.time()))
             self.stack.slurm.start(SLURMCTLD)
             self._wait_for_controller()
 

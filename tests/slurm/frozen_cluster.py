@@ -20,7 +20,7 @@ from fairbank.slurm.parsers import sacctmgr
 from fairbank.slurm.parsers.config import TRACKED, read_config, read_settings
 from fairbank.slurm.parsers.job_lines import read_pending
 from fairbank.slurm.parsers.machine import read_nodes, read_partitions
-from tests.slurm.lab import answers
+from tests.slurm.lab import output_parsers
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
 from tests.support.conditions import wait_until
@@ -46,7 +46,7 @@ class OwnUsage(NamedTuple):
     """Own usage of each association and each QOS, in the order of `SlurmState`."""
 
     associations: Longs
-    qualities: Longs
+    qos_list: Longs
 
 
 class StartState(NamedTuple):
@@ -55,7 +55,7 @@ class StartState(NamedTuple):
     """
 
     associations: ByNumber
-    qualities: ByNumber
+    qos_list: ByNumber
     counted_at: int
     reset_at: int
 
@@ -70,7 +70,7 @@ class SlurmState(NamedTuple):
     jobs: list[dict[str, str]]
     """Pending jobs."""
     running: list[dict[str, str]]
-    qualities: list[dict[str, str]]
+    qos_list: list[dict[str, str]]
     priority_inputs: PriorityInputs
     """Inputs of priorities, as Fairbank reads them."""
 
@@ -84,7 +84,7 @@ def run_sacctmgr_commands(cluster: Cluster, commands: Sequence[str]) -> None:
         "--quiet",
         stdin="\n".join([*commands, "quit\n"]),
         seconds=90,
-    ).done()
+    ).checked()
 
 
 def restart_controller(
@@ -96,10 +96,10 @@ def restart_controller(
     """
     cluster.stop(SLURMCTLD)
     state = cluster.place.state
-    associations, qualities = (
+    associations, qos_list = (
         _usage((state / file).read_bytes()) for file in ("assoc_usage", "qos_usage")
     )
-    start = StartState(associations, qualities, *_ticks(cluster))
+    start = StartState(associations, qos_list, *_ticks(cluster))
     run_sacctmgr_commands(cluster, commands)
     wait_until(
         lambda: time.time() >= start.counted_at + 1,
@@ -133,7 +133,7 @@ def read_state(cluster: Cluster, flags: str) -> SlurmState:
         partitions=_scontrol_rows(cluster, "partition"),
         jobs=[job for job in jobs if job["JobState"] == "PENDING"],
         running=[job for job in jobs if job["JobState"] == "RUNNING"],
-        qualities=_listed(cluster, "qos", OF_QOS),
+        qos_list=_listed(cluster, "qos", OF_QOS),
         priority_inputs=_priority_inputs(cluster, read_config(config)),
     )
 
@@ -181,12 +181,12 @@ def _priority_inputs(cluster: Cluster, config: Mapping[str, str]) -> PriorityInp
         read_partitions(shown["partition"]),
         read_nodes(shown["node"]),
     )
-    qualities, priorities = sacctmgr.QOS.read(listed[0]), sacctmgr.PRIORITIES.read(listed[1])
+    qos_list, priorities = sacctmgr.QOS.read(listed[0]), sacctmgr.PRIORITIES.read(listed[1])
     unreadable = (
         *jobs.unreadable,
         *partitions.unreadable,
         *nodes.unreadable,
-        *qualities.unreadable,
+        *qos_list.unreadable,
         *priorities.unreadable,
     )
     assert unreadable == ()
@@ -196,7 +196,7 @@ def _priority_inputs(cluster: Cluster, config: Mapping[str, str]) -> PriorityInp
         jobs.rows,
         partitions.rows,
         nodes.rows,
-        qualities.rows,
+        qos_list.rows,
         priorities.rows,
     )
 
@@ -216,7 +216,7 @@ def _sacctmgr_list(cluster: Cluster, what: str, columns: Sequence[str]) -> str:
 
 def _scontrol_rows(cluster: Cluster, what: str) -> list[dict[str, str]]:
     return [
-        answers.fields(line)
+        output_parsers.fields(line)
         for line in cluster.root("scontrol", "--oneliner", "show", what).splitlines()
         if "=" in line
     ]
@@ -249,7 +249,7 @@ def _usage(state: bytes) -> ByNumber:
 def own_usage(state: SlurmState, start: StartState) -> OwnUsage:
     """Return the usage before the tick."""
     return OwnUsage(
-        in_order(state.associations, start.associations), in_order(state.qualities, start.qualities)
+        in_order(state.associations, start.associations), in_order(state.qos_list, start.qos_list)
     )
 
 

@@ -18,7 +18,7 @@ ALWAYS_UP = "pr"
 """Another partition, where jobs keep running while slurmctld restarts. Its weights never change,
 because slurmctld would price the jobs again.
 """
-QUALITIES = ("normal", "high", "low", "costly", "endless")
+QOS_NAMES = ("normal", "high", "low", "costly", "endless")
 ENDLESS = "endless"
 """QOS whose usage never decays (NoDecay)."""
 DEEPEST = 4
@@ -59,16 +59,16 @@ class AssociationTree(NamedTuple):
 
 def initial_commands() -> Iterator[str]:
     """Generate the sacctmgr commands that run once."""
-    yield from (f"add qos {name}" for name in QUALITIES if name not in people.QUALITIES)
+    yield from (f"add qos {name}" for name in QOS_NAMES if name not in people.QOS_PRIORITIES)
     yield f"modify qos {ENDLESS} set flags=NoDecay"
-    yield f"modify account root set qos={','.join(QUALITIES)} defaultqos=normal"
+    yield f"modify account root set qos={','.join(QOS_NAMES)} defaultqos=normal"
 
 
 def qos_commands(rng: Random) -> list[str]:
     """Return the sacctmgr commands that change priority and usage factor of each QOS."""
     return [
         f"modify qos {name} set priority={_priority(rng)} usagefactor={rng.choice(_FACTORS)}"
-        for name in QUALITIES
+        for name in QOS_NAMES
     ]
 
 
@@ -165,7 +165,7 @@ def partitions(rng: Random) -> str:
             f",GRES/gpu={rng.randint(1, 30)}" if name in _GPUS else ""
         )
         limits = "DefaultTime=30 MaxTime=7-0 DefMemPerCPU=1000 State=DOWN"
-        qos = f" QOS={rng.choice(QUALITIES)}" if rng.random() < 0.4 else ""
+        qos = f" QOS={rng.choice(QOS_NAMES)}" if rng.random() < 0.4 else ""
         lines.append(
             f"{name} Nodes={nodes} {limits} PriorityJobFactor={rng.randint(0, 50)}"
             f' TRESBillingWeights="{weights}"{qos}'
@@ -184,7 +184,7 @@ def to_run(owners: Sequence[JobOwner], rng: Random) -> Iterator[PlannedJob]:
         options = [
             f"--partition={partition}",
             f"--account={owner.account}",
-            f"--qos={rng.choice(QUALITIES)}",
+            f"--qos={rng.choice(QOS_NAMES)}",
             "--time=5",
         ]
         tasks = rng.randint(1, 3)
@@ -201,7 +201,7 @@ def to_disturb(owners: Sequence[JobOwner], rng: Random) -> Iterator[PlannedJob]:
         options = (
             f"--partition={ALWAYS_UP}",
             f"--account={owner.account}",
-            f"--qos={rng.choice(QUALITIES)}",
+            f"--qos={rng.choice(QOS_NAMES)}",
         )
         yield PlannedJob(
             owner, (*options, f"--cpus-per-task={rng.randint(1, 6)}", "--time=5"), script="sleep 3"
@@ -214,7 +214,7 @@ def to_stay(owners: Sequence[JobOwner], rng: Random) -> Iterator[PlannedJob]:
         options = (
             f"--partition={ALWAYS_UP}",
             f"--account={owner.account}",
-            f"--qos={rng.choice(QUALITIES)}",
+            f"--qos={rng.choice(QOS_NAMES)}",
         )
         size = f"--cpus-per-task={rng.randint(1, 6)}", f"--time={rng.randint(10, 60)}"
         yield PlannedJob(owner, (*options, *size), script="sleep 600")
@@ -237,7 +237,7 @@ def to_wait(owners: Sequence[JobOwner], rng: Random, count: int = 12) -> Iterato
         options = [
             f"--partition={','.join(partitions)}",
             f"--account={owner.account}",
-            f"--qos={rng.choice(QUALITIES)}",
+            f"--qos={rng.choice(QOS_NAMES)}",
         ]
         options += [
             f"--nodes={rng.randint(1, 2)}",

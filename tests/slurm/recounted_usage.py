@@ -67,7 +67,7 @@ class EarlierUsage(NamedTuple):
 
     state: SlurmState
     associations: ByNumber
-    qualities: ByNumber
+    qos_list: ByNumber
 
 
 def earlier_usage(state: SlurmState, start: StartState, tree: Tree) -> EarlierUsage:
@@ -76,7 +76,7 @@ def earlier_usage(state: SlurmState, start: StartState, tree: Tree) -> EarlierUs
     return EarlierUsage(
         state,
         _by_number(state.associations, own.associations.raw),
-        _by_number(state.qualities, own.qos.raw),
+        _by_number(state.qos_list, own.qos.raw),
     )
 
 
@@ -91,10 +91,10 @@ def recount_usage(
     recorded jobs.
     """
     own = OwnUsage(
-        in_order(now.associations, earlier.associations), in_order(now.qualities, earlier.qualities)
+        in_order(now.associations, earlier.associations), in_order(now.qos_list, earlier.qos_list)
     )
     jobs, last = jobs_of(records, earlier.state, tree), earlier.state.counted_at
-    alone, ledger_before = _books(
+    alone, ledger_before = _new_ledger(
         own, np.full(len(tree.rows), -1, np.int64), earlier.state
     )  # parents have no usage of their own
     ledger = ended(
@@ -115,7 +115,7 @@ def at_tick(
     associations with all below them, or `alone`.
     """
     above = np.full(len(tree.rows), -1, np.int64) if alone else tree.parent.astype(np.int64)
-    payers, ledger = _books(
+    payers, ledger = _new_ledger(
         own if alone else own._replace(associations=summed(tree, own.associations)), above, state
     )
     jobs = jobs_of([_record(job) for job in state.running], state, tree)
@@ -123,11 +123,11 @@ def at_tick(
     return ticked(ledger, jobs, payers, _rules(state), last=counted_at, now=state.counted_at)
 
 
-def _books(raw: OwnUsage, parent: Ints, state: SlurmState) -> tuple[ChargedRows, UsageLedger]:
-    payers = ChargedRows(parent, np.array(["NoDecay" in qos["Flags"] for qos in state.qualities]))
+def _new_ledger(raw: OwnUsage, parent: Ints, state: SlurmState) -> tuple[ChargedRows, UsageLedger]:
+    payers = ChargedRows(parent, np.array(["NoDecay" in qos["Flags"] for qos in state.qos_list]))
     ledger = unused(payers, len(NAMES))
     return payers, UsageLedger(
-        ledger.associations._replace(raw=raw.associations), ledger.qos._replace(raw=raw.qualities)
+        ledger.associations._replace(raw=raw.associations), ledger.qos._replace(raw=raw.qos_list)
     )
 
 
@@ -153,9 +153,9 @@ def _record(job: Row) -> Row:
 def jobs_of(records: Sequence[Row], state: SlurmState, tree: Tree) -> ChargedJobs:
     """Return the jobs of these records, priced by partitions and settings."""
     flags = read_config(state.config)["PriorityFlags"]
-    partitions, qualities = (
+    partitions, qos_list = (
         [partition["PartitionName"] for partition in state.partitions],
-        [qos["Name"] for qos in state.qualities],
+        [qos["Name"] for qos in state.qos_list],
     )
     rows = {row[:3]: at for at, row in enumerate(tree.rows)}
     weights = [
@@ -170,17 +170,17 @@ def jobs_of(records: Sequence[Row], state: SlurmState, tree: Tree) -> ChargedJob
     units = billable(counts, where, table)
     partition_qos = np.array(
         [
-            qualities.index(partition["QoS"]) if partition["QoS"] in qualities else -1
+            qos_list.index(partition["QoS"]) if partition["QoS"] in qos_list else -1
             for partition in state.partitions
         ],
         np.int64,
     )
-    qos = np.array([qualities.index(record["QOS"]) for record in records], np.int64)
+    qos = np.array([qos_list.index(record["QOS"]) for record in records], np.int64)
     return ChargedJobs(
         association=np.array([_payer(record, rows) for record in records], np.int64),
         qos=qos,
         partition_qos=partition_qos[where],
-        factor=usage_factors(qos, np.array([float(qos["UsageFactor"]) for qos in state.qualities])),
+        factor=usage_factors(qos, np.array([float(qos["UsageFactor"]) for qos in state.qos_list])),
         start=np.array([instant(record["Start"]) for record in records], np.int64),
         end=np.array([instant(record["End"]) for record in records], np.int64),
         limit=np.array([int(record["TimelimitRaw"]) for record in records], np.int64),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.priority.age_by_job import Job, Limit, accrue_jobs
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.frozen_cluster import instant, run_sacctmgr_commands
-from tests.slurm.lab import answers
+from tests.slurm.lab import output_parsers
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
@@ -26,7 +26,7 @@ SEATS = (
     ("dave", "wg_chem"),
 )
 ACCOUNTS = {"wg_bio": Limit(group=2)}
-QUALITIES = {"normal": Limit(), "high": Limit(per_user=2), "low": Limit(group=3)}
+QOS_LIMITS = {"normal": Limit(), "high": Limit(per_user=2), "low": Limit(group=3)}
 FREE = Job(user="dave", account="wg_chem", submitted_at=1, eligible_at=1)
 """Job without limits: it ages from the scheduler's first pass on."""
 
@@ -34,19 +34,21 @@ FREE = Job(user="dave", account="wg_chem", submitted_at=1, eligible_at=1)
 @pytest.fixture
 def limited(slurm: Cluster) -> Iterator[Cluster]:
     """Return the cluster with limits, and a partition in which no job starts."""
-    run_sacctmgr_commands(slurm, ["modify account wg_bio set grpjobsaccrue=2", *_of_qos("2", "3")])
+    run_sacctmgr_commands(
+        slurm, ["modify account wg_bio set grpjobsaccrue=2", *_qos_commands("2", "3")]
+    )
     slurm.root("scontrol", "update", f"partitionname={PLACE}", "state=down")
     try:
         yield slurm
     finally:
         slurm.empty()
         run_sacctmgr_commands(
-            slurm, ["modify account wg_bio set grpjobsaccrue=-1", *_of_qos("-1", "-1")]
+            slurm, ["modify account wg_bio set grpjobsaccrue=-1", *_qos_commands("-1", "-1")]
         )
         slurm.root("scontrol", "update", f"partitionname={PLACE}", "state=up")
 
 
-def _of_qos(high: str, low: str) -> list[str]:
+def _qos_commands(high: str, low: str) -> list[str]:
     return [
         f"modify qos high set maxjobsaccrueperuser={high}",
         f"modify qos low set grpjobsaccrue={low}",
@@ -56,7 +58,7 @@ def _of_qos(high: str, low: str) -> list[str]:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_same_jobs_accrue_age(limited: Cluster, seed: int, record_figure: RecordFigure) -> None:
     rng = Random(seed)
-    seats = [(*rng.choice(SEATS), rng.choice(list(QUALITIES))) for _ in range(16)]
+    seats = [(*rng.choice(SEATS), rng.choice(list(QOS_LIMITS))) for _ in range(16)]
     queue = {
         _submit(limited, job): job
         for job in (
@@ -89,7 +91,7 @@ def test_same_jobs_accrue_age(limited: Cluster, seed: int, record_figure: Record
 
 def _expected(queue: Mapping[int, Job]) -> set[int]:
     """Return the jobs whose age begins. Slurm 22.05 uses only the first limit of a QOS."""
-    accrued = accrue_jobs(list(queue.values()), ACCOUNTS, QUALITIES, now=2, first_of_qos=True)
+    accrued = accrue_jobs(list(queue.values()), ACCOUNTS, QOS_LIMITS, now=2, first_of_qos=True)
     return {number for number, (since, _) in zip(queue, accrued, strict=True) if since}
 
 
@@ -118,7 +120,7 @@ def _ages_after_a_pass(slurm: Cluster, queue: Mapping[int, Job]) -> dict[int, in
 
 def _ages(slurm: Cluster) -> dict[int, int]:
     jobs = (
-        answers.fields(line)
+        output_parsers.fields(line)
         for line in slurm.root("scontrol", "--oneliner", "show", "job").splitlines()
         if "=" in line
     )

@@ -133,8 +133,8 @@ def is_same_run(run: dict[str, object], row: dict[str, str]) -> bool:
 def wait_for_accounting(stack: BankStack, since: float) -> None:
     """Wait until slurmdbd has received all ends."""
 
-    def whole() -> bool:
+    def is_complete() -> bool:
         rows = executions(stack, since)
         return bool(rows) and all(row["End"] != "Unknown" and row["Partition"] for row in rows)
 
-    wait_until(whole, "accounting to have every end", seconds=120)
+    wait_until(is_complete, "accounting to have every end", seconds=120)

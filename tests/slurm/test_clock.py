@@ -15,9 +15,9 @@ import pytest
 from tests.slurm.accounting_audit import price, slurm_time
 from tests.slurm.bank_cluster import BankStack, new_stack
 from tests.slurm.conftest import RecordFigure
-from tests.slurm.lab.clock import Clock, own_clock
+from tests.slurm.lab.clock import Clock, shifted_clock
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.lab.shell import UNTIL_TOLD
+from tests.slurm.lab.shell import UNTIL_RELEASED
 from tests.slurm.prep_cluster import build
 from tests.support.conditions import wait_until
 
@@ -42,7 +42,7 @@ def clock_stack(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[Cl
     with (
         new_stack(cluster, build(checkout, tmp_path)) as stack,
         cluster.configured(QUIET),
-        own_clock(cluster) as clock,
+        shifted_clock(cluster) as clock,
     ):
         yield ClockStack(stack, clock)
 
@@ -72,7 +72,7 @@ def run_with_clock(
     """
     stack, slurm = clock_stack.stack, clock_stack.stack.slurm
     clock_stack.clock.set(before)
-    job = slurm.submit("alice", "-c4", "--time=60", script=UNTIL_TOLD)
+    job = slurm.submit("alice", "-c4", "--time=60", script=UNTIL_RELEASED)
     slurm.wait_for(job, "RUNNING")
     wait_until(lambda: [run["held"] for run in stack.runs(job)] == [4 * 60], "its price to be held")
     clock_stack.clock.set(after)

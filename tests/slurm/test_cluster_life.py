@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.conftest import RecordFigure
-from tests.slurm.lab.cluster import AlreadyThere, Cluster, names
+from tests.slurm.lab.cluster import Cluster, ClusterExists, names
 from tests.slurm.lab.configuration import NODE_TIMEOUT
-from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, answers
-from tests.slurm.lab.people import PEOPLE, Person, Team, arrive, leave
-from tests.slurm.lab.shell import UNTIL_TOLD
+from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, is_listening
+from tests.slurm.lab.people import PEOPLE, Person, Team, create_users, remove_users
+from tests.slurm.lab.shell import UNTIL_RELEASED
 from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
@@ -64,11 +64,11 @@ def test_dead_node_fails_its_jobs_and_returns(slurm: Cluster, record_figure: Rec
 
 
 def test_a_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
-    running = slurm.submit("alice", script=UNTIL_TOLD)
+    running = slurm.submit("alice", script=UNTIL_RELEASED)
     waiting = slurm.submit("bob", "--hold")
     slurm.wait_for(running, "RUNNING")
-    slurm.write_down(waiting)
-    slurm.write_down(running)
+    slurm.wait_until_saved(waiting)
+    slurm.wait_until_saved(running)
     slurm.kill(SLURMCTLD)
     slurm.start(SLURMCTLD)
     slurm.wait_for(running, "RUNNING")
@@ -81,7 +81,7 @@ def test_a_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
 
 @pytest.mark.parametrize("killed", [(SLURMDBD,), (MARIADBD,), (SLURMDBD, MARIADBD)], ids="+".join)
 def test_stopped_accounting_misses_nothing(slurm: Cluster, killed: tuple[str, ...]) -> None:
-    before = slurm.submit("carol", script=UNTIL_TOLD)
+    before = slurm.submit("carol", script=UNTIL_RELEASED)
     slurm.wait_for(before, "RUNNING")
     slurm.wait_for_sacct(before, "RUNNING")
     slurm.kill(*killed)
@@ -175,7 +175,7 @@ def test_second_cluster_is_independent_and_leaves_no_trace(slurm: Cluster, check
         jobs = [cluster.submit("alice", script=LONG) for cluster in (slurm, second)]
         for cluster, job in zip((slurm, second), jobs, strict=True):
             cluster.wait_for(job, "RUNNING")
-        with pytest.raises(AlreadyThere, match=name):
+        with pytest.raises(ClusterExists, match=name):
             Cluster.up(name)
         shown = lab(checkout, "status").stdout
         assert all(place in shown for place in (str(second.place.folder), str(slurm.place.folder)))
@@ -188,7 +188,7 @@ def test_second_cluster_is_independent_and_leaves_no_trace(slurm: Cluster, check
     assert name not in names()
     assert not second.place.folder.exists()
     assert [process for process in ours if process.running] == []
-    assert not any(answers((second.place.address, port)) for port in second.place.ports)
+    assert not any(is_listening((second.place.address, port)) for port in second.place.ports)
     assert slurm.states(jobs[0]) == ["RUNNING"]
     assert slurm.run(PEOPLE[0].name, "id").code == 0
 
@@ -196,29 +196,29 @@ def test_second_cluster_is_independent_and_leaves_no_trace(slurm: Cluster, check
 def test_user_with_a_foreign_process_is_kept(
     slurm: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arrive([EVE], [PASSING])
+    create_users([EVE], [PASSING])
     with subprocess.Popen(["sleep", "600"], user=EVE.uid) as foreign:
         try:
-            assert leave([EVE], [PASSING], seconds=0) == [EVE.name]
+            assert remove_users([EVE], [PASSING], seconds=0) == [EVE.name]
             assert (
                 capsys.readouterr().err
-                == f"the user fb_eve stays: not of the lab, but theirs: process {foreign.pid}"
+                == f"user fb_eve is kept: processes outside the lab: {foreign.pid}"
                 " (sleep 600)\n"
             )
             assert grp.getgrnam(PASSING.name).gr_mem == [EVE.name]
         finally:
             foreign.kill()
             foreign.wait()
-            leave([EVE], [PASSING])
+            remove_users([EVE], [PASSING])
     assert not is_known(EVE, PASSING)
 
 
 def test_removed_user_processes_are_ended(slurm: Cluster) -> None:
-    arrive([EVE], [PASSING])
+    create_users([EVE], [PASSING])
     with subprocess.Popen(
         ["sleep", "600"], user=EVE.uid, env=slurm.place.environment
     ) as ours:  # a zombie after the kill, until it is waited for
-        assert leave([EVE], [PASSING]) == []
+        assert remove_users([EVE], [PASSING]) == []
     assert ours.returncode == -signal.SIGKILL
     assert not is_known(EVE, PASSING)
 

@@ -178,10 +178,7 @@ def _compare_set_up(
         [str(row) for row in tree.rows], used.associations, written.associations, counted
     )
     differences += _usage_differences(
-        [f"QOS {row['Name']}" for row in state.qualities],
-        used.qualities,
-        written.qualities,
-        counted,
+        [f"QOS {row['Name']}" for row in state.qos_list], used.qos_list, written.qos_list, counted
     )
     return earlier_usage(state, start, tree), [
         f"{settings['PriorityFlags']}: {difference}" for difference in differences
@@ -216,13 +213,13 @@ def _records(slurm: Cluster, jobs: Mapping[int, int]) -> list[dict[str, str]]:
     """
     records: list[dict[str, str]] = []
 
-    def there() -> bool:
+    def are_complete() -> bool:
         records[:] = slurm.sacct(
             "--duplicates", f"--jobs={','.join(map(str, jobs))}", columns=COLUMNS
         )
         return len(records) == sum(jobs.values()) and all(_is_over(record) for record in records)
 
-    wait_until(there, "accounting to have the jobs that ran", seconds=90)
+    wait_until(are_complete, "accounting to have the jobs that ran", seconds=90)
     return [record for record in records if record["AllocTRES"]]
 
 

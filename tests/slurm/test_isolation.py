@@ -15,7 +15,7 @@ from tests.slurm.lab import release
 from tests.slurm.lab.packages import Unobtainable
 from tests.slurm.lab.release import Release
 
-MARK = Path("/etc/written-in-a-room")
+MARK = Path("/etc/written-by-a-test")
 
 
 @pytest.fixture

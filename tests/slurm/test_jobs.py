@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.output_parsers import tres
 from tests.slurm.lab.people import PEOPLE
 from tests.slurm.prices import BILLING
 
@@ -28,12 +28,14 @@ def test_every_user_can_use_sbatch(slurm: Cluster, user: str) -> None:
 
 @EVERYONE
 def test_every_user_can_use_srun(slurm: Cluster, user: str) -> None:
-    assert slurm.run(user, "srun", "--nodes=2", "id", "-un").done().out.split() == [user, user]
+    assert slurm.run(user, "srun", "--nodes=2", "id", "-un").checked().out.split() == [user, user]
 
 
 @EVERYONE
 def test_every_user_can_use_salloc(slurm: Cluster, user: str) -> None:
-    assert slurm.run(user, "salloc", "--nodes=1", "srun", "id", "-un").done().out.split() == [user]
+    assert slurm.run(user, "salloc", "--nodes=1", "srun", "id", "-un").checked().out.split() == [
+        user
+    ]
 
 
 def test_job_has_the_chosen_group(slurm: Cluster) -> None:
@@ -85,7 +87,7 @@ def test_gpus_are_allocated_and_billed(slurm: Cluster) -> None:
     assert slurm.file("carol", "said").read_text() == "2\n"
 
 
-def ended(slurm: Cluster, jobs: Iterable[int]) -> list[dict[str, str]]:
+def wait_for_records(slurm: Cluster, jobs: Iterable[int]) -> list[dict[str, str]]:
     """Wait until the jobs complete, and return their rows of accounting. Waiting for many costs
     little more than for one.
     """
@@ -93,7 +95,7 @@ def ended(slurm: Cluster, jobs: Iterable[int]) -> list[dict[str, str]]:
 
 
 def test_most_expensive_resource_is_billed(slurm: Cluster) -> None:
-    rows = ended(
+    rows = wait_for_records(
         slurm,
         [
             slurm.submit("alice", f"--partition={partition}", *options.split())
@@ -114,17 +116,17 @@ def name_of(slurm: Cluster, row: dict[str, str]) -> str:
 
 def test_any_job_name_is_read_back(slurm: Cluster) -> None:
     names = ["a|b", "two\nlines", "|\n|", "\n", "back\\slash 'quote", "ünïcödé"]
-    rows = ended(slurm, [slurm.submit("alice", f"--job-name={name}") for name in names])
+    rows = wait_for_records(slurm, [slurm.submit("alice", f"--job-name={name}") for name in names])
     assert [name_of(slurm, row) for row in rows] == names
 
 
 def test_job_name_with_our_separator_is_accounted(slurm: Cluster) -> None:
-    (row,) = ended(slurm, [slurm.submit("alice", "--job-name=1\x1f2")])
+    (row,) = wait_for_records(slurm, [slurm.submit("alice", "--job-name=1\x1f2")])
     assert row["User"] == "alice"
 
 
 def test_accounting_changes_double_quotes_in_names(slurm: Cluster) -> None:
-    (row,) = ended(slurm, [slurm.submit("alice", '--job-name="it"')])
+    (row,) = wait_for_records(slurm, [slurm.submit("alice", '--job-name="it"')])
     assert name_of(slurm, row) == "`it`"
 
 

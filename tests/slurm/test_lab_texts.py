@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.lab import packages
-from tests.slurm.lab.answers import DELIMITER, fields, rows, tres
 from tests.slurm.lab.configuration import gres_conf, slurm_conf, slurmdbd_conf
 from tests.slurm.lab.machine import SIZES, node_names
+from tests.slurm.lab.output_parsers import DELIMITER, fields, rows, tres
 from tests.slurm.lab.people import PEOPLE, accounting
 from tests.slurm.lab.place import BLOCK, FIRST_NODE, Place, blocks
 from tests.slurm.lab.recorder import SACCT, anonymous, read_keys

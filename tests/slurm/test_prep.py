@@ -12,8 +12,8 @@ import pytest
 
 from tests.slurm.agent import Policy, cancel_policy, hold_policy, let_run, send_no_verdict
 from tests.slurm.conftest import RecordFigure
-from tests.slurm.lab.answers import tres
 from tests.slurm.lab.configuration import NODE_TIMEOUT
+from tests.slurm.lab.output_parsers import tres
 from tests.slurm.prep_cluster import PrepCluster, run_keys, start_requeued, wait_for_end
 from tests.support.conditions import wait_until
 
@@ -115,7 +115,7 @@ def test_suspended_time_is_excluded_from_elapsed(prep: PrepCluster) -> None:
     time.sleep(3)  # the suspension to be measured
     prep.slurm.root("scontrol", "resume", str(jobs[0]))
     for job in jobs:
-        prep.slurm.run("alice", "scancel", str(job)).done()
+        prep.slurm.run("alice", "scancel", str(job)).checked()
         wait_for_end(prep, job)
         (row,) = prep.slurm.wait_for_sacct(job, "CANCELLED")
         (end,) = prep.agent.ends(job)
@@ -217,7 +217,7 @@ def test_job_cancelled_before_the_verdict_ends_at_once(prep: PrepCluster) -> Non
     prep.agent.policy = send_no_verdict
     job = prep.slurm.submit("alice")
     wait_until(lambda: bool(prep.agent.requests(job)), "the question")
-    prep.slurm.run("alice", "scancel", str(job)).done()
+    prep.slurm.run("alice", "scancel", str(job)).checked()
     prep.slurm.wait_for(job, "CANCELLED")
     wait_for_end(prep, job)
     (end,) = prep.agent.ends(job)

@@ -12,7 +12,7 @@ from fairbank.agent.protocol import Verdict
 from tests.slurm.agent import let_run, send_no_verdict
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.daemons import SLURMCTLD
-from tests.slurm.lab.shell import UNTIL_TOLD
+from tests.slurm.lab.shell import UNTIL_RELEASED
 from tests.slurm.prep_cluster import (
     PATIENCE,
     PrepCluster,
@@ -104,7 +104,7 @@ def test_restarted_controller_repeats_open_requests(prep: PrepCluster) -> None:
     prep.agent.policy = send_no_verdict
     job = prep.slurm.submit("alice")
     wait_until(lambda: bool(prep.agent.requests(job)), "the question")
-    prep.slurm.write_down(job)
+    prep.slurm.wait_until_saved(job)
     prep.slurm.kill(SLURMCTLD)
     prep.agent.policy = let_run
     prep.slurm.start(SLURMCTLD)
@@ -121,26 +121,26 @@ def test_restarted_controller_reports_running_and_ended_jobs(prep: PrepCluster) 
     prep.agent.received.clear()
     prep.slurm.root("scontrol", "update", f"jobid={running}", "timelimit=15")
     ended = prep.slurm.submit("bob", "--hold")
-    prep.slurm.run("bob", "scancel", str(ended)).done()
-    prep.slurm.write_down(running)
+    prep.slurm.run("bob", "scancel", str(ended)).checked()
+    prep.slurm.wait_until_saved(running)
     prep.slurm.kill(SLURMCTLD)
     prep.slurm.start(SLURMCTLD)
     prep.agent.start()
     wait_until(lambda: bool(prep.agent.limits(running)), "the running job to be reported")
     assert prep.agent.limits(running)[0].limit_seconds == 15 * 60
     assert prep.agent.ends(ended) == []  # a job without nodes is not reported
-    prep.slurm.run("alice", "scancel", str(running)).done()
+    prep.slurm.run("alice", "scancel", str(running)).checked()
     wait_for_end(prep, running)
     assert prep.agent.ends(running)[0].begun
 
 
 def test_unreported_end_is_sent_after_a_restart(prep: PrepCluster) -> None:
-    job = prep.slurm.submit("alice", script=UNTIL_TOLD)
+    job = prep.slurm.submit("alice", script=UNTIL_RELEASED)
     prep.slurm.wait_for(job, "RUNNING")
     prep.agent.stop()
     prep.slurm.let_end("alice", job)
     prep.slurm.wait_for(job, "COMPLETED")
-    prep.slurm.write_down(prep.slurm.submit("bob", "--hold"))  # saves all jobs
+    prep.slurm.wait_until_saved(prep.slurm.submit("bob", "--hold"))  # saves all jobs
     prep.slurm.kill(SLURMCTLD)
     prep.slurm.start(SLURMCTLD)
     prep.agent.start()
@@ -188,7 +188,7 @@ def test_unknown_verdicts_are_ignored(prep: PrepCluster) -> None:
 def test_open_outage_policy_lets_jobs_run(prep: PrepCluster) -> None:
     with plugin_configured(prep.slurm, outage_policy="open", patience="1"):
         prep.agent.policy = send_no_verdict
-        job = prep.slurm.submit("alice", script=UNTIL_TOLD)
+        job = prep.slurm.submit("alice", script=UNTIL_RELEASED)
         prep.slurm.wait_for(job, "RUNNING")
         prep.agent.stop()
         prep.agent.start()

@@ -154,7 +154,7 @@ def test_latency_of_srun_with_the_script(
 ) -> None:
     def once() -> float:
         begun = time.monotonic()
-        slurm.run("alice", "srun", "--time=5", "true").done()
+        slurm.run("alice", "srun", "--time=5", "true").checked()
         return time.monotonic() - begun
 
     times = sorted(once() for _ in range(5))

@@ -58,7 +58,7 @@ class ReconciledCluster:
         state. (The lab's own function requests names, and cannot read all of those used here.)
         """
 
-        def there() -> bool:
+        def is_complete() -> bool:
             rows = sorted(self.executions(job), key=lambda row: row.submitted)
             return (
                 len(rows) == executions
@@ -66,7 +66,7 @@ class ReconciledCluster:
                 and rows[-1].state == state
             )
 
-        wait_until(there, f"accounting to have job {job} as {state}")
+        wait_until(is_complete, f"accounting to have job {job} as {state}")
 
     def kinds(self) -> list[Category]:
         return sorted(

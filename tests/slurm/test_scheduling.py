@@ -164,7 +164,7 @@ def test_why_explains_a_live_queue(slurm: Cluster, record_figure: RecordFigure) 
             assert abs(parse_instant(data["expected"]) - parse_instant(data["slurm_expects"])) <= 60
             for line in (
                 slurm.run("root", *fairbank, job, environment={"COLUMNS": "120"})
-                .done()
+                .checked()
                 .out.splitlines()
             ):
                 record_figure(line)

@@ -15,7 +15,7 @@ from tests.slurm.conftest import RecordFigure, cluster_guard
 from tests.slurm.lab import fairshare_recorder
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.packages import Unobtainable, check
-from tests.slurm.lab.shell import Ran
+from tests.slurm.lab.shell import CommandResult
 from tests.slurm.readable_checkout import PYTHON, install_client, require_system_python
 from tests.support.conditions import wait_until
 
@@ -42,19 +42,19 @@ class ShareUsers:
         self.slurm, self.jobs = slurm, jobs
         self._environment = install_client(slurm, numbers=True)
 
-    def run(self, user: str, *command: str) -> Ran:
+    def run(self, user: str, *command: str) -> CommandResult:
         return self.slurm.run(user, *command)
 
-    def fairbank(self, user: str, *arguments: str) -> Ran:
+    def fairbank(self, user: str, *arguments: str) -> CommandResult:
         return self.slurm.run(
             user, PYTHON, "-m", "fairbank.cli", *arguments, environment=self._environment
         )
 
-    def outputs(self, user: str, *command: str) -> tuple[Ran, Ran]:
+    def outputs(self, user: str, *command: str) -> tuple[CommandResult, CommandResult]:
         """Return the output of Slurm's command and of Fairbank's for the same moment: Slurm's
         output is equal before and after.
         """
-        outputs: list[Ran] = []
+        outputs: list[CommandResult] = []
 
         def same_moment() -> bool:
             ours = (OURS[command[0]], *(OTHER_SPELLING.get(word, word) for word in command[1:]))
@@ -94,7 +94,7 @@ def users(checkout: Path) -> Iterator[ShareUsers]:
     with cluster_guard(name, checkout):
         cluster = Cluster.up(name)
         try:
-            yield ShareUsers(cluster, fairshare_recorder.founded(cluster))
+            yield ShareUsers(cluster, fairshare_recorder.create_usage(cluster))
         finally:
             cluster.down()
 
@@ -138,7 +138,7 @@ def test_every_form_equals_slurms_output(
     assert different == [], "\n".join(different)
 
 
-def _is_broken(users: ShareUsers, command: str, theirs: Ran) -> bool:
+def _is_broken(users: ShareUsers, command: str, theirs: CommandResult) -> bool:
     """Return True if sprio itself failed: sprio of 24.11 crashes when it sorts a given priority by
     its factors, and accepts only one job after -j.
     """

@@ -18,8 +18,8 @@ import pytest
 
 from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
 from tests.plugins.policies import SITE_POLICY
-from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.output_parsers import tres
 from tests.slurm.prep_cluster import install_lua
 from tests.slurm.prices import BILLING
 from tests.support.conditions import wait_until
@@ -245,7 +245,7 @@ def test_quote_equals_slurm_billing(controlled: Cluster, checkout: Path) -> None
             *options.split(),
             "--wrap=true",
             group=ASTRO,
-        ).done()
+        ).checked()
         quoted = re.search(r"may cost ([0-9.]+) SU", result.err)
         jobs.append((int(result.out), options, int(float(quoted[1])) if quoted else None))
     for job, options, quoted_units in jobs:

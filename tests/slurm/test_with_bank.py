@@ -19,11 +19,11 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import Releaser
 from tests.slurm.bank_cluster import RICH, SU, BankStack, agent_for, running_stack
 from tests.slurm.conftest import RecordFigure
-from tests.slurm.lab.answers import tres
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.daemons import SLURMCTLD
+from tests.slurm.lab.output_parsers import tres
 from tests.slurm.lab.people import TEAMS
-from tests.slurm.lab.shell import UNTIL_TOLD
+from tests.slurm.lab.shell import UNTIL_RELEASED
 from tests.slurm.load import Operator
 from tests.slurm.prep_cluster import build
 from tests.support.conditions import wait_until
@@ -90,7 +90,7 @@ def test_srun_and_salloc_are_charged(at_rest: BankStack) -> None:
         ("srun", "sh", "-c", "echo $SLURM_JOB_ID; sleep 1"),
         ("salloc", "sh", "-c", "echo $SLURM_JOB_ID; srun true"),
     ):
-        job = int(at_rest.slurm.run("dave", *command).done().out)
+        job = int(at_rest.slurm.run("dave", *command).checked().out)
         (run,) = at_rest.wait_for_closed_runs(job)
         assert run["state"] in ("charged", "released")
 
@@ -196,7 +196,7 @@ def test_limits_requeues_and_cancellations(at_rest: BankStack) -> None:
     assert [run["restart"] for run in runs] == [0, 1]
     cancelled = slurm.submit("alice", script="sleep 600")
     slurm.wait_for(cancelled, "RUNNING")
-    slurm.run("alice", "scancel", str(cancelled)).done()
+    slurm.run("alice", "scancel", str(cancelled)).checked()
     (run,) = at_rest.wait_for_closed_runs(cancelled)
     assert run["outcome"] == "CANCELLED"
 
@@ -262,9 +262,9 @@ def test_killed_agent_loses_and_repeats_nothing(
 
 def test_killed_controller_loses_no_charge(at_rest: BankStack) -> None:
     slurm = at_rest.slurm
-    job = slurm.submit("alice", script=UNTIL_TOLD)
+    job = slurm.submit("alice", script=UNTIL_RELEASED)
     slurm.wait_for(job, "RUNNING")
-    slurm.write_down(job)
+    slurm.wait_until_saved(job)
     slurm.kill(SLURMCTLD)
     slurm.start(SLURMCTLD)
     slurm.let_end("alice", job)

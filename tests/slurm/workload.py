@@ -76,7 +76,7 @@ class Workload:
             command = f"echo $SLURM_JOB_ID; {'srun ' if kind == 'salloc' else ''}{sleep}"
             return int(
                 self.slurm.run(user, kind, *options, "sh", "-c", command, seconds=DONE_SECONDS)
-                .done()
+                .checked()
                 .out
             )
         options_of_kind, script = {
@@ -163,7 +163,7 @@ class Workload:
             for minutes in (25, 15):
                 self.slurm.root("scontrol", "update", f"jobid={job}", f"timelimit={minutes}")
                 wait_for_limit(job, minutes)
-            self.slurm.run("bob", "scancel", str(job)).done()
+            self.slurm.run("bob", "scancel", str(job)).checked()
             jobs.append(job)
         return jobs
 
@@ -177,7 +177,7 @@ class Workload:
                 jobs.append(self.submit_job(NEVER_RUNS, "carol", "--hold"))
             else:
                 jobs.append(self.run_job("cancelled", "carol"))
-            self.slurm.run("carol", "scancel", str(jobs[-1])).done()
+            self.slurm.run("carol", "scancel", str(jobs[-1])).checked()
         return jobs
 
     def suspend_jobs(self, count: int) -> list[int]:

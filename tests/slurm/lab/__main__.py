@@ -20,56 +20,56 @@ from tests.slurm.lab import (
     release,
     trees,
 )
-from tests.slurm.lab.cluster import AlreadyThere, Cluster, NoSuchCluster, names
+from tests.slurm.lab.cluster import Cluster, ClusterExists, NoSuchCluster, names
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD
 from tests.slurm.lab.machine import SIZES
 
 UNAVAILABLE, WRONG = 69, 1
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Return the exit code: 69 if this machine can have no lab, 1 if there is no such cluster or
     one too many.
     """
-    chosen = _parser().parse_args(words)
+    options = _parser().parse_args(arguments)
     try:
-        return chosen.verb(chosen) or 0
-    except packages.Unobtainable as why:
-        print(why, file=sys.stderr)
+        return options.verb(options) or 0
+    except packages.Unobtainable as error:
+        print(error, file=sys.stderr)
         return UNAVAILABLE
-    except (people.Taken, AlreadyThere, NoSuchCluster) as why:
-        print(why, file=sys.stderr)
+    except (people.NameTaken, ClusterExists, NoSuchCluster) as error:
+        print(error, file=sys.stderr)
         return WRONG
 
 
-def install(chosen: argparse.Namespace) -> None:
+def install(options: argparse.Namespace) -> None:
     """install the Debian packages that are missing; or make the root of another release and fetch
     what the tests need in it
     """
-    if chosen.release:
-        isolation.furnish(release.made(chosen.release))
+    if options.release:
+        isolation.furnish(release.made(options.release))
         return
     installed = packages.install()
     print(f"installed {', '.join(installed)}" if installed else "every package is there")
 
 
-def within(chosen: argparse.Namespace) -> int:
+def within(options: argparse.Namespace) -> int:
     """run a command of this checkout with the Slurm and the Python of another release, which is
     installed
     """
-    return isolation.run(release.found(chosen.release), chosen.command)
+    return isolation.run(release.found(options.release), options.command)
 
 
-def up(chosen: argparse.Namespace) -> None:
-    """start a cluster and tell how to use it"""
+def up(options: argparse.Namespace) -> None:
+    """start a cluster and print how to use it"""
     begun = time.monotonic()
-    cluster = Cluster.up(chosen.name, size=chosen.size)
+    cluster = Cluster.up(options.name, size=options.size)
     print(f"every node is idle after {time.monotonic() - begun:.1f} s. In a shell:")
     print(f"    export SLURM_CONF={cluster.place.slurm_conf} TZ=UTC")
     print("    srun --uid=alice --chdir=/tmp hostname")
 
 
-def status(chosen: argparse.Namespace) -> None:
+def status(options: argparse.Namespace) -> None:
     """show the daemons, nodes and jobs of each cluster"""
     for name in names():
         cluster = Cluster.found(name)
@@ -79,69 +79,69 @@ def status(chosen: argparse.Namespace) -> None:
             print(f"    {daemon:<10} {pid or 'down'}")
         print(f"    {len(cluster.processes())} processes in all")
         for command in ("sinfo", "squeue"):
-            answer = cluster.run("root", command)
-            print(answer.out + answer.err, end="")
+            result = cluster.run("root", command)
+            print(result.out + result.err, end="")
 
 
-def empty(chosen: argparse.Namespace) -> None:
-    """end every job and forget them, and start what is not running"""
-    Cluster.found(chosen.name).empty()
+def empty(options: argparse.Namespace) -> None:
+    """remove all jobs, and start the daemons that do not run"""
+    Cluster.found(options.name).empty()
 
 
-def down(chosen: argparse.Namespace) -> None:
+def down(options: argparse.Namespace) -> None:
     """end every process of a cluster and remove its folder; with the last one also the users"""
-    Cluster.found(chosen.name).down()
+    Cluster.found(options.name).down()
 
 
-def guard(chosen: argparse.Namespace) -> None:
-    """take a cluster down when the standard input ends (for tests that are killed)"""
+def guard(options: argparse.Namespace) -> None:
+    """remove a cluster when the standard input ends (for tests that are killed)"""
     sys.stdin.read()
-    if chosen.name in names():
-        down(chosen)
+    if options.name in names():
+        down(options)
 
 
-def record(chosen: argparse.Namespace) -> None:
-    """record this Slurm's answers for the tests of parsers, with a cluster of its own; takes a few
+def record(options: argparse.Namespace) -> None:
+    """record this Slurm's output for the tests of parsers, from a separate cluster; takes a few
     minutes
     """
-    cluster = Cluster.up(chosen.name)
+    cluster = Cluster.up(options.name)
     try:
-        for line in recorder.record(cluster, chosen.folder):
+        for line in recorder.record(cluster, options.folder):
             print(f"not answered: {line}")
     finally:
         cluster.down()
 
 
-def record_fairshare(chosen: argparse.Namespace) -> None:
-    """record what sshare and sprio print of one moment, in every form; takes a few minutes"""
-    cluster = Cluster.up(chosen.name)
+def record_fairshare(options: argparse.Namespace) -> None:
+    """record the output of sshare and sprio at one moment, in every form; takes a few minutes"""
+    cluster = Cluster.up(options.name)
     try:
-        fairshare_recorder.record(cluster, chosen.folder)
+        fairshare_recorder.record(cluster, options.folder)
     finally:
         cluster.down()
 
 
-def record_trees(chosen: argparse.Namespace) -> None:
-    """record what sshare says of random trees of accounts; takes ten minutes"""
-    cluster = Cluster.up(chosen.name, size="small")
+def record_trees(options: argparse.Namespace) -> None:
+    """record the output of sshare for random trees of accounts; takes ten minutes"""
+    cluster = Cluster.up(options.name, size="small")
     try:
-        trees.record(cluster, chosen.folder)
+        trees.record(cluster, options.folder)
     finally:
         cluster.down()
 
 
-def record_queue(chosen: argparse.Namespace) -> None:
-    """record what a Slurm says of a queue in which jobs wait for every kind of reason; takes a
+def record_queue(options: argparse.Namespace) -> None:
+    """record Slurm's output on a queue in which jobs wait for every kind of reason; takes a
     minute
     """
-    cluster = Cluster.up(chosen.name, changes=queue_recorder.CHANGES)
+    cluster = Cluster.up(options.name, changes=queue_recorder.CHANGES)
     try:
-        queue_recorder.record(cluster, chosen.folder)
+        queue_recorder.record(cluster, options.folder)
     finally:
         cluster.down()
 
 
-VERBS = (
+COMMANDS = (
     install,
     within,
     up,
@@ -159,32 +159,32 @@ VERBS = (
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.slurm.lab", description=__doc__)
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    for verb in VERBS:
-        one = verbs.add_parser(verb.__name__, help=verb.__doc__, description=verb.__doc__)
-        one.set_defaults(verb=verb)
+    for verb in COMMANDS:
+        subparser = verbs.add_parser(verb.__name__, help=verb.__doc__, description=verb.__doc__)
+        subparser.set_defaults(verb=verb)
         if verb in (install, within):
-            one.add_argument(
+            subparser.add_argument(
                 "release",
                 nargs=None if verb is within else "?",
                 help="of Debian, such as trixie or sid",
             )
         if verb is within:
-            one.add_argument(
+            subparser.add_argument(
                 "command",
                 nargs=argparse.REMAINDER,
                 help="and its words, such as .venv/bin/pytest tests/slurm/test_jobs.py",
             )
         if verb in (up, empty, down, guard):
-            one.add_argument(
+            subparser.add_argument(
                 "--name", default="lab", help="which cluster of this machine; default %(default)s"
             )
         if verb in (record, record_fairshare, record_trees, record_queue):
-            one.add_argument(
+            subparser.add_argument(
                 "folder", type=Path, help="where the answers go, such as tests/golden/slurm-22.05"
             )
-            one.set_defaults(name="recording")
+            subparser.set_defaults(name="recording")
         if verb is up:
-            one.add_argument(
+            subparser.add_argument(
                 "--size",
                 default="full",
                 choices=sorted(SIZES),

@@ -22,14 +22,14 @@ class Clock:
         self.set(0)
 
     def set(self, seconds: int) -> None:
-        whole = self.file.with_suffix(".new")
-        whole.write_text(f"{seconds}\n")
-        whole.chmod(0o644)
-        whole.replace(self.file)
+        temporary = self.file.with_suffix(".new")
+        temporary.write_text(f"{seconds}\n")
+        temporary.chmod(0o644)
+        temporary.replace(self.file)
 
 
 @contextmanager
-def own_clock(cluster: Cluster) -> Iterator[Clock]:
+def shifted_clock(cluster: Cluster) -> Iterator[Clock]:
     """Run slurmctld with this clock as long as the block lasts."""
     place = cluster.place
     clock, library = Clock(place.folder / "clock"), place.folder / "own_clock.so"

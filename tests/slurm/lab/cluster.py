@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.slurm.lab import daemons, people
-from tests.slurm.lab.answers import when_written
 from tests.slurm.lab.configuration import CLUSTER
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, Daemon
 from tests.slurm.lab.layout import RECORD, configure, furnish, read_record, record
 from tests.slurm.lab.machine import SIZES, node_names
+from tests.slurm.lab.output_parsers import saved_time
 from tests.slurm.lab.packages import check
 from tests.slurm.lab.place import BASE, Place, blocks
-from tests.slurm.lab.processes import Process, end_family, family
+from tests.slurm.lab.processes import Process, cluster_processes, end_cluster_processes
 from tests.slurm.lab.shell import Shell
 from tests.support.conditions import wait_until
 
@@ -32,7 +32,7 @@ class NoSuchCluster(Exception):
     """No cluster of this name was started here."""
 
 
-class AlreadyThere(Exception):
+class ClusterExists(Exception):
     """A cluster of this name exists."""
 
 
@@ -51,22 +51,23 @@ class Cluster(Shell):
         self._daemons = {daemon.name: daemon for daemon in daemons.all_daemons(place, self.machine)}
         self._changes = dict(changes or {})
 
-    # ------------------------------------------------------------------ from nothing, and back
+    # ------------------------------------------------------------------ creation and removal
 
     @classmethod
     def up(
         cls, name: str, *, size: str = "full", changes: Mapping[str, str] | None = None
     ) -> Cluster:
-        """Start a new cluster with all nodes idle. Raises Unobtainable, people.Taken, AlreadyThere;
-        leaves nothing when it fails.
+        """Start a new cluster with all nodes idle. Remove everything if it fails.
+
+        Raises Unobtainable, people.NameTaken, ClusterExists.
         """
         check()
-        with _alone():
+        with _locked():
             place = _claim(name, size)
         cluster = cls(place, size, changes)
         try:
-            with _alone():
-                people.arrive()
+            with _locked():
+                people.create_users()
             furnish(place, cluster.machine)
             configure(place, cluster.machine, cluster._changes)
             cluster._start_all()
@@ -89,24 +90,24 @@ class Cluster(Shell):
         """End every process of the cluster and remove its directory; with the last cluster also the
         users. Return the names of users who stay because they have other processes here.
         """
-        end_family(self.place)
-        with _alone():
+        end_cluster_processes(self.place)
+        with _locked():
             shutil.rmtree(self.place.folder)
             if names():
                 return []
-            stay = people.leave()
+            stay = people.remove_users()
             BASE.rmdir()
             return stay
 
     def _start_all(self) -> None:
         self.start(MUNGED, MARIADBD)
         self.start(SLURMDBD)
-        for words in people.accounting(CLUSTER):
-            self.root("sacctmgr", "--immediate", *words)
+        for command in people.accounting(CLUSTER):
+            self.root("sacctmgr", "--immediate", *command)
         self.start(SLURMCTLD, *self.node_names)
         self.wait_for_nodes("idle", seconds=START_SECONDS)
 
-    # ------------------------------------------------------------------ its daemons
+    # ------------------------------------------------------------------ daemons
 
     def pid(self, name: str) -> int | None:
         """Return the process id of the daemon, or None if it does not run."""
@@ -129,7 +130,7 @@ class Cluster(Shell):
 
     def processes(self) -> list[Process]:
         """Return all processes that belong to the cluster, jobs included."""
-        return family(self.place)
+        return cluster_processes(self.place)
 
     def log(self, name: str) -> str:
         """Return the log and the output of a daemon up to now."""
@@ -139,25 +140,25 @@ class Cluster(Shell):
         )
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
 
-    # ------------------------------------------------------------------ its settings and its memory
+    # ------------------------------------------------------------------ settings and saved state
 
-    def write_down(self, job: int) -> None:
+    def wait_until_saved(self, job: int) -> None:
         """Return when slurmctld has saved the current state of the job. It saves every few seconds,
         and SIGKILL loses the rest.
         """
-        mark = f"written down at {time.monotonic_ns()}"
-        self.root("scontrol", "update", f"jobid={job}", f"admincomment={mark}")
+        marker = f"written down at {time.monotonic_ns()}"
+        self.root("scontrol", "update", f"jobid={job}", f"admincomment={marker}")
         wait_until(
-            lambda: mark.encode() in (self.place.state / "job_state").read_bytes(),
+            lambda: marker.encode() in (self.place.state / "job_state").read_bytes(),
             "slurmctld to save its jobs",
         )
 
-    def written_down_at(self) -> int:
+    def saved_at(self) -> int:
         """Return the time in seconds since 1970 at which slurmctld last began to write its jobs to
         disk; 0 if it never did. kill -9 loses later changes.
         """
         file = self.place.state / "job_state"
-        return when_written(file.read_bytes()) if file.exists() else 0
+        return saved_time(file.read_bytes()) if file.exists() else 0
 
     def reconfigure(self, changes: Mapping[str, str]) -> None:
         """Apply settings that differ from configuration.SETTINGS, and restart slurmctld and every
@@ -196,16 +197,16 @@ class Cluster(Shell):
         self.start(MUNGED, MARIADBD)
         self.start(SLURMDBD)
         self.stop(SLURMCTLD, *self.node_names)
-        keepers = [self._process(name) for name in (MUNGED, MARIADBD, SLURMDBD)]
+        kept = [self._process(name) for name in (MUNGED, MARIADBD, SLURMDBD)]
         for process in self.processes():
-            if process not in keepers:
+            if process not in kept:
                 process.end(signal.SIGKILL, 1)
         for node in self.node_names:
             shutil.rmtree(self.place.spool / node, ignore_errors=True)
-        for memory in self.place.state.glob(
+        for file in self.place.state.glob(
             "job_state*"
-        ):  # or else slurmctld would count on from the last number
-            memory.unlink()
+        ):  # otherwise slurmctld would continue from the last number
+            file.unlink()
         self._start([daemons.slurmctld(self.place, forgetting=True)])
         self.start(*self.node_names)
         self.wait_for_nodes("idle", seconds=START_SECONDS)
@@ -236,10 +237,10 @@ class Cluster(Shell):
     def _process(self, name: str) -> Process | None:
         return daemons.pid_of(self.place, name)
 
-    def _start(self, wanted: list[Daemon]) -> None:
-        for daemon in wanted:
+    def _start(self, daemons_to_start: list[Daemon]) -> None:
+        for daemon in daemons_to_start:
             daemons.launch_daemon(self.place, daemon)
-        for daemon in wanted:
+        for daemon in daemons_to_start:
             daemons.await_daemon(self.place, daemon)
 
 
@@ -251,13 +252,13 @@ def names() -> list[str]:
 def _claim(name: str, size: str) -> Place:
     """Claim a directory and a free block of ports, recorded for other processes."""
     if name in names():
-        raise AlreadyThere(
+        raise ClusterExists(
             f"there is a cluster {name} already: use it, take it down, or give another name"
         )
     folder = BASE / name
     folder.mkdir()
-    for each in (BASE, folder):
-        each.chmod(0o755)  # for people to pass, whatever our umask is
+    for directory in (BASE, folder):
+        directory.chmod(0o755)  # accessible for all users, whatever the umask is
     host = socket.gethostname().partition(".")[0]
     taken = []
     for other in names():
@@ -283,7 +284,7 @@ def _free(port: int) -> bool:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _locked() -> Iterator[None]:
     """Lock the directory of all clusters, so that no other process claims or returns a place. It is
     removed with the last cluster.
     """
@@ -295,15 +296,15 @@ def _alone() -> Iterator[None]:
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if _is(lock, BASE):
+            if _is_same(lock, BASE):
                 yield
                 return
         finally:
             os.close(lock)
 
 
-def _is(opened: int, path: Path) -> bool:
+def _is_same(descriptor: int, path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(opened), path.stat())
+        return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
         return False

@@ -9,13 +9,13 @@ from tests.slurm.lab.machine import NodeGroup, node_names
 from tests.slurm.lab.place import Place
 
 CLUSTER = "lab"
-PLUGINS = f"/usr/lib/{platform.machine()}-linux-gnu/slurm-wlm"  # of Debian's packages
+PLUGINS = f"/usr/lib/{platform.machine()}-linux-gnu/slurm-wlm"  # directory of Debian's packages
 NODE_TIMEOUT = (
-    15  # seconds after which a silent slurmd counts as dead and its jobs end as NODE_FAIL
+    15  # seconds after which a slurmd without an answer is down and its jobs end as NODE_FAIL
 )
 
-# What does not depend on the place. Tests change settings by name; a name given twice would make
-# every command complain.
+# Settings that do not depend on the place. Tests change them by name; a repeated name would make
+# every command print a warning.
 SETTINGS: Mapping[str, str] = {
     "ClusterName": CLUSTER,
     "SlurmUser": "slurm",
@@ -113,7 +113,7 @@ def _places(place: Place) -> dict[str, str]:
         "SlurmctldHost": f"{place.host}({place.address})",
         "SlurmctldPort": str(place.controller_port),
         "AccountingStorageHost": "localhost",
-        # to slurmdbd, Slurm looks for munge here and not in AuthInfo
+        # for slurmdbd, Slurm reads munge's socket here and not in AuthInfo
         "AccountingStoragePass": f"{place.munge}/socket",
         "AccountingStoragePort": str(place.database_port),
         "PluginDir": f"{PLUGINS}:{place.plugins}",
@@ -135,11 +135,11 @@ def _nodes(place: Place, machine: Sequence[NodeGroup]) -> Iterator[str]:
             f" RealMemory={group.memory}"
         )
         for name in group.nodes:
-            there = (
+            address = (
                 f"NodeHostname={place.host} NodeAddr={place.address}"
                 f" Port={place.node_port(numbers[name])}"
             )
-            yield f"NodeName={name} {there} {size}{gres} State=UNKNOWN"
+            yield f"NodeName={name} {address} {size}{gres} State=UNKNOWN"
 
 
 def _partitions(machine: Sequence[NodeGroup]) -> Iterator[str]:

@@ -18,8 +18,8 @@ from tests.support.conditions import wait_until
 STOP_SECONDS = 20
 MUNGED, MARIADBD, SLURMDBD, SLURMCTLD = "munged", "mariadbd", "slurmdbd", "slurmctld"
 
-# Small, and safe against kill -9 of the process: what it has written to files is the kernel's to
-# keep. Nothing here survives a power cut.
+# Small, and safe against kill -9 of the process, because the kernel keeps the written files. The
+# data may not survive a power failure.
 MARIADB_SETTINGS = (
     "--no-defaults",
     "--skip-networking",
@@ -91,9 +91,13 @@ def scratch(place: Place) -> dict[str, str]:
 
 
 def slurmdbd(place: Place) -> Daemon:
-    there = (("MYSQL_UNIX_PORT", f"{place.mariadb}/socket"),)
+    environment = (("MYSQL_UNIX_PORT", f"{place.mariadb}/socket"),)
     return Daemon(
-        SLURMDBD, "slurm", ("/usr/sbin/slurmdbd", "-D"), ("localhost", place.database_port), there
+        SLURMDBD,
+        "slurm",
+        ("/usr/sbin/slurmdbd", "-D"),
+        ("localhost", place.database_port),
+        environment,
     )
 
 
@@ -128,10 +132,10 @@ def launch_daemon(place: Place, daemon: Daemon) -> None:
     """
     if pid_of(place, daemon.name):
         return
-    who = pwd.getpwnam(daemon.user)
+    user = pwd.getpwnam(daemon.user)
     log = place.logs / f"{daemon.name}.output"
     environment = place.environment | dict(daemon.environment)
-    process = launch(daemon.command, environment, place.logs, log, uid=who.pw_uid, gid=who.pw_gid)
+    process = launch(daemon.command, environment, place.logs, log, uid=user.pw_uid, gid=user.pw_gid)
     if process is None:
         raise _ended(place, daemon)
     (place.pids / daemon.name).write_text(f"{process.pid} {process.started}\n")
@@ -142,7 +146,7 @@ def await_daemon(place: Place, daemon: Daemon, seconds: float = 30) -> None:
     instead.
     """
     wait_until(
-        lambda: answers(daemon.listens) or not pid_of(place, daemon.name),
+        lambda: is_listening(daemon.listens) or not pid_of(place, daemon.name),
         f"{daemon.name} to listen",
         seconds=seconds,
     )
@@ -161,12 +165,12 @@ def end_daemons(place: Place, names: Sequence[str], number: int = signal.SIGTERM
         process.end(number, STOP_SECONDS)
 
 
-def answers(where: Path | tuple[str, int]) -> bool:
+def is_listening(address: Path | tuple[str, int]) -> bool:
     """Return True if a process listens there."""
-    if isinstance(where, Path):
+    if isinstance(address, Path):
         with socket.socket(socket.AF_UNIX) as probe:
-            return probe.connect_ex(str(where)) == 0
-    with contextlib.suppress(OSError), socket.create_connection(where, timeout=2):
+            return probe.connect_ex(str(address)) == 0
+    with contextlib.suppress(OSError), socket.create_connection(address, timeout=2):
         return True
     return False
 

@@ -12,12 +12,11 @@ from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recorder import anonymous
 from tests.support.conditions import wait_until
 
-# seconds in which slurmctld has surely counted usage once more: its PriorityCalcPeriod is a minute
-# here
+# seconds until slurmctld has certainly counted usage again: PriorityCalcPeriod is one minute here
 TICK = 90
 LONG = "sleep 3600"
 
-# In slurm.conf, for what is made by scontrol alone does not outlive a slurmctld of 24.11.
+# In slurm.conf, because a slurmctld of 24.11 loses a partition created by scontrol at a restart.
 PARTITION = {
     "PartitionName": (
         "a_partition_of_a_long_name Nodes=c[01-02] PriorityJobFactor=10 MaxTime=60 State=UP"
@@ -33,8 +32,8 @@ CLASSIC = PARTITION | {
     "PriorityWeightJobSize": "0",
 }
 
-# Accounts in four levels, one of them with its parent's shares and one with none; users by account
-# and by partition; long names.
+# Accounts on four levels, one with its parent's shares and one without shares; users by account and
+# by partition; long names.
 PEOPLE: tuple[str, ...] = (
     "add qos dear usagefactor=100000000",
     "add account physics fairshare=60",
@@ -58,7 +57,7 @@ PEOPLE: tuple[str, ...] = (
 WIDTHS = {"i": 15, "r": 40, "c": 8, "u": 40, "T": 80, "t": 80}
 ALL_OF_PRIORITIES = PIPE.join(f"%{WIDTHS.get(letter, 20)}{letter}" for letter in sprio.LETTERS)
 
-# Who asks, and what. All of them are asked between two ticks.
+# User and command of each recording. All commands run between two ticks.
 SHARES: Mapping[str, tuple[str, ...]] = {
     "everything": ("root", "sshare", "-n", "-a", "-m", "-P", "-o", ",".join(sshare.SHARE_COLUMNS)),
     "of-root": ("root", "sshare"),
@@ -156,16 +155,16 @@ def record(cluster: Cluster, folder: Path) -> None:
     """Run `play` and write one file per command into `shares` and `priorities` of the directory,
     for Fair Tree and for the classic rule.
     """
-    jobs = founded(cluster)
-    _ask(cluster, folder / "fair-tree", jobs)
+    jobs = create_usage(cluster)
+    _record_outputs(cluster, folder / "fair-tree", jobs)
     cluster.reconfigure(CLASSIC)
-    _ask(cluster, folder / "classic", jobs)
+    _record_outputs(cluster, folder / "classic", jobs)
 
 
-def founded(cluster: Cluster) -> str:
+def create_usage(cluster: Cluster) -> str:
     """Yield a cluster with accounts and users, ranked by Fair Tree."""
-    for words in PEOPLE:
-        cluster.root("sacctmgr", "--immediate", *words.split())
+    for command in PEOPLE:
+        cluster.root("sacctmgr", "--immediate", *command.split())
     cluster.reconfigure(FAIR_TREE)
     cluster.wait_for_nodes("idle", seconds=TICK)
     return play(cluster)
@@ -221,8 +220,8 @@ def _waiting(cluster: Cluster) -> str:
     )
     site = cluster.submit("alice", "--account=physics", "--partition=cpu", script=LONG)
     cluster.root("scontrol", "update", f"jobid={site}", "sitefactor=-5000")
-    given = cluster.submit("carol", "--account=lasers", script=LONG)
-    cluster.root("scontrol", "update", f"jobid={given}", "priority=123456")
+    with_priority = cluster.submit("carol", "--account=lasers", script=LONG)
+    cluster.root("scontrol", "update", f"jobid={with_priority}", "priority=123456")
     low = cluster.submit("dave", "--account=biology", "--qos=normal", script=LONG)
     cluster.root("scontrol", "update", f"jobid={low}", "nice=2000000000")
     favoured = cluster.submit("dave", "--account=biology", "--exclusive", "--nodes=6", script=LONG)
@@ -232,41 +231,49 @@ def _waiting(cluster: Cluster) -> str:
     return f"{several},{short}"
 
 
-def _ask(cluster: Cluster, folder: Path, jobs: str) -> None:
+def _record_outputs(cluster: Cluster, folder: Path, jobs: str) -> None:
     """Run every command right after a tick; repeat the first ones to verify that no other tick came
     in between.
     """
     while True:
-        before = _said(cluster, SHARES["everything"], jobs)
+        before = _output(cluster, SHARES["everything"], jobs)
         wait_until(partial(_has_counted, cluster, before), "slurmctld to count", seconds=TICK)
-        said = {f"sshare-{name}.txt": _said(cluster, asked, jobs) for name, asked in SHARES.items()}
-        said |= {
-            f"sprio-{name}.txt": _said(cluster, asked, jobs) for name, asked in PRIORITIES.items()
+        outputs = {
+            f"sshare-{name}.txt": _output(cluster, command, jobs)
+            for name, command in SHARES.items()
         }
-        again = {
+        outputs |= {
+            f"sprio-{name}.txt": _output(cluster, command, jobs)
+            for name, command in PRIORITIES.items()
+        }
+        repeated = {
             "sshare-everything.txt": SHARES["everything"],
             "sprio-everything.txt": PRIORITIES["everything"],
         }
-        if all(said[name] == _said(cluster, asked, jobs) for name, asked in again.items()):
+        if all(
+            outputs[name] == _output(cluster, command, jobs) for name, command in repeated.items()
+        ):
             break
-    said["config.txt"] = cluster.root("scontrol", "show", "config")
-    said["jobs.txt"] = cluster.root("scontrol", "--oneliner", "show", "job")
-    said["partitions.txt"] = cluster.root("scontrol", "--oneliner", "show", "partition")
-    said["QUESTIONS"] = "".join(
-        f"{program}-{name}: {who}: {words!r}\n"
-        for program, questions in (("sshare", SHARES), ("sprio", PRIORITIES))
-        for name, (who, *words) in questions.items()
+    outputs["config.txt"] = cluster.root("scontrol", "show", "config")
+    outputs["jobs.txt"] = cluster.root("scontrol", "--oneliner", "show", "job")
+    outputs["partitions.txt"] = cluster.root("scontrol", "--oneliner", "show", "partition")
+    outputs["QUESTIONS"] = "".join(
+        f"{program}-{name}: {user}: {arguments!r}\n"
+        for program, commands in (("sshare", SHARES), ("sprio", PRIORITIES))
+        for name, (user, *arguments) in commands.items()
     ).replace("'JOBS'", f"'{jobs}'")
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in said.items():
+    for name, text in outputs.items():
         (folder / name).write_text(anonymous(text, cluster.place))
 
 
 def _has_counted(cluster: Cluster, before: str) -> bool:
-    return _said(cluster, SHARES["everything"], "") != before
+    return _output(cluster, SHARES["everything"], "") != before
 
 
-def _said(cluster: Cluster, asked: tuple[str, ...], jobs: str) -> str:
-    who, *words = asked
-    ran = cluster.run(who, *[jobs if word == "JOBS" else word for word in words])
-    return ran.out + ran.err
+def _output(cluster: Cluster, command: tuple[str, ...], jobs: str) -> str:
+    user, *arguments = command
+    result = cluster.run(
+        user, *[jobs if argument == "JOBS" else argument for argument in arguments]
+    )
+    return result.out + result.err

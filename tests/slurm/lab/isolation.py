@@ -16,23 +16,23 @@ from tests.slurm.lab.packages import Unobtainable
 from tests.slurm.lab.release import Release
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-HOST = "head"  # what the room calls itself
-# nobody's, and on loopback too: glibc offers no address to listen on to whom has 127.0.0.1 alone
+HOST = "head"  # host name of the isolated command
+# An unused address on loopback: glibc offers no address to listen on if only 127.0.0.1 exists.
 ADDRESS = "192.0.2.1/32"
-KEPT = (
+KEPT_VARIABLES = (
     "FAIRBANK_",
     "WRITE_GOLDEN",
     "TERM",
-)  # beginnings of the names of variables that the room gets to see
-FETCHED_WITH = ("PIP_", "UV_", "SSL_", "http_proxy", "https_proxy", "no_proxy")
-OF_THE_NETWORK = (
+)  # prefixes of the variables that the isolated command inherits
+DOWNLOAD_VARIABLES = ("PIP_", "UV_", "SSL_", "http_proxy", "https_proxy", "no_proxy")
+NETWORK_FILES = (
     "/etc/resolv.conf",
     "/etc/hosts",
     "/etc/ssl/certs",
-)  # how the host finds and trusts whom it fetches from
+)  # name resolution and certificates of the host
 
-APART = ("unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child")
-# $1: the checkout. The release's folder is where we are. Then the words of the command.
+NAMESPACES = ("unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child")
+# $1: the checkout; then the command. The working directory is the release's.
 ENTER = f"""
 set -eu
 checkout=$1 room=scratch/room
@@ -53,7 +53,7 @@ mount --bind cache "$room$checkout/.cache"
 hostname {HOST}
 echo '127.0.0.1 localhost {HOST}' >"$room/etc/hosts"
 if [ "$FETCHING" ]; then
-    for each in {" ".join(OF_THE_NETWORK)}; do mount --bind "$each" "$room$each"; done
+    for each in {" ".join(NETWORK_FILES)}; do mount --bind "$each" "$room$each"; done
 else
     mount -t sysfs -o ro sysfs "$room/sys"
     chroot "$room" ip link set lo up
@@ -75,7 +75,7 @@ def furnish(release: Release) -> None:
         )
     _enter(
         release, ("make", "plugins"), fetching=True
-    )  # tests that need them say by themselves when they could not be built
+    )  # tests that need the plug-ins report a failed build themselves
 
 
 def run(release: Release, command: Sequence[str]) -> int:
@@ -85,31 +85,34 @@ def run(release: Release, command: Sequence[str]) -> int:
 
 def _enter(release: Release, command: Sequence[str], *, fetching: bool) -> int:
     return subprocess.run(
-        _words(command, fetching), cwd=release.root.parent, env=_environment(fetching), check=False
+        _command(command, fetching),
+        cwd=release.root.parent,
+        env=_environment(fetching),
+        check=False,
     ).returncode
 
 
 def _try(release: Release) -> None:
     """Raise Unobtainable if root may not do this, as in most containers."""
-    where, environment = release.root.parent, _environment(False)
-    tried = subprocess.run(
-        _words(("true",), False),
-        cwd=where,
+    directory, environment = release.root.parent, _environment(False)
+    process = subprocess.run(
+        _command(("true",), False),
+        cwd=directory,
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    if tried.returncode:
+    if process.returncode:
         raise Unobtainable(
-            f"this machine lets root make no room for Debian {release.name}:"
-            f" {tried.stderr.strip()[-500:]}"
+            f"root cannot enter the root of Debian {release.name} here:"
+            f" {process.stderr.strip()[-500:]}"
         )
 
 
-def _words(command: Sequence[str], fetching: bool) -> list[str]:
+def _command(command: Sequence[str], fetching: bool) -> list[str]:
     return [
-        *APART,
+        *NAMESPACES,
         *([] if fetching else ["--net"]),
         "sh",
         "-c",
@@ -121,12 +124,12 @@ def _words(command: Sequence[str], fetching: bool) -> list[str]:
 
 
 def _environment(fetching: bool) -> Mapping[str, str]:
-    seen = KEPT + FETCHED_WITH if fetching else KEPT
+    prefixes = KEPT_VARIABLES + DOWNLOAD_VARIABLES if fetching else KEPT_VARIABLES
     own = {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/root",
         "LC_ALL": "C.UTF-8",
         "TZ": "UTC",
     }
-    given = {name: value for name, value in os.environ.items() if name.startswith(seen)}
-    return own | given | {"FETCHING": "yes" if fetching else ""}
+    inherited = {name: value for name, value in os.environ.items() if name.startswith(prefixes)}
+    return own | inherited | {"FETCHING": "yes" if fetching else ""}

@@ -18,7 +18,7 @@ from tests.slurm.lab.people import PEOPLE
 from tests.slurm.lab.place import Place
 
 RECORD = "cluster.json"
-NEEDS_CGROUP_CONF = (23, 11)  # 22.05 does not know the word that newer ones want there
+NEEDS_CGROUP_CONF = (23, 11)  # newer releases need a setting that 22.05 does not know
 
 
 def record(place: Place, size: str) -> str:
@@ -40,8 +40,8 @@ def record(place: Place, size: str) -> str:
 
 def read_record(folder: Path) -> tuple[Place, str]:
     """Return the place and the size of the cluster in the directory."""
-    kept = json.loads((folder / RECORD).read_text())
-    return Place(folder, kept["first_port"], kept["host"], kept["address"]), kept["machine"]
+    values = json.loads((folder / RECORD).read_text())
+    return Place(folder, values["first_port"], values["host"], values["address"]), values["machine"]
 
 
 def furnish(place: Place, machine: Sequence[NodeGroup]) -> None:
@@ -86,9 +86,9 @@ def _folders(place: Place) -> None:
         place.folder / "home",
     ):
         folder.mkdir()
-        folder.chmod(0o755)  # whatever our umask is
+        folder.chmod(0o755)  # whatever the umask is
     for folder, owner, mode in (
-        (place.munge, "munge", 0o711),  # clients of any user pass, and see nothing
+        (place.munge, "munge", 0o711),  # clients of any user can connect, but not list it
         (place.mariadb, "slurm", 0o700),
         (place.state, "slurm", 0o700),
         (place.logs, "slurm", 0o755),
@@ -111,8 +111,8 @@ def _secret(path: Path, content: bytes, owner: str) -> None:
 
 def _database(place: Place) -> None:
     """Create the system tables with one account: slurm, by its socket."""
-    who = pwd.getpwnam("slurm")
-    done = subprocess.run(
+    user = pwd.getpwnam("slurm")
+    process = subprocess.run(
         [
             "mariadb-install-db",
             "--no-defaults",
@@ -125,14 +125,14 @@ def _database(place: Place) -> None:
         ],
         cwd=place.mariadb,
         env=place.environment | scratch(place),
-        user=who.pw_uid,
-        group=who.pw_gid,
+        user=user.pw_uid,
+        group=user.pw_gid,
         extra_groups=[],
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode:
+    if process.returncode:
         raise RuntimeError(
-            f"mariadb-install-db failed:\n{done.stdout[-1500:]}{done.stderr[-1500:]}"
+            f"mariadb-install-db failed:\n{process.stdout[-1500:]}{process.stderr[-1500:]}"
         )

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# The program that tells each package is there. MariaDB's core has the programs and neither a user,
-# a data folder nor a service.
+# A program of each package. MariaDB's core has the programs, but no user, data directory or
+# service.
 PACKAGES = {
     "munge": "/usr/sbin/munged",
     "mariadb-server-core": "/usr/sbin/mariadbd",
-    "mariadb-client-core": "/usr/bin/my_print_defaults",  # which mariadb-install-db needs
+    "mariadb-client-core": "/usr/bin/my_print_defaults",  # needed by mariadb-install-db
     "slurm-client": "/usr/bin/sbatch",
     "slurmdbd": "/usr/sbin/slurmdbd",
     "slurmctld": "/usr/sbin/slurmctld-wlm",
@@ -26,7 +26,7 @@ SERVICES = ("munge", "slurmdbd", "slurmctld", "slurmd")  # packages with a servi
 
 POLICY = Path(
     "/usr/sbin/policy-rc.d"
-)  # asked by every package before it starts a service; 101 forbids it
+)  # every package runs it before it starts a service; exit status 101 forbids the start
 SET_ASIDE = POLICY.with_name("policy-rc.d.set-aside-by-fairbank")
 MARK = "# Put here by Fairbank's tests while they install packages; may be removed."
 FORBIDDEN = 101
@@ -43,10 +43,10 @@ def missing() -> tuple[str, ...]:
 
 def slurm_release() -> tuple[int, int]:
     """Return year and month of the installed Slurm, as in 22.05."""
-    said = subprocess.run(
+    output = subprocess.run(
         [PACKAGES["slurmctld"], "-V"], capture_output=True, text=True, check=True
     ).stdout
-    return release_of(said.split()[1])
+    return release_of(output.split()[1])
 
 
 def release_of(version: str) -> tuple[int, int]:
@@ -73,21 +73,21 @@ def install() -> tuple[str, ...]:
     """Install the missing packages and return their names; no service starts, now or at the next
     boot. Raises Unobtainable.
     """
-    wanted = missing()
-    if not wanted:
+    packages = missing()
+    if not packages:
         return ()
     if os.geteuid() != 0:
-        raise Unobtainable(f"only root can install {', '.join(wanted)}; run this as root")
+        raise Unobtainable(f"only root can install {', '.join(packages)}; run this as root")
     if not shutil.which("apt-get"):
         raise Unobtainable(
-            f"{', '.join(wanted)} not installed, and this is no Debian to fetch them from; use a"
+            f"{', '.join(packages)} not installed, and this is no Debian to fetch them from; use a"
             " Debian machine or container"
         )
     with no_service_starts():
         _apt("update")
-        _apt("install", "--no-install-recommends", *wanted)
-        _disable(service for service in SERVICES if service in wanted)
-    return wanted
+        _apt("install", "--no-install-recommends", *packages)
+        _disable(service for service in SERVICES if service in packages)
+    return packages
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def no_service_starts() -> Iterator[None]:
     try:
         yield
     finally:
-        if SET_ASIDE.exists():  # also one left by an installation that was killed
+        if SET_ASIDE.exists():  # also after an installation that was killed
             SET_ASIDE.rename(POLICY)
         else:
             POLICY.unlink()
@@ -114,14 +114,14 @@ def _disable(services: Iterator[str]) -> None:
             subprocess.run(["systemctl", "disable", "--quiet", service], check=False)
 
 
-def _apt(*words: str) -> None:
-    command = ["apt-get", "--yes", "--quiet", *words]
-    done = subprocess.run(
+def _apt(*arguments: str) -> None:
+    command = ["apt-get", "--yes", "--quiet", *arguments]
+    process = subprocess.run(
         command,
         env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode:
-        raise Unobtainable(f"`{' '.join(command)}` failed: {done.stderr.strip()[-500:]}")
+    if process.returncode:
+        raise Unobtainable(f"`{' '.join(command)}` failed: {process.stderr.strip()[-500:]}")

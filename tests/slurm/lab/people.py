@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from tests.slurm.lab.processes import Process, processes_of
 from tests.support.conditions import wait_until
 
-MARK = "a person of Fairbank's test lab"  # how we know them again in /etc/passwd
-COMMON_GROUP = "users"  # of everybody, and of no project
-PARTING_SECONDS = 10
+MARK = "a person of Fairbank's test lab"  # identifies the lab's users in /etc/passwd
+COMMON_GROUP = "users"  # group of all users, and of no project
+END_SECONDS = 10
 
 
-class Taken(Exception):
+class NameTaken(Exception):
     """The host has another user of this name; the message names the user."""
 
 
@@ -43,7 +43,7 @@ class Person:
     teams: tuple[tuple[str, str], ...]
 
 
-# The numbers lie above those that hosts give to people, and below those of systemd's passing users.
+# The numbers are above those of a host's users, and below those of systemd's dynamic users.
 TEAMS = (Team("wg_astro", 60_651, 50), Team("wg_bio", 60_652, 30), Team("wg_chem", 60_653, 20))
 PEOPLE = (
     Person("alice", 60_601, (("wg_astro", "10"),)),
@@ -51,11 +51,11 @@ PEOPLE = (
     Person("carol", 60_603, (("wg_bio", "20"),)),
     Person("dave", 60_604, (("wg_chem", "parent"),)),
 )
-QUALITIES = {
+QOS_PRIORITIES = {
     "normal": 0,
     "high": 100,
     "low": 1,
-}  # QOS and their priorities; Slurm brings the first by itself
+}  # QOS and their priorities; Slurm creates the first one itself
 
 
 def accounting(
@@ -65,9 +65,9 @@ def accounting(
     and shares.
     """
     yield ("add", "cluster", cluster)
-    for quality, priority in QUALITIES.items():
-        if quality != "normal":
-            yield ("add", "qos", quality, f"priority={priority}")
+    for qos, priority in QOS_PRIORITIES.items():
+        if qos != "normal":
+            yield ("add", "qos", qos, f"priority={priority}")
     for team in teams:
         yield (
             "add",
@@ -82,7 +82,7 @@ def accounting(
         "account",
         *[team.name for team in teams],
         "set",
-        f"qos={','.join(QUALITIES)}",
+        f"qos={','.join(QOS_PRIORITIES)}",
         "defaultqos=normal",
     )
     for person in people:
@@ -98,24 +98,24 @@ def accounting(
             )
 
 
-def arrive(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> None:
+def create_users(people: Sequence[Person] = PEOPLE, teams: Sequence[Team] = TEAMS) -> None:
     """Create the users and groups that the host does not have yet. Raises Taken."""
     for name, number in _numbers(people, teams):
-        _refuse_strangers(name, number)
+        _check_names(name, number)
     known = {entry.gr_name for entry in grp.getgrall()}
     for team in teams:
         if team.name not in known:
-            _tell("groupadd", "--gid", str(team.gid), team.name)
+            _run("groupadd", "--gid", str(team.gid), team.name)
     for person in people:
         if not _is_here(person.name):
-            _tell("useradd", *_particulars(person), person.name)
+            _run("useradd", *_useradd_options(person), person.name)
 
 
-def leave(
+def remove_users(
     people: Sequence[Person] = PEOPLE,
     teams: Sequence[Team] = TEAMS,
     *,
-    seconds: float = PARTING_SECONDS,
+    seconds: float = END_SECONDS,
 ) -> list[str]:
     """Remove the lab's users and groups and no others. Their lab processes are killed; processes
     that are ending get at most `seconds`. A user with a process outside the lab, such as a `su
@@ -123,38 +123,38 @@ def leave(
     """
     ours = [person for person in people if _is_ours(person)]
     with contextlib.suppress(TimeoutError):
-        wait_until(lambda: not _end_what_is_left(ours), "their processes to end", seconds=seconds)
+        wait_until(lambda: not _kill_lab_processes(ours), "their processes to end", seconds=seconds)
     stay: list[Person] = []
     for person in ours:
-        if busy := processes_of(person.uid):
-            told = ", ".join(
-                f"{process.pid} ({process.command.decode(errors='replace')})" for process in busy
+        if processes := processes_of(person.uid):
+            listed = ", ".join(
+                f"{process.pid} ({process.command.decode(errors='replace')})"
+                for process in processes
             )
             print(
-                f"the user {person.name} stays: not of the lab, but theirs: process {told}",
-                file=sys.stderr,
+                f"user {person.name} is kept: processes outside the lab: {listed}", file=sys.stderr
             )
             stay.append(person)
         else:
-            _tell("userdel", person.name)
-    kept = {team for person in stay for team, _ in person.teams}
+            _run("userdel", person.name)
+    kept_teams = {team for person in stay for team, _ in person.teams}
     known = {entry.gr_name: entry.gr_gid for entry in grp.getgrall()}
     for team in teams:
-        if known.get(team.name) == team.gid and team.name not in kept:
-            _tell("groupdel", team.name)
+        if known.get(team.name) == team.gid and team.name not in kept_teams:
+            _run("groupdel", team.name)
     return [person.name for person in stay]
 
 
-def _end_what_is_left(people: Sequence[Person]) -> list[Process]:
+def _kill_lab_processes(people: Sequence[Person]) -> list[Process]:
     """Kill their processes of the lab with SIGKILL."""
-    left = [process for person in people for process in processes_of(person.uid)]
-    for process in left:
-        if process.of_the_lab:
+    processes = [process for person in people for process in processes_of(person.uid)]
+    for process in processes:
+        if process.is_lab_process:
             process.send(signal.SIGKILL)
-    return left
+    return processes
 
 
-def _particulars(person: Person) -> list[str]:
+def _useradd_options(person: Person) -> list[str]:
     """Return options of useradd without home, mailbox, subordinate numbers and lastlog: nothing
     that userdel would leave behind.
     """
@@ -186,16 +186,16 @@ def _numbers(people: Sequence[Person], teams: Sequence[Team]) -> Iterator[tuple[
     yield from ((team.name, team.gid) for team in teams)
 
 
-def _refuse_strangers(name: str, number: int) -> None:
+def _check_names(name: str, number: int) -> None:
     for entry in pwd.getpwall():
         if name == entry.pw_name and (entry.pw_gecos != MARK or entry.pw_uid != number):
-            raise Taken(
+            raise NameTaken(
                 f"this host has a user {name} of its own; the lab needs the name: use another"
                 " machine or a container"
             )
     for group in grp.getgrall():
         if name == group.gr_name and group.gr_gid != number:
-            raise Taken(
+            raise NameTaken(
                 f"this host has a group {name} of its own; the lab needs the name: use another"
                 " machine or a container"
             )
@@ -209,7 +209,7 @@ def _is_here(user: str) -> bool:
     return any(entry.pw_name == user for entry in pwd.getpwall())
 
 
-def _tell(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"`{' '.join(command)}` failed: {done.stderr.strip()}")
+def _run(*command: str) -> None:
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise RuntimeError(f"`{' '.join(command)}` failed: {process.stderr.strip()}")

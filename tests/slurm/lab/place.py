@@ -10,9 +10,9 @@ from pathlib import Path
 
 BASE = Path(
     "/var/lib/fairbank-slurm-lab"
-)  # root's own, so that nobody else can put anything there; short enough for sockets
-MARK = "SLURM_LAB"  # the variable by which we know a cluster's processes again
-FIRST_PORT, BLOCK, BLOCKS = 17_000, 40, 50  # below the ports that systems give to clients
+)  # owned by root, so that no other user can write there; short enough for sockets
+MARK = "SLURM_LAB"  # environment variable that identifies a cluster's processes
+FIRST_PORT, BLOCK, BLOCKS = 17_000, 40, 50  # below the ephemeral ports
 FIRST_NODE = 4
 
 
@@ -110,7 +110,7 @@ class Place:
 
 def blocks(taken: Iterable[int]) -> list[int]:
     """Yield the first ports of the blocks that no cluster has taken."""
-    gone = set(taken)
+    used = set(taken)
     return [
-        port for port in range(FIRST_PORT, FIRST_PORT + BLOCK * BLOCKS, BLOCK) if port not in gone
+        port for port in range(FIRST_PORT, FIRST_PORT + BLOCK * BLOCKS, BLOCK) if port not in used
     ]

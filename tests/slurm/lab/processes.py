@@ -16,8 +16,8 @@ from tests.slurm.lab.place import BASE, MARK, Place
 from tests.support.conditions import wait_until
 
 PROC = Path("/proc")
-# setsid forks and returns at once; the shell tells its process id, which stays that of the daemon,
-# and only then writes into the log.
+# setsid forks and returns at once. The shell prints its process id, which becomes the daemon's, and
+# then writes to the log.
 LAUNCH = ("setsid", "--fork", "sh", "-c", 'echo $$; exec "$@" >>"$0" 2>&1')
 TITLED = (b"slurmstepd", b"slurmscriptd", b"slurmctld")
 
@@ -46,9 +46,11 @@ class Process:
         )
 
     @property
-    def of_the_lab(self) -> bool:
+    def is_lab_process(self) -> bool:
         """Return True if the process was started in a cluster; a shell from `su alice` was not."""
-        return any(each.startswith(f"{MARK}={BASE}/".encode()) for each in _environment(self.pid))
+        return any(
+            variable.startswith(f"{MARK}={BASE}/".encode()) for variable in _environment(self.pid)
+        )
 
     @property
     def running(self) -> bool:
@@ -80,7 +82,7 @@ def launch(
     """Start a daemon that outlives this process; return None if it has ended already. The log must
     be writable for the user.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [*LAUNCH, str(log), *command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -93,10 +95,10 @@ def launch(
         group=gid,
         extra_groups=[],
     )
-    return Process.numbered(int(done.stdout))
+    return Process.numbered(int(process.stdout))
 
 
-def family(place: Place) -> list[Process]:
+def cluster_processes(place: Place) -> list[Process]:
     """Return every process of the cluster: daemons, steps, jobs and running commands, but not an
     interactive shell in its directory.
     """
@@ -118,18 +120,18 @@ def processes_of(uid: int) -> list[Process]:
     ]
 
 
-def end_family(place: Place) -> None:
+def end_cluster_processes(place: Place) -> None:
     """Send SIGKILL to all of them until none is left: a dying daemon may have just started a
     child.
     """
 
-    def gone() -> bool:
-        left = family(place)
+    def none_left() -> bool:
+        left = cluster_processes(place)
         for process in left:
             process.send(signal.SIGKILL)
         return not left
 
-    wait_until(gone, f"the processes of {place.folder} to end")
+    wait_until(none_left, f"the processes of {place.folder} to end")
 
 
 def _is_titled(pid: int, place: Place) -> bool:
@@ -160,17 +162,17 @@ def _parents() -> Iterator[tuple[int, int]]:
     """Return the parents of the processes of this host, or of this isolated command. A host also
     sees the processes of isolated commands, under the same paths and users; they are left out.
     """
-    here = _room("self")
+    here = _pid_namespace("self")
     for entry in PROC.iterdir():
         if (
             entry.name.isdigit()
             and (fields := _fields(int(entry.name)))
-            and _room(entry.name) == here
+            and _pid_namespace(entry.name) == here
         ):
             yield int(entry.name), int(fields[1])
 
 
-def _room(pid: str) -> str:
+def _pid_namespace(pid: str) -> str:
     """Return the PID namespace of the process, as the kernel names it."""
     try:
         return str((PROC / pid / "ns" / "pid").readlink())

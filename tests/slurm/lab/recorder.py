@@ -9,13 +9,13 @@ from pathlib import Path
 
 from fairbank.slurm.parsers import sacct, sacctmgr, squeue
 from fairbank.slurm.parsers.config import COMPLETE_JSON, read_version
-from tests.slurm.lab.answers import DELIMITER
 from tests.slurm.lab.cluster import Cluster
+from tests.slurm.lab.output_parsers import DELIMITER
 from tests.slurm.lab.place import Place
 from tests.slurm.lab.shell import RUN_COLUMNS, RUN_TIMES
 
-# Every column of Slurm 22.05 that an accountant could want. The name comes early, since the last
-# column must not hold a line feed.
+# Every column of Slurm 22.05 that accounting may need. The name comes early, because the last
+# column must not contain a line feed.
 SACCT = (
     *RUN_COLUMNS,
     "UID",
@@ -30,9 +30,9 @@ SACCT = (
     "Flags",
     "Cluster",
 )
-MANAGED = ("sacctmgr", "--noheader", "--parsable2")
+SACCTMGR = ("sacctmgr", "--noheader", "--parsable2")
 
-QUESTIONS: Mapping[str, tuple[str, ...]] = {
+COMMANDS: Mapping[str, tuple[str, ...]] = {
     "version": ("scontrol", "--version"),
     "config": ("scontrol", "show", "config"),
     "partitions-oneliner": ("scontrol", "--oneliner", "show", "partition"),
@@ -55,15 +55,14 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         f"--format={squeue.QUEUE_FORMAT}",
     ),
     "associations-plain": (
-        *MANAGED,
+        *SACCTMGR,
         "show",
         "associations",
         f"format={','.join(sacctmgr.ASSOCIATIONS.columns).lower()}",
     ),
-    "qos-plain": (*MANAGED, "show", "qos", f"format={','.join(sacctmgr.QOS.columns).lower()}"),
+    "qos-plain": (*SACCTMGR, "show", "qos", f"format={','.join(sacctmgr.QOS.columns).lower()}"),
 }
-# Only of releases whose JSON is not read: there sacct's columns, in several forms, are all there
-# is.
+# Only for releases whose JSON is not read: several forms of sacct's columns.
 BEFORE_2311: Mapping[str, tuple[str, ...]] = {
     "sacct": ("sacct", "--allusers", "--parsable2", "--allocations", f"--format={','.join(SACCT)}"),
     "sacct-duplicates": (
@@ -86,7 +85,7 @@ BEFORE_2311: Mapping[str, tuple[str, ...]] = {
         f"--format={','.join(SACCT)}",
     ),
     "coordinators": (
-        *MANAGED,
+        *SACCTMGR,
         "show",
         "account",
         "withcoord",
@@ -116,7 +115,7 @@ ACCOUNTING_KEYS = {
 }
 
 LONG = "sleep 3600"
-MINUTES = 150  # seconds in which a job with a limit of one minute is over
+TIMEOUT_SECONDS = 150  # seconds until a job with a limit of one minute has ended
 
 
 def record(cluster: Cluster, folder: Path) -> list[str]:
@@ -131,11 +130,11 @@ def record(cluster: Cluster, folder: Path) -> list[str]:
     commands = questions(has_json=version >= COMPLETE_JSON)
     unanswered = []
     for name, command in commands.items():
-        ran = cluster.run("root", *command, seconds=60)
-        if ran.code:
-            unanswered.append(f"{name}: {ran.err.strip()}")
+        result = cluster.run("root", *command, seconds=60)
+        if result.code:
+            unanswered.append(f"{name}: {result.err.strip()}")
             continue
-        text = anonymous(ran.out, cluster.place)
+        text = anonymous(result.out, cluster.place)
         if "--json" in command:
             (folder / f"{name}.json").write_text(read_keys(text))
         else:
@@ -149,14 +148,14 @@ def record(cluster: Cluster, folder: Path) -> list[str]:
 
 def questions(*, has_json: bool) -> Mapping[str, tuple[str, ...]]:
     """Return the commands to record, by the names of their files."""
-    return {**QUESTIONS, **(SINCE_2311 if has_json else BEFORE_2311)}
+    return {**COMMANDS, **(SINCE_2311 if has_json else BEFORE_2311)}
 
 
 def read_keys(text: str) -> str:
     """Return the JSON of sacct with one job a line, and only the keys that are read."""
-    whole = json.loads(text)
+    data = json.loads(text)
     lines = []
-    for job in whole["jobs"]:
+    for job in data["jobs"]:
         short = {
             key: {inner: job[key][inner] for inner in inner_keys} if inner_keys else job[key]
             for key, inner_keys in ACCOUNTING_KEYS.items()
@@ -164,7 +163,7 @@ def read_keys(text: str) -> str:
         }
         lines.append(json.dumps(short, ensure_ascii=False))
     jobs = ",\n".join(lines)
-    return f'{{"errors": {json.dumps(whole["errors"])}, "jobs": [\n{jobs}\n]}}\n'
+    return f'{{"errors": {json.dumps(data["errors"])}, "jobs": [\n{jobs}\n]}}\n'
 
 
 def anonymous(text: str, place: Place) -> str:
@@ -184,11 +183,11 @@ def play(cluster: Cluster) -> None:
     """Run jobs of every kind and every end; some still wait or run when it returns."""
     overdue = cluster.submit("dave", "--time=1", "--job-name=overdue", script=LONG)
     _short_jobs(cluster)
-    _ended_by_others(cluster)
+    _interrupted_jobs(cluster)
     _strange_names(cluster)
-    cluster.wait_for(overdue, "TIMEOUT", seconds=MINUTES)
+    cluster.wait_for(overdue, "TIMEOUT", seconds=TIMEOUT_SECONDS)
     cluster.wait_for_sacct(overdue, "TIMEOUT")
-    _still_there(cluster)
+    _unfinished_jobs(cluster)
 
 
 def _short_jobs(cluster: Cluster) -> None:
@@ -226,13 +225,13 @@ def _short_jobs(cluster: Cluster) -> None:
         cluster.submit("alice", "--array=1,3,5-7%2", "--job-name=sweep"),
         cluster.submit("alice", "--ntasks=1", ":", "--ntasks=2", "--partition=gpu", "--gres=gpu:1"),
     ]
-    cluster.run("bob", "srun", "--job-name=interactive", "--ntasks=2", "true").done()
-    cluster.run("carol", "salloc", "--job-name=session", "srun", "true").done()
+    cluster.run("bob", "srun", "--job-name=interactive", "--ntasks=2", "true").checked()
+    cluster.run("carol", "salloc", "--job-name=session", "srun", "true").checked()
     for job in jobs:
         cluster.wait_for(job, "COMPLETED", "FAILED", seconds=60)
 
 
-def _ended_by_others(cluster: Cluster) -> None:
+def _interrupted_jobs(cluster: Cluster) -> None:
     running = cluster.submit("alice", "--job-name=cancelled", script=LONG)
     waiting = cluster.submit("bob", "--hold", "--job-name=never-ran", script=LONG)
     again = cluster.submit("carol", "--job-name=again", "--nodelist=c02", script=LONG)
@@ -243,7 +242,7 @@ def _ended_by_others(cluster: Cluster) -> None:
         cluster.wait_for(job, "RUNNING")
     cluster.kill("c06")
     cluster.root("scancel", str(waiting))
-    cluster.run("alice", "scancel", str(running)).done()
+    cluster.run("alice", "scancel", str(running)).checked()
     cluster.root("scontrol", "update", f"jobid={paused}", "timelimit=45")
     cluster.root("scontrol", "suspend", str(paused))
     cluster.root("scontrol", "requeue", str(again))
@@ -255,11 +254,11 @@ def _ended_by_others(cluster: Cluster) -> None:
         cluster.wait_for(requeued, "PENDING")
         cluster.root(
             "scontrol", "update", f"jobid={requeued}", "starttime=now"
-        )  # and not in two minutes
+        )  # instead of in two minutes
         cluster.wait_for(requeued, "RUNNING", seconds=90)
-    cluster.run("dave", "scancel", str(moved)).done()
+    cluster.run("dave", "scancel", str(moved)).checked()
     cluster.root("scontrol", "resume", str(paused))
-    cluster.run("alice", "scancel", str(paused)).done()
+    cluster.run("alice", "scancel", str(paused)).checked()
 
 
 def _strange_names(cluster: Cluster) -> None:
@@ -276,7 +275,7 @@ def _strange_names(cluster: Cluster) -> None:
         cluster.wait_for(cluster.submit("alice", f"--job-name={name}"), "COMPLETED")
 
 
-def _still_there(cluster: Cluster) -> None:
+def _unfinished_jobs(cluster: Cluster) -> None:
     running = cluster.submit(
         "alice", "--job-name=long", "--nodes=2", "--cpus-per-task=8", "--time=2:00:00", script=LONG
     )

@@ -27,12 +27,12 @@ BUILDING = (
 )
 NAME = re.compile(
     r"[a-z]+"
-)  # of a release, such as trixie or sid: part of a path and of a line of apt's
+)  # name of a release, such as trixie or sid: part of a path and of a line for apt
 MAKER = "mmdebstrap"
 # With libmariadb3 11.8.9, of October 2026, each query of slurmdbd ends with error 5027 (so many
 # columns, and 0 allowed): an older one.
 OLDER = {"forky": ("trixie", "libmariadb3"), "sid": ("trixie", "libmariadb3")}
-# a mirror may stand still; its signatures are looked at all the same
+# a mirror may be out of date; its signatures are still checked
 UNDATED = 'Acquire::Check-Valid-Until "false"'
 
 
@@ -101,9 +101,9 @@ def _make(release: Release) -> None:
         )
     unfinished = release.root.with_name("unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    other, *older = OLDER.get(release.name, (release.name,))
-    packages = [*PACKAGES, *BUILDING, *(f"{package}/{other}" for package in older)]
-    lines = [f"deb {mirror()} {name} main" for name in sorted({release.name, other})]
+    older_release, *older = OLDER.get(release.name, (release.name,))
+    packages = [*PACKAGES, *BUILDING, *(f"{package}/{older_release}" for package in older)]
+    lines = [f"deb {mirror()} {name} main" for name in sorted({release.name, older_release})]
     options = [
         "--quiet",
         "--variant=minbase",
@@ -118,16 +118,16 @@ def _make(release: Release) -> None:
         *lines,
         f"deb-src {mirror()} {release.name} main",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
         shutil.rmtree(unfinished, ignore_errors=True)
-        raise Unobtainable(f"no root of Debian {release.name}: {done.stderr.strip()[-500:]}")
+        raise Unobtainable(f"no root of Debian {release.name}: {process.stderr.strip()[-500:]}")
     unfinished.rename(release.root)
 
 
 def mirror() -> str:
     """Return the mirror of Debian that this host's apt uses. Raises Unobtainable."""
-    asked = [
+    command = [
         "apt-get",
         "indextargets",
         "--format",
@@ -136,12 +136,12 @@ def mirror() -> str:
         "Label: Debian",
     ]
     with_apt = shutil.which("apt-get") is not None
-    told = (
-        subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
+    words = (
+        subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
         if with_apt
         else []
     )
-    for word in told:
+    for word in words:
         if word.startswith(("http://", "https://")):
             return word.rstrip("/")
     raise Unobtainable(

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tests.slurm.lab import answers
+from tests.slurm.lab import output_parsers
 from tests.slurm.lab.packages import slurm_release
 from tests.slurm.lab.place import Place
 from tests.support.conditions import wait_until
 
 SECONDS = 30
-UNTIL_TOLD = "until [ -e over-$SLURM_JOB_ID ]; do sleep 0.1; done; rm over-$SLURM_JOB_ID"
-"""The script of a job that runs until a test lets it end. Each has a file of its own: one that
-another test left would end it at once.
+UNTIL_RELEASED = "until [ -e over-$SLURM_JOB_ID ]; do sleep 0.1; done; rm over-$SLURM_JOB_ID"
+"""Script of a job that runs until a test releases it. Each job has its own file, because a file
+that another test left would end the job at once.
 """
 RUN_COLUMNS = (
     "JobID",
@@ -38,7 +38,7 @@ RUN_COLUMNS = (
 )
 WITHOUT_NAMES = tuple(
     column for column in RUN_COLUMNS if column != "JobName"
-)  # people put anything into those, separators too
+)  # users may write anything into names, separators too
 RUN_TIMES = (
     "Submit",
     "Start",
@@ -52,7 +52,7 @@ RUN_TIMES = (
 
 
 @dataclass(frozen=True)
-class Ran:
+class CommandResult:
     """Command that has ended, with its output."""
 
     command: tuple[str, ...]
@@ -60,7 +60,7 @@ class Ran:
     out: str
     err: str
 
-    def done(self) -> Ran:
+    def checked(self) -> CommandResult:
         """Return itself if it succeeded. Raises AssertionError with its output."""
         assert self.code == 0, (
             f"`{' '.join(self.command)}` ended with {self.code}:\n{self.out}{self.err}"
@@ -87,12 +87,12 @@ class Shell:
         stdin: str = "",
         seconds: float = SECONDS,
         environment: Mapping[str, str] | None = None,
-    ) -> Ran:
+    ) -> CommandResult:
         """Run as this user, with this primary group (default: that of the user), in the user's home
         in this cluster. Raises TimeoutError, with the output so far, after the time limit; no
         process of the command is left then.
         """
-        who = pwd.getpwnam(user)
+        entry = pwd.getpwnam(user)
         home = str(self.place.folder if user == "root" else self.place.home(user))
         process = subprocess.Popen(
             command,
@@ -104,9 +104,9 @@ class Shell:
             env=self.place.environment
             | {"HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/sh"}
             | dict(environment or {}),
-            user=who.pw_uid,
-            group=grp.getgrnam(group).gr_gid if group else who.pw_gid,
-            extra_groups=os.getgrouplist(user, who.pw_gid),
+            user=entry.pw_uid,
+            group=grp.getgrnam(group).gr_gid if group else entry.pw_gid,
+            extra_groups=os.getgrouplist(user, entry.pw_gid),
             start_new_session=True,
         )
         with process:
@@ -122,45 +122,47 @@ class Shell:
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
-        return Ran(command, process.returncode, out, err)
+        return CommandResult(command, process.returncode, out, err)
 
     def root(self, *command: str, stdin: str = "", seconds: float = SECONDS) -> str:
         """Run as root, expect success, and return the output."""
-        return self.run("root", *command, stdin=stdin, seconds=seconds).done().out
+        return self.run("root", *command, stdin=stdin, seconds=seconds).checked().out
 
     def submit(
         self, user: str, *options: str, script: str = "true", group: str | None = None
     ) -> int:
         """Run `sbatch` with a shell script and return the number of the job."""
-        ran = self.run(
+        result = self.run(
             user, "sbatch", "--parsable", *options, group=group, stdin=f"#!/bin/sh\n{script}\n"
         )
-        return int(ran.done().out.partition(";")[0])
+        return int(result.checked().out.partition(";")[0])
 
     def states(self, job: int | str) -> list[str]:
         """Return the states of the job, or of the parts of an array, in the controller; none if it
         does not know the job.
         """
-        ran = self.run(
+        result = self.run(
             "root", "squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T"
         )
-        return ran.out.split() if ran.code == 0 else []
+        return result.out.split() if result.code == 0 else []
 
-    def wait_for(self, job: int | str, *wanted: str, seconds: float = SECONDS) -> None:
+    def wait_for(self, job: int | str, *expected: str, seconds: float = SECONDS) -> None:
         """Return when every part of the job is in one of these states."""
 
-        def there() -> bool:
+        def is_reached() -> bool:
             states = self.states(job)
-            return bool(states) and all(state in wanted for state in states)
+            return bool(states) and all(state in expected for state in states)
 
         try:
-            wait_until(there, f"job {job} to be {' or '.join(wanted)}", seconds=seconds)
-        except TimeoutError as late:
-            raise TimeoutError(f"{late}; it is {self.states(job) or 'unknown'}") from None
+            wait_until(is_reached, f"job {job} to be {' or '.join(expected)}", seconds=seconds)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; it is {self.states(job) or 'unknown'}") from None
 
     def job(self, number: int | str) -> dict[str, str]:
         """Return the fields of `scontrol show job`."""
-        return answers.fields(self.root("scontrol", "--oneliner", "show", "job", str(number)))
+        return output_parsers.fields(
+            self.root("scontrol", "--oneliner", "show", "job", str(number))
+        )
 
     def nodes(self) -> dict[str, str]:
         """Return the state of each node, as `sinfo` writes it in one word: idle, mixed, allocated,
@@ -172,21 +174,21 @@ class Shell:
         )
 
     def wait_for_nodes(
-        self, *wanted: str, nodes: Collection[str] | None = None, seconds: float = SECONDS
+        self, *expected: str, nodes: Collection[str] | None = None, seconds: float = SECONDS
     ) -> None:
         """Return when all nodes, or those named, are in one of these states."""
 
-        def there() -> bool:
+        def is_reached() -> bool:
             return all(
-                state in wanted
+                state in expected
                 for node, state in self.nodes().items()
                 if nodes is None or node in nodes
             )
 
         try:
-            wait_until(there, f"nodes to be {' or '.join(wanted)}", seconds=seconds)
-        except TimeoutError as late:
-            raise TimeoutError(f"{late}; they are {self.nodes()}") from None
+            wait_until(is_reached, f"nodes to be {' or '.join(expected)}", seconds=seconds)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; they are {self.nodes()}") from None
 
     def queued(self) -> list[str]:
         """Return the jobs that the controller has not finished."""
@@ -198,47 +200,50 @@ class Shell:
         """Return rows of accounting: by default of all users, without steps. Accounting lags behind
         the controller, so wait for what you need.
         """
-        asked = (
+        arguments = (
             "--allusers",
             "--allocations",
             "--noheader",
             "--parsable2",
-            f"--delimiter={answers.DELIMITER}",
+            f"--delimiter={output_parsers.DELIMITER}",
         )
-        return answers.rows(
-            self.root("sacct", *asked, f"--format={','.join(columns)}", *options), columns
+        return output_parsers.rows(
+            self.root("sacct", *arguments, f"--format={','.join(columns)}", *options), columns
         )
 
     def wait_for_sacct(
-        self, job: int | str, *wanted: str, rows: int = 1, seconds: float = SECONDS
+        self, job: int | str, *expected: str, rows: int = 1, seconds: float = SECONDS
     ) -> list[dict[str, str]]:
         """Return the rows of the job as soon as that many exist, complete, and all in one of these
         states.
         """
-        found: list[dict[str, str]] = []
+        records: list[dict[str, str]] = []
 
-        def there() -> bool:
-            # an array that had this number before slurmctld forgot its jobs is there too, task by
-            # task
-            found[:] = [
+        def is_complete() -> bool:
+            # Accounting also has the tasks of an array that had this number before slurmctld lost
+            # its jobs.
+            records[:] = [
                 row for row in self.sacct(f"--jobs={job}") if rows > 1 or row["JobID"] == str(job)
             ]
-            return len(found) == rows and all(
-                answers.is_whole(row) and row["State"].split()[0] in wanted for row in found
+            return len(records) == rows and all(
+                output_parsers.is_whole(row) and row["State"].split()[0] in expected
+                for row in records
             )
 
         try:
             wait_until(
-                there, f"accounting to have job {job} as {' or '.join(wanted)}", seconds=seconds
+                is_complete,
+                f"accounting to have job {job} as {' or '.join(expected)}",
+                seconds=seconds,
             )
-        except TimeoutError as late:
-            raise TimeoutError(f"{late}; it has {found}") from None
-        return found
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; it has {records}") from None
+        return records
 
     def file(self, user: str, name: str) -> Path:
         """Return the path of a file in the user's home."""
         return self.place.home(user) / name
 
     def let_end(self, user: str, job: int) -> None:
-        """Let a job end that runs UNTIL_TOLD."""
+        """Let a job end that runs UNTIL_RELEASED."""
         self.file(user, f"over-{job}").touch()

@@ -27,7 +27,7 @@ RULES: tuple[dict[str, str], ...] = (
     {"PriorityFlags": CLASSIC},
     {},
 )
-QUESTION = (
+COMMAND = (
     "sshare",
     "--all",
     "--partition",
@@ -42,17 +42,17 @@ def record(cluster: Cluster, folder: Path, seed: int = 4) -> None:
     """Record a tree that grows from one set-up to the next, and the rule with it; one directory
     each.
     """
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     begin(cluster)
     for number, rule in enumerate(RULES, 1):
-        grow(cluster, chance, f"t{number}")
+        grow(cluster, rng, f"t{number}")
         cluster.reconfigure(rule)
-        before = cluster.root(*QUESTION)
+        before = cluster.root(*COMMAND)
         wait_until(partial(_has_counted, cluster, before), "slurmctld to count", seconds=TICK)
-        there = folder / f"{number}"
-        there.mkdir(parents=True, exist_ok=True)
-        (there / "sshare.txt").write_text(cluster.root(*QUESTION))
-        (there / "config.txt").write_text(
+        directory = folder / f"{number}"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "sshare.txt").write_text(cluster.root(*COMMAND))
+        (directory / "config.txt").write_text(
             anonymous(cluster.root("scontrol", "show", "config"), cluster.place)
         )
 
@@ -62,11 +62,11 @@ def begin(cluster: Cluster) -> None:
     cluster.root("sacctmgr", "--immediate", "add", "qos", "dear", "usagefactor=100000000")
 
 
-def grow(cluster: Cluster, chance: random.Random, name: str) -> list[tuple[str, str]]:
+def grow(cluster: Cluster, rng: random.Random, name: str) -> list[tuple[str, str]]:
     """Add an account below the root, with accounts and users below it, some of whom use the
     cluster. Return these as (account, user).
     """
-    for command in _grown(chance, name):
+    for command in _grown(rng, name):
         cluster.root("sacctmgr", "--immediate", *command)
     listed = cluster.root(
         "sacctmgr", "--noheader", "--parsable2", "show", "associations", "format=account,user"
@@ -81,11 +81,11 @@ def grow(cluster: Cluster, chance: random.Random, name: str) -> list[tuple[str, 
             user,
             f"--account={account}",
             "--qos=dear",
-            f"--cpus-per-task={chance.randint(1, 8)}",
+            f"--cpus-per-task={rng.randint(1, 8)}",
             script="sleep 1",
         )
         for account, user in people
-        if chance.random() < 0.75
+        if rng.random() < 0.75
     ]
     for job in jobs:
         cluster.wait_for(job, "COMPLETED", seconds=TICK)
@@ -93,44 +93,44 @@ def grow(cluster: Cluster, chance: random.Random, name: str) -> list[tuple[str, 
 
 
 def _has_counted(cluster: Cluster, before: str) -> bool:
-    return cluster.root(*QUESTION) != before
+    return cluster.root(*COMMAND) != before
 
 
-def _grown(chance: random.Random, name: str) -> Iterator[tuple[str, ...]]:
+def _grown(rng: random.Random, name: str) -> Iterator[tuple[str, ...]]:
     """Generate the calls of sacctmgr for a new account below the root, with accounts and users
     below it.
     """
-    above = [(name, 1)]
+    accounts = [(name, 1)]
     yield (
         "add",
         "account",
         name,
-        f"fairshare={_shares(chance)}",
+        f"fairshare={_shares(rng)}",
         "qos=normal,high,low,dear",
         "defaultqos=normal",
     )
-    for number in range(chance.randint(2, 5)):
-        parent, depth = chance.choice([each for each in above if each[1] < DEEPEST])
+    for number in range(rng.randint(2, 5)):
+        parent, depth = rng.choice([candidate for candidate in accounts if candidate[1] < DEEPEST])
         account = f"{name}_{number}"
-        above.append((account, depth + 1))
+        accounts.append((account, depth + 1))
         yield (
             "add",
             "account",
             account,
             f"parent={parent}",
-            f"fairshare={_shares(chance, parent=True)}",
+            f"fairshare={_shares(rng, parent=True)}",
         )
-    for account, _ in above:
-        for user in chance.sample(USERS, chance.randint(0, 3)):
+    for account, _ in accounts:
+        for user in rng.sample(USERS, rng.randint(0, 3)):
             yield (
                 "add",
                 "user",
                 user,
                 f"account={account}",
-                f"fairshare={_shares(chance, parent=True)}",
+                f"fairshare={_shares(rng, parent=True)}",
             )
 
 
-def _shares(chance: random.Random, *, parent: bool = False) -> str:
-    usual = [str(chance.choice((1, 1, 2, 3, 7, 10, 40, 100, 1000))), str(chance.randint(1, 50))]
-    return chance.choice([*usual, *usual, *usual, "0", *(["parent", "parent"] if parent else [])])
+def _shares(rng: random.Random, *, parent: bool = False) -> str:
+    common = [str(rng.choice((1, 1, 2, 3, 7, 10, 40, 100, 1000))), str(rng.randint(1, 50))]
+    return rng.choice([*common, *common, *common, "0", *(["parent", "parent"] if parent else [])])

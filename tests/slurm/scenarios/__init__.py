@@ -14,7 +14,7 @@ from tests.slurm.queues import Scenario
 from tests.slurm.scenarios import arrays, held_jobs, holes, job_order, node_requests, reservations
 
 
-def _of(module: ModuleType) -> Iterator[Scenario]:
+def _scenarios(module: ModuleType) -> Iterator[Scenario]:
     """Return the scenarios of a module: its public functions."""
     return (
         each
@@ -26,5 +26,5 @@ def _of(module: ModuleType) -> Iterator[Scenario]:
 SCENARIOS = tuple(
     scenario
     for module in (holes, job_order, arrays, node_requests, held_jobs, reservations)
-    for scenario in _of(module)
+    for scenario in _scenarios(module)
 )

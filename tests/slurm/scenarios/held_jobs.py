@@ -99,7 +99,7 @@ def qos_cpus(queue: ScenarioQueue) -> None:
     queue.submit("last", "--qos=high", "-n4", "-t30", user="carol", priority=600)
 
 
-def limit_beside_those_who_run(queue: ScenarioQueue) -> None:
+def limit_counts_running_jobs(queue: ScenarioQueue) -> None:
     """The account may use 100 CPUs and uses ten, so 95 more exceed the limit."""
     queue.set_limits("account", "wg_bio", grptres="cpu=100")
     queue.submit_running("first", "-N5", WHOLE, "-t30").submit_running(
@@ -110,7 +110,7 @@ def limit_beside_those_who_run(queue: ScenarioQueue) -> None:
     queue.submit("beyond", "-n64", "-t20", user="carol", priority=700)
 
 
-def limit_of_who_does_not_fit(queue: ScenarioQueue) -> None:
+def limit_checked_after_nodes(queue: ScenarioQueue) -> None:
     """A limit on CPUs is tested only when nodes are free: a job without nodes waits for these, and
     so do the jobs behind it.
     """

@@ -15,21 +15,21 @@ def hole_just_fits(queue: ScenarioQueue) -> None:
     queue.submit("long", "-N1", WHOLE, "-t30", priority=400)
 
 
-def hole_just_not(queue: ScenarioQueue) -> None:
+def hole_too_short(queue: ScenarioQueue) -> None:
     """A job of eleven minutes does not fit before a job that is planned in ten."""
     queue.submit_running("first", "-N4", WHOLE, "-t10").down()
     queue.submit("all", "-N6", WHOLE, "-t60", priority=900)
     queue.submit("eleven", "-N2", WHOLE, "-t11", priority=500)
 
 
-def hole_for_a_shorter_one(queue: ScenarioQueue) -> None:
+def hole_for_a_minimum_time(queue: ScenarioQueue) -> None:
     """A job that accepts five of its sixty minutes gets as many as are free."""
     queue.submit_running("first", "-N4", WHOLE, "-t10").down()
     queue.submit("all", "-N6", WHOLE, "-t60", priority=900)
     queue.submit("modest", "-N1", WHOLE, "-t60", "--time-min=5", priority=500)
 
 
-def nodes_beside_the_plan(queue: ScenarioQueue) -> None:
+def nodes_outside_the_plan(queue: ScenarioQueue) -> None:
     """A plan for three nodes leaves one node for any length of time."""
     queue.submit_running("first", "-N4", WHOLE, "-t10").down()
     queue.submit("three", "-N3", WHOLE, "-t60", priority=900)

@@ -43,7 +43,7 @@ def submit_time(queue: ScenarioQueue) -> None:
         queue.submit(name, "-N1", WHOLE, "-t30", priority=500)
 
 
-def those_behind_wait(queue: ScenarioQueue) -> None:
+def later_jobs_delay_nothing(queue: ScenarioQueue) -> None:
     """A later job, however small, does not start on nodes of the first job if that would delay
     it.
     """

@@ -50,7 +50,7 @@ def constraint(queue: ScenarioQueue) -> None:
     queue.submit("any", "-N2", WHOLE, "-t30", priority=600)
 
 
-def constraint_all_alike(queue: ScenarioQueue) -> None:
+def constraint_matching_or(queue: ScenarioQueue) -> None:
     """All nodes of the job must have the same feature."""
     _features(queue, "c01,c02", "a")
     _features(queue, "c03,c04,c05", "b")
@@ -78,7 +78,7 @@ def range_of_nodes(queue: ScenarioQueue) -> None:
     queue.submit("none", "-N1-2", WHOLE, "-t30", priority=700)
 
 
-def range_of_nodes_that_are_shared(queue: ScenarioQueue) -> None:
+def range_of_shared_nodes(queue: ScenarioQueue) -> None:
     """The number of tasks bounds a range: a job has at most one node per task, and at least the
     nodes that its tasks need.
     """
@@ -133,7 +133,7 @@ def contiguous(queue: ScenarioQueue) -> None:
     queue.submit("two", "-N2", WHOLE, "--contiguous", "-t20", priority=800)
 
 
-def single_node_that_is_tightest(queue: ScenarioQueue) -> None:
+def single_node_best_fit(queue: ScenarioQueue) -> None:
     """A job of one node goes to the node with the fewest sufficient free CPUs."""
     queue.submit_running("a", "-wc01", "-n20", "-t30").submit_running(
         "b", "-wc02", "-n50", "-t30"
@@ -145,7 +145,7 @@ def single_node_that_is_tightest(queue: ScenarioQueue) -> None:
     queue.submit("more-than-one", "-n100", "-t30", priority=500)
 
 
-def tasks_by_node(queue: ScenarioQueue) -> None:
+def tasks_per_node(queue: ScenarioQueue) -> None:
     queue.down()
     queue.submit("spread", "-n8", "--ntasks-per-node=2", "-c4", "-t30", priority=900)
     queue.submit("threads", "-n3", "-c40", "-t30", priority=800)

@@ -21,7 +21,7 @@ def preempted_by_qos(queue: ScenarioQueue) -> None:
     queue.submit("urgent-too", "--qos=high", "-N3", WHOLE, "-t30", user="bob", priority=700)
 
 
-def no_more_preempted_than_needed(queue: ScenarioQueue) -> None:
+def only_needed_jobs_are_preempted(queue: ScenarioQueue) -> None:
     """One node is idle, and preempting one of three low jobs is sufficient."""
     queue.sacctmgr("modify", "qos", "high", "set", "preempt=low")
     for name in ("one", "two", "three"):
@@ -30,7 +30,7 @@ def no_more_preempted_than_needed(queue: ScenarioQueue) -> None:
     queue.submit("urgent", "--qos=high", "-N2", WHOLE, "-t30", user="bob", priority=900)
 
 
-def the_lowest_qos_goes_first(queue: ScenarioQueue) -> None:
+def lowest_qos_is_preempted_first(queue: ScenarioQueue) -> None:
     """Of two jobs that may be preempted, the one of the QOS with the lower priority is, though it
     started later and has more nodes.
     """
@@ -42,7 +42,7 @@ def the_lowest_qos_goes_first(queue: ScenarioQueue) -> None:
     queue.submit("urgent", "--qos=high", "-N2", WHOLE, "-t30", user="bob", priority=900)
 
 
-def of_one_qos_the_smallest_goes_first(queue: ScenarioQueue) -> None:
+def smallest_job_is_preempted_first(queue: ScenarioQueue) -> None:
     """Priorities are equal: the job with the fewest nodes is preempted, though it started later."""
     queue.sacctmgr("modify", "qos", "high", "set", "preempt=low")
     queue.submit_running("big", "--qos=low", "-N2", WHOLE, "-t30", user="bob").submit_running(
@@ -74,8 +74,8 @@ def preempted_by_partition(queue: ScenarioQueue) -> Sequence[str]:
 
 PREEMPTING: tuple[tuple[PreemptBy, Scenario], ...] = (
     (PreemptBy.QOS, preempted_by_qos),
-    (PreemptBy.QOS, no_more_preempted_than_needed),
-    (PreemptBy.QOS, the_lowest_qos_goes_first),
-    (PreemptBy.QOS, of_one_qos_the_smallest_goes_first),
+    (PreemptBy.QOS, only_needed_jobs_are_preempted),
+    (PreemptBy.QOS, lowest_qos_is_preempted_first),
+    (PreemptBy.QOS, smallest_job_is_preempted_first),
     (PreemptBy.PARTITION, preempted_by_partition),
 )

@@ -42,7 +42,7 @@ def reservation_running(queue: ScenarioQueue) -> None:
     queue.submit("outside", "-N1", WHOLE, "-t30", user="carol", priority=300)
 
 
-def reservation_to_come(queue: ScenarioQueue) -> None:
+def reservation_later(queue: ScenarioQueue) -> None:
     queue.scontrol(
         "create",
         "reservation",

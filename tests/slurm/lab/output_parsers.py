@@ -12,7 +12,7 @@ def rows(text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> list[
     """Return the rows of `sacct -nP --delimiter=...`. A field may contain line feeds, unless it is
     the last one. Raises ValueError for other text.
     """
-    found: list[dict[str, str]] = []
+    parsed: list[dict[str, str]] = []
     unfinished = ""
     for line in text.split("\n")[:-1]:
         fields = (unfinished + line).split(delimiter)
@@ -21,13 +21,13 @@ def rows(text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> list[
                 f"{len(fields)} fields for {len(columns)} columns: {unfinished + line!r}"
             )
         if len(fields) == len(columns):
-            found.append(dict(zip(columns, fields, strict=True)))
+            parsed.append(dict(zip(columns, fields, strict=True)))
             unfinished = ""
         else:
             unfinished += line + "\n"
     if unfinished:
         raise ValueError(f"the answer ends within a row: {unfinished!r}")
-    return found
+    return parsed
 
 
 def is_whole(row: Mapping[str, str]) -> bool:
@@ -50,10 +50,10 @@ def fields(line: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in line.split() if "=" in word)
 
 
-def when_written(state: bytes) -> int:
+def saved_time(state: bytes) -> int:
     """Return the time at which slurmctld began to write this `job_state`: it comes after a
     length-prefixed word and the protocol number.
     """
     (length,) = struct.unpack_from(">I", state)
-    (at,) = struct.unpack_from(">Q", state, 4 + length + 2)
-    return int(at)
+    (time,) = struct.unpack_from(">Q", state, 4 + length + 2)
+    return int(time)
