@@ -18,7 +18,7 @@ from tests.support.fairshare_recordings import asked, printed
 from tests.support.recorded_slurm import Recorded, line
 
 NOT_OURS = {"unknown-field", "by-nice", "no-jobs", "no-header-h", "parsable", "jobs"}
-"""Recordings of options that Fairbank spells differently or explains in other words (-h is help)."""
+"""Recordings of options that Fairbank spells or explains differently (-h is help)."""
 
 
 @pytest.fixture

@@ -154,8 +154,9 @@ def test_broken_pipe_is_silent(fairbank: Run) -> None:
     assert (result.code, result.err) == (0, "")
 
 
-ARGUMENTS = """list show create set users cap freeze add-user verify heads -A -u --me -a -j -r -o +ALLOC
-    --json --csv -P -n -l -v -q -t -p --limit --watch --by --help -S now-7days 1 2 99 chem_qmc 61001
+ARGUMENTS = """list show create set users cap freeze add-user verify heads -A -u --me -a -j -r -o
+    +ALLOC --json --csv -P -n -l -v -q -t -p --limit --watch --by --help -S now-7days 1 2 99
+    chem_qmc 61001
     --reason x --dry-run --units m --threshold bash -- --as --progress"""
 words = st.one_of(
     st.sampled_from([entry.name for entry in COMMANDS if entry.name not in EXCLUDED]),

@@ -28,7 +28,8 @@ HEAD = "; UnixStartTime: 1000000020\n; MaxProcs: 8\n"
 
 
 def line(number: int, submit: int, requested: int, limit: int, run: int, user: int = 7) -> str:
-    return f"{number} {submit} -1 {run} {requested} -1 -1 {requested} {limit} -1 1 {user} 7 -1 1 1 -1 -1\n"
+    size = f"{requested} -1 -1 {requested}"
+    return f"{number} {submit} -1 {run} {size} {limit} -1 1 {user} 7 -1 1 1 -1 -1\n"
 
 
 SEED = (
@@ -43,9 +44,9 @@ request four nodes, for four hours and for a minute less than three.
 
 ACCOUNTING = """\
 JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
-1|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T09:00:00|01:00:00|COMPLETED|alice|astro|02:00:00|4|00:00:00
-2|2026-11-21T08:00:01|2026-11-21T09:00:00|2026-11-21T09:40:00|00:40:00|COMPLETED|bob|bio|01:10:00|8|00:00:00
-"""
+1|@08:00:00|@08:00:00|@09:00:00|01:00:00|COMPLETED|alice|astro|02:00:00|4|00:00:00
+2|@08:00:01|@09:00:00|@09:40:00|00:40:00|COMPLETED|bob|bio|01:10:00|8|00:00:00
+""".replace("@", "2026-11-21T")
 
 
 @pytest.fixture

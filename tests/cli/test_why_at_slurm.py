@@ -177,7 +177,8 @@ def test_unreadable_accounting_lines_are_counted(run: Run, tmp_path: Path) -> No
     [
         (
             "afterany:17(unfulfilled),afterok:15_*(unfulfilled)",
-            "Job 10 waits for 2 dependencies, the first of which is: job 17 has ended (Dependency).",
+            "Job 10 waits for 2 dependencies, the first of which is: "
+            "job 17 has ended (Dependency).",
             False,
             "job 17 has ended: not yet, it waits (Priority); "
             "every task of array 15 has completed: not yet, job 15_1 and 5 more wait (Priority)",
@@ -190,15 +191,18 @@ def test_unreadable_accounting_lines_are_counted(run: Run, tmp_path: Path) -> No
         ),
         (
             "afterok:999(failed)?aftercorr:15_*(unfulfilled)",
-            "Job 10 waits for one of 2 dependencies, the first of which is: job 999 has completed (Dependency).",
+            "Job 10 waits for one of 2 dependencies, the first of which is: "
+            "job 999 has completed (Dependency).",
             False,
-            "one of these is enough: job 999 has completed: can never be satisfied, it is not in the queue any more; "
+            "one of these is enough: job 999 has completed: can never be satisfied, "
+            "it is not in the queue any more; "
             "the same task of array 15 has completed: not yet, job 15_1 and 5 more wait (Priority)",
         ),
         ("(null)", None, True, "none is open"),
         (
             "on:tuesdays",
-            "Job 10 waits: A job that it depends on has not started or ended as required (Dependency).",
+            "Job 10 waits: A job that it depends on has not started or ended as required "
+            "(Dependency).",
             False,
             "they cannot be parsed: on:tuesdays",
         ),
@@ -236,12 +240,12 @@ def test_unsatisfiable_dependency_is_reported_with_the_final_job_state(
     result = run(JOBS["after"], "--no-likely", "--no-advice", folder=tmp_path / "some")
     output = " ".join(result.out.split())
     assert (
-        "Job 10 waits for a dependency that can never be satisfied: job 2 has completed (DependencyNeverSatisfied)."
-        in output
+        "Job 10 waits for a dependency that can never be satisfied: job 2 has completed"
+        " (DependencyNeverSatisfied)." in output
     )
     assert (
-        "x dependencies: job 2 has completed: can never be satisfied, it ended as TIMEOUT; so it will never start: "
-        in output
+        "x dependencies: job 2 has completed: can never be satisfied, it ended as TIMEOUT;"
+        " so it will never start: " in output
     )
 
 

@@ -37,7 +37,8 @@ def line(
     limit: int = 20,
     status: int = 1,
 ) -> str:
-    return f"{number} {submit} -1 {run} {allocated} -1 -1 {requested} {limit} -1 {status} 7 7 -1 1 1 -1 -1\n"
+    size = f"{allocated} -1 -1 {requested}"
+    return f"{number} {submit} -1 {run} {size} {limit} -1 {status} 7 7 -1 1 1 -1 -1\n"
 
 
 DIRT = (
@@ -71,12 +72,12 @@ fairshare = 100000
 
 ACCOUNTING = """\
 JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
-1|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T09:00:00|01:00:00|COMPLETED|alice|astro|02:00:00|4|00:00:00
-1.batch|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T09:00:00|01:00:00|COMPLETED|||| 4|
-2_1|2026-11-21T08:00:01|2026-11-21T08:10:00|2026-11-21T08:40:00|00:20:00|TIMEOUT|bob|bio|00:10:00|8|00:10:00
-2_2|2026-11-21T08:00:01|2026-11-21T08:10:00|2026-11-21T08:09:00|00:20:00|COMPLETED|bob|bio|00:10:00|8|00:00:00
-2_3|2026-11-21T08:00:01|2026-11-21T08:10:00|2026-11-21T08:20:00|-1|COMPLETED|bob|bio|00:10:00|8|00:00:00
-3|2026-11-21T08:00:02|Unknown|Unknown|00:00:00|PENDING|carol|bio|UNLIMITED|1|00:00:00
-4|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T08:05:00|00:05:00|FAILED|carol|bio|UNLIMITED|2|00:00:00
-4|2026-11-21T08:05:00|2026-11-21T08:06:00|2026-11-21T08:07:00|00:01:00|COMPLETED|carol|bio|UNLIMITED|2|00:00:00
-"""
+1|@08:00:00|@08:00:00|@09:00:00|01:00:00|COMPLETED|alice|astro|02:00:00|4|00:00:00
+1.batch|@08:00:00|@08:00:00|@09:00:00|01:00:00|COMPLETED|||| 4|
+2_1|@08:00:01|@08:10:00|@08:40:00|00:20:00|TIMEOUT|bob|bio|00:10:00|8|00:10:00
+2_2|@08:00:01|@08:10:00|@08:09:00|00:20:00|COMPLETED|bob|bio|00:10:00|8|00:00:00
+2_3|@08:00:01|@08:10:00|@08:20:00|-1|COMPLETED|bob|bio|00:10:00|8|00:00:00
+3|@08:00:02|Unknown|Unknown|00:00:00|PENDING|carol|bio|UNLIMITED|1|00:00:00
+4|@08:00:00|@08:00:00|@08:05:00|00:05:00|FAILED|carol|bio|UNLIMITED|2|00:00:00
+4|@08:05:00|@08:06:00|@08:07:00|00:01:00|COMPLETED|carol|bio|UNLIMITED|2|00:00:00
+""".replace("@", "2026-11-21T")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairbank.bank.policy import Policy
-from fairbank.core.errors import Busy, Unavailable
+from fairbank.core.errors import Busy, FairbankError, Unavailable
 from fairbank.service.ledger import Ledger, RetryPolicy
 from fairbank.service.write_queue.queue import BatchResult
 from fairbank.service.write_queue.writers import WriterThreads
@@ -89,7 +89,9 @@ def test_request_past_its_deadline_is_refused_and_not_applied(scene: QueueScene)
     scene.now += 10
     scene.finish()
     assert scene.bank.batches == [["first"], ["later"]]
-    assert "the request was not carried out" in str(scene.results["early"].remedy)  # type: ignore[union-attr]
+    early = scene.results["early"]
+    assert isinstance(early, FairbankError)
+    assert "the request was not carried out" in str(early.remedy)
     assert count_entries(scene.bank.store) == 2
 
 
