@@ -26,7 +26,8 @@ BESIDE := $(if $(strip $(ARGS)$(TESTS)),$(ALONE),\
 	--numprocesses auto --maxprocesses 4 --dist loadscope)
 # pytest exits with 5 when it finds no test. With ARGS or TESTS that is no failure of one half,
 # because the other half may have them all. The file NONE says that the quick half had none.
-half = $(BIN)/pytest $(1) $(ARGS) $(TESTS)$(if $(strip $(ARGS)$(TESTS)), || { [ $$? = 5 ] && $(2); })
+half = $(BIN)/pytest $(1) $(ARGS) $(TESTS)$(if $(strip $(ARGS)$(TESTS)), \
+	|| { [ $$? = 5 ] && $(2); })
 NONE := $(VENV)/.none-was-quick
 NO_TEST := ARGS and TESTS select no test, neither a quick nor a slow one. Check their spelling.
 # The lab exits with 69, after a message, when this release cannot run here.
@@ -132,9 +133,11 @@ clean: ## remove what the other targets made
 $(VENV)/.uv: requirements-setup.lock
 	$(call say,set-up: $(VENV) with $(PYTHON))
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo 'Fairbank needs Python 3.11 or newer. Name one: make PYTHON=python3.11'; exit 1; }
+		|| { echo 'Fairbank needs Python 3.11 or newer. Name one: make PYTHON=python3.11'; \
+		exit 1; }
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) || { echo \
-		'This Python cannot make environments. On Debian: apt-get install python3-venv'; exit 1; }
+		'This Python cannot make environments. On Debian: apt-get install python3-venv'; \
+		exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 		-r requirements-setup.lock
 	$(BIN)/uv pip uninstall --quiet --python $(BIN)/python setuptools

@@ -26,7 +26,8 @@ collections.Mapping = collections.abc.Mapping
 from accasim.base.allocator_class import FirstFit
 from accasim.base.scheduler_class import EASYBackfilling
 from accasim.base.simulator_class import Simulator
-quiet = dict(scheduling_output=True, statistics_output=False, show_statistics=False, RESULTS_FOLDER_NAME="results")
+quiet = dict(scheduling_output=True, statistics_output=False, show_statistics=False,
+             RESULTS_FOLDER_NAME="results")
 Simulator(sys.argv[1], sys.argv[2], EASYBackfilling(FirstFit()), **quiet).start_simulation()
 """
 

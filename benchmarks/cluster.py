@@ -41,8 +41,8 @@ ABOUT = (
 REMARK = """
 srun asks slurmctld whether its job is ready as soon as it is allocated, and if not, again after
 0.1 s. A bank that writes to a disk has not answered by then, so each srun waits for that second
-question. With `optimistic_start` ([the agent's settings](reference/agent.md)) a job of a project with plenty
-of credit does not wait for the bank.
+question. With `optimistic_start` ([the agent's settings](reference/agent.md)) a job of a project
+with plenty of credit does not wait for the bank.
 """
 
 

@@ -34,9 +34,9 @@ from fairbank.rest.server.unix_socket import bind_unix
 CONNECTIONS = 8  # the best of 2, 4, 8, 16 and 32 here
 SUPERUSERS = frozenset({os.getuid()})
 
-# Tables and views as in HADM's schemas 1 to 6; the sums of the view are written so that they use the
-# indexes. Keys are not inherited, so each kind of activity has its own, and its own reference to
-# allocations.
+# Tables and views as in HADM's schemas 1 to 6. The sums of the view are written so that they use
+# the indexes. Keys are not inherited, so each kind of activity has its own, and its own reference
+# to allocations.
 SCHEMA = """
 CREATE TABLE projects (project_id bigserial PRIMARY KEY, gname text UNIQUE, gid bigint UNIQUE,
     account text UNIQUE);

@@ -158,7 +158,10 @@ class _Rows:
             self._held_by(job, place) + len(self._opened),
             _ended(self._past.started(job)),
         )
-        details = f'{{"outcome":"{OUTCOME}","elapsed_seconds":{ELAPSED_SECONDS},"ended":{ended},"written_off":0}}'
+        details = (
+            f'{{"outcome":"{OUTCOME}","elapsed_seconds":{ELAPSED_SECONDS},"ended":{ended},'
+            '"written_off":0}'
+        )
         return self._entry(
             job, place, number, 2, ended, Kind.CHARGE, (CHARGED, (job + 1) * CHARGED, 0), details
         )

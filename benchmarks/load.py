@@ -54,7 +54,8 @@ def load(order: LoadOrder) -> LoadRound:
 # Report of a job, by its number and that of its account. It is built cheaply, because the client's
 # CPU time is taken from the server's.
 _FACTS = (
-    b'"cluster":"load","job_id":%%d,"submitted":%d,"owner_uid":1000,"account":"p%%d","partition":"cpu","resource":"cpu",'
+    b'"cluster":"load","job_id":%%d,"submitted":%d,"owner_uid":1000,"account":"p%%d",'
+    b'"partition":"cpu","resource":"cpu",'
     b'"start":%d,"time_limit":3600' % (STARTED, STARTED)
 )
 _START = b'{"do":"hold",%b,"amount":60}' % _FACTS

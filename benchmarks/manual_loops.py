@@ -31,7 +31,10 @@ ENTRY = (
     "id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited,"
     " charged, held, credit_limit, overrun, comment, details, link"
 )
-STARTED = '{"run":["loop",1234567,1700000000,0],"project":1234,"partition":"cpu","start":1700000000,"until":1700090000}'
+STARTED = (
+    '{"run":["loop",1234567,1700000000,0],"project":1234,"partition":"cpu",'
+    '"start":1700000000,"until":1700090000}'
+)
 ENDED = '{"outcome":"COMPLETED","elapsed_seconds":1800,"ended":1700001800,"written_off":0}'
 
 Row = tuple[Any, ...]

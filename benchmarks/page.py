@@ -64,8 +64,8 @@ def drawings(claims: Iterable[Claim]) -> dict[str, bytes]:
 
 
 def drawing(table: Table, claim: Claim) -> LineFigure:
-    """Return the figure of a table with curves. Both axes are logarithmic, so that linear growth is a
-    straight line.
+    """Return the figure of a table with curves. Both axes are logarithmic, so that linear growth is
+    a straight line.
     """
     medians = {figure.name: figure.median for figure in table.figures}
     series = [

@@ -33,9 +33,9 @@ MEMORY_MIB = 110
 FIRST = 10_000
 """Number of jobs for AccaSim, which takes a millisecond per job."""
 
-REMARK = """CPU time of the whole process is measured: other work on the machine changes it less than
-elapsed time. The plain loop (`benchmarks/plain_easy.py`) checks, counts and shows nothing,
-and keeps its queue in a list; both give the same mean wait. The recorded traces are not
+REMARK = """CPU time of the whole process is measured: other work on the machine changes it less
+than elapsed time. The plain loop (`benchmarks/plain_easy.py`) checks, counts and shows nothing, and
+keeps its queue in a list; both give the same mean wait. The recorded traces are not
 part of the repository (`FAIRBANK_SHARED` names their directory); the benchmark says which
 ones are missing.
 

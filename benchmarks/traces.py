@@ -20,13 +20,13 @@ TRACES = {"KTH-SP2": KTH, "Lublin-256": LUBLIN, "MetaCentrum": METACENTRUM, "UB 
 POLICIES = ("fcfs", "fifo", "easy", "conservative", "slurm")
 QUICK = ("fcfs", "easy")
 
-ABOUT = """`fairbank simulate TRACE --policy POLICY --json` of the four recorded workloads. Starts: the
-first twelve digits of its `fingerprint`, the SHA-256 of what `--starts FILE` writes, one
+ABOUT = """`fairbank simulate TRACE --policy POLICY --json` of the four recorded workloads. Starts:
+the first twelve digits of its `fingerprint`, the SHA-256 of what `--starts FILE` writes, one
 line per job. They are the same on other machines ([how
 far](howto/simulate.md#what-is-the-same-everywhere)); the CPU time is this machine's."""
 
-REMARK = """Conservative backfill plans again for every pending job at every event: in the UB CCR week,
-where thousands wait, that takes minutes. `tests/simulator/test_shared_schedules.py`
+REMARK = """Conservative backfill plans again for every pending job at every event: in the UB CCR
+week, where thousands wait, that takes minutes. `tests/simulator/test_shared_schedules.py`
 compares first come first served and EASY with the published figures of the traces, and fast
 schedules with this table. Without the traces (`FAIRBANK_SHARED` names their directory)
 nothing of this is measured."""

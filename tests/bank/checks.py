@@ -17,15 +17,15 @@ INTO, OUT_OF = {Kind.DEPOSIT, Kind.TRANSFER_IN}, {Kind.WITHDRAW, Kind.TRANSFER_O
 RESOLVED = {Kind.CHARGE, Kind.RELEASE}
 
 
-def books_of(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
+def entries_by_allocation(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
     """Return the entries of the journal by allocation."""
-    books: dict[int, list[Entry]] = {}
+    journals: dict[int, list[Entry]] = {}
     for entry in entries:
-        books.setdefault(entry.book, []).append(entry)
-    return books
+        journals.setdefault(entry.book, []).append(entry)
+    return journals
 
 
-def folded(entries: Iterable[Entry]) -> tuple[int, int, int]:
+def sums_of_entries(entries: Iterable[Entry]) -> tuple[int, int, int]:
     """Return deposited, charged and held, added up from the entries of one allocation."""
     deposited = charged = 0
     holds: dict[int | None, int] = {}
@@ -47,12 +47,12 @@ def folded(entries: Iterable[Entry]) -> tuple[int, int, int]:
     return deposited, charged, sum(holds.values())
 
 
-def check_books(
+def check_ledger(
     work: TransactionData, entries: list[Entry] | None = None, *, overdraft: bool = False
 ) -> None:
     """Check all invariants of a commit. `overdraft`: policy lets `available` go below zero."""
     journal = work.entries if entries is None else entries
-    written = books_of(journal)
+    written = entries_by_allocation(journal)
     for allocation in work.allocations.values():
         _check_sums(allocation, written.get(allocation.id, []))
         assert overdraft or (allocation.available >= 0 and allocation.overrun == 0), (
@@ -78,10 +78,15 @@ def check_books(
 
 
 def _check_sums(allocation: Allocation, lines: list[Entry]) -> None:
-    assert (allocation.deposited, allocation.charged, allocation.held) == folded(lines)
+    assert (allocation.deposited, allocation.charged, allocation.held) == sums_of_entries(lines)
     assert all(
-        0 <= each <= SUM_MAX
-        for each in (allocation.deposited, allocation.charged, allocation.held, allocation.overrun)
+        0 <= amount <= SUM_MAX
+        for amount in (
+            allocation.deposited,
+            allocation.charged,
+            allocation.held,
+            allocation.overrun,
+        )
     )
     assert (
         allocation.deposited + allocation.credit_limit + allocation.overrun
@@ -131,7 +136,7 @@ def _check_conservation(work: TransactionData, journal: list[Entry]) -> None:
     moved = {kind: sum(entry.amount for entry in journal if entry.kind is kind) for kind in Kind}
     assert moved[Kind.TRANSFER_IN] == moved[Kind.TRANSFER_OUT]
     assert (
-        sum(each.deposited for each in work.allocations.values())
+        sum(allocation.deposited for allocation in work.allocations.values())
         == moved[Kind.DEPOSIT] - moved[Kind.WITHDRAW]
     )
 
@@ -142,19 +147,19 @@ def findings(work: TransactionData, journal: list[Entry], *, soon: bool = True) 
     `soon`: the row of a run is shown when the run is opened, as a store does; otherwise after the
     last entry.
     """
-    written = books_of(journal)
+    written = entries_by_allocation(journal)
     return [
-        each
+        finding
         for number in sorted({REGISTRY, *written, *work.allocations})
-        for each in _found_in(number, work, written.get(number, []), soon)
+        for finding in _found_in(number, work, written.get(number, []), soon)
     ]
 
 
 def _found_in(number: int, work: TransactionData, lines: list[Entry], soon: bool) -> list[Finding]:
     rows = sorted(
-        (each for each in work.runs.values() if each.allocation == number), key=attrgetter("id")
+        (run for run in work.runs.values() if run.allocation == number), key=attrgetter("id")
     )
-    fold, shown = Fold(number, again={each.id: each for each in rows}.get), 0
+    fold, shown = Fold(number, again={row.id: row for row in rows}.get), 0
     for entry in lines:
         if soon and entry.run == entry.id:
             while shown < len(rows) and rows[shown].id <= entry.id:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bank.beginnings import EVERYTHING
-from tests.bank.story import Teller, tell
+from tests.bank.stories import StoryRunner, play_story
+from tests.bank.story_setups import EVERYTHING
 
 
 @pytest.fixture(scope="module")
-def told() -> Teller:
-    """Return a story in which everything has happened once. All tests of a file share it and do not
-    change it.
+def story() -> StoryRunner:
+    """Return a story with every kind of request. The tests of a file share it and must not change
+    it.
     """
-    return tell(EVERYTHING)
+    return play_story(EVERYTHING)

@@ -1,4 +1,4 @@
-"""Findings in plain words: units, times, hexadecimal digits, and no names of the program's own."""
+"""Findings in plain words: units, times, hexadecimal digits, and no internal names."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_amounts_are_shown_with_unit_and_instants_as_times() -> None:
     ]
 
 
-def test_job_details_are_compared_part_by_part() -> None:
+def test_job_details_are_compared_by_field() -> None:
     other = replace(RUN, job_details=JobDetails(name="x", qos="long"))
     assert list(differences(other, RUN)) == [
         "name is 'x', due nothing",
@@ -65,12 +65,12 @@ def test_job_details_are_compared_part_by_part() -> None:
     ]
 
 
-def test_links_are_hexadecimal_and_any_column_value_is_shown() -> None:
+def test_links_are_shown_in_hexadecimal() -> None:
     other = replace(ALLOCATION, link=b"\xff" * 32, shared=True, state=AllocationState.FROZEN)
-    said = list(differences(other, ALLOCATION))
-    assert f"the link of its last entry is {'ff' * 32}, due {'01' * 32}" in said
-    assert not [each for each in said if "b'" in each or "<" in each]
-    assert [value_text("end", each) for each in ("soon", -1, 10**15)] == [
+    rows = list(differences(other, ALLOCATION))
+    assert f"the link of its last entry is {'ff' * 32}, due {'01' * 32}" in rows
+    assert not [row for row in rows if "b'" in row or "<" in row]
+    assert [value_text("end", value) for value in ("soon", -1, 10**15)] == [
         "'soon'",
         "-1",
         "1000000000000000",
@@ -88,7 +88,7 @@ def test_links_are_hexadecimal_and_any_column_value_is_shown() -> None:
         ("7", "the whole: expected an object, got a whole number"),
     ],
 )
-def test_details_that_cannot_be_read_say_why(details: str, why: str) -> None:
+def test_unreadable_details_state_the_reason(details: str, why: str) -> None:
     class Facts(msgspec.Struct):
         start: int
 

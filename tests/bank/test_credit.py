@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from fairbank.core.units import AMOUNT_MAX, SUM_MAX
-from tests.bank.beginnings import PHYSICS
-from tests.bank.story import tell
+from tests.bank.stories import play_story
+from tests.bank.story_setups import PHYSICS
 
 
 def test_deposit_and_withdrawal_change_the_balance() -> None:
-    tell(
+    play_story(
         PHYSICS
         + """
-        deposit physics/cpu 50          -> ok left 150 amount 50
-        withdraw physics/cpu 120        -> ok left 30 amount 120
+        deposit physics/cpu 50          -> ok available 150 amount 50
+        withdraw physics/cpu 120        -> ok available 30 amount 120
         hold 1 alice physics/cpu 20
-        withdraw physics/cpu 11         -> NOT_ENOUGH asked 11 left 10 short 1  # what is held stays
-        withdraw physics/cpu 10         -> ok left 0
+        # what is held stays
+        withdraw physics/cpu 11 -> NOT_ENOUGH requested 11 available 10 shortfall 1
+        withdraw physics/cpu 10         -> ok available 0
         kept physics/cpu 0  # staff read the answer
         deposit chemistry/cpu 1         -> UNKNOWN_ALLOCATION
         withdraw chemistry/cpu 1        -> UNKNOWN_ALLOCATION
@@ -23,26 +24,26 @@ def test_deposit_and_withdrawal_change_the_balance() -> None:
     )
 
 
-def test_a_transfer_is_two_entries_or_none() -> None:
-    told = tell("""
+def test_transfer_is_two_entries_or_none() -> None:
+    story = play_story("""
         project physics
         project optics
         open physics/cpu 0..1000 with 100
         open optics/cpu 0..1000
         open optics/gpu 0..1000
         hold 1 alice physics/cpu 30
-        transfer 60 physics/cpu => optics/cpu           -> ok left 10 amount 60 from physics/cpu
-        left optics/cpu 60
-        transfer 11 physics/cpu => optics/cpu           -> NOT_ENOUGH asked 11 left 10
+        transfer 60 physics/cpu => optics/cpu -> ok available 10 amount 60 from physics/cpu
+        available optics/cpu 60
+        transfer 11 physics/cpu => optics/cpu           -> NOT_ENOUGH requested 11 available 10
         transfer 1 physics/cpu => optics/gpu            -> OTHER_RESOURCE
         transfer 1 physics/cpu => physics/cpu           -> SAME_ALLOCATION
         transfer 1 physics/cpu => chemistry/cpu         -> UNKNOWN_ALLOCATION
         transfer 1 chemistry/cpu => physics/cpu         -> UNKNOWN_ALLOCATION
-        left physics/cpu 10
-        left optics/cpu 60
-        left optics/gpu 0
+        available physics/cpu 10
+        available optics/cpu 60
+        available optics/gpu 0
         """)
-    out, into = told.work.entries[-2:]
+    out, into = story.work.entries[-2:]
     assert (out.kind.value, out.details, into.kind.value, into.details) == (
         "transfer-out",
         '{"to":2}',
@@ -55,66 +56,66 @@ def test_a_transfer_is_two_entries_or_none() -> None:
 
 
 def test_credit_limit_can_be_used_but_not_withdrawn() -> None:
-    tell("""
+    play_story("""
         project physics
-        open physics/cpu 0..1000 with 10 limit 5        -> ok left 15
+        open physics/cpu 0..1000 with 10 limit 5        -> ok available 15
         open physics/cpu:next 1000..2000
-        transfer 11 physics/cpu => physics/cpu:next     -> NOT_ENOUGH left 10
-        withdraw physics/cpu 11                         -> NOT_ENOUGH left 10
-        hold 1 alice physics/cpu 13                     -> ok left 2
-        withdraw physics/cpu 1                          -> NOT_ENOUGH left 0
-        hold 2 alice physics/cpu 3                      -> INSUFFICIENT_CREDIT left 2 short 1
-        charge 1 13                                     -> ok left 2
-        amend physics/cpu limit 2                       -> LIMIT_IN_USE asked 3 left 2 short 1
-        amend physics/cpu limit 3                       -> ok left 0
+        transfer 11 physics/cpu => physics/cpu:next     -> NOT_ENOUGH available 10
+        withdraw physics/cpu 11                         -> NOT_ENOUGH available 10
+        hold 1 alice physics/cpu 13                     -> ok available 2
+        withdraw physics/cpu 1                          -> NOT_ENOUGH available 0
+        hold 2 alice physics/cpu 3 -> INSUFFICIENT_CREDIT available 2 shortfall 1
+        charge 1 13                                     -> ok available 2
+        amend physics/cpu limit 2 -> LIMIT_IN_USE requested 3 available 2 shortfall 1
+        amend physics/cpu limit 3                       -> ok available 0
         limit physics/cpu 3
-        deposit physics/cpu 4                           -> ok left 4
-        amend physics/cpu limit 0                       -> ok left 1
-        withdraw physics/cpu 1                          -> ok left 0
+        deposit physics/cpu 4                           -> ok available 4
+        amend physics/cpu limit 0                       -> ok available 1
+        withdraw physics/cpu 1                          -> ok available 0
         """)
 
 
 def test_usage_is_written_off_only_beyond_the_credit_limit() -> None:
-    tell("""
+    play_story("""
         project physics
         open physics/cpu 0..1000 with 10 limit 5
-        charge 1 alice physics/cpu 20   -> ok left 0 amount 15 off 5
+        charge 1 alice physics/cpu 20   -> ok available 0 amount 15 written_off 5
         """)
 
 
 # --- caps ---
 
 
-def test_a_cap_bounds_one_user() -> None:
-    tell(
+def test_cap_limits_one_user() -> None:
+    play_story(
         PHYSICS
         + """
         cap alice physics/cpu 30
         hold 1 alice physics/cpu 20     -> ok
-        hold 2 alice physics/cpu 11     -> CAPPED asked 11 left 10 short 1
+        hold 2 alice physics/cpu 11     -> CAPPED requested 11 available 10 shortfall 1
         kept physics/cpu 1
-        hold 2 bob physics/cpu 40       -> ok left 40
-        hold 3 alice physics/cpu 10     -> ok left 30
+        hold 2 bob physics/cpu 40       -> ok available 40
+        hold 3 alice physics/cpu 10     -> ok available 30
         charge 1 5                      -> ok
-        hold 4 alice physics/cpu 16     -> CAPPED asked 16 left 15
+        hold 4 alice physics/cpu 16     -> CAPPED requested 16 available 15
         cap alice physics/cpu none
         hold 4 alice physics/cpu 16     -> ok
         cap carol physics/cpu 0
-        hold 5 carol physics/cpu 1m     -> CAPPED left 0
+        hold 5 carol physics/cpu 1m     -> CAPPED available 0
         cap carol chemistry/cpu 10      -> UNKNOWN_ALLOCATION
         """
     )
 
 
 def test_cap_below_usage_only_stops_new_holds() -> None:
-    tell(
+    play_story(
         PHYSICS
         + """
         hold 1 alice physics/cpu 50
         cap alice physics/cpu 20
-        adjust 1 51                     -> CAPPED asked 1 left 0
-        charge 1 60                     -> ok left 40          # it happened
-        hold 2 alice physics/cpu 1      -> CAPPED left 0
+        adjust 1 51                     -> CAPPED requested 1 available 0
+        charge 1 60                     -> ok available 40          # it happened
+        hold 2 alice physics/cpu 1      -> CAPPED available 0
         refund 1 50                     -> ok
         hold 2 alice physics/cpu 10     -> ok
         """
@@ -122,20 +123,21 @@ def test_cap_below_usage_only_stops_new_holds() -> None:
 
 
 def test_insufficient_credit_is_reported_before_a_cap() -> None:
-    tell(
+    play_story(
         PHYSICS
-        + "cap alice physics/cpu 1\n hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT left 100"
+        + "cap alice physics/cpu 1\n"
+        + "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT available 100"
     )
 
 
 # --- what the bank can count ---
 
 
-def test_no_sum_is_more_than_the_bank_can_count() -> None:
+def test_sums_beyond_the_maximum_are_refused() -> None:
     steps = SUM_MAX // AMOUNT_MAX
     deposits = "\n".join([f"deposit physics/cpu {AMOUNT_MAX}m"] * steps)
     rest = SUM_MAX - steps * AMOUNT_MAX
-    tell(f"""
+    play_story(f"""
         project physics
         open physics/cpu 0..1000
         {deposits}
@@ -150,12 +152,12 @@ def test_no_sum_is_more_than_the_bank_can_count() -> None:
         """)
 
 
-def test_a_charge_that_cannot_be_counted_is_refused_and_kept() -> None:
-    """With a hold and without one: what was used is not lost from sight."""
+def test_charge_beyond_maximum_sum_is_refused_and_kept() -> None:
+    """The refusal records the usage, with a hold and without one."""
     charges = "\n".join(
         f"charge {number} alice physics/cpu {AMOUNT_MAX}m" for number in range(1, 10)
     )
-    tell(
+    play_story(
         f"{PHYSICS}\n policy record\n {charges}\n charge 10 alice physics/cpu {AMOUNT_MAX}m ->"
         " TOO_LARGE\n kept physics/cpu 1\npolicy observe\n hold 11 bob physics/cpu 1\n charge 11"
         f" {AMOUNT_MAX}m -> TOO_LARGE\n run 11 held\n kept physics/cpu 3"
@@ -163,13 +165,13 @@ def test_a_charge_that_cannot_be_counted_is_refused_and_kept() -> None:
 
 
 def test_old_overrun_does_not_allow_a_lower_credit_limit() -> None:
-    tell("""
+    play_story("""
         project physics
         open physics/cpu 0..1000 with 10 limit 10
         policy record
-        charge 1 alice physics/cpu 30           -> ok left -10
-        deposit physics/cpu 15                  -> ok left 5
+        charge 1 alice physics/cpu 30           -> ok available -10
+        deposit physics/cpu 15                  -> ok available 5
         policy write_off
-        amend physics/cpu limit 0               -> LIMIT_IN_USE asked 5 left 0
-        amend physics/cpu limit 5               -> ok left 0
+        amend physics/cpu limit 0               -> LIMIT_IN_USE requested 5 available 0
+        amend physics/cpu limit 5               -> ok available 0
         """)

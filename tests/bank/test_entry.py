@@ -1,4 +1,4 @@
-"""Hash chain: all fields of an entry and all before it go into its link, in every release alike."""
+"""Hash chain. A link covers all fields of an entry and all entries before it, in every release."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENTRY = Entry(
 )
 
 
-def test_a_link_is_the_same_in_every_release() -> None:
+def test_link_is_the_same_in_every_release() -> None:
     """If this fails, journals of earlier releases cannot be verified."""
     first = link_of(ENTRY, NO_LINK)
     assert first.hex() == "507d040da157d6516819d0798b0a9b07384051babf1f9e3d424faa5a7cd65894"
@@ -42,14 +42,14 @@ def test_a_link_is_the_same_in_every_release() -> None:
     )
 
 
-def test_an_entry_is_linked_to_what_was_before_it_whatever_link_it_carries() -> None:
+def test_link_depends_on_previous_entries() -> None:
     before = bytes(range(32))
     linked = msgspec.structs.replace(ENTRY, link=link_of(ENTRY, before))
     assert link_of(linked, before) == linked.link != link_of(linked, NO_LINK)
 
 
 @pytest.mark.parametrize("field", [field for field in ENTRY.__struct_fields__ if field != "link"])
-def test_every_field_goes_into_the_link(field: str) -> None:
+def test_link_covers_every_field(field: str) -> None:
     other = {"kind": Kind.RELEASE, "at": Instant(0), "digest": None, "details": None}.get(field, 99)
     assert link_of(msgspec.structs.replace(ENTRY, **{field: other}), NO_LINK) != link_of(
         ENTRY, NO_LINK

@@ -13,12 +13,12 @@ import pytest
 
 from fairbank.bank.audit import Fold, Head
 from fairbank.bank.entry import OF_RUNS, Entry, Kind, link_of
-from tests.bank.checks import books_of
-from tests.bank.story import Teller
+from tests.bank.checks import entries_by_allocation
+from tests.bank.stories import StoryRunner
 
 
 def rewritten(lines: list[Entry], **change: object) -> list[Entry]:
-    """Return a journal as a forger would write it who can compute links."""
+    """Return a journal with a changed entry and links that a forger has recomputed."""
     before, forged = bytes(32), []
     for entry in lines:
         unlinked = msgspec.structs.replace(entry, **change)
@@ -27,10 +27,8 @@ def rewritten(lines: list[Entry], **change: object) -> list[Entry]:
     return forged
 
 
-def test_a_forged_entry_with_fitting_links_behind_it_does_not_follow_from_those_before(
-    told: Teller,
-) -> None:
-    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
+def test_forged_entry_with_valid_links_is_found(story: StoryRunner) -> None:
+    lines = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
     nowhere = Head(lines[0].book, 0, bytes(32))
     forgeries: list[tuple[Kind, dict[str, Any], str]] = [
         (Kind.DEPOSIT, {"amount": 7}, "was due"),
@@ -51,7 +49,7 @@ def test_a_forged_entry_with_fitting_links_behind_it_does_not_follow_from_those_
             msgspec.structs.replace(lines[place], **change),
             *lines[place + 1 :],
         ]
-        assert any(what in each for each in heard(rewritten(forged), nowhere)), (kind, change)
+        assert any(what in text for text in heard(rewritten(forged), nowhere)), (kind, change)
 
 
 def heard(lines: list[Entry], head: Head) -> list[str]:
@@ -59,11 +57,11 @@ def heard(lines: list[Entry], head: Head) -> list[str]:
     for entry in lines:
         fold.add(entry)
     fold.finish()
-    return [each.what for each in fold.findings]
+    return [finding.what for finding in fold.findings]
 
 
-def test_saved_head_reveals_a_rewritten_journal(told: Teller) -> None:
-    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
+def test_saved_head_reveals_a_rewritten_journal(story: StoryRunner) -> None:
+    lines = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
     head = Head(lines[0].book, lines[-3].seq, lines[-3].link)
     assert heard(lines, head) == []
     forged = rewritten(lines, actor=4_321)
@@ -76,11 +74,11 @@ def test_saved_head_reveals_a_rewritten_journal(told: Teller) -> None:
     ]
 
 
-def with_details(told: Teller, kind: Kind, details: Callable[[str], str]) -> list[str]:
+def with_details(story: StoryRunner, kind: Kind, details: Callable[[str], str]) -> list[str]:
     """Return the findings for a journal whose first entry of a kind has other details, with valid
     links.
     """
-    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
+    lines = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
     place = next(place for place, entry in enumerate(lines) if entry.kind is kind)
     other = msgspec.structs.replace(lines[place], details=details(lines[place].details or "{}"))
     return heard(
@@ -89,24 +87,22 @@ def with_details(told: Teller, kind: Kind, details: Callable[[str], str]) -> lis
 
 
 @pytest.mark.parametrize("kind", OF_RUNS)
-def test_unreadable_details_of_a_run_are_found_though_the_links_fit(
-    told: Teller, kind: Kind
-) -> None:
+def test_unreadable_details_with_valid_links_are_found(story: StoryRunner, kind: Kind) -> None:
     assert any(
-        "its details cannot be read" in each
-        for each in with_details(told, kind, lambda details: details[:-1])
+        "its details cannot be read" in detail
+        for detail in with_details(story, kind, lambda details: details[:-1])
     )
 
 
 @pytest.mark.parametrize("kind", [Kind.HOLD, Kind.ADJUST, Kind.CHARGE, Kind.RELEASE])
-def test_numbers_written_as_text_are_found_though_the_links_fit(told: Teller, kind: Kind) -> None:
-    found = with_details(told, kind, lambda details: re.sub(r"\b(\d+)\b", r'"\1"', details))
-    assert any("its details cannot be read" in each for each in found)
+def test_numbers_as_text_with_valid_links_are_found(story: StoryRunner, kind: Kind) -> None:
+    result = with_details(story, kind, lambda details: re.sub(r"\b(\d+)\b", r'"\1"', details))
+    assert any("its details cannot be read" in text for text in result)
 
 
 @pytest.mark.parametrize("kind", [Kind.CHARGE, Kind.LAPSE, Kind.ADJUST, Kind.RELEASE])
-def test_a_second_resolution_of_a_run_is_found(told: Teller, kind: Kind) -> None:
-    lines = books_of(told.work.entries)[told.cast.allocations["physics/cpu"]]
+def test_second_end_of_a_run_is_found(story: StoryRunner, kind: Kind) -> None:
+    lines = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
     charge = next(entry for entry in lines if entry.kind is Kind.CHARGE)
     last = lines[-1]
     amount = 7 if kind is Kind.CHARGE else 0
@@ -135,11 +131,11 @@ def test_a_second_resolution_of_a_run_is_found(told: Teller, kind: Kind) -> None
     [{"revoked": None}, {"revoked": 5}, {"revoked": 5, "expires": 9_999}, {"revoked": 5, "uid": 7}],
 )
 @pytest.mark.parametrize("of", ["laptop", "phone"])
-def test_an_entry_that_makes_another_token_of_one_that_is_there(
-    told: Teller, of: str, made_to_say: dict[str, Any]
+def test_entry_that_changes_a_token_is_found(
+    story: StoryRunner, of: str, made_to_say: dict[str, Any]
 ) -> None:
     """Its links are valid, but the bank never writes it: a token is only revoked, and once."""
-    registry = books_of(told.work.entries)[0]
+    registry = entries_by_allocation(story.work.entries)[0]
     first = next(
         entry
         for entry in registry
@@ -149,7 +145,7 @@ def test_an_entry_that_makes_another_token_of_one_that_is_there(
     again = msgspec.structs.replace(
         first, id=9_999, seq=len(registry) + 1, details=msgspec.json.encode(facts).decode()
     )
-    found = heard(rewritten([*registry, again]), Head(0, 0, bytes(32)))
+    result = heard(rewritten([*registry, again]), Head(0, 0, bytes(32)))
     good = of == "phone" and made_to_say == {"revoked": 5}
-    assert [each for each in found if "this cannot follow" in each] == ([] if good else found)
-    assert bool(found) is not good
+    assert [text for text in result if "this cannot follow" in text] == ([] if good else result)
+    assert bool(result) is not good

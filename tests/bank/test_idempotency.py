@@ -1,5 +1,5 @@
-"""Idempotency keys: a repeated request gets the same answer and counts once; another is a
-conflict.
+"""Idempotency keys: a repeated request gets the same answer and counts once; a reused key is
+refused.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from fairbank.bank.requests import AuditNote, SubmittedRequest, digest
 from fairbank.bank.rules import Done, apply
 from fairbank.core.errors import RefusalKind
 from fairbank.core.time import Instant
-from tests.bank.beginnings import COLLEGE
-from tests.bank.story import nothing_yet, tell
+from tests.bank.stories import empty_data, play_story
+from tests.bank.story_setups import COLLEGE
 
 # Every request there is, each one granted.
 GRANTED = [
@@ -42,56 +42,59 @@ GRANTED = [
 
 
 @pytest.mark.parametrize("line", GRANTED)
-def test_the_same_request_again_gets_the_same_answer_and_is_counted_once(line: str) -> None:
-    told = tell(f"{COLLEGE}\n {line} key k")
-    first, entries = told.said, list(told.work.entries)
-    told.now = Instant(7)
-    told.play("deposit college/cpu 1")  # whatever happened since
-    told.now = Instant(0)
-    told.play(f"{line} key k -> again")
+def test_repeated_request_is_counted_once(line: str) -> None:
+    story = play_story(f"{COLLEGE}\n {line} key k")
+    first, entries = story.outcome, list(story.work.entries)
+    story.now = Instant(7)
+    story.play("deposit college/cpu 1")  # whatever happened since
+    story.now = Instant(0)
+    story.play(f"{line} key k -> again")
     assert isinstance(first, Done)
-    assert told.said == msgspec.structs.replace(first, again=True)
-    assert told.work.entries[:-1] == entries
+    assert story.outcome == msgspec.structs.replace(first, again=True)
+    assert story.work.entries[:-1] == entries
 
 
 @pytest.mark.parametrize("line", GRANTED)
-def test_another_request_under_the_key_is_a_conflict(line: str) -> None:
-    told = tell(f"{COLLEGE}\n {line} key k")
-    entries = list(told.work.entries)
-    told.play("deposit physics/cpu 51 key k -> KEY_REUSED")
-    told.play(f"{line} key k note otherwise -> KEY_REUSED")
-    assert told.work.entries == entries
-    assert isinstance(told.said, Refusal)
-    assert told.said.kind is RefusalKind.CONFLICT
+def test_reused_key_is_refused(line: str) -> None:
+    story = play_story(f"{COLLEGE}\n {line} key k")
+    entries = list(story.work.entries)
+    story.play("deposit physics/cpu 51 key k -> KEY_REUSED")
+    story.play(f"{line} key k note otherwise -> KEY_REUSED")
+    assert story.work.entries == entries
+    assert isinstance(story.outcome, Refusal)
+    assert story.outcome.kind is RefusalKind.CONFLICT
 
 
-def test_a_key_is_remembered_beyond_the_life_of_its_run() -> None:
-    tell(
+def test_key_is_known_after_the_end_of_its_run() -> None:
+    play_story(
         COLLEGE
         + """
-        hold 1 alice physics/cpu 60 key h       -> ok left 20
-        adjust 1 70 key a                       -> ok left 10
-        hold 1 alice physics/cpu 60 key h       -> again left 20 amount 60
-        charge 1 50 key c                       -> ok left 30
-        hold 1 alice physics/cpu 60 key h       -> again left 20
-        adjust 1 70 key a                       -> again left 10 amount 10
+        hold 1 alice physics/cpu 60 key h       -> ok available 20
+        adjust 1 70 key a                       -> ok available 10
+        hold 1 alice physics/cpu 60 key h       -> again available 20 amount 60
+        charge 1 50 key c                       -> ok available 30
+        hold 1 alice physics/cpu 60 key h       -> again available 20
+        adjust 1 70 key a                       -> again available 10 amount 10
         refund 1 all key r                      -> ok
-        charge 1 50 key c                       -> again left 30
-        refund 1 all key r                      -> again left 80 amount 50
-        left physics/cpu 80
+        charge 1 50 key c                       -> again available 30
+        refund 1 all key r                      -> again available 80 amount 50
+        available physics/cpu 80
         """
     )
 
 
 def test_without_a_key_credit_moves_each_time() -> None:
-    tell(COLLEGE + "deposit physics/cpu 1 -> ok left 81\n deposit physics/cpu 1 -> ok left 82")
+    play_story(
+        COLLEGE
+        + "deposit physics/cpu 1 -> ok available 81\n deposit physics/cpu 1 -> ok available 82"
+    )
 
 
 def test_digest_differs_between_requests() -> None:
-    told = tell(COLLEGE)
+    story = play_story(COLLEGE)
 
     def fingerprint(line: str) -> bytes:
-        return digest(SubmittedRequest(told.cast.request(line, Instant(0)), Instant(0), 0))
+        return digest(SubmittedRequest(story.names.request(line, Instant(0)), Instant(0), 0))
 
     prints = [fingerprint(line) for line in GRANTED]
     assert len(set(prints)) == len(prints)
@@ -99,19 +102,19 @@ def test_digest_differs_between_requests() -> None:
     assert fingerprint("release 1") != fingerprint("lapse 1")
 
 
-def test_a_note_is_kept_once() -> None:
-    work, asked = (
-        nothing_yet(),
+def test_repeated_note_is_kept_once() -> None:
+    work, submitted = (
+        empty_data(),
         SubmittedRequest(AuditNote(details="acted as alice", key="k"), Instant(0), 0),
     )
-    first, second = apply(work, asked, Policy()), apply(work, asked, Policy())
+    first, second = apply(work, submitted, Policy()), apply(work, submitted, Policy())
     assert isinstance(first, Done)
     assert second == msgspec.structs.replace(first, again=True)
     assert [entry.details for entry in work.entries] == ['{"note":"acted as alice"}']
 
 
 def test_request_without_effect_adds_no_entry_and_no_key() -> None:
-    tell(
+    play_story(
         COLLEGE
         + """
         hold 1 alice physics/cpu 20 key a
@@ -122,30 +125,30 @@ def test_request_without_effect_adds_no_entry_and_no_key() -> None:
 
 
 def test_key_belongs_to_its_actor() -> None:
-    tell(
+    play_story(
         COLLEGE
         + """
-        deposit physics/cpu 1 key k                 -> ok left 81
-        deposit physics/cpu 2 key k by alice        -> ok left 83
-        deposit physics/cpu 1 key k by bob -> ok left 84 # of another user, so another request
-        deposit physics/cpu 1 key k                 -> again left 81
-        deposit physics/cpu 2 key k by alice        -> again left 83
+        deposit physics/cpu 1 key k                 -> ok available 81
+        deposit physics/cpu 2 key k by alice        -> ok available 83
+        deposit physics/cpu 1 key k by bob -> ok available 84 # of another user, so another request
+        deposit physics/cpu 1 key k                 -> again available 81
+        deposit physics/cpu 2 key k by alice        -> again available 83
         deposit physics/cpu 1 key k by alice        -> KEY_REUSED
         withdraw physics/cpu 999 key n by alice     -> NOT_ENOUGH
-        withdraw physics/cpu 1 key n                -> ok left 83
+        withdraw physics/cpu 1 key n                -> ok available 83
         """
     )
 
 
 def test_keys_of_a_user_acting_as_another_are_separate() -> None:
-    told = tell(COLLEGE)
-    request = told.cast.request("deposit physics/cpu 1 key k", Instant(0))
-    asked = [
+    story = play_story(COLLEGE)
+    request = story.names.request("deposit physics/cpu 1 key k", Instant(0))
+    submitted = [
         SubmittedRequest(request, Instant(0), actor, acting_as)
         for actor, acting_as in ((7, 1001), (1001, None), (7, 1001), (7, 1002), (7, None))
     ]
     first, of_the_user, again, as_another, as_oneself = (
-        apply(told.work, each, Policy()) for each in asked
+        apply(story.work, item, Policy()) for item in submitted
     )
     assert isinstance(first, Done)
     assert isinstance(of_the_user, Done)
@@ -153,18 +156,18 @@ def test_keys_of_a_user_acting_as_another_are_separate() -> None:
     assert as_another == as_oneself == Refusal(reason=Reason.KEY_REUSED)
 
 
-def test_a_keyed_report_is_the_same_request_whatever_it_costs_by_now() -> None:
-    tell(
+def test_report_with_key_is_recognised_after_price_change() -> None:
+    play_story(
         COLLEGE
         + """
-        hold 1 alice physics/cpu 60 until 500 key h report start        -> ok left 20
-        hold 1 alice physics/cpu 40 until 600 key h report start        -> again left 20 amount 60
+        hold 1 alice physics/cpu 60 until 500 key h report start        -> ok available 20
+        hold 1 alice physics/cpu 40 until 600 key h report start -> again available 20 amount 60
         hold 1 alice physics/cpu 60 until 500 key h report other        -> KEY_REUSED
         hold 1 alice physics/cpu 60 until 500 key h report start note x -> KEY_REUSED
         hold 1 alice physics/cpu 60 until 500 key h                     -> KEY_REUSED
-        adjust 1 70 until 500 key a report change                       -> ok left 10
-        adjust 1 50 until 600 key a report change                       -> again left 10
-        charge 1 50 key c report end                                    -> ok left 30
-        release 1 key c report end        -> again left 30 amount 50   # its state costs nothing now
+        adjust 1 70 until 500 key a report change                       -> ok available 10
+        adjust 1 50 until 600 key a report change                       -> again available 10
+        charge 1 50 key c report end                                    -> ok available 30
+        release 1 key c report end -> again available 30 amount 50   # its state costs nothing now
         """
     )

@@ -1,6 +1,4 @@
-"""Lock sets of requests. `test_model` checks that they are sufficient, this file what they
-contain.
-"""
+"""Lock sets of requests: their contents. `test_model` checks that they are sufficient."""
 
 from __future__ import annotations
 
@@ -36,8 +34,8 @@ from fairbank.bank.transaction_data import NewIds, RegistryNotLoaded, Transactio
 from fairbank.cluster.job import Run
 from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
-from tests.bank.requests import GRANTS, PROJECTS
-from tests.bank.shelf import Shelf
+from tests.bank.lock_set_store import LockSetStore
+from tests.bank.request_strategies import GRANTS, PROJECTS
 
 RUN = Run("darwin", 1, 0)
 HOLD = Hold(
@@ -63,37 +61,39 @@ CHARGE = Charge(
 )
 
 
-def asked(*requests: Request) -> list[SubmittedRequest]:
+def submitted(*requests: Request) -> list[SubmittedRequest]:
     return [SubmittedRequest(request, Instant(5), 0) for request in requests]
 
 
-def test_a_hold_needs_its_run_and_whatever_its_line_may_draw_on() -> None:
-    needs = lock_set_of(asked(HOLD))
-    assert (needs.runs, needs.keys) == ({RUN}, {(0, "h")})
-    assert needs.funds == {
+def test_hold_locks_its_run_and_project_chain() -> None:
+    lock_set = lock_set_of(submitted(HOLD))
+    assert (lock_set.runs, lock_set.keys) == ({RUN}, {(0, "h")})
+    assert lock_set.funds == {
         (2, "cpu", 0): AllocationFilter(0, 0, own=True),
         (1, "cpu", 0): AllocationFilter(0, 0, own=False),
     }
-    assert needs.owners == {(2, "cpu"): {7}, (1, "cpu"): {7}}
-    assert not needs.registry
+    assert lock_set.owners == {(2, "cpu"): {7}, (1, "cpu"): {7}}
+    assert not lock_set.registry
 
 
-def reaches(needs: LockSet, *known: Run) -> set[tuple[int, str, AllocationFilter]]:
-    return set(needs.filters(set(known)))
+def reaches(lock_set: LockSet, *known: Run) -> set[tuple[int, str, AllocationFilter]]:
+    return set(lock_set.filters(set(known)))
 
 
-def test_the_end_of_a_known_run_needs_no_more_than_the_run() -> None:
-    """Every report of an end tells the line; it matters only where the hold never arrived."""
-    needs = lock_set_of(asked(CHARGE, Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1))))
-    assert (needs.runs, needs.registry) == ({RUN}, False)
-    assert reaches(needs, RUN) == set()
-    assert reaches(needs) == {
+def test_charge_of_known_run_locks_only_the_run() -> None:
+    """Every report of an end names the project chain; it matters only if the hold never arrived."""
+    lock_set = lock_set_of(
+        submitted(CHARGE, Adjust(run=RUN, amount=SuMinutes(1), until=Instant(1)))
+    )
+    assert (lock_set.runs, lock_set.registry) == ({RUN}, False)
+    assert reaches(lock_set, RUN) == set()
+    assert reaches(lock_set) == {
         (2, "cpu", AllocationFilter(0, 0, own=True)),
         (1, "cpu", AllocationFilter(0, 0, own=False)),
     }
 
 
-def test_the_end_of_a_run_that_nobody_knows_needs_what_it_could_have_drawn_on() -> None:
+def test_charge_of_unknown_run_locks_its_project_chain() -> None:
     other = Release(
         run=RUN._replace(job_id=2),
         ended=Instant(9),
@@ -103,20 +103,22 @@ def test_the_end_of_a_run_that_nobody_knows_needs_what_it_could_have_drawn_on() 
         owner=7,
         start=Instant(3),
     )
-    needs = lock_set_of(
-        asked(msgspec.structs.replace(HOLD, run=RUN._replace(job_id=3), chain=(5,)), CHARGE, other)
+    lock_set = lock_set_of(
+        submitted(
+            msgspec.structs.replace(HOLD, run=RUN._replace(job_id=3), chain=(5,)), CHARGE, other
+        )
     )
     start = (5, "cpu", AllocationFilter(0, 0, own=True))
-    assert reaches(needs, RUN, other.run) == {start}
-    assert reaches(needs, RUN) > {start, (4, "cpu", AllocationFilter(3, 3, own=True))}
+    assert reaches(lock_set, RUN, other.run) == {start}
+    assert reaches(lock_set, RUN) > {start, (4, "cpu", AllocationFilter(3, 3, own=True))}
 
 
 def test_late_report_does_not_lock_all_allocations_between() -> None:
     later = msgspec.structs.replace(
         HOLD, run=RUN._replace(job_id=2), chain=(2,), start=Instant(365 * DAY)
     )
-    needs = lock_set_of(asked(HOLD, later))
-    assert {reach for project, _, reach in needs.filters(set()) if project == 2} == {
+    lock_set = lock_set_of(submitted(HOLD, later))
+    assert {reach for project, _, reach in lock_set.filters(set()) if project == 2} == {
         AllocationFilter(0, 0, own=True),
         AllocationFilter(365 * DAY, 365 * DAY, own=True),
     }
@@ -150,27 +152,25 @@ ACCOUNT = {"chain": (), "account": "nosuch"}
         ),
     ],
 )
-def test_what_is_reported_of_an_account_that_no_project_has_is_judged_once(
-    bank_request: Request,
-) -> None:
-    """Its refusal is kept in the registry, and that is known beforehand."""
-    assert lock_set_of(asked(bank_request)).registry
-    shelf = Shelf()
-    (no,) = shelf.ask(asked(bank_request), Policy())
+def test_report_of_unknown_account_is_applied_once(bank_request: Request) -> None:
+    """Its refusal is recorded in the registry, so the registry is locked at once."""
+    assert lock_set_of(submitted(bank_request)).registry
+    store = LockSetStore()
+    (no,) = store.ask(submitted(bank_request), Policy())
     assert isinstance(no, Refusal)
-    assert (shelf.loads, len(shelf.journal)) == (1, 1)
+    assert (store.loads, len(store.journal)) == (1, 1)
 
 
 def test_setting_a_cap_locks_the_roles() -> None:
     cap = SetCap(allocation=4, uid=7, cap=None, project=3, by=8)
-    needs = lock_set_of(asked(cap))
-    assert (needs.members, needs.registry) == ({(3, 7), (3, 8)}, True)
-    assert not lock_set_of(asked(msgspec.structs.replace(cap, by=None))).registry
+    lock_set = lock_set_of(submitted(cap))
+    assert (lock_set.members, lock_set.registry) == ({(3, 7), (3, 8)}, True)
+    assert not lock_set_of(submitted(msgspec.structs.replace(cap, by=None))).registry
 
 
-def test_needs_of_a_batch_are_those_of_all_its_requests() -> None:
-    needs = lock_set_of(
-        asked(
+def test_lock_set_of_batch_is_union_of_its_requests() -> None:
+    lock_set = lock_set_of(
+        submitted(
             Deposit(allocation=1, amount=SuMinutes(1)),
             Transfer(source=2, target=3, amount=SuMinutes(1)),
             SetCap(allocation=4, uid=7, cap=None),
@@ -178,23 +178,23 @@ def test_needs_of_a_batch_are_those_of_all_its_requests() -> None:
             Amend(allocation=6, project=8, resource="cpu"),
         )
     )
-    assert needs.allocations == {1, 2, 3, 4, 6}
-    assert needs.caps == {(4, 7)}
-    assert (needs.projects, needs.funds, needs.opens) == (
+    assert lock_set.allocations == {1, 2, 3, 4, 6}
+    assert lock_set.caps == {(4, 7)}
+    assert (lock_set.projects, lock_set.funds, lock_set.opens) == (
         {5},
         {(5, "gpu", 0): ALL_OF_IT, (8, "cpu", 0): ALL_OF_IT},
         1,
     )
-    assert (needs.entries, needs.creates, needs.registry) == (10, 0, True)
+    assert (lock_set.entries, lock_set.creates, lock_set.registry) == (10, 0, True)
 
 
-def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
+def test_batch_locks_allocations_of_all_its_runs() -> None:
     later, above = (
         msgspec.structs.replace(HOLD, **more)
         for more in ({"start": Instant(7)}, {"chain": (1,), "start": Instant(3)})
     )
-    needs = lock_set_of(asked(HOLD, later, above))
-    assert needs.funds == {
+    lock_set = lock_set_of(submitted(HOLD, later, above))
+    assert lock_set.funds == {
         (2, "cpu", 0): AllocationFilter(0, 7, own=True),
         (1, "cpu", 0): AllocationFilter(0, 7, own=True),
     }
@@ -227,60 +227,67 @@ def test_of_a_fund_a_batch_needs_what_all_its_runs_could_draw_on() -> None:
         AuditNote(details="{}"),
     ],
 )
-def test_the_registry_is_asked_for_by_what_writes_there(bank_request: Request) -> None:
-    needs = lock_set_of(asked(bank_request))
-    assert needs.registry
-    assert needs.projects == (set() if isinstance(bank_request, AuditNote) else {3})
+def test_requests_that_write_to_registry_lock_it(bank_request: Request) -> None:
+    lock_set = lock_set_of(submitted(bank_request))
+    assert lock_set.registry
+    assert lock_set.projects == (set() if isinstance(bank_request, AuditNote) else {3})
 
 
-def test_the_registry_is_asked_for_a_second_time_when_a_refusal_met_no_allocation() -> None:
+def test_refusal_without_allocation_locks_registry_on_retry() -> None:
     with pytest.raises(RegistryNotLoaded):
-        apply(TransactionData(ids=NewIds(entries=range(9))), asked(HOLD)[0], Policy())
-    assert lock_set_of(asked(HOLD), registry=True).registry
-    shelf = Shelf()
-    (no,) = shelf.ask(asked(HOLD), Policy())
+        apply(TransactionData(ids=NewIds(entries=range(9))), submitted(HOLD)[0], Policy())
+    assert lock_set_of(submitted(HOLD), registry=True).registry
+    store = LockSetStore()
+    (no,) = store.ask(submitted(HOLD), Policy())
     assert isinstance(no, Refusal)
-    assert (no.reason, shelf.loads, len(shelf.journal)) == (Reason.NO_ALLOCATION, 2, 1)
+    assert (no.reason, store.loads, len(store.journal)) == (Reason.NO_ALLOCATION, 2, 1)
 
 
-def test_a_batch_sees_what_it_did_itself() -> None:
-    shelf = Shelf()
-    outcomes = shelf.ask(asked(*PROJECTS, *GRANTS, HOLD, HOLD, CHARGE), Policy())
-    assert not any(isinstance(each, Refusal) for each in outcomes)
-    assert [each.again for each in outcomes[-3:]] == [False, True, False]  # type: ignore[union-attr]
-    assert shelf.rows.allocations[2].charged == 5
+def test_batch_sees_its_own_changes() -> None:
+    store = LockSetStore()
+    outcomes = store.ask(submitted(*PROJECTS, *GRANTS, HOLD, HOLD, CHARGE), Policy())
+    assert not any(isinstance(outcome, Refusal) for outcome in outcomes)
+    assert [outcome.again for outcome in outcomes[-3:]] == [False, True, False]  # type: ignore[union-attr]
+    assert store.rows.allocations[2].charged == 5
 
 
-def test_an_amendment_under_a_wrong_fund_does_not_overlap_unseen() -> None:
-    shelf = Shelf()
-    shelf.ask(asked(*PROJECTS, *GRANTS), Policy())
+def test_amendment_with_wrong_project_finds_overlap() -> None:
+    store = LockSetStore()
+    store.ask(submitted(*PROJECTS, *GRANTS), Policy())
     right = Amend(allocation=2, project=2, resource="cpu", end=Instant(70))
-    (seen,) = shelf.ask(asked(right), Policy())
-    (unseen,) = shelf.ask(asked(msgspec.structs.replace(right, resource="gpu")), Policy())
+    (seen,) = store.ask(submitted(right), Policy())
+    (unseen,) = store.ask(submitted(msgspec.structs.replace(right, resource="gpu")), Policy())
     assert isinstance(seen, Refusal)
     assert isinstance(unseen, Refusal)
     assert (seen.reason, unseen.reason) == (Reason.OVERLAP, Reason.UNKNOWN_ALLOCATION)
 
 
-def test_a_role_needs_the_roles_of_both() -> None:
-    needs = lock_set_of(
-        asked(SetMember(project=3, uid=7, role=None, by=8), SetMember(project=4, uid=9, role=None))
+def test_role_change_locks_roles_of_both_users() -> None:
+    lock_set = lock_set_of(
+        submitted(
+            SetMember(project=3, uid=7, role=None, by=8), SetMember(project=4, uid=9, role=None)
+        )
     )
-    assert needs.members == {(3, 7), (3, 8), (4, 9)}
+    assert lock_set.members == {(3, 7), (3, 8), (4, 9)}
 
 
-def test_a_token_needs_those_of_its_secret_and_its_number() -> None:
+def test_token_locks_its_digest_and_number() -> None:
     issue = IssueToken(digest=b"d", uid=7, label="laptop", scopes=("read",), expires=Instant(9))
-    needs = lock_set_of(asked(issue, RevokeToken(token=4)))
-    assert (needs.digests, needs.tokens, needs.issues, needs.registry) == ({b"d"}, {4}, 1, True)
+    lock_set = lock_set_of(submitted(issue, RevokeToken(token=4)))
+    assert (lock_set.digests, lock_set.tokens, lock_set.issues, lock_set.registry) == (
+        {b"d"},
+        {4},
+        1,
+        True,
+    )
 
 
-def test_terms_that_a_batch_changes_and_takes_back_are_those_before_it() -> None:
+def test_undo_in_same_batch_restores_terms_before_it() -> None:
     """The earlier terms must be loaded although the entry to be undone does not exist yet."""
-    shelf = Shelf()
+    store = LockSetStore()
     for requests in (PROJECTS, GRANTS):
-        shelf.ask(asked(*requests), Policy())
-    old, number = shelf.rows.allocations[1], len(shelf.journal) + 1
+        store.ask(submitted(*requests), Policy())
+    old, number = store.rows.allocations[1], len(store.journal) + 1
     amend = Amend(
         allocation=1,
         project=old.project,
@@ -288,5 +295,8 @@ def test_terms_that_a_batch_changes_and_takes_back_are_those_before_it() -> None
         credit_limit=SuMinutes(old.credit_limit + 5),
     )
     back = Undo(entry=number, book=1, project=old.project, resource=old.resource)
-    assert [type(each) for each in shelf.ask(asked(amend, back), Policy())] == [Done, Done]
-    assert shelf.rows.allocations[1].credit_limit == old.credit_limit
+    assert [type(outcome) for outcome in store.ask(submitted(amend, back), Policy())] == [
+        Done,
+        Done,
+    ]
+    assert store.rows.allocations[1].credit_limit == old.credit_limit

@@ -35,7 +35,7 @@ def an_allocation(
 
 
 @pytest.mark.parametrize(
-    ("start", "found"),
+    ("start", "expected"),
     [(50, 5), (99, 5), (210, 5), (290, 6), (450, None)],
     ids=[
         "before all",
@@ -45,15 +45,15 @@ def an_allocation(
         "within one that was ended before it began",
     ],
 )
-def test_nearest_allocation_begins_or_ended_nearest(start: int, found: int | None) -> None:
-    there = [an_allocation(5, 100, 200), an_allocation(6, 300, 400)]
-    if found is None:
-        there = [an_allocation(7, 451, 452, ended=True)]
-    near = nearest(LINE, "cpu", there, start)
-    assert (near.id if near else None) == found
+def test_nearest_allocation_begins_or_ended_nearest(start: int, expected: int | None) -> None:
+    allocations = [an_allocation(5, 100, 200), an_allocation(6, 300, 400)]
+    if expected is None:
+        allocations = [an_allocation(7, 451, 452, ended=True)]
+    near = nearest(LINE, "cpu", allocations, start)
+    assert (near.id if near else None) == expected
 
 
-def test_of_a_parent_only_what_is_shared_counts() -> None:
+def test_only_shared_allocations_of_parents_count() -> None:
     own, shared = (
         an_allocation(5, 100, 200, project=1),
         an_allocation(6, 500, 600, project=1, shared=True),
@@ -62,7 +62,7 @@ def test_of_a_parent_only_what_is_shared_counts() -> None:
     assert near == shared
 
 
-def test_what_is_of_another_resource_does_not_count() -> None:
+def test_allocations_of_other_resources_do_not_count() -> None:
     assert nearest(LINE, "gpu", [an_allocation(5, 100, 200)], 50) is None
 
 

@@ -17,11 +17,11 @@ JULY, NEXT_JULY, NOW = (
 def seen(
     granted: int, used: int, now: int = NOW, start: int = JULY, end: int = NEXT_JULY
 ) -> Outlook:
-    """Return the outlook for amounts in SU."""
+    """Return the outlook of an allocation, for amounts in SU."""
     return outlook(granted * 60, used * 60, start, end, now)
 
 
-def test_outlook_before_after_and_on_the_first_day() -> None:
+def test_outlook_depends_on_day_of_period() -> None:
     assert seen(100, 0, now=JULY - 1).state is OutlookState.NOT_STARTED
     assert seen(100, 10, now=NEXT_JULY).state is OutlookState.ENDED
     assert seen(100, 10, now=JULY + DAY - 1).state is OutlookState.TOO_EARLY
@@ -47,25 +47,25 @@ instants = st.integers(0, 4_000_000_000)
 def test_outlook_is_within_the_term_and_the_grant(
     granted: int, used: int, start: int, end: int, now: int
 ) -> None:
-    found = outlook(granted, used, min(start, end), max(start, end) + 1, now)
-    if found.state is OutlookState.RUNS_OUT:
-        assert found.at is not None
-        assert now <= found.at <= max(start, end) + 1
-    if found.state in (OutlookState.LASTS, OutlookState.UNUSED):
-        assert found.left_over is not None
-        assert 0 <= found.left_over <= granted
+    result = outlook(granted, used, min(start, end), max(start, end) + 1, now)
+    if result.state is OutlookState.RUNS_OUT:
+        assert result.at is not None
+        assert now <= result.at <= max(start, end) + 1
+    if result.state in (OutlookState.LASTS, OutlookState.UNUSED):
+        assert result.left_over is not None
+        assert 0 <= result.left_over <= granted
 
 
 @given(amounts, amounts, st.integers(DAY, 300 * DAY))
-def test_who_uses_more_runs_out_no_later(granted: int, used: int, past: int) -> None:
-    less, more = (outlook(granted, each, 0, 400 * DAY, past) for each in (used, used + 60))
+def test_more_usage_runs_out_no_later(granted: int, used: int, past: int) -> None:
+    less, more = (outlook(granted, amount, 0, 400 * DAY, past) for amount in (used, used + 60))
     if less.state is OutlookState.RUNS_OUT:
         assert more.at is not None
         assert less.at is not None
         assert more.at <= less.at
 
 
-def test_what_is_held_will_be_used_so_no_more_is_left_over_than_is_available() -> None:
+def test_unused_credit_is_at_most_available() -> None:
     now = JULY + 300 * DAY
     assert outlook(12_000, 0, JULY, NEXT_JULY, now, held=261) == Outlook(
         OutlookState.UNUSED, left_over=11_739
@@ -78,7 +78,7 @@ def test_what_is_held_will_be_used_so_no_more_is_left_over_than_is_available() -
     assert outlook(12_000, 310, JULY, NEXT_JULY, now, held=11_690).left_over == 0
 
 
-def test_a_credit_limit_can_be_drawn_on_but_is_never_lost() -> None:
+def test_credit_limit_counts_for_use_but_not_as_unused() -> None:
     now = JULY + 300 * DAY
     assert outlook(30, 0, JULY, NEXT_JULY, now, limit=50) == Outlook(
         OutlookState.UNUSED, left_over=30

@@ -1,4 +1,4 @@
-"""Periods of allocations: none overlaps another of its project and resource; state by the clock."""
+"""Periods of allocations: no overlap for a project and resource; the state follows the clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairbank.bank.allocation import Allocation, AllocationState, Standing, overlapping
 from fairbank.core.time import Instant
-from tests.bank.story import tell
+from tests.bank.stories import play_story
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tests.bank.story import tell
         (AllocationState.ENDED, Standing.ENDED, Standing.ENDED, Standing.ENDED),
     ],
 )
-def test_the_clock_says_how_an_allocation_stands(
+def test_state_of_allocation_follows_the_clock(
     state: AllocationState, before: Standing, within: Standing, after: Standing
 ) -> None:
     row = msgspec.structs.replace(allocation(1, Instant(10), Instant(20)), state=state)
@@ -28,7 +28,7 @@ def test_the_clock_says_how_an_allocation_stands(
 
 
 def test_no_two_allocations_of_one_project_and_resource_overlap() -> None:
-    tell("""
+    play_story("""
         project physics
         project optics
         open physics/cpu 100..200
@@ -46,8 +46,8 @@ def test_no_two_allocations_of_one_project_and_resource_overlap() -> None:
         """)
 
 
-def test_a_period_may_be_moved_where_there_is_room() -> None:
-    told = tell("""
+def test_period_can_be_moved_into_free_time() -> None:
+    story = play_story("""
         project physics
         open physics/cpu 100..200
         open physics/cpu:next 200..300
@@ -59,11 +59,11 @@ def test_a_period_may_be_moved_where_there_is_room() -> None:
         amend physics/cpu:next period 250..300  -> ok
         amend physics/cpu period 50..250        -> ok
         """)
-    assert (told.allocation("physics/cpu").start, told.allocation("physics/cpu").end) == (50, 250)
+    assert (story.allocation("physics/cpu").start, story.allocation("physics/cpu").end) == (50, 250)
 
 
 def test_an_allocation_ends_after_it_starts_and_belongs_to_a_project() -> None:
-    tell("""
+    play_story("""
         project physics
         open physics/cpu 100..100       -> INVALID_PERIOD
         open physics/cpu 100..99        -> INVALID_PERIOD
@@ -82,10 +82,10 @@ def allocation(number: int, start: Instant, end: Instant) -> Allocation:
 
 
 @given(periods, st.lists(periods, max_size=4))
-def test_overlapping_means_sharing_an_instant(
+def test_periods_overlap_if_they_share_an_instant(
     period: tuple[Instant, Instant], others: list[tuple[Instant, Instant]]
 ) -> None:
-    rows = [allocation(number, *each) for number, each in enumerate(others)]
+    rows = [allocation(number, *other) for number, other in enumerate(others)]
     shared = [
         row
         for row in rows

@@ -5,58 +5,58 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.policy import Policy
-from tests.bank.beginnings import PHYSICS
-from tests.bank.story import tell
+from tests.bank.stories import play_story
+from tests.bank.story_setups import PHYSICS
 
 
-def test_usage_beyond_the_credit_is_written_off() -> None:
-    tell(
+def test_usage_beyond_credit_is_written_off() -> None:
+    play_story(
         PHYSICS
         + """
         hold 1 alice physics/cpu 60
         hold 2 bob physics/cpu 40
-        charge 1 70             -> ok left 0 amount 60 off 10
-        charge 2 40             -> ok left 0 off 0
+        charge 1 70             -> ok available 0 amount 60 written_off 10
+        charge 2 40             -> ok available 0 written_off 0
         """
     )
 
 
-def test_usage_beyond_the_credit_is_recorded() -> None:
-    told = tell(
+def test_usage_beyond_credit_is_recorded() -> None:
+    story = play_story(
         PHYSICS
         + """
         policy record
         hold 1 alice physics/cpu 60
         hold 2 bob physics/cpu 40
-        charge 1 70             -> ok left -10 amount 70 off 0
-        hold 3 bob physics/cpu 1        -> INSUFFICIENT_CREDIT asked 1 left -10 short 11
-        charge 2 30             -> ok left 0
-        charge 4 alice physics/cpu 5    -> ok left -5
-        deposit physics/cpu 5   -> ok left 0
+        charge 1 70             -> ok available -10 amount 70 written_off 0
+        hold 3 bob physics/cpu 1 -> INSUFFICIENT_CREDIT requested 1 available -10 shortfall 11
+        charge 2 30             -> ok available 0
+        charge 4 alice physics/cpu 5    -> ok available -5
+        deposit physics/cpu 5   -> ok available 0
         """
     )
-    assert told.allocation("physics/cpu").overrun == 10 * 60
+    assert story.allocation("physics/cpu").overrun == 10 * 60
 
 
-def test_an_observing_bank_refuses_no_job() -> None:
-    told = tell(
+def test_observing_bank_refuses_no_job() -> None:
+    story = play_story(
         PHYSICS
         + """
         policy observe
-        hold 1 alice physics/cpu 160    -> ok left -60
+        hold 1 alice physics/cpu 160    -> ok available -60
         freeze physics/cpu
-        hold 2 bob physics/cpu 1        -> ok left -61
-        adjust 2 11                     -> ok left -71
-        charge 1 170                    -> ok left -81 off 0
-        hold 3 bob physics/gpu 1        -> ok left 0 amount 0          # nothing to hold on
-        release 2                       -> ok left -70
+        hold 2 bob physics/cpu 1        -> ok available -61
+        adjust 2 11                     -> ok available -71
+        charge 1 170                    -> ok available -81 written_off 0
+        hold 3 bob physics/gpu 1        -> ok available 0 amount 0          # nothing to hold on
+        release 2                       -> ok available -70
         policy enforce
         thaw physics/cpu
         hold 4 bob physics/cpu 1m       -> INSUFFICIENT_CREDIT
-        charge 5 bob physics/cpu 1      -> ok left -70 amount 0 off 1
+        charge 5 bob physics/cpu 1      -> ok available -70 amount 0 written_off 1
         """
     )
-    assert told.allocation("physics/cpu").overrun == 81 * 60
+    assert story.allocation("physics/cpu").overrun == 81 * 60
 
 
 @pytest.mark.parametrize("outcome", ["NODE_FAIL", "BOOT_FAIL"])
@@ -65,8 +65,8 @@ def test_policy_sets_the_free_states(outcome: str) -> None:
     assert "FAILED" not in Policy().free_states
 
 
-def test_an_observing_bank_records_what_it_would_have_refused() -> None:
-    tell(
+def test_observing_bank_records_refusals() -> None:
+    play_story(
         PHYSICS
         + """
         policy observe
@@ -83,30 +83,30 @@ def test_an_observing_bank_records_what_it_would_have_refused() -> None:
 
 
 def test_observing_bank_keeps_the_cost_of_a_job_without_allocation() -> None:
-    tell(
+    play_story(
         PHYSICS
         + """
         policy observe
-        hold 1 alice physics/gpu 1 key h        -> ok left 0 amount 0
+        hold 1 alice physics/gpu 1 key h        -> ok available 0 amount 0
         kept registry 1
         hold 1 alice physics/gpu 1 key h        -> again amount 0
         hold 1 alice physics/gpu 2 key h        -> KEY_REUSED
         kept registry 1
         adjust 1 alice physics/gpu 2 key a      -> ok amount 0          # noted: the job runs on
         kept registry 2
-        charge 1 alice physics/gpu 1            -> NO_ALLOCATION asked 1
+        charge 1 alice physics/gpu 1            -> NO_ALLOCATION requested 1
         kept registry 3
         open physics/gpu 0..1000 with 10
         policy enforce
         hold 1 alice physics/gpu 1 key h        -> again amount 0      # the first answer stands
-        charge 1 alice physics/gpu 1            -> ok left 9
+        charge 1 alice physics/gpu 1            -> ok available 9
         """
     )
 
 
 def test_observing_bank_lets_a_job_of_an_unknown_account_run() -> None:
-    tell("""
-        hold 1 alice nosuch/cpu 1               -> UNKNOWN_PROJECT asked 1
+    play_story("""
+        hold 1 alice nosuch/cpu 1               -> UNKNOWN_PROJECT requested 1
         policy observe
         hold 2 alice nosuch/cpu 1               -> ok amount 0
         kept registry 2

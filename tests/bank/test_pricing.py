@@ -49,9 +49,7 @@ def job(partition: str, tres: str, limit: str, qos: str | None = None) -> JobReq
         ("summed", "cpu=1,mem=64G", 33),
     ],
 )
-def test_a_job_bills_the_share_of_the_node_that_it_blocks(
-    partition: str, tres: str, billed: int
-) -> None:
+def test_job_is_billed_for_blocked_share_of_node(partition: str, tres: str, billed: int) -> None:
     drawn = bill(job(partition, tres, "60"), DARWIN)
     assert drawn.billing == billed
     assert (drawn.amount, drawn.seconds) == (billed * 60, 3_600)
@@ -88,7 +86,7 @@ def test_an_unknown_partition_has_no_price() -> None:
         ("1", "1", 0, 0),
     ],
 )
-def test_a_cost_is_exact_and_rounded_up_once(
+def test_cost_is_exact_and_rounded_up_once(
     units: str, factor: str, seconds: int, minutes: int
 ) -> None:
     assert cost(Fraction(units), Fraction(factor), seconds) == minutes
@@ -109,7 +107,7 @@ requests = st.builds(
 
 
 @given(requests, st.sampled_from([None, "urgent", "idle", "normal"]))
-def test_the_lines_that_count_make_the_price(request: JobRequest, qos: str | None) -> None:
+def test_price_is_the_sum_of_counted_lines(request: JobRequest, qos: str | None) -> None:
     drawn = bill(
         JobRequest(request.cluster, request.partition, request.counts, request.limit_seconds, qos),
         DARWIN,

@@ -1,4 +1,4 @@
-"""Projects: entered once, each under names of its own, in lines that end."""
+"""Projects: created once, with unique names and bounded project chains."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from fairbank.bank.refusals import Detail, Refusal
 from fairbank.bank.requests import CreateProject, SubmittedRequest
 from fairbank.bank.rules import apply
 from fairbank.core.time import Instant
-from tests.bank.story import nothing_yet, tell
+from tests.bank.stories import empty_data, play_story
 
 
 def test_project_is_created_once() -> None:
-    told = tell("""
+    story = play_story("""
         project physics
         project physics                         -> again
         project optics under physics
@@ -30,7 +30,9 @@ def test_project_is_created_once() -> None:
         member physics bob none
         member chemistry bob member             -> UNKNOWN_PROJECT
         """)
-    assert [(each.uid, each.role.value) for each in told.work.members.values()] == [(1001, "pi")]
+    assert [(member.uid, member.role.value) for member in story.work.members.values()] == [
+        (1001, "pi")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -47,15 +49,15 @@ def test_project_is_created_once() -> None:
 def test_no_two_projects_share_a_group_a_gid_or_an_account(
     shared: dict[str, object], answer: str
 ) -> None:
-    work, physics = nothing_yet(), CreateProject(gname="physics", gid=5, account="phys")
+    work, physics = empty_data(), CreateProject(gname="physics", gid=5, account="phys")
     apply(work, SubmittedRequest(physics, Instant(0), 0), Policy())
     outcome = apply(
         work, SubmittedRequest(msgspec.structs.replace(physics, **shared), Instant(0), 0), Policy()
     )
-    found = (
+    result = (
         outcome.reason.name if isinstance(outcome, Refusal) else "again" if outcome.again else "ok"
     )
-    assert found == answer
+    assert result == answer
     if isinstance(outcome, Refusal):  # which of them it was
         same = [
             f"{name} {value}"

@@ -1,4 +1,4 @@
-"""A quote says what the ledger would say, without touching the books."""
+"""Quotes: the answer of the ledger, without a change to it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.tres import parse_counts, parse_weights
 from fairbank.core.units import SuMinutes
-from tests.bank.cast import USERS
-from tests.bank.story import Teller, tell
+from tests.bank.stories import StoryRunner, play_story
+from tests.bank.story_requests import USERS
 
 FAMILY = """
     project college
@@ -27,12 +27,14 @@ FAMILY = """
 """
 
 
-def quoted(told: Teller, minutes: int, user: str) -> Quote:
+def quoted(story: StoryRunner, minutes: int, user: str) -> Quote:
     price = Bill("cpu", (), Fraction(minutes, 60), Fraction(1), 3_600, SuMinutes(minutes))
-    line = (told.cast.projects["physics"], told.cast.projects["college"])
-    candidates = told.work.candidates(line, "cpu", told.now)
+    line = (story.names.projects["physics"], story.names.projects["college"])
+    candidates = story.work.candidates(line, "cpu", story.now)
     return quote(
-        price, [(each, told.work.sums_of(each.id, USERS[user])) for each in candidates], told.policy
+        price,
+        [(candidate, story.work.sums_of(candidate.id, USERS[user])) for candidate in candidates],
+        story.policy,
     )
 
 
@@ -47,33 +49,33 @@ def quoted(told: Teller, minutes: int, user: str) -> Quote:
         ("bob", 21, "physics/cpu", 10, False),
     ],
 )
-def test_a_quote_names_who_would_pay(
+def test_quote_names_the_paying_allocation(
     user: str, hours: int, carrier: str, available: int, fits: bool
 ) -> None:
-    told = tell(FAMILY)
-    entries = list(told.work.entries)
-    offer = quoted(told, hours * 60, user)
+    story = play_story(FAMILY)
+    entries = list(story.work.entries)
+    offer = quoted(story, hours * 60, user)
     assert (offer.allocation, offer.available, offer.fits) == (
-        told.cast.allocations[carrier],
+        story.names.allocations[carrier],
         available * 60,
         fits,
     )
     assert offer.after == (available - hours) * 60
-    assert told.work.entries == entries
+    assert story.work.entries == entries
 
 
-def test_without_an_allocation_nothing_fits() -> None:
-    told = tell(FAMILY)
-    told.now = type(told.now)(5_000)
-    offer = quoted(told, 1, "alice")
+def test_quote_without_allocation_fits_nothing() -> None:
+    story = play_story(FAMILY)
+    story.now = type(story.now)(5_000)
+    offer = quoted(story, 1, "alice")
     assert (offer.allocation, offer.available, offer.fits) == (None, 0, False)
 
 
-def test_a_frozen_allocation_offers_nothing() -> None:
-    told = tell(FAMILY + "freeze physics/cpu\n freeze college/cpu")
+def test_quote_ignores_frozen_allocation() -> None:
+    story = play_story(FAMILY + "freeze physics/cpu\n freeze college/cpu")
     assert [
         (offer.available, offer.fits)
-        for offer in (quoted(told, minutes, "alice") for minutes in (0, 1))
+        for offer in (quoted(story, minutes, "alice") for minutes in (0, 1))
     ] == [(0, False)] * 2
 
 
@@ -88,7 +90,7 @@ CLUSTER = Cluster(
 
 
 @pytest.mark.parametrize(
-    ("tres", "partition", "qos", "told"),
+    ("tres", "partition", "qos", "expected"),
     [
         ("cpu=8,node=1,gres/gpu=1", "gpu", None, []),
         ("cpu=8,gres/gpu=2,gres/gpu:v100=2", "gpu", "low", []),
@@ -116,19 +118,17 @@ CLUSTER = Cluster(
         ),
     ],
 )
-def test_a_quote_says_what_its_price_leaves_out(
-    tres: str, partition: str, qos: str | None, told: list[str]
+def test_quote_names_ignored_options(
+    tres: str, partition: str, qos: str | None, expected: list[str]
 ) -> None:
     request = JobRequest(
         cluster="darwin", partition=partition, counts=parse_counts(tres), limit_seconds=60, qos=qos
     )
-    assert list(remarks(request, CLUSTER)) == told
+    assert list(remarks(request, CLUSTER)) == expected
 
 
 @given(st.fractions(0, 100), st.integers(-100, 10_000))
-def test_the_longest_time_limit_is_paid_and_a_minute_more_is_not(
-    per_hour: Fraction, available: int
-) -> None:
+def test_longest_time_limit_is_exact_to_the_minute(per_hour: Fraction, available: int) -> None:
     longest = longest_paid(per_hour, available)
     if longest:
         assert (
@@ -157,25 +157,25 @@ deeds = st.sampled_from(
     st.integers(0, 110 * 60),
     st.sampled_from(["alice", "bob", "carol"]),
 )
-def test_a_quote_says_what_the_ledger_would_say(
+def test_quote_agrees_with_the_ledger(
     rule: str, before: list[str], minutes: int, user: str
 ) -> None:
-    told = tell(f"{FAMILY}policy {rule}")
+    story = play_story(f"{FAMILY}policy {rule}")
     for deed in before:
-        told.hear(deed)
-    offer = quoted(told, minutes, user)
-    told.hear(f"hold 1 {user} physics/cpu {minutes}m")
-    assert offer.fits == isinstance(told.said, Done)
-    assert told.said is not None
-    assert told.said.allocation == offer.allocation
+        story.apply_line(deed)
+    offer = quoted(story, minutes, user)
+    story.apply_line(f"hold 1 {user} physics/cpu {minutes}m")
+    assert offer.fits == isinstance(story.outcome, Done)
+    assert story.outcome is not None
+    assert story.outcome.allocation == offer.allocation
 
 
-def test_where_the_bank_only_observes_a_quote_says_so_of_what_no_credit_covers() -> None:
-    told = tell(FAMILY + "policy observe")
+def test_quote_of_observing_bank_mentions_missing_credit() -> None:
+    story = play_story(FAMILY + "policy observe")
     assert [
         (offer.fits, offer.notes)
-        for offer in (quoted(told, hours * 60, "alice") for hours in (50, 101))
+        for offer in (quoted(story, hours * 60, "alice") for hours in (50, 101))
     ] == [(True, ()), (True, (OBSERVED,))]
-    told.now = type(told.now)(5_000)
-    homeless = quoted(told, 1, "alice")
+    story.now = type(story.now)(5_000)
+    homeless = quoted(story, 1, "alice")
     assert (homeless.allocation, homeless.fits, homeless.notes) == (None, True, (OBSERVED,))

@@ -1,26 +1,26 @@
-"""Refunds: at most the charge comes back, and a refund that is taken back is charged again."""
+"""Refunds: at most the charge is refunded, and an undone refund is charged again."""
 
 from __future__ import annotations
 
 from fairbank.bank.refusals import Refusal, remedies, sentence
 from fairbank.core.units import AMOUNT_MAX, SUM_MAX
-from tests.bank.beginnings import PHYSICS
-from tests.bank.story import tell
+from tests.bank.stories import play_story
+from tests.bank.story_setups import PHYSICS
 
 
 def test_refund_is_at_most_the_charge() -> None:
-    tell(
+    play_story(
         PHYSICS
         + """
         hold 1 alice physics/cpu 60
         refund 1 10                     -> WRONG_STATE          # still running
         charge 1 45
-        refund 1 10                     -> ok left 65 amount 10
-        refund 1 36                     -> REFUND_TOO_LARGE asked 36 left 35 short 1
+        refund 1 10                     -> ok available 65 amount 10
+        refund 1 36                     -> REFUND_TOO_LARGE requested 36 available 35 shortfall 1
         used alice physics/cpu 35
-        refund 1 all                    -> ok left 100 amount 35
+        refund 1 all                    -> ok available 100 amount 35
         refund 1 all                    -> NOTHING_TO_REFUND
-        refund 1 1m                     -> REFUND_TOO_LARGE left 0
+        refund 1 1m                     -> REFUND_TOO_LARGE available 0
         used alice physics/cpu 0
         charged physics/cpu 0
         run 1 charged charged 45 refunded 45
@@ -33,7 +33,7 @@ def test_refund_is_at_most_the_charge() -> None:
 
 
 def test_undone_refund_is_charged_again() -> None:
-    told = tell(
+    story = play_story(
         PHYSICS
         + """
         cap alice physics/cpu 50
@@ -41,16 +41,16 @@ def test_undone_refund_is_charged_again() -> None:
         charge 1 45
         """
     )
-    before = len(told.work.entries)
-    told = tell(
+    before = len(story.work.entries)
+    story = play_story(
         PHYSICS
         + f"""
         cap alice physics/cpu 50
         hold 1 alice physics/cpu 45
         charge 1 45
-        refund 1 10                     -> ok left 65 amount 10
-        refund 1 5                      -> ok left 70 amount 5
-        undo {before + 1} physics/cpu 1         -> ok left 60 amount 10
+        refund 1 10                     -> ok available 65 amount 10
+        refund 1 5                      -> ok available 70 amount 5
+        undo {before + 1} physics/cpu 1         -> ok available 60 amount 10
         undo {before + 1} physics/cpu 1         -> ALREADY_UNDONE
         used alice physics/cpu 40
         charged physics/cpu 40
@@ -60,64 +60,64 @@ def test_undone_refund_is_charged_again() -> None:
         undo {before + 2} physics/cpu 7         -> NO_HOLD
         hold 2 bob physics/cpu 58
         freeze physics/cpu
-        undo {before + 2} physics/cpu 1         -> NOT_ENOUGH asked 5 left 2 short 3
+        undo {before + 2} physics/cpu 1         -> NOT_ENOUGH requested 5 available 2 shortfall 3
         release 2
-        undo {before + 2} physics/cpu 1         -> ok left 55 amount 5
+        undo {before + 2} physics/cpu 1         -> ok available 55 amount 5
         run 1 charged charged 45 refunded 0
         """
     )
-    assert told.work.entries[-1].details == f'{{"undoes":{before + 2}}}'
+    assert story.work.entries[-1].details == f'{{"undoes":{before + 2}}}'
 
 
-def test_what_policy_let_run_below_zero_is_charged_again_too() -> None:
-    tell(
+def test_undone_refund_is_charged_below_zero_if_policy_allows() -> None:
+    play_story(
         PHYSICS
         + """
         policy record
-        charge 1 alice physics/cpu 130  -> ok left -30
-        refund 1 all                    -> ok left 100
-        undo 5 physics/cpu 1                    -> ok left -30
+        charge 1 alice physics/cpu 130  -> ok available -30
+        refund 1 all                    -> ok available 100
+        undo 5 physics/cpu 1                    -> ok available -30
         """
     )
 
 
 def test_earlier_overrun_does_not_allow_another() -> None:
-    told = tell(
+    story = play_story(
         PHYSICS
         + """
         policy record
-        charge 1 alice physics/cpu 130  -> ok left -30
-        refund 1 20                     -> ok left -10
+        charge 1 alice physics/cpu 130  -> ok available -30
+        refund 1 20                     -> ok available -10
         deposit physics/cpu 25
         policy write_off
-        undo 5 physics/cpu 1                    -> NOT_ENOUGH asked 20 left 15 short 5
+        undo 5 physics/cpu 1                    -> NOT_ENOUGH requested 20 available 15 shortfall 5
         """
     )
-    assert isinstance(told.said, Refusal)
-    (help_,) = remedies(told.said)
+    assert isinstance(story.outcome, Refusal)
+    (help_,) = remedies(story.outcome)
     assert "fairbank deposit 1 5 --reason" in help_
 
 
-def test_where_what_goes_beyond_the_credit_is_recorded_a_refund_is_always_taken_back() -> None:
+def test_refund_can_always_be_undone_if_overrun_is_recorded() -> None:
     for policy in ("record", "observe"):
-        tell(
+        play_story(
             PHYSICS
             + f"""
             policy {policy}
             charge 1 alice physics/cpu 20
-            refund 1 all                    -> ok left 100
+            refund 1 all                    -> ok available 100
             hold 2 bob physics/cpu 100
-            undo 5 physics/cpu 1                    -> ok left -20
+            undo 5 physics/cpu 1                    -> ok available -20
             used alice physics/cpu 20
-            charge 2 100                    -> ok left -20
+            charge 2 100                    -> ok available -20
             """
         )
 
 
-def test_nothing_is_recharged_that_cannot_be_counted() -> None:
+def test_recharge_beyond_maximum_sum_is_refused() -> None:
     most = f"alice physics/cpu {AMOUNT_MAX}m"
     charges = "\n".join(f"charge {number} {most}" for number in range(2, 2 + SUM_MAX // AMOUNT_MAX))
-    tell(
+    play_story(
         f"{PHYSICS}\n policy record\n charge 1 {most}\n refund 1 all\n {charges}\n undo 5"
         " physics/cpu 1 -> TOO_LARGE"
     )
@@ -125,13 +125,13 @@ def test_nothing_is_recharged_that_cannot_be_counted() -> None:
 
 def test_refund_without_a_charge_is_refused() -> None:
     for lines in ("charge 1 alice physics/cpu 0", "charge 1 alice physics/cpu 5\n refund 1 all"):
-        told = tell(PHYSICS + lines + "\n refund 1 all -> NOTHING_TO_REFUND")
-        assert isinstance(told.said, Refusal)
-        assert "nothing is left of the charge of the run: it was charged" in sentence(told.said)
+        story = play_story(PHYSICS + lines + "\n refund 1 all -> NOTHING_TO_REFUND")
+        assert isinstance(story.outcome, Refusal)
+        assert "nothing is left of the charge of the run: it was charged" in sentence(story.outcome)
 
 
-def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -> None:
-    tell("""
+def test_refund_goes_to_charged_allocation_after_its_end() -> None:
+    play_story("""
         project physics
         open physics/cpu 0..100 with 50
         open physics/cpu:next 100..200 with 50
@@ -139,12 +139,12 @@ def test_a_refund_goes_to_the_allocation_that_was_charged_even_after_its_end() -
         charge 1 20
         now 150
         expire physics/cpu
-        refund 1 all                    -> ok left 50 from physics/cpu
+        refund 1 all                    -> ok available 50 from physics/cpu
         """)
 
 
-def test_what_was_written_off_is_not_refunded() -> None:
-    tell(
-        PHYSICS + "charge 1 alice physics/cpu 130 -> ok amount 100 off 30\n refund 1 101 ->"
-        " REFUND_TOO_LARGE left 100"
+def test_written_off_usage_is_not_refunded() -> None:
+    play_story(
+        PHYSICS + "charge 1 alice physics/cpu 130 -> ok amount 100 written_off 30\n refund 1 101 ->"
+        " REFUND_TOO_LARGE available 100"
     )

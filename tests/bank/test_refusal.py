@@ -17,15 +17,15 @@ from fairbank.bank.refusals import (
 )
 from fairbank.core.errors import RefusalKind
 from fairbank.core.time import Instant
-from tests.bank.beginnings import UNWILLING
-from tests.bank.story import tell
+from tests.bank.stories import play_story
+from tests.bank.story_setups import REFUSALS
 
 
 def refused(line: str) -> Refusal:
-    told = tell(UNWILLING + "policy no_late")
-    told.hear(line)
-    assert isinstance(told.said, Refusal)
-    return told.said
+    story = play_story(REFUSALS + "policy no_late")
+    story.apply_line(line)
+    assert isinstance(story.outcome, Refusal)
+    return story.outcome
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_observed_refusal_says_that_the_job_ran() -> None:
     )
 
 
-def test_an_overdrawn_allocation_is_shown_as_such() -> None:
+def test_overdrawn_allocation_is_shown() -> None:
     no = Refusal(reason=Reason.INSUFFICIENT_CREDIT, asked=60, available=-90)
     assert (
         sentence(no) == "not enough credit: requested 1 SU, available -1.50 SU, short by 2.50 SU."
@@ -332,7 +332,7 @@ def test_an_overdrawn_allocation_is_shown_as_such() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "asked", "available", "figures"),
+    ("reason", "requested", "available", "figures"),
     [
         (
             Reason.INSUFFICIENT_CREDIT,
@@ -349,7 +349,7 @@ def test_an_overdrawn_allocation_is_shown_as_such() -> None:
         (Reason.CAPPED, 25, 10, "requested 0.41 SU, available 0.16 SU, short by 0.25 SU"),
     ],
 )
-def test_the_figures_of_a_refusal_add_up_as_they_are_shown(
-    reason: Reason, asked: int, available: int, figures: str
+def test_shown_figures_of_a_refusal_add_up(
+    reason: Reason, requested: int, available: int, figures: str
 ) -> None:
-    assert figures in sentence(Refusal(reason=reason, asked=asked, available=available))
+    assert figures in sentence(Refusal(reason=reason, asked=requested, available=available))

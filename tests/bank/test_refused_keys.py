@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bank.beginnings import COLLEGE
-from tests.bank.story import tell
+from tests.bank.stories import play_story
+from tests.bank.story_setups import COLLEGE
 
 
 def test_key_of_unpaid_usage_stays_free_until_it_is_charged() -> None:
-    tell(
+    play_story(
         COLLEGE
         + """
         charge 1 alice physics/gpu 1 key k      -> NO_ALLOCATION
         open physics/gpu 0..1000 with 100
         charge 1 alice physics/gpu 1 key k
         charge 1 alice physics/gpu 1 key k      -> again
-        left physics/gpu 99
+        available physics/gpu 99
         """
     )
 
@@ -31,18 +31,18 @@ def test_key_of_unpaid_usage_stays_free_until_it_is_charged() -> None:
         ("adjust 9 120", "INSUFFICIENT_CREDIT"),
     ],
 )
-def test_a_refused_job_gets_the_same_refusal(line: str, reason: str) -> None:
-    told = tell(
+def test_repeated_job_request_gets_the_same_refusal(line: str, reason: str) -> None:
+    story = play_story(
         f"{COLLEGE}\n cap carol physics/cpu 5\n freeze college/cpu\n {line} key k -> {reason}"
     )
-    first = told.said
-    told.play("deposit physics/cpu 1000")
-    told.play("cap carol physics/cpu none")
-    told.play("thaw college/cpu")
-    told.play("open physics/gpu 0..1000 with 100")
-    told.play(f"{line} key k -> {reason}")
-    assert told.said == first
-    told.play(f"{line} key other")  # who asks anew is judged anew
+    first = story.outcome
+    story.play("deposit physics/cpu 1000")
+    story.play("cap carol physics/cpu none")
+    story.play("thaw college/cpu")
+    story.play("open physics/gpu 0..1000 with 100")
+    story.play(f"{line} key k -> {reason}")
+    assert story.outcome == first
+    story.play(f"{line} key other")  # who asks anew is judged anew
 
 
 @pytest.mark.parametrize(
@@ -65,21 +65,21 @@ def test_a_refused_job_gets_the_same_refusal(line: str, reason: str) -> None:
     ],
 )
 def test_refusal_without_a_job_is_kept_for_its_key_only(line: str, reason: str) -> None:
-    told = tell(f"{COLLEGE}\n amend college/cpu limit 0")
-    before = len(told.work.entries)
-    told.play(f"{line} -> {reason}")
-    assert len(told.work.entries) == before
-    told.play(f"{line} key k -> {reason}")
-    first = told.said
-    assert [entry.kind.value for entry in told.work.entries[before:]] == ["declined"]
-    told.play("deposit physics/cpu 1000")
-    told.play(f"{line} key k -> {reason}")
-    assert told.said == first
-    told.play("deposit physics/cpu 7 key k -> KEY_REUSED")
+    story = play_story(f"{COLLEGE}\n amend college/cpu limit 0")
+    before = len(story.work.entries)
+    story.play(f"{line} -> {reason}")
+    assert len(story.work.entries) == before
+    story.play(f"{line} key k -> {reason}")
+    first = story.outcome
+    assert [entry.kind.value for entry in story.work.entries[before:]] == ["declined"]
+    story.play("deposit physics/cpu 1000")
+    story.play(f"{line} key k -> {reason}")
+    assert story.outcome == first
+    story.play("deposit physics/cpu 7 key k -> KEY_REUSED")
 
 
 def test_end_before_its_hold_leaves_its_key_free() -> None:
-    tell(
+    play_story(
         COLLEGE
         + """
         policy no_late
@@ -94,27 +94,29 @@ def test_end_before_its_hold_leaves_its_key_free() -> None:
     )
 
 
-def test_a_key_refused_in_an_observing_bank_is_answered_with_what_was_granted() -> None:
-    tell(
+def test_key_refused_in_observing_bank_gets_the_granted_answer() -> None:
+    play_story(
         COLLEGE
         + """
         policy observe
-        hold 1 alice physics/cpu 120 key h      -> ok left -40
-        adjust 1 130 key a                      -> ok left -50
+        hold 1 alice physics/cpu 120 key h      -> ok available -40
+        adjust 1 130 key a                      -> ok available -50
         kept physics/cpu 2
-        hold 1 alice physics/cpu 120 key h      -> again left -40
-        adjust 1 130 key a                      -> again left -50
+        hold 1 alice physics/cpu 120 key h      -> again available -40
+        adjust 1 130 key a                      -> again available -50
         kept physics/cpu 2
         """
     )
 
 
-def test_a_refused_report_keeps_its_refusal_whatever_it_costs_by_now() -> None:
-    tell(
+def test_refused_report_keeps_its_refusal_after_price_change() -> None:
+    play_story(
         COLLEGE
         + """
-        hold 1 alice physics/cpu 120 key h report start     -> INSUFFICIENT_CREDIT asked 120 left 80
-        hold 1 alice physics/cpu 60 key h report start      -> INSUFFICIENT_CREDIT asked 120 left 80
+        hold 1 alice physics/cpu 120 key h report start \
+            -> INSUFFICIENT_CREDIT requested 120 available 80
+        hold 1 alice physics/cpu 60 key h report start \
+            -> INSUFFICIENT_CREDIT requested 120 available 80
         hold 1 alice physics/cpu 60 key i report start      -> ok
         """
     )

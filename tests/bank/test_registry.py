@@ -1,12 +1,12 @@
-"""Stories of the registry: who gives which role to whom, and the life of a token."""
+"""Stories of the registry: who may grant which role, and the life of a token."""
 
 from __future__ import annotations
 
-from tests.bank.story import tell
+from tests.bank.stories import play_story
 
 
 def test_roles_are_granted_and_removed_by_higher_roles() -> None:
-    told = tell("""
+    story = play_story("""
         project physics
         member physics alice pi
         member physics bob coordinator by alice
@@ -19,7 +19,7 @@ def test_roles_are_granted_and_removed_by_higher_roles() -> None:
         member physics bob none by carol            -> ROLE_ABOVE
         member chemistry bob member by alice        -> UNKNOWN_PROJECT
         """)
-    assert {each.uid: each.role.value for each in told.work.members.values()} == {
+    assert {member.uid: member.role.value for member in story.work.members.values()} == {
         1001: "pi",
         1002: "coordinator",
         1003: "member",
@@ -27,8 +27,10 @@ def test_roles_are_granted_and_removed_by_higher_roles() -> None:
 
 
 def test_role_at_the_time_of_the_transaction_counts() -> None:
-    """Bob read the role of a member whom staff then made PI. Bob's own earlier role is void too."""
-    tell("""
+    """Bob read the role of a member whom staff then made PI. Bob's own earlier role no longer
+    counts.
+    """
+    play_story("""
         project physics
         member physics bob coordinator
         member physics alice member
@@ -40,15 +42,15 @@ def test_role_at_the_time_of_the_transaction_counts() -> None:
 
 
 def test_user_without_a_role_removes_none() -> None:
-    tell("""
+    play_story("""
         project physics
         member physics bob none by carol            -> ROLE_ABOVE
         member physics carol none by carol          -> ROLE_ABOVE
         """)
 
 
-def test_a_token_is_made_once_and_revoked_once() -> None:
-    told = tell("""
+def test_token_is_issued_once_and_revoked_once() -> None:
+    story = play_story("""
         token laptop alice until 500
         token laptop alice until 500                -> again
         token laptop alice until 501                -> TOKEN_TAKEN
@@ -63,12 +65,12 @@ def test_a_token_is_made_once_and_revoked_once() -> None:
         revoke tablet                               -> UNKNOWN_TOKEN
         """)
     assert [
-        (each.id, each.label, each.uid, each.revoked) for each in told.work.tokens.values()
+        (token.id, token.label, token.uid, token.revoked) for token in story.work.tokens.values()
     ] == [(1, "laptop", 1001, 7), (2, "phone", 1002, None)]
 
 
-def test_an_expired_token_needs_no_revoking() -> None:
-    tell("""
+def test_expired_token_cannot_be_revoked() -> None:
+    play_story("""
         token laptop alice until 500
         now 499
         token phone alice until 500
@@ -78,14 +80,14 @@ def test_an_expired_token_needs_no_revoking() -> None:
         """)
 
 
-def test_a_token_asked_for_under_a_key_is_answered_with_its_number() -> None:
-    told = tell("token laptop alice key k")
-    told.hear("token laptop alice key k")
-    assert getattr(told.said, "token", None) == 1
+def test_repeated_token_request_returns_its_number() -> None:
+    story = play_story("token laptop alice key k")
+    story.apply_line("token laptop alice key k")
+    assert getattr(story.outcome, "token", None) == 1
 
 
 def test_users_cap_only_lower_roles() -> None:
-    tell("""
+    play_story("""
         project physics
         member physics alice pi
         member physics bob coordinator by alice

@@ -1,4 +1,4 @@
-"""Remedies can be typed as they stand, and help."""
+"""Remedies: they can be typed as they are, and they solve the problem."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fairbank.bank.pricing import cost
 from fairbank.bank.refusals import Detail, Reason, Refusal, longest_that_fits, remedies
 from fairbank.core.time import parse_duration
 from fairbank.core.units import AMOUNT_MAX, parse_su
-from tests.bank.beginnings import UNWILLING
-from tests.bank.story import tell
+from tests.bank.stories import play_story
+from tests.bank.story_setups import REFUSALS
 
 
-def test_every_reason_has_its_remedy() -> None:
+def test_every_reason_has_a_remedy() -> None:
     assert [
         reason
         for reason in Reason
@@ -32,14 +32,14 @@ prices = st.fractions(Fraction(1, 1_000), 1_000)
 
 
 @given(prices, st.integers(1, 10**6), st.data())
-def test_the_time_limit_advised_is_the_longest_that_fits(
+def test_advised_time_limit_is_the_longest_that_fits(
     price: Fraction, limit_minutes: int, data: st.DataObject
 ) -> None:
-    asked = cost(price, Fraction(1), limit_minutes * 60)
-    available = data.draw(st.integers(0, asked - 1))
+    result = cost(price, Fraction(1), limit_minutes * 60)
+    available = data.draw(st.integers(0, result - 1))
     no = Refusal(
         reason=Reason.INSUFFICIENT_CREDIT,
-        asked=asked,
+        asked=result,
         available=available,
         billing=str(price),
         limit_seconds=limit_minutes * 60,
@@ -55,7 +55,7 @@ def test_the_time_limit_advised_is_the_longest_that_fits(
     ("billing", "available"),
     [(None, 60), ("0", 60), ("4", 0), ("4", -60), ("", 60), ("1", 60), ("4", 3)],
 )
-def test_no_time_limit_is_advised_where_none_helps(billing: str | None, available: int) -> None:
+def test_no_time_limit_is_advised_if_none_helps(billing: str | None, available: int) -> None:
     no = Refusal(
         reason=Reason.INSUFFICIENT_CREDIT,
         asked=100,
@@ -73,7 +73,7 @@ def test_no_time_limit_is_advised_where_none_helps(billing: str | None, availabl
 
 
 @given(st.integers(1, AMOUNT_MAX - 60), st.data())
-def test_the_deposit_advised_can_be_typed_and_is_enough(asked: int, data: st.DataObject) -> None:
+def test_advised_deposit_can_be_typed_and_suffices(asked: int, data: st.DataObject) -> None:
     available = data.draw(st.integers(0, asked - 1))
     no = Refusal(reason=Reason.INSUFFICIENT_CREDIT, asked=asked, available=available, allocation=1)
     advised = re.search(r"deposit 1 (\S+) ", remedies(no)[-1])
@@ -89,22 +89,22 @@ def test_the_deposit_advised_can_be_typed_and_is_enough(asked: int, data: st.Dat
     ],
 )
 def test_advised_amount_is_exact_to_the_minute(line: str, advice: str) -> None:
-    told = tell(UNWILLING + "charge 7 alice physics/cpu 25m\n deposit physics/cpu:next 20m")
-    told.hear(line)
-    assert isinstance(told.said, Refusal)
-    assert remedies(told.said) == (advice,)
+    story = play_story(REFUSALS + "charge 7 alice physics/cpu 25m\n deposit physics/cpu:next 20m")
+    story.apply_line(line)
+    assert isinstance(story.outcome, Refusal)
+    assert remedies(story.outcome) == (advice,)
 
 
 def test_remedy_without_unused_credit_names_charges_and_holds() -> None:
-    told = tell(UNWILLING + "withdraw physics/cpu:next 1")
-    told.hear("withdraw physics/cpu:next 1m")
-    assert isinstance(told.said, Refusal)
-    assert remedies(told.said) == (
+    story = play_story(REFUSALS + "withdraw physics/cpu:next 1")
+    story.apply_line("withdraw physics/cpu:next 1m")
+    assert isinstance(story.outcome, Refusal)
+    assert remedies(story.outcome) == (
         "nothing can be withdrawn now; check charges and holds: fairbank alloc show 2",
     )
 
 
-def test_a_report_of_no_known_cluster_is_not_helped_by_a_project() -> None:
+def test_unknown_cluster_gets_no_project_remedy() -> None:
     no = Refusal(
         reason=Reason.UNPRICED,
         detail=Detail.NOT_PRICED,

@@ -1,6 +1,4 @@
-"""Reports without a key that come again: they get their first answer; a contradiction is
-refused.
-"""
+"""Repeated reports without a key: they get their first answer; a contradiction is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from fairbank.bank.rules import Done, apply
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.core.errors import Corrupt
 from fairbank.core.time import Instant
-from tests.bank.story import Teller, tell
+from tests.bank.stories import StoryRunner, play_story
 
 WORLD = """
     project college
@@ -44,25 +42,23 @@ LIVES = {
 
 @pytest.mark.parametrize("life", LIVES)
 @pytest.mark.parametrize("meanwhile", ["", "deposit physics/cpu 5\n charge 9 7"])
-def test_a_report_that_comes_again_gets_its_first_answer_again(life: str, meanwhile: str) -> None:
+def test_repeated_report_gets_its_first_answer(life: str, meanwhile: str) -> None:
     before, report = LIVES[life]
-    told = tell(f"{WORLD}\n {before}\n {report}")
-    first = told.said
+    story = play_story(f"{WORLD}\n {before}\n {report}")
+    first = story.outcome
     assert isinstance(first, Done)
-    assert first.entry == told.work.entries[-1].id
-    _play(told, meanwhile)
-    entries = list(told.work.entries)
-    told.play(f"{report} -> again")
-    assert told.said == msgspec.structs.replace(first, again=True)
-    assert told.work.entries == entries
+    assert first.entry == story.work.entries[-1].id
+    _play(story, meanwhile)
+    entries = list(story.work.entries)
+    story.play(f"{report} -> again")
+    assert story.outcome == msgspec.structs.replace(first, again=True)
+    assert story.work.entries == entries
 
 
 @pytest.mark.parametrize(("key", "answer", "held"), [("", "ok", 20), (" key a", "again", 70)])
-def test_a_change_that_comes_again_after_a_newer_one_counts_anew_unless_it_has_a_key(
-    key: str, answer: str, held: int
-) -> None:
+def test_repeated_older_change_counts_again_without_key(key: str, answer: str, held: int) -> None:
     """Only the last change of a run is recognised by the run (repeated-requests.md)."""
-    tell(f"""{WORLD}
+    play_story(f"""{WORLD}
         hold 1 alice physics/cpu 60
         adjust 1 20{key}
         adjust 1 70
@@ -71,51 +67,51 @@ def test_a_change_that_comes_again_after_a_newer_one_counts_anew_unless_it_has_a
     """)
 
 
-def _play(told: Teller, lines: str) -> None:
+def _play(story: StoryRunner, lines: str) -> None:
     for line in filter(None, lines.split("\n")):
-        told.play(line.strip())
+        story.play(line.strip())
 
 
-def test_a_charge_is_answered_alike_when_part_of_it_was_refunded() -> None:
-    tell(
+def test_repeated_charge_after_refund_gets_its_first_answer() -> None:
+    play_story(
         WORLD
         + """
         hold 1 alice physics/cpu 60
-        charge 1 45                             -> ok left 45 amount 45
+        charge 1 45                             -> ok available 45 amount 45
         refund 1 5
-        charge 1 45                             -> again left 45 amount 45
+        charge 1 45                             -> again available 45 amount 45
         """
     )
 
 
-def test_a_change_that_changes_nothing_is_answered_with_the_entry_that_set_the_hold() -> None:
-    told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60 until 500")
-    first = told.said
-    told.play("adjust 1 60 until 500 -> again")
+def test_change_without_effect_returns_entry_of_the_hold() -> None:
+    story = play_story(f"{WORLD}\n hold 1 alice physics/cpu 60 until 500")
+    first = story.outcome
+    story.play("adjust 1 60 until 500 -> again")
     assert isinstance(first, Done)
-    assert told.said == msgspec.structs.replace(first, again=True)
+    assert story.outcome == msgspec.structs.replace(first, again=True)
 
 
-def test_a_start_that_was_refused_is_judged_again_and_kept_again() -> None:
-    told = tell(
+def test_repeated_refused_start_is_applied_again() -> None:
+    story = play_story(
         f"{WORLD}\n hold 1 alice physics/cpu 500 -> INSUFFICIENT_CREDIT\n hold 1 alice physics/cpu"
         " 500 -> INSUFFICIENT_CREDIT"
     )
-    assert [entry.kind for entry in told.work.entries[-2:]] == [Kind.REFUSAL, Kind.REFUSAL]
-    told.play("deposit physics/cpu 500")
-    told.play("hold 1 alice physics/cpu 500 -> ok")
+    assert [entry.kind for entry in story.work.entries[-2:]] == [Kind.REFUSAL, Kind.REFUSAL]
+    story.play("deposit physics/cpu 500")
+    story.play("hold 1 alice physics/cpu 500 -> ok")
 
 
-def test_a_hold_is_known_again_after_its_limit_changed() -> None:
-    tell(
+def test_repeated_hold_is_recognised_after_limit_change() -> None:
+    play_story(
         WORLD
         + """
-        hold 1 alice physics/cpu 60             -> ok left 30
-        adjust 1 70                             -> ok left 20
-        hold 1 alice physics/cpu 60             -> again left 30 amount 60
-        hold 1 alice physics/cpu 70           -> again left 30 amount 60     # repeated as it is now
+        hold 1 alice physics/cpu 60             -> ok available 30
+        adjust 1 70                             -> ok available 20
+        hold 1 alice physics/cpu 60             -> again available 30 amount 60
+        hold 1 alice physics/cpu 70 -> again available 30 amount 60     # repeated as it is now
         hold 1 alice physics/cpu 65             -> HOLD_EXISTS
-        adjust 1 60                             -> ok left 30
+        adjust 1 60                             -> ok available 30
         """
     )
 
@@ -134,15 +130,17 @@ def test_a_hold_is_known_again_after_its_limit_changed() -> None:
 )
 @pytest.mark.parametrize("report", ["", " report b"])
 def test_another_start_of_the_same_run_contradicts_its_hold(other: str, report: str) -> None:
-    told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60 partition std start 5 until 70 report a")
-    before = list(told.work.entries)
-    told.play(f"{other}{report} -> HOLD_EXISTS")
-    assert told.work.entries == before
-    told.play(f"hold 1 alice physics/cpu 60 partition std start 5 until 90{report} -> again")
+    story = play_story(
+        f"{WORLD}\n hold 1 alice physics/cpu 60 partition std start 5 until 70 report a"
+    )
+    before = list(story.work.entries)
+    story.play(f"{other}{report} -> HOLD_EXISTS")
+    assert story.work.entries == before
+    story.play(f"hold 1 alice physics/cpu 60 partition std start 5 until 90{report} -> again")
 
 
-def test_a_parents_credit_does_not_hide_whose_run_it_is() -> None:
-    tell(
+def test_repeated_hold_on_credit_of_parent_is_recognised() -> None:
+    play_story(
         WORLD
         + """
         hold 1 alice optics/cpu 20              -> ok from college/cpu
@@ -153,30 +151,32 @@ def test_a_parents_credit_does_not_hide_whose_run_it_is() -> None:
     )
 
 
-def test_a_report_is_known_again_whatever_it_costs_by_now() -> None:
-    """Prices, free states or the grace of holds change before the same reports come again."""
-    tell(
+def test_repeated_report_is_recognised_after_price_change() -> None:
+    """Prices, free states or the grace period of holds change before the same reports are
+    repeated.
+    """
+    play_story(
         WORLD
         + """
-        hold 1 alice physics/cpu 60 until 500 report start          -> ok left 30
-        hold 1 alice physics/cpu 40 until 600 report start          -> again left 30 amount 60
-        adjust 1 70 until 500 report change                         -> ok left 20
-        adjust 1 50 until 600 report change                         -> again left 20 amount 10
-        hold 1 alice physics/cpu 40 until 600 report start          -> again left 30
-        adjust 1 80 until 500 report later                          -> ok left 10
-        adjust 1 50 until 500 report change          -> ok left 40      # back to what it was before
-        charge 1 45 report end                                      -> ok left 45
-        charge 1 30 report end                                      -> again left 45 amount 45
-        release 1 report end                                        -> again left 45 amount 45
+        hold 1 alice physics/cpu 60 until 500 report start          -> ok available 30
+        hold 1 alice physics/cpu 40 until 600 report start          -> again available 30 amount 60
+        adjust 1 70 until 500 report change                         -> ok available 20
+        adjust 1 50 until 600 report change                         -> again available 20 amount 10
+        hold 1 alice physics/cpu 40 until 600 report start          -> again available 30
+        adjust 1 80 until 500 report later                          -> ok available 10
+        adjust 1 50 until 500 report change -> ok available 40      # back to what it was before
+        charge 1 45 report end                                      -> ok available 45
+        charge 1 30 report end                                      -> again available 45 amount 45
+        release 1 report end                                        -> again available 45 amount 45
         charge 1 30 report other                                    -> RUN_CLOSED
         charge 1 30                                                 -> RUN_CLOSED
-        charge 1 45                                                 -> again left 45
+        charge 1 45                                                 -> again available 45
         """
     )
 
 
-def test_a_report_is_known_again_with_or_without_its_key() -> None:
-    tell(
+def test_repeated_report_is_recognised_with_or_without_key() -> None:
+    play_story(
         WORLD
         + """
         hold 1 alice physics/cpu 60 report start key h              -> ok
@@ -189,8 +189,8 @@ def test_a_report_is_known_again_with_or_without_its_key() -> None:
     )
 
 
-def test_a_run_that_was_resolved_does_not_start_again() -> None:
-    tell(
+def test_closed_run_does_not_start_again() -> None:
+    play_story(
         WORLD
         + """
         hold 1 alice physics/cpu 60 report start
@@ -201,26 +201,26 @@ def test_a_run_that_was_resolved_does_not_start_again() -> None:
     )
 
 
-def test_the_row_of_a_run_names_the_entry_that_set_it() -> None:
-    told = tell(WORLD)
+def test_row_of_run_names_its_entry() -> None:
+    story = play_story(WORLD)
     for line, kind in (
         ("hold 1 alice physics/cpu 60 until 500", Kind.HOLD),
         ("adjust 1 70 until 500", Kind.ADJUST),
         ("lapse 1", Kind.LAPSE),
         ("charge 1 45", Kind.CHARGE),
     ):
-        told.now = Instant(500 if kind is Kind.LAPSE else 0)
-        told.play(line)
-        (record,) = [each for each in told.work.runs.values() if each.run.job_id == 1]
-        assert told.work.entries[-1].kind is kind
-        assert record.set_by == told.work.entries[-1].id
-    told.play("refund 1 5")
-    assert told.work.runs[record.run] == msgspec.structs.replace(record, refunded=5 * 60)
+        story.now = Instant(500 if kind is Kind.LAPSE else 0)
+        story.play(line)
+        (record,) = [run for run in story.work.runs.values() if run.run.job_id == 1]
+        assert story.work.entries[-1].kind is kind
+        assert record.set_by == story.work.entries[-1].id
+    story.play("refund 1 5")
+    assert story.work.runs[record.run] == msgspec.structs.replace(record, refunded=5 * 60)
 
 
 def test_missing_entry_of_a_run_is_an_error() -> None:
-    told = tell(f"{WORLD}\n hold 1 alice physics/cpu 60")
-    rows = told.work
+    story = play_story(f"{WORLD}\n hold 1 alice physics/cpu 60")
+    rows = story.work
     work = TransactionData(allocations=rows.allocations.values(), runs=rows.runs.values())
     with pytest.raises(
         Corrupt, match=f"entry {rows.entries[-1].id}, which the row of a run names, is missing"
@@ -228,7 +228,7 @@ def test_missing_entry_of_a_run_is_an_error() -> None:
         apply(
             work,
             SubmittedRequest(
-                told.cast.request("hold 1 alice physics/cpu 60", Instant(0)), Instant(0), 0
+                story.names.request("hold 1 alice physics/cpu 60", Instant(0)), Instant(0), 0
             ),
             Policy(),
         )

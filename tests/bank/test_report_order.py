@@ -1,4 +1,4 @@
-"""Reports of a run that come late, twice, or in any order lead to the same rows."""
+"""Order of reports: late, repeated or reordered reports of a run lead to the same rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.bank.policy import Policy
-from tests.bank.story import Teller, tell
+from tests.bank.stories import StoryRunner, play_story
 
 WORLD = """
     project college
@@ -45,33 +45,39 @@ def life_of_a_run(draw: st.DrawFn, number: int = 1) -> list[str]:
     return messages
 
 
-def after(messages: Sequence[str]) -> Teller:
-    told = tell(WORLD)
+def after(messages: Sequence[str]) -> StoryRunner:
+    story = play_story(WORLD)
     for message in messages:
-        told.hear(message)
-    told.check()
-    return told
+        story.apply_line(message)
+    story.check()
+    return story
 
 
-def sums(told: Teller) -> dict[str, object]:
-    """Return the final rows that anyone is paid by or shown."""
+def sums(story: StoryRunner) -> dict[str, object]:
+    """Return the final rows without the details that depend on the order."""
     rows = {
-        each.id: (each.deposited, each.charged, each.held, each.available, each.overrun)
-        for each in told.work.allocations.values()
+        allocation.id: (
+            allocation.deposited,
+            allocation.charged,
+            allocation.held,
+            allocation.available,
+            allocation.overrun,
+        )
+        for allocation in story.work.allocations.values()
     }
     users = {
         pair: (drawn.charged, drawn.held)
-        for pair, drawn in told.work.users.items()
+        for pair, drawn in story.work.users.items()
         if drawn.charged or drawn.held
     }
     runs = {
-        str(each.run): (each.state, each.allocation, each.owner, each.charged, each.held)
-        for each in told.work.runs.values()
+        str(run.run): (run.state, run.allocation, run.owner, run.charged, run.held)
+        for run in story.work.runs.values()
     }
     return {"rows": rows, "users": users, "runs": runs}
 
 
-def test_every_order_of_a_short_life() -> None:
+def test_every_order_of_few_reports_gives_the_same_rows() -> None:
     life = [
         "hold 1 alice physics/cpu 9 key h",
         "adjust 1 12 key a",
@@ -95,14 +101,14 @@ test_any_order_and_up_to_five_copies_give_the_same_books = given(life_of_a_run()
 
 @pytest.mark.campaign
 def test_campaign_of_report_orders(rounds: Callable[[int, int], int]) -> None:
-    told = settings(max_examples=rounds(100_000, 2_000))(
+    story = settings(max_examples=rounds(100_000, 2_000))(
         given(life_of_a_run(), st.data())(any_order_and_up_to_five_copies)
     )
-    told()
+    story()
 
 
 @given(life_of_a_run(1), life_of_a_run(2), life_of_a_run(3), st.data())
-def test_runs_do_not_disturb_each_other(
+def test_reports_of_two_runs_are_independent(
     one: list[str], two: list[str], three: list[str], data: st.DataObject
 ) -> None:
     heard = data.draw(st.permutations([*one, *two, *three, *one]))
@@ -120,33 +126,31 @@ def test_lapse_between_reports_does_not_change_the_result(
     life: list[str], data: st.DataObject
 ) -> None:
     place = data.draw(st.integers(0, len(life)))
-    told = after(life[:place])
-    told.play("now 900")
-    told.hear("lapse 1")
+    story = after(life[:place])
+    story.play("now 900")
+    story.apply_line("lapse 1")
     for message in life[place:]:
-        told.hear(message)
-    told.check()
-    assert sums(told) == sums(after(life))
+        story.apply_line(message)
+    story.check()
+    assert sums(story) == sums(after(life))
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_without_late_charges_an_early_end_is_refused_but_kept_and_said_again_it_counts(
-    late: bool,
-) -> None:
-    told = tell(WORLD, Policy(late_charges=late))
-    told.hear("charge 1 alice physics/cpu 7")
-    told.hear("hold 1 alice physics/cpu 9")
-    told.hear("charge 1 alice physics/cpu 7")
-    told.play("left physics/cpu 999993")
-    told.play(f"kept physics/cpu {0 if late else 1}")
+def test_refused_early_end_counts_when_repeated(late: bool) -> None:
+    story = play_story(WORLD, Policy(late_charges=late))
+    story.apply_line("charge 1 alice physics/cpu 7")
+    story.apply_line("hold 1 alice physics/cpu 9")
+    story.apply_line("charge 1 alice physics/cpu 7")
+    story.play("available physics/cpu 999993")
+    story.play(f"kept physics/cpu {0 if late else 1}")
 
 
-def test_without_late_charges_an_early_end_said_again_under_its_key_counts() -> None:
-    told = tell(WORLD, Policy(late_charges=False))
+def test_refused_early_end_counts_when_repeated_with_key() -> None:
+    story = play_story(WORLD, Policy(late_charges=False))
     for message in (
         "charge 1 alice physics/cpu 7 key c",
         "hold 1 alice physics/cpu 9 key h",
         "charge 1 alice physics/cpu 7 key c",
     ):
-        told.hear(message)
-    told.play("left physics/cpu 999993")
+        story.apply_line(message)
+    story.play("available physics/cpu 999993")

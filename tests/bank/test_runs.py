@@ -8,49 +8,50 @@ from fairbank.bank.entry import facts_of
 from fairbank.bank.rules import Done
 from fairbank.bank.run import NEXT, RunEvent, RunState
 from fairbank.cluster.job import JobDetails
-from tests.bank.beginnings import PHYSICS
-from tests.bank.story import Teller, tell
+from tests.bank.stories import StoryRunner, play_story
+from tests.bank.story_setups import PHYSICS
 
 
-def test_a_job_starts_and_ends_and_the_rest_returns() -> None:
-    tell(
+def test_rest_of_hold_is_released_at_the_end() -> None:
+    play_story(
         PHYSICS
         + """
-        hold 1 alice physics/cpu 60     -> ok left 40 amount 60 from physics/cpu
+        hold 1 alice physics/cpu 60     -> ok available 40 amount 60 from physics/cpu
         held physics/cpu 60
         used alice physics/cpu 60
         now 50
-        charge 1 45                     -> ok left 55 amount 45 off 0
+        charge 1 45                     -> ok available 55 amount 45 written_off 0
         held physics/cpu 0
         charged physics/cpu 45
         used alice physics/cpu 45
-        run 1 charged held 0 charged 45 off 0
+        run 1 charged held 0 charged 45 written_off 0
         """
     )
 
 
-def test_a_refusal_carries_its_figures_moves_nothing_and_is_kept() -> None:
-    tell(
+def test_refusal_has_figures_and_changes_nothing() -> None:
+    play_story(
         PHYSICS
         + """
         hold 1 alice physics/cpu 60     -> ok
-        hold 2 bob physics/cpu 40.25 -> INSUFFICIENT_CREDIT asked 40.25 left 40 short 15m from physics/cpu
+        hold 2 bob physics/cpu 40.25 \
+            -> INSUFFICIENT_CREDIT requested 40.25 available 40 shortfall 15m from physics/cpu
         kept physics/cpu 1
-        left physics/cpu 40
+        available physics/cpu 40
         used bob physics/cpu 0
-        hold 2 bob physics/cpu 40       -> ok left 0      # a refused run may ask again
-        hold 3 bob physics/cpu 1m       -> INSUFFICIENT_CREDIT left 0 short 1m
+        hold 2 bob physics/cpu 40       -> ok available 0      # a refused run may ask again
+        hold 3 bob physics/cpu 1m       -> INSUFFICIENT_CREDIT available 0 shortfall 1m
         hold 4 bob physics/cpu 0        -> ok             # what costs nothing always fits
         """
     )
 
 
 def test_a_run_has_one_hold() -> None:
-    tell(
+    play_story(
         PHYSICS
         + """
-        hold 1 alice physics/cpu 60     -> ok left 40
-        hold 1 alice physics/cpu 60     -> again left 40 amount 60
+        hold 1 alice physics/cpu 60     -> ok available 40
+        hold 1 alice physics/cpu 60     -> again available 40 amount 60
         hold 1 alice physics/cpu 59     -> HOLD_EXISTS
         hold 1 bob physics/cpu 60       -> HOLD_EXISTS
         held physics/cpu 60
@@ -59,8 +60,8 @@ def test_a_run_has_one_hold() -> None:
     )
 
 
-def test_runs_are_told_apart_by_restart_and_submission_too() -> None:
-    tell(
+def test_restart_and_submission_time_identify_a_run() -> None:
+    play_story(
         PHYSICS
         + """
         hold 1 alice physics/cpu 10
@@ -71,78 +72,80 @@ def test_runs_are_told_apart_by_restart_and_submission_too() -> None:
         run 1 released charged 0
         run 1.1 charged charged 8
         run 1@500 held held 10
-        left physics/cpu 82
+        available physics/cpu 82
         """
     )
 
 
-def test_a_run_has_one_resolution() -> None:
-    tell(
+def test_run_is_closed_once() -> None:
+    play_story(
         PHYSICS
         + """
         hold 1 alice physics/cpu 60
-        charge 1 45                     -> ok left 55
-        charge 1 45                     -> again left 55 amount 45
+        charge 1 45                     -> ok available 55
+        charge 1 45                     -> again available 55 amount 45
         charge 1 46                     -> RUN_CLOSED
         release 1                       -> RUN_CLOSED
         hold 1 alice physics/cpu 60     -> RUN_CLOSED
         adjust 1 70                     -> RUN_CLOSED
-        left physics/cpu 55
+        available physics/cpu 55
         """
     )
 
 
-def test_an_end_that_is_not_that_of_its_hold_is_kept_and_closes_nothing() -> None:
-    tell(
+def test_end_that_contradicts_its_hold_closes_nothing() -> None:
+    play_story(
         PHYSICS
         + """
         project chemistry
         open chemistry/cpu 0..1000 with 100
         hold 1 alice physics/cpu 60 partition std
-        charge 1 bob physics/cpu 45 -> REPORT_MISMATCH asked 45 left 40 from physics/cpu for physics
+        charge 1 bob physics/cpu 45 \
+            -> REPORT_MISMATCH requested 45 available 40 from physics/cpu for physics
         charge 1 alice chemistry/cpu 45         -> REPORT_MISMATCH
         charge 1 alice nobody/cpu 45            -> REPORT_MISMATCH
         release 1 bob physics/cpu               -> REPORT_MISMATCH
         charge 1 alice physics/cpu 45 priced gpu -> REPORT_MISMATCH
         kept physics/cpu 5
-        left chemistry/cpu 100
-        charge 1 alice physics/cpu 45 priced std -> ok left 55
-        charge 1 alice physics/cpu 45           -> again left 55
+        available chemistry/cpu 100
+        charge 1 alice physics/cpu 45 priced std -> ok available 55
+        charge 1 alice physics/cpu 45           -> again available 55
         charge 1 bob physics/cpu 45             -> REPORT_MISMATCH
         kept physics/cpu 5
         """
     )
 
 
-def test_a_new_limit_that_is_not_of_its_hold_is_kept_and_changes_nothing() -> None:
-    tell(
+def test_limit_that_contradicts_its_hold_changes_nothing() -> None:
+    play_story(
         PHYSICS
         + """
         project chemistry
         open chemistry/cpu 0..1000 with 100
         hold 1 alice physics/cpu 60 partition std
-        adjust 1 bob physics/cpu 80 -> REPORT_MISMATCH asked 80 left 40 from physics/cpu for physics
+        adjust 1 bob physics/cpu 80 \
+            -> REPORT_MISMATCH requested 80 available 40 from physics/cpu for physics
         adjust 1 alice chemistry/cpu 80         -> REPORT_MISMATCH
         adjust 1 alice nobody/cpu 80            -> REPORT_MISMATCH
         adjust 1 alice physics/cpu 80 priced gpu -> REPORT_MISMATCH
         adjust 1 bob physics/cpu 60        -> REPORT_MISMATCH   # also where it would change nothing
         kept physics/cpu 5
         adjust 1 bob physics/cpu 80 key a       -> REPORT_MISMATCH
-        adjust 1 alice physics/cpu 80 priced std key a -> ok left 20 # its key was left free
-        adjust 1 90                             -> ok left 10        # says nothing about itself
-        charge 1 alice physics/cpu 45           -> ok left 55
+        adjust 1 alice physics/cpu 80 priced std key a -> ok available 20 # its key was left free
+        adjust 1 90 -> ok available 10        # says nothing about itself
+        charge 1 alice physics/cpu 45           -> ok available 55
         adjust 1 bob physics/cpu 80             -> RUN_CLOSED
         """
     )
 
 
-def test_a_failed_node_costs_nothing() -> None:
-    tell(
+def test_failed_node_costs_nothing() -> None:
+    play_story(
         PHYSICS
         + """
-        hold 1 alice physics/cpu 60     -> ok left 40
-        release 1                       -> ok left 100
-        release 1                       -> again left 100
+        hold 1 alice physics/cpu 60     -> ok available 40
+        release 1                       -> ok available 100
+        release 1                       -> again available 100
         charge 1 45                     -> RUN_CLOSED
         used alice physics/cpu 0
         run 1 released held 0 charged 0
@@ -150,15 +153,17 @@ def test_a_failed_node_costs_nothing() -> None:
     )
 
 
-def test_a_run_may_cost_more_than_its_hold_while_there_is_credit() -> None:
-    tell(PHYSICS + "hold 1 alice physics/cpu 60\n charge 1 90 -> ok left 10 off 0")
+def test_charge_may_exceed_its_hold_within_the_credit() -> None:
+    play_story(
+        PHYSICS + "hold 1 alice physics/cpu 60\n charge 1 90 -> ok available 10 written_off 0"
+    )
 
 
 # --- which allocation ---
 
 
 def test_a_job_across_two_periods_is_charged_to_the_earlier() -> None:
-    tell("""
+    play_story("""
         project physics
         open physics/cpu 0..100 with 50
         open physics/cpu:next 100..200 with 50
@@ -168,18 +173,18 @@ def test_a_job_across_two_periods_is_charged_to_the_earlier() -> None:
         hold 2 alice physics/cpu 20     -> ok from physics/cpu:next
         expire physics/cpu
         now 150
-        adjust 1 30                     -> ok from physics/cpu left 20
-        charge 1 25                     -> ok from physics/cpu left 25
-        charge 2 15                     -> ok from physics/cpu:next left 35
+        adjust 1 30                     -> ok from physics/cpu available 20
+        charge 1 25                     -> ok from physics/cpu available 25
+        charge 2 15                     -> ok from physics/cpu:next available 35
         """)
 
 
-def test_the_start_picks_the_allocation_not_the_hour_of_the_message() -> None:
-    tell("""
+def test_start_time_selects_the_allocation() -> None:
+    play_story("""
         project physics
         open physics/cpu 10..100 with 50
         now 9
-        hold 1 alice physics/cpu 20             -> NO_ALLOCATION asked 20 left 0
+        hold 1 alice physics/cpu 20             -> NO_ALLOCATION requested 20 available 0
         kept registry 1
         now 100
         hold 2 alice physics/cpu 20             -> NO_ALLOCATION
@@ -191,7 +196,7 @@ def test_the_start_picks_the_allocation_not_the_hour_of_the_message() -> None:
 # --- the table ---
 
 
-def test_every_state_of_a_run_can_be_reached_and_left_only_by_the_table() -> None:
+def test_run_states_change_only_by_the_table() -> None:
     reached = {RunState.HELD}
     for _ in RunState:
         reached |= {after for (before, _), after in NEXT.items() if before in reached}
@@ -225,7 +230,7 @@ def test_event_outside_the_table_is_refused(state: RunState, event: RunEvent) ->
         if (state, event) == (RunState.RELEASED, RunEvent.RELEASE)
         else "RUN_CLOSED"
     )
-    tell(f"""{PHYSICS}
+    play_story(f"""{PHYSICS}
         hold 1 alice physics/cpu 10 until 500
         {ROAD[state]}
         run 1 {state.value}
@@ -237,7 +242,7 @@ def test_event_outside_the_table_is_refused(state: RunState, event: RunEvent) ->
 # --- what the bank can count ---
 
 
-def test_no_sum_of_holds_is_more_than_the_bank_can_count() -> None:
+def test_sum_of_holds_beyond_the_maximum_is_refused() -> None:
     hold = "hold {} alice physics/cpu {}m".format
     holds = [
         hold(1, 10**14),
@@ -248,48 +253,51 @@ def test_no_sum_of_holds_is_more_than_the_bank_can_count() -> None:
         f"{hold(11, 10**15)} -> INSUFFICIENT_CREDIT",
         f"adjust 1 {2 * 10**14}m -> INSUFFICIENT_CREDIT",
     ]
-    tell("\n".join([PHYSICS, "policy observe", *holds, *refused]))
+    play_story("\n".join([PHYSICS, "policy observe", *holds, *refused]))
 
 
 @pytest.mark.parametrize(
-    "held", ["hold 1 alice physics/cpu 60 told cpus=2", "hold 2 bob physics/cpu 1"]
+    "held", ["hold 1 alice physics/cpu 60 details cpus=2", "hold 2 bob physics/cpu 1"]
 )
-def test_an_end_that_tells_too_much_processor_time_is_charged_and_told_so(held: str) -> None:
+def test_end_with_too_much_cpu_time_is_charged_and_marked(held: str) -> None:
     """Two processors ran for a minute: one second more of each is rounding, more is an error."""
-    story = f"""
+    text = f"""
         project physics
         open physics/cpu 0..1000 with 100
         {held}
     """
-    end = "charge 1 alice physics/cpu 45 told cpus=2,cpu_seconds="
-    assert counted(tell(f"{story}\n{end}122")) == (None, None)
-    assert counted(tell(f"{story}\n{end}123")) == (120, 120)
-    assert counted(tell(f"{story}\n{end}123\n{end}123 -> again")) == (120, 120)
+    end = "charge 1 alice physics/cpu 45 details cpus=2,cpu_seconds="
+    assert counted(play_story(f"{text}\n{end}122")) == (None, None)
+    assert counted(play_story(f"{text}\n{end}123")) == (120, 120)
+    assert counted(play_story(f"{text}\n{end}123\n{end}123 -> again")) == (120, 120)
 
 
-def counted(told: Teller) -> tuple[int | None, int | None]:
-    """Return the processor time that counts, by the answer and by the entry. The row keeps the
+def counted(story: StoryRunner) -> tuple[int | None, int | None]:
+    """Return the processor time that counts, from the answer and from the entry. The row keeps the
     report.
     """
-    assert isinstance(told.said, Done)
-    (run,) = (each for each in told.work.runs.values() if each.run.job_id == 1)
+    assert isinstance(story.outcome, Done)
+    (run,) = (record for record in story.work.runs.values() if record.run.job_id == 1)
     assert run.job_details is not None
     assert run.job_details.cpu_seconds in (122, 123)
-    return told.said.cpu_counted, facts_of(told.work.entry(told.said.entry)).get("cpu_counted")
+    return story.outcome.cpu_counted, facts_of(story.work.entry(story.outcome.entry)).get(
+        "cpu_counted"
+    )
 
 
-def test_what_is_told_of_a_run_is_kept_and_each_entry_says_only_what_is_new() -> None:
-    told = tell("""
+def test_entries_of_a_run_store_only_new_details() -> None:
+    story = play_story("""
         project physics
         open physics/cpu 0..1000 with 100
-        hold 1 alice physics/cpu 60 told name=relax,qos=high,cpus=8,limit_seconds=3600
-        adjust 1 70 told limit_seconds=7200
-        charge 1 45 told name=relax,qos=high,cpus=8,limit_seconds=7200,exit_status=256,cpu_seconds=99
-        charge 2 bob physics/cpu 5 told name=fit,cpu_seconds=7
+        hold 1 alice physics/cpu 60 details name=relax,qos=high,cpus=8,limit_seconds=3600
+        adjust 1 70 details limit_seconds=7200
+        charge 1 45 \
+            details name=relax,qos=high,cpus=8,limit_seconds=7200,exit_status=256,cpu_seconds=99
+        charge 2 bob physics/cpu 5 details name=fit,cpu_seconds=7
         hold 3 bob physics/cpu 5
         release 3
     """)
-    of = {each.run.job_id: each.job_details for each in told.work.runs.values()}
+    of = {run.run.job_id: run.job_details for run in story.work.runs.values()}
     assert of == {
         1: JobDetails(
             name="relax", qos="high", cpus=8, limit_seconds=7_200, exit_status=256, cpu_seconds=99
@@ -297,8 +305,10 @@ def test_what_is_told_of_a_run_is_kept_and_each_entry_says_only_what_is_new() ->
         2: JobDetails(name="fit", cpu_seconds=7),
         3: None,
     }
-    said = [facts_of(each).get("job_details") for each in told.work.entries if each.run is not None]
-    assert said == [
+    output = [
+        facts_of(entry).get("job_details") for entry in story.work.entries if entry.run is not None
+    ]
+    assert output == [
         {"name": "relax", "qos": "high", "cpus": 8, "limit_seconds": 3_600},
         {"limit_seconds": 7_200},
         {"exit_status": 256, "cpu_seconds": 99},

@@ -1,11 +1,11 @@
-"""The story language itself: a line that goes otherwise is named."""
+"""Language of the stories: a line with an unexpected outcome is named."""
 
 from __future__ import annotations
 
 import pytest
 
 from fairbank.bank.refusals import Refusal
-from tests.bank.story import tell
+from tests.bank.stories import play_story
 
 A_PROJECT = """
     project physics
@@ -13,39 +13,40 @@ A_PROJECT = """
 """
 
 
-def test_the_example_of_the_language() -> None:
-    told = tell(
+def test_example_story_passes() -> None:
+    story = play_story(
         A_PROJECT
         + """
-        hold 1 alice physics/cpu 60           -> ok left 40
-        hold 2 bob physics/cpu 60             -> INSUFFICIENT_CREDIT asked 60 left 40 short 20
-        charge 1 45                           -> ok left 55
-        left physics/cpu 55
+        hold 1 alice physics/cpu 60           -> ok available 40
+        hold 2 bob physics/cpu 60 -> INSUFFICIENT_CREDIT requested 60 available 40 shortfall 20
+        charge 1 45                           -> ok available 55
+        available physics/cpu 55
         """
     )
-    assert told.allocation("physics/cpu").charged == 45 * 60
+    assert story.allocation("physics/cpu").charged == 45 * 60
 
 
 @pytest.mark.parametrize(
     "line",
     [
         "hold 1 alice physics/cpu 60 -> INSUFFICIENT_CREDIT",
-        "hold 1 alice physics/cpu 60 -> ok left 41",
+        "hold 1 alice physics/cpu 60 -> ok available 41",
         "hold 1 alice physics/cpu 101",
-        "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT short 2",
-        "left physics/cpu 99",
+        "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT shortfall 2",
+        "available physics/cpu 99",
         "used alice physics/cpu 1",
         "run 1 held",
         "kept physics/cpu 1",
         "dance physics/cpu",
     ],
 )
-def test_line_with_another_outcome_is_named(line: str) -> None:
+def test_unexpected_outcome_names_its_line(line: str) -> None:
     with pytest.raises(AssertionError, match="line 4: "):
-        tell(A_PROJECT + line)
+        play_story(A_PROJECT + line)
 
 
-def test_the_last_answer_can_be_looked_at() -> None:
+def test_last_answer_is_available() -> None:
     assert isinstance(
-        tell(A_PROJECT + "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT").said, Refusal
+        play_story(A_PROJECT + "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT").outcome,
+        Refusal,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.bank.entry import Kind, term_changes
-from tests.bank.story import tell
+from tests.bank.stories import play_story
 
 STORY = """
 project physics
@@ -18,20 +18,20 @@ amend physics/cpu limit 5
 
 
 def test_changed_terms_are_shown_with_new_values() -> None:
-    book = [each for each in tell(STORY).work.entries if each.book]
-    told = term_changes(None, book)
-    assert [told[each.id] for each in book if each.kind is Kind.TERMS] == [
+    book = [entry for entry in play_story(STORY).work.entries if entry.book]
+    story = term_changes(None, book)
+    assert [story[entry.id] for entry in book if entry.kind is Kind.TERMS] == [
         {"state": "frozen"},
         {"state": "active"},
         {"credit_limit": 300},
     ]
-    assert len(told) == 3
+    assert len(story) == 3
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_without_earlier_terms_all_count_as_changed(known: bool) -> None:
-    book = [each for each in tell(STORY).work.entries if each.book]
-    frozen = next(each for each in book if each.kind is Kind.TERMS)
-    told = term_changes(book[0] if known else None, [frozen])[frozen.id]
-    assert told["state"] == "frozen"
-    assert ({"start", "end", "shared", "credit_limit", "category"} <= told.keys()) is not known
+    book = [entry for entry in play_story(STORY).work.entries if entry.book]
+    frozen = next(entry for entry in book if entry.kind is Kind.TERMS)
+    story = term_changes(book[0] if known else None, [frozen])[frozen.id]
+    assert story["state"] == "frozen"
+    assert ({"start", "end", "shared", "credit_limit", "category"} <= story.keys()) is not known

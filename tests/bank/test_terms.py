@@ -1,4 +1,4 @@
-"""Allocations themselves: their life as a table."""
+"""Terms of allocations: states, events and periods."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 
 from fairbank.bank.allocation import NEXT, AllocationEvent, AllocationState, Standing, diagram
 from fairbank.bank.refusals import Refusal, remedies, sentence
-from tests.bank.beginnings import PHYSICS
-from tests.bank.story import tell
+from tests.bank.stories import play_story
+from tests.bank.story_setups import PHYSICS
 
 S, E = AllocationState, AllocationEvent
 
@@ -27,11 +27,11 @@ ROAD = {S.ACTIVE: "", S.FROZEN: "freeze physics/cpu", S.ENDED: "end physics/cpu"
 @pytest.mark.parametrize("event", E)
 def test_event_outside_the_table_is_refused(state: AllocationState, event: AllocationEvent) -> None:
     after = NEXT.get((state, event))
-    told = tell(
+    story = play_story(
         f"{PHYSICS}\n {ROAD[state]}\n {event.value} physics/cpu period 0..1000 ->"
         f" {'ok' if after else 'WRONG_STATE'}"
     )
-    assert told.allocation("physics/cpu").state is (after or state)
+    assert story.allocation("physics/cpu").state is (after or state)
 
 
 def test_diagram_shows_the_table() -> None:
@@ -42,14 +42,14 @@ def test_diagram_shows_the_table() -> None:
 
 
 def test_frozen_allocation_takes_no_new_hold() -> None:
-    tell(
+    play_story(
         PHYSICS
         + """
         hold 1 alice physics/cpu 10
         freeze physics/cpu
-        hold 2 alice physics/cpu 10     -> FROZEN asked 10 left 90
+        hold 2 alice physics/cpu 10     -> FROZEN requested 10 available 90
         kept physics/cpu 1
-        charge 1 12                     -> ok left 88           # what runs is paid
+        charge 1 12                     -> ok available 88           # what runs is paid
         deposit physics/cpu 5           -> ok
         thaw physics/cpu
         hold 2 alice physics/cpu 10     -> ok
@@ -58,7 +58,7 @@ def test_frozen_allocation_takes_no_new_hold() -> None:
 
 
 def test_ended_allocation_takes_no_new_hold() -> None:
-    tell(
+    play_story(
         PHYSICS
         + """
         hold 1 alice physics/cpu 10
@@ -66,22 +66,22 @@ def test_ended_allocation_takes_no_new_hold() -> None:
         end physics/cpu
         hold 2 alice physics/cpu 10     -> NO_ALLOCATION
         kept registry 1
-        charge 1 10                     -> ok left 90
-        withdraw physics/cpu 40         -> ok left 50           # staff collect what was not used
+        charge 1 10                     -> ok available 90
+        withdraw physics/cpu 40 -> ok available 50           # staff collect what was not used
         reopen physics/cpu              -> ALLOCATION_EXPIRED  # with its old end
         amend physics/cpu period 0..500 -> ALLOCATION_EXPIRED  # nor does it live on by that alone
         charge 3 alice physics/cpu 10 -> NO_ALLOCATION # as for a hold
-        charge 4 alice physics/cpu 10 start 399 -> ok left 40
+        charge 4 alice physics/cpu 10 start 399 -> ok available 40
         reopen physics/cpu period 0..500
-        hold 2 alice physics/cpu 10     -> ok left 30
-        charge 3 alice physics/cpu 10   -> ok left 20
+        hold 2 alice physics/cpu 10     -> ok available 30
+        charge 3 alice physics/cpu 10   -> ok available 20
         """
     )
 
 
-def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
+def test_answer_does_not_depend_on_time_of_report() -> None:
     """A longer period of an ended allocation does not make the answer depend on the time."""
-    told = tell("""
+    story = play_story("""
         project physics
         open physics/cpu 0..1000 with 100
         now 1200
@@ -98,11 +98,11 @@ def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
         amend physics/cpu limit 5                   -> ok
         amend physics/cpu period 0..2002            -> ALLOCATION_EXPIRED
         """)
-    assert isinstance(told.said, Refusal)
-    assert sentence(told.said).endswith(
+    assert isinstance(story.outcome, Refusal)
+    assert sentence(story.outcome).endswith(
         ": allocation 1 has ended, and another period alone does not reopen it."
     )
-    assert remedies(told.said) == (
+    assert remedies(story.outcome) == (
         "extend it, by staff: fairbank alloc reopen 1 --end ... --reason '...'",
     )
 
@@ -111,8 +111,8 @@ def test_what_started_in_a_period_is_judged_alike_whenever_it_is_told() -> None:
     "over",
     ["now 1000", "now 1000\n expire physics/cpu -> WRONG_STATE", "now 800\n end physics/cpu"],
 )
-def test_a_freeze_outlives_the_period(over: str) -> None:
-    told = tell(f"""
+def test_frozen_allocation_stays_frozen_after_its_period(over: str) -> None:
+    story = play_story(f"""
         project physics
         open physics/cpu 0..1000 with 100
         now 500
@@ -122,18 +122,18 @@ def test_a_freeze_outlives_the_period(over: str) -> None:
         hold 1 alice physics/cpu 10 start 400   -> FROZEN
         amend physics/cpu shared yes            -> ok
         hold 1 alice physics/cpu 10 start 400   -> FROZEN
-        charge 2 alice physics/cpu 10 start 400 -> ok left 90       # usage happened, so it is paid
+        charge 2 alice physics/cpu 10 start 400 -> ok available 90 # usage happened, so it is paid
         freeze physics/cpu                      -> WRONG_STATE      # for it is over
         amend physics/cpu period 0..3000        -> ALLOCATION_EXPIRED
         thaw physics/cpu                        -> ok
-        hold 1 alice physics/cpu 10 start 400   -> ok left 80
+        hold 1 alice physics/cpu 10 start 400   -> ok available 80
         hold 3 alice physics/cpu 10 start 1000  -> NO_ALLOCATION
         """)
-    assert told.allocation("physics/cpu").standing(told.now) is Standing.ENDED
+    assert story.allocation("physics/cpu").standing(story.now) is Standing.ENDED
 
 
 def test_allocation_ended_before_its_start_pays_nothing() -> None:
-    tell("""
+    play_story("""
         project physics
         open physics/cpu 100..1000 with 100
         open physics/gpu 100..1000 with 100
@@ -145,7 +145,7 @@ def test_allocation_ended_before_its_start_pays_nothing() -> None:
         hold 1 alice physics/cpu 10             -> NO_ALLOCATION
         hold 1 alice physics/gpu 10             -> NO_ALLOCATION
         now 101
-        hold 1 alice physics/cpu 10 start 100   -> NO_ALLOCATION    # nor when it is told later
+        hold 1 alice physics/cpu 10 start 100   -> NO_ALLOCATION    # nor when it is reported later
         charge 2 alice physics/cpu 10 start 100 -> NO_ALLOCATION
         reopen physics/cpu period 100..1000     -> ok
         hold 1 alice physics/cpu 10 start 100   -> ok
@@ -153,7 +153,7 @@ def test_allocation_ended_before_its_start_pays_nothing() -> None:
 
 
 def test_past_period_counts_as_ended_before_upkeep() -> None:
-    told = tell("""
+    story = play_story("""
         project physics
         open physics/cpu 100..200 with 100
         open physics/gpu 100..200
@@ -166,15 +166,15 @@ def test_past_period_counts_as_ended_before_upkeep() -> None:
         end physics/gpu                     -> WRONG_STATE      # it is
         reopen physics/gpu                  -> ALLOCATION_EXPIRED
         """)
-    assert isinstance(told.said, Refusal)
-    assert sentence(told.said).endswith(": allocation 2 ended at 1970-01-01T00:03:20Z.")
-    assert remedies(told.said) == (
+    assert isinstance(story.outcome, Refusal)
+    assert sentence(story.outcome).endswith(": allocation 2 ended at 1970-01-01T00:03:20Z.")
+    assert remedies(story.outcome) == (
         "extend it, by staff: fairbank alloc reopen 2 --end ... --reason '...'",
     )
 
 
-def test_staff_end_an_allocation_and_its_period_with_it() -> None:
-    told = tell("""
+def test_ending_an_allocation_ends_its_period() -> None:
+    story = play_story("""
         project physics
         open physics/cpu 100..1000 with 100
         open physics/gpu 100..1000
@@ -183,7 +183,7 @@ def test_staff_end_an_allocation_and_its_period_with_it() -> None:
         now 400
         freeze physics/cpu
         end physics/cpu                         # frozen or not
-        charge 2 alice physics/cpu 5 start 399  -> ok left 85   # it started in time
+        charge 2 alice physics/cpu 5 start 399  -> ok available 85   # it started in time
         charge 3 alice physics/cpu 5 start 400  -> NO_ALLOCATION
         open physics/cpu:next 400..1000         -> ok           # so that another may follow
         now 50
@@ -191,13 +191,13 @@ def test_staff_end_an_allocation_and_its_period_with_it() -> None:
         open physics/gpu:next 101..1000         -> ok
         """)
     assert [
-        (told.allocation(name).start, told.allocation(name).end)
+        (story.allocation(name).start, story.allocation(name).end)
         for name in ("physics/cpu", "physics/gpu")
     ] == [(100, 400), (100, 101)]
 
 
 def test_upkeep_ends_only_past_periods() -> None:
-    told = tell("""
+    story = play_story("""
         project physics
         open physics/cpu 100..200
         now 199
@@ -210,7 +210,7 @@ def test_upkeep_ends_only_past_periods() -> None:
         charge 3 alice physics/cpu 0 start 199  -> ok
         expire chemistry/cpu            -> UNKNOWN_ALLOCATION
         """)
-    row = told.allocation("physics/cpu")
+    row = story.allocation("physics/cpu")
     assert (row.state, row.end) == (S.ENDED, 200)
 
 
@@ -231,8 +231,8 @@ def test_upkeep_ends_only_past_periods() -> None:
     ],
 )
 def test_refusal_names_the_state_or_the_period(road: str, about: str) -> None:
-    told = tell(PHYSICS)
+    story = play_story(PHYSICS)
     for line in road.split("\n"):
-        told.hear(line)
-    assert isinstance(told.said, Refusal)
-    assert sentence(told.said).endswith(f": {about}.")
+        story.apply_line(line)
+    assert isinstance(story.outcome, Refusal)
+    assert sentence(story.outcome).endswith(f": {about}.")

@@ -10,7 +10,7 @@ import pytest
 
 from fairbank.cli.commands.admin import alloc
 from fairbank.cli.commands.bank import balance
-from fairbank.report.columns import Look
+from fairbank.report.columns import DisplayFormat
 
 NOON, MIDNIGHT = "2026-11-21T12:00:00Z", "2026-11-21T00:00:00Z"
 
@@ -30,7 +30,7 @@ def test_balance_shows_the_credit_limit_if_any(limits: list[int], extra: bool) -
 )
 def test_unused_credit_has_the_precision_of_its_row(short: bool, shown: str) -> None:
     row = {"outlook": "lasts", "runs_out": None, "left_over": 553, "deposited": 600_000}
-    assert balance._runs_out(row, Look(short=short)) == shown
+    assert balance._runs_out(row, DisplayFormat(short=short)) == shown
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_period_not_in_whole_days_is_shown_with_hours(
 ) -> None:
     row: dict[str, Any] = {"start": start, "end": end}
     bounds = [column for column in alloc.COLUMNS if column.head in ("START", "END")]
-    assert [alloc._cell(column, row, Look()) for column in bounds] == shown
+    assert [alloc._cell(column, row, DisplayFormat()) for column in bounds] == shown

@@ -7,7 +7,7 @@ import io
 import json
 
 from fairbank.cli.commands.bank.jobs import COLUMNS
-from fairbank.report.columns import Look
+from fairbank.report.columns import DisplayFormat
 from tests.cli.conftest import Run
 from tests.cli.output_values import job_numbers
 from tests.cli.site import AYLA, DANA, JORGE, MINH
@@ -63,7 +63,7 @@ def test_written_off_column(fairbank: Run) -> None:
     ).out.splitlines()
     assert output == ["WRITTEN-OFF|WRITTEN-OFF-MINUTES", "0|0"]
     column = next(column for column in COLUMNS if column.head == "WRITTEN-OFF")
-    assert column.cell({"written_off": 101}, Look()) == "1.68"
+    assert column.cell({"written_off": 101}, DisplayFormat()) == "1.68"
 
 
 def test_jobs_are_reported_by_name_size_limit_and_exit(fairbank: Run) -> None:

@@ -7,13 +7,13 @@ import pytest
 from fairbank.bank.outlook import outlook
 from fairbank.cli.commands.bank.balance import about, show_outlook
 from fairbank.core.time import DAY, Instant, iso, parse_instant
-from fairbank.report.columns import Look, Row
+from fairbank.report.columns import DisplayFormat, Row
 
 JULY, NEXT_JULY, NOW = (
     parse_instant(text)
     for text in ("2026-07-01T04:00Z", "2027-07-01T04:00Z", "2026-11-21T12:30:12Z")
 )
-LOOK = Look(separators=True)
+LOOK = DisplayFormat(separators=True)
 
 
 def balance_row(

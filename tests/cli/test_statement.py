@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairbank.cli.commands.bank.statement import COLUMNS
-from fairbank.report.columns import Look, with_minutes
+from fairbank.report.columns import DisplayFormat, with_minutes
 from tests.cli.conftest import Run
 
 
@@ -137,9 +137,9 @@ def test_entry_without_an_amount_is_described_in_words(
     entry: dict[str, Any], amount: str, reason: str
 ) -> None:
     shown = {column.head: column for column in COLUMNS}
-    assert (shown["AMOUNT"].cell(entry, Look()), shown["REASON"].cell(entry, Look())) == (
-        amount,
-        reason,
-    )
+    assert (
+        shown["AMOUNT"].cell(entry, DisplayFormat()),
+        shown["REASON"].cell(entry, DisplayFormat()),
+    ) == (amount, reason)
     exact = {column.head: column for column in with_minutes(COLUMNS)}["AMOUNT-MINUTES"]
-    assert exact.cell(entry, Look(exact=True)) == ("6" if amount else "")
+    assert exact.cell(entry, DisplayFormat(exact=True)) == ("6" if amount else "")

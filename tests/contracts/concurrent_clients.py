@@ -9,29 +9,29 @@ from concurrent.futures import ThreadPoolExecutor
 from fairbank.bank.requests import Request
 from fairbank.bank.rules import Outcome
 from fairbank.store.contract import Store
-from tests.contracts.places import Place
-from tests.contracts.site import ask
+from tests.contracts.databases import Place
+from tests.contracts.small_site import ask
 
-Clerk = Callable[[], list[Outcome]]
+Client = Callable[[], list[Outcome]]
 
 
-def at_once(*clerks: Clerk) -> list[Outcome]:
+def run_together(*clients: Client) -> list[Outcome]:
     """Start all calls at the same moment and return their results in order."""
-    start = threading.Barrier(len(clerks))
+    start = threading.Barrier(len(clients))
 
-    def work(clerk: Clerk) -> list[Outcome]:
+    def work(client: Client) -> list[Outcome]:
         start.wait(30)
-        return clerk()
+        return client()
 
-    with ThreadPoolExecutor(len(clerks)) as pool:
-        return [outcome for answers in pool.map(work, clerks) for outcome in answers]
+    with ThreadPoolExecutor(len(clients)) as pool:
+        return [outcome for answers in pool.map(work, clients) for outcome in answers]
 
 
-def one_by_one(store: Store, *requests: Request) -> Clerk:
+def send_one_by_one(store: Store, *requests: Request) -> Client:
     return lambda: [outcome for request in requests for outcome in ask(store, request)]
 
 
-def waiting(place: Place) -> bool:
+def is_waiting_for_lock(place: Place) -> bool:
     return bool(
         place.run(
             "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname ="

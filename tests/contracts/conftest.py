@@ -15,8 +15,16 @@ from fairbank.bank.requests import SetMember
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
-from tests.contracts.places import Place
-from tests.contracts.site import ALICE, allocation, charge, granted, grown, hold, project
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
+    ALICE,
+    allocation,
+    charge,
+    fill_with_runs,
+    granted,
+    hold,
+    project,
+)
 from tests.support.postgres import PostgresServer
 
 ON_POSTGRES = ["postgres18", "postgres15"]
@@ -97,7 +105,7 @@ def filled(
 ) -> Iterator[Store]:
     """Yield the grown centre in each kind of store, for reading only."""
     for place in places(request.param, request, tmp_path_factory.mktemp("queries")):
-        yield grown(place.open())
+        yield fill_with_runs(place.open())
 
 
 @pytest.fixture

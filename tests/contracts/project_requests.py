@@ -20,7 +20,7 @@ def reason_of(outcome: Outcome) -> Reason:
     return outcome.reason
 
 
-def undoing(store: Store, number: int) -> Undo:
+def undo_request(store: Store, number: int) -> Undo:
     with store.reading() as reader:
         (entry,) = reader.entries(EntryQuery(ids=frozenset({number})), Page())
     return undo_of(entry, project=1)

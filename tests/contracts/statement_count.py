@@ -15,43 +15,43 @@ Statements = list[str]
 
 
 @contextmanager
-def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
+def count_statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
     """Count the statements executed in the block, by any path to the driver, without BEGIN and
     COMMIT. SQLite connections must be opened inside. One statement executed for many rows counts
     once.
     """
-    seen: Statements = []
+    statements: Statements = []
     through_driver = psycopg.RawCursor.execute
 
     def execute(cursor: psycopg.RawCursor[Any], query: Any, *more: Any, **options: Any) -> Any:
-        seen.append(str(query))
+        statements.append(str(query))
         return through_driver(cursor, query, *more, **options)
 
     def through_sqlalchemy(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
         if connection.dialect.name == "postgresql":
-            seen.append(statement)
+            statements.append(statement)
 
     def connected(connection: Any, _record: Any) -> None:
         if hasattr(connection, "set_trace_callback"):
-            connection.set_trace_callback(seen.append)
+            connection.set_trace_callback(statements.append)
 
     monkeypatch.setattr(psycopg.RawCursor, "execute", execute)
     event.listen(Engine, "before_cursor_execute", through_sqlalchemy)
     event.listen(Engine, "connect", connected)
     try:
-        yield seen
+        yield statements
     finally:
         event.remove(Engine, "before_cursor_execute", through_sqlalchemy)
         event.remove(Engine, "connect", connected)
         monkeypatch.undo()
 
 
-def taken(seen: Statements) -> int:
+def statements_taken(statements: Statements) -> int:
     """Return the number of statements, and set it to 0."""
-    apart = [" ".join(statement.split())[:30] for statement in seen]
+    apart = [" ".join(statement.split())[:30] for statement in statements]
     count = sum(
         not kind.startswith(("BEGIN", "COMMIT", "ROLLBACK", "PRAGMA", "--"))
         for kind, _ in groupby(apart)
     )
-    seen.clear()
+    statements.clear()
     return count

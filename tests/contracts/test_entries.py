@@ -18,14 +18,14 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.refusals import refusal_of
 from fairbank.store.contract import Store
-from tests.contracts.site import (
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     CAROL,
     END,
     PAGE,
     START,
-    Look,
+    SnapshotReader,
     allocation,
     charge,
     granted,
@@ -35,8 +35,8 @@ from tests.contracts.site import (
 )
 
 
-def told(entries: list[Entry]) -> list[str]:
-    return [f"{each.book} {each.kind.value}" for each in entries]
+def kinds_of(entries: list[Entry]) -> list[str]:
+    return [f"{entry.book} {entry.kind.value}" for entry in entries]
 
 
 REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
@@ -72,9 +72,9 @@ REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
     ],
 )
 def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> None:
-    found = Look(filled).entries(EntryQuery(**query), PAGE)
-    assert told(found) == expected
-    assert numbers(found) == sorted(numbers(found))
+    result = SnapshotReader(filled).entries(EntryQuery(**query), PAGE)
+    assert kinds_of(result) == expected
+    assert numbers(result) == sorted(numbers(result))
 
 
 @pytest.mark.parametrize(
@@ -115,18 +115,20 @@ def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> N
     ],
 )
 def test_refusals(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
-    found = Look(filled).refusals(RefusalQuery(**query), PAGE)
-    assert [refusal_of(each).run for each in found] == [
+    result = SnapshotReader(filled).refusals(RefusalQuery(**query), PAGE)
+    assert [refusal_of(row).run for row in result] == [
         f"darwin/{number}@900.0" for number in expected
     ]
-    assert numbers(found) == sorted(numbers(found))
-    assert found == Look(filled).refusals(RefusalQuery(ids=frozenset(numbers(found))), PAGE)
+    assert numbers(result) == sorted(numbers(result))
+    assert result == SnapshotReader(filled).refusals(
+        RefusalQuery(ids=frozenset(numbers(result))), PAGE
+    )
 
 
 def test_debits_are_what_owners_were_charged(filled: Store) -> None:
-    charged = next(each for each in Look(filled).runs(RunQuery(), PAGE) if each.charged)
+    charged = next(run for run in SnapshotReader(filled).runs(RunQuery(), PAGE) if run.charged)
     debit = Debit(1, ALICE, 55, charged.id)
-    for query, page, found in (
+    for query, page, expected in (
         (DebitQuery(), DebitPage(), [debit]),
         (DebitQuery(visibility=Visibility(uid=ALICE)), DebitPage(), []),
         (DebitQuery(visibility=Visibility(projects=frozenset({1}))), DebitPage(), [debit]),
@@ -137,10 +139,10 @@ def test_debits_are_what_owners_were_charged(filled: Store) -> None:
         (DebitQuery(), DebitPage(after=(1, ALICE)), []),
         (DebitQuery(), DebitPage(after=(0, ALICE + 1)), [debit]),
     ):
-        assert Look(filled).debits(query, page) == found
+        assert SnapshotReader(filled).debits(query, page) == expected
 
 
-def test_debits_come_in_pages_however_many_there_are_in_an_allocation(store: Store) -> None:
+def test_debits_of_large_allocation_come_in_pages(store: Store) -> None:
     granted(
         store,
         project("physics", 1),
@@ -152,12 +154,12 @@ def test_debits_come_in_pages_however_many_there_are_in_an_allocation(store: Sto
         granted(
             store, hold(number, 5, project=number % 2 + 1, owner=1_000 + number), charge(number, 5)
         )
-    look, page, seen = Look(store), DebitPage(3), list[Debit]()
-    while found := look.debits(DebitQuery(), page):
-        assert len(found) <= 3
-        seen += found
-        page = DebitPage(3, (found[-1].allocation, found[-1].owner))
+    reader, page, seen = SnapshotReader(store), DebitPage(3), list[Debit]()
+    while result := reader.debits(DebitQuery(), page):
+        assert len(result) <= 3
+        seen += result
+        page = DebitPage(3, (result[-1].allocation, result[-1].owner))
     owners = {1: (1_002, 1_004, 1_006), 2: (1_001, 1_003, 1_005, 1_007)}
-    assert [(each.allocation, each.owner) for each in seen] == [
+    assert [(debit.allocation, debit.owner) for debit in seen] == [
         (number, uid) for number, uids in owners.items() for uid in uids
     ]

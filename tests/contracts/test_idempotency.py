@@ -16,8 +16,8 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention, Store
-from tests.contracts.places import Place
-from tests.contracts.site import (
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     CAROL,
@@ -35,7 +35,7 @@ from tests.contracts.site import (
 )
 
 
-def test_a_job_number_may_be_used_again(store: Store) -> None:
+def test_job_number_can_be_reused(store: Store) -> None:
     """A job on another cluster, after a requeue, or after the numbers restarted is a separate
     run.
     """
@@ -50,12 +50,12 @@ def test_a_job_number_may_be_used_again(store: Store) -> None:
         granted(store, hold(1, 10, run=run))
     granted(store, charge(1, 5, run=runs[1]))
     with store.reading() as reader:
-        assert {each.run: each.state for each in reader.scan(RunRecord)} == dict.fromkeys(
+        assert {row.run: row.state for row in reader.scan(RunRecord)} == dict.fromkeys(
             runs, RunState.HELD
         ) | {runs[1]: RunState.CHARGED}
 
 
-def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
+def test_key_is_known_to_later_transactions(store: Store) -> None:
     fill(store)
     (first,) = granted(store, Deposit(allocation=1, amount=SuMinutes(10), key="d1"))
     (again,) = granted(store, Deposit(allocation=1, amount=SuMinutes(10), key="d1"))
@@ -66,14 +66,18 @@ def test_a_key_is_remembered_by_later_transactions(store: Store) -> None:
     assert contents(store)[2][0].deposited == 1_010
 
 
-def test_a_key_is_its_actors_own(store: Store) -> None:
+def test_key_belongs_to_its_actor_in_every_store(store: Store) -> None:
     fill(store)
     bank, request = Ledger(store, Policy()), Deposit(allocation=1, amount=SuMinutes(10), key="d1")
     together = bank.apply([SubmittedRequest(request, START, actor) for actor in (ALICE, BOB)])
     later = bank.apply([SubmittedRequest(request, START, actor) for actor in (BOB, CAROL, ALICE)])
-    firsts = [each for each in (*together, *later) if isinstance(each, Done) and not each.again]
-    assert len({each.entry for each in firsts}) == 3
-    assert [(each.entry, each.again) for each in later if isinstance(each, Done)] == [
+    firsts = [
+        outcome
+        for outcome in (*together, *later)
+        if isinstance(outcome, Done) and not outcome.again
+    ]
+    assert len({first.entry for first in firsts}) == 3
+    assert [(outcome.entry, outcome.again) for outcome in later if isinstance(outcome, Done)] == [
         (firsts[1].entry, True),
         (firsts[2].entry, False),
         (firsts[0].entry, True),
@@ -93,7 +97,7 @@ LIVES: dict[str, list[Request]] = {
 
 @pytest.mark.parametrize("life", LIVES)
 @pytest.mark.parametrize("together", [True, False])
-def test_a_report_that_comes_again_is_answered_with_the_entry_that_its_runs_row_names(
+def test_repeated_report_gets_entry_named_in_run_row(
     store: Store, life: str, together: bool
 ) -> None:
     """In the same batch, or read from the journal by another server."""
@@ -108,7 +112,7 @@ def test_a_report_that_comes_again_is_answered_with_the_entry_that_its_runs_row_
     assert Audit(store).verify().findings == ()
 
 
-def test_a_run_is_held_and_resolved_once(store: Store) -> None:
+def test_run_is_held_and_closed_once(store: Store) -> None:
     fill(store)
     granted(store, hold(1, 600))
     granted(store, charge(1, 55))
@@ -133,12 +137,12 @@ def test_the_same_batch_twice_is_one_batch(store: Store) -> None:
     )
     first, before = granted(store, *requests), contents(store)
     again = granted(store, *requests)
-    assert [each.entry for each in again] == [each.entry for each in first]
+    assert [outcome.entry for outcome in again] == [outcome.entry for outcome in first]
     assert contents(store) == before
 
 
 @pytest.mark.parametrize("others", [0, 400])
-def test_a_contended_batch_may_be_asked_again(sql_place: Place, others: int) -> None:
+def test_contended_batch_can_be_retried(sql_place: Place, others: int) -> None:
     """Two servers read the same rows. The second finds the key taken, and on its retry finds the
     answer.
     """
@@ -149,8 +153,8 @@ def test_a_contended_batch_may_be_asked_again(sql_place: Place, others: int) -> 
     stale = TransactionData(
         allocations=contents(one)[2], ids=NewIds(entries=range(900_001, 902_000))
     )
-    for asked in batch:
-        apply(stale, asked, Policy())
+    for submitted in batch:
+        apply(stale, submitted, Policy())
     granted(two, requests[-1])
     with pytest.raises(Contention), one.transaction() as transaction:
         transaction.load(lock_set_of(batch))

@@ -14,9 +14,9 @@ from fairbank.bank.requests import Deposit, SetCap, SetMember, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome, apply
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Contention
-from tests.contracts.concurrent_clients import at_once, waiting
-from tests.contracts.places import Place
-from tests.contracts.site import (
+from tests.contracts.concurrent_clients import is_waiting_for_lock, run_together
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     END,
@@ -34,7 +34,7 @@ from tests.contracts.site import (
 from tests.support.conditions import wait_until
 
 
-def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None:
+def test_batch_waits_for_locks_on_its_rows(sql_place: Place) -> None:
     """After the wait, the batch reads the values that the other one wrote."""
     one, two = sql_place.open(), sql_place.open()
     fill(one)
@@ -52,7 +52,7 @@ def test_a_batch_waits_for_the_one_that_holds_its_rows(sql_place: Place) -> None
         go_on.set()
         return ask(two, Deposit(allocation=1, amount=SuMinutes(5)))
 
-    assert all(isinstance(each, Done) for each in at_once(slow, quick))
+    assert all(isinstance(result, Done) for result in run_together(slow, quick))
     assert contents(one)[2][0].deposited == 1_005
 
 
@@ -73,7 +73,7 @@ def test_batches_on_other_allocations_do_not_wait(postgres_place: Place) -> None
     )
     physics, optics = hold(1, 600, chain=(2, 1)), hold(2, 600, chain=(3, 1))
     with one.transaction() as transaction:
-        asked = [
+        submitted = [
             SubmittedRequest(request, START, 0)
             for request in (
                 physics,
@@ -81,16 +81,14 @@ def test_batches_on_other_allocations_do_not_wait(postgres_place: Place) -> None
                 Deposit(allocation=5, amount=SuMinutes(5)),
             )
         ]
-        work = transaction.load(lock_set_of(asked))
+        work = transaction.load(lock_set_of(submitted))
         assert set(work.allocations) == {1, 3, 5}
         (held,) = granted(two, optics)
         assert held.allocation == 4
         transaction.write(work)
 
 
-def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(
-    postgres_place: Place,
-) -> None:
+def test_charge_of_held_run_does_not_lock_shared_credit(postgres_place: Place) -> None:
     """Each report of an end names the project chain; only the allocation that carries the hold is
     locked.
     """
@@ -111,9 +109,7 @@ def test_the_end_of_a_held_run_does_not_wait_for_what_a_parent_shares(
         assert charged.allocation == 2
 
 
-def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(
-    postgres_place: Place,
-) -> None:
+def test_allocation_opened_after_first_lock_is_not_locked(postgres_place: Place) -> None:
     """A new allocation may have a lower number than the locked ones, so two servers could
     deadlock.
     """
@@ -129,7 +125,7 @@ def test_what_was_opened_since_the_first_locks_is_not_locked_after_them(
         work = transaction.load(lock_set_of(batch, registry=True))
         assert (sorted(work.allocations), work.registry is not None) == ([2], True)
         granted(one, Deposit(allocation=opened.allocation or 0, amount=SuMinutes(5)))
-    assert all(isinstance(each, Done) for each in ask(two, *(each.request for each in batch)))
+    assert all(isinstance(outcome, Done) for outcome in ask(two, *(item.request for item in batch)))
 
 
 def test_cap_by_role_is_checked_when_applied(postgres_place: Place) -> None:
@@ -156,7 +152,8 @@ def test_cap_by_role_is_checked_when_applied(postgres_place: Place) -> None:
             outcome = apply(work, SubmittedRequest(taken, START, 0), Policy())
             transaction.write(work)
             wait_until(
-                lambda: waiting(postgres_place), "the second server to wait for the registry"
+                lambda: is_waiting_for_lock(postgres_place),
+                "the second server to wait for the registry",
             )
         return [outcome]
 
@@ -164,15 +161,13 @@ def test_cap_by_role_is_checked_when_applied(postgres_place: Place) -> None:
         assert begun.wait(30)
         return ask(two, cap)
 
-    gone, no = at_once(first, second)
+    gone, no = run_together(first, second)
     assert isinstance(gone, Done)
     assert isinstance(no, Refusal)
     assert no.reason is Reason.ROLE_ABOVE
 
 
-def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(
-    postgres_place: Place,
-) -> None:
+def test_run_written_during_lock_wait_is_contention(postgres_place: Place) -> None:
     """The charge names another project than the one of the run. The retry finds the run, locks its
     allocation, and refuses.
     """
@@ -181,12 +176,14 @@ def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(
     begun = threading.Event()
 
     def first() -> list[Outcome]:
-        asked = SubmittedRequest(hold(1, 10, project=2), START, 0)
+        result = SubmittedRequest(hold(1, 10, project=2), START, 0)
         with one.transaction() as transaction:
             work = transaction.load(LockSet(allocations={1, 2}, runs={job(1)}, entries=2))
             begun.set()
-            wait_until(lambda: waiting(postgres_place), "the second server to wait for a lock")
-            outcome = apply(work, asked, Policy())
+            wait_until(
+                lambda: is_waiting_for_lock(postgres_place), "the second server to wait for a lock"
+            )
+            outcome = apply(work, result, Policy())
             transaction.write(work)
         return [outcome]
 
@@ -197,7 +194,7 @@ def test_a_run_that_arrives_while_we_wait_for_our_locks_is_contention(
             transaction.load(lock_set_of([SubmittedRequest(request, START, 0)]))
         return ask(two, request)
 
-    held, no = at_once(first, second)
+    held, no = run_together(first, second)
     assert (held.allocation, no.allocation) == (2, 2)
     assert isinstance(no, Refusal)
     assert no.reason is Reason.REPORT_MISMATCH

@@ -13,9 +13,9 @@ from fairbank.bank.requests import AuditNote, CreateProject, Request, SubmittedR
 from fairbank.bank.rules import Done, Outcome
 from fairbank.service.ledger import Ledger
 from fairbank.store.contract import Store
-from tests.contracts.concurrent_clients import at_once, one_by_one, waiting
-from tests.contracts.places import Place
-from tests.contracts.site import (
+from tests.contracts.concurrent_clients import is_waiting_for_lock, run_together, send_one_by_one
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
     START,
     allocation,
     ask,
@@ -33,25 +33,25 @@ from tests.support.conditions import wait_until
 def test_entries_of_two_servers_have_different_numbers(place: Place) -> None:
     stores = [place.open(), place.open()]
     fill(stores[0])
-    at_once(
+    run_together(
         *(
-            one_by_one(store, *(late_charge(100 * each + number, 1) for number in range(20)))
-            for each, store in enumerate(stores, 1)
+            send_one_by_one(store, *(late_charge(100 * index + number, 1) for number in range(20)))
+            for index, store in enumerate(stores, 1)
         )
     )
     numbers = [entry.id for entry in contents(stores[0])[5]]
     assert len(set(numbers)) == len(numbers) == 46
 
 
-def test_the_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
+def test_entry_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
     """Lists are in the order of the numbers, and a reader continues from the highest one."""
     one, two = sql_place.open(), sql_place.open()
     fill(one)
-    told: list[Done] = []
+    output: list[Done] = []
     for number in range(1, 7, 2):
-        told += granted(one, hold(number, 10))
-        told += granted(two, hold(number + 1, 10), AuditNote(details="as it happened"))
-    entries = [each.entry or 0 for each in told]
+        output += granted(one, hold(number, 10))
+        output += granted(two, hold(number + 1, 10), AuditNote(details="as it happened"))
+    entries = [outcome.entry or 0 for outcome in output]
     assert entries == sorted(set(entries))
 
 
@@ -68,10 +68,10 @@ def test_a_dry_run_takes_no_numbers(store: Store) -> None:
         hold(2, 10, chain=()),
     )
     bank = Ledger(store, Policy())
-    first = {type(each): numbers(bank, each) for each in requests}
-    assert {type(each): numbers(bank, each) for each in requests} == first
+    first = {type(request): numbers(bank, request) for request in requests}
+    assert {type(request): numbers(bank, request) for request in requests} == first
     done = granted(store, *requests[:3])
-    assert [(each.project, each.allocation, each.token) for each in done] == [
+    assert [(outcome.project, outcome.allocation, outcome.token) for outcome in done] == [
         (3, None, None),
         (None, 3, None),
         (None, None, 1),
@@ -84,14 +84,14 @@ def numbers(bank: Ledger, request: Request) -> list[int]:
     _, work = bank.dry_run(SubmittedRequest(request, START, 0))
     changes = work.changes
     return [
-        *(each.id for each in work.entries),
+        *(entry.id for entry in work.entries),
         *changes.opened,
         *changes.new_projects,
         *changes.new_tokens,
     ]
 
 
-def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> None:
+def test_numbers_are_taken_after_rows_are_locked(postgres_place: Place) -> None:
     """The entries of a journal are numbered in its order, for any order of waiting."""
     one, two = postgres_place.open(), postgres_place.open()
     fill(one)
@@ -101,7 +101,9 @@ def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> No
         with one.transaction() as transaction:
             transaction.load(LockSet(allocations={1}))
             locked.set()
-            wait_until(lambda: waiting(postgres_place), "the second server to wait for a lock")
+            wait_until(
+                lambda: is_waiting_for_lock(postgres_place), "the second server to wait for a lock"
+            )
             drawn.append(postgres_place.run("SELECT nextval('entry_id_seq')")[0][0])
         return []
 
@@ -109,8 +111,8 @@ def test_numbers_are_drawn_when_the_rows_are_locked(postgres_place: Place) -> No
         assert locked.wait(30)
         return ask(two, hold(1, 10))
 
-    at_once(first, second)
-    assert [each.id > drawn[0] for each in contents(one)[5] if each.kind is Kind.HOLD] == [True]
+    run_together(first, second)
+    assert [row.id > drawn[0] for row in contents(one)[5] if row.kind is Kind.HOLD] == [True]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,8 @@ def test_registry_entry_numbers_rise(postgres_place: Place, bank_request: Reques
             transaction.load(LockSet(registry=True))
             locked.set()
             wait_until(
-                lambda: waiting(postgres_place), "the second server to wait for the registry"
+                lambda: is_waiting_for_lock(postgres_place),
+                "the second server to wait for the registry",
             )
             drawn.append(postgres_place.run("SELECT nextval('entry_id_seq')")[0][0])
         return []
@@ -139,6 +142,6 @@ def test_registry_entry_numbers_rise(postgres_place: Place, bank_request: Reques
         assert locked.wait(30)
         return ask(two, hold(1, 10), bank_request)
 
-    at_once(first, second)
-    late = [each for each in contents(one)[5] if each.kind in (Kind.HOLD, Kind.REFUSAL, Kind.NOTE)]
-    assert [each.id > drawn[0] for each in late] == [True, True]
+    run_together(first, second)
+    late = [row for row in contents(one)[5] if row.kind in (Kind.HOLD, Kind.REFUSAL, Kind.NOTE)]
+    assert [row.id > drawn[0] for row in late] == [True, True]

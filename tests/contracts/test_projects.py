@@ -9,11 +9,11 @@ from fairbank.bank.rules import Done
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from tests.contracts.project_requests import all_projects, reason_of, undoing
-from tests.contracts.site import allocation, ask, charge, granted, hold, job, project
+from tests.contracts.project_requests import all_projects, reason_of, undo_request
+from tests.contracts.small_site import allocation, ask, charge, granted, hold, job, project
 
 
-def test_names_and_parent_change_and_the_number_stays(over: Store) -> None:
+def test_amended_project_keeps_its_number(over: Store) -> None:
     granted(over, AmendProject(project=1, gname="optics", parent=2))
     assert all_projects(over)[0] == Project(
         id=1, gname="optics", gid=5001, account="physics", parent=2
@@ -36,7 +36,7 @@ def test_gid_and_account_change_until_the_project_is_used(over: Store) -> None:
         AmendProject(project=2, gname="alchemy", gid=6002, account="alchemy"),
         project("chemistry", 5002),
     )
-    assert [each.account for each in all_projects(over)] == ["physics", "alchemy", "chemistry"]
+    assert [row.account for row in all_projects(over)] == ["physics", "alchemy", "chemistry"]
     granted(over, AmendProject(project=1, gid=5001, account="physics", restore=True))  # as they are
     for request in (AmendProject(project=1, gid=6001), AmendProject(project=1, account="optics")):
         assert reason_of(ask(over, request)[0]) is Reason.IDENTITY_LOCKED
@@ -51,7 +51,7 @@ def test_gid_and_account_change_until_the_project_is_used(over: Store) -> None:
     assert not Audit(over).verify().findings
 
 
-def test_a_run_on_the_credit_of_a_parent_uses_the_project_and_keeps_it(store: Store) -> None:
+def test_run_on_credit_of_parent_locks_identity_of_project(store: Store) -> None:
     granted(
         store,
         project("college", 5001),
@@ -67,21 +67,21 @@ def test_a_run_on_the_credit_of_a_parent_uses_the_project_and_keeps_it(store: St
     assert reason_of(no) is Reason.PROJECT_IN_USE
     assert f"run {job(1)} is open" in sentence(no)  # type: ignore[arg-type]
     both = ask(store, charge(1, 30), RemoveProject(project=2))
-    assert [isinstance(each, Done) for each in both] == [True, True]
+    assert [isinstance(outcome, Done) for outcome in both] == [True, True]
     assert not Audit(store).verify().findings
 
 
-def test_names_that_are_given_up_are_taken_in_the_same_batch(store: Store) -> None:
+def test_freed_names_can_be_used_in_the_same_batch(store: Store) -> None:
     granted(store, project("physics", 5001))
     granted(
         store,
         AmendProject(project=1, gname="optics", gid=6001, account="optics"),
         project("physics", 5001),
     )
-    assert [each.account for each in all_projects(store)] == ["optics", "physics"]
+    assert [row.account for row in all_projects(store)] == ["optics", "physics"]
 
 
-def test_no_project_is_above_itself(store: Store) -> None:
+def test_parent_cycle_is_refused(store: Store) -> None:
     granted(
         store,
         project("college", 5001),
@@ -98,19 +98,23 @@ def test_no_project_is_above_itself(store: Store) -> None:
         AmendProject(project=1, parent=3),
         AmendProject(project=3, parent=2),
     )
-    assert [isinstance(each, Done) for each in swapped] == [True, True, False]
+    assert [isinstance(row, Done) for row in swapped] == [True, True, False]
     assert reason_of(swapped[2]) is Reason.PARENT_CYCLE
 
 
-def test_the_same_cap_or_role_again_leaves_the_first_to_be_undone(over: Store) -> None:
+def test_repeated_cap_or_role_leaves_first_undoable(over: Store) -> None:
     cap, role = (
         SetCap(allocation=1, uid=7, cap=SuMinutes(5)),
         SetMember(project=1, uid=7, role=Role.MEMBER),
     )
-    said = granted(over, cap, role)
-    assert [(each.entry, each.again) for each in granted(over, cap, role)] == [(0, True), (0, True)]
+    output = granted(over, cap, role)
+    assert [(outcome.entry, outcome.again) for outcome in granted(over, cap, role)] == [
+        (0, True),
+        (0, True),
+    ]
     assert [
-        each.again for each in granted(over, *(undoing(over, each.entry) for each in said))
+        outcome.again
+        for outcome in granted(over, *(undo_request(over, item.entry) for item in output))
     ] == [False, False]
-    assert [each.again for each in granted(over, cap, role)] == [False, False]
+    assert [outcome.again for outcome in granted(over, cap, role)] == [False, False]
     assert not Audit(over).verify().findings

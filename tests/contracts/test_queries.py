@@ -14,17 +14,17 @@ from fairbank.bank.requests import Expire
 from fairbank.bank.run import RunState
 from fairbank.core.time import Instant
 from fairbank.store.contract import Store
-from tests.contracts.site import (
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     CAROL,
     END,
     PAGE,
     START,
-    Look,
+    SnapshotReader,
     contents,
+    fill_with_runs,
     granted,
-    grown,
     job,
     numbers,
 )
@@ -45,7 +45,7 @@ from tests.contracts.site import (
     ],
 )
 def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
-    assert numbers(Look(filled).projects(ProjectQuery(**query), PAGE)) == expected
+    assert numbers(SnapshotReader(filled).projects(ProjectQuery(**query), PAGE)) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> 
     ],
 )
 def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
-    assert numbers(Look(filled).allocations(AllocationQuery(**query), PAGE)) == expected
+    assert numbers(SnapshotReader(filled).allocations(AllocationQuery(**query), PAGE)) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,70 +122,73 @@ def test_allocations(filled: Store, query: dict[str, Any], expected: list[int]) 
     ],
 )
 def test_runs(filled: Store, query: dict[str, Any], expected: list[int]) -> None:
-    found = Look(filled).runs(RunQuery(**query), PAGE)
-    assert [record.run.job_id for record in found] == expected
-    assert numbers(found) == sorted(numbers(found))
-    assert found == Look(filled).runs(RunQuery(ids=frozenset(numbers(found))), PAGE)
+    result = SnapshotReader(filled).runs(RunQuery(**query), PAGE)
+    assert [record.run.job_id for record in result] == expected
+    assert numbers(result) == sorted(numbers(result))
+    assert result == SnapshotReader(filled).runs(RunQuery(ids=frozenset(numbers(result))), PAGE)
 
 
 def test_members_and_memberships(filled: Store) -> None:
-    assert [(each.uid, each.role) for each in Look(filled).members(1, PAGE)] == [
+    assert [(member.uid, member.role) for member in SnapshotReader(filled).members(1, PAGE)] == [
         (ALICE, Role.PI),
         (BOB, Role.MEMBER),
     ]
-    assert [(each.project, each.role) for each in Look(filled).memberships(BOB)] == [
-        (1, Role.MEMBER),
-        (2, Role.COORDINATOR),
-    ]
-    assert Look(filled).members(3, PAGE) == []
+    assert [
+        (membership.project, membership.role)
+        for membership in SnapshotReader(filled).memberships(BOB)
+    ] == [(1, Role.MEMBER), (2, Role.COORDINATOR)]
+    assert SnapshotReader(filled).members(3, PAGE) == []
 
 
 def test_user_sums(filled: Store) -> None:
-    rows = Look(filled).users(frozenset({1, 3, 99}))
+    rows = SnapshotReader(filled).users(frozenset({1, 3, 99}))
     assert [
         (row.allocation, row.uid, row.sums.charged, row.sums.held, row.sums.cap) for row in rows
     ] == [(1, ALICE, 55, 10, None), (1, BOB, 0, 0, 400), (3, ALICE, 0, 30, None)]
-    assert Look(filled).users(frozenset({1, 3, 99}), BOB) == rows[1:2]
-    assert Look(filled).users(frozenset()) == []
+    assert SnapshotReader(filled).users(frozenset({1, 3, 99}), BOB) == rows[1:2]
+    assert SnapshotReader(filled).users(frozenset()) == []
 
 
-def test_queries_of_upkeep(filled: Store) -> None:
-    assert Look(filled).overdue_runs(Instant(START + 60), 10) == []
-    assert Look(filled).overdue_runs(Instant(START + 61), 10) == [job(4)]
-    assert Look(filled).overdue_runs(Instant(START + 10_000), 10) == [job(4), job(3)]
-    assert Look(filled).overdue_runs(Instant(START + 10_000), 1) == [job(4)]
-    assert Look(filled).expired_allocations(Instant(END - 1), 10) == []
-    assert Look(filled).expired_allocations(Instant(END), 10) == [1, 3]  # 4 is frozen, and stays so
-    assert Look(filled).expired_allocations(Instant(END), 1) == [1]
+def test_upkeep_queries(filled: Store) -> None:
+    assert SnapshotReader(filled).overdue_runs(Instant(START + 60), 10) == []
+    assert SnapshotReader(filled).overdue_runs(Instant(START + 61), 10) == [job(4)]
+    assert SnapshotReader(filled).overdue_runs(Instant(START + 10_000), 10) == [job(4), job(3)]
+    assert SnapshotReader(filled).overdue_runs(Instant(START + 10_000), 1) == [job(4)]
+    assert SnapshotReader(filled).expired_allocations(Instant(END - 1), 10) == []
+    assert SnapshotReader(filled).expired_allocations(Instant(END), 10) == [
+        1,
+        3,
+    ]  # 4 is frozen, and stays so
+    assert SnapshotReader(filled).expired_allocations(Instant(END), 1) == [1]
 
 
-def test_what_has_ended_need_not_be_ended(store: Store) -> None:
-    granted(grown(store), Expire(allocation=3), at=END)
-    assert Look(store).expired_allocations(Instant(END), 10) == [1]
+def test_ended_allocations_are_not_due_to_end(store: Store) -> None:
+    granted(fill_with_runs(store), Expire(allocation=3), at=END)
+    assert SnapshotReader(store).expired_allocations(Instant(END), 10) == [1]
 
 
-def test_the_audit_reads_whole_tables_in_its_order(filled: Store) -> None:
+def test_audit_reads_whole_tables_in_order(filled: Store) -> None:
     projects, members, allocations, users, runs, entries, offices, tokens = contents(filled)
     assert numbers(list(projects)) == [1, 2, 3]
-    assert [(each.project, each.uid) for each in members] == [(1, ALICE), (1, BOB), (2, BOB)]
+    assert [(member.project, member.uid) for member in members] == [(1, ALICE), (1, BOB), (2, BOB)]
     assert numbers(list(allocations)) == [1, 2, 3, 4]
-    assert [(each.allocation, each.uid) for each in users] == [(1, ALICE), (1, BOB), (3, ALICE)]
-    assert [(each.allocation, each.id) for each in runs] == sorted(
-        (each.allocation, each.id) for each in runs
+    assert [(user.allocation, user.uid) for user in users] == [(1, ALICE), (1, BOB), (3, ALICE)]
+    assert [(run.allocation, run.id) for run in runs] == sorted(
+        (run.allocation, run.id) for run in runs
     )
-    assert [(each.book, each.seq) for each in entries] == sorted(
-        (each.book, each.seq) for each in entries
+    assert [(entry.book, entry.seq) for entry in entries] == sorted(
+        (entry.book, entry.seq) for entry in entries
     )
-    assert Look(filled).count_entries() == len(entries)
-    assert offices[0].seq == sum(each.book == REGISTRY for each in entries)
+    assert SnapshotReader(filled).count_entries() == len(entries)
+    assert offices[0].seq == sum(entry.book == REGISTRY for entry in entries)
     assert tokens == []
 
 
-def test_streams_may_be_read_side_by_side(filled: Store) -> None:
+def test_streams_can_be_read_concurrently(filled: Store) -> None:
     *_, entries, _, _ = contents(filled)
     with filled.reading() as reader:
         streams = [reader.scan(Entry), reader.scan(Entry)]
         side_by_side = [next(stream) for stream in streams]
         assert reader.count_entries() == len(entries)
         assert [side_by_side[0], *streams[0]] == [side_by_side[1], *streams[1]] == entries
-        assert [each.id for each in reader.scan(Allocation)] == [1, 2, 3, 4]
+        assert [row.id for row in reader.scan(Allocation)] == [1, 2, 3, 4]

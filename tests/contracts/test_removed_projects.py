@@ -30,10 +30,10 @@ from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention, Store
-from tests.contracts.concurrent_clients import at_once, waiting
-from tests.contracts.places import Place
-from tests.contracts.project_requests import all_projects, reason_of, undoing
-from tests.contracts.site import (
+from tests.contracts.concurrent_clients import is_waiting_for_lock, run_together
+from tests.contracts.databases import Place
+from tests.contracts.project_requests import all_projects, reason_of, undo_request
+from tests.contracts.small_site import (
     ALICE,
     END,
     START,
@@ -50,22 +50,23 @@ from tests.support.conditions import wait_until
 
 
 @pytest.mark.parametrize("came", [allocation(1), project("optics", 5003, parent=1)])
-def test_no_project_is_removed_while_it_gets_an_allocation_or_a_child(
-    sql_place: Place, came: Request
-) -> None:
+def test_removal_waits_for_new_allocation_or_child(sql_place: Place, came: Request) -> None:
     """On two servers: the request that comes second is refused."""
     one, two = sql_place.open(), sql_place.open()
     granted(one, project("physics", 5001), project("chemistry", 5002), allocation(2))
     begun = threading.Event()
 
     def first() -> list[Outcome]:
-        opened = SubmittedRequest(came, START, 0)
+        request = SubmittedRequest(came, START, 0)
         with one.transaction() as transaction:
-            work = transaction.load(lock_set_of([opened]))
+            work = transaction.load(lock_set_of([request]))
             begun.set()
-            outcome = apply(work, opened, Policy())
+            outcome = apply(work, request, Policy())
             if sql_place.is_postgres:
-                wait_until(lambda: waiting(sql_place), "the second server to wait for the registry")
+                wait_until(
+                    lambda: is_waiting_for_lock(sql_place),
+                    "the second server to wait for the registry",
+                )
             transaction.write(work)
         return [outcome]
 
@@ -76,13 +77,13 @@ def test_no_project_is_removed_while_it_gets_an_allocation_or_a_child(
         except Contention:  # the write queue retries, as here
             return ask(two, RemoveProject(project=1))
 
-    opened, no = at_once(first, second)
-    assert isinstance(opened, Done)
+    request, no = run_together(first, second)
+    assert isinstance(request, Done)
     assert reason_of(no) is Reason.PROJECT_IN_USE
-    assert not any(each.removed for each in all_projects(one))
+    assert not any(row.removed for row in all_projects(one))
 
 
-def test_no_credit_comes_to_a_project_while_it_is_removed(sql_place: Place) -> None:
+def test_new_credit_waits_for_removal_of_project(sql_place: Place) -> None:
     """On two servers: the deposit that comes second is refused."""
     one, two = sql_place.open(), sql_place.open()
     granted(one, project("physics", 5001), project("chemistry", 5002), allocation(1, end=2_000))
@@ -95,7 +96,9 @@ def test_no_credit_comes_to_a_project_while_it_is_removed(sql_place: Place) -> N
             begun.set()
             outcome = apply(work, removal, Policy())
             if sql_place.is_postgres:
-                wait_until(lambda: waiting(sql_place), "the deposit to wait for the allocation")
+                wait_until(
+                    lambda: is_waiting_for_lock(sql_place), "the deposit to wait for the allocation"
+                )
             transaction.write(work)
         return [outcome]
 
@@ -103,12 +106,12 @@ def test_no_credit_comes_to_a_project_while_it_is_removed(sql_place: Place) -> N
         assert begun.wait(30)
         return ask(two, Deposit(allocation=1, amount=SuMinutes(60)), at=2_000)
 
-    removed, no = at_once(first, second)
+    removed, no = run_together(first, second)
     assert isinstance(removed, Done)
     assert reason_of(no) is Reason.PROJECT_REMOVED
 
 
-def test_a_project_with_others_under_it_is_not_removed(store: Store) -> None:
+def test_project_with_children_cannot_be_removed(store: Store) -> None:
     granted(
         store,
         project("college", 5001),
@@ -138,9 +141,7 @@ def test_a_project_with_others_under_it_is_not_removed(store: Store) -> None:
     assert not Audit(store).verify().findings
 
 
-def test_a_removal_asks_for_what_is_under_the_project_and_leaves_its_question_as_it_was(
-    store: Store,
-) -> None:
+def test_removal_loads_children_without_changing_the_lock_set(store: Store) -> None:
     granted(
         store,
         project("college", 5001),
@@ -149,15 +150,15 @@ def test_a_removal_asks_for_what_is_under_the_project_and_leaves_its_question_as
         RemoveProject(project=2),
     )
     granted(store, allocation(1))
-    asked = SubmittedRequest(RemoveProject(project=1), START, 0)
-    needs = lock_set_of([asked])
+    request = SubmittedRequest(RemoveProject(project=1), START, 0)
+    needs = lock_set_of([request])
     with store.transaction() as transaction:
         work = transaction.load(needs)
     assert (sorted(work.projects), sorted(work.allocations)) == ([1, 3], [1])
-    assert needs == lock_set_of([asked])
+    assert needs == lock_set_of([request])
 
 
-def test_no_project_comes_back_under_one_that_was_removed(store: Store) -> None:
+def test_project_under_removed_parent_cannot_be_restored(store: Store) -> None:
     granted(
         store,
         project("college", 5001),
@@ -176,7 +177,7 @@ def test_no_project_comes_back_under_one_that_was_removed(store: Store) -> None:
         AmendProject(project=1, restore=True),
         AmendProject(project=2, parent=1, restore=True),
     )
-    assert [each.removed for each in all_projects(store)] == [False, False]
+    assert [row.removed for row in all_projects(store)] == [False, False]
 
 
 def test_removed_project_gets_no_credit_but_its_runs_are_closed(over: Store) -> None:
@@ -190,7 +191,7 @@ def test_removed_project_gets_no_credit_but_its_runs_are_closed(over: Store) -> 
         Deposit(allocation=1, amount=SuMinutes(5)),
         limit,
         move,
-        undoing(over, out[0].entry),
+        undo_request(over, out[0].entry),
     ):
         no = ask(over, request, at=2_000)[0]
         assert reason_of(no) is Reason.PROJECT_REMOVED
@@ -207,7 +208,7 @@ def test_removed_project_gets_no_credit_but_its_runs_are_closed(over: Store) -> 
     assert not Audit(over).verify().findings
 
 
-def test_a_project_in_use_is_not_removed(over: Store) -> None:
+def test_project_in_use_cannot_be_removed(over: Store) -> None:
     assert reason_of(ask(over, RemoveProject(project=1), at=1_999)[0]) is Reason.PROJECT_IN_USE
     granted(over, hold(2, 60, run=job(2)))
     assert reason_of(ask(over, RemoveProject(project=1), at=2_000)[0]) is Reason.PROJECT_IN_USE
@@ -227,9 +228,9 @@ def test_a_project_in_use_is_not_removed(over: Store) -> None:
 
 def test_removed_project_is_inactive_and_its_names_stay_reserved(over: Store) -> None:
     granted(over, RemoveProject(project=1), at=2_000)
-    assert [each.removed for each in all_projects(over)] == [True, False]
-    assert [each.id for each in all_projects(over, removed=False)] == [2]
-    assert [each.id for each in all_projects(over, removed=True)] == [1]
+    assert [row.removed for row in all_projects(over)] == [True, False]
+    assert [row.id for row in all_projects(over, removed=False)] == [2]
+    assert [row.id for row in all_projects(over, removed=True)] == [1]
     with over.reading() as reader:
         assert reader.memberships(ALICE) == []
     longer = Amend(
@@ -254,18 +255,18 @@ def test_removed_project_is_inactive_and_its_names_stay_reserved(over: Store) ->
     assert not Audit(over).verify().findings
 
 
-def test_it_is_brought_back_as_it_was(over: Store) -> None:
+def test_restored_project_keeps_its_data(over: Store) -> None:
     before = all_projects(over)
     granted(over, RemoveProject(project=1), at=2_000)
     granted(over, AmendProject(project=1, restore=True), at=2_000)
     assert all_projects(over) == before
     with over.reading() as reader:
-        assert [each.project for each in reader.memberships(ALICE)] == [1]
+        assert [membership.project for membership in reader.memberships(ALICE)] == [1]
     granted(over, allocation(1, start=3_000), at=2_000)
     assert not Audit(over).verify().findings
 
 
-def test_a_project_is_removed_in_the_batch_that_ends_its_credit(store: Store) -> None:
+def test_project_is_removed_in_batch_that_ends_its_allocation(store: Store) -> None:
     granted(store, project("physics", 5001))
     granted(store, allocation(1))
     end = Amend(allocation=1, project=1, resource="cpu", event=AllocationEvent.END)
@@ -273,22 +274,20 @@ def test_a_project_is_removed_in_the_batch_that_ends_its_credit(store: Store) ->
     assert all_projects(store)[0].removed
 
 
-def test_what_was_said_of_a_removed_project_is_taken_back_once_it_is_there_again(
-    over: Store,
-) -> None:
+def test_changes_of_restored_project_can_be_undone(over: Store) -> None:
     """Its former terms could extend the period, and its former roles add members."""
-    said = granted(
+    output = granted(
         over,
         Amend(allocation=1, project=1, resource="cpu", end=Instant(1_900)),
         SetMember(project=1, uid=7, role=Role.MEMBER),
     )
-    undone = [undoing(over, each.entry) for each in said]
+    undone = [undo_request(over, outcome.entry) for outcome in output]
     granted(over, RemoveProject(project=1), at=2_000)
-    assert [reason_of(each) for each in ask(over, *undone, at=2_000)] == [
+    assert [reason_of(outcome) for outcome in ask(over, *undone, at=2_000)] == [
         Reason.PROJECT_REMOVED
     ] * 2
     granted(over, AmendProject(project=1, restore=True), at=2_000)
-    assert [each.again for each in granted(over, *undone, at=2_000)] == [False, False]
+    assert [outcome.again for outcome in granted(over, *undone, at=2_000)] == [False, False]
     with over.reading() as reader:
         assert reader.memberships(7) == []
     assert not Audit(over).verify().findings

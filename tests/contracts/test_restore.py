@@ -18,13 +18,13 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.places import Place
-from tests.contracts.site import (
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
     START,
     allocation,
     charge,
     contents,
-    copied,
+    copy_ledger,
     fill,
     granted,
     hold,
@@ -54,7 +54,7 @@ def backup() -> Store:
     return store
 
 
-def test_what_is_filled_in_is_what_is_read(store: Store, backup: Store) -> None:
+def test_restored_store_equals_backup(store: Store, backup: Store) -> None:
     with store.restoring(replace=False) as filling:
         projects, members, allocations, users, runs, entries, (registry,), tokens = contents(backup)
         filling.insert(Project, projects[:1])
@@ -72,12 +72,12 @@ def test_what_is_filled_in_is_what_is_read(store: Store, backup: Store) -> None:
     assert Audit(store).verify().findings == ()
 
 
-def test_numbers_go_on_behind_the_backup(place: Place, backup: Store) -> None:
+def test_numbers_continue_after_restore(place: Place, backup: Store) -> None:
     one, two = place.open(), place.open()
-    copied(backup, one)
+    copy_ledger(backup, one)
     granted(two, project("biology", 300), allocation(1, 5, resource="gpu"), hold(9, 1))
     granted(one, project("geology", 400), allocation(2, 5, resource="gpu"), late_charge(10, 1))
-    assert [each.token for each in granted(two, token("tablet"))] == [3]
+    assert [outcome.token for outcome in granted(two, token("tablet"))] == [3]
     projects, _, allocations, _, runs, entries, *_ = contents(one)
     for rows, before in ((projects, 3), (allocations, 2), (runs, 3)):
         assert len({row.id for row in rows}) == len(rows) == before + 2
@@ -85,7 +85,7 @@ def test_numbers_go_on_behind_the_backup(place: Place, backup: Store) -> None:
     assert Audit(one).verify().findings == ()
 
 
-def test_a_store_that_is_not_empty_is_left_alone(store: Store, backup: Store) -> None:
+def test_restore_into_used_store_is_refused(store: Store, backup: Store) -> None:
     granted(store, project("physics", 100))
     before = contents(store)
     with pytest.raises(Conflict, match="not empty"), store.restoring(replace=False):
@@ -93,24 +93,22 @@ def test_a_store_that_is_not_empty_is_left_alone(store: Store, backup: Store) ->
     assert contents(store) == before
 
 
-def test_a_token_alone_is_not_empty_either(store: Store) -> None:
+def test_store_with_only_a_token_is_not_empty(store: Store) -> None:
     granted(store, token())
     with pytest.raises(Conflict), store.restoring(replace=False):
         pytest.fail("there is nothing to be filled here")
 
 
-def test_replacing_drops_what_was_there(store: Store, backup: Store) -> None:
+def test_restore_with_replace_deletes_old_rows(store: Store, backup: Store) -> None:
     granted(store, project("mistake", 666), allocation(1, 9), hold(77, 1), late_charge(78, 1))
-    copied(backup, store)
+    copy_ledger(backup, store)
     assert contents(store) == contents(backup)
     granted(store, Deposit(allocation=1, amount=SuMinutes(1)))
     assert Audit(store).verify().findings == ()
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_a_restore_that_fails_has_changed_nothing(
-    store: Store, backup: Store, replace: bool
-) -> None:
+def test_failed_restore_changes_nothing(store: Store, backup: Store, replace: bool) -> None:
     if replace:
         fill(store)
     before = contents(store)
@@ -129,12 +127,12 @@ def test_restore_reports_revoked_tokens(store: Store) -> None:
         assert filling.revoked_tokens() == {}
 
 
-def test_a_restore_may_run_while_others_read_and_write(sql_place: Place, backup: Store) -> None:
+def test_restore_runs_beside_readers_and_writers(sql_place: Place, backup: Store) -> None:
     """Another server that drew numbers before the restore continues after it."""
     one, two = sql_place.open(), sql_place.open()
     fill(two)
     granted(two, hold(50, 1))
-    copied(backup, one)
+    copy_ledger(backup, one)
     for number in range(60, 70):
         granted(two, hold(number, 1))
         granted(one, hold(number + 10, 1))

@@ -22,23 +22,23 @@ from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.site import START, Look, contents, fill, granted, token
+from tests.contracts.small_site import START, SnapshotReader, contents, fill, granted, token
 
 RESTORED_AT = ManualClock(5_000)
 
 
-def told_of_tokens(store: Store) -> list[tuple[str | None, int, int | None]]:
+def token_facts(store: Store) -> list[tuple[str | None, int, int | None]]:
     """Return comment, number and revocation of each entry about a token."""
-    entries = [each for each in contents(store)[5] if each.kind is Kind.TOKEN]
-    facts = [json.loads(each.details) for each in entries]
+    entries = [row for row in contents(store)[5] if row.kind is Kind.TOKEN]
+    facts = [json.loads(entry.details) for entry in entries]
     return [
-        (each.comment, fact["token"], fact["revoked"])
-        for each, fact in zip(entries, facts, strict=True)
+        (entry.comment, fact["token"], fact["revoked"])
+        for entry, fact in zip(entries, facts, strict=True)
     ]
 
 
 def revocations(store: Store) -> list[int | None]:
-    return [each.revoked for each in Look(store).tokens(None, Page())]
+    return [row.revoked for row in SnapshotReader(store).tokens(None, Page())]
 
 
 @pytest.fixture
@@ -54,14 +54,14 @@ def test_tokens_revoked_since_the_backup_stay_revoked(store: Store, backup: Path
     granted(store, RevokeToken(token=2), token("portal"), at=START + 7)
     Backups(store, RESTORED_AT).restore(backup, replace=True)
     assert revocations(store) == [None, START + 7, START]
-    assert told_of_tokens(store)[-1] == (RESTORED, 2, START + 7)
-    assert Look(store).token(token("portal").digest) is None
+    assert token_facts(store)[-1] == (RESTORED, 2, START + 7)
+    assert SnapshotReader(store).token(token("portal").digest) is None
     assert Audit(store).verify().findings == ()
     granted(store, token("portal"))
     assert Audit(store).verify().findings == ()
 
 
-def test_tokens_are_known_by_their_secrets_not_by_their_numbers(store: Store, backup: Path) -> None:
+def test_restored_tokens_are_matched_by_digest(store: Store, backup: Path) -> None:
     with store.restoring(replace=True):
         pass
     granted(store, token("other"), token("laptop"), RevokeToken(token=2), at=START + 7)
@@ -69,7 +69,7 @@ def test_tokens_are_known_by_their_secrets_not_by_their_numbers(store: Store, ba
     assert revocations(store) == [START + 7, None, START]
 
 
-def test_into_an_empty_store_a_backup_brings_what_it_has(store: Store, backup: Path) -> None:
+def test_restore_into_empty_store_revokes_no_token(store: Store, backup: Path) -> None:
     granted(store, RevokeToken(token=2), at=START + 7)
     new = MemoryStore()
     Backups(new, RESTORED_AT).restore(backup)
@@ -77,9 +77,7 @@ def test_into_an_empty_store_a_backup_brings_what_it_has(store: Store, backup: P
     assert Audit(new).verify().findings == ()
 
 
-def test_a_backup_with_a_token_that_no_entry_made_is_not_put_right(
-    store: Store, backup: Path
-) -> None:
+def test_backup_with_token_without_entry_is_not_repaired(store: Store, backup: Path) -> None:
     """Otherwise a forged row would only have to wait for the next restore."""
     forged = MemoryStore()
     *rows, tokens = contents(store)
@@ -96,7 +94,7 @@ def test_a_backup_with_a_token_that_no_entry_made_is_not_put_right(
     Backups(forged, RESTORED_AT).create(backup, replace=True)
     Backups(store, RESTORED_AT).restore(backup, replace=True)
     findings = Audit(store).verify().findings
-    assert {(each.book, each.what) for each in findings} == {
+    assert {(finding.book, finding.what) for finding in findings} == {
         (1, "its row was added: no entry opens it"),
         (2, "its row was added: no entry opens it"),
     }

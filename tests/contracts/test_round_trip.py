@@ -29,7 +29,7 @@ from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from tests.contracts.site import (
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     END,
@@ -62,7 +62,7 @@ from tests.contracts.site import (
         (SetCap(allocation=1, uid=ALICE, cap=SuMinutes(-5)), "cap"),
     ],
 )
-def test_no_amount_is_less_than_nothing_in_any_store(
+def test_negative_sums_are_rejected_by_every_store(
     store: Store, bank_request: Request, field: str
 ) -> None:
     fill(store)
@@ -73,22 +73,22 @@ def test_no_amount_is_less_than_nothing_in_any_store(
     assert contents(store) == before
 
 
-def test_what_was_left_out_and_what_was_said_stand_side_by_side(store: Store) -> None:
+def test_missing_and_given_values_are_stored_side_by_side(store: Store) -> None:
     """In one batch: with and without a key, a comment, a cap, a hold before the charge."""
     fill(store)
-    said = Deposit(allocation=1, amount=SuMinutes(10), key="d1", comment="said")
+    output = Deposit(allocation=1, amount=SuMinutes(10), key="d1", comment="said")
     granted(
         store,
         hold(1, 60),
-        said,
+        output,
         SetCap(allocation=1, uid=ALICE, cap=SuMinutes(500)),
         hold(2, 30, project=2, owner=BOB),
         late_charge(3, 7),
     )
     granted(store, charge(1, 55), Adjust(run=job(2), amount=SuMinutes(40), until=START))
     with store.reading() as reader:
-        entries = {each.id: each for each in reader.scan(Entry)}
-        assert [each.key for each in entries.values() if each.comment is not None] == ["d1"]
+        entries = {row.id: row for row in reader.scan(Entry)}
+        assert [entry.key for entry in entries.values() if entry.comment is not None] == ["d1"]
         assert [entries[run.id].key for run in reader.scan(RunRecord)] == [None, None, None]
         assert {user.uid: user.sums.cap for user in reader.scan(UserRow)} == {ALICE: 500, BOB: None}
         assert [run.outcome for run in reader.scan(RunRecord)] == ["COMPLETED", "COMPLETED", None]
@@ -102,7 +102,7 @@ CONTROLLED = 'tab\t newline\n bell\x07 delete\x7f backslash\\n quote"'
 
 @pytest.mark.parametrize("others", [0, 400])
 @pytest.mark.parametrize("odd", [PRINTABLE, CONTROLLED, "\\", "NULL", "{}"])
-def test_texts_are_kept_as_they_are(store: Store, odd: str, others: int) -> None:
+def test_texts_are_stored_unchanged(store: Store, odd: str, others: int) -> None:
     """In small batches and in large ones, which may use another method."""
     fill(store)
     request = Deposit(allocation=1, amount=SuMinutes(1), key=odd, comment=odd)
@@ -115,14 +115,14 @@ def test_texts_are_kept_as_they_are(store: Store, odd: str, others: int) -> None
     )
     assert granted(store, request)[0].again
     *_, runs, entries, _, _ = contents(store)
-    assert [each.comment for each in entries if each.key == odd] == [odd]
-    assert [each.comment for each in entries if each.key == "\\\\"] == [""]
-    assert [each.partition for each in runs] == [odd]
+    assert [entry.comment for entry in entries if entry.key == odd] == [odd]
+    assert [entry.comment for entry in entries if entry.key == "\\\\"] == [""]
+    assert [run.partition for run in runs] == [odd]
     assert Audit(store).verify().findings == ()
 
 
 @pytest.mark.parametrize("size", [49, 50, 51, 130])
-def test_of_a_large_batch_every_row_is_kept(store: Store, size: int) -> None:
+def test_large_batch_stores_every_row(store: Store, size: int) -> None:
     """Stores insert many rows at a time: all of them, in order, also if no two rows omit the same
     columns.
     """
@@ -135,16 +135,16 @@ def test_of_a_large_batch_every_row_is_kept(store: Store, size: int) -> None:
     granted(store, *begun)
     granted(store, *ended)
     *_, runs, entries, _, _ = contents(store)
-    kept = [(each.amount, each.key, each.comment) for each in entries if each.run is not None]
-    asked: list[Hold | Charge] = [*begun, *ended]
-    assert kept == [(request.amount, request.key, request.comment) for request in asked]
-    assert [(each.run, each.charged) for each in runs] == [
+    kept = [(entry.amount, entry.key, entry.comment) for entry in entries if entry.run is not None]
+    requests: list[Hold | Charge] = [*begun, *ended]
+    assert kept == [(request.amount, request.key, request.comment) for request in requests]
+    assert [(run.run, run.charged) for run in runs] == [
         (request.run, request.amount) for request in ended
     ]
     assert Audit(store).verify().findings == ()
 
 
-def test_every_kind_of_request_leaves_books_that_pass_the_audit(store: Store) -> None:
+def test_every_kind_of_request_passes_the_audit(store: Store) -> None:
     fill(store)
     granted(
         store,

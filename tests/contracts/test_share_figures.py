@@ -16,7 +16,7 @@ from fairbank.core.time import DAY, Instant, ManualClock
 from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.places import Place
+from tests.contracts.databases import Place
 
 EVER = ShareQuery(0, 1_000_000, users=True)
 
@@ -33,70 +33,70 @@ def figures(day: int, cluster: str = "darwin", usage: float = 0.1) -> list[Share
     ]
 
 
-def kept(store: Store, query: ShareQuery = EVER) -> list[ShareRecord]:
+def stored_figures(store: Store, query: ShareQuery = EVER) -> list[ShareRecord]:
     with store.reading() as reader:
         return reader.share_records(query)
 
 
-def test_what_is_kept_is_what_is_read_to_the_last_bit(store: Store) -> None:
+def test_share_figures_are_read_back_bit_for_bit(store: Store) -> None:
     assert store.add_share_records(figures(20_000))
-    assert kept(store) == figures(20_000)
+    assert stored_figures(store) == figures(20_000)
     with store.reading() as reader:
-        assert sorted(reader.scan(ShareRecord), key=lambda each: each.user) == sorted(
-            figures(20_000), key=lambda each: each.user
+        assert sorted(reader.scan(ShareRecord), key=lambda record: record.user) == sorted(
+            figures(20_000), key=lambda record: record.user
         )
 
 
-def test_once_a_day_and_cluster(store: Store) -> None:
+def test_share_figures_are_kept_once_per_day_and_cluster(store: Store) -> None:
     assert store.add_share_records(figures(20_000))
     assert store.add_share_records(figures(20_000, usage=9.0)) == 0
     assert store.add_share_records([]) == 0
     assert store.add_share_records(figures(20_000, "frontera")) == 4
     assert store.add_share_records(figures(20_001)) == 4
-    assert kept(store) == figures(20_000) + figures(20_001) + figures(20_000, "frontera")
+    assert stored_figures(store) == figures(20_000) + figures(20_001) + figures(20_000, "frontera")
 
 
-def test_what_came_in_the_course_of_a_day_is_added(store: Store) -> None:
+def test_later_accounts_of_a_day_are_added(store: Store) -> None:
     store.add_share_records(figures(20_000))
     new = msgspec.structs.replace(figures(20_000)[0], account="new")
     assert store.add_share_records([*figures(20_000, usage=9.0), new]) == 1
-    assert kept(store) == [*figures(20_000)[:3], new, figures(20_000)[3]]
+    assert stored_figures(store) == [*figures(20_000)[:3], new, figures(20_000)[3]]
 
 
-def test_old_days_are_forgotten(store: Store) -> None:
+def test_old_share_figures_are_deleted(store: Store) -> None:
     for day in (20_000, 20_001, 20_002):
         store.add_share_records(figures(day))
         store.add_share_records(figures(day, "frontera"))
     assert store.delete_share_records(20_002) == 16
-    assert kept(store) == figures(20_002) + figures(20_002, "frontera")
+    assert stored_figures(store) == figures(20_002) + figures(20_002, "frontera")
     assert (store.delete_share_records(20_002), store.delete_share_records(0)) == (0, 0)
     assert store.add_share_records(figures(20_000)) == 4, "nothing remembers that it was there"
 
 
-def test_in_pages(store: Store) -> None:
+def test_share_figures_come_in_pages(store: Store) -> None:
     for day in (20_000, 20_001):
         store.add_share_records(figures(day))
         store.add_share_records(figures(day, "frontera"))
-    found: list[ShareRecord] = []
-    while page := kept(
-        store, EVER._replace(limit=3, after=share_key(found[-1]) if found else None)
+    result: list[ShareRecord] = []
+    while page := stored_figures(
+        store, EVER._replace(limit=3, after=share_key(result[-1]) if result else None)
     ):
-        found += page
-    assert len(found) == 16
-    assert sorted(found, key=share_key) == kept(store)
+        result += page
+    assert len(result) == 16
+    assert sorted(result, key=share_key) == stored_figures(store)
 
 
-def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
+def test_concurrent_recording_keeps_one_set(place: Place) -> None:
     stores = [place.open() for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
-        said = list(
+        rows = list(
             threads.map(
-                lambda each: each[1].add_share_records(figures(20_000, usage=float(each[0]))),
+                lambda record: record[1].add_share_records(figures(20_000, usage=float(record[0]))),
                 enumerate(stores),
             )
         )
-    assert sorted(said) == [0, 0, 0, 4]
-    assert kept(stores[0]) == figures(20_000, usage=float(said.index(4)))
+    assert sorted(rows) == [0, 0, 0, 4]
+    assert stored_figures(stores[0]) == figures(20_000, usage=float(rows.index(4)))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_servers_that_record_at_once_keep_one_set(place: Place) -> None:
 def test_share_figures_by_cluster_day_and_account(
     store: Store, query: ShareQuery, count: int
 ) -> None:
-    everything = [
+    all_rows = [
         *figures(20_000),
         *figures(20_001),
         *figures(20_000, "frontera"),
@@ -129,22 +129,20 @@ def test_share_figures_by_cluster_day_and_account(
         figures(20_000),
     ):
         store.add_share_records(day)
-    found = kept(store, query)
-    assert len(found) == count
-    assert sorted(map(repr, found)) == sorted(
-        repr(each) for each in everything if query.matches(each)
-    )
+    result = stored_figures(store, query)
+    assert len(result) == count
+    assert sorted(map(repr, result)) == sorted(repr(row) for row in all_rows if query.matches(row))
 
 
-def test_a_snapshot_does_not_change(store: Store) -> None:
+def test_share_figures_snapshot_does_not_change(store: Store) -> None:
     with store.reading() as reader:
         assert reader.share_records(EVER) == []
         store.add_share_records(figures(20_000))
         assert reader.share_records(EVER) == []
-    assert kept(store)
+    assert stored_figures(store)
 
 
-def test_they_are_in_a_backup(store: Store, tmp_path: Path) -> None:
+def test_share_figures_are_in_the_backup(store: Store, tmp_path: Path) -> None:
     file, clock, source = tmp_path / "x.fbk", ManualClock(Instant(0)), MemoryStore()
     source.add_share_records(figures(20_000))
     Backups(source, clock).create(file)
@@ -152,16 +150,16 @@ def test_they_are_in_a_backup(store: Store, tmp_path: Path) -> None:
     with pytest.raises(Conflict, match="not empty"):
         Backups(store, clock).restore(file)
     Backups(store, clock).restore(file, replace=True)
-    assert kept(store) == figures(20_000)
+    assert stored_figures(store) == figures(20_000)
     Backups(store, clock).create(file, replace=True)
     Backups(source, clock).restore(file, replace=True)
-    assert kept(source) == figures(20_000)
+    assert stored_figures(source) == figures(20_000)
 
 
 @pytest.mark.parametrize("sql_place", ["sqlite"], indirect=True)
-def test_a_spoilt_row_is_reported(sql_place: Place) -> None:
+def test_invalid_share_row_is_reported(sql_place: Place) -> None:
     store = sql_place.open()
     store.add_share_records(figures(20_000))
     sql_place.run("UPDATE share_figure SET usage = 'much' WHERE login = 'ada'")
     with pytest.raises(Corrupt, match="fair share"):
-        kept(store)
+        stored_figures(store)

@@ -25,13 +25,13 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
 from tests.contracts.conftest import EVERYWHERE, places
-from tests.contracts.places import Place
-from tests.contracts.site import (
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     CAROL,
     END,
-    Look,
+    SnapshotReader,
     allocation,
     contents,
     granted,
@@ -114,10 +114,12 @@ def _late_for_optics() -> Charge:
         ({"visibility": Visibility(projects=frozenset({LASERS})), "allocation": 1}, [4]),
     ],
 )
-def test_a_run_is_of_the_project_that_it_ran_for(
+def test_run_belongs_to_its_project_whoever_pays(
     lent: Store, query: dict[str, Any], expected: list[int]
 ) -> None:
-    assert [each.run.job_id for each in Look(lent).runs(RunQuery(**query), PAGE)] == expected
+    assert [
+        run.run.job_id for run in SnapshotReader(lent).runs(RunQuery(**query), PAGE)
+    ] == expected
 
 
 @pytest.mark.parametrize(
@@ -150,9 +152,9 @@ def test_a_run_is_of_the_project_that_it_ran_for(
 def test_entries_of_a_child_project_are_found_in_any_journal(
     lent: Store, query: dict[str, Any], expected: list[str]
 ) -> None:
-    found = Look(lent).entries(EntryQuery(kinds=RUNS | {Kind.DEPOSIT}, **query), PAGE)
+    result = SnapshotReader(lent).entries(EntryQuery(kinds=RUNS | {Kind.DEPOSIT}, **query), PAGE)
     assert [
-        f"{each.kind.value} {each.amount}" for each in found if each.amount not in (1_000, 100)
+        f"{row.kind.value} {row.amount}" for row in result if row.amount not in (1_000, 100)
     ] == expected
 
 
@@ -167,14 +169,14 @@ def test_entries_of_a_child_project_are_found_in_any_journal(
         ({"visibility": Visibility(projects=frozenset({PHYSICS}))}, 605),
     ],
 )
-def test_and_what_it_used(lent: Store, query: dict[str, Any], expected: int) -> None:
-    found = Look(lent).usage(UsageQuery(**query), UsageBy.PARTITION, GroupPage())
-    assert [each.charged for each in found] == [expected]
+def test_usage_of_child_project_is_found(lent: Store, query: dict[str, Any], expected: int) -> None:
+    result = SnapshotReader(lent).usage(UsageQuery(**query), UsageBy.PARTITION, GroupPage())
+    assert [row.charged for row in result] == [expected]
 
 
-def test_the_audit_reads_from_the_journal_whom_a_run_was_for(sql_place: Place) -> None:
+def test_audit_reads_project_of_run_from_the_journal(sql_place: Place) -> None:
     store = _lent(sql_place.open())
-    assert {each.run.job_id: each.project for each in contents(store)[4]} == {
+    assert {row.run.job_id: row.project for row in contents(store)[4]} == {
         1: 1,
         2: 2,
         3: 2,
@@ -184,4 +186,4 @@ def test_the_audit_reads_from_the_journal_whom_a_run_was_for(sql_place: Place) -
     }
     assert Audit(store).verify().findings == ()
     sql_place.run("UPDATE run SET project = 4 WHERE job_id = 4")
-    assert ["project is 4" in each.what for each in Audit(store).verify().findings] == [True]
+    assert ["project is 4" in finding.what for finding in Audit(store).verify().findings] == [True]

@@ -26,17 +26,17 @@ from fairbank.bank.query import (
 from fairbank.bank.requests import Deposit, Request
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
-from tests.contracts.places import Place
-from tests.contracts.site import ALICE, START, Look, charge, fill, granted, hold
-from tests.contracts.statement_count import Statements, counted, taken
+from tests.contracts.databases import Place
+from tests.contracts.small_site import ALICE, START, SnapshotReader, charge, fill, granted, hold
+from tests.contracts.statement_count import Statements, count_statements, statements_taken
 
 SIGHT = Visibility(uid=ALICE, projects=frozenset({1, 2}))
 PAGE = Page()
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
-    with counted(monkeypatch) as statements:
+def statements(monkeypatch: pytest.MonkeyPatch) -> Any:
+    with count_statements(monkeypatch) as statements:
         yield statements
 
 
@@ -50,22 +50,24 @@ BATCHES: dict[str, Callable[[range], list[Request]]] = {
 }
 
 
-def test_a_batch_of_a_hundred_takes_as_many_statements_as_one(
-    seen: Statements, sql_place: Place
+def test_batch_of_100_takes_as_many_statements_as_one(
+    statements: Statements, sql_place: Place
 ) -> None:
     store = sql_place.open()
     fill(store)
     for kind, batch in BATCHES.items():
         granted(store, *batch(range(1, 3)))  # whatever is done once only
-        taken(seen)
+        statements_taken(statements)
         granted(store, *batch(range(3, 4)))
-        one = taken(seen)
+        one = statements_taken(statements)
         granted(store, *batch(range(4, 104)))
-        assert taken(seen) == one <= {"hold": 9, "charge": 9, "deposit": 6}[kind], kind
+        assert (
+            statements_taken(statements) == one <= {"hold": 9, "charge": 9, "deposit": 6}[kind]
+        ), kind
 
 
-def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
-    seen: Statements, sql_place: Place
+def test_repeated_requests_take_one_more_statement(
+    statements: Statements, sql_place: Place
 ) -> None:
     store = sql_place.open()
     fill(store)
@@ -76,10 +78,10 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
     first = []
     for batch in (holds, charges):
         granted(store, *batch)
-        taken(seen)
+        statements_taken(statements)
         first.append(granted(store, *batch))
-        assert taken(seen) <= 9
-    assert all(each.again for batch in first for each in batch)
+        assert statements_taken(statements) <= 9
+    assert all(request.again for batch in first for request in batch)
 
 
 @pytest.mark.parametrize(
@@ -127,21 +129,21 @@ def test_what_comes_again_takes_one_statement_more_however_much_of_it_there_is(
         ("token", (b"digest",)),
     ],
 )
-def test_a_question_is_one_statement(
-    seen: Statements, sql_place: Place, question: str, about: tuple[Any, ...]
+def test_query_is_one_statement(
+    statements: Statements, sql_place: Place, question: str, about: tuple[Any, ...]
 ) -> None:
     store = sql_place.open()
     fill(store)
     granted(store, hold(1, 5))
-    look = Look(store)
-    getattr(look, question)(*about)
-    taken(seen)
-    getattr(look, question)(*about)
-    assert taken(seen) == 1
+    reader = SnapshotReader(store)
+    getattr(reader, question)(*about)
+    statements_taken(statements)
+    getattr(reader, question)(*about)
+    assert statements_taken(statements) == 1
 
 
-def test_counting_a_whole_table_may_take_its_time_first(seen: Statements, sql_place: Place) -> None:
-    look = Look(sql_place.open())
-    taken(seen)
-    look.count_entries()
-    assert taken(seen) == (2 if sql_place.is_postgres else 1)
+def test_slow_count_sets_its_timeout_first(statements: Statements, sql_place: Place) -> None:
+    reader = SnapshotReader(sql_place.open())
+    statements_taken(statements)
+    reader.count_entries()
+    assert statements_taken(statements) == (2 if sql_place.is_postgres else 1)

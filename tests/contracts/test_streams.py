@@ -14,13 +14,13 @@ from fairbank.bank.requests import Deposit
 from fairbank.bank.run import RunRecord
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
-from tests.contracts.places import Place
-from tests.contracts.site import BOB, contents, fill, granted, hold
+from tests.contracts.databases import Place
+from tests.contracts.small_site import BOB, contents, fill, granted, hold
 
 ENTRIES = 20_000
 
 
-def test_the_journal_is_read_piece_by_piece(sql_place: Place) -> None:
+def test_journal_is_read_in_pieces(sql_place: Place) -> None:
     store = sql_place.open()
     _fill_journal(store)
     with store.reading() as reader:
@@ -34,7 +34,7 @@ def test_the_journal_is_read_piece_by_piece(sql_place: Place) -> None:
     assert peak < 6_000_000, f"{peak} bytes for a journal that has about {ENTRIES * 900}"
 
 
-def test_a_stream_may_be_left_in_the_middle(sql_place: Place) -> None:
+def test_stream_may_be_abandoned(sql_place: Place) -> None:
     store = sql_place.open()
     _fill_journal(store)
     with store.reading() as reader:
@@ -44,21 +44,21 @@ def test_a_stream_may_be_left_in_the_middle(sql_place: Place) -> None:
         assert reader.count_entries() == ENTRIES
 
 
-def test_range_of_journal_entries_is_read_alone(store: Store) -> None:
+def test_range_of_journal_entries_can_be_read(store: Store) -> None:
     fill(store)
     granted(store, hold(1, 60), hold(2, 30, project=2, owner=BOB))
     with store.reading() as reader:
         for books in (Books(end=1), Books(1, 2), Books(2), Books(1, 1), EVERY_BOOK):
-            assert [each.book for each in reader.scan(Entry, books)] == [
-                each.book for each in reader.scan(Entry) if each.book in books
+            assert [row.book for row in reader.scan(Entry, books)] == [
+                row.book for row in reader.scan(Entry) if row.book in books
             ]
-            assert [each.id for each in reader.scan(Allocation, books)] == [
+            assert [row.id for row in reader.scan(Allocation, books)] == [
                 book for book in (1, 2) if book in books
             ]
-            assert [each.allocation for each in reader.scan(RunRecord, books)] == [
+            assert [row.allocation for row in reader.scan(RunRecord, books)] == [
                 book for book in (1, 2) if book in books
             ]
-            assert [each.allocation for each in reader.scan(UserRow, books)] == [
+            assert [row.allocation for row in reader.scan(UserRow, books)] == [
                 book for book in (1, 2) if book in books
             ]
 

@@ -6,7 +6,7 @@ from fairbank.bank.lock_set import LockSet, lock_set_of
 from fairbank.bank.requests import Amend, Refund, Request, SetCap, SetMember, SubmittedRequest
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.store.contract import Store
-from tests.contracts.site import (
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     START,
@@ -21,7 +21,7 @@ from tests.contracts.site import (
 )
 
 
-def test_only_what_is_needed_is_loaded(store: Store) -> None:
+def test_only_needed_rows_are_loaded(store: Store) -> None:
     fill(store)
     granted(
         store,
@@ -55,9 +55,7 @@ def test_only_what_is_needed_is_loaded(store: Store) -> None:
     assert sorted(_loaded(store, SetCap(allocation=1, uid=BOB, cap=None)).users) == [(1, BOB)]
 
 
-def test_the_end_of_a_run_needs_what_its_line_may_draw_on_only_where_it_has_no_hold(
-    store: Store,
-) -> None:
+def test_charge_loads_project_chain_only_without_hold(store: Store) -> None:
     fill(store)
     granted(
         store,
@@ -66,13 +64,13 @@ def test_the_end_of_a_run_needs_what_its_line_may_draw_on_only_where_it_has_no_h
         Amend(allocation=1, project=1, resource="cpu", shared=True),
     )
     own, lent = hold(1, 10, project=3, chain=(3, 1)), hold(2, 60, project=3, chain=(3, 1))
-    assert [each.allocation for each in granted(store, own, lent)] == [3, 1]
+    assert [outcome.allocation for outcome in granted(store, own, lent)] == [3, 1]
     ends = [late_charge(number, 5, chain=(3, 1)) for number in (1, 2, 99)]
-    assert [sorted(_loaded(store, each).allocations) for each in ends] == [[3], [1], [1, 3]]
+    assert [sorted(_loaded(store, end).allocations) for end in ends] == [[3], [1], [1, 3]]
     assert sorted(_loaded(store, ends[0], ends[2]).allocations) == [1, 3]
     assert sorted(_loaded(store, ends[0], hold(3, 5, project=2)).allocations) == [2, 3]
     granted(store, *ends)
-    assert [each.charged for each in contents(store)[2]] == [5, 0, 10]
+    assert [row.charged for row in contents(store)[2]] == [5, 0, 10]
     assert sorted(_loaded(store, ends[2]).allocations) == [3], "now it is in the books"
 
 
@@ -83,13 +81,13 @@ def _loaded(store: Store, *requests: Request) -> TransactionData:
         )
 
 
-def test_an_empty_batch_is_nothing(store: Store) -> None:
+def test_empty_batch_loads_nothing(store: Store) -> None:
     with store.transaction() as transaction:
         transaction.write(transaction.load(LockSet()))
     assert contents(store)[5] == []
 
 
-def test_fresh_numbers_suffice_for_a_large_batch(store: Store) -> None:
+def test_new_numbers_suffice_for_a_large_batch(store: Store) -> None:
     fill(store)
     granted(store, *(hold(number, 1) for number in range(1, 801)))
     granted(store, *(late_charge(number, 0) for number in range(1_001, 2_001)), at=START + 1)

@@ -20,7 +20,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store, Transaction
-from tests.contracts.site import (
+from tests.contracts.small_site import (
     END,
     START,
     allocation,
@@ -38,7 +38,7 @@ class Cancelled(Exception):
     """Error raised between the rules and the commit."""
 
 
-def test_what_is_asked_in_one_batch_is_there_for_the_next(store: Store) -> None:
+def test_batch_is_visible_to_the_next(store: Store) -> None:
     fill(store)
     granted(store, hold(1, 600), hold(2, 300))
     granted(store, charge(1, 55))
@@ -49,7 +49,7 @@ def test_what_is_asked_in_one_batch_is_there_for_the_next(store: Store) -> None:
         assert [run.state for run in reader.scan(RunRecord)] == [RunState.CHARGED, RunState.HELD]
 
 
-def test_a_batch_that_raises_has_changed_nothing(store: Store) -> None:
+def test_raising_batch_changes_nothing(store: Store) -> None:
     fill(store)
     before = contents(store)
     with pytest.raises(Cancelled):
@@ -65,7 +65,7 @@ def _batch_that_raises(store: Store) -> None:
     ]
     with store.transaction() as transaction:
         work = transaction.load(lock_set_of(batch))
-        assert all(isinstance(apply(work, each, Policy()), Done) for each in batch)
+        assert all(isinstance(apply(work, request, Policy()), Done) for request in batch)
         transaction.write(work)
         raise Cancelled
 
@@ -89,7 +89,7 @@ def test_batch_with_a_registry_refusal_takes_one_transaction(store: Store) -> No
     outcomes = Ledger(cast("Store", counted), Policy()).apply(
         [SubmittedRequest(request, START, 0) for request in requests]
     )
-    assert [each.reason if isinstance(each, Refusal) else "ok" for each in outcomes] == [
+    assert [outcome.reason if isinstance(outcome, Refusal) else "ok" for outcome in outcomes] == [
         "ok",
         Reason.NO_ALLOCATION,
         Reason.INSUFFICIENT_CREDIT,
@@ -98,7 +98,7 @@ def test_batch_with_a_registry_refusal_takes_one_transaction(store: Store) -> No
     assert counted.transactions == 1
     assert not Audit(store).verify().findings
     with store.reading() as reader:
-        assert [each.held for each in reader.allocations(AllocationQuery(), Page())] == [900, 0]
+        assert [row.held for row in reader.allocations(AllocationQuery(), Page())] == [900, 0]
         assert reader.registry().seq == 3  # two projects, one refusal
 
 
@@ -108,16 +108,17 @@ def test_registry_refusal_in_a_batch_leaves_no_gap_in_allocation_numbers(store: 
     assert isinstance(opened, Done)
     assert isinstance(no, Refusal)
     assert [
-        each.allocation for each in (opened, *granted(store, allocation(2, 5, resource="gpu")))
+        outcome.allocation
+        for outcome in (opened, *granted(store, allocation(2, 5, resource="gpu")))
     ] == [3, 4]
 
 
-def test_a_batch_that_is_not_written_has_changed_nothing(store: Store) -> None:
+def test_unwritten_batch_changes_nothing(store: Store) -> None:
     fill(store)
     before = contents(store)
-    asked = SubmittedRequest(hold(1, 600), START, 0)
+    request = SubmittedRequest(hold(1, 600), START, 0)
     with store.transaction() as transaction:
-        apply(transaction.load(lock_set_of([asked])), asked, Policy())
+        apply(transaction.load(lock_set_of([request])), request, Policy())
     assert contents(store) == before
 
 
@@ -136,7 +137,7 @@ def test_requests_of_one_batch_see_each_other(store: Store) -> None:
     assert (gpu.deposited, gpu.charged, gpu.held) == (70, 5, 0)
 
 
-def test_periods_of_one_fund_do_not_overlap(store: Store) -> None:
+def test_periods_of_one_project_and_resource_do_not_overlap(store: Store) -> None:
     fill(store)
     for start, end in ((START, START + 1), (END - 1, END + 9), (START - 9, END + 9)):
         (no,) = ask(store, allocation(1, start=start, end=end))
@@ -175,7 +176,7 @@ PERIODS_TRADED: dict[str, list[Request]] = {
 
 
 @pytest.mark.parametrize("case", PERIODS_TRADED)
-def test_allocations_of_one_fund_trade_periods_in_one_batch(store: Store, case: str) -> None:
+def test_allocations_can_swap_periods_in_one_batch(store: Store, case: str) -> None:
     """Each step is checked and written separately, so no allocation blocks another, for any
     numbers.
     """
@@ -186,21 +187,18 @@ def test_allocations_of_one_fund_trade_periods_in_one_batch(store: Store, case: 
     granted(store, *PERIODS_TRADED[case])
     with store.reading() as reader:
         after = {
-            each.id: (each.start, each.end)
-            for each in reader.allocations(AllocationQuery(), Page())
+            row.id: (row.start, row.end) for row in reader.allocations(AllocationQuery(), Page())
         }
-    wanted = {
-        each.allocation: (each.start, each.end)
-        for each in PERIODS_TRADED[case]
-        if isinstance(each, Amend)
+    expected = {
+        request.allocation: (request.start, request.end)
+        for request in PERIODS_TRADED[case]
+        if isinstance(request, Amend)
     }  # the last word counts
-    assert after == after | wanted
+    assert after == after | expected
     assert Audit(store).verify().findings == ()
 
 
-def test_credit_and_terms_of_one_batch_are_never_below_what_the_database_allows(
-    store: Store,
-) -> None:
+def test_credit_and_limit_change_in_one_batch_within_constraints(store: Store) -> None:
     """A limit is lowered once a deposit pays for the credit used, and raised before more is
     used.
     """
@@ -208,7 +206,7 @@ def test_credit_and_terms_of_one_batch_are_never_below_what_the_database_allows(
     limit = Amend(allocation=1, project=1, resource="cpu", credit_limit=SuMinutes(500))
     granted(store, limit, hold(1, 1_400))
     lower, higher = (
-        msgspec.structs.replace(limit, credit_limit=SuMinutes(each)) for each in (0, 900)
+        msgspec.structs.replace(limit, credit_limit=SuMinutes(number)) for number in (0, 900)
     )
     granted(
         store,

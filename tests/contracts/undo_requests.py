@@ -24,7 +24,7 @@ from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
-from tests.contracts.site import (
+from tests.contracts.small_site import (
     START,
     allocation,
     ask,
@@ -45,31 +45,30 @@ def by(store: Store, actor: int, *requests: Request) -> list[Outcome]:
     )
 
 
-def opened(store: Store) -> None:
+def open_allocations(store: Store) -> None:
     """Return two allocations of one resource, 1 and 2."""
     granted(store, project("physics", 5001), project("chemistry", 5002))
     granted(store, allocation(1), allocation(2))
 
 
-def undoing(store: Store, number: int, **said: Any) -> Undo:
+def undo_request(store: Store, number: int, **options: Any) -> Undo:
     """Return the request to undo the entry, as a route creates it."""
     with store.reading() as reader:
         (entry,) = reader.entries(EntryQuery(ids=frozenset({number})), Page())
         run = next(
-            (each.run for each in reader.runs(RunQuery(), Page(1_000)) if each.id == entry.run),
-            None,
+            (row.run for row in reader.runs(RunQuery(), Page(1_000)) if row.id == entry.run), None
         )
         project = next(
             (
-                each.project
-                for each in reader.allocations(AllocationQuery(ids=frozenset({entry.book})), Page())
+                row.project
+                for row in reader.allocations(AllocationQuery(ids=frozenset({entry.book})), Page())
             ),
             None,
         )
-    return undo_of(entry, run=run, project=project, **said)
+    return undo_of(entry, run=run, project=project, **options)
 
 
-def moved(store: Store, kind: str) -> int:
+def move_credit(store: Store, kind: str) -> int:
     """Return the number of an entry that moved credit."""
     requests: dict[str, Request] = {
         "deposit": Deposit(allocation=1, amount=TEN),
@@ -79,13 +78,13 @@ def moved(store: Store, kind: str) -> int:
     return granted(store, requests[kind])[0].entry
 
 
-def refunded(store: Store) -> int:
+def refund_run(store: Store) -> int:
     """Return the number of the entry of a refund."""
     granted(store, hold(1, 60), charge(1, 40))
     return granted(store, Refund(run=job(1), amount=TEN))[0].entry
 
 
-def amended(store: Store, **changes: Any) -> int:
+def amend_allocation(store: Store, **changes: Any) -> int:
     return granted(store, Amend(allocation=1, project=1, resource="cpu", **changes))[0].entry
 
 
@@ -98,7 +97,7 @@ def reason_of(store: Store, request: Request, at: int = START) -> Reason:
 
 
 def row_of(store: Store) -> Allocation:
-    row: Allocation = next(each for each in contents(store)[2] if each.id == 1)
+    row: Allocation = next(row for row in contents(store)[2] if row.id == 1)
     return row
 
 

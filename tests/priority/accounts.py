@@ -37,7 +37,9 @@ def job(
     units = float(cpus) if billable is None else billable
     alloc = np.zeros((1, len(NAMES)), np.uint64)
     alloc[0, CPU], alloc[0, BILLING] = cpus, math.trunc(units)
-    numbers = [np.array([each], np.int64) for each in (who, qos, partition_qos, start, end, limit)]
+    numbers = [
+        np.array([number], np.int64) for number in (who, qos, partition_qos, start, end, limit)
+    ]
     who_, qos_, other, began, ended, minutes = numbers
     return ChargedJobs(
         who_, qos_, other, np.array([factor]), began, ended, minutes, np.array([units]), alloc

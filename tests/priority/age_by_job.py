@@ -62,15 +62,17 @@ def accrue_jobs(
         sorted({job.account for job in jobs}),
     )
 
-    def column(given: list[int]) -> np.typing.NDArray[np.int64]:
-        return np.array(given, dtype=np.int64)
+    def column(numbers: list[int]) -> np.typing.NDArray[np.int64]:
+        return np.array(numbers, dtype=np.int64)
 
-    def told(limits: Limits, named: Sequence[str], field: str) -> np.typing.NDArray[np.int64]:
-        each = [getattr(limits.get(name, Limit()), field) for name in named]
-        return column([NONE if limit is None else limit for limit in each])
+    def row_of_limits(
+        limits: Limits, named: Sequence[str], field: str
+    ) -> np.typing.NDArray[np.int64]:
+        numbers = [getattr(limits.get(name, Limit()), field) for name in named]
+        return column([NONE if limit is None else limit for limit in numbers])
 
     by_qos = sorted(qoses)
-    found = accrue(
+    result = accrue(
         AccrualQueue(
             user=column([users.index(job.user) for job in jobs]),
             account=column([accounts.index(job.account) for job in jobs]),
@@ -86,18 +88,18 @@ def accrue_jobs(
             parent=column(
                 [names.index(parents[name]) if parents[name] else NONE for name in names]
             ),
-            group=told(associations, names, "group"),
-            each=told(associations, names, "each"),
-            qos_group=told(qoses, by_qos, "group"),
-            qos_per_account=told(qoses, by_qos, "per_account"),
-            qos_per_user=told(qoses, by_qos, "per_user"),
+            group=row_of_limits(associations, names, "group"),
+            each=row_of_limits(associations, names, "each"),
+            qos_group=row_of_limits(qoses, by_qos, "group"),
+            qos_per_account=row_of_limits(qoses, by_qos, "per_account"),
+            qos_per_user=row_of_limits(qoses, by_qos, "per_user"),
         ),
         flags=flags,
         limits_enforced=enforced,
         now=now,
         first_of_qos=first_of_qos,
     )
-    return list(zip(found.at.tolist(), found.tasks.tolist(), strict=True))
+    return list(zip(result.at.tolist(), result.tasks.tolist(), strict=True))
 
 
 class Queue:
@@ -138,7 +140,7 @@ class Queue:
 
     def passes(self, now: int) -> None:
         queue = list(self.jobs.items())
-        found = accrue_jobs(
+        accrued = accrue_jobs(
             [job for _, job in queue],
             self._associations,
             self._qoses,
@@ -146,7 +148,7 @@ class Queue:
             flags=self._flags,
             enforced=self._enforced,
         )
-        for (name, job), (at, tasks) in zip(queue, found, strict=True):
+        for (name, job), (at, tasks) in zip(queue, accrued, strict=True):
             if at and tasks < job.tasks:
                 self.jobs[f"{name} split"] = replace(job, accrued_at=at, tasks=tasks)
                 self.jobs[name] = replace(job, tasks=job.tasks - tasks)
@@ -177,7 +179,7 @@ def by_hand(
     for job in jobs:
         if job.accrued_at:
             count(job, job.tasks)
-    found = []
+    result = []
     for job in jobs:
         at, tasks = NOT_YET, 0
         if job.ready and not job.accrued_at and 0 < job.eligible_at <= now:
@@ -188,8 +190,8 @@ def by_hand(
             tasks = max(min([*places, job.tasks]), 0)
             at = (now if places else job.eligible_at) if tasks else NOT_YET
             count(job, tasks)
-        found.append((at, tasks))
-    return found
+        result.append((at, tasks))
+    return result
 
 
 def _of_qos(job: Job) -> tuple[object, object, object]:

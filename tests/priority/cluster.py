@@ -24,19 +24,19 @@ WEIGHTS = PriorityWeights(
 
 def cluster(**more: Any) -> FactorScale:
     """Return ten nodes with 160 CPUs; partitions of factor 1 and 2, QOS of priority 5 and 10."""
-    told: dict[str, Any] = {"totals": {"cpu": [160, 160], "mem": [MEMORY, MEMORY]}}
+    defaults: dict[str, Any] = {"totals": {"cpu": [160, 160], "mem": [MEMORY, MEMORY]}}
     return scale(
-        nodes=10, cpus=160, partition_factors=[1, 2], qos_priorities=[5, 10], **(told | more)
+        nodes=10, cpus=160, partition_factors=[1, 2], qos_priorities=[5, 10], **(defaults | more)
     )
 
 
-def one(to: FactorScale, **columns: Any) -> PendingColumns:
+def single_job(to: FactorScale, **columns: Any) -> PendingColumns:
     return pending(to, 1, **columns)
 
 
 def vector(**more: Any) -> PendingColumns:
     """Return the job of vector V12."""
-    told: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "accrued_at": NOW - WEEK // 2,
         "nodes": 1,
         "cpus": 8,
@@ -47,7 +47,7 @@ def vector(**more: Any) -> PendingColumns:
         "nice": 100,
         "tres": {"cpu": 8, "mem": 32_768},
     }
-    return one(cluster(), **(told | more))
+    return single_job(cluster(), **(defaults | more))
 
 
 def priority(

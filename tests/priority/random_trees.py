@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.priority.fairshare.tree import ShareAssociation
-from tests.priority.tree_text import Drawn, drawn
+from tests.priority.tree_text import TreeWithUsage, tree_with_usage
 
 few = st.integers(0, 4)
 shares = st.one_of(few, few, st.just(ON_PARENT), st.integers(0, 300))
@@ -21,7 +21,7 @@ def trees(
     shares: st.SearchStrategy[int] = shares,
     used: st.SearchStrategy[float] = used,
     most: int = 14,
-) -> Drawn:
+) -> TreeWithUsage:
     """Draw a small tree with its usage. Numbers are small, so that equal levels are common."""
     rows, own, accounts = [ShareAssociation("root")], [0.0], ["root"]
     for number in range(draw(st.integers(0, most))):
@@ -33,4 +33,4 @@ def trees(
             rows.append(ShareAssociation(f"a{number}", parent=account, shares=draw(shares)))
             own.append(0.0)
             accounts.append(f"a{number}")
-    return drawn(rows, own)
+    return tree_with_usage(rows, own)

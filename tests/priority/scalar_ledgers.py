@@ -33,7 +33,7 @@ class Owner:
             return
         self.raw = self.raw * Long(left)
         self.wall = self.wall * left
-        self.used = [each * Long(left) for each in self.used]
+        self.used = [amount * Long(left) for amount in self.used]
 
 
 @dataclass
@@ -51,14 +51,14 @@ class Work:
 
     def owners(self) -> list[Owner]:
         """Return all associations and QOS that are charged."""
-        found = [each for each in (self.qos, self.partition_qos) if each is not None]
-        if len(found) == 2 and found[0] is found[1]:
-            found.pop()
+        result = [qos for qos in (self.qos, self.partition_qos) if qos is not None]
+        if len(result) == 2 and result[0] is result[1]:
+            result.pop()
         above: Owner | None = self.association
         while above is not None:
-            found.append(above)
+            result.append(above)
             above = above.parent
-        return found
+        return result
 
 
 def begin(work: Work) -> None:

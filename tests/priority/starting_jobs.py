@@ -32,18 +32,18 @@ def chain(
     )
 
 
-def asking(counts: Counts | None = None, **more: Any) -> LimitedJob:
-    told: dict[str, Any] = {
+def starting_job(counts: Counts | None = None, **more: Any) -> LimitedJob:
+    defaults: dict[str, Any] = {
         "counts": counts or {"cpu": 10, "node": 1},
         "chain": chain(),
         "limit_minutes": 30,
     }
-    return LimitedJob(**(told | more))
+    return LimitedJob(**(defaults | more))
 
 
 def reason(job: LimitedJob, enforced: Enforced = LIMITS) -> str | None:
-    found = holding(job, enforced)
-    return found.reason if found else None
+    result = holding(job, enforced)
+    return result.reason if result else None
 
 
 # --- of vector V13 ---

@@ -11,7 +11,7 @@ from fairbank.priority.settings import Flag
 from tests.priority.age_by_job import Job, Limit, Queue, accrue_jobs, by_hand
 
 
-def test_under_a_limit_the_next_job_ages_from_when_a_place_is_free() -> None:
+def test_age_starts_when_limit_allows() -> None:
     """Two slots for four jobs, with times shifted by 10, because 0 means no time."""
     queue = Queue(qoses={"normal": Limit(per_user=2)})
     queue.comes("J1", "J2", "J3", "J4", at=10)
@@ -24,7 +24,7 @@ def test_under_a_limit_the_next_job_ages_from_when_a_place_is_free() -> None:
     assert queue.ages(1_610) == {"J2": 1_600, "J3": 600, "J4": 0}
 
 
-def test_a_job_that_no_limit_concerns_ages_since_it_was_eligible() -> None:
+def test_job_without_limit_ages_since_eligible() -> None:
     queue = Queue()
     queue.comes("J1", at=10)
     queue.comes("array", at=20, tasks=50)
@@ -51,7 +51,7 @@ def test_held_and_dependent_jobs_do_not_age() -> None:
     ],
     ids=["QOS", "account", "user", "the strictest of them"],
 )
-def test_limits_of_a_qos(limits: Limit, ageing: list[str]) -> None:
+def test_accrue_limits_of_qos(limits: Limit, ageing: list[str]) -> None:
     queue = Queue(qoses={"normal": limits}, associations={"root": Limit(group=0)})
     queue.comes("a1", "a2", "a3", "a4", at=10)
     queue.comes("e1", "e2", "e3", "e4", at=10, user="eve")
@@ -79,7 +79,7 @@ def test_limits_of_a_qos(limits: Limit, ageing: list[str]) -> None:
         "the first on the way up",
     ],
 )
-def test_limits_of_associations(associations: dict[str, Limit], ageing: list[str]) -> None:
+def test_accrue_limits_of_associations(associations: dict[str, Limit], ageing: list[str]) -> None:
     queue = Queue(associations=associations)
     queue.comes("a1", "a2", at=10)
     queue.comes("e1", "e2", at=10, user="eve", qos=None)
@@ -87,7 +87,7 @@ def test_limits_of_associations(associations: dict[str, Limit], ageing: list[str
     assert [name for name, job in queue.jobs.items() if job.accrued_at] == ageing
 
 
-def test_where_a_limit_was_lowered_those_who_age_go_on_and_no_other_begins() -> None:
+def test_lowered_limit_keeps_jobs_that_already_age() -> None:
     queue = Queue(qoses={"normal": Limit(group=1)})
     queue.comes("J1", "J2", "J3", at=10)
     for name in ("J1", "J2"):
@@ -99,7 +99,7 @@ def test_where_a_limit_was_lowered_those_who_age_go_on_and_no_other_begins() -> 
     assert queue.ages(200) == {"J2": 190, "J3": 0}
 
 
-def test_of_an_array_as_many_tasks_begin_as_there_are_places() -> None:
+def test_array_tasks_begin_to_age_up_to_the_limit() -> None:
     queue = Queue(qoses={"normal": Limit(per_user=3)})
     queue.comes("array", at=10, tasks=10)
     queue.passes(50)
@@ -107,7 +107,7 @@ def test_of_an_array_as_many_tasks_begin_as_there_are_places() -> None:
     assert (queue.jobs["array"].tasks, queue.jobs["array"].accrued_at) == (7, 0)
 
 
-def test_accrue_always_knows_no_limit_and_counts_from_submission() -> None:
+def test_accrue_always_ignores_limits_and_counts_from_submission() -> None:
     queue = Queue(qoses={"normal": Limit(group=0)}, flags=frozenset({Flag.ACCRUE_ALWAYS}))
     queue.comes("J1", at=10)
     queue.jobs["J1"] = replace(queue.jobs["J1"], eligible_at=5_000, ready=False)
@@ -123,7 +123,7 @@ def test_without_enforced_limits_age_counts_from_the_begin_time() -> None:
     assert queue.ages(100) == {"J1": 90, "no begin time": 0}
 
 
-def test_what_ages_already_is_left_alone() -> None:
+def test_jobs_that_already_age_are_unchanged() -> None:
     queue = Queue()
     queue.comes("J1", at=10)
     queue.passes(100)
@@ -160,18 +160,18 @@ associations = st.dictionaries(
     st.integers(1, 9),
     st.booleans(),
 )
-def test_whole_columns_give_what_one_job_after_the_other_does(
+def test_vectorised_result_equals_job_by_job(
     queue: list[Job],
     of_associations: dict[str, Limit],
     qoses: dict[str, Limit],
     now: int,
     first: bool,
 ) -> None:
-    found = accrue_jobs(queue, of_associations, qoses, now=now, first_of_qos=first)
-    assert found == by_hand(queue, of_associations, qoses, now, first_of_qos=first)
+    accrued = accrue_jobs(queue, of_associations, qoses, now=now, first_of_qos=first)
+    assert accrued == by_hand(queue, of_associations, qoses, now, first_of_qos=first)
 
 
-def test_slurm_22_05_looks_at_the_first_limit_of_a_qos_alone() -> None:
+def test_slurm_22_05_checks_only_first_limit_of_qos() -> None:
     jobs = [Job(user="ada", account="physics", submitted_at=5, eligible_at=5) for _ in range(3)]
     limits = {"normal": Limit(per_account=2, per_user=1)}
     assert accrue_jobs(jobs, {}, limits, now=9) == [(9, 1), (0, 0), (0, 0)]
@@ -179,8 +179,10 @@ def test_slurm_22_05_looks_at_the_first_limit_of_a_qos_alone() -> None:
 
 
 @given(st.lists(jobs, max_size=14), st.integers(0, 6), st.integers(1, 9))
-def test_no_more_begin_than_there_are_places(queue: list[Job], group: int, now: int) -> None:
-    found = accrue_jobs(queue, {}, {"normal": Limit(group=group)}, now=now)
+def test_jobs_that_age_never_exceed_the_limit(queue: list[Job], group: int, now: int) -> None:
+    accrued = accrue_jobs(queue, {}, {"normal": Limit(group=group)}, now=now)
     before = sum(job.tasks for job in queue if job.accrued_at and job.qos == "normal")
-    begun = sum(tasks for job, (_, tasks) in zip(queue, found, strict=True) if job.qos == "normal")
+    begun = sum(
+        tasks for job, (_, tasks) in zip(queue, accrued, strict=True) if job.qos == "normal"
+    )
     assert begun == 0 or before + begun <= group

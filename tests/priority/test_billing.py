@@ -51,7 +51,7 @@ def billed(weights: str | None, adding: BillingRule, *jobs: str) -> Doubles:
         (REQUEUE, "cpu=4,mem=16G", 4.0, 2.0, 2.0),
     ],
 )
-def test_the_figures_of_v11(
+def test_figures_of_v11(
     weights: str, job: str, by_sum: float, by_max: float, by_max_gres: float
 ) -> None:
     assert [billed(weights, adding, job)[0] for adding in (SUM, MAX, MAX_GRES)] == [
@@ -61,7 +61,7 @@ def test_the_figures_of_v11(
     ]
 
 
-def test_what_is_shown_and_limited_is_cut_off() -> None:
+def test_shown_and_limited_billing_is_truncated() -> None:
     units = np.concatenate(
         [billed(V11, SUM, "cpu=1,mem=8G,license/a=1"), billed(V11, MAX, "cpu=1,mem=8G,license/a=1")]
     )
@@ -83,21 +83,21 @@ def test_each_partition_has_its_own_weights() -> None:
     assert billable(jobs, np.array([2, 1, 0, 1]), table).tolist() == [4.0, 4.0, 12.0, 4.0]
 
 
-def test_a_burst_buffer_and_a_license_are_added_under_every_rule() -> None:
+def test_burst_buffer_and_license_are_added_under_every_rule() -> None:
     assert [
         billed("bb/cray=1G,CPU=1,license/a=1", adding, "cpu=1,bb/cray=2G,license/a=3")[0]
         for adding in BillingRule
     ] == [6.0, 6.0, 6.0]
 
 
-def test_neither_billing_nor_what_is_not_used_up_is_billed() -> None:
+def test_billing_and_unconsumed_tres_are_not_billed() -> None:
     job = counts("cpu=2,billing=50")
     job[0, NAMES.index("license/a")] = NO_CONSUME
     table = prices(NAMES, [parse_weights("CPU=1,billing=1,license/a=1")], SUM)
     assert billable(job, np.zeros(1, np.int64), table).tolist() == [2.0]
 
 
-def test_the_ledgers_count_neither_energy_nor_what_is_not_used_up_and_billing_whole() -> None:
+def test_usage_ledger_omits_energy_and_truncates_billing() -> None:
     job = counts("cpu=2,mem=1G,energy=900,billing=50")
     job[0, NAMES.index("license/a")] = NO_CONSUME
     held = allocated(job, np.array([2.75]), NAMES)
@@ -127,9 +127,7 @@ def test_weights_are_summed_in_the_order_of_slurms_ids() -> None:
         ("Mem=0.3K", 0.3),
     ],
 )
-def test_a_weight_with_a_suffix_is_the_double_that_slurm_divides(
-    text: str, suffixed: float
-) -> None:
+def test_weight_with_suffix_is_divided_as_double(text: str, suffixed: float) -> None:
     assert prices(NAMES, [parse_weights(text)], SUM).weights.max() == suffixed
 
 
@@ -139,7 +137,7 @@ def test_a_weight_with_a_suffix_is_the_double_that_slurm_divides(
 @pytest.mark.parametrize(
     "text", ["CPU=nan", "CPU=inf", "CPU=-1", "CPU=1e400", "CPU=1,Disk=2", "CPU"]
 )
-def test_a_weight_that_is_no_number_spoils_the_string(text: str) -> None:
+def test_invalid_weight_invalidates_the_string(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_weights(text, field="TRESBillingWeights")
     assert refused.value.field == "TRESBillingWeights"
@@ -150,12 +148,12 @@ def test_a_weight_that_is_no_number_spoils_the_string(text: str) -> None:
 
 
 @pytest.mark.parametrize("weight", [Fraction(10) ** 400, Fraction(-1), float("nan"), float("inf")])
-def test_a_weight_beyond_the_doubles_names_its_partition(weight: Fraction) -> None:
+def test_weight_beyond_double_names_its_partition(weight: Fraction) -> None:
     with pytest.raises(InvalidInput, match="partition row 1: .* is no weight for cpu"):
         prices(NAMES, [None, {"cpu": weight}], SUM)
 
 
-def test_a_weight_for_what_the_cluster_does_not_count_is_refused() -> None:
+def test_weight_of_uncounted_tres_is_refused() -> None:
     with pytest.raises(InvalidInput, match="partition row 0 has a weight for gres/tpu") as refused:
         prices(NAMES, [parse_weights("gres/tpu=1")], SUM)
     assert refused.value.remedy is not None
@@ -163,7 +161,7 @@ def test_a_weight_for_what_the_cluster_does_not_count_is_refused() -> None:
 
 
 @pytest.mark.parametrize("units", [-1.0, 2.0**64, float("nan"), float("inf")])
-def test_units_that_no_count_holds_name_their_row(units: float) -> None:
+def test_counts_beyond_maximum_name_their_row(units: float) -> None:
     with pytest.raises(InvalidInput, match="row 2 bills"):
         whole(np.array([0.0, 2.0**63, units]))
 
@@ -186,7 +184,7 @@ def jobs_and_weights(draw: st.DrawFn) -> tuple[list[list[int]], dict[str, Fracti
 
 @settings(max_examples=40)
 @given(jobs_and_weights(), st.sampled_from(BillingRule))
-def test_the_bank_and_slurm_bill_alike_but_for_rounding(
+def test_bank_and_slurm_differ_only_in_rounding(
     drawn: tuple[list[list[int]], dict[str, Fraction]], adding: BillingRule
 ) -> None:
     jobs, weights = drawn
@@ -206,19 +204,19 @@ def test_the_bank_and_slurm_bill_alike_but_for_rounding(
 
 @settings(max_examples=30)
 @given(jobs_and_weights(), st.integers(0, len(NAMES) - 1))
-def test_more_never_bills_less_and_each_rule_at_most_what_the_one_before_does(
+def test_billing_is_monotonic_and_rules_are_ordered(
     drawn: tuple[list[list[int]], dict[str, Fraction]], place: int
 ) -> None:
     jobs, weights = drawn
     held, nowhere = np.array(jobs, np.uint64), np.zeros(len(jobs), np.int64)
     more = held.copy()
     more[:, place] += np.uint64(1)
-    each = [
+    billed_by_rule = [
         billable(held, nowhere, prices(NAMES, [weights], adding)) for adding in (SUM, MAX_GRES, MAX)
     ]
-    assert (each[0] * (1 + 1e-12) >= each[1]).all()
-    assert (each[1] * (1 + 1e-12) >= each[2]).all()
-    for adding, before in zip((SUM, MAX_GRES, MAX), each, strict=True):
+    assert (billed_by_rule[0] * (1 + 1e-12) >= billed_by_rule[1]).all()
+    assert (billed_by_rule[1] * (1 + 1e-12) >= billed_by_rule[2]).all()
+    for adding, before in zip((SUM, MAX_GRES, MAX), billed_by_rule, strict=True):
         assert (billable(more, nowhere, prices(NAMES, [weights], adding)) >= before).all()
 
 

@@ -8,22 +8,29 @@ import pytest
 
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.tree import Standings
-from tests.priority.tree_text import Drawn, draw
+from tests.priority.tree_text import TreeWithUsage, parse_tree
 from tests.priority.trees import V1, V2, V7, V8
 
 
-def printed(there: Drawn, found: Standings, names: str) -> list[str]:
+def printed(case: TreeWithUsage, standings: Standings, names: str) -> list[str]:
     """Return Name, NormShares, NormUsage, EffectvUsage, FairShare."""
-    columns = (found.norm_shares, found.norm_usage, found.effective_usage, found.factor)
+    columns = (
+        standings.norm_shares,
+        standings.norm_usage,
+        standings.effective_usage,
+        standings.factor,
+    )
     return [
-        " ".join([name, *(f"{float(column[there.at[name]]):.6f}" for column in columns)])
+        " ".join([name, *(f"{float(column[case.at[name]]):.6f}" for column in columns)])
         for name in names.split()
     ]
 
 
-def test_v1_is_what_slurms_own_test_expects() -> None:
-    there = draw(V1)
-    assert printed(there, classic(there.tree, there.usage), "U1 U2 U3 U4 U5 U6") == [
+def test_v1_matches_slurm_test() -> None:
+    tree_with_usage = parse_tree(V1)
+    assert printed(
+        tree_with_usage, classic(tree_with_usage.tree, tree_with_usage.usage), "U1 U2 U3 U4 U5 U6"
+    ) == [
         "U1 0.300000 0.200000 0.387500 0.408479",
         "U2 0.050000 0.250000 0.275000 0.022097",
         "U3 0.050000 0.000000 0.150000 0.125000",
@@ -34,22 +41,24 @@ def test_v1_is_what_slurms_own_test_expects() -> None:
 
 
 def test_v1_accounts() -> None:
-    there = draw(V1)
-    found = classic(there.tree, there.usage)
-    rows = [there.at[name] for name in "ABCDEFG"]
+    tree_with_usage = parse_tree(V1)
+    factors = classic(tree_with_usage.tree, tree_with_usage.usage)
+    rows = [tree_with_usage.at[name] for name in "ABCDEFG"]
     assert [
-        f"{each:.6f}" for each in found.effective_usage[rows]
+        f"{figure:.6f}" for figure in factors.effective_usage[rows]
     ] == "0.450000 0.387500 0.300000 0.250000 0.250000 0.145833 0.300000".split()
     assert [
-        f"{each:.2f}" for each in found.norm_shares[rows]
+        f"{figure:.2f}" for figure in factors.norm_shares[rows]
     ] == "0.40 0.30 0.10 0.60 0.25 0.35 0.00".split()
-    assert (found.norm_shares[0], found.effective_usage[0]) == (1, 1)
+    assert (factors.norm_shares[0], factors.effective_usage[0]) == (1, 1)
 
 
-def test_v2_is_what_slurms_own_test_expects_of_shares_that_are_the_parents() -> None:
-    there = draw(V2)
+def test_v2_matches_slurm_test_of_parent_shares() -> None:
+    tree_with_usage = parse_tree(V2)
     assert printed(
-        there, classic(there.tree, there.usage), "U1 U2 U3 U4 U5 U6 R1 R2 R3 T1 T2 T3"
+        tree_with_usage,
+        classic(tree_with_usage.tree, tree_with_usage.usage),
+        "U1 U2 U3 U4 U5 U6 R1 R2 R3 T1 T2 T3",
     ) == [
         "U1 0.200000 0.095238 0.184524 0.527550",
         "U2 0.033333 0.119048 0.130952 0.065672",
@@ -74,36 +83,37 @@ def test_v2_is_what_slurms_own_test_expects_of_shares_that_are_the_parents() -> 
     ],
 )
 def test_v7_with_and_without_dampening(dampening: int, expected: str) -> None:
-    there = draw(V7)
-    found = classic(there.tree, there.usage, dampening=dampening)
+    tree_with_usage = parse_tree(V7)
+    factors = classic(tree_with_usage.tree, tree_with_usage.usage, dampening=dampening)
     users = "alice bob carol dave erin".split()
-    assert " ".join(f"{found.factor[there.at[user]]:.6f}" for user in users) == expected
+    assert " ".join(f"{factors.factor[tree_with_usage.at[user]]:.6f}" for user in users) == expected
     assert [
-        f"{found.norm_shares[there.at[user]]:.2f}" for user in users
+        f"{factors.norm_shares[tree_with_usage.at[user]]:.2f}" for user in users
     ] == "0.15 0.45 0.40 0.40 0.00".split()
     assert [
-        f"{found.effective_usage[there.at[user]]:.3f}" for user in users
+        f"{factors.effective_usage[tree_with_usage.at[user]]:.3f}" for user in users
     ] == "0.325 0.325 0.600 0.600 0.000".split()
 
 
-def test_v8_all_of_a_lab_have_the_labs_figures() -> None:
-    there = draw(V8)
-    found = classic(there.tree, there.usage)
+def test_v8_users_have_figures_of_their_lab() -> None:
+    tree_with_usage = parse_tree(V8)
+    factors = classic(tree_with_usage.tree, tree_with_usage.usage)
     figures = {
-        name: f"{found.norm_shares[at]:.6f} {found.effective_usage[at]:.6f} {found.factor[at]:.6f}"
-        for name, at in there.at.items()
+        name: f"{factors.norm_shares[at]:.6f} {factors.effective_usage[at]:.6f}"
+        f" {factors.factor[at]:.6f}"
+        for name, at in tree_with_usage.at.items()
     }
     assert {figures[name] for name in ("lab1", "u1", "u2")} == {"0.244000 0.400000 0.321002"}
     assert {figures[name] for name in ("lab2", "u3")} == {"0.500000 0.100000 0.870551"}
     assert {figures[name] for name in ("lab3", "u4", "u5")} == {"0.256000 0.500000 0.258256"}
 
 
-def test_the_row_that_harvard_publishes() -> None:
+def test_published_harvard_row_is_reproduced() -> None:
     """Shares of 0.001363 and usage of 0.000572 give 0.747599 from these rounded figures.
 
     Source: docs/reference/slurm-rules.md, "Classic fair share".
     """
-    there = draw("lab 1363\n    user parent 572\nothers 998637\n    all 1 999428")
-    assert printed(there, classic(there.tree, there.usage), "user") == [
-        "user 0.001363 0.000572 0.000572 0.747599"
-    ]
+    tree_with_usage = parse_tree("lab 1363\n    user parent 572\nothers 998637\n    all 1 999428")
+    assert printed(
+        tree_with_usage, classic(tree_with_usage.tree, tree_with_usage.usage), "user"
+    ) == ["user 0.001363 0.000572 0.000572 0.747599"]

@@ -18,15 +18,15 @@ from fairbank.priority.multifactor import combination
 from fairbank.priority.multifactor.combination import priorities, shown, weighted
 from fairbank.priority.multifactor.pending_jobs import pending, scale
 from fairbank.priority.settings import RAW, Flag, MultifactorSettings, PriorityWeights
-from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, one, priority
+from tests.priority.cluster import MEMORY, NOW, WEEK, WEIGHTS, cluster, priority, single_job
 
 # --- composition ---
 
 
-@pytest.mark.parametrize("flag", [None, *sorted(RAW, key=lambda each: each.name)])
-def test_each_raw_flag_concerns_its_own_factor_alone(flag: Flag | None) -> None:
+@pytest.mark.parametrize("flag", [None, *sorted(RAW, key=lambda value: value.name)])
+def test_each_raw_flag_changes_only_its_factor(flag: Flag | None) -> None:
     to = cluster(association_max=100, totals={"cpu": [160, 160]})
-    job = one(to, association=50, partition=0, qos=0, tres={"cpu": 16})
+    job = single_job(to, association=50, partition=0, qos=0, tres={"cpu": 16})
     settings = MultifactorSettings(
         weights=PriorityWeights(association=1, partition=1, qos=1, tres={"cpu": 1.0}),
         flags=frozenset({flag} if flag else ()),
@@ -45,22 +45,22 @@ def test_each_raw_flag_concerns_its_own_factor_alone(flag: Flag | None) -> None:
         Flag.NO_NORMAL_TRES: 0.1,
     }
     expected = {name: raw[name] if name is flag else value for name, value in normal.items()}
-    found = (terms.association, terms.partition, terms.qos, terms.tres[0])
+    result = (terms.association, terms.partition, terms.qos, terms.tres[0])
     names = (Flag.NO_NORMAL_ASSOC, Flag.NO_NORMAL_PART, Flag.NO_NORMAL_QOS, Flag.NO_NORMAL_TRES)
-    assert {name: column[0] for name, column in zip(names, found, strict=True)} == expected
+    assert {name: column[0] for name, column in zip(names, result, strict=True)} == expected
 
 
 @pytest.mark.parametrize(
     ("site", "nice", "expected"),
     [(0, 0, 1), (0, 1, 1), (5, 0, 5), (5, 4, 1), (0, -3, 3), (NICE_MAX, -NICE_MAX, 2 * NICE_MAX)],
 )
-def test_site_is_added_and_nice_taken_away_and_one_is_the_lowest(
+def test_site_is_added_and_nice_subtracted_with_minimum_1(
     site: int, nice: int, expected: int
 ) -> None:
-    assert priority(one(cluster(), site=site, nice=nice), MultifactorSettings()) == expected
+    assert priority(single_job(cluster(), site=site, nice=nice), MultifactorSettings()) == expected
 
 
-def test_what_lies_behind_the_point_is_dropped() -> None:
+def test_priority_is_truncated() -> None:
     sums = np.array(
         [-1e300, 0.0, 0.999, 1.0, 1.999, 4294967294.99, 4294967295.0, 4294967295.5, 1e300, np.inf]
     )
@@ -81,7 +81,7 @@ def test_what_lies_behind_the_point_is_dropped() -> None:
 def test_terms_are_added_from_left_to_right() -> None:
     """Another order would change the last digit: 2**53 absorbs a one, but not a one and a one."""
     huge, to = float(2**53), cluster(association_max=1, totals={"cpu": [1, 1]})
-    job = one(to, accrued_at=NOW - WEEK, association=1, tres={"cpu": 1}, site=-NICE_MAX)
+    job = single_job(to, accrued_at=NOW - WEEK, association=1, tres={"cpu": 1}, site=-NICE_MAX)
     settings = MultifactorSettings(
         weights=PriorityWeights(age=1, association=1, tres={"cpu": huge})
     )
@@ -90,14 +90,14 @@ def test_terms_are_added_from_left_to_right() -> None:
     assert shown(terms)[0] == (2.0 - NICE_MAX) + huge
 
 
-def test_without_its_database_slurm_counts_neither_age_nor_fair_share() -> None:
-    job = one(cluster(), accrued_at=NOW - WEEK, fairshare=1.0, partition=1)
+def test_without_slurmdbd_age_and_fair_share_are_0() -> None:
+    job = single_job(cluster(), accrued_at=NOW - WEEK, fairshare=1.0, partition=1)
     weights = PriorityWeights(age=1_000, fairshare=1_000, partition=10)
     assert priority(job, MultifactorSettings(weights=weights)) == 2_010
     assert priority(job, MultifactorSettings(weights=weights, accounted=False)) == 10
 
 
-def test_a_whole_queue_is_reckoned_as_plain_python_reckons_its_jobs() -> None:
+def test_queue_matches_scalar_computation() -> None:
     random = np.random.default_rng(7)
     to, count = cluster(association_max=9), 70_001
     jobs = pending(
@@ -142,29 +142,30 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_bad_row_is_named(case: str) -> None:
+def test_invalid_row_is_named(case: str) -> None:
     columns, field = BAD[case]
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as raised:
         pending(cluster(), 2, **columns)
-    assert told.value.field == field
+    assert raised.value.field == field
     assert re.fullmatch(
         r"from -?\d+ to \d+(\.\d+e\+\d+)?|give one number, or one for each row|one of cpu, mem",
-        told.value.remedy or "",
+        raised.value.remedy or "",
     )
 
 
-def test_a_bad_scale_is_named() -> None:
-    with pytest.raises(InvalidInput) as told:
+def test_invalid_scale_is_named() -> None:
+    with pytest.raises(InvalidInput) as raised:
         scale(nodes=1, cpus=-1)
-    assert told.value.field == "cpus"
-    with pytest.raises(InvalidInput) as told:
+    assert raised.value.field == "cpus"
+    with pytest.raises(InvalidInput) as raised:
         scale(nodes=1, cpus=1, partition_factors=[1, 2], totals={"mem": [1, float("inf")]})
-    assert told.value.field == "totals[mem][1]"
+    assert raised.value.field == "totals[mem][1]"
 
 
-def test_a_weight_on_a_tres_that_the_cluster_has_not_is_reported() -> None:
-    with pytest.raises(InvalidInput, match="gres/gpu is weighted") as told:
+def test_weight_of_unknown_tres_is_reported() -> None:
+    with pytest.raises(InvalidInput, match="gres/gpu is weighted") as raised:
         priority(
-            one(cluster()), MultifactorSettings(weights=PriorityWeights(tres={"gres/gpu": 1.0}))
+            single_job(cluster()),
+            MultifactorSettings(weights=PriorityWeights(tres={"gres/gpu": 1.0})),
         )
-    assert told.value.field == "PriorityWeightTRES"
+    assert raised.value.field == "PriorityWeightTRES"

@@ -34,7 +34,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
         (14, 0.9999994270833333, 0.999828139720436),
     ],
 )
-def test_slurms_factor_is_not_a_power_of_two(days: int, a_second: float, a_tick: float) -> None:
+def test_decay_factor_equals_that_of_slurm(days: int, a_second: float, a_tick: float) -> None:
     decay = fading(days * DAY)
     assert (decay.a_second, decay.remaining(300)) == (a_second, a_tick)
 
@@ -42,38 +42,38 @@ def test_slurms_factor_is_not_a_power_of_two(days: int, a_second: float, a_tick:
 @pytest.mark.parametrize(
     ("days", "half"), [(1, 0.5000722058782807), (7, 0.5000733971527376), (14, 0.5000734964252441)]
 )
-def test_after_one_half_life_a_little_more_than_half_is_left(days: int, half: float) -> None:
+def test_slightly_more_than_half_is_left_after_half_life(days: int, half: float) -> None:
     assert fading(days * DAY).remaining(days * DAY) == half
 
 
-def test_new_usage_fades_by_its_whole_own_length() -> None:
+def test_new_usage_decays_by_its_full_length() -> None:
     assert fading(7 * DAY).faded(np.array([300.0, 0.0, 100.0]))[0] * 4 == 1199.5875706540696
     assert fading(7 * DAY).faded(np.array([100.0]))[0] * 8 == 799.908338532358
 
 
-def test_the_power_is_the_c_librarys_for_every_length() -> None:
+def test_power_equals_c_library() -> None:
     seconds = np.arange(0.0, 5_000.0, 0.5)
     decay = fading(3 * DAY)
     assert decay.faded(seconds).tolist() == [
-        each * math.pow(decay.a_second, each) for each in seconds.tolist()
+        second * math.pow(decay.a_second, second) for second in seconds.tolist()
     ]
 
 
-def test_no_jobs_no_powers() -> None:
+def test_decay_of_no_jobs_is_empty() -> None:
     assert fading(DAY).faded(np.zeros(0)).tolist() == []
 
 
-def test_with_half_life_0_nothing_fades() -> None:
+def test_half_life_0_has_no_decay() -> None:
     decay = fading(0, Reset.NONE)
     assert (decay.remaining(10**9), decay.faded(np.array([3600.0])).tolist()) == (1.0, [3600.0])
 
 
-def test_what_remains_is_never_0() -> None:
+def test_decay_factor_is_never_0() -> None:
     assert fading(60).remaining(10**9) == 2.2250738585072014e-308
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**7), st.integers(0, 10**6))
-def test_more_time_leaves_less(minutes: int, seconds: int, more: int) -> None:
+def test_longer_time_leaves_less(minutes: int, seconds: int, more: int) -> None:
     decay = fading(minutes * 60)
     assert 0 < decay.remaining(seconds + more) <= decay.remaining(seconds) <= 1
 
@@ -89,18 +89,18 @@ def test_more_time_leaves_less(minutes: int, seconds: int, more: int) -> None:
         ("90", 5400),
     ],
 )
-def test_a_half_life_is_written_as_slurm_writes_times(text: str, seconds: int) -> None:
+def test_half_life_has_slurm_time_format(text: str, seconds: int) -> None:
     assert parse_half_life(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "-", "a week", "-1", "UNLIMITED"])
-def test_what_is_no_half_life(text: str) -> None:
+def test_invalid_half_life_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_half_life(text)
     assert refused.value.field == "PriorityDecayHalfLife"
 
 
-def test_half_life_0_wants_a_reset_period_written_down() -> None:
+def test_half_life_0_needs_a_reset_period() -> None:
     with pytest.raises(InvalidInput, match="never fades") as refused:
         fading(0)
     assert refused.value.field == "PriorityUsageResetPeriod"
@@ -108,7 +108,7 @@ def test_half_life_0_wants_a_reset_period_written_down() -> None:
 
 
 @pytest.mark.parametrize("half_life", [-60, 90, 2**32 * 60])
-def test_a_half_life_that_slurm_cannot_have(half_life: int) -> None:
+def test_half_life_beyond_slurm_range_is_refused(half_life: int) -> None:
     with pytest.raises(InvalidInput, match=f"{half_life} s"):
         fading(half_life)
 
@@ -149,11 +149,11 @@ def said(instant: int) -> str:
         (Reset.YEARLY, "2027-02-01T00:00", "2027-01-01T00:00"),
     ],
 )
-def test_the_newest_boundary_since_the_last_reset(period: Reset, now: str, boundary: str) -> None:
+def test_newest_boundary_since_last_reset(period: Reset, now: str, boundary: str) -> None:
     assert said(last_reset(period, at("2026-03-04T12:00"), at(now), BERLIN)) == boundary
 
 
-def test_days_and_weeks_are_so_many_seconds_when_the_clock_changes_and_months_are_not() -> None:
+def test_days_are_fixed_seconds_at_clock_change_and_months_are_not() -> None:
     before = at("2026-03-28T12:00")  # the clock goes forward in the night to the 29th
     assert (
         said(last_reset(Reset.DAILY, before, at("2026-03-30T12:00"), BERLIN)) == "2026-03-30T01:00"
@@ -180,18 +180,18 @@ def test_days_and_weeks_are_so_many_seconds_when_the_clock_changes_and_months_ar
         (Reset.YEARLY, "2026-01-01T00:00", "2027-01-01T00:00"),
     ],
 )
-def test_the_next_boundary(period: Reset, now: str, boundary: str) -> None:
-    found = next_reset(period, at(now), BERLIN)
-    assert found is not None
-    assert said(found) == boundary
+def test_next_reset_boundary(period: Reset, now: str, boundary: str) -> None:
+    result = next_reset(period, at(now), BERLIN)
+    assert result is not None
+    assert said(result) == boundary
 
 
-def test_where_no_reset_will_come() -> None:
+def test_no_next_boundary_without_reset() -> None:
     assert next_reset(Reset.NONE, 0, BERLIN) is None
     assert next_reset(Reset.NOW, 0, BERLIN) is None, "it came when Slurm started"
 
 
-def test_a_week_that_begins_on_a_sunday_is_a_whole_one() -> None:
+def test_week_from_sunday_is_complete() -> None:
     sunday = at("2026-03-08T12:00")
     assert (
         said(last_reset(Reset.WEEKLY, sunday, at("2026-03-14T23:59"), BERLIN)) == "2026-03-08T12:00"
@@ -201,19 +201,19 @@ def test_a_week_that_begins_on_a_sunday_is_a_whole_one() -> None:
     )
 
 
-def test_now_is_now_and_a_clock_that_went_back_resets_nothing() -> None:
+def test_reset_now_is_now_and_clock_going_back_resets_nothing() -> None:
     assert last_reset(Reset.NOW, 5, 10, UTC) == 10
     assert last_reset(Reset.DAILY, 3 * DAY, DAY, UTC) == 3 * DAY
 
 
 @given(st.sampled_from(Reset), st.integers(0, 2**32), st.integers(0, 2**32))
-def test_a_boundary_is_met_once(period: Reset, last: int, now: int) -> None:
-    found = last_reset(period, last, now, UTC)
-    assert last <= found <= max(last, now)
-    assert last_reset(period, found, now, UTC) == found
+def test_boundary_resets_once(period: Reset, last: int, now: int) -> None:
+    result = last_reset(period, last, now, UTC)
+    assert last <= result <= max(last, now)
+    assert last_reset(period, result, now, UTC) == result
 
 
-def test_a_reset_period_is_one_of_slurms_words() -> None:
+def test_reset_period_has_slurm_names() -> None:
     assert parse_reset(" monthly") is Reset.MONTHLY
     with pytest.raises(InvalidInput, match="'FORTNIGHTLY' is not a reset period"):
         parse_reset("FORTNIGHTLY")

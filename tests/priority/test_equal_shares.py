@@ -31,11 +31,11 @@ def by_the_tree(used: Sequence[float]) -> list[float]:
     not AS_ON_X86_64, reason="ties here are those of another processor's long double"
 )
 @given(st.lists(amounts, min_size=1, max_size=20))
-def test_counting_gives_what_the_tree_gives(used: list[float]) -> None:
+def test_equal_shares_match_the_tree(used: list[float]) -> None:
     even = EqualShares(used)
-    assert [even.factor(each) for each in used] == by_the_tree(used)
+    assert [even.factor(amount) for amount in used] == by_the_tree(used)
 
 
 def test_same_usage_has_the_same_rank() -> None:
     even = EqualShares([5.0, 0.0, 5.0, 7.0])
-    assert [even.factor(each) for each in (0.0, 5.0, 7.0)] == [1.0, 0.75, 0.25]
+    assert [even.factor(number) for number in (0.0, 5.0, 7.0)] == [1.0, 0.75, 0.25]

@@ -9,12 +9,12 @@ from fairbank.priority.multifactor import combination
 from fairbank.priority.multifactor.combination import priorities, shown, weighted
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, pending, scale
 from fairbank.priority.settings import RAW, Flag, MultifactorSettings, PriorityWeights
-from tests.priority.cluster import NOW, WEEK, WEIGHTS, cluster, one, priority, vector
+from tests.priority.cluster import NOW, WEEK, WEIGHTS, cluster, priority, single_job, vector
 
 # --- V12 ---
 
 
-def test_the_components_of_the_vector() -> None:
+def test_components_of_the_vector() -> None:
     terms = weighted(vector(), cluster(), MultifactorSettings(weights=WEIGHTS), NOW)
     assert [float(column[0]) for column in terms[:6]] == [
         500.0,
@@ -28,7 +28,7 @@ def test_the_components_of_the_vector() -> None:
     assert (terms.site[0], terms.nice[0]) == (50, 100)
 
 
-def test_the_priority_of_the_vector_is_cut_and_not_rounded() -> None:
+def test_priority_of_the_vector_is_truncated() -> None:
     settings = MultifactorSettings(weights=WEIGHTS)
     assert shown(weighted(vector(), cluster(), settings, NOW))[0] == 6222.288633102749
     assert priority(vector(), settings) == 6222
@@ -36,8 +36,8 @@ def test_the_priority_of_the_vector_is_cut_and_not_rounded() -> None:
     assert shares == ["500", "0", "4085", "38", "500", "1000"]
 
 
-def test_harvards_half_age() -> None:
-    job = one(cluster(), accrued_at=NOW - WEEK // 2)
+def test_harvard_half_age() -> None:
+    job = single_job(cluster(), accrued_at=NOW - WEEK // 2)
     assert priority(job, MultifactorSettings(weights=PriorityWeights(age=10_000_000))) == 5_000_000
 
 
@@ -57,11 +57,11 @@ def test_harvards_half_age() -> None:
     ],
     ids=["not yet", "now", "clock went back", "a second", "nearly", "whole", "since 1970"],
 )
-def test_age_grows_to_one_and_stays(accrued_at: int, expected: float) -> None:
+def test_age_grows_to_1(accrued_at: int, expected: float) -> None:
     assert combination.age_factor(np.array([float(accrued_at)]), NOW, WEEK)[0] == expected
 
 
-def test_where_no_age_is_too_small_every_age_counts_in_full() -> None:
+def test_max_age_0_counts_every_age_fully() -> None:
     assert list(combination.age_factor(np.array([0.0, NOW - 1.0, NOW + 5.0]), NOW, 0)) == [0, 1, 1]
 
 
@@ -81,7 +81,7 @@ def test_where_no_age_is_too_small_every_age_counts_in_full() -> None:
 def test_job_size_is_the_mean_of_nodes_and_cpus(
     nodes: int, cpus: int, large: float, small: float
 ) -> None:
-    job = one(cluster(), nodes=nodes, cpus=cpus)
+    job = single_job(cluster(), nodes=nodes, cpus=cpus)
     assert combination.job_size_factor(job, cluster(), MultifactorSettings())[0] == pytest.approx(
         large, abs=1e-16
     )
@@ -101,7 +101,7 @@ def test_job_size_is_the_mean_of_nodes_and_cpus(
     ],
 )
 def test_job_size_relative_to_time(nodes: int, cpus: int, minutes: int, expected: float) -> None:
-    job = one(cluster(), nodes=nodes, cpus=cpus, limit_minutes=minutes)
+    job = single_job(cluster(), nodes=nodes, cpus=cpus, limit_minutes=minutes)
     flags = frozenset({Flag.SMALL_RELATIVE_TO_TIME})
     assert combination.job_size_factor(job, cluster(), MultifactorSettings(flags=flags))[
         0
@@ -112,30 +112,32 @@ def test_job_size_relative_to_time(nodes: int, cpus: int, minutes: int, expected
 
 
 def test_a_job_larger_than_the_cluster_counts_as_the_whole_cluster() -> None:
-    job = one(cluster(), nodes=11, cpus=161)
+    job = single_job(cluster(), nodes=11, cpus=161)
     assert combination.job_size_factor(job, cluster(), MultifactorSettings())[0] == 1.0
 
 
-def test_where_small_jobs_are_favoured_more_cpus_than_there_are_turn_round_as_in_slurm() -> None:
-    job = one(cluster(), nodes=11, cpus=161)
+def test_oversized_job_wraps_with_favor_small() -> None:
+    job = single_job(cluster(), nodes=11, cpus=161)
     assert (
         combination.job_size_factor(job, cluster(), MultifactorSettings(favour_small=True))[0]
         == 1.0
     )
 
 
-def test_in_a_cluster_of_nothing_no_job_has_a_size() -> None:
+def test_job_size_is_0_in_empty_cluster() -> None:
     nothing = scale(nodes=0, cpus=0)
-    assert combination.job_size_factor(one(nothing), nothing, MultifactorSettings())[0] == 0.0
+    assert (
+        combination.job_size_factor(single_job(nothing), nothing, MultifactorSettings())[0] == 0.0
+    )
 
 
 # --- association, partition, QOS, TRES: normalised and raw ---
 
 
-def test_association_beside_the_highest() -> None:
+def test_association_factor_is_relative_to_the_highest() -> None:
     to = cluster(association_max=200)
     job, plain, raw = (
-        one(to, association=50),
+        single_job(to, association=50),
         MultifactorSettings(weights=PriorityWeights(association=8)),
         frozenset({Flag.NO_NORMAL_ASSOC}),
     )
@@ -144,30 +146,35 @@ def test_association_beside_the_highest() -> None:
         priority(job, MultifactorSettings(weights=PriorityWeights(association=8), flags=raw), to)
         == 400
     )
-    assert priority(one(cluster()), plain) == combination.LOWEST
+    assert priority(single_job(cluster()), plain) == combination.LOWEST
 
 
-def test_partition_and_qos_beside_the_highest() -> None:
+def test_partition_and_qos_factors_are_relative_to_the_highest() -> None:
     settings = MultifactorSettings(weights=PriorityWeights(partition=100, qos=1_000))
-    assert priority(one(cluster(), partition=0, qos=0), settings) == 550
-    assert priority(one(cluster(), partition=1, qos=1), settings) == 1_100
-    assert priority(one(cluster(), partition=1, qos=NO_QOS), settings) == 100
+    assert priority(single_job(cluster(), partition=0, qos=0), settings) == 550
+    assert priority(single_job(cluster(), partition=1, qos=1), settings) == 1_100
+    assert priority(single_job(cluster(), partition=1, qos=NO_QOS), settings) == 100
 
 
-def test_the_highest_partition_factor_counts_as_one_at_least() -> None:
+def test_highest_partition_factor_is_at_least_1() -> None:
     to = scale(nodes=1, cpus=1, partition_factors=[0])
     assert (
-        priority(one(to, nice=-7), MultifactorSettings(weights=PriorityWeights(partition=100)), to)
+        priority(
+            single_job(to, nice=-7), MultifactorSettings(weights=PriorityWeights(partition=100)), to
+        )
         == 7
     )
 
 
-def test_qos_of_priority_nought_add_nothing_to_divide_by() -> None:
+def test_qos_of_priority_0_has_factor_0() -> None:
     to = scale(nodes=1, cpus=1, qos_priorities=[0, 0])
-    assert priority(one(to, qos=1), MultifactorSettings(weights=PriorityWeights(qos=100)), to) == 1
+    assert (
+        priority(single_job(to, qos=1), MultifactorSettings(weights=PriorityWeights(qos=100)), to)
+        == 1
+    )
 
 
-def test_slurms_own_expectations_without_normalising() -> None:
+def test_unnormalised_factors_match_slurm() -> None:
     """Weights of 1, association priority 100, job factors 10 and 20, QOS 200, a job of one CPU."""
     to = scale(
         nodes=1,
@@ -188,7 +195,7 @@ def test_slurms_own_expectations_without_normalising() -> None:
     assert list(priorities(job, to, settings, NOW)) == [311, 321]
 
 
-def test_a_tres_that_the_partition_has_not_counts_nothing() -> None:
+def test_tres_missing_in_partition_counts_0() -> None:
     to = cluster(totals={"cpu": [160, 160], "gres/gpu": [0, 8]})
     jobs = pending(to, 2, partition=[0, 1], tres={"gres/gpu": 4})
     settings = MultifactorSettings(weights=PriorityWeights(tres={"gres/gpu": 1_000.0}))

@@ -16,55 +16,55 @@ from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import FairTreeResult, ShareAssociation, planted, summed
 from tests.priority.random_trees import trees, wild_shares, wild_usage
-from tests.priority.recursion import Visit, to_64_bits
-from tests.priority.tree_text import Drawn, draw, drawn
+from tests.priority.recursive_fair_tree import Visit, to_64_bits
+from tests.priority.tree_text import TreeWithUsage, parse_tree, tree_with_usage
 
 as_on_x86_64 = pytest.mark.skipif(
     not AS_ON_X86_64, reason="ties here are those of another processor's long double"
 )
 
 
-def ranked(there: Drawn) -> FairTreeResult:
-    return fair_tree(there.tree, there.usage)
+def ranks_of(case: TreeWithUsage) -> FairTreeResult:
+    return fair_tree(case.tree, case.usage)
 
 
-def peopled(there: Drawn) -> Drawn:
+def with_users(case: TreeWithUsage) -> TreeWithUsage:
     """Return the tree with a user in each account without children. In Slurm, a user that ties with
     such an account gets the rank of the previous user, even a better one. No law of better and
     worse ranks holds then.
     """
-    rows, shape = there.tree.rows, there.tree.shape
+    rows, shape = case.tree.rows, case.tree.shape
     empty = [int(shape.row[place]) for place in np.flatnonzero(shape.users == 0)]
     more = [
         ShareAssociation(rows[at].account, f"only{at}")
         for at in empty
         if rows[at].shares != ON_PARENT
     ]
-    return drawn([*rows, *more], [*there.own, *[0.0] * len(more)])
+    return tree_with_usage([*rows, *more], [*case.own, *[0.0] * len(more)])
 
 
 @as_on_x86_64
 @given(trees())
-def test_every_rank_is_that_of_the_recursion(there: Drawn) -> None:
-    rank = ranked(there).rank
-    users = np.flatnonzero(there.tree.is_user).tolist()
+def test_ranks_equal_recursive_computation(case: TreeWithUsage) -> None:
+    rank = ranks_of(case).rank
+    users = np.flatnonzero(case.tree.is_user).tolist()
     assert {at: int(rank[at]) for at in users} == Visit(
-        there.tree, [int(used) for used in there.usage]
+        case.tree, [int(used) for used in case.usage]
     ).ranks
 
 
 @as_on_x86_64
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
-def test_long_doubles_are_rounded_as_the_recursion_rounds(above: int, below: int) -> None:
-    found = np.longdouble(above) / np.longdouble(below)
-    assert Fraction(*found.as_integer_ratio()) == to_64_bits(Fraction(above, below))
+def test_long_doubles_are_rounded_like_the_recursion(above: int, below: int) -> None:
+    result = np.longdouble(above) / np.longdouble(below)
+    assert Fraction(*result.as_integer_ratio()) == to_64_bits(Fraction(above, below))
 
 
 @given(trees(), st.randoms(use_true_random=False))
-def test_other_names_change_nothing(there: Drawn, chance: Random) -> None:
+def test_other_names_change_nothing(case: TreeWithUsage, chance: Random) -> None:
     names = {
         name: f"x{number}"
-        for number, name in enumerate(sorted(there.at, key=lambda _: chance.random()))
+        for number, name in enumerate(sorted(case.at, key=lambda _: chance.random()))
     }
     renamed = [
         row._replace(
@@ -72,78 +72,83 @@ def test_other_names_change_nothing(there: Drawn, chance: Random) -> None:
             user=names.get(row.user, ""),
             parent=names.get(row.parent, ""),
         )
-        for row in there.tree.rows
+        for row in case.tree.rows
     ]
-    assert ranked(drawn(renamed, there.own)).rank.tolist() == ranked(there).rank.tolist()
+    assert (
+        ranks_of(tree_with_usage(renamed, case.own)).rank.tolist() == ranks_of(case).rank.tolist()
+    )
 
 
 @given(trees(), st.data())
-def test_another_order_changes_nothing_but_ties(there: Drawn, data: st.DataObject) -> None:
-    found = ranked(there)
-    accounts = ~there.tree.is_user & ~there.tree.stands_on_parent
-    levels = list(zip(there.tree.shape.above[accounts], found.level[accounts], strict=True))
+def test_order_changes_only_ties(case: TreeWithUsage, data: st.DataObject) -> None:
+    result = ranks_of(case)
+    accounts = ~case.tree.is_user & ~case.tree.stands_on_parent
+    levels = list(zip(case.tree.shape.above[accounts], result.level[accounts], strict=True))
     assume(len(set(levels)) == len(levels))
-    order = data.draw(st.permutations(range(len(there.tree.rows))))
-    moved = ranked(drawn([there.tree.rows[at] for at in order], [there.own[at] for at in order]))
-    assert moved.rank.tolist() == found.rank[order].tolist()
-    assert moved.level.tolist() == found.level[order].tolist()
+    order = data.draw(st.permutations(range(len(case.tree.rows))))
+    moved = ranks_of(
+        tree_with_usage([case.tree.rows[at] for at in order], [case.own[at] for at in order])
+    )
+    assert moved.rank.tolist() == result.rank[order].tolist()
+    assert moved.level.tolist() == result.level[order].tolist()
 
 
-@given(trees().map(peopled))
-def test_all_below_the_better_of_two_siblings_are_ahead_of_all_below_the_other(
-    there: Drawn,
-) -> None:
-    found, above = ranked(there), there.tree.shape.above
+@given(trees().map(with_users))
+def test_users_below_better_sibling_rank_first(case: TreeWithUsage) -> None:
+    result, above = ranks_of(case), case.tree.shape.above
     below: dict[int, list[int]] = {at: [] for at in range(len(above))}
-    for user in np.flatnonzero(there.tree.is_user):
+    for user in np.flatnonzero(case.tree.is_user):
         at = int(user)
         while at >= 0:
-            below[at].append(int(found.rank[user]))
+            below[at].append(int(result.rank[user]))
             at = int(above[at])
     for one, other in (
         (one, other)
         for one in below
         for other in below
-        if above[one] == above[other] and found.level[one] > found.level[other]
+        if above[one] == above[other] and result.level[one] > result.level[other]
     ):
         if below[one] and below[other]:
             assert min(below[one]) > max(below[other])
 
 
 @given(trees(wild_shares, wild_usage))
-def test_every_part_is_from_0_to_1_at_the_extremes_too(there: Drawn) -> None:
-    found, users = ranked(there), int(there.tree.is_user.sum())
-    for column in (found.norm_shares, found.norm_usage, found.effective_usage, found.factor):
+def test_factors_are_from_0_to_1_at_the_extremes(case: TreeWithUsage) -> None:
+    result, users = ranks_of(case), int(case.tree.is_user.sum())
+    for column in (result.norm_shares, result.norm_usage, result.effective_usage, result.factor):
         assert ((column >= 0) & (column <= 1)).all()
-    assert (found.level >= 0).all()
-    assert (found.factor[there.tree.is_user] >= 1 / max(1, users)).all()
-    assert not found.factor[~there.tree.is_user].any()
+    assert (result.level >= 0).all()
+    assert (result.factor[case.tree.is_user] >= 1 / max(1, users)).all()
+    assert not result.factor[~case.tree.is_user].any()
 
 
-@given(trees().map(peopled), st.data())
-def test_more_usage_gives_no_better_rank(there: Drawn, data: st.DataObject) -> None:
-    users = np.flatnonzero(there.tree.is_user).tolist()
+@given(trees().map(with_users), st.data())
+def test_more_usage_gives_no_better_rank(case: TreeWithUsage, data: st.DataObject) -> None:
+    users = np.flatnonzero(case.tree.is_user).tolist()
     assume(users)
     user = data.draw(st.sampled_from(users))
     more = [
         used + (data.draw(st.integers(1, 10**6)) if at == user else 0)
-        for at, used in enumerate(there.own)
+        for at, used in enumerate(case.own)
     ]
-    assert ranked(drawn(list(there.tree.rows), more)).rank[user] <= ranked(there).rank[user]
+    assert (
+        ranks_of(tree_with_usage(list(case.tree.rows), more)).rank[user]
+        <= ranks_of(case).rank[user]
+    )
 
 
 def test_tie_with_an_empty_account_takes_the_previous_rank() -> None:
-    there = draw("first 2 0\nnobody 0\nb 0\n    last 1 0")
-    assert ranked(there).rank.tolist() == [0, 2, 0, 0, 2]
-    assert ranked(draw("first 2 0\nb 0\n    last 1 0")).rank.tolist() == [0, 2, 0, 1]
+    result = parse_tree("first 2 0\nnobody 0\nb 0\n    last 1 0")
+    assert ranks_of(result).rank.tolist() == [0, 2, 0, 0, 2]
+    assert ranks_of(parse_tree("first 2 0\nb 0\n    last 1 0")).rank.tolist() == [0, 2, 0, 1]
 
 
-@given(trees().map(peopled), st.data())
-def test_more_shares_give_no_worse_rank(there: Drawn, data: st.DataObject) -> None:
+@given(trees().map(with_users), st.data())
+def test_more_shares_give_no_worse_rank(case: TreeWithUsage, data: st.DataObject) -> None:
     """The same holds for all users below an account with more shares."""
-    rows = there.tree.rows
+    rows = case.tree.rows
     may_have_more = [
-        at for at, row in enumerate(rows) if at != there.tree.root and row.shares != ON_PARENT
+        at for at, row in enumerate(rows) if at != case.tree.root and row.shares != ON_PARENT
     ]
     assume(may_have_more)
     chosen = data.draw(st.sampled_from(may_have_more))
@@ -151,38 +156,38 @@ def test_more_shares_give_no_worse_rank(there: Drawn, data: st.DataObject) -> No
         row._replace(shares=row.shares + data.draw(st.integers(1, 10**6))) if at == chosen else row
         for at, row in enumerate(rows)
     ]
-    before, after = ranked(there).rank, ranked(drawn(more, there.own)).rank
+    before, after = ranks_of(case).rank, ranks_of(tree_with_usage(more, case.own)).rank
     concerned = [
-        at for at in np.flatnonzero(there.tree.is_user).tolist() if chosen in line(there, at)
+        at for at in np.flatnonzero(case.tree.is_user).tolist() if chosen in line(case, at)
     ]
     assert all(after[at] >= before[at] for at in concerned)
 
 
-def line(there: Drawn, at: int) -> list[int]:
+def line(case: TreeWithUsage, at: int) -> list[int]:
     """Return the row and all its ancestors with shares."""
-    found = [at]
-    while (above := int(there.tree.shape.above[found[-1]])) >= 0:
-        found.append(above)
-    return found
+    result = [at]
+    while (above := int(case.tree.shape.above[result[-1]])) >= 0:
+        result.append(above)
+    return result
 
 
 @given(trees(), st.data())
-def test_another_order_within_ties_gives_each_level_the_same_places(
-    there: Drawn, data: st.DataObject
-) -> None:
+def test_order_within_ties_keeps_ranks_of_level(case: TreeWithUsage, data: st.DataObject) -> None:
     """Tied associations may swap places; the order of accounts does not change."""
-    order = data.draw(st.permutations(range(len(there.tree.rows))))
-    found, moved = (
-        ranked(there),
-        ranked(drawn([there.tree.rows[at] for at in order], [there.own[at] for at in order])),
+    order = data.draw(st.permutations(range(len(case.tree.rows))))
+    result, moved = (
+        ranks_of(case),
+        ranks_of(
+            tree_with_usage([case.tree.rows[at] for at in order], [case.own[at] for at in order])
+        ),
     )
     back = np.argsort(order)
-    for one, other in itertools.combinations(np.flatnonzero(there.tree.is_user).tolist(), 2):
+    for one, other in itertools.combinations(np.flatnonzero(case.tree.is_user).tolist(), 2):
         if (
-            there.tree.shape.above[one] == there.tree.shape.above[other]
-            and found.level[one] != found.level[other]
+            case.tree.shape.above[one] == case.tree.shape.above[other]
+            and result.level[one] != result.level[other]
         ):
-            assert np.sign(found.rank[one] - found.rank[other]) == np.sign(
+            assert np.sign(result.rank[one] - result.rank[other]) == np.sign(
                 moved.rank[back[one]] - moved.rank[back[other]]
             )
 

@@ -12,7 +12,7 @@ import pytest
 from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import NO_LEVEL
-from tests.priority.tree_text import draw
+from tests.priority.tree_text import parse_tree
 from tests.priority.trees import V3, V4, V5, V6, V7, V8, V9
 
 as_on_x86_64 = pytest.mark.skipif(
@@ -22,10 +22,12 @@ as_on_x86_64 = pytest.mark.skipif(
 
 def factors(picture: str) -> dict[str, str]:
     """Return the fair-share factor of each user, as sshare prints it."""
-    there = draw(picture)
-    found = fair_tree(there.tree, there.usage)
+    tree_with_usage = parse_tree(picture)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
     return {
-        row.user: f"{found.factor[at]:.6f}" for at, row in enumerate(there.tree.rows) if row.user
+        row.user: f"{tree.factor[at]:.6f}"
+        for at, row in enumerate(tree_with_usage.tree.rows)
+        if row.user
     }
 
 
@@ -69,33 +71,36 @@ uGA2  0.500000|6|0.025000|0.600000|0.095238|0.833333
 
 
 @as_on_x86_64
-def test_v3_is_what_slurms_own_test_expects_in_every_column() -> None:
-    there = draw(V3)
-    found = fair_tree(there.tree, there.usage)
+def test_v3_matches_slurm_test_in_every_column() -> None:
+    tree_with_usage = parse_tree(V3)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
     printed = []
-    for name, at in list(there.at.items())[1:]:
-        user, on_parent = there.tree.is_user[at], there.tree.stands_on_parent[at]
+    for name, at in list(tree_with_usage.at.items())[1:]:
+        user, on_parent = (
+            tree_with_usage.tree.is_user[at],
+            tree_with_usage.tree.stands_on_parent[at],
+        )
         columns = (
-            f"{found.norm_shares[at]:.6f}",
-            f"{found.usage[at]:.0f}",
-            f"{found.norm_usage[at]:.6f}",
-            f"{found.effective_usage[at]:.6f}",
-            f"{found.factor[at]:.6f}" if user else "",
-            "" if on_parent else f"{float(found.level[at]):.6f}",
+            f"{tree.norm_shares[at]:.6f}",
+            f"{tree.usage[at]:.0f}",
+            f"{tree.norm_usage[at]:.6f}",
+            f"{tree.effective_usage[at]:.6f}",
+            f"{tree.factor[at]:.6f}" if user else "",
+            "" if on_parent else f"{float(tree.level[at]):.6f}",
         )
         printed.append(f"{name:<5} {'|'.join(columns)}")
     assert printed == PRINTED_V3.split("\n")[1:-1]
 
 
-def test_v3_the_root_has_all_the_usage_and_no_shares() -> None:
-    there = draw(V3)
-    found = fair_tree(there.tree, there.usage)
+def test_v3_root_has_all_usage_and_no_shares() -> None:
+    tree_with_usage = parse_tree(V3)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
     assert (
-        found.norm_shares[0],
-        found.usage[0],
-        found.effective_usage[0],
-        found.level[0],
-        found.rank[0],
+        tree.norm_shares[0],
+        tree.usage[0],
+        tree.effective_usage[0],
+        tree.level[0],
+        tree.rank[0],
     ) == (0, 240, 1, NO_LEVEL, 0)
 
 
@@ -112,7 +117,7 @@ def test_v3_the_root_has_all_the_usage_and_no_shares() -> None:
         (170, (40, 50), (20, 25), 110, 1),
     ],
 )
-def test_v3b_two_users_tie_where_the_processor_says_so(
+def test_v3b_two_users_tie_in_long_double(
     all_shares: int,
     shares: tuple[int, int],
     used: tuple[int, int],
@@ -120,14 +125,14 @@ def test_v3b_two_users_tie_where_the_processor_says_so(
     better: int | None,
 ) -> None:
     """The levels of each pair are equal in exact arithmetic."""
-    there = draw(f"""
+    tree_with_usage = parse_tree(f"""
         a 1
             one {shares[0]} {used[0]}
             two {shares[1]} {used[1]}
             rest {all_shares - sum(shares)} {used_in_all - sum(used)}
     """)
-    rank = fair_tree(there.tree, there.usage).rank
-    one, two = rank[there.at["one"]], rank[there.at["two"]]
+    rank = fair_tree(tree_with_usage.tree, tree_with_usage.usage).rank
+    one, two = rank[tree_with_usage.at["one"]], rank[tree_with_usage.at["two"]]
     assert (None if one == two else int(two > one)) == better
 
 
@@ -135,7 +140,7 @@ def test_v4_accounts_that_tie_are_not_ranked_together() -> None:
     assert factors(V4) == {"a1": "0.750000", "a2": "1.000000", "b1": "0.750000", "b2": "0.750000"}
 
 
-def test_v5_the_best_of_the_second_gets_the_last_rank_of_the_first() -> None:
+def test_v5_best_of_second_gets_last_rank_of_first() -> None:
     assert factors(V5) == {
         "a1": "0.500000",
         "a2": "0.666667",
@@ -148,9 +153,9 @@ def test_v5_the_best_of_the_second_gets_the_last_rank_of_the_first() -> None:
 
 def test_v6_without_usage_shares_decide() -> None:
     assert factors(V6) == {"u1": "1.000000", "u2": "0.666667", "u3": "0.333333"}
-    there = draw(V6)
-    level = fair_tree(there.tree, there.usage).level
-    assert [float(level[there.at[name]]) for name in ("u1", "u2", "u3", "b")] == [
+    tree_with_usage = parse_tree(V6)
+    level = fair_tree(tree_with_usage.tree, tree_with_usage.usage).level
+    assert [float(level[tree_with_usage.at[name]]) for name in ("u1", "u2", "u3", "b")] == [
         math.inf,
         0,
         math.inf,
@@ -159,14 +164,14 @@ def test_v6_without_usage_shares_decide() -> None:
 
 
 def test_v7_in_every_column() -> None:
-    there = draw(V7)
-    found = fair_tree(there.tree, there.usage)
+    tree_with_usage = parse_tree(V7)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
     printed = {
         name: " ".join(
             f"{float(column[at]):.6f}"
-            for column in (found.norm_shares, found.effective_usage, found.level, found.factor)
+            for column in (tree.norm_shares, tree.effective_usage, tree.level, tree.factor)
         )
-        for name, at in there.at.items()
+        for name, at in tree_with_usage.at.items()
     }
     printed.pop("root")
     assert printed == {
@@ -181,7 +186,7 @@ def test_v7_in_every_column() -> None:
     }
 
 
-def test_v8_users_on_the_shares_of_their_lab_tie() -> None:
+def test_v8_users_with_parent_shares_tie() -> None:
     assert factors(V8) == {
         "u1": "0.800000",
         "u2": "0.800000",
@@ -189,23 +194,24 @@ def test_v8_users_on_the_shares_of_their_lab_tie() -> None:
         "u4": "0.400000",
         "u5": "0.400000",
     }
-    there = draw(V8)
-    found = fair_tree(there.tree, there.usage)
-    assert [f"{float(found.level[there.at[lab]]):.3f}" for lab in ("lab1", "lab2", "lab3")] == [
-        "0.610",
-        "5.000",
-        "0.512",
+    tree_with_usage = parse_tree(V8)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
+    assert [
+        f"{float(tree.level[tree_with_usage.at[lab]]):.3f}" for lab in ("lab1", "lab2", "lab3")
+    ] == ["0.610", "5.000", "0.512"]
+    assert [float(tree.effective_usage[tree_with_usage.at[user]]) for user in ("u1", "u2")] == [
+        0.25,
+        0.75,
     ]
-    assert [float(found.effective_usage[there.at[user]]) for user in ("u1", "u2")] == [0.25, 0.75]
 
 
-def test_v9_an_account_on_its_parents_shares_gives_its_users_to_the_parent() -> None:
-    there = draw(V9)
-    found = fair_tree(there.tree, there.usage)
+def test_v9_account_with_parent_shares_passes_users_to_parent() -> None:
+    tree_with_usage = parse_tree(V9)
+    tree = fair_tree(tree_with_usage.tree, tree_with_usage.usage)
     assert {
         name: " ".join(
-            f"{float(column[there.at[name]]):.6f}"
-            for column in (found.norm_shares, found.effective_usage, found.level, found.factor)
+            f"{float(column[tree_with_usage.at[name]]):.6f}"
+            for column in (tree.norm_shares, tree.effective_usage, tree.level, tree.factor)
         )
         for name in ("s1", "s2", "e1", "r1")
     } == {
@@ -214,8 +220,8 @@ def test_v9_an_account_on_its_parents_shares_gives_its_users_to_the_parent() -> 
         "e1": "0.333333 0.500000 0.666667 0.500000",
         "r1": "1.000000 1.000000 1.000000 0.250000",
     }
-    sub = there.at["eng_sub"]
-    assert (found.norm_shares[sub], found.effective_usage[sub], found.level[sub]) == (
+    sub = tree_with_usage.at["eng_sub"]
+    assert (tree.norm_shares[sub], tree.effective_usage[sub], tree.level[sub]) == (
         0.5,
         np.longdouble(0.5),
         NO_LEVEL,

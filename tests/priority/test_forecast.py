@@ -19,22 +19,22 @@ from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.forecast import Standpoint, back_after
 from fairbank.priority.fairshare.tree import summed
 from tests.priority.random_trees import trees
-from tests.priority.tree_text import Drawn, draw
+from tests.priority.tree_text import TreeWithUsage, parse_tree
 from tests.priority.trees import V1, V7
 
 WEEK = fading(7 * DAY)
 HALF = Standpoint(usage=80, others=20, share=0.5)
 
 
-def test_at_the_soonest_the_others_take_it_over_at_the_latest_they_go_on() -> None:
-    found = back_after(HALF, WEEK)
-    assert found.soonest is not None
-    assert found.latest is not None
-    assert 80 * WEEK.a_second**found.soonest == pytest.approx(50)  # of 100, as before
-    assert 80 * WEEK.a_second**found.latest == pytest.approx(
+def test_pause_bounds_assume_others_fill_or_continue() -> None:
+    result = back_after(HALF, WEEK)
+    assert result.soonest is not None
+    assert result.latest is not None
+    assert 80 * WEEK.a_second**result.soonest == pytest.approx(50)  # of 100, as before
+    assert 80 * WEEK.a_second**result.latest == pytest.approx(
         20
     )  # as much as the others go on using
-    assert found.latest == pytest.approx(14 * DAY, rel=0.001)
+    assert result.latest == pytest.approx(14 * DAY, rel=0.001)
 
 
 def test_user_within_share_needs_no_pause() -> None:
@@ -54,7 +54,7 @@ def test_user_within_share_needs_no_pause() -> None:
         ),  # others of its account keep it there
     ],
 )
-def test_for_whom_a_pause_is_never_enough(who: Standpoint) -> None:
+def test_some_users_never_recover_by_a_pause(who: Standpoint) -> None:
     assert back_after(who, WEEK) == (None, None)
 
 
@@ -79,25 +79,25 @@ def test_usage_without_decay_never_recovers() -> None:
 
 
 def paused(
-    there: Drawn, row: int, seconds: float, decay: Decay, *, taken_over: bool
+    case: TreeWithUsage, row: int, seconds: float, decay: Decay, *, taken_over: bool
 ) -> list[float]:
     """Return the own usage of each association after this user has paused for the given time."""
     left = decay.a_second**seconds
-    mine, others = there.own[row], sum(there.own) - there.own[row]
+    mine, others = case.own[row], sum(case.own) - case.own[row]
     growth = 1 + mine * (1 - left) / others if taken_over else 1.0
-    return [each * (left if at == row else growth) for at, each in enumerate(there.own)]
+    return [amount * (left if at == row else growth) for at, amount in enumerate(case.own)]
 
 
 @given(trees(), st.sampled_from([0.25, 0.5, 0.6]), st.sampled_from([1, 3]), st.booleans())
-def test_forecast_of_the_classic_factor_holds(
-    there: Drawn, factor: float, dampening: int, taken_over: bool
+def test_forecast_of_classic_factor_is_reached(
+    case: TreeWithUsage, factor: float, dampening: int, taken_over: bool
 ) -> None:
-    users = np.flatnonzero(there.tree.is_user & (there.usage > 0))
+    users = np.flatnonzero(case.tree.is_user & (case.usage > 0))
     assume(len(users))
-    now, together = classic(there.tree, there.usage, dampening=dampening), float(there.usage[0])
+    now, together = classic(case.tree, case.usage, dampening=dampening), float(case.usage[0])
     foretold = 0
     for row in users.tolist():
-        used = float(there.usage[row])
+        used = float(case.usage[row])
         charged = min(max(float(now.effective_usage[row]) * together - used, 0.0), together - used)
         who = Standpoint(
             usage=used, others=together - used, share=float(now.norm_shares[row]), charged=charged
@@ -105,8 +105,8 @@ def test_forecast_of_the_classic_factor_holds(
         seconds = back_after(who, WEEK, level=1 / (-math.log2(factor) * dampening))[not taken_over]
         if seconds is None or not 0 < seconds < 300 * DAY:
             continue
-        later = summed(there.tree, paused(there, row, seconds, WEEK, taken_over=taken_over))
-        assert classic(there.tree, later, dampening=dampening).factor[row] == pytest.approx(
+        later = summed(case.tree, paused(case, row, seconds, WEEK, taken_over=taken_over))
+        assert classic(case.tree, later, dampening=dampening).factor[row] == pytest.approx(
             factor, rel=1e-6
         )
         foretold += 1
@@ -114,18 +114,22 @@ def test_forecast_of_the_classic_factor_holds(
 
 
 @pytest.mark.parametrize("taken_over", [False, True])
-def test_forecast_of_the_fair_tree_level_holds(taken_over: bool) -> None:
-    there = draw(V7)
-    alice, physics = there.at["alice"], there.at["physics"]
-    account = float(there.usage[physics])
-    share = float(fair_tree(there.tree, there.usage).norm_shares[alice])
+def test_forecast_of_fair_tree_level_is_reached(taken_over: bool) -> None:
+    tree_with_usage = parse_tree(V7)
+    alice, physics = tree_with_usage.at["alice"], tree_with_usage.at["physics"]
+    account = float(tree_with_usage.usage[physics])
+    share = float(fair_tree(tree_with_usage.tree, tree_with_usage.usage).norm_shares[alice])
     who = Standpoint(usage=300, others=account - 300, share=share)
-    assert who.level == pytest.approx(float(fair_tree(there.tree, there.usage).level[alice]))
+    assert who.level == pytest.approx(
+        float(fair_tree(tree_with_usage.tree, tree_with_usage.usage).level[alice])
+    )
     seconds = back_after(who, WEEK)[not taken_over]
     assert seconds is not None
-    own = paused(there, alice, seconds, WEEK, taken_over=False)
-    own[there.at["bob"]] += (300 - own[alice]) * taken_over
-    assert float(fair_tree(there.tree, summed(there.tree, own)).level[alice]) == pytest.approx(1)
+    own = paused(tree_with_usage, alice, seconds, WEEK, taken_over=False)
+    own[tree_with_usage.at["bob"]] += (300 - own[alice]) * taken_over
+    assert float(
+        fair_tree(tree_with_usage.tree, summed(tree_with_usage.tree, own)).level[alice]
+    ) == pytest.approx(1)
 
 
 @given(
@@ -135,18 +139,18 @@ def test_forecast_of_the_fair_tree_level_holds(taken_over: bool) -> None:
     st.floats(0, 1),
     st.sampled_from([0.01, 0.5, 1.0, 3.0]),
 )
-def test_sooner_is_never_later_and_nothing_is_negative(
+def test_earliest_is_before_latest_and_not_negative(
     usage: float, others: float, share: float, part: float, level: float
 ) -> None:
-    found = back_after(
+    result = back_after(
         Standpoint(usage=usage, others=others, share=share, charged=others * part),
         WEEK,
         level=level,
     )
-    assert (found.soonest is None) == (found.latest is None) or found.soonest is not None
-    if found.soonest is not None and found.latest is not None:
-        assert 0 <= found.soonest <= found.latest * (1 + 1e-9) + 1e-6
-        assert math.isfinite(found.latest)
+    assert (result.soonest is None) == (result.latest is None) or result.soonest is not None
+    if result.soonest is not None and result.latest is not None:
+        assert 0 <= result.soonest <= result.latest * (1 + 1e-9) + 1e-6
+        assert math.isfinite(result.latest)
 
 
 def test_a_longer_half_life_takes_longer_in_proportion() -> None:
@@ -158,34 +162,34 @@ def test_a_longer_half_life_takes_longer_in_proportion() -> None:
 
 @pytest.mark.parametrize("field", ["usage", "others", "share", "charged"])
 @pytest.mark.parametrize("amount", [-1.0, math.nan, math.inf])
-def test_what_is_no_usage_and_no_share_is_refused(field: str, amount: float) -> None:
-    told = {"usage": 1.0, "others": 1.0, "share": 0.5} | {field: amount}
+def test_invalid_usage_and_share_are_refused(field: str, amount: float) -> None:
+    fields = {"usage": 1.0, "others": 1.0, "share": 0.5} | {field: amount}
     with pytest.raises(InvalidInput) as refused:
-        Standpoint(**told)
+        Standpoint(**fields)
     assert refused.value.field == field
 
 
 @pytest.mark.parametrize("level", [0.0, -1.0, math.inf, math.nan])
-def test_what_is_no_level_is_refused(level: float) -> None:
+def test_invalid_level_is_refused(level: float) -> None:
     with pytest.raises(InvalidInput, match="level"):
         back_after(HALF, WEEK, level=level)
 
 
-def test_v1_by_hand() -> None:
+def test_forecast_of_v1_matches_hand_computation() -> None:
     """U2 used a quarter of the total with a twentieth of the shares; half of its accounts' usage
     counts as its own.
     """
-    there = draw(V1)
-    now = classic(there.tree, there.usage)
-    u2 = there.at["U2"]
+    tree_with_usage = parse_tree(V1)
+    now = classic(tree_with_usage.tree, tree_with_usage.usage)
+    u2 = tree_with_usage.at["U2"]
     assert float(now.effective_usage[u2]) == pytest.approx(0.275)
     who = Standpoint(usage=25, others=75, share=0.05, charged=2.5)
     assert who.level == pytest.approx(0.05 / 0.275)
-    found = back_after(who, WEEK)
-    assert found.latest is not None
-    assert found.soonest is not None
+    result = back_after(who, WEEK)
+    assert result.latest is not None
+    assert result.soonest is not None
     # 25 x + 2.5 = 0.05 (25 x + 75), and 25 x + 2.5 w = 5 where w = (100 - 25 x) / 75
-    assert WEEK.a_second**found.latest == pytest.approx((0.05 * 75 - 2.5) / (25 * 0.95))
-    assert WEEK.a_second**found.soonest == pytest.approx(
+    assert WEEK.a_second**result.latest == pytest.approx((0.05 * 75 - 2.5) / (25 * 0.95))
+    assert WEEK.a_second**result.soonest == pytest.approx(
         (5 - 2.5 * 100 / 75) / (25 - 2.5 * 25 / 75)
     )

@@ -29,18 +29,18 @@ def page(checkout: Path) -> str:
     )
 
 
-def test_shares_are_those_of_the_seed(page: str) -> None:
-    found = shares(read_holdings(page).held)
+def test_shares_of_the_example_page(page: str) -> None:
+    result = shares(read_holdings(page).held)
     gratis = Fraction(2 * 32, 3)
-    assert found == {
+    assert result == {
         "lab1": ShareSource(gratis, Fraction(2 * 32), Fraction(2 * 64 * 1, 4 * 4)),
         "lab2": ShareSource(gratis),
         "lab3": ShareSource(gratis, communal=Fraction(2 * 64 * 3, 4 * 4)),
     }
-    assert raw_shares(found) == {"lab1": 93, "lab2": 21, "lab3": 45}
+    assert raw_shares(result) == {"lab1": 93, "lab2": 21, "lab3": 45}
 
 
-def test_charges_are_those_of_the_seed(page: str) -> None:
+def test_charges_of_the_example_page(page: str) -> None:
     assert read_holdings(page).charges == {
         "shared": parse_weights("CPU=1.0,Mem=0.25G"),
         "lab1": parse_weights("CPU=1.0,Mem=0.25G"),
@@ -49,7 +49,7 @@ def test_charges_are_those_of_the_seed(page: str) -> None:
     }
 
 
-def told(**changes: str) -> NodeHoldings:
+def page_with(**changes: str) -> NodeHoldings:
     parts = {
         "head": 'reference = "new"\naccounts = ["a", "b"]',
         "chips": "[chips]\nnew = 10\nold = 2.5",
@@ -68,28 +68,28 @@ def partitions(*kinds: str) -> str:
 OLD = '\n[[nodes]]\nnames = "o1"\nchip = "old"\ncores = 8\nmemory_mib = 4096'
 
 
-def test_numbers_are_the_decimals_that_are_written() -> None:
-    found = told(
+def test_numbers_are_exact_decimals() -> None:
+    result = page_with(
         chips="[chips]\nnew = 0.3\nold = 0.1",
         nodes=f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}',
     )
-    assert found.held.nodes["o1"].core == Fraction(1, 3)
+    assert result.held.nodes["o1"].core == Fraction(1, 3)
 
 
-def test_what_a_lab_has_in_two_partitions_counts_once() -> None:
-    found = told(
+def test_nodes_in_two_partitions_of_a_lab_count_once() -> None:
+    result = page_with(
         partitions=partitions('nodes = "n[1-2]"\nlab = "a"', 'nodes = "n[2-3]"\nlab = "a"')
     )
-    assert shares(found.held)["a"].lab == 3 * 8
+    assert shares(result.held)["a"].lab == 3 * 8
 
 
 def test_requeued_nodes_grant_nothing_and_a_node_in_two_public_partitions_counts_once() -> None:
-    found = told(
+    result = page_with(
         partitions=partitions(
             'nodes = "n[1-2]"', 'nodes = "n2"', 'nodes = "n[1-4]"\nhalf_of = "n1"'
         )
     )
-    assert shares(found.held)["b"].gratis == 2 * 8 / 2
+    assert shares(result.held)["b"].gratis == 2 * 8 / 2
 
 
 @pytest.mark.parametrize(
@@ -167,21 +167,19 @@ def test_requeued_nodes_grant_nothing_and_a_node_in_two_public_partitions_counts
         ),
     ],
 )
-def test_what_cannot_be_is_named_with_its_place_and_a_remedy(
-    changes: dict[str, str], field: str, says: str
-) -> None:
+def test_error_has_location_and_remedy(changes: dict[str, str], field: str, says: str) -> None:
     with pytest.raises(InvalidInput) as wrong:
-        told(**changes)
+        page_with(**changes)
     assert wrong.value.field == field
     assert says in f"{wrong.value.message}; {wrong.value.remedy}"
 
 
-def test_a_partition_whose_nodes_are_worth_different_things_has_no_price() -> None:
+def test_partition_of_unequal_nodes_has_no_price() -> None:
     nodes = f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}'
     with pytest.raises(
         InvalidInput, match="a core or a GiB of o1 costs something else than of n1"
     ) as wrong:
-        told(nodes=nodes, partitions=partitions('nodes = "n1,o1"'))
+        page_with(nodes=nodes, partitions=partitions('nodes = "n1,o1"'))
     assert wrong.value.field == "partitions[0].nodes"
-    half = told(nodes=nodes, partitions=partitions('nodes = "n1,o1"\nhalf_of = "n1"'))
+    half = page_with(nodes=nodes, partitions=partitions('nodes = "n1,o1"\nhalf_of = "n1"'))
     assert half.charges["p0"] == parse_weights("CPU=0.5,Mem=1G"), "unless it charges by one of them"

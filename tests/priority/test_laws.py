@@ -103,9 +103,7 @@ def cases(draw: st.DrawFn, *, fitting: bool = False) -> Case:
 
 
 @given(cases(fitting=True), some_settings(normal))
-def test_every_normalised_factor_is_from_nought_to_one(
-    case: Case, settings: MultifactorSettings
-) -> None:
+def test_normalised_factors_are_from_0_to_1(case: Case, settings: MultifactorSettings) -> None:
     one = PriorityWeights(
         age=1,
         association=1,
@@ -115,21 +113,19 @@ def test_every_normalised_factor_is_from_nought_to_one(
         qos=1,
         tres={"cpu": 1.0, "gres/gpu": 1.0},
     )
-    told = MultifactorSettings(
+    result = MultifactorSettings(
         weights=one,
         flags=settings.flags,
         max_age_seconds=settings.max_age_seconds,
         favour_small=settings.favour_small,
     )
-    terms = weighted(pending(case.to, 1, **case.job), case.to, told, NOW)
+    terms = weighted(pending(case.to, 1, **case.job), case.to, result, NOW)
     for column in (*terms[:6], *terms.tres):
         assert 0.0 <= column[0] <= 1.0
 
 
 @given(cases(), some_settings(st.frozensets(st.sampled_from(list(Flag)))))
-def test_a_priority_is_a_whole_number_of_32_bits_and_never_nought(
-    case: Case, settings: MultifactorSettings
-) -> None:
+def test_priority_is_positive_32_bit_integer(case: Case, settings: MultifactorSettings) -> None:
     assert LOWEST <= case.priority(settings) <= U32_MAX
 
 
@@ -159,20 +155,20 @@ FACTORS = ("age", "association", "fairshare", "job_size", "partition", "qos")
     ("site", "given"),
     [(0, 0), (0, 1), (1, 0), (NICE_MAX, -NICE_MAX), (-NICE_MAX, NICE_MAX), (NICE_MAX, NICE_MAX)],
 )
-def test_at_the_ends_of_the_types_the_sum_is_that_of_whole_numbers(
-    several: int, site: int, given: int
-) -> None:
+def test_extreme_priorities_equal_integer_sum(several: int, site: int, given: int) -> None:
     """Python's integers are unbounded, so a value that wraps around or is truncated early would
     differ.
     """
     for first in range(len(FACTORS)):
         chosen = (*FACTORS, *FACTORS)[first : first + several]
         heavy = msgspec.structs.replace(PriorityWeights(), **dict.fromkeys(chosen, U32_MAX))
-        found = Case(FULL, MOST).priority(MultifactorSettings(weights=heavy), site=site, nice=given)
-        assert found == min(max(several * U32_MAX + site - given, LOWEST), U32_MAX)
+        result = Case(FULL, MOST).priority(
+            MultifactorSettings(weights=heavy), site=site, nice=given
+        )
+        assert result == min(max(several * U32_MAX + site - given, LOWEST), U32_MAX)
 
 
-def test_a_weight_as_large_as_a_double_makes_the_highest_priority() -> None:
+def test_largest_weight_gives_highest_priority() -> None:
     heavy = PriorityWeights(tres={"cpu": LARGEST, "mem": LARGEST})
     for flags in (RAW, frozenset[Flag]()):
         assert (
@@ -188,7 +184,7 @@ def test_a_weight_as_large_as_a_double_makes_the_highest_priority() -> None:
 
 
 @given(cases(), some_settings(normal), st.data())
-def test_more_of_what_raises_a_priority_never_lowers_it(
+def test_priority_is_monotonic_in_its_factors(
     case: Case, settings: MultifactorSettings, data: st.DataObject
 ) -> None:
     before = case.priority(settings)
@@ -217,7 +213,7 @@ def test_more_of_what_raises_a_priority_never_lowers_it(
 
 
 @given(cases(fitting=True), some_settings(normal), st.data())
-def test_larger_jobs_gain_unless_small_ones_are_favoured(
+def test_larger_jobs_gain_without_favor_small(
     case: Case, settings: MultifactorSettings, data: st.DataObject
 ) -> None:
     before = case.priority(settings)
@@ -234,7 +230,7 @@ def test_larger_jobs_gain_unless_small_ones_are_favoured(
 @given(
     cases(), some_settings(normal), st.lists(st.floats(0, 1), min_size=1, max_size=8), st.randoms()
 )
-def test_the_order_of_a_queue_changes_no_priority(
+def test_order_of_queue_changes_no_priority(
     case: Case, settings: MultifactorSettings, shares: list[float], random: Random
 ) -> None:
     order = list(range(len(shares)))
@@ -242,7 +238,7 @@ def test_the_order_of_a_queue_changes_no_priority(
 
     def reckoned(fairshare: list[float]) -> list[int]:
         jobs = pending(case.to, len(fairshare), **(case.job | {"fairshare": fairshare}))
-        return [int(each) for each in priorities(jobs, case.to, settings, NOW)]
+        return [int(priority) for priority in priorities(jobs, case.to, settings, NOW)]
 
-    found = reckoned(shares)
-    assert reckoned([shares[row] for row in order]) == [found[row] for row in order]
+    result = reckoned(shares)
+    assert reckoned([shares[row] for row in order]) == [result[row] for row in order]

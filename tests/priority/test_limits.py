@@ -28,9 +28,9 @@ from tests.priority.starting_jobs import (
     ROOT,
     SAFE,
     USER,
-    asking,
     chain,
     reason,
+    starting_job,
     tres,
 )
 
@@ -38,16 +38,14 @@ from tests.priority.starting_jobs import (
 
 
 def charged(minutes: int, **more: Any) -> LimitedJob:
-    return asking(limit_minutes=minutes, chain=chain(account=BUDGET, of_account=HALF), **more)
+    return starting_job(limit_minutes=minutes, chain=chain(account=BUDGET, of_account=HALF), **more)
 
 
 @pytest.mark.parametrize(
     ("minutes", "expected"),
     [(30, None), (31, "AssocGrpCPUMinutesLimit"), (101, "AssocGrpCPUMinutesLimit")],
 )
-def test_safe_starts_only_what_can_end_within_the_budget(
-    minutes: int, expected: str | None
-) -> None:
+def test_safe_starts_only_jobs_within_the_budget(minutes: int, expected: str | None) -> None:
     assert reason(charged(minutes), SAFE) == expected
     assert reason(charged(minutes), LIMITS) is None
 
@@ -67,21 +65,24 @@ def test_limit_that_holds_a_job_states_its_figures() -> None:
 @pytest.mark.parametrize(
     ("seconds", "held"), [(59_999.0, False), (60_000.0, True), (75_000.0, True)]
 )
-def test_a_budget_that_is_used_up_holds_with_or_without_safe(seconds: float, held: bool) -> None:
+def test_exhausted_budget_holds_with_or_without_safe(seconds: float, held: bool) -> None:
     used = LimitUsage(seconds={"cpu": seconds})
-    job = asking(chain=chain(account=BUDGET, of_account=used))
+    job = starting_job(chain=chain(account=BUDGET, of_account=used))
     assert (reason(job, LIMITS) == "AssocGrpCPUMinutesLimit") is held
-    assert reason(asking({"node": 1}, chain=chain(account=BUDGET, of_account=used)), SAFE) is None
+    assert (
+        reason(starting_job({"node": 1}, chain=chain(account=BUDGET, of_account=used)), SAFE)
+        is None
+    )
 
 
-def test_the_budget_of_root_holds_too() -> None:
+def test_budget_of_root_holds_jobs() -> None:
     root = Link(name=ROOT, limits=BUDGET, used=LimitUsage(seconds={"cpu": 60_000.0}))
-    held = holding(asking(chain=(Link(name=USER), root)), LIMITS)
+    held = holding(starting_job(chain=(Link(name=USER), root)), LIMITS)
     assert held is not None
     assert held.name == ROOT
 
 
-def test_no_time_limit_at_all_never_starts_under_safe() -> None:
+def test_job_without_time_limit_never_starts_under_safe() -> None:
     assert reason(charged(UNLIMITED_MINUTES), SAFE) == "AssocGrpCPUMinutesLimit"
     assert reason(charged(UNLIMITED_MINUTES), LIMITS) is None
 
@@ -90,10 +91,10 @@ def test_no_time_limit_at_all_never_starts_under_safe() -> None:
     ("default", "longest", "held"),
     [(30, 60, False), (None, 30, False), (None, 31, True), (None, UNLIMITED_MINUTES, True)],
 )
-def test_a_job_without_a_limit_is_taken_for_as_long_as_its_partition_lets_it(
+def test_job_without_time_limit_uses_partition_limit(
     default: int | None, longest: int, held: bool
 ) -> None:
-    job = asking(
+    job = starting_job(
         limit_minutes=None,
         partition_default_minutes=default,
         partition_max_minutes=longest,
@@ -113,7 +114,7 @@ def test_a_job_without_a_limit_is_taken_for_as_long_as_its_partition_lets_it(
         (-1.0, True, False),
     ],
 )
-def test_usage_factor_counts_in_limits_only_where_the_qos_says_so(
+def test_usage_factor_counts_in_limits_only_with_flag(
     factor: float, as_charged: bool, held: bool
 ) -> None:
     job = charged(
@@ -122,10 +123,12 @@ def test_usage_factor_counts_in_limits_only_where_the_qos_says_so(
     assert (reason(job, SAFE) is not None) is held
 
 
-def test_what_is_not_charged_finds_nothing_used() -> None:
+def test_qos_with_usage_factor_0_is_not_held_by_used_minutes() -> None:
     full = chain(account=BUDGET, of_account=LimitUsage(seconds={"cpu": 6e9}))
-    assert reason(asking(chain=full, qos=QosLimits(name="free", usage_factor=0.0)), SAFE) is None
-    assert reason(asking(chain=full), SAFE) == "AssocGrpCPUMinutesLimit"
+    assert (
+        reason(starting_job(chain=full, qos=QosLimits(name="free", usage_factor=0.0)), SAFE) is None
+    )
+    assert reason(starting_job(chain=full), SAFE) == "AssocGrpCPUMinutesLimit"
 
 
 # --- the other limits on TRES, each at its edge ---
@@ -155,16 +158,18 @@ RUNNING = LimitUsage(
         (tres(LimitKind.MAX_TRES_PER_NODE, cpu=4), "AssocMaxCpuPerNode"),
     ],
 )
-def test_limits_of_an_association(limits: AssociationLimits, expected: str | None) -> None:
+def test_each_limit_of_an_association_holds(
+    limits: AssociationLimits, expected: str | None
+) -> None:
     counts = {"cpu": 10, "node": 2, "energy": 7}
-    assert reason(asking(counts, chain=chain(user=limits, used=RUNNING)), LIMITS) == expected
+    assert reason(starting_job(counts, chain=chain(user=limits, used=RUNNING)), LIMITS) == expected
     assert reason(
-        asking(counts, chain=chain(user=limits, used=RUNNING), overridden=frozenset({"cpu"})),
+        starting_job(counts, chain=chain(user=limits, used=RUNNING), overridden=frozenset({"cpu"})),
         LIMITS,
     ) == (expected if LimitKind.GRP_TRES_RUN_MINS in limits.tres else None)
 
 
-def test_only_group_limits_of_accounts_concern_a_job() -> None:
+def test_only_group_limits_of_accounts_apply() -> None:
     own = AssociationLimits(
         tres={
             kind: {"cpu": 0}
@@ -172,7 +177,7 @@ def test_only_group_limits_of_accounts_concern_a_job() -> None:
         },
         jobs={LimitKind.MAX_JOBS: 0},
     )
-    assert reason(asking(chain=chain(account=own))) is None
+    assert reason(starting_job(chain=chain(account=own))) is None
 
 
 @pytest.mark.parametrize(
@@ -200,11 +205,11 @@ def test_only_group_limits_of_accounts_concern_a_job() -> None:
         ),
     ],
 )
-def test_limits_that_only_a_qos_has(
+def test_limits_of_qos_only(
     limits: AssociationLimits, of_user: LimitUsage, of_account: LimitUsage, expected: str | None
 ) -> None:
     qos = QosLimits(name="normal", limits=limits, of_user=of_user, of_account=of_account)
-    assert reason(asking(qos=qos)) == expected
+    assert reason(starting_job(qos=qos)) == expected
 
 
 @pytest.mark.parametrize(
@@ -212,13 +217,11 @@ def test_limits_that_only_a_qos_has(
     [({"n1", "n2"}, None), ({"n3", "n4"}, None), ({"n4", "n5"}, "AssocGrpNodeLimit")],
     ids=["all used already", "one new", "two new"],
 )
-def test_a_node_on_which_the_group_runs_already_counts_once(
-    nodes: set[str], expected: str | None
-) -> None:
+def test_node_used_by_group_counts_once(nodes: set[str], expected: str | None) -> None:
     limits = tres(LimitKind.GRP_TRES, node=4)
     assert (
         reason(
-            asking(
+            starting_job(
                 {"cpu": 1, "node": 2},
                 nodes=frozenset(nodes),
                 chain=chain(user=limits, used=RUNNING),
@@ -228,10 +231,10 @@ def test_a_node_on_which_the_group_runs_already_counts_once(
     )
 
 
-def test_slurms_own_tres_are_looked_at_first() -> None:
+def test_built_in_tres_are_checked_first() -> None:
     limits = AssociationLimits(tres={LimitKind.MAX_TRES: {"gres/gpu": 0, "node": 0, "mem": 0}})
     assert (
-        reason(asking({"gres/gpu": 1, "node": 1, "mem": 1}, chain=chain(user=limits)))
+        reason(starting_job({"gres/gpu": 1, "node": 1, "mem": 1}, chain=chain(user=limits)))
         == "AssocMaxMemPerJob"
     )
 
@@ -240,19 +243,19 @@ def test_slurms_own_tres_are_looked_at_first() -> None:
 
 
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
-def test_what_is_no_amount_is_named(bad: float) -> None:
-    with pytest.raises(InvalidInput) as told:
+def test_invalid_amount_is_named(bad: float) -> None:
+    with pytest.raises(InvalidInput) as raised:
         LimitUsage(seconds={"cpu": 1.0, "mem": bad})
-    assert told.value.field == "seconds[mem]"
-    with pytest.raises(InvalidInput) as told:
+    assert raised.value.field == "seconds[mem]"
+    with pytest.raises(InvalidInput) as raised:
         tres(LimitKind.GRP_TRES, cpu=-1)
-    assert (told.value.field, told.value.remedy) == (
+    assert (raised.value.field, raised.value.remedy) == (
         "GrpTRES[cpu]",
         "a number from 0 up; leave out what is not limited",
     )
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as raised:
         AssociationLimits(wall={LimitKind.GRP_WALL: -1})
-    assert told.value.field == "limit[GrpWall]"
+    assert raised.value.field == "limit[GrpWall]"
 
 
 # --- laws ---
@@ -261,14 +264,16 @@ amounts = st.integers(0, 2_000)
 
 
 @given(amounts, amounts, amounts, st.integers(1, 50), st.integers(1, 100), st.booleans())
-def test_a_wider_limit_and_less_use_never_hold_more(
+def test_limits_are_monotonic(
     limit: int, used: int, running: int, cpus: int, minutes: int, safe: bool
 ) -> None:
     def held(limit: int, used: int, cpus: int) -> bool:
         taken = LimitUsage(seconds={"cpu": used * 60.0}, run_seconds={"cpu": running * 60})
         links = chain(account=tres(LimitKind.GRP_TRES_MINS, cpu=limit), of_account=taken)
         return (
-            holding(asking({"cpu": cpus}, limit_minutes=minutes, chain=links), Enforced(safe=safe))
+            holding(
+                starting_job({"cpu": cpus}, limit_minutes=minutes, chain=links), Enforced(safe=safe)
+            )
             is not None
         )
 

@@ -17,9 +17,9 @@ from tests.priority.starting_jobs import (
     ROOT,
     SAFE,
     USER,
-    asking,
     chain,
     reason,
+    starting_job,
     tres,
 )
 
@@ -34,16 +34,16 @@ from tests.priority.starting_jobs import (
         (LimitKind.MAX_JOBS, "user", "AssocMaxJobsLimit"),
     ],
 )
-def test_jobs_of_associations(kind: LimitKind, where: str, expected: str) -> None:
+def test_job_count_limits_of_associations(kind: LimitKind, where: str, expected: str) -> None:
     limits, busy = (
         AssociationLimits(jobs={kind: 5}),
         {"used": LimitUsage(jobs=5), "of_account": LimitUsage(jobs=5)},
     )
-    asked = asking(chain=chain(**{where: limits}, **busy))  # type: ignore[arg-type]
-    assert reason(asked) == expected
+    job = starting_job(chain=chain(**{where: limits}, **busy))  # type: ignore[arg-type]
+    assert reason(job) == expected
     assert (
         reason(
-            asking(
+            starting_job(
                 chain=chain(
                     **{where: limits}, used=LimitUsage(jobs=4), of_account=LimitUsage(jobs=4)
                 )
@@ -61,7 +61,7 @@ def test_jobs_of_associations(kind: LimitKind, where: str, expected: str) -> Non
         (LimitKind.MAX_JOBS_PER_ACCOUNT, "MaxJobsPerAccount"),
     ],
 )
-def test_jobs_of_a_qos(kind: LimitKind, expected: str) -> None:
+def test_job_count_limits_of_qos(kind: LimitKind, expected: str) -> None:
     def qos(jobs: int) -> QosLimits:
         busy = LimitUsage(jobs=jobs)
         return QosLimits(
@@ -72,17 +72,17 @@ def test_jobs_of_a_qos(kind: LimitKind, expected: str) -> None:
             of_account=busy,
         )
 
-    assert reason(asking(qos=qos(4))) is None
-    assert reason(asking(qos=qos(5))) == expected
+    assert reason(starting_job(qos=qos(4))) is None
+    assert reason(starting_job(qos=qos(5))) == expected
 
 
 @pytest.mark.parametrize("kind", [LimitKind.MAX_JOBS_PER_USER, LimitKind.MAX_JOBS_PER_ACCOUNT])
-def test_where_a_qos_counts_jobs_the_association_does_not(kind: LimitKind) -> None:
+def test_qos_job_limit_overrides_association(kind: LimitKind) -> None:
     links = chain(user=AssociationLimits(jobs={LimitKind.MAX_JOBS: 1}), used=LimitUsage(jobs=1))
-    assert reason(asking(chain=links)) == "AssocMaxJobsLimit"
+    assert reason(starting_job(chain=links)) == "AssocMaxJobsLimit"
     assert (
         reason(
-            asking(
+            starting_job(
                 chain=links, qos=QosLimits(name="normal", limits=AssociationLimits(jobs={kind: 9}))
             )
         )
@@ -104,42 +104,46 @@ def test_where_a_qos_counts_jobs_the_association_does_not(kind: LimitKind) -> No
         (0.0, None, SAFE, None),
     ],
 )
-def test_wall_time_of_a_group(
+def test_group_wall_time_limit(
     used_seconds: float, minutes: int | None, enforced: Enforced, expected: str | None
 ) -> None:
     limits, used = (
         AssociationLimits(wall={LimitKind.GRP_WALL: 100}),
         LimitUsage(wall_seconds=used_seconds),
     )
-    by_association = asking(limit_minutes=minutes, chain=chain(account=limits, of_account=used))
-    by_qos = asking(limit_minutes=minutes, qos=QosLimits(name="normal", limits=limits, used=used))
+    by_association = starting_job(
+        limit_minutes=minutes, chain=chain(account=limits, of_account=used)
+    )
+    by_qos = starting_job(
+        limit_minutes=minutes, qos=QosLimits(name="normal", limits=limits, used=used)
+    )
     assert (reason(by_association, enforced), reason(by_qos, enforced)) == (
         (f"Assoc{expected}", f"QOS{expected}") if expected else (None, None)
     )
 
 
-def test_wall_time_of_a_job() -> None:
+def test_job_wall_time_limit() -> None:
     limits = AssociationLimits(wall={LimitKind.MAX_WALL: 30})
-    assert reason(asking(limit_minutes=30, chain=chain(user=limits))) is None
-    assert reason(asking(limit_minutes=None, chain=chain(user=limits))) is None
+    assert reason(starting_job(limit_minutes=30, chain=chain(user=limits))) is None
+    assert reason(starting_job(limit_minutes=None, chain=chain(user=limits))) is None
     assert (
-        reason(asking(limit_minutes=31, chain=chain(user=limits)))
+        reason(starting_job(limit_minutes=31, chain=chain(user=limits)))
         == "AssocMaxWallDurationPerJobLimit"
     )
-    assert reason(asking(limit_minutes=31, chain=chain(account=limits))) is None
+    assert reason(starting_job(limit_minutes=31, chain=chain(account=limits))) is None
     assert (
-        reason(asking(limit_minutes=31, qos=QosLimits(name="normal", limits=limits)))
+        reason(starting_job(limit_minutes=31, qos=QosLimits(name="normal", limits=limits)))
         == "QOSMaxWallDurationPerJobLimit"
     )
 
 
-def test_an_administrator_sets_limits_on_time_aside() -> None:
+def test_time_limit_set_by_administrator_is_exempt() -> None:
     limits = AssociationLimits(wall={LimitKind.MAX_WALL: 1, LimitKind.GRP_WALL: 1})
-    job = asking(chain=chain(user=limits), qos=QosLimits(name="normal", limits=limits))
+    job = starting_job(chain=chain(user=limits), qos=QosLimits(name="normal", limits=limits))
     assert reason(job) == "QOSMaxWallDurationPerJobLimit"
     assert (
         reason(
-            asking(
+            starting_job(
                 chain=chain(user=limits),
                 qos=QosLimits(name="normal", limits=limits),
                 time_overridden=True,
@@ -153,35 +157,33 @@ def test_an_administrator_sets_limits_on_time_aside() -> None:
 # --- who goes before whom ---
 
 
-def test_a_limit_of_the_qos_takes_the_place_of_the_associations_tres_by_tres() -> None:
+def test_qos_limit_overrides_association_per_tres() -> None:
     links = chain(account=tres(LimitKind.GRP_TRES, cpu=0, mem=0))
     wide = QosLimits(name="normal", limits=tres(LimitKind.GRP_TRES, cpu=1_000))
-    assert reason(asking({"cpu": 1}, chain=links)) == "AssocGrpCpuLimit"
-    assert reason(asking({"cpu": 1}, chain=links, qos=wide)) is None
-    assert reason(asking({"cpu": 1, "mem": 1}, chain=links, qos=wide)) == "AssocGrpMemLimit"
+    assert reason(starting_job({"cpu": 1}, chain=links)) == "AssocGrpCpuLimit"
+    assert reason(starting_job({"cpu": 1}, chain=links, qos=wide)) is None
+    assert reason(starting_job({"cpu": 1, "mem": 1}, chain=links, qos=wide)) == "AssocGrpMemLimit"
 
 
 @pytest.mark.parametrize("over_partition", [False, True])
-def test_the_qos_of_the_partition_goes_first_unless_the_jobs_own_goes_over_it(
-    over_partition: bool,
-) -> None:
+def test_partition_qos_takes_precedence_unless_overridden(over_partition: bool) -> None:
     narrow = QosLimits(
         name="normal", limits=tres(LimitKind.MAX_TRES, cpu=1), over_partition=over_partition
     )
     wide = QosLimits(name="of the partition", limits=tres(LimitKind.MAX_TRES, cpu=100))
-    assert reason(asking(qos=narrow, partition_qos=wide)) == (
+    assert reason(starting_job(qos=narrow, partition_qos=wide)) == (
         "QOSMaxCpuPerJobLimit" if over_partition else None
     )
 
 
-def test_a_qos_that_is_also_the_partitions_is_looked_at_once() -> None:
+def test_qos_of_job_and_partition_is_checked_once() -> None:
     qos = QosLimits(name="normal")
-    assert asking(qos=qos, partition_qos=qos).qoses() == (qos,)
-    assert asking(partition_qos=qos).qoses() == (qos,)
-    assert asking().qoses() == ()
+    assert starting_job(qos=qos, partition_qos=qos).qoses() == (qos,)
+    assert starting_job(partition_qos=qos).qoses() == (qos,)
+    assert starting_job().qoses() == ()
 
 
-def test_a_limit_factor_stretches_the_limits_of_associations_on_tres_alone() -> None:
+def test_limit_factor_scales_only_association_tres_limits() -> None:
     limits = AssociationLimits(
         tres={
             LimitKind.GRP_TRES: {"cpu": 5},
@@ -189,20 +191,23 @@ def test_a_limit_factor_stretches_the_limits_of_associations_on_tres_alone() -> 
             LimitKind.MAX_TRES_MINS: {"cpu": 299},
         }
     )
-    assert reason(asking(chain=chain(user=limits))) == "AssocGrpCpuLimit"
+    assert reason(starting_job(chain=chain(user=limits))) == "AssocGrpCpuLimit"
     stretched = QosLimits(name="normal", limit_factor=2.0)
     assert (
-        reason(asking(chain=chain(user=limits), qos=stretched)) == "AssocMaxCpuMinutesPerJobLimit"
+        reason(starting_job(chain=chain(user=limits), qos=stretched))
+        == "AssocMaxCpuMinutesPerJobLimit"
     )
     assert (
-        reason(asking(chain=chain(user=limits), qos=QosLimits(name="normal", limit_factor=0.0)))
+        reason(
+            starting_job(chain=chain(user=limits), qos=QosLimits(name="normal", limit_factor=0.0))
+        )
         == "AssocGrpCpuLimit"
     )
 
 
-def test_jobs_and_wall_time_are_looked_at_before_nodes_are() -> None:
+def test_job_and_wall_limits_are_checked_before_nodes() -> None:
     limits = AssociationLimits(jobs={LimitKind.MAX_JOBS: 0}, tres={LimitKind.MAX_TRES: {"cpu": 0}})
-    job = asking(chain=chain(user=limits))
+    job = starting_job(chain=chain(user=limits))
     first, then = before_nodes(job, LIMITS), after_nodes(job, LIMITS)
     assert first is not None
     assert then is not None
@@ -213,9 +218,9 @@ def test_jobs_and_wall_time_are_looked_at_before_nodes_are() -> None:
     )
 
 
-def test_nothing_holds_where_limits_are_not_enforced() -> None:
+def test_unenforced_limits_do_not_hold() -> None:
     limits = AssociationLimits(jobs={LimitKind.MAX_JOBS: 0}, tres={LimitKind.MAX_TRES: {"cpu": 0}})
-    assert reason(asking(chain=chain(user=limits)), Enforced(limits=False)) is None
+    assert reason(starting_job(chain=chain(user=limits)), Enforced(limits=False)) is None
 
 
 @pytest.mark.parametrize(
@@ -228,24 +233,26 @@ def test_nothing_holds_where_limits_are_not_enforced() -> None:
         ("all", (True, True)),
     ],
 )
-def test_what_is_enforced_is_read(text: str, expected: tuple[bool, bool]) -> None:
-    found = Enforced.parse(text)
-    assert (found.limits, found.safe) == expected
+def test_enforcement_flags_are_parsed(text: str, expected: tuple[bool, bool]) -> None:
+    result = Enforced.parse(text)
+    assert (result.limits, result.safe) == expected
 
 
 # --- what ends running jobs ---
 
 
-def test_when_the_budget_is_used_up_running_jobs_end_unless_safe() -> None:
+def test_exhausted_budget_ends_running_jobs_unless_safe() -> None:
     links = chain(account=BUDGET, of_account=LimitUsage(seconds={"cpu": 60_000.0}))
-    held = ending(asking(chain=links), 5, LIMITS)
+    held = ending(starting_job(chain=links), 5, LIMITS)
     assert held is not None
     assert (held.name, held.limit, held.used) == (ACCOUNT, 1_000, 1_000)
-    assert ending(asking(chain=links), 5, SAFE) is None
-    assert ending(asking({"node": 1}, chain=links), 5, LIMITS) is None
+    assert ending(starting_job(chain=links), 5, SAFE) is None
+    assert ending(starting_job({"node": 1}, chain=links), 5, LIMITS) is None
     assert (
         ending(
-            asking(chain=chain(account=BUDGET, of_account=LimitUsage(seconds={"cpu": 59_999.0}))),
+            starting_job(
+                chain=chain(account=BUDGET, of_account=LimitUsage(seconds={"cpu": 59_999.0}))
+            ),
             5,
             LIMITS,
         )
@@ -253,32 +260,37 @@ def test_when_the_budget_is_used_up_running_jobs_end_unless_safe() -> None:
     )
 
 
-def test_root_ends_nothing_though_it_holds() -> None:
+def test_root_limit_holds_but_ends_no_job() -> None:
     root = Link(name=ROOT, limits=BUDGET, used=LimitUsage(seconds={"cpu": 60_000.0}))
-    job = asking(chain=(Link(name=USER), root))
+    job = starting_job(chain=(Link(name=USER), root))
     assert (reason(job), ending(job, 5, LIMITS)) == ("AssocGrpCPUMinutesLimit", None)
 
 
 @pytest.mark.parametrize(("minutes", "ends"), [(29, False), (30, True)])
-def test_a_job_past_its_own_minutes_ends(minutes: int, ends: bool) -> None:
-    job = asking(chain=chain(user=tres(LimitKind.MAX_TRES_MINS, cpu=300)))
+def test_job_beyond_its_tres_minutes_ends(minutes: int, ends: bool) -> None:
+    job = starting_job(chain=chain(user=tres(LimitKind.MAX_TRES_MINS, cpu=300)))
     assert (ending(job, minutes, LIMITS) is not None) is ends
     assert (
-        ending(asking(chain=chain(account=tres(LimitKind.MAX_TRES_MINS, cpu=300))), 60, LIMITS)
+        ending(
+            starting_job(chain=chain(account=tres(LimitKind.MAX_TRES_MINS, cpu=300))), 60, LIMITS
+        )
         is None
     )
 
 
-def test_wall_time_that_is_used_up_ends_jobs_and_a_qos_goes_first() -> None:
+def test_exhausted_wall_time_ends_jobs_qos_first() -> None:
     spent, limits = (
         LimitUsage(wall_seconds=6_000.0),
         AssociationLimits(wall={LimitKind.GRP_WALL: 100}),
     )
-    assert ending(asking(chain=chain(account=limits, of_account=spent)), 1, LIMITS) is not None
+    assert (
+        ending(starting_job(chain=chain(account=limits, of_account=spent)), 1, LIMITS) is not None
+    )
     wide = QosLimits(name="normal", limits=AssociationLimits(wall={LimitKind.GRP_WALL: 1_000}))
     assert (
-        ending(asking(chain=chain(account=limits, of_account=spent), qos=wide), 1, LIMITS) is None
+        ending(starting_job(chain=chain(account=limits, of_account=spent), qos=wide), 1, LIMITS)
+        is None
     )
-    held = ending(asking(qos=QosLimits(name="normal", limits=limits, used=spent)), 1, LIMITS)
+    held = ending(starting_job(qos=QosLimits(name="normal", limits=limits, used=spent)), 1, LIMITS)
     assert held is not None
     assert held.owner == QOS

@@ -9,7 +9,7 @@ from benchmarks import usage
 from fairbank.priority.fairshare.usage_ticks import unused
 
 
-def test_lists_fade_as_tables_do() -> None:
+def test_list_decay_equals_table_decay() -> None:
     payers, jobs = usage.cluster(usage.Scale(50, 5))
     books = usage.tick(unused(payers, usage.TRES), jobs, payers)
     faded = usage.tick(books, jobs.only(np.zeros(5, bool)), payers).associations

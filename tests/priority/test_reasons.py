@@ -83,12 +83,12 @@ NAMES = ("cpu", "mem", "energy", "node", "billing", "gres/gpu", "license/matlab"
         ),
     ],
 )
-def test_each_tres_has_its_name(owner: str, kind: LimitKind, expected: str) -> None:
-    wanted = expected.split()
-    assert [reason(owner, kind, name) for name in NAMES[: len(wanted)]] == wanted
+def test_every_tres_has_a_reason_name(owner: str, kind: LimitKind, expected: str) -> None:
+    result = expected.split()
+    assert [reason(owner, kind, name) for name in NAMES[: len(result)]] == result
 
 
-def test_a_tres_that_slurm_has_no_word_for_is_unknown() -> None:
+def test_unnamed_tres_is_unknown() -> None:
     assert reason(ASSOC, LimitKind.GRP_TRES, "vmem") == "AssocGrpUnknown"
     assert (
         reason(QOS, LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT, "fs/lustre")
@@ -96,5 +96,5 @@ def test_a_tres_that_slurm_has_no_word_for_is_unknown() -> None:
     )
 
 
-def test_slurms_misprint_is_kept() -> None:
+def test_misspelled_slurm_reason_is_kept() -> None:
     assert reason(QOS, LimitKind.MAX_TRES_MINS, "bb/cray") == "AssocMaxBBMinutesPerJob"

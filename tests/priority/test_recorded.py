@@ -98,13 +98,13 @@ RECORDED = {
 @pytest.mark.parametrize(
     ("job", "row"), RECORDED.items(), ids=[row.partition(" ")[0] for row in RECORDED.values()]
 )
-def test_each_cell_of_sprio(job: Job, row: str) -> None:
+def test_cells_equal_recorded_sprio(job: Job, row: str) -> None:
     columns = job.columns()
     assert cells(weighted(columns, CLUSTER, SETTINGS, NOW)) == row
     assert priorities(columns, CLUSTER, SETTINGS, NOW)[0] == int(row.partition(" ")[0])
 
 
-def test_a_job_in_two_partitions() -> None:
+def test_job_in_two_partitions() -> None:
     columns = Job(1, 40, 3_072, 2).columns()
     assert priorities(columns, CLUSTER, SETTINGS, NOW).tolist() == [16_961]
     other = weighted(columns._replace(partition=np.array([GPU])), CLUSTER, SETTINGS, NOW)

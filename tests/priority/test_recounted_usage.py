@@ -50,7 +50,7 @@ def gone(jobs: ChargedJobs) -> Ints:
     return jobs.end
 
 
-def test_a_life_from_records_is_the_life_that_was_ticked() -> None:
+def test_usage_from_records_equals_usage_from_ticks() -> None:
     records = together(
         job(ALICE, NOON + 10, NOON + 700, cpus=4),
         job(BOB, NOON + 400),
@@ -71,8 +71,8 @@ def test_a_life_from_records_is_the_life_that_was_ticked() -> None:
     books = ticked(books, only(0, 1), PAYERS, WEEK, last=NOON + 300, now=NOON + 600)
     books = ended(books, records.only(np.array([0])), PAYERS, WEEK, last=NOON + 600, now=NOON + 700)
     books = ticked(books, only(1), PAYERS, WEEK, last=NOON + 600, now=NOON + 900)
-    told = recounted(records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY)
-    assert [figure.tolist() for figure in told.associations] == [
+    recounted_usage = recounted(records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY)
+    assert [figure.tolist() for figure in recounted_usage.associations] == [
         figure.tolist() for figure in books.associations
     ]
 
@@ -85,7 +85,7 @@ def test_every_second_is_charged_once_whatever_the_ticks() -> None:
         assert not books.associations.run_seconds.any()
 
 
-def test_without_limits_the_last_stretch_of_a_job_is_lost() -> None:
+def test_without_enforced_limits_last_interval_of_job_is_lost() -> None:
     records = job(ALICE, NOON + 10, NOON + 777)
     assert (
         float(
@@ -119,7 +119,7 @@ def test_each_run_of_a_requeued_job_stays_charged() -> None:
     ) == 2 * (450 + 300)
 
 
-def test_a_suspended_job_goes_on_costing_even_when_its_end_is_set_back() -> None:
+def test_suspended_job_is_charged_although_its_end_is_set_back() -> None:
     paused = job(ALICE, NOON, NOON + 400)  # suspended then, cancelled 900 seconds later
     books = recounted(paused, np.array([NOON + 1300]), TICKS, PAYERS, NEVER, EMPTY)
     assert (
@@ -128,7 +128,7 @@ def test_a_suspended_job_goes_on_costing_even_when_its_end_is_set_back() -> None
 
 
 @pytest.mark.skipif(not AS_ON_X86_64, reason="long doubles of this host are others")
-def test_ends_are_charged_in_their_order_because_sums_differ_in_the_last_bit() -> None:
+def test_ends_are_charged_in_order() -> None:
     large, small = (
         2.0**40,
         0.75 * 2.0**-24,
@@ -146,14 +146,14 @@ def test_ends_are_charged_in_their_order_because_sums_differ_in_the_last_bit() -
             )
 
 
-def test_what_never_started_and_what_runs_still() -> None:
+def test_pending_and_running_jobs_are_recounted() -> None:
     records = together(job(ALICE, 0), job(BOB, NOON + 100), job(CAROL, NOON + 10_000))
     books = recounted(records, gone(records), TICKS[:3], PAYERS, NEVER, EMPTY)
     assert float(books.associations.raw[ROOT]) == 500
     assert int(books.associations.run_seconds[ROOT, CPU]) == 3600 - 500
 
 
-def test_counting_goes_on_from_where_it_was() -> None:
+def test_recount_continues_from_saved_usage() -> None:
     records = together(
         job(ALICE, NOON + 10, NOON + 700, cpus=4),
         job(BOB, NOON + 400, NOON + 2000),
@@ -166,7 +166,7 @@ def test_counting_goes_on_from_where_it_was() -> None:
     assert books.associations.run_seconds.tolist() == at_once.associations.run_seconds.tolist()
 
 
-def test_ticks_that_go_back_are_refused() -> None:
+def test_decreasing_ticks_are_refused() -> None:
     with pytest.raises(InvalidInput, match="went back by 300 s"):
         recounted(job(ALICE, NOON), np.zeros(1, np.int64), [NOON + 300, NOON], PAYERS, WEEK, EMPTY)
 
@@ -174,7 +174,7 @@ def test_ticks_that_go_back_are_refused() -> None:
 @pytest.mark.parametrize(
     ("end", "left"), [(NOON - 1, NOON + 5), (0, NOON - 1), (NOON - 1, NOON - 1)]
 )
-def test_a_record_that_ends_before_it_starts_is_named(end: int, left: int) -> None:
+def test_record_with_end_before_start_is_named(end: int, left: int) -> None:
     records = together(job(ALICE, 0, 5), job(ALICE, NOON, end))
     with pytest.raises(InvalidInput, match="record row 1 ends before it starts"):
         recounted(records, np.array([5, left]), TICKS, PAYERS, WEEK, EMPTY)
@@ -188,7 +188,7 @@ def test_job_gone_from_the_queue_has_ended() -> None:
         assert float(books.associations.raw[ROOT]) == 100
 
 
-def test_a_reset_forgets_what_was_used_before_the_tick_that_meets_it() -> None:
+def test_reset_clears_usage_before_its_tick() -> None:
     midnight = NOON - NOON % DAY + DAY
     records = together(
         job(ALICE, midnight - 1_000, midnight - 500),
@@ -228,7 +228,7 @@ def test_a_reset_forgets_what_was_used_before_the_tick_that_meets_it() -> None:
         ({"NODE_FAIL"}, False),
     ],
 )
-def test_which_jobs_a_tick_charges(state: set[str], charges: bool) -> None:
+def test_tick_charges_running_jobs(state: set[str], charges: bool) -> None:
     assert is_charged(state) is charges
 
 
@@ -269,7 +269,7 @@ after = st.lists(st.integers(NOON, NOON + 6000), max_size=12, unique=True).map(
 
 @settings(max_examples=30)
 @given(some_records(), after)
-def test_when_all_is_over_what_was_charged_is_what_was_run_and_nothing_is_set_aside(
+def test_final_usage_equals_run_time_and_reserves_nothing(
     records: ChargedJobs, ticks: list[int]
 ) -> None:
     books = recounted(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
@@ -281,7 +281,7 @@ def test_when_all_is_over_what_was_charged_is_what_was_run_and_nothing_is_set_as
 
 @settings(max_examples=30)
 @given(some_records(), after)
-def test_fading_only_ever_lessens_and_an_account_has_what_those_below_it_have(
+def test_decay_only_reduces_and_accounts_are_sums_of_children(
     records: ChargedJobs, ticks: list[int]
 ) -> None:
     faded = recounted(records, gone(records), ticks, PAYERS, WEEK, EMPTY).associations

@@ -69,7 +69,7 @@ def lives(draw: st.DrawFn) -> Life:
 
 @settings(max_examples=60)
 @given(lives())
-def test_to_the_last_bit(life: Life) -> None:
+def test_vectorised_usage_equals_scalar_usage_bit_for_bit(life: Life) -> None:
     owners = [Owner(TRES) for _ in life.parent]
     for owner, above in zip(owners, life.parent, strict=True):
         owner.parent = owners[above] if above >= 0 else None

@@ -13,22 +13,24 @@ from fairbank.core.time import DAY
 from fairbank.priority.settings import MultifactorSettings, PriorityWeights
 
 
-def test_usage_of_the_whole_week_counts_by_default() -> None:
+def test_default_max_age_is_a_week() -> None:
     assert MultifactorSettings().max_age_seconds == 7 * DAY
 
 
-def test_without_its_database_neither_age_nor_fair_share_counts() -> None:
-    told = MultifactorSettings(weights=PriorityWeights(age=5, fairshare=7, qos=6), accounted=False)
-    assert (told.counted.age, told.counted.fairshare, told.counted.qos) == (0, 0, 6)
+def test_settings_without_slurmdbd_ignore_age_and_fair_share() -> None:
+    settings = MultifactorSettings(
+        weights=PriorityWeights(age=5, fairshare=7, qos=6), accounted=False
+    )
+    assert (settings.counted.age, settings.counted.fairshare, settings.counted.qos) == (0, 0, 6)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, -1.0])
-def test_a_weight_of_no_number_is_refused_wherever_it_comes_from(bad: float) -> None:
-    with pytest.raises(InvalidInput) as told:
+def test_invalid_weight_is_refused(bad: float) -> None:
+    with pytest.raises(InvalidInput) as raised:
         PriorityWeights(tres={"cpu": 1.0, "mem": bad})
-    assert (told.value.field, "mem=" in told.value.message) == ("PriorityWeightTRES", True)
-    with pytest.raises(InvalidInput) as told:
+    assert (raised.value.field, "mem=" in raised.value.message) == ("PriorityWeightTRES", True)
+    with pytest.raises(InvalidInput) as raised:
         PriorityWeights(age=bad)  # type: ignore[arg-type]
-    assert told.value.field == "PriorityWeightAge"
+    assert raised.value.field == "PriorityWeightAge"
     with pytest.raises(InvalidInput):
         MultifactorSettings(max_age_seconds=-1)

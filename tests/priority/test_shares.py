@@ -57,9 +57,7 @@ def holdings(
         ("Intel Skylake", "19.92", "1.2"),
     ],
 )
-def test_a_core_charges_by_its_peak_beside_a_broadwells(
-    chip: str, gigaflops: str, tres: str
-) -> None:
+def test_charge_per_core_is_relative_to_broadwell(chip: str, gigaflops: str, tres: str) -> None:
     assert core_tres(Fraction(gigaflops), Fraction("16.6")) == Fraction(tres), chip
 
 
@@ -71,9 +69,7 @@ def test_a_core_charges_by_its_peak_beside_a_broadwells(
         (SKYLAKE, "CPU=1.2,Mem=0.25G"),
     ],
 )
-def test_all_memory_of_a_node_costs_as_much_as_all_its_cores(
-    node: SharedNode, written: str
-) -> None:
+def test_memory_of_a_node_costs_as_much_as_its_cores(node: SharedNode, written: str) -> None:
     weights = node_weights(node)
     assert weights == parse_weights(written)
     assert weights["mem"] * node.memory == weights["cpu"] * node.cores == node.tres
@@ -86,8 +82,8 @@ def test_requeue_partitions_charge_half() -> None:
 # --- what shares are made of ---
 
 
-def test_a_share_is_gratis_lab_and_communal_added_up() -> None:
-    found = shares(
+def test_share_is_sum_of_gratis_lab_and_communal() -> None:
+    result = shares(
         holdings(
             public=frozenset({"a1"}),
             labs={"lab1": ("b1",)},
@@ -95,19 +91,19 @@ def test_a_share_is_gratis_lab_and_communal_added_up() -> None:
         )
     )
     gratis = Fraction(16, 3)
-    assert found == {
+    assert result == {
         "lab1": ShareSource(gratis, Fraction(32), Fraction(12)),
         "lab2": ShareSource(gratis),
         "lab3": ShareSource(gratis, Fraction(0), Fraction(36)),
     }
     assert (
-        sum(share.total for share in found.values())
+        sum(share.total for share in result.values())
         == ABU_DHABI.tres + BROADWELL.tres + SKYLAKE.tres
     )
-    assert raw_shares(found) == {"lab1": 49, "lab2": 5, "lab3": 41}
+    assert raw_shares(result) == {"lab1": 49, "lab2": 5, "lab3": 41}
 
 
-def test_labs_divide_what_they_bought_at_their_discretion() -> None:
+def test_labs_divide_bought_shares_freely() -> None:
     bought = Communal(
         "dept", ("b1",), {"lab1": Fraction(1, 2), "lab2": Fraction(3, 2), "lab3": Fraction(0)}
     )
@@ -115,7 +111,7 @@ def test_labs_divide_what_they_bought_at_their_discretion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "said", "field"),
+    ("held", "message", "field"),
     [
         (Holdings(NODES, ()), "no accounts", "accounts"),
         (Holdings(NODES, ("lab1", "lab1")), "account lab1 is named twice", "accounts"),
@@ -134,8 +130,8 @@ def test_labs_divide_what_they_bought_at_their_discretion() -> None:
         ),
     ],
 )
-def test_what_cannot_be_shared_is_named(held: Holdings, said: str, field: str) -> None:
-    with pytest.raises(InvalidInput, match=said) as refused:
+def test_invalid_division_of_shares_is_named(held: Holdings, message: str, field: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as refused:
         shares(held)
     assert refused.value.field == field
     assert re.fullmatch(
@@ -145,14 +141,14 @@ def test_what_cannot_be_shared_is_named(held: Holdings, said: str, field: str) -
     )
 
 
-def test_more_shares_than_slurm_counts_are_refused() -> None:
+def test_too_many_shares_are_refused() -> None:
     assert raw_shares({"lab1": ShareSource(lab=Fraction(SHARES_MAX))}) == {"lab1": SHARES_MAX}
     with pytest.raises(InvalidInput, match="account lab1 would have 2147483647 shares"):
         raw_shares({"lab1": ShareSource(lab=Fraction(SHARES_MAX + 1))})
 
 
-def test_a_small_share_is_not_rounded_away_and_equal_labs_stay_equal() -> None:
-    found = raw_shares(
+def test_small_share_stays_positive_and_equal_labs_stay_equal() -> None:
+    result = raw_shares(
         {
             "a": ShareSource(Fraction(1, 5)),
             "b": ShareSource(),
@@ -160,7 +156,7 @@ def test_a_small_share_is_not_rounded_away_and_equal_labs_stay_equal() -> None:
             "d": ShareSource(lab=Fraction(5, 2)),
         }
     )
-    assert found == {"a": 1, "b": 0, "c": 3, "d": 3}
+    assert result == {"a": 1, "b": 0, "c": 3, "d": 3}
 
 
 cores = st.fractions(0, 10_000, max_denominator=1_000)
@@ -168,8 +164,8 @@ cores = st.fractions(0, 10_000, max_denominator=1_000)
 
 @given(cores, cores)
 def test_whole_shares_are_within_one_of_the_exact_and_keep_their_order(
-    one: Fraction, other: Fraction
+    first: Fraction, second: Fraction
 ) -> None:
-    whole = raw_shares({"one": ShareSource(one), "other": ShareSource(lab=other)})
-    assert abs(whole["one"] - one) < 1
-    assert (whole["one"] <= whole["other"]) if one <= other else (whole["one"] >= whole["other"])
+    whole = raw_shares({"one": ShareSource(first), "other": ShareSource(lab=second)})
+    assert abs(whole["one"] - first) < 1
+    assert (whole["one"] <= whole["other"]) if first <= second else (whole["one"] >= whole["other"])

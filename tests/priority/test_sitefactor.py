@@ -41,7 +41,7 @@ rules = st.builds(CurveRule, curves, curves)
     ("deposited", "used", "factor"),
     [(100, 5, 0.95), (100, 95, 0.05), (100, 100, 0), (100, 130, 0), (0, 0, 0)],
 )
-def test_how_much_credit_is_left(deposited: int, used: int, factor: float) -> None:
+def test_credit_fraction(deposited: int, used: int, factor: float) -> None:
     assert credit_factor(deposited, used) == factor
 
 
@@ -49,20 +49,18 @@ def test_how_much_credit_is_left(deposited: int, used: int, factor: float) -> No
     ("left", "longest", "factor"),
     [(10, 100, 0.9), (100, 100, 0), (0, 100, 1), (-5, 100, 1), (0, 0, 0)],
 )
-def test_how_close_the_end_is(left: int, longest: int, factor: float) -> None:
+def test_time_fraction(left: int, longest: int, factor: float) -> None:
     assert expiry_factor(left, longest) == factor
 
 
-def test_many_allocations_are_asked_at_once() -> None:
+def test_factor_is_vectorised() -> None:
     assert credit_factor([100, 0, 4], [5, 0, 1]).tolist() == [0.95, 0.0, 0.75]
     assert expiry_factor([10, 50], 100).tolist() == [0.9, 0.5]
     assert credit_factor([], []).tolist() == []
 
 
 @given(deposited=st.integers(0, 2**63 - 1), used=st.integers(-(2**63), 2**63 - 1))
-def test_a_fraction_is_from_0_to_1_at_the_ends_of_what_is_counted(
-    deposited: int, used: int
-) -> None:
+def test_fractions_are_from_0_to_1_at_the_extremes(deposited: int, used: int) -> None:
     exact = (
         min(max(1 - Fraction(used, deposited), Fraction(0)), Fraction(1))
         if deposited
@@ -75,7 +73,7 @@ def test_a_fraction_is_from_0_to_1_at_the_ends_of_what_is_counted(
 # ---------------------------------------------------------------- the curves
 
 
-def test_the_power_rule_as_the_seed_tells_it() -> None:
+def test_power_rule_raises_the_fraction_to_its_exponent() -> None:
     """Squaring: twice the unused credit is four times the priority. A root raises low values."""
     assert Power(2).of(0.8) / Power(2).of(0.4) == pytest.approx(4, rel=LAST_BITS)
     assert Power(0.5).of(0.25) == 0.5
@@ -90,7 +88,7 @@ def test_one_exponent_is_the_same_for_both(credit: float, expiry: float, exponen
 
 
 @given(fraction=parts, steepness=st.floats(0.1, 100), midpoint=parts)
-def test_the_sigmoid_is_the_formula_of_the_seed(
+def test_sigmoid_has_the_published_formula(
     fraction: float, steepness: float, midpoint: float
 ) -> None:
     x, l, x0 = fraction, steepness, midpoint  # noqa: E741
@@ -105,22 +103,22 @@ def test_the_sigmoid_is_the_formula_of_the_seed(
 @given(steepness=steepnesses, midpoint=midpoints)
 @example(steepness=1e308, midpoint=0.5)
 @example(steepness=5e-324, midpoint=1e308)
-def test_a_sigmoid_leads_from_0_to_1(steepness: float, midpoint: float) -> None:
+def test_sigmoid_runs_from_0_to_1(steepness: float, midpoint: float) -> None:
     assert Sigmoid(steepness, midpoint).of([0.0, 1.0]).tolist() == [0.0, 1.0]
 
 
-@given(curve=curves, one=parts, other=parts)
-@example(curve=Sigmoid(1e308, 0.5), one=0.5, other=0.5)
-def test_a_curve_rises_and_stays_from_0_to_1(
-    curve: Power | Sigmoid, one: float, other: float
+@given(curve=curves, first=parts, second=parts)
+@example(curve=Sigmoid(1e308, 0.5), first=0.5, second=0.5)
+def test_curve_is_monotonic_from_0_to_1(
+    curve: Power | Sigmoid, first: float, second: float
 ) -> None:
-    low, high = curve.of([min(one, other), max(one, other)]).tolist()
+    low, high = curve.of([min(first, second), max(first, second)]).tolist()
     assert 0 <= low <= high + LAST_BITS
     assert high <= 1
 
 
 @given(curve=curves)
-def test_a_curve_rises_all_the_way(curve: Power | Sigmoid) -> None:
+def test_curve_is_strictly_monotonic(curve: Power | Sigmoid) -> None:
     points = curve.of(np.linspace(0, 1, 501))
     assert points[0] == 0
     assert points[-1] == 1
@@ -128,7 +126,7 @@ def test_a_curve_rises_all_the_way(curve: Power | Sigmoid) -> None:
 
 
 @given(fraction=parts, midpoint=midpoints)
-def test_a_sigmoid_without_steepness_is_the_straight_line(fraction: float, midpoint: float) -> None:
+def test_sigmoid_of_steepness_0_is_linear(fraction: float, midpoint: float) -> None:
     assert Sigmoid(0, midpoint).of(fraction) == fraction
     assert Sigmoid(1e-9, midpoint).of(fraction) == pytest.approx(fraction, abs=1e-8)
     assert Sigmoid(1, 0.5).of(fraction) == pytest.approx(fraction, abs=0.01), (
@@ -150,7 +148,7 @@ def test_a_steep_sigmoid_is_a_step_at_its_midpoint(steepness: float) -> None:
     ).tolist() == [0, 0, 0, 0.5, 1, 1, 1]
 
 
-def test_figure_6_asks_for_credit_only_near_the_end() -> None:
+def test_figure_6_weighs_credit_only_near_the_end() -> None:
     """Until the remaining time is near a quarter of the longest, the remaining credit has no
     influence.
     """
@@ -165,7 +163,7 @@ def test_figure_6_asks_for_credit_only_near_the_end() -> None:
 
 
 @given(rule=rules, credit=parts, expiry=parts, more=parts)
-def test_more_credit_and_a_closer_end_never_lower_the_factor(
+def test_factor_is_monotonic_in_credit_and_time(
     rule: CurveRule, credit: float, expiry: float, more: float
 ) -> None:
     factor = float(rule.of(credit, expiry))
@@ -175,17 +173,17 @@ def test_more_credit_and_a_closer_end_never_lower_the_factor(
 
 
 @given(rule=rules, fraction=parts)
-def test_nothing_left_is_worth_nothing_and_all_of_both_is_worth_all(
-    rule: CurveRule, fraction: float
-) -> None:
+def test_factor_is_0_without_credit_and_1_at_maximum(rule: CurveRule, fraction: float) -> None:
     assert rule.of(0.0, fraction) == 0
     assert rule.of(fraction, 0.0) == 0
     assert rule.of(1.0, 1.0) == 1
 
 
-@given(curve=curves, one=parts, other=parts)
-def test_equal_curves_weigh_both_alike(curve: Power | Sigmoid, one: float, other: float) -> None:
-    assert CurveRule(curve, curve).of(one, other) == CurveRule(curve, curve).of(other, one)
+@given(curve=curves, first=parts, second=parts)
+def test_equal_curves_weigh_credit_and_time_equally(
+    curve: Power | Sigmoid, first: float, second: float
+) -> None:
+    assert CurveRule(curve, curve).of(first, second) == CurveRule(curve, curve).of(second, first)
 
 
 # ---------------------------------------------------------------- Slurm's integer
@@ -216,13 +214,11 @@ def test_the_linear_rule_is_exact(
 
 
 @given(factor=parts, more=parts, weight=st.integers(0, NICE_MAX))
-def test_a_value_is_from_0_to_the_weight_and_in_the_order_of_the_factors(
-    factor: float, more: float, weight: int
-) -> None:
+def test_value_is_from_0_to_weight_and_keeps_order(factor: float, more: float, weight: int) -> None:
     low, high = scaled([min(factor, more), max(factor, more)], weight).tolist()
     assert 0 <= low <= high <= weight
     assert scaled([0.0, 1.0], weight).tolist() == [0, weight]
 
 
-def test_fractions_of_a_point_are_cut_off() -> None:
+def test_value_is_truncated() -> None:
     assert scaled([0.9999, 0.5, 0.00099], 1_000).tolist() == [999, 500, 0]

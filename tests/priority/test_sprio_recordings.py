@@ -31,9 +31,9 @@ def rows(rule: str) -> list[PriorityRow]:
     """Return the rows with a given priority as recorded, and all others computed from the recorded
     jobs.
     """
-    said = standings(rule)
+    result = standings(rule)
     factors = merge_factors(
-        said, share_view.compute_shares(said, RankingRule(fair_tree=rule == "fair-tree"))
+        result, share_view.compute_shares(result, RankingRule(fair_tree=rule == "fair-tree"))
     )
     given = [row for row in priorities_then(rule) if row.direct is not None]
     return sort_rows(
@@ -64,25 +64,25 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize(("rule", "name"), QUESTIONS)
-def test_computed_and_printed_as_slurm_printed_it(rule: str, name: str) -> None:
+def test_output_equals_recorded_sprio(rule: str, name: str) -> None:
     _, words = asked(rule, "sprio")[name]
     weights = weights_then(rule)
-    given = dict(pairwise(words))
-    wanted = given.get("-o")
+    fields = dict(pairwise(words))
+    expected = fields.get("-o")
     form = (
-        parse_format(wanted)
-        if wanted
+        parse_format(expected)
+        if expected
         else default_format(weights, long="-l" in words, norm="-n" in words)
     )
-    ordered = sort_rows(rows(rule), weights, given.get("-S", "i"))
+    ordered = sort_rows(rows(rule), weights, fields.get("-S", "i"))
     made = lines(ordered, weights, form, header="-h" not in words)
     assert "".join(f"{line}\n" for line in made) == printed(rule, f"sprio-{name}")
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_priority_of_a_job_is_that_of_one_of_its_partitions(rule: str) -> None:
-    found = rows(rule)
+def test_priority_of_job_is_that_of_one_partition(rule: str) -> None:
+    result = rows(rule)
     jobs = {job.job_id: job.priority for job in read_pending(printed(rule, "jobs")).rows}
-    assert {row.job for row in found} == {row.job for row in priorities_then(rule)}
-    for number in {row.job for row in found}:
-        assert jobs[number] in {int(row.priority) for row in found if row.job == number}
+    assert {row.job for row in result} == {row.job for row in priorities_then(rule)}
+    for number in {row.job for row in result}:
+        assert jobs[number] in {int(row.priority) for row in result if row.job == number}

@@ -21,11 +21,11 @@ FIGURES = "norms,normu,eff,fair,level"
 SETUPS = sorted(folder.name for folder in TREES.iterdir())
 
 
-def told(setup: str) -> Shares:
+def sshare_output(setup: str) -> Shares:
     return read_shares(str(TREES / setup), 0, UTC)
 
 
-def differences(said: Sequence[ShareRow], rule: RankingRule) -> list[str]:
+def differences(rows: Sequence[ShareRow], rule: RankingRule) -> list[str]:
     """Return the figures in which Slurm differs from those computed from shares and usage, as
     printed.
     """
@@ -33,7 +33,7 @@ def differences(said: Sequence[ShareRow], rule: RankingRule) -> list[str]:
     return [
         f"{field.name} of {theirs.user or theirs.account} in {theirs.account}: Slurm says {one},"
         f" computed {other}"
-        for theirs, ours in zip(said, compute_shares(said, rule), strict=True)
+        for theirs, ours in zip(rows, compute_shares(rows, rule), strict=True)
         for field in fields
         if (one := printed(theirs, field)) != (other := printed(ours, field))
     ]
@@ -44,39 +44,39 @@ def printed(row: ShareRow, field: ShareField) -> str:
     return line.strip()
 
 
-def test_there_are_trees_of_every_rule() -> None:
+def test_recordings_cover_every_rule() -> None:
     rules = {
         (rule.fair_tree, rule.dampening, rule.depth_oblivious)
-        for rule in (told(setup).rule for setup in SETUPS)
+        for rule in (sshare_output(setup).rule for setup in SETUPS)
     }
     assert rules == {(True, 1, False), (False, 1, False), (False, 3, False), (False, 1, True)}
-    assert sum(len(told(setup).rows) for setup in SETUPS) * len(parse_fields(FIGURES)) > 1_000, (
-        "figures that are compared"
-    )
+    assert (
+        sum(len(sshare_output(setup).rows) for setup in SETUPS) * len(parse_fields(FIGURES)) > 1_000
+    ), "figures that are compared"
 
 
 @pytest.mark.parametrize("setup", SETUPS)
-def test_every_figure_is_that_of_slurm(setup: str) -> None:
-    found = told(setup)
-    assert found.unreadable == ()
-    assert differences(found.rows, found.rule) == []
+def test_figures_equal_recorded_sshare(setup: str) -> None:
+    result = sshare_output(setup)
+    assert result.unreadable == ()
+    assert differences(result.rows, result.rule) == []
 
 
 @pytest.mark.parametrize("setup", SETUPS)
-def test_usage_adds_up(setup: str) -> None:
+def test_recorded_usage_adds_up(setup: str) -> None:
     """Slurm truncates each row, so the sum of many rows may be smaller by up to their number."""
-    found = told(setup)
-    for theirs, ours in zip(found.rows, compute_shares(found.rows, found.rule), strict=True):
-        assert abs(theirs.usage - ours.usage) <= max(len(found.rows), theirs.usage * 1e-9)
+    result = sshare_output(setup)
+    for theirs, ours in zip(result.rows, compute_shares(result.rows, result.rule), strict=True):
+        assert abs(theirs.usage - ours.usage) <= max(len(result.rows), theirs.usage * 1e-9)
 
 
 @pytest.mark.parametrize("figure", ["norm_shares", "norm_usage", "effective", "factor"])
-def test_one_wrong_figure_is_found(figure: str) -> None:
-    found = told(SETUPS[0])
-    rows = list(found.rows)
+def test_wrong_figure_is_found(figure: str) -> None:
+    result = sshare_output(SETUPS[0])
+    rows = list(result.rows)
     at = next(at for at, row in enumerate(rows) if row.user and 0 < (getattr(row, figure) or 0) < 1)
     rows[at] = rows[at]._replace(**{figure: getattr(rows[at], figure) + 0.000001})
-    (line,) = differences(rows, found.rule)
+    (line,) = differences(rows, result.rule)
     assert f"of {rows[at].user} in {rows[at].account}: Slurm says" in line
 
 
@@ -87,7 +87,7 @@ def test_one_wrong_figure_is_found(figure: str) -> None:
         RankingRule(fair_tree=False, half_life=604_800),
     ],
 )
-def test_what_deleted_users_had_stays_with_their_account(rule: RankingRule) -> None:
+def test_recorded_usage_of_deleted_users_stays_with_account(rule: RankingRule) -> None:
     rows = [
         ShareRow("root", usage=1_001),
         ShareRow("bio", parent="root", shares=1, usage=700),
@@ -96,8 +96,8 @@ def test_what_deleted_users_had_stays_with_their_account(rule: RankingRule) -> N
         ShareRow("chem", "bob", shares=1, usage=150),
         ShareRow("chem", "eve", shares=1, usage=150),
     ]
-    found = {row.user or row.account: row for row in compute_shares(rows, rule)}
-    assert found["bio"].usage == 700, "ada used 100 of it, and 600 who is gone"
-    assert found["chem"].usage == 300, "what cutting off makes is nobody's"
-    assert found["root"].usage == 1_000
-    assert found["ada"].norm_usage == pytest.approx(0.1)
+    result = {row.user or row.account: row for row in compute_shares(rows, rule)}
+    assert result["bio"].usage == 700, "ada used 100 of it, and 600 who is gone"
+    assert result["chem"].usage == 300, "what cutting off makes is nobody's"
+    assert result["root"].usage == 1_000
+    assert result["ada"].norm_usage == pytest.approx(0.1)

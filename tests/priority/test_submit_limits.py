@@ -11,14 +11,14 @@ from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.start import holding
 from fairbank.priority.limits.submission import refusing
 from fairbank.priority.limits.usage import AssociationLimits, LimitedJob, LimitUsage, QosLimits
-from tests.priority.starting_jobs import LIMITS, asking, chain, tres
+from tests.priority.starting_jobs import LIMITS, chain, starting_job, tres
 
 LENIENT, STRICT = QosLimits(name="normal"), QosLimits(name="normal", deny_on_limit=True)
 
 
 def refused(job: LimitedJob, tasks: int = 1, enforced: Enforced = LIMITS) -> str | None:
-    found = refusing(job, enforced, tasks)
-    return found.reason if found else None
+    result = refusing(job, enforced, tasks)
+    return result.reason if result else None
 
 
 # --- how many are submitted ---
@@ -32,9 +32,9 @@ def refused(job: LimitedJob, tasks: int = 1, enforced: Enforced = LIMITS) -> str
         (LimitKind.MAX_SUBMIT_JOBS_PER_ACCOUNT, "MaxSubmitJobsPerAccount"),
     ],
 )
-def test_a_qos_takes_so_many_and_no_more(kind: LimitKind, expected: str) -> None:
+def test_qos_submit_limit(kind: LimitKind, expected: str) -> None:
     busy = LimitUsage(submitted=4)
-    job = asking(
+    job = starting_job(
         qos=QosLimits(
             name="normal",
             limits=AssociationLimits(jobs={kind: 6}),
@@ -57,7 +57,7 @@ def test_a_qos_takes_so_many_and_no_more(kind: LimitKind, expected: str) -> None
         (LimitKind.MAX_SUBMIT_JOBS, "account", None),
     ],
 )
-def test_so_do_associations(kind: LimitKind, where: str, expected: str | None) -> None:
+def test_association_submit_limit(kind: LimitKind, where: str, expected: str | None) -> None:
     limits, busy = {where: AssociationLimits(jobs={kind: 5})}, LimitUsage(submitted=5)
     links = chain(
         limits.get("user", AssociationLimits()),
@@ -65,16 +65,16 @@ def test_so_do_associations(kind: LimitKind, where: str, expected: str | None) -
         used=busy,
         of_account=busy,
     )
-    assert refused(asking(chain=links, qos=LENIENT)) == expected
+    assert refused(starting_job(chain=links, qos=LENIENT)) == expected
 
 
-def test_where_a_qos_counts_them_the_association_does_not() -> None:
+def test_qos_submit_limit_overrides_association() -> None:
     links = chain(user=AssociationLimits(jobs={LimitKind.MAX_SUBMIT_JOBS: 0}))
     wide = QosLimits(
         name="normal", limits=AssociationLimits(jobs={LimitKind.MAX_SUBMIT_JOBS_PER_USER: 9})
     )
-    assert refused(asking(chain=links, qos=LENIENT)) == "AssocMaxSubmitJobLimit"
-    assert refused(asking(chain=links, qos=wide)) is None
+    assert refused(starting_job(chain=links, qos=LENIENT)) == "AssocMaxSubmitJobLimit"
+    assert refused(starting_job(chain=links, qos=wide)) is None
 
 
 # --- what can never start ---
@@ -92,19 +92,21 @@ NEVER = [
 
 
 @pytest.mark.parametrize(("limits", "expected"), NEVER, ids=[expected for _, expected in NEVER])
-def test_what_can_never_start_is_refused_where_the_qos_denies_it(
+def test_deny_on_limit_refuses_jobs_that_can_never_start(
     limits: AssociationLimits, expected: str
 ) -> None:
     by_association = chain(user=limits)
-    assert refused(asking(chain=by_association, qos=LENIENT)) is None
-    assert refused(asking(chain=by_association, qos=STRICT)) == f"Assoc{expected}"
-    assert refused(asking(chain=by_association)) == f"Assoc{expected}"
-    assert refused(asking(qos=QosLimits(name="normal", limits=limits))) is None
+    assert refused(starting_job(chain=by_association, qos=LENIENT)) is None
+    assert refused(starting_job(chain=by_association, qos=STRICT)) == f"Assoc{expected}"
+    assert refused(starting_job(chain=by_association)) == f"Assoc{expected}"
+    assert refused(starting_job(qos=QosLimits(name="normal", limits=limits))) is None
     assert (
-        refused(asking(qos=QosLimits(name="normal", limits=limits, deny_on_limit=True)))
+        refused(starting_job(qos=QosLimits(name="normal", limits=limits, deny_on_limit=True)))
         == f"QOS{expected}"
     )
-    assert refused(asking({"cpu": 9, "node": 1}, limit_minutes=29, chain=by_association)) is None
+    assert (
+        refused(starting_job({"cpu": 9, "node": 1}, limit_minutes=29, chain=by_association)) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,14 +117,15 @@ def test_what_can_never_start_is_refused_where_the_qos_denies_it(
         (tres(LimitKind.MIN_TRES, cpu=11), "QOSMinCpuNotSatisfied"),
     ],
 )
-def test_so_are_limits_that_only_a_qos_has(limits: AssociationLimits, expected: str) -> None:
+def test_deny_on_limit_covers_limits_of_qos_only(limits: AssociationLimits, expected: str) -> None:
     assert (
-        refused(asking(qos=QosLimits(name="normal", limits=limits, deny_on_limit=True))) == expected
+        refused(starting_job(qos=QosLimits(name="normal", limits=limits, deny_on_limit=True)))
+        == expected
     )
-    assert refused(asking(qos=QosLimits(name="normal", limits=limits))) is None
+    assert refused(starting_job(qos=QosLimits(name="normal", limits=limits))) is None
 
 
-def test_usage_of_others_refuses_no_job() -> None:
+def test_usage_of_others_does_not_refuse_a_job() -> None:
     busy = LimitUsage(counts={"cpu": 10}, seconds={"cpu": 6e9}, run_seconds={"cpu": 6_000_000})
     limits = AssociationLimits(
         tres={
@@ -130,24 +133,25 @@ def test_usage_of_others_refuses_no_job() -> None:
             for kind in (LimitKind.GRP_TRES, LimitKind.GRP_TRES_MINS, LimitKind.GRP_TRES_RUN_MINS)
         }
     )
-    assert refused(asking(chain=chain(user=limits, used=busy))) is None
+    assert refused(starting_job(chain=chain(user=limits, used=busy))) is None
 
 
 @pytest.mark.parametrize("more", [{"limit_minutes": None}, {"time_overridden": True}])
-def test_limits_on_time_refuse_only_a_time_limit_of_the_jobs_own(more: dict[str, Any]) -> None:
+def test_time_limits_refuse_only_an_explicit_time_limit(more: dict[str, Any]) -> None:
     links = chain(
         user=AssociationLimits(
             tres={LimitKind.MAX_TRES_MINS: {"cpu": 1}},
             wall={LimitKind.MAX_WALL: 1, LimitKind.GRP_WALL: 1},
         )
     )
-    assert refused(asking(chain=links)) is not None
-    assert refused(asking(chain=links, **more)) is None
+    assert refused(starting_job(chain=links)) is not None
+    assert refused(starting_job(chain=links, **more)) is None
 
 
-def test_the_qos_of_the_partition_denies_too() -> None:
+def test_partition_qos_can_deny() -> None:
     links = chain(user=tres(LimitKind.MAX_TRES, cpu=1))
     denying = QosLimits(name="of the partition", deny_on_limit=True)
     assert (
-        refused(asking(chain=links, qos=LENIENT, partition_qos=denying)) == "AssocMaxCpuPerJobLimit"
+        refused(starting_job(chain=links, qos=LENIENT, partition_qos=denying))
+        == "AssocMaxCpuPerJobLimit"
     )

@@ -64,7 +64,7 @@ def empty() -> UsageLedger:
 # --- V10 ---
 
 
-def test_four_cpus_for_three_ticks_and_then_three_idle_ones() -> None:
+def test_four_cpus_for_three_ticks_then_three_idle_ticks() -> None:
     books, running, seen = empty(), job(ALICE, NOON, cpus=4), []
     for number in range(1, 7):
         now = NOON + 300 * number
@@ -85,14 +85,14 @@ def test_a_short_job_is_charged_once_at_its_end() -> None:
     assert raw(books, ALICE) == 799.908338532358
 
 
-def test_an_idle_half_life_leaves_half_of_it() -> None:
+def test_idle_half_life_halves_usage() -> None:
     books = ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + 300)
     assert raw(
         ticked(books, NOBODY, PAYERS, WEEK, last=NOON, now=NOON + 7 * DAY), ALICE
     ) == pytest.approx(300 * 0.5000733971527376, rel=1e-15)
 
 
-def test_with_half_life_0_nothing_is_ever_lost() -> None:
+def test_half_life_0_keeps_usage() -> None:
     books, running = empty(), job(ALICE, NOON, cpus=4)
     for number in range(1, 7):
         now = NOON + 300 * number
@@ -102,7 +102,7 @@ def test_with_half_life_0_nothing_is_ever_lost() -> None:
     assert raw(books, ALICE) == 3600
 
 
-def test_one_cpu_for_ever_comes_to_the_steady_state_of_ticks() -> None:
+def test_constant_use_converges_to_steady_state() -> None:
     decay = Decay()
     added, left = float(decay.faded(np.array([300.0]))[0]), decay.remaining(300)
     assert added / (1 - left) == pytest.approx(872576.78, abs=0.005)
@@ -111,7 +111,7 @@ def test_one_cpu_for_ever_comes_to_the_steady_state_of_ticks() -> None:
 # --- who is charged ---
 
 
-def test_an_association_and_every_one_above_it_is_charged() -> None:
+def test_association_and_its_parents_are_charged() -> None:
     running = together(
         job(BOB, NOON, cpus=2), job(ALICE, NOON), job(CAROL, NOON, cpus=4), job(-1, NOON, cpus=9)
     )
@@ -128,7 +128,7 @@ def test_an_association_and_every_one_above_it_is_charged() -> None:
     assert books.associations.wall.tolist() == [30, 20, 10, 10, 10, 10, 10]
 
 
-def test_the_qos_and_the_partitions_other_qos_are_charged_by_the_jobs_own_factor() -> None:
+def test_both_qos_are_charged_with_usage_factor_of_job() -> None:
     running = together(
         job(ALICE, NOON, qos=NORMAL, partition_qos=STANDBY, factor=0.5),
         job(ALICE, NOON, qos=NORMAL, partition_qos=NORMAL),
@@ -138,10 +138,10 @@ def test_the_qos_and_the_partitions_other_qos_are_charged_by_the_jobs_own_factor
     assert raw(books, ALICE) == 15
 
 
-def test_a_qos_with_no_decay_gets_the_plain_seconds_and_keeps_them() -> None:
+def test_qos_with_no_decay_keeps_unscaled_seconds() -> None:
     running = job(ALICE, NOON, cpus=4, qos=KEPT, partition_qos=NORMAL)
     books = ticked(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
-    assert [float(each) for each in books.qos.raw] == [1199.5875706540696, 0, 1200]
+    assert [float(amount) for amount in books.qos.raw] == [1199.5875706540696, 0, 1200]
     later = ticked(books, NOBODY, PAYERS, WEEK, last=NOON + 300, now=NOON + 300 + 7 * DAY)
     assert float(later.qos.raw[KEPT]) == 1200
     assert float(later.qos.tres[KEPT, CPU]) == 1200
@@ -150,7 +150,7 @@ def test_a_qos_with_no_decay_gets_the_plain_seconds_and_keeps_them() -> None:
     assert reset(later.qos).raw.tolist() == [0, 0, 0]
 
 
-def test_v13_a_factor_of_2_charges_twice() -> None:
+def test_v13_usage_factor_2_charges_twice() -> None:
     running = job(ALICE, NOON, NOON + 600, cpus=10, qos=NORMAL, factor=2.0)
     books = ended(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 600)
     assert (
@@ -160,7 +160,7 @@ def test_v13_a_factor_of_2_charges_twice() -> None:
     ) == (12000, 12000, 12000)
 
 
-def test_a_factor_of_0_charges_nothing() -> None:
+def test_usage_factor_0_charges_nothing() -> None:
     books = ticked(empty(), job(ALICE, NOON, factor=0.0), PAYERS, WEEK, last=NOON, now=NOON + 300)
     assert (raw(books, ROOT), float(books.associations.wall[ROOT])) == (0, 0)
 
@@ -168,12 +168,12 @@ def test_a_factor_of_0_charges_nothing() -> None:
 # --- the two ledgers ---
 
 
-def test_raw_usage_takes_the_fraction_that_the_billing_tres_loses() -> None:
+def test_raw_usage_keeps_fraction_of_billing() -> None:
     books = ticked(
         empty(), job(ALICE, NOON, cpus=20, billable=1.25), PAYERS, NEVER, last=NOON, now=NOON + 100
     )
     assert raw(books, ALICE) == 125
-    assert [float(books.associations.tres[ALICE, each]) for each in (CPU, BILLING)] == [2000, 100]
+    assert [float(books.associations.tres[ALICE, tres]) for tres in (CPU, BILLING)] == [2000, 100]
     assert minutes(books.associations.tres)[ALICE, [CPU, BILLING]].tolist() == [33, 1]
 
 
@@ -189,7 +189,7 @@ def test_without_limits_only_raw_usage_and_wall_are_kept() -> None:
 # --- what running jobs may still use ---
 
 
-def test_while_a_job_runs_within_its_limit_usage_and_the_rest_are_one_sum() -> None:
+def test_usage_plus_reserve_is_constant_within_limit() -> None:
     running = job(BOB, NOON + 100, cpus=3, limit=20)
     books = started(empty(), running, PAYERS, NEVER)
     assert run_minutes(books, ROOT) == 60
@@ -201,7 +201,7 @@ def test_while_a_job_runs_within_its_limit_usage_and_the_rest_are_one_sum() -> N
         ] == [3600] * 4
 
 
-def test_at_the_end_the_rest_is_given_back() -> None:
+def test_reserve_is_released_at_the_end() -> None:
     running = together(job(BOB, NOON, cpus=3, limit=20), job(ALICE, NOON, limit=20))
     books = ticked(
         started(empty(), running, PAYERS, NEVER), running, PAYERS, NEVER, last=NOON, now=NOON + 300
@@ -222,7 +222,7 @@ def test_at_the_end_the_rest_is_given_back() -> None:
     )
 
 
-def test_a_job_over_its_limit_gives_nothing_more_back_and_is_charged_to_its_end() -> None:
+def test_job_over_its_limit_is_charged_to_its_end() -> None:
     running = job(ALICE, NOON, limit=1)
     other = job(BOB, NOON, limit=60)
     books = started(empty(), together(running, other), PAYERS, NEVER)
@@ -243,7 +243,7 @@ def test_a_job_over_its_limit_gives_nothing_more_back_and_is_charged_to_its_end(
     assert (raw(books, ALICE), int(books.associations.run_seconds[ROOT, CPU])) == (170, 3450)
 
 
-def test_what_may_be_used_is_cut_off_after_the_qos_factor_and_never_falls_below_0() -> None:
+def test_reserve_is_truncated_after_usage_factor_and_not_negative() -> None:
     running = job(ALICE, NOON, limit=1, factor=0.99)
     books = started(empty(), running, PAYERS, NEVER)
     assert int(books.associations.run_seconds[ALICE, CPU]) == math.trunc(59.4)
@@ -254,12 +254,12 @@ def test_what_may_be_used_is_cut_off_after_the_qos_factor_and_never_falls_below_
     assert int(books.associations.run_seconds[ALICE, CPU]) == 0
 
 
-def test_a_job_without_a_limit_sets_aside_all_the_minutes_slurm_counts() -> None:
+def test_job_without_limit_reserves_maximum_minutes() -> None:
     books = started(empty(), job(ALICE, NOON, cpus=64, limit=UNLIMITED_MINUTES), PAYERS, WEEK)
     assert run_minutes(books, ROOT) == 64 * (2**32 - 1)
 
 
-def test_more_run_seconds_than_are_counted_name_the_row_and_the_remedy() -> None:
+def test_too_many_run_seconds_name_row_and_remedy() -> None:
     with pytest.raises(InvalidInput, match=f"row {ALICE} would hold") as refused:
         started(
             empty(),
@@ -283,7 +283,7 @@ def test_a_clock_that_goes_back_is_refused() -> None:
         ticked(empty(), NOBODY, PAYERS, WEEK, last=NOON, now=NOON - 300)
 
 
-def test_a_second_tick_at_once_changes_nothing() -> None:
+def test_second_tick_at_same_time_changes_nothing() -> None:
     running = job(ALICE, NOON)
     books = ticked(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
     again = ticked(books, running, PAYERS, WEEK, last=NOON + 300, now=NOON + 300)
@@ -298,7 +298,7 @@ def test_a_first_tick_charges_jobs_from_their_start() -> None:
     )  # nobody knows how long it is to fade
 
 
-def test_a_job_has_run_to_now_or_to_its_end() -> None:
+def test_run_time_ends_now_or_at_job_end() -> None:
     jobs = together(
         job(ALICE, NOON),
         job(ALICE, NOON, NOON + 50),
@@ -308,6 +308,6 @@ def test_a_job_has_run_to_now_or_to_its_end() -> None:
     assert seconds_run(jobs, NOON + 10, NOON + 100).tolist() == [90, 40, 90, 0]
 
 
-def test_while_slurmctld_is_down_jobs_are_charged_all_the_same() -> None:
+def test_jobs_are_charged_while_slurmctld_is_down() -> None:
     books = ticked(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + DAY)
     assert raw(books, ALICE) == DAY

@@ -122,7 +122,7 @@ def refused(*rows: ShareAssociation) -> InvalidInput:
         ),
     ],
 )
-def test_a_row_that_fits_nowhere_is_named(
+def test_row_without_valid_parent_is_named(
     rows: list[ShareAssociation], message: str, field: str
 ) -> None:
     no = refused(*rows)
@@ -144,7 +144,7 @@ def test_accounts_in_a_circle_are_shown() -> None:
     )
 
 
-def test_shares_may_be_so_many_that_slurm_can_still_add_them() -> None:
+def test_sum_of_shares_is_limited_as_in_slurm() -> None:
     siblings = [ShareAssociation("root", name, shares=SHARES_MAX) for name in ("one", "two")]
     tree = planted(
         [
@@ -165,7 +165,7 @@ def test_shares_may_be_so_many_that_slurm_can_still_add_them() -> None:
     )
 
 
-def test_a_tree_is_as_deep_as_may_be_and_no_deeper() -> None:
+def test_tree_has_maximum_depth() -> None:
     line = [
         ROOT,
         *(
@@ -186,7 +186,7 @@ def test_a_tree_is_as_deep_as_may_be_and_no_deeper() -> None:
     )
 
 
-def test_rows_come_in_any_order() -> None:
+def test_rows_can_be_in_any_order() -> None:
     tree = planted(
         [
             ShareAssociation("chem", "dave"),
@@ -199,12 +199,12 @@ def test_rows_come_in_any_order() -> None:
     assert (tree.root, tree.is_user.tolist()) == (3, [True, False, False, False])
 
 
-def test_the_root_alone_is_a_tree() -> None:
+def test_root_alone_is_a_tree() -> None:
     tree = planted([ROOT])
     assert (fair_tree(tree, [5]).rank.tolist(), summed(tree, [5]).tolist()) == ([0], [5])
 
 
-def test_one_user_may_be_there_in_several_partitions() -> None:
+def test_user_may_have_several_partitions() -> None:
     assert (
         len(
             planted(
@@ -233,7 +233,7 @@ CHEM = planted(
 )
 
 
-def test_usage_is_summed_up_the_real_parents() -> None:
+def test_usage_is_summed_by_real_parents() -> None:
     assert summed(CHEM, [0, 0, 10, 20, 5]).tolist() == [35, 30, 10, 20, 5]
     assert summed(CHEM, [0, 7, 10, 20, 5]).tolist() == [
         42,
@@ -267,16 +267,18 @@ def test_usage_is_summed_row_by_row() -> None:
     )
 
 
-@pytest.mark.parametrize(("used", "told"), [(math.nan, "nan"), (math.inf, "inf"), (-1.0, "-1.0")])
-def test_what_is_no_usage_is_named(used: float, told: str) -> None:
+@pytest.mark.parametrize(
+    ("used", "expected"), [(math.nan, "nan"), (math.inf, "inf"), (-1.0, "-1.0")]
+)
+def test_invalid_usage_is_named(used: float, expected: str) -> None:
     with pytest.raises(InvalidInput) as no:
         usage_of(CHEM, [0, 0, 1, used, 0])
     assert (no.value.message, no.value.field) == (
-        f"row 4 (account chem, user erin): {told} is no usage",
+        f"row 4 (account chem, user erin): {expected} is no usage",
         "usage",
     )
 
 
-def test_each_row_has_its_usage() -> None:
+def test_usage_count_must_match_rows() -> None:
     with pytest.raises(InvalidInput, match="usage of 2 rows for a tree of 5"):
         fair_tree(CHEM, [1, 2])

@@ -49,7 +49,7 @@ def used() -> DecayedUsage:
     return ticked(books, jobs, PAYERS, rules, last=NOON, now=NOON + 123).associations
 
 
-def test_a_line_leads_from_the_user_to_the_root_in_the_order_of_the_jobs() -> None:
+def test_chains_lead_from_user_to_root_in_job_order() -> None:
     to = lines(np.array([ALICE, -1, BOB]), PARENT)
     assert list(zip(to.job.tolist(), to.row.tolist(), strict=True)) == [
         (0, ALICE),
@@ -62,16 +62,16 @@ def test_a_line_leads_from_the_user_to_the_root_in_the_order_of_the_jobs() -> No
     ]
 
 
-def test_rows_without_parents_are_lines_of_one() -> None:
+def test_rows_without_parents_are_chains_of_one() -> None:
     assert lines(np.array([2, -1, 0])).row.tolist() == [2, 0]
     assert lines(np.zeros(0, np.int64), PARENT).row.tolist() == []
 
 
-def test_parents_may_come_later() -> None:
+def test_parents_may_follow_children() -> None:
     assert lines(np.array([0]), np.array([2, -1, 1])).row.tolist() == [0, 2, 1]
 
 
-def test_a_line_as_deep_as_a_tree_may_be_is_charged_up_to_its_root() -> None:
+def test_chain_of_maximum_depth_is_charged_to_root() -> None:
     parent = np.arange(-1, DEPTH_MAX)
     assert len(lines(np.array([DEPTH_MAX]), parent).row) == DEPTH_MAX + 1
     with pytest.raises(
@@ -81,13 +81,13 @@ def test_a_line_as_deep_as_a_tree_may_be_is_charged_up_to_its_root() -> None:
 
 
 @pytest.mark.parametrize("parent", [[-1, 1], [-1, 2, 1], [0, 1]])
-def test_parents_that_lead_to_no_root_are_refused(parent: list[int]) -> None:
+def test_parents_without_root_are_refused(parent: list[int]) -> None:
     with pytest.raises(InvalidInput, match="row 1: 1000 parents above it and no root") as refused:
         lines(np.array([1]), np.array(parent))
     assert refused.value.field == "parent"
 
 
-def test_a_reset_leaves_only_what_running_jobs_may_use() -> None:
+def test_reset_keeps_only_reserved_usage() -> None:
     before = used()
     after = reset(before)
     assert not any(figure.any() for figure in (after.raw, after.tres, after.wall))
@@ -98,7 +98,7 @@ def test_a_reset_leaves_only_what_running_jobs_may_use() -> None:
     )
 
 
-def test_usage_fades_as_a_long_double() -> None:
+def test_usage_decays_as_long_double() -> None:
     usage = nothing_used(2, 1)
     usage.raw[:] = np.longdouble(1) / 3
     once = decayed(usage, 0.9996563088783914)
@@ -122,13 +122,13 @@ def test_sums_rebuilt_from_own_usage_are_equal() -> None:
     assert after.wall.tolist() == pytest.approx(before.wall.tolist(), rel=1e-15)
 
 
-def test_what_users_deleted_from_an_account_had_used_stays_with_it() -> None:
+def test_usage_of_deleted_users_stays_with_account() -> None:
     own = nothing_used(7, 1)
     own.raw[[BOB, OPTICS]] = 5, 2
     assert rebuilt(own, PARENT).raw.tolist() == [7, 7, 0, 7, 5, 0, 0]
 
 
-def test_minutes_are_cut_off() -> None:
+def test_minutes_are_truncated() -> None:
     assert minutes(np.array([0, 59, 60, 2**64 - 1], np.uint64)).tolist() == [
         0,
         0,
@@ -139,7 +139,7 @@ def test_minutes_are_cut_off() -> None:
     assert minutes(np.array([1e300], np.longdouble))[0] >= 2**63
 
 
-def test_two_rows_that_hold_too_much_together_are_refused() -> None:
+def test_sum_of_rows_beyond_maximum_is_refused() -> None:
     usage = nothing_used(1, 1)
     usage.run_seconds[:] = 2**63 - 2**20
     with pytest.raises(InvalidInput, match="row 0 would hold 9.22e\\+18 run-seconds"):

@@ -11,7 +11,7 @@ from fairbank.priority.fairshare.columns import Longs
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, planted, summed
 
 
-class Drawn(NamedTuple):
+class TreeWithUsage(NamedTuple):
     """Tree with its usage, and the row of each account and user by name."""
 
     tree: Tree
@@ -20,7 +20,7 @@ class Drawn(NamedTuple):
     at: dict[str, int]
 
 
-def draw(picture: str) -> Drawn:
+def parse_tree(picture: str) -> TreeWithUsage:
     rows, own = [ShareAssociation("root")], [0.0]
     line: list[tuple[int, str]] = [(-1, "root")]
     for text in filter(str.strip, picture.splitlines()):
@@ -36,11 +36,11 @@ def draw(picture: str) -> Drawn:
             rows.append(ShareAssociation(name, parent=line[-1][1], shares=raw))
             own.append(0.0)
             line.append((indent, name))
-    return drawn(rows, own)
+    return tree_with_usage(rows, own)
 
 
-def drawn(rows: list[ShareAssociation], own: list[float]) -> Drawn:
+def tree_with_usage(rows: list[ShareAssociation], own: list[float]) -> TreeWithUsage:
     tree = planted(rows)
-    return Drawn(
+    return TreeWithUsage(
         tree, own, summed(tree, own), {row.user or row.account: at for at, row in enumerate(rows)}
     )

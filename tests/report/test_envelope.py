@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fairbank.core.errors import InvalidInput
-from fairbank.report.columns import Column, Look, su, text
+from fairbank.report.columns import Column, DisplayFormat, su, text
 from fairbank.report.tables import as_json, envelope, sort_rows
 
 ROW = {"id": 1, "account": "chem\x1b[31m", "available": 90, "state": "active"}
@@ -20,7 +20,7 @@ def test_amounts_are_integers_and_text_never_floats() -> None:
         "darwin",
         [ROW],
         ["! look"],
-        Look(separators=True),
+        DisplayFormat(separators=True),
     )
     assert document == {
         "schema": "fairbank.balance/1",
@@ -30,14 +30,14 @@ def test_amounts_are_integers_and_text_never_floats() -> None:
         "data": [{**ROW, "display": {"available": "1.50"}}],
         "warnings": ["! look"],
     }
-    assert envelope("x/1", None, None, [ROW], [], Look(units="m"))["data"][0]["display"] == {
-        "available": "90"
-    }
-    assert envelope("x/1", None, None, [{"id": 1}], [], Look())["data"] == [{"id": 1}]
+    assert envelope("x/1", None, None, [ROW], [], DisplayFormat(units="m"))["data"][0][
+        "display"
+    ] == {"available": "90"}
+    assert envelope("x/1", None, None, [{"id": 1}], [], DisplayFormat())["data"] == [{"id": 1}]
 
 
 def test_json_has_no_control_characters() -> None:
-    document = as_json(envelope("x/1", None, None, [ROW], ["\u202e"], Look()))
+    document = as_json(envelope("x/1", None, None, [ROW], ["\u202e"], DisplayFormat()))
     assert document.isascii()
     assert "\x1b" not in document
     assert json.loads(document)["data"][0]["account"] == ROW["account"]
@@ -63,11 +63,13 @@ ROWS = [
 )
 def test_rows_are_sorted_by_columns(sort: str, order: str) -> None:
     assert (
-        "".join(row["account"] for row in sort_rows(COLUMNS, ROWS, sort, Look(separators=True)))
+        "".join(
+            row["account"] for row in sort_rows(COLUMNS, ROWS, sort, DisplayFormat(separators=True))
+        )
         == order
     )
 
 
 def test_unknown_sort_column_is_reported() -> None:
     with pytest.raises(InvalidInput, match="no column 'nope'"):
-        sort_rows(COLUMNS, ROWS, "nope", Look())
+        sort_rows(COLUMNS, ROWS, "nope", DisplayFormat())

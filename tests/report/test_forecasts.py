@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fairbank.report.columns import Look
+from fairbank.report.columns import DisplayFormat
 from fairbank.report.fair_share import (
     FORECAST_COLUMNS,
     RankingRule,
@@ -29,7 +29,7 @@ BACKS = [
 
 
 def test_forecast_table() -> None:
-    assert table(FORECAST_COLUMNS, forecast_rows(BACKS), Look()).lines == [
+    assert table(FORECAST_COLUMNS, forecast_rows(BACKS), DisplayFormat()).lines == [
         "ACCOUNT  USER         LEVEL   SOONEST    LATEST",
         "bio                  unused       now       now",
         "chem                   0.77  5.3 days  9.8 days",

@@ -9,7 +9,7 @@ import math
 import pytest
 
 from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.report.columns import Look
+from fairbank.report.columns import DisplayFormat
 from fairbank.report.fair_share import (
     TREE_COLUMNS,
     RankingRule,
@@ -69,7 +69,7 @@ BACKS = [
 
 
 def test_tree_table() -> None:
-    assert table(TREE_COLUMNS, tree_rows(ROWS, FAIR_TREE), Look()).lines == [
+    assert table(TREE_COLUMNS, tree_rows(ROWS, FAIR_TREE), DisplayFormat()).lines == [
         "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
         "bio                 40  0.400  0.180    2.22          under",
         "chem                40  0.400  0.520    0.77          over",

@@ -15,7 +15,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import width
 from fairbank.report.columns import (
     Column,
-    Look,
+    DisplayFormat,
     Row,
     Summand,
     day,
@@ -38,7 +38,7 @@ COLUMNS = (
     Column("ALLOC", text("id"), right=True, extra=True),
 )
 EAST = timezone(timedelta(hours=-5))
-LOOK = Look(zone=EAST)
+LOOK = DisplayFormat(zone=EAST)
 
 
 def row(
@@ -127,7 +127,10 @@ def test_amounts_of_a_column_have_the_same_decimals(
     minutes: list[int], short: bool, expected: list[str]
 ) -> None:
     column = Column("USED", su("used"), right=True, brief=True)
-    assert column.cells([{"used": amount} for amount in minutes], Look(short=short)) == expected
+    assert (
+        column.cells([{"used": amount} for amount in minutes], DisplayFormat(short=short))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,19 +161,19 @@ def test_amounts_of_an_allocation_add_up(
         {"deposited": g, "charged": u, "held": h, "available": g - u - h}
         for g, u, h in zip(granted, used, held, strict=True)
     ]
-    assert [column.cells(rows, Look(short=short)) for column in columns] == expected
+    assert [column.cells(rows, DisplayFormat(short=short)) for column in columns] == expected
 
 
 def test_only_brief_columns_drop_decimals() -> None:
-    assert Column("USED", su("used"), right=True).cells([{"used": 6_061}], Look(short=True)) == [
-        "101.01"
-    ]
+    assert Column("USED", su("used"), right=True).cells(
+        [{"used": 6_061}], DisplayFormat(short=True)
+    ) == ["101.01"]
 
 
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1), st.booleans())
 def test_remaining_amount_is_rounded_down(minutes: list[int], short: bool) -> None:
     cells = Column("LEFT", left("left"), right=True, brief=True).cells(
-        [{"left": amount} for amount in minutes], Look(short=short)
+        [{"left": amount} for amount in minutes], DisplayFormat(short=short)
     )
     assert len({len(cell.partition(".")[2]) for cell in cells}) == 1
     for amount, cell in zip(minutes, cells, strict=True):
@@ -184,14 +187,14 @@ rows = st.lists(st.builds(row, names, amounts, amounts, names, st.integers(0, 2*
 
 @given(rows, st.integers(40, 200))
 def test_every_table_fits(sample: list[Row], room: int) -> None:
-    for line in table(COLUMNS, sample, Look(separators=True, zone=EAST), room).lines:
+    for line in table(COLUMNS, sample, DisplayFormat(separators=True, zone=EAST), room).lines:
         assert width(line) <= room
         assert line.isprintable()
 
 
 @given(rows, st.integers(20, 200))
 def test_figures_are_never_cut(sample: list[Row], room: int) -> None:
-    look = Look(zone=EAST)
+    look = DisplayFormat(zone=EAST)
     lines = table(COLUMNS, sample, look, room, header=False).lines
     figures = next(column for column in COLUMNS if column.head == "AVAILABLE").cells(sample, look)
     for figure, line in zip(figures, lines, strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairbank.report.columns import Look
+from fairbank.report.columns import DisplayFormat
 from fairbank.report.explanation import JobExplanation, as_data, lines
 from fairbank.scheduling.explain.answer import (
     EarlierStart,
@@ -46,7 +46,7 @@ JOB = JobExplanation(
 
 
 def shown_lines(job: JobExplanation, room: int = 120) -> list[str]:
-    return list(lines(job, Look(), room))
+    return list(lines(job, DisplayFormat(), room))
 
 
 def test_lines_of_an_explanation() -> None:
@@ -125,7 +125,7 @@ def test_tried_changes_are_listed_if_none_helps() -> None:
 
 
 def test_time_zone_is_shown_once() -> None:
-    result = "\n".join(lines(JOB, Look(zone=timezone(timedelta(hours=-5))), 120))
+    result = "\n".join(lines(JOB, DisplayFormat(zone=timezone(timedelta(hours=-5))), 120))
     assert "as of 1970-01-01 20:01:01 -05:00" in result
     assert result.count("-05:00") == 1
 

@@ -10,13 +10,13 @@ import pytest
 
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
-from tests.contracts.statement_count import Statements, counted, taken
+from tests.contracts.statement_count import Statements, count_statements, statements_taken
 from tests.rest.world import AGENT, DAY, MEMBER, NOW, STRANGER, SUPERUSER, World, a_world, report
 
 
 class Counting(NamedTuple):
     world: World
-    seen: Statements
+    statements: Statements
 
     def looked(self, reason: str, *reports: dict[str, Any]) -> int:
         """Return the number of statements that read after a batch was refused for this reason and
@@ -26,31 +26,33 @@ class Counting(NamedTuple):
         assert [each["refusal"]["reason"] for each in answer.json()["data"]] == [reason] * len(
             reports
         ), answer.text
-        looks = sum(each.startswith("SELECT") for each in self.seen[self.seen.index("COMMIT") :])
-        self.seen.clear()
+        looks = sum(
+            each.startswith("SELECT") for each in self.statements[self.statements.index("COMMIT") :]
+        )
+        self.statements.clear()
         return looks
 
     def questions(self) -> int:
         """Return the number of statements that read, repeated ones included."""
-        asked = sum(each.lstrip().startswith(("SELECT", "WITH")) for each in self.seen)
-        self.seen.clear()
+        asked = sum(each.lstrip().startswith(("SELECT", "WITH")) for each in self.statements)
+        self.statements.clear()
         return asked
 
     def balances(self, uid: int, query: str) -> tuple[int, int]:
         """Return the number of balances of a request, and of its statements."""
         answer = self.world.ask("GET", f"/balance?{query}", uid)
         assert answer.status_code == 200, answer.text
-        return len(answer.json()["data"]), taken(self.seen)
+        return len(answer.json()["data"]), statements_taken(self.statements)
 
 
 @pytest.fixture
 def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
     url = f"sqlite:///{tmp_path}/books.sqlite"
     migrate(url)
-    with counted(monkeypatch) as seen, a_world(open_store(url)) as world:
+    with count_statements(monkeypatch) as statements, a_world(open_store(url)) as world:
         world.context.services.project_cache.refresh()
-        taken(seen)
-        yield Counting(world, seen)
+        statements_taken(statements)
+        yield Counting(world, statements)
 
 
 def test_balance_of_an_account_takes_one_statement(counting: Counting) -> None:
@@ -67,7 +69,7 @@ def test_filter_by_account_shows_users_no_more(counting: Counting) -> None:
 def test_a_page_of_debits_takes_one_statement(counting: Counting) -> None:
     for query in ("", f"?owner_uid={MEMBER}&limit=1", "?account=chem"):
         assert counting.world.ask("GET", f"/debit{query}", SUPERUSER).status_code == 200
-        assert taken(counting.seen) == 1
+        assert statements_taken(counting.statements) == 1
 
 
 @pytest.mark.parametrize("query", ["account=nobody", "gname=chem", "account=chem&gid=1"])
@@ -108,7 +110,7 @@ def test_statement_page_takes_constant_sql_statements(counting: Counting) -> Non
             json=report(number, amount=60, start=NOW - 60, submitted=NOW - 60),
         )
         assert answer.status_code == 201, answer.text
-    counting.seen.clear()
+    counting.statements.clear()
     page = f"/alloc/{own}/statement?since={NOW - 100 * DAY}"
     for query, most in (
         ("limit=5", 3),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from fairbank.core.errors import NotFound
-from fairbank.report.columns import Look
+from fairbank.report.columns import DisplayFormat
 from fairbank.report.explanation import JobExplanation, lines
 from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice, StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
@@ -67,7 +67,7 @@ def test_waiting_jobs_get_reason_and_start_time(number: int) -> None:
         explanation,
         ahead,
     )
-    output = "".join(f"{line}\n" for line in lines(row, Look(), 80))
+    output = "".join(f"{line}\n" for line in lines(row, DisplayFormat(), 80))
     assert output == kept(GOLDEN / "why" / f"nodes-{number}.txt", output)
 
 

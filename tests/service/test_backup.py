@@ -13,7 +13,7 @@ from fairbank.service.ops import backup_file
 from fairbank.service.ops.backup import Backups
 from fairbank.service.ops.backup_file import verify_file
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.site import granted, project
+from tests.contracts.small_site import granted, project
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from fairbank.service.access.memberships import GROUPS_TTL_SECONDS, Memberships
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.site import ALICE, granted, project
+from tests.contracts.small_site import ALICE, granted, project
 from tests.support.ticks import Ticks
 
 

@@ -21,8 +21,8 @@ from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from tests.contracts.conftest import migrated_file, sql_place, template15, template18
-from tests.contracts.places import Place
-from tests.contracts.site import allocation, charge, fill, granted, hold, job
+from tests.contracts.databases import Place
+from tests.contracts.small_site import allocation, charge, fill, granted, hold, job
 from tests.support.conditions import wait_until
 
 __all__ = ["migrated_file", "sql_place", "template15", "template18"]

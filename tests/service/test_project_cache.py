@@ -18,7 +18,7 @@ from fairbank.service.project_cache import ProjectCache
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.site import granted, project
+from tests.contracts.small_site import granted, project
 from tests.support.conditions import wait_until
 from tests.support.ticks import Ticks
 

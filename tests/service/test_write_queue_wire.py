@@ -33,7 +33,7 @@ from fairbank.service.write_queue.protocol import (
     encode_result,
     frame,
 )
-from tests.bank.requests import arriving, of_anything
+from tests.bank.request_strategies import of_anything
 from tests.faults.sample import requests
 
 outcomes = st.lists(
@@ -61,7 +61,7 @@ outcomes = st.lists(
 )
 
 
-@given(st.lists(arriving(of_anything), max_size=3))
+@given(st.lists(submitted_requests(of_anything), max_size=3))
 def test_requests_arrive_unchanged_with_the_same_digest(batch: list[SubmittedRequest]) -> None:
     (arrived,) = decode_batches(encode([RequestBatch(7, 1.5, batch)]))
     assert arrived == RequestBatch(7, 1.5, batch)

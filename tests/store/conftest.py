@@ -16,7 +16,7 @@ from tests.contracts.conftest import (
     template15,
     template18,
 )
-from tests.contracts.places import Place
+from tests.contracts.databases import Place
 from tests.support.postgres import PostgresServer
 
 __all__ = ["migrated_file", "postgres_place", "sql_place", "template15", "template18"]

@@ -30,13 +30,15 @@ def sent(cursor: psycopg.RawCursor[Any], kind: str, column: list[Any]) -> list[A
     """Return the rows read back from a table. A column of None only has the length of the others,
     although it is not sent.
     """
-    asked = (
+    statement = (
         f"SELECT value FROM unnest($1::bigint[], $2::{kind}[]) AS sent (place, value) ORDER BY"
         " place"
     )
     return [
         value
-        for (value,) in cursor.execute(asked, [_array(list(range(len(column)))), _array(column)])
+        for (value,) in cursor.execute(
+            statement, [_array(list(range(len(column)))), _array(column)]
+        )
     ]
 
 
@@ -64,6 +66,6 @@ def test_bytes(cursor: psycopg.RawCursor[Any], column: list[bytes | None]) -> No
     assert sent(cursor, "bytea", list(_hexadecimal(column))) == column
 
 
-def test_of_nothing_nothing_is_sent() -> None:
+def test_empty_column_sends_nothing() -> None:
     assert _array([None, None]) == "{}"
     assert _array([None, 1]) == "{null,1}"

@@ -16,8 +16,8 @@ from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention
 from fairbank.store.sqlite.store import writing_engine
 from fairbank.store.urls import parse_url, path_of
-from tests.contracts.places import Place
-from tests.contracts.site import END, START, allocation, charge, contents, fill, granted, hold
+from tests.contracts.databases import Place
+from tests.contracts.small_site import END, START, allocation, charge, contents, fill, granted, hold
 
 ALLOCATION = """
 INSERT INTO allocation VALUES
@@ -46,12 +46,12 @@ def insert(
     ("start", "end"),
     [(START, END), (START + 1, END - 1), (0, START + 1), (END - 1, END + 1), (0, 2 * END)],
 )
-def test_overlapping_periods_of_one_fund(filled: Place, start: int, end: int) -> None:
+def test_overlapping_periods_are_rejected(filled: Place, start: int, end: int) -> None:
     with pytest.raises(DBAPIError, match="allocation_periods_apart"):
         insert(filled, 9, start, end)
 
 
-def test_periods_that_meet_and_other_funds(filled: Place) -> None:
+def test_adjacent_and_unrelated_periods_are_accepted(filled: Place) -> None:
     insert(filled, 7, 0, START)
     insert(filled, 8, END, END + 1)
     insert(filled, 9, START, END, resource="gpu")
@@ -61,7 +61,7 @@ def test_periods_that_meet_and_other_funds(filled: Place) -> None:
     "change",
     ["start_at = 1001, end_at = 9000001", "end_at = 9000001", "project = 2", "resource = 'cpu'"],
 )
-def test_periods_that_are_moved_into_each_other(filled: Place, change: str) -> None:
+def test_moving_a_period_into_another_is_rejected(filled: Place, change: str) -> None:
     insert(filled, 8, END, END + 10)
     insert(filled, 9, START, END, resource="gpu")
     change = change.replace("9000001", str(END + 1))
@@ -70,7 +70,7 @@ def test_periods_that_are_moved_into_each_other(filled: Place, change: str) -> N
         filled.run(f"UPDATE allocation SET {change} WHERE id = {number}")
 
 
-def test_a_period_may_be_moved_within_itself(filled: Place) -> None:
+def test_period_can_be_shortened(filled: Place) -> None:
     filled.run("UPDATE allocation SET start_at = start_at + 1, end_at = end_at - 1")
 
 
@@ -86,14 +86,14 @@ def test_a_period_may_be_moved_within_itself(filled: Place) -> None:
         "DELETE FROM allocation WHERE id = 2",
     ],
 )
-def test_what_was_written_is_never_changed_or_deleted(filled: Place, statement: str) -> None:
+def test_journal_cannot_be_updated_or_deleted(filled: Place, statement: str) -> None:
     before = contents(filled.open())
     with pytest.raises(DBAPIError, match="never changed or deleted"):
         filled.run(statement)
     assert contents(filled.open()) == before
 
 
-def test_nor_replaced_by_a_connection_of_ours(file_place: Place) -> None:
+def test_journal_cannot_be_replaced(file_place: Place) -> None:
     """SQLite counts REPLACE as a deletion only if the connection is set so."""
     store = file_place.open()
     fill(store)
@@ -109,7 +109,7 @@ def test_nor_replaced_by_a_connection_of_ours(file_place: Place) -> None:
     engine.dispose()
 
 
-def test_what_others_replace_is_found_by_the_audit(file_place: Place) -> None:
+def test_audit_finds_replaced_entry(file_place: Place) -> None:
     store = file_place.open()
     fill(store)
     names = file_place.names("SELECT * FROM journal")
@@ -119,12 +119,12 @@ def test_what_others_replace_is_found_by_the_audit(file_place: Place) -> None:
         " 'open' AND amount > 0)"
     )
     findings = Audit(store).verify().findings
-    assert (1, 4) in {(each.book, each.entry) for each in findings}
+    assert (1, 4) in {(finding.book, finding.entry) for finding in findings}
     assert findings[0].what.startswith("it is not what was written: its link does not follow")
 
 
 @pytest.mark.parametrize("table", ["journal", "run", "allocation"])
-def test_nor_truncated(postgres_place: Place, table: str) -> None:
+def test_journal_cannot_be_truncated(postgres_place: Place, table: str) -> None:
     with pytest.raises(DBAPIError, match="never changed or deleted"):
         postgres_place.run(f"TRUNCATE {table} CASCADE")
 
@@ -142,7 +142,7 @@ def test_nor_truncated(postgres_place: Place, table: str) -> None:
         ("UPDATE registry SET id = 1", "office_is_one"),
     ],
 )
-def test_figures_that_cannot_be(filled: Place, statement: str, rule: str) -> None:
+def test_invalid_figures_are_rejected(filled: Place, statement: str, rule: str) -> None:
     with pytest.raises(DBAPIError, match=rule):
         filled.run(statement)
 
@@ -156,29 +156,29 @@ def test_figures_that_cannot_be(filled: Place, statement: str, rule: str) -> Non
         "UPDATE project SET account = 'physics'",
     ],
 )
-def test_what_is_there_once_only(filled: Place, statement: str) -> None:
+def test_unique_values_are_enforced(filled: Place, statement: str) -> None:
     with pytest.raises(DBAPIError, match=r"(?i)unique"):
         filled.run(statement)
 
 
-def test_figures_that_break_a_rule_are_reported_as_a_bug(filled: Place) -> None:
+def test_constraint_violation_is_reported_as_a_bug(filled: Place) -> None:
     """If the ledger ever produced such figures, nothing is written and the rule is named."""
     store = filled.open()
     before = contents(store)
-    asked = SubmittedRequest(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)
+    request = SubmittedRequest(Deposit(allocation=1, amount=SuMinutes(5)), START, 0)
     with (
         pytest.raises(Corrupt, match="allocation_not_overdrawn"),
         store.transaction() as transaction,
     ):
-        work = transaction.load(lock_set_of([asked]))
-        apply(work, asked, Policy())
+        work = transaction.load(lock_set_of([request]))
+        apply(work, request, Policy())
         work.allocations[1] = msgspec.structs.replace(work.allocations[1], held=SuMinutes(10**6))
         transaction.write(work)
     assert contents(store) == before
-    granted(store, asked.request)
+    granted(store, request.request)
 
 
-def test_rows_that_another_server_wrote_meanwhile_are_contention(filled: Place) -> None:
+def test_concurrent_insert_is_contention(filled: Place) -> None:
     store = filled.open()
     known, *_ = contents(store)[4]
     with pytest.raises(Contention), store.transaction() as transaction:
@@ -190,12 +190,12 @@ def test_rows_that_another_server_wrote_meanwhile_are_contention(filled: Place) 
         transaction.write(work)
 
 
-def test_an_overlap_that_another_server_opened_meanwhile_is_contention(filled: Place) -> None:
+def test_concurrent_overlapping_period_is_contention(filled: Place) -> None:
     store = filled.open()
-    asked = SubmittedRequest(allocation(1, 5), START, 0)
+    request = SubmittedRequest(allocation(1, 5), START, 0)
     with pytest.raises(Contention), store.transaction() as transaction:
-        needs = lock_set_of([asked])
+        needs = lock_set_of([request])
         needs.funds.clear()
         work = transaction.load(needs)
-        assert isinstance(apply(work, asked, Policy()), Done)
+        assert isinstance(apply(work, request, Policy()), Done)
         transaction.write(work)

@@ -26,11 +26,11 @@ def written(file: Path) -> Path:
     return file
 
 
-def looking(path: Path, look: Callable[[Connection], T]) -> T:
+def looking(path: Path, reader: Callable[[Connection], T]) -> T:
     engine = reading_engine(path)
     try:
         with engine.connect() as connection:
-            return look(connection)
+            return reader(connection)
     finally:
         engine.dispose()
 
@@ -42,22 +42,22 @@ def test_every_index_is_compared(written: Path) -> None:
             name
             for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'index'")
         }
-    seen = [each for having in looking(written, indexes).values() for each in having]
-    assert {each.name for each in seen} == every
-    assert {each.name for each in seen if each.where != "TRUE"} >= {"journal_key", "run_open"}
+    seen = [index for having in looking(written, indexes).values() for index in having]
+    assert {index.name for index in seen} == every
+    assert {index.name for index in seen if index.where != "TRUE"} >= {"journal_key", "run_open"}
 
 
-def test_indexes_that_say_what_their_tables_say_are_no_complaint(written: Path) -> None:
+def test_consistent_indexes_have_no_findings(written: Path) -> None:
     assert looking(written, index_faults) == []
 
 
-def test_an_index_without_rows_is_found(written: Path) -> None:
+def test_empty_index_is_found(written: Path) -> None:
     hollow(written, "run_project")
-    (found,) = looking(written, index_faults)
-    assert found.startswith("the index run_project lacks ")
+    (result,) = looking(written, index_faults)
+    assert result.startswith("the index run_project lacks ")
 
 
-def test_an_index_that_lacks_a_single_row_is_found(written: Path) -> None:
+def test_index_without_one_row_is_found(written: Path) -> None:
     with closing(driver.connect(str(written))) as connection:
         (first,) = connection.execute("SELECT min(id) FROM run").fetchone()
     replant(written, "run_owner", f"CREATE INDEX planted ON run (owner, id) WHERE id <> {first}")
@@ -66,7 +66,7 @@ def test_an_index_that_lacks_a_single_row_is_found(written: Path) -> None:
     ]
 
 
-def test_an_index_with_the_rows_of_its_table_under_other_keys_is_found(written: Path) -> None:
+def test_index_with_wrong_keys_is_found(written: Path) -> None:
     replant(written, "run_owner", "CREATE INDEX planted ON run (project, id)")
-    (found,) = looking(written, index_faults)
-    assert found.startswith("the index run_owner lacks ")
+    (result,) = looking(written, index_faults)
+    assert result.startswith("the index run_owner lacks ")

@@ -23,7 +23,7 @@ from fairbank.setup.bank_settings import SystemClock
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.schema import REVISIONS
-from tests.contracts.site import charge, granted
+from tests.contracts.small_site import charge, granted
 from tests.faults import sample
 from tests.support.golden import GOLDEN
 from tests.support.postgres import PostgresServer
@@ -84,7 +84,7 @@ def check_store(url: str, *, is_newest: bool) -> None:
         assert Audit(store).verify().findings == ()
 
 
-def test_backup_of_another_form_is_refused(tmp_path: Path) -> None:
+def test_backup_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "old.backup"
     path.write_bytes(gzip.compress(b'{"format":"fairbank.backup/1","at":"2026-01-01T00:00:00Z"}\n'))
     store = open_store("memory:")

@@ -23,33 +23,37 @@ from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.schema import REVISIONS, metadata
 from fairbank.store.sqlite.driver import driver
-from tests.contracts.places import Place
-from tests.contracts.site import charge, contents, fill, granted, hold, late_charge, token
+from tests.contracts.databases import Place
+from tests.contracts.small_site import charge, contents, fill, granted, hold, late_charge, token
 from tests.support.postgres import PostgresServer
 
 MIGRATIONS = Path(migration.__file__).parent / "migrations"
 
 
-def test_the_migrations_are_those_that_the_schema_names_in_one_line() -> None:
-    found = ScriptDirectory(str(MIGRATIONS)).walk_revisions()
-    assert tuple(each.revision for each in found)[::-1] == REVISIONS
+def test_schema_names_all_migrations() -> None:
+    result = ScriptDirectory(str(MIGRATIONS)).walk_revisions()
+    assert tuple(difference.revision for difference in result)[::-1] == REVISIONS
 
 
-def test_migrations_make_what_the_schema_describes(sql_place: Place) -> None:
+def test_migrations_create_the_schema(sql_place: Place) -> None:
     engine = (
         create_engine(sql_place.url)
         if sql_place.is_postgres
         else create_engine(sql_place.url, module=driver)
     )
     with engine.connect() as connection:
-        wanted = MigrationContext.configure(
+        expected = MigrationContext.configure(
             connection, opts={"compare_type": True, "include_object": _is_ours}
         )
-        differences = compare_metadata(wanted, metadata)
+        differences = compare_metadata(expected, metadata)
         checks = {
             name: sorted(
                 filter(
-                    None, (each["name"] for each in inspect(connection).get_check_constraints(name))
+                    None,
+                    (
+                        constraint["name"]
+                        for constraint in inspect(connection).get_check_constraints(name)
+                    ),
                 )
             )
             for name in metadata.tables
@@ -70,9 +74,9 @@ def _is_ours(
 
 def _checks_of(table: str) -> list[str]:
     return [
-        str(each.name)
-        for each in metadata.tables[table].constraints
-        if type(each).__name__ == "CheckConstraint"
+        str(constraint.name)
+        for constraint in metadata.tables[table].constraints
+        if type(constraint).__name__ == "CheckConstraint"
     ]
 
 
@@ -115,7 +119,7 @@ def a_later_release(tmp_path: Path) -> Callable[[], AbstractContextManager[None]
     return later
 
 
-def test_a_later_migration_brings_books_up_to_date_with_all_that_is_in_them(
+def test_later_migration_keeps_all_data(
     sql_place: Place, a_later_release: Callable[[], AbstractContextManager[None]]
 ) -> None:
     store = sql_place.open()
@@ -123,9 +127,9 @@ def test_a_later_migration_brings_books_up_to_date_with_all_that_is_in_them(
     granted(store, hold(1, 10), late_charge(2, 5), token("phone"))
     before = contents(store)
     with a_later_release():
-        with pytest.raises(Conflict, match="schema 0001, this Fairbank needs 0002") as told:
+        with pytest.raises(Conflict, match="schema 0001, this Fairbank needs 0002") as raised:
             sql_place.open()
-        assert "fairbank init" in str(told.value.remedy)
+        assert "fairbank init" in str(raised.value.remedy)
         with _stopped_after("UPDATE project SET motto"), pytest.raises(KeyboardInterrupt):
             migrate(sql_place.url)
         with pytest.raises(Conflict, match="0001"):
@@ -157,9 +161,7 @@ def test_memory_needs_no_migration() -> None:
         "INSERT INTO alembic",
     ],
 )
-def test_a_migration_that_is_stopped_midway_has_changed_nothing(
-    bare_url: str, statement: str
-) -> None:
+def test_interrupted_migration_changes_nothing(bare_url: str, statement: str) -> None:
     """The retry completes it."""
     with _stopped_after(statement), pytest.raises(KeyboardInterrupt):
         migrate(bare_url)
@@ -170,9 +172,9 @@ def test_a_migration_that_is_stopped_midway_has_changed_nothing(
 
 
 @contextmanager
-def _stopped_after(wanted: str) -> Iterator[None]:
+def _stopped_after(statement_start: str) -> Iterator[None]:
     def stop(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if wanted in " ".join(statement.split()):
+        if statement_start in " ".join(statement.split()):
             raise KeyboardInterrupt
 
     event.listen(Engine, "after_cursor_execute", stop)
@@ -182,7 +184,7 @@ def _stopped_after(wanted: str) -> Iterator[None]:
         event.remove(Engine, "after_cursor_execute", stop)
 
 
-def test_two_servers_may_migrate_at_once(bare_url: str) -> None:
+def test_two_servers_can_migrate_concurrently(bare_url: str) -> None:
     with ThreadPoolExecutor(3) as pool:
         done = list(pool.map(migrate, [bare_url] * 3))
     assert sorted(done) == [False, False, True]
@@ -196,40 +198,38 @@ def test_database_of_unknown_schema_is_left_alone(sql_place: Place, revision: st
     for attempt in (migrate, open_store):
         with pytest.raises(
             Conflict, match="which this Fairbank does not know: it knows schemas up to 0001"
-        ) as told:
+        ) as raised:
             attempt(sql_place.url)
-        assert revision in told.value.message
-        assert told.value.remedy == "use the Fairbank that migrated them, or a newer one"
+        assert revision in raised.value.message
+        assert raised.value.remedy == "use the Fairbank that migrated them, or a newer one"
 
 
-def test_a_database_that_does_not_exist_is_unreachable(postgres18: PostgresServer) -> None:
+def test_missing_database_is_unavailable(postgres18: PostgresServer) -> None:
     for attempt in (migrate, open_store):
         with pytest.raises(Unavailable, match="does not exist"):
             attempt(postgres18.url("nowhere"))
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_a_database_that_is_not_utf_8_is_refused_before_anything_is_written(
-    postgres18: PostgresServer, encoding: str
-) -> None:
+def test_database_without_utf_8_is_refused(postgres18: PostgresServer, encoding: str) -> None:
     with postgres18.fresh_database("template0", encoding) as name:
         for attempt in (migrate, open_store):
-            with pytest.raises(Conflict, match=f"the database's encoding is {encoding}") as told:
+            with pytest.raises(Conflict, match=f"the database's encoding is {encoding}") as raised:
                 attempt(postgres18.url(name))
-            assert told.value.field == "store.url"
+            assert raised.value.field == "store.url"
             assert (
-                told.value.remedy
+                raised.value.remedy
                 == "create the database with ENCODING 'UTF8' (createdb -E UTF8 -T template0 NAME)"
             )
 
 
-def test_a_server_that_does_not_exist_is_unreachable(tmp_path: Path) -> None:
+def test_missing_server_is_unavailable(tmp_path: Path) -> None:
     for attempt in (migrate, open_store):
         with pytest.raises(Unavailable):
             attempt(f"postgresql://bank@/books?host={tmp_path}")
 
 
-def test_revisions_are_numbered_in_their_order() -> None:
+def test_revisions_are_numbered_in_order() -> None:
     names = sorted(path.stem for path in (MIGRATIONS / "versions").glob("v*.py"))
     assert (
         [name[1:5] for name in names]

@@ -24,8 +24,8 @@ from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Store
 from fairbank.store.migration import migrate
 from fairbank.store.sql.store import SqlStore
-from tests.contracts.places import Place
-from tests.contracts.site import CLERK, START, ask, contents, fill, granted
+from tests.contracts.databases import Place
+from tests.contracts.small_site import CLERK, START, ask, contents, fill, granted
 from tests.support.conditions import wait_until
 from tests.support.postgres import PostgresServer
 
@@ -78,10 +78,10 @@ def commits_wait(server: PostgresServer) -> Iterator[Callable[[], None]]:
     no result. Yields a function that waits for the first such commit.
     """
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
-        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        is_waiting_for_lock = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
         _demand_standby(administrator, "nobody")
         yield lambda: wait_until(
-            lambda: administrator.execute(waiting).fetchone(), "a COMMIT to wait"
+            lambda: administrator.execute(is_waiting_for_lock).fetchone(), "a COMMIT to wait"
         )
     server.start()
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as administrator:
@@ -96,7 +96,7 @@ def _demand_standby(administrator: psycopg.Connection[Any], name: str) -> None:
     administrator.execute("SELECT pg_reload_conf()")
 
 
-def one_by_one(do: Callable[[int], object], done: list[int]) -> None:
+def send_one_by_one(do: Callable[[int], object], done: list[int]) -> None:
     """Send the requests one by one until one raises; `done` has the completed ones."""
     for number in itertools.count():
         do(number)
@@ -109,14 +109,14 @@ def test_connection_cut_before_commit_applies_nothing(
     before = contents(store)
     batch = [SubmittedRequest(gift(0), START, CLERK)]
     with (
-        pytest.raises(Unavailable, match=NOT_CARRIED_OUT) as told,
+        pytest.raises(Unavailable, match=NOT_CARRIED_OUT) as raised,
         store.transaction() as transaction,
     ):
         work = transaction.load(lock_set_of(batch))
         assert isinstance(apply(work, batch[0], Policy()), Done)
         transaction.write(work)
         cut(postgres_server)
-    assert told.value.remedy == "try again"
+    assert raised.value.remedy == "try again"
     postgres_server.start()
     assert contents(store) == before
     assert not granted(store, gift(0))[0].again
@@ -125,9 +125,9 @@ def test_connection_cut_before_commit_applies_nothing(
 def test_connection_cut_after_commit_is_uncertain_and_key_counts_once(
     store: Store, postgres_server: PostgresServer, cut: Cut
 ) -> None:
-    before, told = len(contents(store)[5]), list[int]()
+    before, output = len(contents(store)[5]), list[int]()
     with commits_wait(postgres_server) as wait_for_one, ThreadPoolExecutor(1) as pool:
-        asking = pool.submit(one_by_one, lambda number: ask(store, gift(number)), told)
+        asking = pool.submit(send_one_by_one, lambda number: ask(store, gift(number)), output)
         wait_for_one()
         cut(postgres_server)
         with pytest.raises(Unavailable, match=NOT_KNOWN) as untold:
@@ -137,23 +137,25 @@ def test_connection_cut_after_commit_is_uncertain_and_key_counts_once(
         == "ask again with the same key: it counts once; without a key look into the statement"
         " first"
     )
-    assert len(contents(store)[5]) == before + len(told) + 1, "the database had carried it out"
-    assert granted(store, gift(len(told)))[0].again
+    assert len(contents(store)[5]) == before + len(output) + 1, "the database had carried it out"
+    assert granted(store, gift(len(output)))[0].again
     assert Audit(store).verify().findings == ()
 
 
-def test_cut_of_a_write_outside_a_batch_is_reported_alike(
+def test_lost_connection_outside_a_batch_is_reported_the_same_way(
     store: Store, postgres_server: PostgresServer, cut: Cut
 ) -> None:
     assert isinstance(store, SqlStore)
-    told = list[int]()
+    output = list[int]()
     with pytest.raises(Unavailable, match=NOT_CARRIED_OUT), store._write_transaction():
         cut(postgres_server)
     postgres_server.start()
     with commits_wait(postgres_server) as wait_for_one, ThreadPoolExecutor(1) as pool:
-        keeping = pool.submit(one_by_one, lambda day: store.add_share_records([figure(day)]), told)
+        keeping = pool.submit(
+            send_one_by_one, lambda day: store.add_share_records([figure(day)]), output
+        )
         wait_for_one()
         cut(postgres_server)
         with pytest.raises(Unavailable, match=NOT_KNOWN):
             keeping.result()
-    assert not store.add_share_records([figure(len(told))]), "they are there"
+    assert not store.add_share_records([figure(len(output))]), "they are there"

@@ -22,8 +22,8 @@ from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention, Reader, Store
 from fairbank.store.factory import open_store
 from fairbank.store.postgres.store import PostgresStore
-from tests.contracts.places import Place
-from tests.contracts.site import START, ask, contents, fill, granted, hold
+from tests.contracts.databases import Place
+from tests.contracts.small_site import START, ask, contents, fill, granted, hold
 from tests.support.conditions import wait_until
 from tests.support.postgres import PostgresServer
 
@@ -57,9 +57,7 @@ def impatient(place: Place) -> Iterator[PostgresStore]:
     store.close()
 
 
-def test_a_restart_between_two_batches_is_not_even_noticed(
-    server: PostgresServer, place: Place
-) -> None:
+def test_restart_between_batches_is_transparent(server: PostgresServer, place: Place) -> None:
     store = place.open()
     fill(store)
     store.use_nonce(b"one", 1001, START, LATER)
@@ -69,9 +67,7 @@ def test_a_restart_between_two_batches_is_not_even_noticed(
     assert not store.use_nonce(b"one", 1001, START, LATER)
 
 
-def test_while_the_server_is_dead_everything_is_unreachable(
-    server: PostgresServer, place: Place
-) -> None:
+def test_dead_server_makes_every_call_unavailable(server: PostgresServer, place: Place) -> None:
     store = place.open()
     fill(store)
     server.kill()
@@ -87,9 +83,7 @@ def test_while_the_server_is_dead_everything_is_unreachable(
     assert Audit(store).verify().findings == ()
 
 
-def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(
-    server: PostgresServer, place: Place
-) -> None:
+def test_server_killed_during_batch_rolls_it_back(server: PostgresServer, place: Place) -> None:
     store = place.open()
     fill(store)
     before = contents(store)
@@ -103,7 +97,7 @@ def test_a_server_killed_in_the_middle_of_a_batch_has_lost_it_whole(
     granted(store, hold(1, 5))
 
 
-def test_a_server_killed_under_load_keeps_what_it_acknowledged(
+def test_server_killed_under_load_keeps_acknowledged_batches(
     server: PostgresServer, place: Place
 ) -> None:
     store = place.open()
@@ -147,7 +141,7 @@ def _ask_until_killed(
     return kept
 
 
-def test_many_connections_cut_off_are_replaced(server: PostgresServer, place: Place) -> None:
+def test_lost_connections_are_replaced(server: PostgresServer, place: Place) -> None:
     """As after a proxy or an administrator ends them."""
     store = place.open()
     fill(store)
@@ -162,7 +156,7 @@ def test_many_connections_cut_off_are_replaced(server: PostgresServer, place: Pl
     granted(store, hold(1, 5))
 
 
-def test_a_row_locked_too_long_is_contention(place: Place, impatient: PostgresStore) -> None:
+def test_row_lock_timeout_is_contention(place: Place, impatient: PostgresStore) -> None:
     other = place.open()
     fill(other)
     with other.transaction() as transaction:
@@ -198,17 +192,17 @@ def test_a_deadlock_is_contention(place: Place) -> None:
     granted(store, hold(1, 5))
 
 
-def test_a_statement_that_takes_too_long_is_unreachable(impatient: PostgresStore) -> None:
+def test_statement_timeout_is_unavailable(impatient: PostgresStore) -> None:
     with pytest.raises(Unavailable, match="timeout"), impatient._write_transaction() as connection:
         connection.exec_driver_sql("SELECT pg_sleep(30)")
 
 
-def test_a_question_that_takes_too_long_is_unreachable(impatient: PostgresStore) -> None:
+def test_query_timeout_is_unavailable(impatient: PostgresStore) -> None:
     with pytest.raises(Unavailable, match="timeout"), impatient.reading() as reader:
         reader._connection.exec_driver_sql("SELECT pg_sleep(30)")  # type: ignore[attr-defined]
 
 
-def test_whole_tables_take_as_long_as_they_are_long(impatient: PostgresStore) -> None:
+def test_reading_whole_tables_has_no_timeout(impatient: PostgresStore) -> None:
     """Audits and backups have no time limit; the next user of the connection has the limit
     again.
     """
@@ -233,9 +227,7 @@ def _limit(reader: Reader) -> str:
     return str(connection.exec_driver_sql("SHOW statement_timeout").scalar())
 
 
-def test_a_nonce_that_another_server_is_spending_for_too_long_is_busy(
-    place: Place, impatient: PostgresStore
-) -> None:
+def test_nonce_locked_too_long_is_busy(place: Place, impatient: PostgresStore) -> None:
     url = make_url(place.url)
     with psycopg.connect(
         host=str(url.query["host"]), port=5432, user=url.username, dbname=url.database
@@ -251,12 +243,10 @@ def test_database_opens_while_another_session_writes(place: Place) -> None:
     fill(store)
     with store.transaction() as transaction:
         transaction.load(LockSet(allocations={1}))
-        assert [each.id for each in contents(place.open())[2]][:1] == [1]
+        assert [content.id for content in contents(place.open())[2]][:1] == [1]
 
 
-def test_a_transaction_that_idles_too_long_is_cut_off(
-    place: Place, impatient: PostgresStore
-) -> None:
+def test_idle_transaction_is_terminated(place: Place, impatient: PostgresStore) -> None:
     """A server that stops in the middle must not block the others."""
     fill(place.open())
     with pytest.raises(Unavailable), impatient.transaction() as transaction:
@@ -271,7 +261,7 @@ def test_all_readers_in_use_is_busy(impatient: PostgresStore) -> None:
         pytest.fail("there is one reader only")
 
 
-def test_a_database_that_only_reads_is_unreachable(place: Place) -> None:
+def test_read_only_database_is_unavailable(place: Place) -> None:
     """A standby after a fail-over, for a while."""
     store = place.open()
     fill(store)
@@ -296,7 +286,7 @@ def test_commits_are_durable_with_any_database_setting(place: Place) -> None:
     store.close()
 
 
-def test_a_password_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable) as told:
+def test_wrong_password_is_not_in_error_message(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable) as raised:
         open_store(f"postgresql://bank:secret@/books?host={tmp_path}")
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)

@@ -17,7 +17,7 @@ from fairbank.store.queries import queries
 from fairbank.store.sql import statements
 from fairbank.store.sqlite.store import SqliteStore
 from fairbank.store.urls import path_of
-from tests.contracts.places import Place
+from tests.contracts.databases import Place
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
 LOOK_UPS = [
@@ -64,10 +64,10 @@ def test_statements_have_names_and_no_comments() -> None:
         ("users", "user_sum"),
     ],
 )
-def test_whole_rows_come_in_the_order_of_the_schema(name: str, table: str) -> None:
+def test_rows_are_read_in_column_order(name: str, table: str) -> None:
     for statement in (POSTGRES[name], SQLITE["allocations" if name == "lock" else name]):
-        found = statement.partition("locked AS MATERIALIZED")[2] or statement
-        listed = found[found.index("SELECT") + len("SELECT") : found.index("FROM")].replace(
+        result = statement.partition("locked AS MATERIALIZED")[2] or statement
+        listed = result[result.index("SELECT") + len("SELECT") : result.index("FROM")].replace(
             f"{table}.", ""
         )
         assert [column.strip() for column in listed.split(",")] == schema.metadata.tables[
@@ -78,16 +78,14 @@ def test_whole_rows_come_in_the_order_of_the_schema(name: str, table: str) -> No
 @pytest.mark.parametrize(
     ("name", "table"), [("write_new_runs", "run"), ("write_entries", "journal")]
 )
-def test_whole_rows_are_written_in_the_order_of_the_schema(name: str, table: str) -> None:
+def test_rows_are_written_in_column_order(name: str, table: str) -> None:
     columns = ", ".join(schema.metadata.tables[table].columns.keys())
     for statement in (POSTGRES["write"], SQLITE[name]):
         assert f"INSERT INTO {table} ({columns})" in " ".join(statement.split())
 
 
 @pytest.mark.parametrize("name", ["undoing_entries", "entries_of_terms"])
-def test_what_is_looked_through_to_undo_an_entry_is_said_alike_everywhere(
-    file_place: Place, name: str
-) -> None:
+def test_undo_query_is_the_same_in_all_stores(file_place: Place, name: str) -> None:
     """SQLite uses the index only if the condition is the same text. A kind missing in one of them
     could be undone repeatedly.
     """
@@ -127,10 +125,10 @@ def test_postgres_finds_every_row_by_its_key(postgres_place: Place, name: str) -
 def test_sqlite_finds_every_row_by_its_key(file_place: Place, name: str) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     with store._write_transaction() as connection:
-        wanted = ("[]",) * SQLITE[name].count("?")
+        expected = ("[]",) * SQLITE[name].count("?")
         plan = [
             row[3]
-            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {SQLITE[name]}", wanted)
+            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {SQLITE[name]}", expected)
         ]
     store.close()
     assert not [
@@ -140,11 +138,11 @@ def test_sqlite_finds_every_row_by_its_key(file_place: Place, name: str) -> None
     ]
 
 
-def plan_of(store: SqliteStore, asked: Select[Any], **values: int) -> list[str]:
+def plan_of(store: SqliteStore, query: Select[Any], **values: int) -> list[str]:
     """Return SQLite's query plan, with the values bound as in production."""
     with store.reading() as reader:
         connection = reader._connection  # type: ignore[attr-defined]
-        compiled = asked.compile(dialect=connection.dialect)
+        compiled = query.compile(dialect=connection.dialect)
         bound = compiled.params | values
         return [
             row[3]
@@ -159,7 +157,7 @@ EVERYTHING, MINE = Visibility(everything=True), Visibility(uid=1001)
 
 
 @pytest.mark.parametrize(
-    ("asked", "index"),
+    ("query", "index"),
     [
         (RefusalQuery(visibility=EVERYTHING), "journal_refused"),
         (
@@ -172,18 +170,18 @@ EVERYTHING, MINE = Visibility(everything=True), Visibility(uid=1001)
 )
 @pytest.mark.parametrize("newest_first", [True, False])
 def test_refusals_are_found_without_the_rest_of_the_journal(
-    file_place: Place, asked: RefusalQuery, index: str, newest_first: bool
+    file_place: Place, query: RefusalQuery, index: str, newest_first: bool
 ) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     page = Page(newest_first=newest_first)
-    plan = plan_of(store, statements.refusals(asked, page))
+    plan = plan_of(store, statements.refusals(query, page))
     store.close()
     assert [line for line in plan if " journal " in line] == plan[:1]
     assert f"USING INDEX {index}" in plan[0]
     assert not [line for line in plan if "TEMP B-TREE" in line]
 
 
-def test_time_cuts_a_book_by_looks_into_the_index(file_place: Place) -> None:
+def test_time_cut_uses_index_lookups(file_place: Place) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     plans = [
         plan_of(store, statements.statement(Page()), book=1, since=5, until=9),

@@ -14,8 +14,8 @@ from sqlalchemy import event
 
 from fairbank.bank.requests import Request
 from fairbank.store.postgres.store import PostgresStore
-from tests.contracts.places import Place
-from tests.contracts.site import charge, deposits, fill, granted, hold
+from tests.contracts.databases import Place
+from tests.contracts.small_site import charge, deposits, fill, granted, hold
 from tests.support.postgres import PostgresServer
 
 _WAITED_FOR = ("Query", "Sync")
@@ -57,25 +57,25 @@ def round_trips(store: PostgresStore, *requests: Request) -> int:
         )
 
 
-def test_a_batch_of_reports_waits_four_times(store: PostgresStore) -> None:
+def test_batch_of_reports_takes_four_round_trips(store: PostgresStore) -> None:
     """For its locks, its runs, its users' sums, and the commit: BEGIN is sent with the first, the
     new rows with the last.
     """
     fill(store)
     waits = [
         (
-            round_trips(store, *(hold(each, 1) for each in jobs)),
-            round_trips(store, *(charge(each, 1) for each in jobs)),
+            round_trips(store, *(hold(job, 1) for job in jobs)),
+            round_trips(store, *(charge(job, 1) for job in jobs)),
         )
         for jobs in (range(1, 31), range(31, 61))
     ]
     assert waits[-1] == (4, 4)  # before, the statements were prepared
 
 
-def test_what_is_no_report_begins_by_itself(store: PostgresStore) -> None:
+def test_other_requests_have_a_separate_begin(store: PostgresStore) -> None:
     """If nothing else is sent before the rules run, the database must still measure the idle time:
     BEGIN, the allocation, its project (which may be removed), the new rows, COMMIT.
     """
     fill(store)
     two = deposits(2)
-    assert [round_trips(store, each) for each in two][-1] == 5
+    assert [round_trips(store, request) for request in two][-1] == 5

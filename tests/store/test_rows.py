@@ -11,8 +11,8 @@ from fairbank.bank.project import Role
 from fairbank.bank.requests import SetMember
 from fairbank.core.errors import Corrupt
 from fairbank.store.sql.rows import entry_of, entry_row
-from tests.contracts.places import Place
-from tests.contracts.site import ALICE, charge, contents, fill, granted, hold
+from tests.contracts.databases import Place
+from tests.contracts.small_site import ALICE, charge, contents, fill, granted, hold
 
 
 @pytest.fixture
@@ -25,22 +25,22 @@ def filled(sql_place: Place) -> Place:
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "expected"),
     [
         ("UPDATE allocation SET state = 'resting'", "'resting' is no state of an allocation"),
         ("UPDATE run SET state = 'Charged'", "'Charged' is no state of a run"),
         ("UPDATE member SET role = ''", "'' is no role"),
     ],
 )
-def test_an_unknown_word(filled: Place, statement: str, told: str) -> None:
+def test_unknown_enum_value_is_an_error(filled: Place, statement: str, expected: str) -> None:
     filled.run(statement)
-    with pytest.raises(Corrupt, match=told) as trouble:
+    with pytest.raises(Corrupt, match=expected) as trouble:
         contents(filled.open())
     assert trouble.value.remedy == "fairbank audit verify"
 
 
 @pytest.mark.parametrize("cell", ["X''", "'no'", "7", "0.5"])
-def test_a_flag_that_is_neither_true_nor_false(file_place: Place, cell: str) -> None:
+def test_invalid_boolean_is_an_error(file_place: Place, cell: str) -> None:
     """SQLite stores any value; PostgreSQL refuses it."""
     fill(file_place.open())
     file_place.run(f"UPDATE allocation SET shared = {cell}")
@@ -49,7 +49,7 @@ def test_a_flag_that_is_neither_true_nor_false(file_place: Place, cell: str) -> 
 
 
 @pytest.mark.parametrize("column", [11, 19], ids=["digest", "link"])
-def test_bytes_that_became_text(filled: Place, column: int) -> None:
+def test_text_instead_of_bytes_is_an_error(filled: Place, column: int) -> None:
     """Also if the text has the same bytes: the cell was not written so."""
     with filled.open().reading() as reader:
         entry = next(iter(reader.scan(Entry)))

@@ -6,15 +6,15 @@ import pytest
 
 from fairbank.service.ops.doctor import check_schema
 from fairbank.store.sql.schema_check import SchemaDifference, SchemaFault, schema_differences
-from tests.contracts.places import Place
-from tests.contracts.site import fill
+from tests.contracts.databases import Place
+from tests.contracts.small_site import fill
 
 
 def test_untouched_schema_has_no_differences(sql_place: Place) -> None:
     fill(sql_place.open())
     sql_place.run("CREATE VIEW our_report AS SELECT account FROM project")
     assert schema_differences(sql_place.url) == []
-    assert [(each.what, each.ok) for each in check_schema(sql_place.url)] == [
+    assert [(check.what, check.ok) for check in check_schema(sql_place.url)] == [
         ("the guards and views are as Fairbank made them", True)
     ]
 
@@ -23,7 +23,7 @@ def test_memory_store_has_no_schema_differences() -> None:
     assert schema_differences("memory:") == []
 
 
-def test_a_guard_that_was_taken_away(sql_place: Place) -> None:
+def test_missing_trigger_is_found(sql_place: Place) -> None:
     sql_place.run(
         f"DROP TRIGGER journal_only_grows{' ON journal' if sql_place.is_postgres else ''}"
     )
@@ -35,7 +35,7 @@ def test_a_guard_that_was_taken_away(sql_place: Place) -> None:
     assert "fairbank audit verify" in str(check.remedy)
 
 
-def test_a_view_that_was_forged(sql_place: Place) -> None:
+def test_changed_view_is_found(sql_place: Place) -> None:
     sql_place.run("DROP VIEW balances")
     columns = (
         "id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit, deposited AS"
@@ -47,7 +47,7 @@ def test_a_view_that_was_forged(sql_place: Place) -> None:
     ]
 
 
-def test_an_index_that_is_gone(sql_place: Place) -> None:
+def test_missing_index_is_found(sql_place: Place) -> None:
     sql_place.run("DROP INDEX run_open")
     assert schema_differences(sql_place.url) == [
         SchemaDifference("index", "run_open", SchemaFault.MISSING)
@@ -63,7 +63,7 @@ def test_unknown_trigger_is_found(file_place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "found"),
+    ("statement", "expected"),
     [
         (
             "ALTER TABLE journal DISABLE TRIGGER journal_only_grows",
@@ -85,9 +85,9 @@ def test_unknown_trigger_is_found(file_place: Place) -> None:
         ),
     ],
 )
-def test_what_only_postgres_has(
-    postgres_place: Place, statement: str, found: list[SchemaDifference]
+def test_postgres_constraints_are_compared(
+    postgres_place: Place, statement: str, expected: list[SchemaDifference]
 ) -> None:
     postgres_place.run(statement)
-    assert schema_differences(postgres_place.url) == found
+    assert schema_differences(postgres_place.url) == expected
     assert postgres_place.run("SELECT 1 FROM pg_namespace WHERE nspname = 'fairbank_doctor'") == []

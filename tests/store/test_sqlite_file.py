@@ -19,7 +19,7 @@ from fairbank.store.migration import migrate
 from fairbank.store.sqlite import store as sqlite
 from fairbank.store.sqlite.driver import VERSION, driver, wal_is_safe
 from fairbank.store.sqlite.store import SqliteStore
-from tests.contracts.site import contents, fill, granted, hold
+from tests.contracts.small_site import contents, fill, granted, hold
 from tests.support.account import Account
 
 WITH_THE_BUG = (3, 40, 1)
@@ -42,46 +42,46 @@ def pragma(path: Path, name: str) -> object:
         connection.close()
 
 
-def test_a_new_file_is_for_its_owner_only(tmp_path: Path) -> None:
+def test_new_file_is_readable_by_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "books.sqlite"
     migrate(url(path))
     store = open_store(url(path))
     fill(store)
-    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     store.close()
     assert modes["books.sqlite"] == 0o600
     assert set(modes.values()) == {0o600}
 
 
-def test_odd_names_are_kept(tmp_path: Path) -> None:
+def test_unusual_file_names_work(tmp_path: Path) -> None:
     path = tmp_path / "a b?mode=memory#%41é.sqlite"
     migrate(f"sqlite:///{quote(str(path))}")
     store = open_store(f"sqlite:///{quote(str(path))}")
     fill(store)
     store.close()
-    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert [path.name for path in tmp_path.iterdir()] == [path.name]
 
 
-def test_the_folder_must_exist(tmp_path: Path) -> None:
+def test_missing_folder_is_refused(tmp_path: Path) -> None:
     missing = tmp_path / "no" / "books.sqlite"
     for attempt in (migrate, open_store):
-        with pytest.raises(NotFound) as told:
+        with pytest.raises(NotFound) as raised:
             attempt(url(missing))
-        assert "mkdir -p" in str(told.value.remedy)
+        assert "mkdir -p" in str(raised.value.remedy)
 
 
 def test_missing_database_names_init(tmp_path: Path) -> None:
-    with pytest.raises(NotFound) as told:
+    with pytest.raises(NotFound) as raised:
         open_store(url(tmp_path / "books.sqlite"))
-    assert told.value.remedy == "fairbank init"
+    assert raised.value.remedy == "fairbank init"
     (tmp_path / "empty.sqlite").touch()
-    with pytest.raises(NotFound) as told:
+    with pytest.raises(NotFound) as raised:
         open_store(url(tmp_path / "empty.sqlite"))
-    assert told.value.remedy == "fairbank init"
+    assert raised.value.remedy == "fairbank init"
     assert not (tmp_path / "books.sqlite").exists()
 
 
-def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
+def test_invalid_database_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "books.sqlite"
     path.write_bytes(b"these are no books at all, whatever the name says" * 100)
     for attempt in (migrate, open_store):
@@ -90,7 +90,7 @@ def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
 
 
 @needs_wal
-def test_the_journal_is_a_write_ahead_log_and_every_commit_is_synced(file: Path) -> None:
+def test_wal_is_used_and_every_commit_is_synced(file: Path) -> None:
     store = SqliteStore(file)
     with store._write_transaction() as connection:
         facts = {
@@ -106,27 +106,25 @@ def test_the_journal_is_a_write_ahead_log_and_every_commit_is_synced(file: Path)
     }
 
 
-def test_a_library_with_the_bug_is_refused_a_write_ahead_log(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faulty_sqlite_refuses_wal(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
     for attempt in (migrate, open_store):
-        with pytest.raises(InvalidInput, match=r"3\.40\.1") as told:
+        with pytest.raises(InvalidInput, match=r"3\.40\.1") as raised:
             attempt(url(file), journal="wal")
-        assert told.value.field == "store.journal"
-        assert "pysqlite3" in str(told.value.remedy)
-        assert 'store.journal = "truncate"' in str(told.value.remedy)
+        assert raised.value.field == "store.journal"
+        assert "pysqlite3" in str(raised.value.remedy)
+        assert 'store.journal = "truncate"' in str(raised.value.remedy)
 
 
-@pytest.mark.parametrize("asked", ["truncate", None])
-def test_a_library_with_the_bug_keeps_a_rollback_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None
+@pytest.mark.parametrize("journal", ["truncate", None])
+def test_faulty_sqlite_uses_rollback_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: str | None
 ) -> None:
     """Also by default: a new bank is not refused because the machine's library is old."""
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
     path = tmp_path / "books.sqlite"
-    migrate(url(path), journal=asked)
-    store = open_store(url(path), journal=asked)
+    migrate(url(path), journal=journal)
+    store = open_store(url(path), journal=journal)
     fill(store)
     granted(store, hold(1, 5))
     assert contents(store)[2][0].held == 5
@@ -135,7 +133,7 @@ def test_a_library_with_the_bug_keeps_a_rollback_journal(
 
 
 @needs_wal
-def test_a_file_with_a_write_ahead_log_is_converted_when_it_is_ours_alone(file: Path) -> None:
+def test_unshared_wal_file_is_converted(file: Path) -> None:
     store = open_store(url(file))
     fill(store)
     before = contents(store)
@@ -171,7 +169,7 @@ def test_migration_waits_for_another_writer_of_the_file(tmp_path: Path) -> None:
     assert path.read_bytes()[18] == WAL
 
 
-def test_in_a_rollback_journal_two_processes_may_share_the_file(file: Path) -> None:
+def test_two_processes_share_file_with_rollback_journal(file: Path) -> None:
     one, two = open_store(url(file), journal="truncate"), open_store(url(file), journal="truncate")
     fill(one)
     granted(two, hold(1, 5))
@@ -181,10 +179,10 @@ def test_in_a_rollback_journal_two_processes_may_share_the_file(file: Path) -> N
     two.close()
 
 
-def test_an_unknown_journal_is_reported(file: Path) -> None:
-    with pytest.raises(InvalidInput, match="'off' is not a journal") as told:
+def test_unknown_journal_mode_is_reported(file: Path) -> None:
+    with pytest.raises(InvalidInput, match="'off' is not a journal") as raised:
         open_store(url(file), journal="off")
-    assert told.value.remedy == "one of wal, truncate"
+    assert raised.value.remedy == "one of wal, truncate"
 
 
 def test_foreign_lock_held_too_long_is_contention(file: Path) -> None:
@@ -199,13 +197,13 @@ def test_foreign_lock_held_too_long_is_contention(file: Path) -> None:
     store.close()
 
 
-def test_a_locked_file_is_opened_and_read(file: Path) -> None:
+def test_locked_file_can_be_opened_and_read(file: Path) -> None:
     """Audits, backups and the doctor run beside a busy server."""
     fill(open_store(url(file)))
     other = driver.connect(str(file), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     store = open_store(url(file))
-    assert [each.id for each in contents(store)[2]][:1] == [1]
+    assert [content.id for content in contents(store)[2]][:1] == [1]
     other.close()
     store.close()
 
@@ -224,7 +222,7 @@ def test_a_reader_cannot_write(file: Path) -> None:
     store.close()
 
 
-def test_a_damaged_page_is_reported(file: Path) -> None:
+def test_damaged_page_is_reported(file: Path) -> None:
     store = open_store(url(file))
     fill(store)
     granted(store, *(hold(number, 1) for number in range(1, 200)))
@@ -238,7 +236,7 @@ def test_a_damaged_page_is_reported(file: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", ["folder", "file"])
-def test_a_file_that_is_not_ours_is_reported_as_such(closed: str) -> None:
+def test_foreign_database_file_is_reported(closed: str) -> None:
     folder, ourselves, nobody = (
         Account.ourselves().own_folder("fb-own-", 0o755),
         os.geteuid(),
@@ -259,12 +257,12 @@ def test_a_file_that_is_not_ours_is_reported_as_such(closed: str) -> None:
     assert (no.value.field, exit_code(no.value)) == ("store.url", 4)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_folder_is_refused_as_file(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is no file"):
         open_store(url(tmp_path))
 
 
-def test_a_full_check_gives_signs_of_life_and_then_no_more(
+def test_full_check_reports_progress_until_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "_STEPS", 100)

@@ -11,7 +11,7 @@ from fairbank.store.sqlite.driver import wal_is_safe
     "version",
     [(3, 7, 0), (3, 40, 1), (3, 44, 5), (3, 45, 0), (3, 45, 3), (3, 50, 6), (3, 51, 0), (3, 51, 2)],
 )
-def test_the_bug_is_there(version: tuple[int, int, int]) -> None:
+def test_known_bug_is_detected(version: tuple[int, int, int]) -> None:
     assert not wal_is_safe(version)
 
 
@@ -32,5 +32,5 @@ def test_fixed_versions_of_sqlite_are_safe(version: tuple[int, int, int]) -> Non
     assert wal_is_safe(version)
 
 
-def test_a_library_before_the_log_has_none_to_trust() -> None:
+def test_sqlite_without_wal_is_not_safe() -> None:
     assert not wal_is_safe((3, 6, 23))

@@ -23,11 +23,11 @@ from fairbank.store.urls import MEMORY, POSTGRESQL, SQLITE, parse_url, path_of, 
         ("postgresql+psycopg://bank@/books?host=/run/postgresql", POSTGRESQL),
     ],
 )
-def test_what_is_understood(text: str, driver: str) -> None:
+def test_valid_urls_are_parsed(text: str, driver: str) -> None:
     assert parse_url(text).drivername == driver
 
 
-def test_the_path_of_a_file() -> None:
+def test_file_url_gives_the_path() -> None:
     assert path_of(parse_url("sqlite:////var/lib/books.sqlite")) == Path("/var/lib/books.sqlite")
     assert path_of(parse_url("sqlite:///books.sqlite")) == Path("books.sqlite")
 
@@ -47,21 +47,21 @@ WRONG = [
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_not_understood(text: str) -> None:
-    with pytest.raises(InvalidInput) as told:
+def test_invalid_urls_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
         parse_url(text)
-    assert told.value.field == "store.url"
-    assert "postgresql://" in str(told.value.remedy)
+    assert raised.value.field == "store.url"
+    assert "postgresql://" in str(raised.value.remedy)
 
 
 @pytest.mark.parametrize(
     "text",
     ["mysql://bank:secret@db.example.org/books", "mysql://db.example.org/books?password=secret"],
 )
-def test_a_password_is_not_repeated(text: str) -> None:
-    with pytest.raises(InvalidInput) as told:
+def test_password_is_not_in_error_message(text: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
         parse_url(text)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
 
 
 def test_memory_is_opened_empty() -> None:
@@ -82,5 +82,5 @@ def test_memory_is_opened_empty() -> None:
         ),
     ],
 )
-def test_a_password_is_not_shown(text: str, shown: str) -> None:
+def test_password_is_not_shown(text: str, shown: str) -> None:
     assert redacted_url(text) == shown

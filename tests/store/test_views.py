@@ -13,8 +13,8 @@ from fairbank.bank.requests import Lapse, Refund, Release, Transfer, Withdraw
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
 from tests.contracts.conftest import IN_SQL, places
-from tests.contracts.places import Place
-from tests.contracts.site import (
+from tests.contracts.databases import Place
+from tests.contracts.small_site import (
     ALICE,
     BOB,
     START,
@@ -122,7 +122,7 @@ def _moment(shown: str | datetime) -> datetime:
     return datetime.fromisoformat(shown) if isinstance(shown, str) else shown
 
 
-def test_dates_do_not_depend_on_the_session(postgres_place: Place) -> None:
+def test_dates_do_not_depend_on_session_time_zone(postgres_place: Place) -> None:
     fill(postgres_place.open())
     postgres_place.run("SELECT set_config('TimeZone', 'Asia/Tokyo', false)")
     assert postgres_place.run(
@@ -132,8 +132,8 @@ def test_dates_do_not_depend_on_the_session(postgres_place: Place) -> None:
 
 
 def test_credits(filled: Place) -> None:
-    found = filled.run("SELECT allocation_id, amount, comments FROM credits ORDER BY activity_id")
-    assert found == [
+    result = filled.run("SELECT allocation_id, amount, comments FROM credits ORDER BY activity_id")
+    assert result == [
         (1, 1_000, None),
         (2, 500, None),
         (1, -100, None),
@@ -143,17 +143,17 @@ def test_credits(filled: Place) -> None:
 
 
 def test_predebits_are_open_holds(filled: Place) -> None:
-    found = filled.run(
+    result = filled.run(
         "SELECT allocation_id, amount, comments, job_id, status, owner_uid FROM predebits"
     )
-    assert found == [(1, 60, "urgent", 2, "executing", BOB)]
+    assert result == [(1, 60, "urgent", 2, "executing", BOB)]
 
 
 def test_debits_by_user(filled: Place) -> None:
-    found = filled.run(
+    result = filled.run(
         "SELECT allocation_id, owner_uid, amount, comments FROM debits ORDER BY owner_uid"
     )
-    assert found == [(1, ALICE, 45, None), (1, BOB, 20, None)]
+    assert result == [(1, ALICE, 45, None), (1, BOB, 20, None)]
     charged = {run.id: run.owner for run in contents(filled.open())[4] if run.charged}
     assert [
         charged[number]
@@ -162,34 +162,34 @@ def test_debits_by_user(filled: Place) -> None:
 
 
 def test_failures_are_refused_jobs(filled: Place) -> None:
-    found = filled.run(
+    result = filled.run(
         "SELECT allocation_id, amount, comments, job_id, owner_uid FROM failures ORDER BY"
         " activity_id"
     )
-    assert found == [
+    assert result == [
         (1, 5_000, "INSUFFICIENT_CREDIT", 7, ALICE),
         (None, 1, "NO_ALLOCATION", 8, ALICE),
         (1, 7_000, "please", 9, ALICE),
     ]
 
 
-def test_activity_is_all_of_them_each_once(filled: Place) -> None:
-    found = filled.run("SELECT activity_id, allocation_id, amount, comments FROM activity")
+def test_activity_has_each_row_once(filled: Place) -> None:
+    result = filled.run("SELECT activity_id, allocation_id, amount, comments FROM activity")
     parts = [
         row
         for part in ("credits", "predebits", "debits", "failures")
         for row in filled.run(f"SELECT activity_id, allocation_id, amount, comments FROM {part}")
     ]
-    assert sorted(found, key=repr) == sorted(parts, key=repr)
-    assert len({number for number, *_ in found}) == len(found) == 11
+    assert sorted(result, key=repr) == sorted(parts, key=repr)
+    assert len({number for number, *_ in result}) == len(result) == 11
 
 
 def test_balances_equal_ledger_and_sum_of_activity(filled: Place) -> None:
     balances = filled.run("SELECT * FROM balances ORDER BY allocation_id")
     assert balances == [(1, 900, 60, 65, 775), (2, 550, 0, 0, 550), (3, 0, 0, 0, 0)]
     assert balances == [
-        (each.id, each.deposited, each.held, each.charged, each.own_available)
-        for each in contents(filled.open())[2]
+        (content.id, content.deposited, content.held, content.charged, content.own_available)
+        for content in contents(filled.open())[2]
     ]
     for number, credit, predebit, debit, _ in balances:
         sum_of = "SELECT coalesce(sum(amount), 0) FROM {} WHERE allocation_id = :number"
@@ -200,7 +200,7 @@ def test_balances_equal_ledger_and_sum_of_activity(filled: Place) -> None:
         assert sums == [credit, predebit, debit]
 
 
-def test_a_report_written_for_hadm(filled: Place) -> None:
+def test_hadm_report_query_works(filled: Place) -> None:
     report = """
         SELECT projects.account, allocations.resource, balances.balance
         FROM projects JOIN allocations USING (project_id) JOIN balances USING (allocation_id)

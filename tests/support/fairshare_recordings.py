@@ -25,12 +25,12 @@ def printed(rule: str, name: str) -> str:
 
 def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
     """Return the user and the arguments of each recorded command of a program, by file name."""
-    found = {}
+    result = {}
     for line in (GOLDEN / rule / "QUESTIONS").read_text().splitlines():
         name, who, words = line.split(": ", 2)
         if name.startswith(f"{program}-"):
-            found[name.removeprefix(f"{program}-")] = (who, list(ast.literal_eval(words))[1:])
-    return found
+            result[name.removeprefix(f"{program}-")] = (who, list(ast.literal_eval(words))[1:])
+    return result
 
 
 @cache

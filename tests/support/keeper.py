@@ -58,11 +58,11 @@ class Kept:
         self._keeper.stdin.write(json.dumps(asdict(order)).encode() + b"\n")
         self._keeper.stdin.flush()
         with self._keeper.stdout as answer:
-            said = answer.readline()
-        if not said:
+            output = answer.readline()
+        if not output:
             self._forget(STOP_SECONDS)
             raise RuntimeError(f"{order.command[0]} could not be started")
-        self.pid = int(said)
+        self.pid = int(output)
 
     @property
     def running(self) -> bool:

@@ -39,12 +39,12 @@ class MungeTools:
     @property
     def libmunge(self) -> Path:
         """Return the shared library, for ctypes."""
-        found = sorted(
+        result = sorted(
             [*self.usr.glob("lib/*/libmunge.so.2"), *self.usr.glob("lib*/libmunge.so.2")]
         )
-        if not found:
+        if not result:
             raise Unobtainable(f"{self.usr} has no libmunge.so.2")
-        return found[0]
+        return result[0]
 
     @property
     def environment(self) -> dict[str, str]:

@@ -57,8 +57,8 @@ class Recorded:
 
     def __init__(self, folder: Path) -> None:
         self._answers, self._programs = folder / "answers", folder / "programs"
-        for each in (self._answers, self._programs):
-            each.mkdir(parents=True)
+        for folder in (self._answers, self._programs):
+            folder.mkdir(parents=True)
         for name in _COMMANDS:
             program = self._programs / name
             program.write_text(_PROGRAM.replace("FOLDER", str(self._answers)))
@@ -67,13 +67,13 @@ class Recorded:
     @classmethod
     def of_the_lab(cls, folder: Path) -> Recorded:
         """Return a Slurm 22.05 after the morning that was recorded in the lab."""
-        found = cls(folder)
+        result = cls(folder)
         for name, file in OF_2205.items():
-            found.say(name, (GOLDEN / "slurm-22.05" / file).read_text())
-        found.say("sacct-jobs", "")
-        found.say("sacct-spent", "")
-        found.say("sshare", "")
-        return found
+            result.say(name, (GOLDEN / "slurm-22.05" / file).read_text())
+        result.say("sacct-jobs", "")
+        result.say("sacct-spent", "")
+        result.say("sshare", "")
+        return result
 
     def say(self, name: str, text: str) -> None:
         """Set the output of a command from now on."""

@@ -107,6 +107,6 @@ def banking(store: str | None = None, **sections: str) -> Iterator[FairbankServe
 def banking_twice(store: str) -> Iterator[tuple[FairbankServer, FairbankServer]]:
     """Run two banks on one database, started side by side."""
     with made(store) as one, made(store) as two, ThreadPoolExecutor(2) as pool:
-        for started in [pool.submit(each.start) for each in (one, two)]:
+        for started in [pool.submit(server.start) for server in (one, two)]:
             started.result()
         yield one, two

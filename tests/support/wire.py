@@ -106,6 +106,6 @@ async def _hanging_up(story: Coroutine[Any, Any, T]) -> T:
     try:
         return await story
     finally:
-        for each in list(_open):
-            each.drop()
+        for connection in list(_open):
+            connection.drop()
         await asyncio.sleep(0)  # the loop closes their sockets at its next turn

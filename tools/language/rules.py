@@ -139,10 +139,17 @@ def verb_file_names(files: Sequence[File]) -> Iterator[Place]:
 
 
 def long_lines(files: Sequence[File]) -> Iterator[Place]:
-    """Yield lines over 100 columns, except table rows and lines with a URL in Markdown."""
+    """Yield lines over 100 columns.
+
+    In Markdown, table rows, images, URLs and blocks, which show output as it is, may be longer.
+    """
     for file in files:
+        is_block = False
         for number, line in enumerate(file.text.split("\n"), 1):
-            is_exempt = file.is_markdown and (line.lstrip().startswith("|") or "://" in line)
+            is_block ^= file.is_markdown and line.lstrip().startswith("```")
+            is_exempt = file.is_markdown and (
+                is_block or line.lstrip().startswith(("|", "![")) or "://" in line
+            )
             columns = len(line.expandtabs(8))
             if columns > COLUMNS and not is_exempt:
                 yield Place(file.path, number, f"{columns} columns; at most {COLUMNS}")

@@ -98,16 +98,16 @@ def split_status(status: int | None) -> tuple[int | None, int | None]:
     return (None, None) if status is None else divmod(status, 256)
 
 
-def new_details(told: JobDetails | None, known: JobDetails | None) -> JobDetails | None:
+def new_details(reported: JobDetails | None, known: JobDetails | None) -> JobDetails | None:
     """Return the details that are not known yet, or None if all of them are."""
-    if told is None or told == known:
+    if reported is None or reported == known:
         return None
     if known is None:
-        return told if told != NO_DETAILS else None
-    said = msgspec.structs.asdict(told)
+        return reported if reported != NO_DETAILS else None
+    fields = msgspec.structs.asdict(reported)
     new = {
         field: value
-        for field, value in said.items()
+        for field, value in fields.items()
         if value is not None and value != getattr(known, field)
     }
     return JobDetails(**new) if new else None
@@ -117,7 +117,7 @@ def merge_details(known: JobDetails | None, new: JobDetails | None) -> JobDetail
     """Return the known details, updated by the new ones."""
     if new is None or known is None:
         return known if new is None else new
-    said = msgspec.structs.asdict(new)
+    fields = msgspec.structs.asdict(new)
     return msgspec.structs.replace(
-        known, **{field: value for field, value in said.items() if value is not None}
+        known, **{field: value for field, value in fields.items() if value is not None}
     )

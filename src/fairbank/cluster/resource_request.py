@@ -18,8 +18,8 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
         tasks                 None: one for each of `nodes`
         tasks_per_node        maximum per node
         cpus_per_node         minimum that a node must give (`--mincpus`)
-        memory_per_node       None: see `memory_per_cpu`; if both are None the job gets all memory of its
-                              nodes, as in Slurm
+        memory_per_node       None: see `memory_per_cpu`; if both are None the job gets all
+                              memory of its nodes, as in Slurm
         gpus                  per node
         constraint, prefer    features, in the grammar of `scheduling.placement.constraint`
         exclusive, shared     whole nodes; nodes shared with other jobs if the partition allows it

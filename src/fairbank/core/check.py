@@ -17,10 +17,10 @@ class HealthCheck(msgspec.Struct, frozen=True):
     remedy: str | None = None
 
 
-def run_check(what: str, look: Callable[[], object]) -> HealthCheck:
-    """Return a check that is ok if `look` raises no error."""
+def run_check(what: str, test: Callable[[], object]) -> HealthCheck:
+    """Return a check that is ok if `test` raises no error."""
     try:
-        look()
+        test()
     except FairbankError as error:
         return HealthCheck(f"{what}: {error.message}", False, error.remedy)
     return HealthCheck(what, True)

@@ -24,7 +24,7 @@ Row = Mapping[str, Any]
 UNITS = {"m": "SU-minutes", "h": "SU", "k": "thousand SU", "M": "million SU"}
 
 
-class Look(NamedTuple):
+class DisplayFormat(NamedTuple):
     """Format of amounts and times: unit, thousands separators, time zone.
 
     `short` selects a brief form for narrow terminals, `exact` the full form for programs.
@@ -85,7 +85,7 @@ class Look(NamedTuple):
         return f"{at:%Y-%m-%d %H:%M:%S} {offset[:3]}:{offset[3:5]}"
 
 
-Show = Callable[[Row, Look], str]
+Show = Callable[[Row, DisplayFormat], str]
 
 
 class Amount:
@@ -94,11 +94,11 @@ class Amount:
     def __init__(self, show: Show) -> None:
         self._show = show
 
-    def __call__(self, row: Row, look: Look) -> str:
-        return self._show(row, look)
+    def __call__(self, row: Row, form: DisplayFormat) -> str:
+        return self._show(row, form)
 
-    def in_minutes(self, row: Row, look: Look) -> str:
-        return self(row, look._replace(units="m"))
+    def in_minutes(self, row: Row, form: DisplayFormat) -> str:
+        return self(row, form._replace(units="m"))
 
 
 class Summand(Amount):
@@ -108,29 +108,33 @@ class Summand(Amount):
         super().__init__(self._cell)
         self._name, self._keys = name, (granted, used, "held", "available")
 
-    def _cell(self, row: Row, look: Look) -> str:
-        sums = self._sums(row, look)
+    def _cell(self, row: Row, form: DisplayFormat) -> str:
+        sums = self._sums(row, form)
         return "" if sums is None else str(getattr(sums, self._name))
 
-    def largest(self, row: Row, look: Look) -> str:
+    def largest(self, row: Row, form: DisplayFormat) -> str:
         """Return the largest amount of the row: it decides whether its amounts have decimals."""
-        sums = self._sums(row, look)
+        sums = self._sums(row, form)
         return "" if sums is None else max(sums, key=lambda figure: len(_whole(figure)))
 
-    def _sums(self, row: Row, look: Look) -> ShownSums | None:
+    def _sums(self, row: Row, form: DisplayFormat) -> ShownSums | None:
         if any(row.get(key) is None for key in self._keys):
             return None
-        return self._shown(look, *(int(row[key]) for key in self._keys))
+        return self._shown(form, *(int(row[key]) for key in self._keys))
 
-    def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> ShownSums:
-        return look.sums(granted, used, held, available)
+    def _shown(
+        self, form: DisplayFormat, granted: int, used: int, held: int, available: int
+    ) -> ShownSums:
+        return form.sums(granted, used, held, available)
 
 
 class RunningColumn(Summand):
     """Shows an amount in a statement, where each row follows from the one before it."""
 
-    def _shown(self, look: Look, granted: int, used: int, held: int, available: int) -> ShownSums:
-        return look.running(granted, used, held, available)
+    def _shown(
+        self, form: DisplayFormat, granted: int, used: int, held: int, available: int
+    ) -> ShownSums:
+        return form.running(granted, used, held, available)
 
 
 class Column(NamedTuple):
@@ -150,11 +154,11 @@ class Column(NamedTuple):
     least: int | None = None
     brief: bool = False
 
-    def cell(self, row: Row, look: Look) -> str:
+    def cell(self, row: Row, form: DisplayFormat) -> str:
         """Return the cell of a row, safe for a terminal."""
-        return plain(self.show(row, look))
+        return plain(self.show(row, form))
 
-    def cells(self, rows: Sequence[Row], look: Look) -> list[str]:
+    def cells(self, rows: Sequence[Row], form: DisplayFormat) -> list[str]:
         """Return the cells of all rows, with the same number of decimals: none if all are whole,
         else two.
 
@@ -163,18 +167,18 @@ class Column(NamedTuple):
         Thousands and millions of SU keep their decimals, which are significant and short. Available
         credit is rounded down, so that nobody relies on credit that does not exist.
         """
-        cells = [self.cell(row, look) for row in rows]
+        cells = [self.cell(row, form) for row in rows]
         if not self.right or not any("." in cell for cell in cells):
             return cells
         show = self.show
-        largest = [show.largest(row, look) for row in rows] if isinstance(show, Summand) else cells
+        largest = [show.largest(row, form) for row in rows] if isinstance(show, Summand) else cells
         whole = (
             self.brief
-            and look.short
-            and look.units == "h"
+            and form.short
+            and form.units == "h"
             and any(len(_whole(figure)) >= 3 for figure in largest)
         )
-        return [self.cell(row, look._replace(decimals=0 if whole else 2)) for row in rows]
+        return [self.cell(row, form._replace(decimals=0 if whole else 2)) for row in rows]
 
 
 def with_minutes(columns: Sequence[Column], *, extra: bool = False) -> list[Column]:
@@ -194,47 +198,47 @@ def _whole(figure: str) -> str:
     return figure.partition(".")[0].lstrip("-")
 
 
-def field(key: str, show: Callable[[Any, Look], str]) -> Show:
+def field(key: str, show: Callable[[Any, DisplayFormat], str]) -> Show:
     """Show a field of the row; empty if it is missing."""
-    return lambda row, look: "" if row.get(key) is None else show(row[key], look)
+    return lambda row, form: "" if row.get(key) is None else show(row[key], form)
 
 
 def text(key: str) -> Show:
     """Show the field unchanged."""
-    return field(key, lambda value, look: str(value))
+    return field(key, lambda value, form: str(value))
 
 
 def decimal(key: str, decimals: int) -> Show:
     """Show the field as a number with this number of decimals."""
-    return field(key, lambda value, look: f"{value:.{decimals}f}")
+    return field(key, lambda value, form: f"{value:.{decimals}f}")
 
 
 def su(key: str) -> Show:
     """Show the field as an amount, truncated."""
-    return Amount(field(key, lambda value, look: look.su(int(value))))
+    return Amount(field(key, lambda value, form: form.su(int(value))))
 
 
 def left(key: str) -> Show:
     """Show the field as available credit, rounded down."""
-    return Amount(field(key, lambda value, look: look.left(int(value))))
+    return Amount(field(key, lambda value, form: form.left(int(value))))
 
 
 def percent(key: str) -> Show:
-    return field(key, lambda value, look: f"{value}%")
+    return field(key, lambda value, form: f"{value}%")
 
 
 def day(key: str) -> Show:
-    return field(key, lambda value, look: look.day(instant_of(value)))
+    return field(key, lambda value, form: form.day(instant_of(value)))
 
 
 def moment(key: str) -> Show:
-    return field(key, lambda value, look: look.moment(instant_of(value)))
+    return field(key, lambda value, form: form.moment(instant_of(value)))
 
 
 def duration(key: str) -> Show:
-    return field(key, lambda value, look: show_duration(int(value)))
+    return field(key, lambda value, form: show_duration(int(value)))
 
 
-def instant_of(said: object) -> int:
+def instant_of(value: object) -> int:
     """Return a time of an answer, given as ISO text or seconds."""
-    return said if isinstance(said, int) else parse_instant(str(said))
+    return value if isinstance(value, int) else parse_instant(str(value))

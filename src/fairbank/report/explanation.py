@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import iso, parse_instant, show_duration
 from fairbank.report.cells import folded, ordinal_ending, plain
-from fairbank.report.columns import Look
+from fairbank.report.columns import DisplayFormat
 
 if TYPE_CHECKING:
     from fairbank.scheduling.explain.answer import EarlierStartAdvice, Explanation
@@ -40,12 +40,12 @@ class JobExplanation(NamedTuple):
     started: int | None = None
 
 
-def lines(row: JobExplanation, look: Look, width: int) -> Iterator[str]:
+def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]:
     """Yield lines for people: the job, why it waits, each check, its expected start.
 
     Args:
         row: the explanation.
-        look: the format of times.
+        form: the format of times.
         width: that of the terminal.
     """
     why = row.why
@@ -56,21 +56,21 @@ def lines(row: JobExplanation, look: Look, width: int) -> Iterator[str]:
     )
     yield from folded(plain(f"Job {row.job} ({facts})"), width)
     yield from folded(
-        f"Came {look.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of"
-        f" {look.as_of(row.as_of)}",
+        f"Came {form.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of"
+        f" {form.as_of(row.as_of)}",
         width,
     )
-    yield from folded(plain(_in_time(why.headline, look)), width)
+    yield from folded(plain(_in_time(why.headline, form)), width)
     yield ""
     for check in why.checks:
-        said = f"{'ok' if check.ok else 'x '}  {check.what}: {_in_time(check.evidence, look)}"
-        yield from _behind("Checks" if check is why.checks[0] else "", said, width)
+        text = f"{'ok' if check.ok else 'x '}  {check.what}: {_in_time(check.evidence, form)}"
+        yield from _behind("Checks" if check is why.checks[0] else "", text, width)
     yield from _behind("Queue", _queue(row), width)
-    yield from _behind("Start", _start(row, look), width)
+    yield from _behind("Start", _start(row, form), width)
     if why.advice is not None:
-        yield from _behind("Sooner", _sooner(why.advice, row.as_of, look), width)
+        yield from _behind("Sooner", _sooner(why.advice, row.as_of, form), width)
     if row.started is not None:
-        started, lasted = look.moment(row.started), _lasted(row, row.started)
+        started, lasted = form.moment(row.started), _lasted(row, row.started)
         then = f"under this policy it started at {started}, after {lasted}"
         yield from _behind("In fact", then, width)
 
@@ -85,9 +85,9 @@ def _lasted(row: JobExplanation, until: int) -> str:
     return show_duration(max(until - row.submitted, 0))
 
 
-def _in_time(text: str, look: Look) -> str:
+def _in_time(text: str, form: DisplayFormat) -> str:
     """The sentences have instants in UTC; people see them in their own time, as everywhere."""
-    return _INSTANT.sub(lambda match: look.moment(parse_instant(match[0])), text)
+    return _INSTANT.sub(lambda match: form.moment(parse_instant(match[0])), text)
 
 
 def _behind(head: str, text: str, room: int) -> Iterator[str]:
@@ -105,36 +105,36 @@ def _queue(row: JobExplanation) -> str:
     return f"{place} of {row.why.waiting:,}; {ahead}"
 
 
-def _start(row: JobExplanation, look: Look) -> str:
+def _start(row: JobExplanation, form: DisplayFormat) -> str:
     """As it is found here, and where slurmctld says otherwise, that too."""
     expected = row.expected_start
-    there = "" if expected is None else f"; slurmctld expects {look.moment(expected)}"
+    there = "" if expected is None else f"; slurmctld expects {form.moment(expected)}"
     other = "" if row.reason in (None, row.why.code) else f"; slurmctld's reason is {row.reason}"
-    return f"{_found(row.why, look)}{there}{other}"
+    return f"{_found(row.why, form)}{there}{other}"
 
 
-def _found(why: Explanation, look: Look) -> str:
+def _found(why: Explanation, form: DisplayFormat) -> str:
     likely, expected = why.likely, why.expected
     if likely is not None:
         latest = likely.latest
-        until = "a time that nobody can tell" if latest is None else look.moment(latest)
-        earliest = look.moment(likely.earliest)
+        until = "a time that nobody can tell" if latest is None else form.moment(latest)
+        earliest = form.moment(likely.earliest)
         when = f"at {until}" if latest == likely.earliest else f"from {earliest} to {until}"
         return f"likely {when} (8 of 10 of {likely.runs:,} rehearsals)"
     if expected is None:
         return "nobody can say"
     return (
-        f"{look.moment(expected)} if everybody uses the whole time limit and nobody comes before it"
+        f"{form.moment(expected)} if everybody uses the whole time limit and nobody comes before it"
     )
 
 
-def _sooner(advice: EarlierStartAdvice, now: int, look: Look) -> str:
+def _sooner(advice: EarlierStartAdvice, now: int, form: DisplayFormat) -> str:
     found = advice.suggestion
     if found is None:
         tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"
         return tried if advice.tried else "there is nothing to try that might start it sooner"
     option = found.option if found.option.startswith("without ") else f"with {found.option}"
-    when = "at once" if found.at <= now else f"by {look.moment(found.at)}, as things stand"
+    when = "at once" if found.at <= now else f"by {form.moment(found.at)}, as things stand"
     return f"{option} it would start {when}"
 
 

@@ -234,25 +234,25 @@ def reading_guide(
         backs: the recovery times; the accounts furthest over their share are listed.
         named: the accounts to list; default: all.
     """
-    said = ["Level: above 1 it used less than its share, below 1 more."]
+    texts = ["Level: above 1 it used less than its share, below 1 more."]
     if rule.fair_tree:
-        said += [
+        texts += [
             "Accounts are ranked among their siblings, and users within their account; the factor"
             " is the rank."
         ]
     else:
-        said += [f"At level 1 the factor is {2 ** (-1 / rule.dampening):.3f}, without usage 1."]
+        texts += [f"At level 1 the factor is {2 ** (-1 / rule.dampening):.3f}, without usage 1."]
     if rule.half_life:
-        said += [f"Usage halves every {span(rule.half_life)}."]
+        texts += [f"Usage halves every {span(rule.half_life)}."]
     else:
-        said += [
+        texts += [
             "Usage does not fade here: a level rises only by what others use, or when usage is"
             " reset."
         ]
     if rule.reset_in is not None:
-        said += [reset_sentence(rule.reset_in)]
+        texts += [reset_sentence(rule.reset_in)]
     elif not rule.half_life:
-        return said
+        return texts
     shown = {row.account for row in rows if not row.user and (not named or row.account in named)}
     low = rule.target_level * (1 - EVEN_TOLERANCE)
     over = [
@@ -260,9 +260,9 @@ def reading_guide(
     ]
     over.sort(key=lambda back: (back.level, back.account))
     if not over:
-        return said
-    said += sentences(over[:FORECASTS_MAX], rule.target_name)
-    return [*said, TWO_ANSWERS, "If all pause, all usage fades alike and no level moves."]
+        return texts
+    texts += sentences(over[:FORECASTS_MAX], rule.target_name)
+    return [*texts, TWO_ANSWERS, "If all pause, all usage fades alike and no level moves."]
 
 
 def tree_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, object]]:

@@ -26,18 +26,18 @@ def parts(row: PriorityRow, weights: WeightRow) -> list[PriorityPart]:
     """Return factors with a weight, TRES, site factor, nice; none if the priority was set."""
     if row.direct is not None:
         return []
-    found = [
+    summands = [
         PriorityPart(factor.words, factor.value(row), factor.weight(weights))
         for factor in FACTORS
         if factor.weight(weights)
     ]
-    found += [
+    summands += [
         PriorityPart(name, value, weights.tres.get(name))
         for name, value in row.tres.items()
         if value
     ]
-    found += [PriorityPart("site factor", float(row.site), None)] if row.site else []
-    return found + ([PriorityPart("nice", float(-row.nice), None)] if row.nice else [])
+    summands += [PriorityPart("site factor", float(row.site), None)] if row.site else []
+    return summands + ([PriorityPart("nice", float(-row.nice), None)] if row.nice else [])
 
 
 def best_rows(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
@@ -45,20 +45,20 @@ def best_rows(rows: Sequence[PriorityRow]) -> list[PriorityRow]:
 
     sprio prints another row for each further QOS that a job requested.
     """
-    found: dict[tuple[int, str], PriorityRow] = {}
+    best: dict[tuple[int, str], PriorityRow] = {}
     for row in rows:
         name = row.job, row.partition_name
-        if name not in found or _order(row) < _order(found[name]):
-            found[name] = row
-    return list(found.values())
+        if name not in best or _order(row) < _order(best[name]):
+            best[name] = row
+    return list(best.values())
 
 
 def partition_queues(rows: Sequence[PriorityRow]) -> dict[str, list[PriorityRow]]:
     """Return the pending jobs of each partition in order of priority, each job once."""
-    found: dict[str, list[PriorityRow]] = {}
+    queues: dict[str, list[PriorityRow]] = {}
     for row in sorted(best_rows([row for row in rows if not row.runs]), key=_order):
-        found.setdefault(row.partition_name, []).append(row)
-    return found
+        queues.setdefault(row.partition_name, []).append(row)
+    return queues
 
 
 def _order(row: PriorityRow) -> tuple[int, float, int]:
@@ -91,12 +91,12 @@ def explain_priority(
 def _bars(row: PriorityRow, weights: WeightRow) -> list[str]:
     if row.direct is not None:
         return ["  An administrator gave it this priority; no factor counts."]
-    found = parts(row, weights)
-    longest = max((abs(part.value) for part in found), default=0.0) or 1.0
-    lines = [_line(part, round(abs(part.value) / longest * BAR)) for part in found]
+    summands = parts(row, weights)
+    longest = max((abs(part.value) for part in summands), default=0.0) or 1.0
+    lines = [_line(part, round(abs(part.value) / longest * BAR)) for part in summands]
     return (
         lines
-        if sum(part.value for part in found) >= 1
+        if sum(part.value for part in summands) >= 1
         else [*lines, "  All together is less than 1, the least that a job has."]
     )
 
@@ -109,15 +109,15 @@ def _line(part: PriorityPart, length: int) -> str:
 
 def _ahead(row: PriorityRow, other: PriorityRow, weights: WeightRow) -> str:
     whose = f" of {other.user}" if other.user else ""
-    said = f"Just ahead: job {other.job}{whose} with {int(other.priority):,}"
+    start = f"Just ahead: job {other.job}{whose} with {int(other.priority):,}"
     if other.direct is not None:
-        return f"{said}, which an administrator gave it."
+        return f"{start}, which an administrator gave it."
     if row.direct is not None:
-        return f"{said}."
+        return f"{start}."
     reasons = _differences(row, other, weights)
     if reasons:
-        return f"{said}: {', '.join(reasons)}."
-    return f"{said}: the same, and " + (
+        return f"{start}: {', '.join(reasons)}."
+    return f"{start}: the same, and " + (
         "the lower number goes first."
         if other.submitted == row.submitted
         else "it was submitted earlier."
@@ -205,10 +205,10 @@ class PriorityDifference(NamedTuple):
 
 
 def priority_differences(
-    reported: Sequence[PriorityRow], computed: Sequence[PriorityRow], weights: WeightRow
+    theirs_shown: Sequence[PriorityRow], computed: Sequence[PriorityRow], weights: WeightRow
 ) -> Iterator[PriorityDifference]:
     """Yield the differences; the priority itself only if no factor explains its difference."""
-    by_name = {_name(row): row for row in reported}
+    by_name = {_name(row): row for row in theirs_shown}
     for ours in computed:
         theirs = by_name[_name(ours)]
         different = [
@@ -222,12 +222,12 @@ def priority_differences(
             pairs = zip(
                 _cells(theirs, letters, weights), _cells(ours, letters, weights), strict=True
             )
-            said, found = next(pair for pair in pairs if pair[0] != pair[1])
+            slurm_cell, own_cell = next(pair for pair in pairs if pair[0] != pair[1])
             figure = FIELDS[letters[0]].head
             yield PriorityDifference(
                 figure,
                 f"{figure} of job {ours.job} in {ours.partition_name}: Slurm says"
-                f" {said or 'nothing'}, computed {found or 'nothing'}",
+                f" {slurm_cell or 'nothing'}, computed {own_cell or 'nothing'}",
             )
 
 

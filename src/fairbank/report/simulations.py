@@ -27,7 +27,7 @@ class Measure(NamedTuple):
     decimals: int = 2
     optional: bool = False
 
-    def said(self, row: Row) -> str:
+    def cell(self, row: Row) -> str:
         value = row.get(self.field)
         return "-" if value is None else f"{value / self.divisor:,.{self.decimals}f}"
 
@@ -103,7 +103,7 @@ def measure_table(outcomes: Sequence[Row]) -> tuple[list[Column], list[Row]]:
         if measure.optional and all(row.get(measure.field) is None for row in outcomes):
             continue
         line: dict[str, Any] = {"measure": f"{measure.name} ({measure.unit})"}
-        line |= {str(place): measure.said(row) for place, row in enumerate(outcomes)}
+        line |= {str(place): measure.cell(row) for place, row in enumerate(outcomes)}
         if changed:
             line["change"] = measure.change(*outcomes)
         rows.append(line)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import csv_line, cut, padded, plain, width, without
-from fairbank.report.columns import Column, Look, Row
+from fairbank.report.columns import Column, DisplayFormat, Row
 
 WIDE = 120
 """Width from which a table shows its extra columns too, if they fit."""
@@ -47,7 +47,7 @@ class _Grid(NamedTuple):
 def table(
     columns: Sequence[Column],
     rows: Sequence[Row],
-    look: Look,
+    form: DisplayFormat,
     width: int = 80,
     *,
     header: bool = True,
@@ -58,11 +58,11 @@ def table(
     Args:
         columns: the columns, in order.
         rows: the rows.
-        look: the format of amounts and times.
+        form: the format of amounts and times.
         width: that of the terminal.
         header: print the header line.
     """
-    grid, dropped = _fitting(columns, rows, look, width, header)
+    grid, dropped = _fitting(columns, rows, form, width, header)
     widths = _shrunk(grid, width)
     gap = " " * grid.gap
     lines = []
@@ -76,7 +76,7 @@ def table(
 
 
 def _fitting(
-    columns: Sequence[Column], rows: Sequence[Row], look: Look, width: int, header: bool
+    columns: Sequence[Column], rows: Sequence[Row], form: DisplayFormat, width: int, header: bool
 ) -> tuple[_Grid, list[str]]:
     """Return the richest grid that fits, and the headers of the dropped columns.
 
@@ -91,7 +91,7 @@ def _fitting(
     )
     while True:
         for short, gap in ((False, 2), (False, 1), (True, 1)):
-            shown = look._replace(short=short)
+            shown = form._replace(short=short)
             cells = zip(*(column.cells(rows, shown) for column in chosen), strict=True)
             heads = [[column.head for column in chosen]] if header else []
             grid = _Grid(chosen, [*heads, *map(list, cells)], gap)
@@ -135,7 +135,7 @@ def _shrunk(grid: _Grid, width: int) -> list[int]:
 def separated(
     columns: Sequence[Column],
     rows: Sequence[Row],
-    look: Look,
+    form: DisplayFormat,
     delimiter: str = "|",
     *,
     header: bool = True,
@@ -144,18 +144,18 @@ def separated(
     columns = [column for column in columns if not column.extra]
     lines = [delimiter.join(column.head for column in columns)] if header else []
     return lines + [
-        delimiter.join(without(delimiter, column.cell(row, look)) for column in columns)
+        delimiter.join(without(delimiter, column.cell(row, form)) for column in columns)
         for row in rows
     ]
 
 
 def csv(
-    columns: Sequence[Column], rows: Sequence[Row], look: Look, *, header: bool = True
+    columns: Sequence[Column], rows: Sequence[Row], form: DisplayFormat, *, header: bool = True
 ) -> list[str]:
     """Return CSV lines in which no cell is read as a formula. Always the same columns."""
     columns = [column for column in columns if not column.extra]
     lines = [csv_line(column.head for column in columns)] if header else []
-    return lines + [csv_line(column.cell(row, look) for column in columns) for row in rows]
+    return lines + [csv_line(column.cell(row, form) for column in columns) for row in rows]
 
 
 def choose(columns: Sequence[Column], wanted: str | None, *, extras: bool = False) -> list[Column]:
@@ -221,10 +221,12 @@ def _find(columns: Sequence[Column], name: str, field: str) -> Column:
     return column
 
 
-def sort_rows(columns: Sequence[Column], rows: Sequence[Row], wanted: str, look: Look) -> list[Row]:
+def sort_rows(
+    columns: Sequence[Column], rows: Sequence[Row], wanted: str, form: DisplayFormat
+) -> list[Row]:
     """Sort by `COL[,-COL]`: numbers by value, the rest as text; - reverses. Raises InvalidInput."""
     ordered = list(rows)
-    exactly = look._replace(units="m", separators=False, short=False)
+    exactly = form._replace(units="m", separators=False, short=False)
     for name in reversed(_names(wanted)):
         column = _find(columns, name.removeprefix("-"), "--sort")
         ordered.sort(
@@ -264,39 +266,39 @@ def envelope(
     cluster: str | None,
     data: Sequence[Row],
     warnings: Sequence[str],
-    look: Look,
+    form: DisplayFormat,
 ) -> dict[str, Any]:
     """Return what `--json` prints.
 
     Each row keeps the bank's fields, with exact amounts; `display` has the amounts as text in
     `unit`, as a table shows them.
     """
-    plainly = look._replace(separators=False)
+    plainly = form._replace(separators=False)
     return {
         "schema": schema,
         "as_of": as_of,
         "cluster": cluster,
-        "unit": look.units,
+        "unit": form.units,
         "data": [_with_display(row, plainly) for row in data],
         "warnings": list(warnings),
     }
 
 
-def _with_display(row: Row, look: Look) -> dict[str, Any]:
+def _with_display(row: Row, form: DisplayFormat) -> dict[str, Any]:
     amounts = {
         name: value for name, value in row.items() if name in AMOUNTS and isinstance(value, int)
     }
     display = {
-        name: look.left(value) if name in LEFT else look.su(value)
+        name: form.left(value) if name in LEFT else form.su(value)
         for name, value in amounts.items()
     }
     if amounts.keys() >= ADDING_UP:
-        sums = look.sums(*(amounts[name] for name in ("deposited", "charged", "held", "available")))
+        sums = form.sums(*(amounts[name] for name in ("deposited", "charged", "held", "available")))
         display |= {"charged": sums.used, "held": sums.held} | (
             {"credit_limit": sums.limit} if "credit_limit" in amounts else {}
         )
     if amounts.keys() >= LACKING:
-        display["shortfall"] = look.lacking(amounts["asked"], amounts["available"])
+        display["shortfall"] = form.lacking(amounts["asked"], amounts["available"])
     return {**row, "display": display} if display else dict(row)
 
 

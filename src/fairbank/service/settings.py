@@ -188,21 +188,21 @@ def read_settings(path: Path) -> BankSettings:
             field="config",
             remedy="make them with: fairbank init",
         ) from error
-    said = parse_toml(text, str(path), field="config")
+    settings_table = parse_toml(text, str(path), field="config")
     with validated_settings(str(path), BankSettings, "docs/reference/settings.md"):
-        _check_clusters(said)
-        settings = msgspec.convert(said, BankSettings)
+        _check_clusters(settings_table)
+        settings = msgspec.convert(settings_table, BankSettings)
         settings.cluster_map()
     return settings
 
 
-def _check_clusters(said: dict[str, Any]) -> None:
+def _check_clusters(settings_table: dict[str, Any]) -> None:
     """Check each cluster and partition by itself: msgspec does not name the keys of a mapping in
     its errors.
 
     Raises ValidationError.
     """
-    clusters = said.get("clusters")
+    clusters = settings_table.get("clusters")
     for name, cluster in clusters.items() if isinstance(clusters, dict) else ():
         partitions = cluster.get("partitions") if isinstance(cluster, dict) else None
         for each, partition in partitions.items() if isinstance(partitions, dict) else ():
@@ -210,9 +210,9 @@ def _check_clusters(said: dict[str, Any]) -> None:
         _check_table(cluster, ClusterSettings, f"$.clusters.{name}")
 
 
-def _check_table(said: object, kind: type[msgspec.Struct], place: str) -> None:
+def _check_table(value: object, kind: type[msgspec.Struct], place: str) -> None:
     try:
-        msgspec.convert(said, kind)
+        msgspec.convert(value, kind)
     except msgspec.ValidationError as bad:
         what, _, inside = str(bad).partition(" - at `$")
         raise msgspec.ValidationError(f"{what} - at `{place}{inside.removesuffix('`')}`") from bad
@@ -252,12 +252,12 @@ weights = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
 """
 
 
-def _toml_string(said: str, field: str) -> str:
+def _toml_string(value: str, field: str) -> str:
     """Return a text as a TOML string. JSON has the same escapes, except for DEL."""
     try:
-        said.encode()
+        value.encode()
     except UnicodeEncodeError as bad:
         raise InvalidInput(
-            f"{said!a} is not UTF-8", field=field, remedy="give it a name in UTF-8"
+            f"{value!a} is not UTF-8", field=field, remedy="give it a name in UTF-8"
         ) from bad
-    return json.dumps(said, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

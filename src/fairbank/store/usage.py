@@ -25,7 +25,9 @@ def usage_of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
     used = [efficiency(run) for run in runs]
     early = [run for run in runs if failed_early(run)]
     exits = {
-        UNKNOWN_STATUS if run.job_details is None else _told(run.job_details.exit_status)
+        UNKNOWN_STATUS
+        if run.job_details is None
+        else _status_or_unknown(run.job_details.exit_status)
         for run in early
     } or {UNKNOWN_STATUS}
     return Usage(
@@ -51,7 +53,7 @@ def usage_of_row(group: str | int, figures: Sequence[int | None]) -> Usage:
     )
 
 
-def _told(status: int | None) -> int:
+def _status_or_unknown(status: int | None) -> int:
     return UNKNOWN_STATUS if status is None else status
 
 

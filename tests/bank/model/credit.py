@@ -1,23 +1,21 @@
-"""Credit that moves, as the model has it."""
+"""Requests of the model about credit."""
 
 from __future__ import annotations
 
 from fairbank.bank import requests as w
-from tests.bank.model.granted import Granted
+from tests.bank.model.ledger_state import LedgerState
 
 
-class Credit(Granted):
-    """Requests about credit, each answered with a word."""
+class Credit(LedgerState):
+    """Requests about credit. The answer is a word."""
 
     def _deposit(self, request: w.Deposit, at: int) -> str:
-        return self._no_longer(request.allocation) or self._move(
-            (request.allocation, request.amount)
-        )
+        return self._removed(request.allocation) or self._move((request.allocation, request.amount))
 
-    def _no_longer(self, number: int) -> str:
-        """A project that was removed gets no credit."""
-        found = self.allocations.get(number)
-        return "PROJECT_REMOVED" if found and self.projects[found["project"]]["removed"] else ""
+    def _removed(self, number: int) -> str:
+        """Return the refusal if the project of the allocation was removed."""
+        result = self.allocations.get(number)
+        return "PROJECT_REMOVED" if result and self.projects[result["project"]]["removed"] else ""
 
     def _withdraw(self, request: w.Withdraw, at: int) -> str:
         return self._move((request.allocation, -request.amount))
@@ -26,18 +24,16 @@ class Credit(Granted):
         ends = [self.allocations.get(number) for number in (request.source, request.target)]
         if all(ends) and request.source == request.target:
             return "SAME_ALLOCATION"
-        if all(ends) and len({each["resource"] for each in ends if each}) > 1:
+        if all(ends) and len({end["resource"] for end in ends if end}) > 1:
             return "OTHER_RESOURCE"
-        if all(ends) and self._no_longer(request.target):
+        if all(ends) and self._removed(request.target):
             return "PROJECT_REMOVED"
-        if all(ends) and any(
-            each["state"] != "active" or each["end"] <= at for each in ends if each
-        ):
+        if all(ends) and any(end["state"] != "active" or end["end"] <= at for end in ends if end):
             return "WRONG_STATE"
         return self._move((request.source, -request.amount), (request.target, request.amount))
 
     def _move(self, *moves: tuple[int, int]) -> str:
-        """All of it or none."""
+        """Apply all movements, or none if one is refused."""
         if any(where not in self.allocations for where, _ in moves):
             return "UNKNOWN_ALLOCATION"
         if any(amount < 0 and self.free(where) + amount < 0 for where, amount in moves):

@@ -7,35 +7,39 @@ product is compared with it after each step. Both share only the classes of requ
 from __future__ import annotations
 
 from fairbank.bank import requests as w
-from tests.bank.model.undo import Undoing
+from tests.bank.model.undo import UndoModel
 
 
-class Model(Undoing):
-    """Granted requests, and the words of the answers: `ok`, `again`, or the name of a reason.
+class Model(UndoModel):
+    """Model of the bank. An answer is `ok`, `again`, or the name of a reason.
 
-    Requests are numbered from 0; `like` is the earlier request with the same answer as the last
+    Requests are numbered from 0; `same_as` is the earlier request with the same answer as the last
     one.
     """
 
-    def ask(self, asked: w.SubmittedRequest) -> str:
+    def ask(self, submitted: w.SubmittedRequest) -> str:
         """Return the word of the answer to a request."""
-        request, self.like, self.against = asked.request, None, None
-        self.asked.append(asked)
-        if (asked.actor, str(request.key)) in self.answers:
-            before, word, number = self.answers[asked.actor, str(request.key)]
-            if not self._is_the_same(before, asked):
+        request, self.same_as, self.against = submitted.request, None, None
+        self.submitted.append(submitted)
+        if (submitted.actor, str(request.key)) in self.answers:
+            before, answer, number = self.answers[submitted.actor, str(request.key)]
+            if not self._is_same_request(before, submitted):
                 return "KEY_REUSED"
-            self.like = number
-            return "again" if word == "ok" else word
-        word = str(getattr(self, f"_{type(request).__name__.lower()}")(request, asked.at))
+            self.same_as = number
+            return "again" if answer == "ok" else answer
+        answer = str(getattr(self, f"_{type(request).__name__.lower()}")(request, submitted.at))
         usage = (
-            isinstance(request, w.Charge | w.Release) and word != "ok"
-        )  # it happened: it may be said again until it counts
+            isinstance(request, w.Charge | w.Release) and answer != "ok"
+        )  # usage may be reported again until it is charged
         noted = isinstance(request, w.Adjust) and (
-            word == "REPORT_MISMATCH" or request.run not in self.runs
+            answer == "REPORT_MISMATCH" or request.run not in self.runs
         )
         if (
-            request.key and word not in ("again", "NO_HOLD") and not usage and not noted
-        ):  # what came before its hold may be said again after it
-            self.answers[asked.actor, request.key] = (asked, word, len(self.asked) - 1)
-        return word
+            request.key and answer not in ("again", "NO_HOLD") and not usage and not noted
+        ):  # a report before its hold may be repeated after the hold
+            self.answers[submitted.actor, request.key] = (
+                submitted,
+                answer,
+                len(self.submitted) - 1,
+            )
+        return answer

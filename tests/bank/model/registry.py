@@ -1,15 +1,15 @@
-"""Projects, members and tokens, as the model has them."""
+"""Requests of the model about projects, members and tokens."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from fairbank.bank import requests as w
-from tests.bank.model.words import Words
+from tests.bank.model.changes import ChangeHistory
 
 
-class RegistryHead(Words):
-    """Requests about projects, members and tokens, each answered with a word."""
+class RegistryModel(ChangeHistory):
+    """Requests about projects, members and tokens. The answer is a word."""
 
     def _createproject(self, request: w.CreateProject, at: int) -> str:
         facts = {
@@ -21,9 +21,9 @@ class RegistryHead(Words):
         }
         if facts in self.projects.values():
             return "again"
-        return self._entered(len(self.projects) + 1, facts, request.parent)
+        return self._store_project(len(self.projects) + 1, facts, request.parent)
 
-    def _entered(self, number: int, facts: dict[str, Any], parent: int | None) -> str:
+    def _store_project(self, number: int, facts: dict[str, Any], parent: int | None) -> str:
         if self._taken(number, facts):
             return "EXISTS"
         if parent and parent not in self.projects:
@@ -46,25 +46,30 @@ class RegistryHead(Words):
         return "ok"
 
     def _taken(self, number: int, facts: dict[str, Any]) -> bool:
-        others = [each for other, each in self.projects.items() if other != number]
+        others = [project for other, project in self.projects.items() if other != number]
         return any(
-            each[what] == facts[what] for each in others for what in ("gname", "gid", "account")
+            project[what] == facts[what]
+            for project in others
+            for what in ("gname", "gid", "account")
         )
 
     def _was_used(self, number: int) -> bool:
         ran = any(
-            self.asked[run["opened"]].request.chain[:1] == (number,) for run in self.runs.values()
+            self.submitted[run["opened"]].request.chain[:1] == (number,)
+            for run in self.runs.values()
         )
-        return ran or any(each["project"] == number for each in self.allocations.values())
+        return ran or any(
+            allocation["project"] == number for allocation in self.allocations.values()
+        )
 
     def _amendproject(self, request: w.AmendProject, at: int) -> str:
         if request.project not in self.projects:
             return "UNKNOWN_PROJECT"
         old = self.projects[request.project]
         new = old | {
-            what: said
+            what: value
             for what in ("gname", "gid", "account")
-            if (said := getattr(request, what)) is not None
+            if (value := getattr(request, what)) is not None
         }
         new |= {} if request.parent is None else {"parent": request.parent or None}
         new["removed"] = old["removed"] and not request.restore
@@ -76,7 +81,7 @@ class RegistryHead(Words):
         if above and above["removed"]:
             taken = self._taken(request.project, new)
             return "EXISTS" if taken else "PROJECT_REMOVED"
-        return "again" if new == old else self._entered(request.project, new, request.parent)
+        return "again" if new == old else self._store_project(request.project, new, request.parent)
 
     def _removeproject(self, request: w.RemoveProject, at: int) -> str:
         if request.project not in self.projects:
@@ -84,22 +89,23 @@ class RegistryHead(Words):
         if self.projects[request.project]["removed"]:
             return "again"
         if any(
-            each["parent"] == request.project and not each["removed"]
-            for each in self.projects.values()
+            project["parent"] == request.project and not project["removed"]
+            for project in self.projects.values()
         ):
             return "PROJECT_IN_USE"
         theirs = {
-            number: each
-            for number, each in self.allocations.items()
-            if each["project"] == request.project
+            number: allocation
+            for number, allocation in self.allocations.items()
+            if allocation["project"] == request.project
         }
         if any(
-            self.held(number) or (each["state"] != "ended" and each["end"] > at)
-            for number, each in theirs.items()
+            self.held(number) or (their["state"] != "ended" and their["end"] > at)
+            for number, their in theirs.items()
         ):
             return "PROJECT_IN_USE"
         if any(
-            run["state"] == "held" and self.asked[run["opened"]].request.chain[0] == request.project
+            run["state"] == "held"
+            and self.submitted[run["opened"]].request.chain[0] == request.project
             for run in self.runs.values()
         ):
             return "PROJECT_IN_USE"
@@ -128,7 +134,7 @@ class RegistryHead(Words):
         self.members.pop((request.project, request.uid), None)
         if role is not None:
             self.members[request.project, request.uid] = role
-        self._say(("role", request.project, request.uid), undoes, {"role": role}, {"role": None})
+        self._record(("role", request.project, request.uid), undoes, {"role": role}, {"role": None})
         return "ok"
 
     def _issuetoken(self, request: w.IssueToken, at: int) -> str:

@@ -1,4 +1,4 @@
-"""Terms of allocations and caps, as the model has them."""
+"""Requests of the model about terms and caps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from fairbank.bank import requests as w
 from fairbank.bank.allocation import AllocationEvent
-from tests.bank.model.words import Words
+from tests.bank.model.changes import ChangeHistory
 
 LIFE = {
     ("active", "freeze"): "frozen",
@@ -17,8 +17,8 @@ LIFE = {
 }
 
 
-class Terms(Words):
-    """Requests about terms and caps, each answered with a word."""
+class Terms(ChangeHistory):
+    """Requests about terms and caps. The answer is a word."""
 
     def _open(self, request: w.Open, at: int) -> str:
         if request.project not in self.projects:
@@ -39,25 +39,26 @@ class Terms(Words):
                 "shared": request.shared,
                 "limit": request.credit_limit,
             }
-            self.words[number, None] = [
-                self.allocations[number] | {"over": [0]}
-            ]  # no entry has this number: none opens it again
+            self.changes[number, None] = [
+                self.allocations[number] | {"undoable": [0]}
+            ]  # no entry has the number 0, so opening cannot be undone
             self.credit.append((number, request.deposit))
         return against or "ok"
 
     def _bad_period(self, number: int, terms: dict[str, Any]) -> str:
         if terms["end"] <= terms["start"]:
             return "INVALID_PERIOD"
-        others = [each for other, each in self.allocations.items() if other != number]
+        others = [allocation for other, allocation in self.allocations.items() if other != number]
         same = [
-            each
-            for each in others
-            if all(each[what] == terms[what] for what in ("project", "resource"))
+            allocation
+            for allocation in others
+            if all(allocation[what] == terms[what] for what in ("project", "resource"))
         ]
         return (
             "OVERLAP"
             if any(
-                max(each["start"], terms["start"]) < min(each["end"], terms["end"]) for each in same
+                max(allocation["start"], terms["start"]) < min(allocation["end"], terms["end"])
+                for allocation in same
             )
             else ""
         )
@@ -81,9 +82,11 @@ class Terms(Words):
         }
         new = old | {what: value for what, value in given.items() if value is not None}
         event = None if request.event is None else request.event.value
-        over = old["state"] == "ended" or old["end"] <= at  # whether or not the sweep came by
+        is_over = old["state"] == "ended" or old["end"] <= at  # even before upkeep has ended it
         stands = (
-            "ended" if over and not (old["state"] == "frozen" and event == "thaw") else old["state"]
+            "ended"
+            if is_over and not (old["state"] == "frozen" and event == "thaw")
+            else old["state"]
         )
         new["state"] = LIFE.get((stands, event), "") if event else stands
         if not new["state"]:
@@ -92,7 +95,7 @@ class Terms(Words):
             new["end"] = min(new["end"], max(at, new["start"] + 1))
         if (
             new["state"] == "ended" and old["state"] == "frozen" and new["start"] < at
-        ):  # the freeze outlives the period
+        ):  # a frozen allocation stays frozen after its period
             new["state"] = "frozen"
         if against := self._bad_period(request.allocation, new):
             return against
@@ -101,27 +104,29 @@ class Terms(Words):
         if event == "reopen" and new["end"] <= at:
             return "ALLOCATION_EXPIRED"
         if (
-            over
+            is_over
             and event != "reopen"
             and new["end"] > at
             and (old["start"], old["end"]) != (new["start"], new["end"])
         ):
             return "ALLOCATION_EXPIRED"
-        self._now(request.allocation, new, at)
+        self._set_terms(request.allocation, new, at)
         return "ok"
 
-    def _now(self, number: int, new: dict[str, Any], at: int, undoes: int | None = None) -> None:
+    def _set_terms(
+        self, number: int, new: dict[str, Any], at: int, undoes: int | None = None
+    ) -> None:
         """Record new terms. If they only record the end, the terms before may still be undone."""
         old, self.allocations[number] = self.allocations[number], new
-        over = self.words[number, None][-1]["over"]
-        self._say((number, None), undoes, new)
+        undoable = self.changes[number, None][-1]["undoable"]
+        self._record((number, None), undoes, new)
         if (
             undoes is None
             and old["state"] != "ended"
             and new == old | {"state": "ended"}
             and at >= new["end"]
         ):
-            self.words[number, None][-1]["over"] = list(over)
+            self.changes[number, None][-1]["undoable"] = list(undoable)
 
     def _expire(self, request: w.Expire, at: int) -> str:
         old = self.allocations.get(request.allocation)
@@ -129,7 +134,7 @@ class Terms(Words):
             return "UNKNOWN_ALLOCATION"
         if old["state"] != "active" or at < old["end"]:
             return "WRONG_STATE" if old["state"] != "active" else "NOT_DUE"
-        self._now(request.allocation, old | {"state": "ended"}, at)
+        self._set_terms(request.allocation, old | {"state": "ended"}, at)
         return "ok"
 
     def _setcap(self, request: w.SetCap, at: int, undoes: int | None = None) -> str:
@@ -140,7 +145,7 @@ class Terms(Words):
         about = (request.allocation, request.uid)
         if undoes is None and request.cap == self.caps.get(about):
             return "again"
-        self._say(about, undoes, {"cap": request.cap}, {"cap": None})
+        self._record(about, undoes, {"cap": request.cap}, {"cap": None})
         self.caps[about] = request.cap
         return "ok"
 

@@ -15,7 +15,7 @@ from fairbank.cli.framework.screen import pager_of, show_text, terminal_width
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import Instant, parse_instant, parse_moment
 from fairbank.report.cells import folded, plain
-from fairbank.report.columns import Look
+from fairbank.report.columns import DisplayFormat
 from fairbank.rest.client import Client
 from fairbank.rest.client.response import CHECK
 
@@ -58,9 +58,9 @@ class Terminal:
         return sys.stdout.isatty()
 
     @cached_property
-    def format(self) -> Look:
+    def format(self) -> DisplayFormat:
         form = getattr(self.options, "form", None)
-        return Look(
+        return DisplayFormat(
             units=getattr(self.options, "units", "h"),
             separators=self.for_people and form is None,
             zone=Local(),
@@ -217,9 +217,9 @@ class Context(Terminal):
     def now(self) -> Instant:
         return Instant(int(time.time()))
 
-    def moment(self, said: str | None, field: str, usual: str | None = None) -> str | None:
+    def moment(self, typed: str | None, field: str, default: str | None = None) -> str | None:
         """Return a time that a user typed, in the form for the bank."""
-        word = said or usual
+        word = typed or default
         if word is None:
             return None
         return f"{parse_moment(word, self.now(), Local(), field=field)}"

@@ -68,22 +68,22 @@ def _is_refusal(error: FairbankError) -> bool:
     return "refusal" in vars(error)
 
 
-def refusal_lines(no: Refused) -> list[str]:
+def refusal_lines(refused: Refused) -> list[str]:
     """Return the refusal: requested, available, shortfall, and each remedy."""
-    lines = [f"refused: {plain(no.message)}"]
-    said = no.refusal
+    lines = [f"refused: {plain(refused.message)}"]
+    details = refused.refusal
     # Where the bank looked for credit, its message has the amounts.
-    if said.get("asked") and said.get("available") is None:
-        lines.append(f"  requested {show_su(int(said['asked']))} SU")
-    if said.get("allocation"):
-        lines.append(f"  allocation: {said['allocation']}")
+    if details.get("asked") and details.get("available") is None:
+        lines.append(f"  requested {show_su(int(details['asked']))} SU")
+    if details.get("allocation"):
+        lines.append(f"  allocation: {details['allocation']}")
     lines += [
         f"  {'try' if place == 0 else 'or'}: {plain(remedy)}"
-        for place, remedy in enumerate(no.remedies)
+        for place, remedy in enumerate(refused.remedies)
     ]
     # A job's refusal; others are in no list.
-    if said.get("entry") and said.get("run") and said.get("owner") is not None:
-        lines.append(f"  kept as refusal {said['entry']}: fairbank jobs --refused")
+    if details.get("entry") and details.get("run") and details.get("owner") is not None:
+        lines.append(f"  kept as refusal {details['entry']}: fairbank jobs --refused")
     return lines
 
 
@@ -93,9 +93,9 @@ def _bug_lines(bug: Exception) -> list[str]:
 
         lines = "".join(traceback.format_exception(bug)).splitlines()
         return ["this should not have happened", *map(plain, lines)]
-    said = plain(f"{type(bug).__name__}: {bug}")
+    text = plain(f"{type(bug).__name__}: {bug}")
     return [
-        f"this should not have happened: {said[:200]}",
+        f"this should not have happened: {text[:200]}",
         "  try: the same with FAIRBANK_DEBUG=1, and report what it prints",
     ]
 

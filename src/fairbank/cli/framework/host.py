@@ -33,10 +33,10 @@ class Local(tzinfo):
     def _read(self, at: datetime | None) -> time.struct_time:
         if at is None:
             return time.localtime()
-        said = (at.year, at.month, at.day, at.hour, at.minute, at.second)
+        fields = (at.year, at.month, at.day, at.hour, at.minute, at.second)
         for summer in (0, 1) if at.fold else (1, 0):  # mktime shifts the clock when we guess wrong
-            wall = time.localtime(time.mktime((*said, 0, 0, summer)))
-            if wall[:6] == said:
+            wall = time.localtime(time.mktime((*fields, 0, 0, summer)))
+            if wall[:6] == fields:
                 break
         return wall
 

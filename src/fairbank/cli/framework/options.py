@@ -180,93 +180,93 @@ def add_config(parser: Parser) -> None:
     add_option(parser, "--config FILE", about)
 
 
-# Readers of one word; argparse tells what they raise.
+# Parsers of one argument; argparse prints the error that they raise.
 
 
-def count(said: str) -> int:
+def count(text: str) -> int:
     """Return a whole number from 0."""
-    return _number(said, 10**9 - 1)
+    return _number(text, 10**9 - 1)
 
 
-def at_least_one(said: str) -> int:
+def at_least_one(text: str) -> int:
     """Return a whole number from 1."""
-    return _number(said, 10**9 - 1, least=1)
+    return _number(text, 10**9 - 1, least=1)
 
 
-def unix_id(said: str) -> int:
+def unix_id(text: str) -> int:
     """Return the number of a user or group."""
-    return _number(said, ids.UID_MAX)
+    return _number(text, ids.UID_MAX)
 
 
-def _number(said: str, most: int, least: int = 0) -> int:
-    if not (said.isascii() and said.isdigit()) or (least and not said.strip("0")):
-        raise ArgumentTypeError(f"{said[:40]!r} is not a whole number from {least} on")
-    if len(said) > len(str(most)) or int(said) > most:
-        raise ArgumentTypeError(f"{said[:40]} is too large a number: at most {most}")
-    return int(said)
+def _number(text: str, most: int, least: int = 0) -> int:
+    if not (text.isascii() and text.isdigit()) or (least and not text.strip("0")):
+        raise ArgumentTypeError(f"{text[:40]!r} is not a whole number from {least} on")
+    if len(text) > len(str(most)) or int(text) > most:
+        raise ArgumentTypeError(f"{text[:40]} is too large a number: at most {most}")
+    return int(text)
 
 
-def listed(said: str) -> list[str]:
+def listed(text: str) -> list[str]:
     """Return comma-separated words, each once."""
-    words = [word.strip() for word in said.split(",")]
+    words = [word.strip() for word in text.split(",")]
     if all(words):
         return list(dict.fromkeys(map(printable, words)))
     raise ArgumentTypeError(
-        f"{said[:40]!r} is not a list: words with commas between them, no blanks"
+        f"{text[:40]!r} is not a list: words with commas between them, no blanks"
     )
 
 
-def counts(said: str) -> list[int]:
+def counts(text: str) -> list[int]:
     """Return comma-separated whole numbers from 0."""
-    return [count(word) for word in listed(said)]
+    return [count(word) for word in listed(text)]
 
 
-def number(said: str) -> int:
+def number(text: str) -> int:
     """Return the number of an allocation, job record or token."""
-    if said.isascii() and said.isdigit() and len(said) <= 16 and 0 < int(said) <= ids.ID_MAX:
-        return int(said)
-    raise ArgumentTypeError(f"{said[:40]!r} is not a number of the bank: whole, and from 1 on")
+    if text.isascii() and text.isdigit() and len(text) <= 16 and 0 < int(text) <= ids.ID_MAX:
+        return int(text)
+    raise ArgumentTypeError(f"{text[:40]!r} is not a number of the bank: whole, and from 1 on")
 
 
-def _watch(said: str) -> int:
-    seconds = count(said)
+def _watch(text: str) -> int:
+    seconds = count(text)
     if seconds < WATCH_MIN_SECONDS:
         raise ArgumentTypeError(f"not more often than every {WATCH_MIN_SECONDS} s")
     return seconds
 
 
-def printable(said: str) -> str:
+def printable(text: str) -> str:
     """Return printable ASCII text, as a header or a delimiter needs it."""
-    if said and said.isascii() and said.isprintable():
-        return said
+    if text and text.isascii() and text.isprintable():
+        return text
     raise ArgumentTypeError("plain printable ASCII, please")
 
 
-def file_read(said: str) -> str:
+def file_read(text: str) -> str:
     """Return a file name; - is standard input."""
-    return "/dev/stdin" if said == "-" else said
+    return "/dev/stdin" if text == "-" else text
 
 
-def file_written(said: str) -> str:
+def file_written(text: str) -> str:
     """Return the name of a file to write. Not -: the table may go to standard output."""
-    if said == "-":
+    if text == "-":
         raise ArgumentTypeError("- is no file: name one, or /dev/stdout")
-    return said
+    return text
 
 
-def _reason(said: str) -> str:
-    if not said.strip():
+def _reason(text: str) -> str:
+    if not text.strip():
         raise ArgumentTypeError("say why, in a few words")
-    return _checked(partial(ids.comment, field="--reason"), said)
+    return _checked(partial(ids.comment, field="--reason"), text)
 
 
-def _key(said: str) -> str:
-    return _checked(ids.key, said)
+def _key(text: str) -> str:
+    return _checked(ids.key, text)
 
 
-def _checked(check: Callable[[str], str], said: str) -> str:
+def _checked(check: Callable[[str], str], text: str) -> str:
     """Return the checked text, with the bank's own message if it is refused."""
     try:
-        return check(said)
+        return check(text)
     except InvalidInput as bad:
         raise ArgumentTypeError(f"{bad.message}: {bad.remedy}") from bad

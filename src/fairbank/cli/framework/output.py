@@ -61,16 +61,16 @@ def show(context: Context, listing: Listing) -> int:
 
 
 def _show(context: Context, listing: Listing) -> None:
-    options, look = context.options, context.format
+    options, form = context.options, context.format
     columns, rows, header = _chosen(context, listing.columns), listing.rows, not options.noheader
     match options.form:
         case "json":
-            data = (context.as_of, context.cluster, rows, listing.warnings, look)
+            data = (context.as_of, context.cluster, rows, listing.warnings, form)
             context.say(as_json({**envelope(listing.schema, *data), **listing.more}))
         case "csv":
-            context.paint(*csv(columns, rows, look, header=header))
+            context.paint(*csv(columns, rows, form, header=header))
         case "parsable":
-            context.paint(*separated(columns, rows, look, options.delimiter, header=header))
+            context.paint(*separated(columns, rows, form, options.delimiter, header=header))
         case _:
             _show_table(context, listing, columns)
 

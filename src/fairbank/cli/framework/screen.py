@@ -21,9 +21,9 @@ class Shown(Exception):
 
 def terminal_width() -> int:
     """Return COLUMNS, or the terminal's width, or 80."""
-    said = os.environ.get("COLUMNS", "")
-    if said.isascii() and said.isdigit() and 0 < int(said) < 10_000:
-        return int(said)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and 0 < int(columns) < 10_000:
+        return int(columns)
     try:
         return os.get_terminal_size(1).columns or 80
     except (OSError, ValueError):

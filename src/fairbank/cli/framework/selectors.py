@@ -45,17 +45,17 @@ def find_allocation(
     return int(rows[0]["id"])
 
 
-def find_project(context: Context, said: str, field: str = "PROJECT") -> Row:
+def find_project(context: Context, text: str, field: str = "PROJECT") -> Row:
     """Return the project of this number, account or group. Raises NotFound, naming `field`."""
-    if said.isascii() and said.isdigit() and len(said) <= 15:
-        return context.one(f"/project/{int(said)}", field)
+    if text.isascii() and text.isdigit() and len(text) <= 15:
+        return context.one(f"/project/{int(text)}", field)
     for name in ("account", "gname"):
-        for row in context.get("/project", {name: said, "limit": 1, "removed": "any"})["data"]:
+        for row in context.get("/project", {name: text, "limit": 1, "removed": "any"})["data"]:
             found: Row = row
             return found
     mine = [str(row["account"]) for row in context.rows("/project")]
     raise NotFound(
-        f"there is no project {plain(said[:64])!r} that you may see{did_you_mean(said, mine)}",
+        f"there is no project {plain(text[:64])!r} that you may see{did_you_mean(text, mine)}",
         field=field,
         remedy="list yours with: fairbank project list",
     )

@@ -150,7 +150,7 @@ ENTRY_COLUMNS = (
     Column("AVAILABLE", left("available"), right=True),
     Column(
         "DETAILS",
-        lambda row, look: ", ".join(f"{key} {value}" for key, value in row["details"].items()),
+        lambda row, form: ", ".join(f"{key} {value}" for key, value in row["details"].items()),
     ),
     Column("REASON", text("comment"), drop=1),
 )
@@ -161,8 +161,8 @@ def _show_planned_entries(context: Context, entries: Sequence[Row]) -> None:
     if not entries and context.options.form is None:
         context.note("Nothing would be posted: this was carried out before, or is so already.")
         return
-    look = context.format
-    columns = [each for each in ENTRY_COLUMNS if any(each.cell(row, look) for row in entries)]
+    form = context.format
+    columns = [each for each in ENTRY_COLUMNS if any(each.cell(row, form) for row in entries)]
     caption = "Nothing is changed. This would be posted:"
     show(context, Listing("fairbank.entry/1", columns, entries, caption, exact=True))
 
@@ -191,24 +191,24 @@ def _readable_entries(context: Context, planned: Iterable[Row]) -> list[dict[str
 
 def _home(context: Context, row: Row) -> Row:
     """Return the allocation or project that an entry belongs to."""
-    said = row["details"] or {}
+    details = row["details"] or {}
     match row["kind"]:
         case "member" | "open":
-            account = context.one(f"/project/{said['project']}")["account"]
-            resource = {"resource": said["resource"]} if row["kind"] == "open" else {}
+            account = context.one(f"/project/{details['project']}")["account"]
+            resource = {"resource": details["resource"]} if row["kind"] == "open" else {}
             return {"account": account, **resource}
         case "project":
-            return {"account": said["account"]}
+            return {"account": details["account"]}
         case _:
             return {} if row["allocation"] is None else context.one(f"/alloc/{row['allocation']}")
 
 
 def _details(context: Context, row: Row) -> dict[str, object]:
     """Return the details that no column shows."""
-    said = dict(row["details"] or {})
+    details = dict(row["details"] or {})
     match row["kind"]:
         case "open":
-            terms = {**said, "credit_limit": row["credit_limit"]}
+            terms = {**details, "credit_limit": row["credit_limit"]}
             names = ("category", "start", "end", "shared", "credit_limit")
             return shown_terms(context, {name: terms[name] for name in names if terms[name]})
         case "terms":
@@ -216,33 +216,33 @@ def _details(context: Context, row: Row) -> dict[str, object]:
                 key: instant_of(value) if key in ("start", "end") else value
                 for key, value in row["changed"].items()
             }
-            return {**shown_terms(context, changed), "undoes": said.get("undoes")}
+            return {**shown_terms(context, changed), "undoes": details.get("undoes")}
         case "cap":
             return {
-                **said,
+                **details,
                 "uid": row["owner_uid"],
-                "cap": "none" if said["cap"] is None else context.format.su(said["cap"]),
+                "cap": "none" if details["cap"] is None else context.format.su(details["cap"]),
             }
         case "member":
-            return {**said, "role": said["role"] or "none"}
+            return {**details, "role": details["role"] or "none"}
         case "token":
             times = {
-                key: context.format.moment(said[key])
+                key: context.format.moment(details[key])
                 for key in ("expires", "revoked")
-                if said[key] is not None
+                if details[key] is not None
             }
-            return {**said, "scopes": ",".join(said["scopes"]), "created": None, **times}
+            return {**details, "scopes": ",".join(details["scopes"]), "created": None, **times}
         case _:
-            return said
+            return details
 
 
 def shown_terms(context: Context, changes: Mapping[str, Any]) -> dict[str, object]:
     """Return changed terms in words."""
-    look = context.format
+    form = context.format
     formats: Mapping[str, Callable[[Any], str]] = {
-        "start": lambda value: look.moment(int(value)),
-        "end": lambda value: look.moment(int(value)),
-        "credit_limit": lambda value: f"{look.su(value)} SU",
+        "start": lambda value: form.moment(int(value)),
+        "end": lambda value: form.moment(int(value)),
+        "credit_limit": lambda value: f"{form.su(value)} SU",
         "shared": lambda value: "yes" if value else "no",
     }
     return {key: formats.get(key, str)(value) for key, value in changes.items()}

@@ -170,7 +170,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 
 
-class NodesTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NodesEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Group of equal nodes. `names` and `memory_mib` (RealMemory) are as in slurm.conf."""
 
     names: str
@@ -179,7 +179,7 @@ class NodesTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory_mib: Count
 
 
-class PartitionTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PartitionEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Partition, and the owner of its nodes.
 
     `lab`: one lab. `communal`: several labs, with their parts. `half_of`: others; jobs may be
@@ -201,8 +201,8 @@ class HoldingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reference: str
     accounts: tuple[Name, ...]
     chips: dict[str, Decimal]
-    nodes: tuple[NodesTold, ...]
-    partitions: tuple[PartitionTold, ...] = ()
+    nodes: tuple[NodesEntry, ...]
+    partitions: tuple[PartitionEntry, ...] = ()
 
 
 class NodeHoldings(msgspec.Struct, frozen=True):
@@ -216,15 +216,15 @@ class NodeHoldings(msgspec.Struct, frozen=True):
 def read_holdings(text: str) -> NodeHoldings:
     """Parse a holdings file. Raises InvalidInput, with the place in the text."""
     try:
-        told = msgspec.convert(tomllib.loads(text, parse_float=Decimal), HoldingsFile)
+        file = msgspec.convert(tomllib.loads(text, parse_float=Decimal), HoldingsFile)
     except tomllib.TOMLDecodeError as bad:
         raise InvalidInput(
             f"this is not TOML: {bad}", field="file", remedy="fix the line named"
         ) from bad
     except msgspec.ValidationError as bad:
         raise describe_invalid_setting(bad, HoldingsFile, PAGE) from bad
-    nodes = _nodes(told)
-    return NodeHoldings(told.reference, _held(told, nodes), dict(_charges(told, nodes)))
+    nodes = _nodes(file)
+    return NodeHoldings(file.reference, _held(file, nodes), dict(_charges(file, nodes)))
 
 
 def _nodes(file: HoldingsFile) -> dict[str, SharedNode]:

@@ -318,12 +318,12 @@ def _check_lines(rows: Sequence[ShareAssociation], parent: Ints) -> None:
     depth = distances(parent)
     lost = np.flatnonzero(depth < 0)
     if len(lost):
-        circle = in_a_circle(int(lost[0]), parent)
-        told = " -> ".join(rows[at].account for at in [*circle[:8], circle[0]])
+        cycle = in_a_circle(int(lost[0]), parent)
+        path = " -> ".join(rows[at].account for at in [*cycle[:8], cycle[0]])
         raise _malformed(
-            circle[0],
-            rows[circle[0]],
-            f"it is above itself: {told}",
+            cycle[0],
+            rows[cycle[0]],
+            f"it is above itself: {path}",
             "parent",
             "give one of them a parent that leads to the root",
         )

@@ -233,8 +233,8 @@ class _BookWalk:
             fold.registry.check_token(token)
         head = self._reader.registry()
         if (head.seq, head.link) != (fold.seq, fold.link):
-            told = f"its head says entry number {head.seq}, the journal ends at {fold.seq}"
-            self._findings.append(Finding(REGISTRY, cut_off(head.seq, fold.seq) or told))
+            message = f"its head says entry number {head.seq}, the journal ends at {fold.seq}"
+            self._findings.append(Finding(REGISTRY, cut_off(head.seq, fold.seq) or message))
 
 
 T = TypeVar("T")

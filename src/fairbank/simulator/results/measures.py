@@ -196,7 +196,7 @@ class JobRuns:
 
     def take(self, started: StartColumns) -> None:
         ended = [at + run for at, run in zip(started.at, started.runs, strict=True)]
-        told = (
+        columns = (
             started.names,
             started.users,
             started.groups,
@@ -206,7 +206,7 @@ class JobRuns:
             started.processors,
         )
         self._numbers.extend(started.numbers)
-        for column, values in zip(self._columns, told, strict=True):
+        for column, values in zip(self._columns, columns, strict=True):
             column.extend(values)
 
     def __iter__(self) -> Iterator[JobRun]:

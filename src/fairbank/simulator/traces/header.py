@@ -120,7 +120,7 @@ class _Draft:
             raise InvalidInput(what, field=label, remedy="remove the header comment that is wrong")
 
     def header(self) -> Header:
-        texts = {name: "; ".join(said) for name, said in self.texts.items()}
+        texts = {name: "; ".join(words) for name, words in self.texts.items()}
         found: dict[str, Any] = {**texts, **self.numbers, **self.names}
         return Header(**found, node_failures=frozenset(self.failures), notes=tuple(self.notes))
 
@@ -133,8 +133,8 @@ def _count(line: int, label: str, text: str) -> int | None:
     1970.
     """
     word = text.split(maxsplit=1)[0] if text else ""
-    told = word != "-1" and any(map(str.isdigit, word))
-    if told or (label == "UnixStartTime" and word.lower() not in _UNKNOWN):
+    is_number = word != "-1" and any(map(str.isdigit, word))
+    if is_number or (label == "UnixStartTime" and word.lower() not in _UNKNOWN):
         return _whole(line, label, word)
     return None
 

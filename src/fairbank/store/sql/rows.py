@@ -262,13 +262,13 @@ def entry_of(row: Row) -> Entry:
 _COLUMN = re.compile(r".* - at `\$\[(\d+)\]`", re.DOTALL)
 
 
-def _no_entry(row: Row, said: str) -> Corrupt:
+def _no_entry(row: Row, error: str) -> Corrupt:
     """Return the error for a corrupt entry, with column names instead of msgspec's positions."""
-    match = _COLUMN.fullmatch(said)
+    match = _COLUMN.fullmatch(error)
     why = (
         f"its {Entry.__struct_fields__[int(match[1])]} is {str(row[int(match[1])])[:40]!r}"
         if match
-        else said
+        else error
     )
     book = f"allocation {row[1]}" if row[1] else "the registry"
     return Corrupt(

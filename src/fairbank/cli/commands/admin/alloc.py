@@ -20,7 +20,7 @@ from fairbank.core.time import DAY
 from fairbank.report.columns import (
     Amount,
     Column,
-    Look,
+    DisplayFormat,
     Row,
     Summand,
     day,
@@ -49,7 +49,7 @@ COLUMNS = (
     Column("USED", Summand("used"), right=True, extra=True),
     Column("HELD", Summand("held"), right=True, extra=True),
     Column("LIMIT", Summand("limit"), right=True, extra=True),
-    Column("SHARED", lambda row, look: "yes" if row["shared"] else "no", extra=True),
+    Column("SHARED", lambda row, form: "yes" if row["shared"] else "no", extra=True),
     Column("GROUP", text("gname"), extra=True),
 )
 USER_COLUMNS = (
@@ -59,7 +59,7 @@ USER_COLUMNS = (
     Column("HELD", su("held"), right=True),
     Column(
         "CAP",
-        Amount(lambda row, look: "none" if row["cap"] is None else look.su(row["cap"])),
+        Amount(lambda row, form: "none" if row["cap"] is None else form.su(row["cap"])),
         right=True,
     ),
     Column("LEFT", left("left"), right=True),
@@ -104,13 +104,13 @@ def _show(context: Context, options: Namespace) -> int:
     return 0
 
 
-def _cell(column: Column, row: Row, look: Look) -> str:
+def _cell(column: Column, row: Row, form: DisplayFormat) -> str:
     """Return its dates, with the time unless they are whole days."""
     start, end = instant_of(row["start"]), instant_of(row["end"])
-    at_midnight = look.moment(start) == f"{look.day(start)} 00:00:00"
+    at_midnight = form.moment(start) == f"{form.day(start)} 00:00:00"
     if column.head not in ("START", "END") or (at_midnight and end - start >= DAY):
-        return column.cell(row, look)
-    return look.moment(start if column.head == "START" else end)
+        return column.cell(row, form)
+    return form.moment(start if column.head == "START" else end)
 
 
 def _users(context: Context, options: Namespace) -> int:

@@ -78,17 +78,17 @@ def _span(
     return start, end
 
 
-def _limit(said: str | None, field: str) -> int | None:
+def _limit(text: str | None, field: str) -> int | None:
     """Return an amount that may be 0."""
-    return None if said is None else parse_su(said, field=field, least=0)
+    return None if text is None else parse_su(text, field=field, least=0)
 
 
 def _sentence(context: Context, row: Row) -> str:
-    look = context.format
-    period = f"{look.day(instant_of(row['start']))} .. {look.day(instant_of(row['end']))}"
-    limit = f", credit limit {look.su(row['credit_limit'])} SU" if row["credit_limit"] else ""
+    form = context.format
+    period = f"{form.day(instant_of(row['start']))} .. {form.day(instant_of(row['end']))}"
+    limit = f", credit limit {form.su(row['credit_limit'])} SU" if row["credit_limit"] else ""
     name = f"allocation {row['id']}: {row['account']}/{row['resource']}"
-    return f"{name}, {period}, {row['state']}{limit}, {look.left(row['available'])} SU available"
+    return f"{name}, {period}, {row['state']}{limit}, {form.left(row['available'])} SU available"
 
 
 def _add_set(parser: Parser) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairbank.core.check import HealthCheck
 
 COLUMNS = (
-    Column("OK", lambda row, look: "ok" if row["ok"] else "x"),
+    Column("OK", lambda row, form: "ok" if row["ok"] else "x"),
     Column("CHECK", text("what")),
     Column("TRY", text("remedy"), drop=1),
 )

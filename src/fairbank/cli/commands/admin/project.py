@@ -37,7 +37,7 @@ COLUMNS = (
     Column("GID", text("gid"), right=True, drop=1),
     Column("PARENT", text("parent"), right=True, drop=3),
 )
-REMOVED = Column("REMOVED", lambda row, look: "yes" if row["removed"] else "", drop=4)
+REMOVED = Column("REMOVED", lambda row, form: "yes" if row["removed"] else "", drop=4)
 MEMBERS = (
     Column("USER", text("user")),
     Column("UID", text("uid"), right=True),
@@ -73,16 +73,16 @@ def _none(context: Context, wanted: Mapping[str, object]) -> str:
         for option, value in (("-A", wanted["account"]), ("-g", context.options.group))
         if value is not None
     ]
-    gone = (
+    removed_rows = (
         context.rows("/project", {**wanted, "removed": "yes"})
         if named and not context.options.all
         else []
     )
-    if not gone:
+    if not removed_rows:
         return "There is no such project that you may see."
-    said = ", ".join(f"{plain(row['account'])} (number {row['id']})" for row in gone)
+    names = ", ".join(f"{plain(row['account'])} (number {row['id']})" for row in removed_rows)
     return (
-        f"There is no such project now; {said} was removed. See: fairbank project list -a"
+        f"There is no such project now; {names} was removed. See: fairbank project list -a"
         f" {plain(' '.join(named))}"
     )
 

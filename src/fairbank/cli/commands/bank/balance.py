@@ -13,7 +13,17 @@ from fairbank.cli.framework.selectors import check_listed, spread
 from fairbank.core.time import DAY
 from fairbank.core.units import MINUTES_IN_SU, WORTH, parse_su, show_su
 from fairbank.report.cells import counted
-from fairbank.report.columns import Column, Look, Row, Summand, day, instant_of, percent, su, text
+from fairbank.report.columns import (
+    Column,
+    DisplayFormat,
+    Row,
+    Summand,
+    day,
+    instant_of,
+    percent,
+    su,
+    text,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,39 +36,39 @@ SOON_DAYS = 14
 _WHOLE = 100 * MINUTES_IN_SU
 
 
-def about(minutes: int, look: Look) -> str:
+def about(minutes: int, form: DisplayFormat) -> str:
     """Format an estimate with at most three significant digits, truncated."""
-    worth = WORTH[look.units]
+    worth = WORTH[form.units]
     whole = minutes // worth
     step = 10 ** max(0, len(str(whole)) - 3)
-    return look.su(whole // step * step * worth if whole >= 10 else minutes)
+    return form.su(whole // step * step * worth if whole >= 10 else minutes)
 
 
-def show_outlook(row: Row, look: Look) -> str:
+def show_outlook(row: Row, form: DisplayFormat) -> str:
     """Return the outlook of a balance row in a few words; ! marks one that needs action."""
     state = OutlookState(row["outlook"])
     match state:
         case OutlookState.RUNS_OUT:
-            date = look.day(instant_of(row["runs_out"]))
-            return f"! {date}" if look.short else f"! about {date}"
+            date = form.day(instant_of(row["runs_out"]))
+            return f"! {date}" if form.short else f"! about {date}"
         case OutlookState.LASTS:
-            left = about(row["left_over"], look)
-            return f"no, {left} left" if look.short else f"no, about {left} left over"
+            left = about(row["left_over"], form)
+            return f"no, {left} left" if form.short else f"no, about {left} left over"
         case OutlookState.UNUSED:
-            left = about(row["left_over"], look)
-            return f"! {left} lost" if look.short else f"! {left} will expire unused"
+            left = about(row["left_over"], form)
+            return f"! {left} lost" if form.short else f"! {left} will expire unused"
         case OutlookState.EMPTY:
             return "!! empty"
         case OutlookState.TOO_EARLY:
-            return "too early" if look.short else "too early to tell"
+            return "too early" if form.short else "too early to tell"
         case _:
             return str(state.value)
 
 
-def _runs_out(row: Row, look: Look) -> str:
+def _runs_out(row: Row, form: DisplayFormat) -> str:
     """Return the outlook; its amount is as precise as the row's other amounts."""
-    whole = look.short and look.units == "h" and row["deposited"] >= _WHOLE
-    return show_outlook(row, look._replace(decimals=0) if whole else look)
+    whole = form.short and form.units == "h" and row["deposited"] >= _WHOLE
+    return show_outlook(row, form._replace(decimals=0) if whole else form)
 
 
 WITHOUT_MINE = (
@@ -74,9 +84,9 @@ WITHOUT_MINE = (
     Column("RUNS-OUT", _runs_out, drop=1),
     Column("ALLOC", text("id"), right=True, extra=True),
     Column("CATEGORY", text("category"), extra=True),
-    Column("LEFT", lambda row, look: f"{row['days_left']} d", right=True, extra=True),
+    Column("LEFT", lambda row, form: f"{row['days_left']} d", right=True, extra=True),
     Column(
-        "PACE", lambda row, look: f"{look.su(row['pace'])}/d", right=True, extra=True, brief=True
+        "PACE", lambda row, form: f"{form.su(row['pace'])}/d", right=True, extra=True, brief=True
     ),
     Column("STATE", text("state"), extra=True),
 )
@@ -157,7 +167,7 @@ def _name(row: Row) -> str:
     return f"{row['account']}/{row['resource']}"
 
 
-def _warning(row: Row, now: int, look: Look) -> str | None:
+def _warning(row: Row, now: int, form: DisplayFormat) -> str | None:
     """Return a warning with a command that every user of the allocation may run."""
     usage = f"fairbank usage --alloc {row['id']}"
     match OutlookState(row["outlook"]):
@@ -167,7 +177,7 @@ def _warning(row: Row, now: int, look: Look) -> str | None:
                 return None
             return f"! {_name(row)}: at this pace empty in {counted(days, 'day')}.  See: {usage}"
         case OutlookState.EMPTY if row["charged"]:
-            since = look.day(instant_of(row["start"]))
+            since = form.day(instant_of(row["start"]))
             return f"!! {_name(row)}: empty; new jobs are refused.  See: {usage} -S {since}"
         case OutlookState.UNUSED:
             left = counted(row["days_left"], "day")

@@ -93,7 +93,7 @@ def _lines(context: Context, me: Row) -> list[Row]:
         ("agent of", ", ".join(me["clusters"])),
         ("may", ", ".join(me["scopes"])),
     ]
-    return [{"what": what, "is": said} for what, said in lines if said]
+    return [{"what": what, "is": value} for what, value in lines if value]
 
 
 WHOAMI = Command(

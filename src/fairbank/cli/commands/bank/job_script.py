@@ -94,17 +94,17 @@ def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
             break
         if line.startswith(_MARK):
             try:
-                said = shlex.split(line[len(_MARK) :], comments=True)
+                line_words = shlex.split(line[len(_MARK) :], comments=True)
             except ValueError as bad:
                 raise InvalidInput(
                     f"line {number} cannot be read: {bad}",
                     field="JOBFILE",
                     remedy="close the quotes",
                 ) from bad
-            if said in _NEXT_PART:
-                others = said
+            if line_words in _NEXT_PART:
+                others = line_words
                 break
-            words += said
+            words += line_words
         elif line.strip() and not line.startswith("#"):
             break
     parser = Parser("#SBATCH", "")
@@ -115,8 +115,8 @@ def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
 
 def unread_options(words: Iterable[str]) -> list[str]:
     """Return the options of a script that may change the price, as they were written."""
-    said = [word.partition("=")[0] for word in words if word.startswith("-")]
-    named = [word if word.startswith("--") else word[:2] for word in said]
+    flags = [word.partition("=")[0] for word in words if word.startswith("-")]
+    named = [word if word.startswith("--") else word[:2] for word in flags]
     return [name for name in named if name not in _HARMLESS]
 
 
@@ -141,17 +141,17 @@ def described(options: Namespace) -> Described:
         _count(options.ntasks_per_node, "--ntasks-per-node") or 1
     )
     cpus = tasks * (_count(options.cpus_per_task, "--cpus-per-task") or 1)
-    things = _things(options, nodes, tasks)
-    gpus = things.get("gres/gpu", 0)
+    counts = _gres_counts(options, nodes, tasks)
+    gpus = counts.get("gres/gpu", 0)
     memory = _memory(options, nodes, cpus, gpus)
-    counts = {"cpu": cpus, "node": nodes, **things}
+    counts = {"cpu": cpus, "node": nodes, **counts}
     tres = ",".join(f"{name}={count}" for name, count in counts.items())
     if memory:
         tres += f",mem={memory}M"
     words = [f"{nodes} node{'s' * (nodes > 1)}", f"{cpus} core{'s' * (cpus > 1)}"]
     words += [f"{memory / 1024:g} GiB"] if memory else []
-    for name, count in things.items():
-        by_type = [number for other, number in things.items() if other.startswith(f"{name}:")]
+    for name, count in counts.items():
+        by_type = [number for other, number in counts.items() if other.startswith(f"{name}:")]
         if sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
             words.append(f"{count} {name.removeprefix('gres/')}")
     doubts = [] if memory else ["no memory is said; the partition's default is not in this price"]
@@ -163,32 +163,32 @@ def described(options: Namespace) -> Described:
 _COUNT = re.compile(r"(?:\d{1,9}-)?(\d{1,9})", re.ASCII)
 _SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
 _KIB = {"K": 1, "": 1024, "M": 1024, "G": 1024**2, "T": 1024**3}
-_THING = re.compile(r"(?:(?P<kind>[A-Za-z_][\w.-]*):)?(?P<count>\d{1,9})", re.ASCII)
+_TYPED_COUNT = re.compile(r"(?:(?P<kind>[A-Za-z_][\w.-]*):)?(?P<count>\d{1,9})", re.ASCII)
 
 
-def _count(said: str | None, option: str) -> int | None:
-    if said is None:
+def _count(text: str | None, option: str) -> int | None:
+    if text is None:
         return None
-    match = _COUNT.fullmatch(said)
-    if said.isascii() and said.isdigit() and len(said) > 9:
+    match = _COUNT.fullmatch(text)
+    if text.isascii() and text.isdigit() and len(text) > 9:
         raise InvalidInput(
-            f"{said[:40]} is more than any cluster has", field=option, remedy=f"at most {10**9 - 1}"
+            f"{text[:40]} is more than any cluster has", field=option, remedy=f"at most {10**9 - 1}"
         )
     if match is None or int(match[1]) == 0:
         raise InvalidInput(
-            f"{said[:40]!r} is not a number of anything",
+            f"{text[:40]!r} is not a number of anything",
             field=option,
             remedy="write a whole number from 1 on",
         )
     return int(match[1])
 
 
-def _size(said: str, option: str) -> int:
+def _size(text: str, option: str) -> int:
     """Return MiB, rounded up."""
-    match = _SIZE.fullmatch(said)
+    match = _SIZE.fullmatch(text)
     if match is None:
         remedy = "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
-        raise InvalidInput(f"{said[:40]!r} is not a size of memory", field=option, remedy=remedy)
+        raise InvalidInput(f"{text[:40]!r} is not a size of memory", field=option, remedy=remedy)
     return -(-int(match[1]) * _KIB[match[2].upper()] // 1024)
 
 
@@ -210,37 +210,39 @@ def _memory(options: Namespace, nodes: int, cpus: int, gpus: int) -> int:
     return each * nodes
 
 
-def _things(options: Namespace, nodes: int, tasks: int) -> dict[str, int]:
+def _gres_counts(options: Namespace, nodes: int, tasks: int) -> dict[str, int]:
     """Return the totals of GPUs and other generic resources, by kind and by type."""
-    things: dict[str, int] = {}
-    for option, said, times in (
+    counts: dict[str, int] = {}
+    for option, text, times in (
         ("--gpus", options.gpus, 1),
         ("--gpus-per-node", options.gpus_per_node, nodes),
         ("--gpus-per-task", options.gpus_per_task, tasks),
     ):
-        if said is not None:
-            _add_things(things, [("gpu", each) for each in said.split(",")], times, option)
-            return things  # sbatch takes the total before the parts
+        if text is not None:
+            _add_counts(counts, [("gpu", each) for each in text.split(",")], times, option)
+            return counts  # sbatch takes the total before the parts
     if options.gres is not None:
         parts = (
             each.removeprefix("gres/").removeprefix("gres:").partition(":")
             for each in options.gres.split(",")
         )
-        _add_things(things, [(name, rest or "1") for name, _, rest in parts], nodes, "--gres")
-    return things
+        _add_counts(counts, [(name, rest or "1") for name, _, rest in parts], nodes, "--gres")
+    return counts
 
 
-def _add_things(
-    things: dict[str, int], said: list[tuple[str, str]], times: int, option: str
+def _add_counts(
+    counts: dict[str, int], requested: list[tuple[str, str]], times: int, option: str
 ) -> None:
-    for name, each in said:
-        match = _THING.fullmatch(each if each[-1:].isdigit() else f"{each}:1")
+    for name, count_text in requested:
+        match = _TYPED_COUNT.fullmatch(
+            count_text if count_text[-1:].isdigit() else f"{count_text}:1"
+        )
         if match is None or not name.isidentifier():
             raise InvalidInput(
-                f"{each[:40]!r} is not [TYPE:]NUMBER",
+                f"{count_text[:40]!r} is not [TYPE:]NUMBER",
                 field=option,
                 remedy="write for example 2 or v100:2",
             )
         count = int(match["count"]) * times
         for full in [f"gres/{name}"] + ([f"gres/{name}:{match['kind']}"] if match["kind"] else []):
-            things[full] = things.get(full, 0) + count
+            counts[full] = counts.get(full, 0) + count

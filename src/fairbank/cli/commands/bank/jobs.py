@@ -23,7 +23,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import (
     Amount,
     Column,
-    Look,
+    DisplayFormat,
     Row,
     Show,
     duration,
@@ -47,9 +47,9 @@ EXPLAINED = 3
 """Refusals whose remedies are shown."""
 
 
-def _reason(row: Row, look: Look) -> str:
+def _reason(row: Row, form: DisplayFormat) -> str:
     reasons = [
-        f"{look.su(row[name])} {name.replace('_', ' ')}"
+        f"{form.su(row[name])} {name.replace('_', ' ')}"
         for name in ("refunded", "written_off")
         if row[name]
     ]
@@ -57,7 +57,7 @@ def _reason(row: Row, look: Look) -> str:
     return ", ".join(reasons)
 
 
-def _exit(row: Row, look: Look) -> str:
+def _exit(row: Row, form: DisplayFormat) -> str:
     """Return exit code and signal as Slurm writes them."""
     return "" if row["exit_code"] is None else f"{row['exit_code']}:{row['exit_signal']}"
 
@@ -96,19 +96,19 @@ def columns(*, running: bool, mine: bool) -> Sequence[Column]:
     return tuple(column._replace(drop=drops.get(column.head, column.drop)) for column in COLUMNS)
 
 
-def _refusal_reason(row: Row, look: Look) -> str:
+def _refusal_reason(row: Row, form: DisplayFormat) -> str:
     return str(row["reason"]).lower().replace("_", " ")
 
 
-def short(row: Row, look: Look) -> str:
+def short(row: Row, form: DisplayFormat) -> str:
     """Return the shortfall."""
-    return look.lacking(row["asked"], row["available"])
+    return form.lacking(row["asked"], row["available"])
 
 
 def if_known(show: Show, field: str = "available") -> Amount:
     """Return the amount; - in a table if the refusal does not have the field."""
     return Amount(
-        lambda row, look: show(row, look) if row[field] is not None else "" if look.exact else "-"
+        lambda row, form: show(row, form) if row[field] is not None else "" if form.exact else "-"
     )
 
 

@@ -20,7 +20,7 @@ from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
 from fairbank.report.cells import folded, padded, plain
-from fairbank.report.columns import Column, Look, Row, text
+from fairbank.report.columns import Column, DisplayFormat, Row, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -35,7 +35,7 @@ COLUMNS = (
     Column("COUNT", text("count"), right=True),
     Column("WEIGHT", text("weight"), right=True),
     Column("BILLED", text("weighted"), right=True),
-    Column("SETS", lambda row, look: "yes" if row["counts"] else "no"),
+    Column("SETS", lambda row, form: "yes" if row["counts"] else "no"),
 )
 
 
@@ -85,8 +85,8 @@ def _take_in_script(options: Namespace) -> list[str]:
     """Fill missing options from the script. Return the options that are ignored."""
     if options.script is None:
         return []
-    said, unread = read_script(_script(options.script))
-    for name, value in vars(said).items():
+    from_script, unread = read_script(_script(options.script))
+    for name, value in vars(from_script).items():
         if getattr(options, name) is None:
             setattr(options, name, value)
     return unread
@@ -119,22 +119,22 @@ def _text(path: str) -> str:
         return "\0"  # no text either
 
 
-def _limit(said: str) -> int:
+def _limit(text: str) -> int:
     """Return seconds. Raises InvalidInput."""
-    seconds = parse_duration(said, field="--time")
+    seconds = parse_duration(text, field="--time")
     if seconds > LIMIT_MAX_SECONDS:
         longest = show_duration(LIMIT_MAX_SECONDS)
         raise InvalidInput(
-            f"{said[:40]!r} is longer than the bank counts",
+            f"{text[:40]!r} is longer than the bank counts",
             field="--time",
             remedy=f"at most {longest}",
         )
     return seconds
 
 
-def _needed(said: str | None, field: str, example: str) -> str:
-    if said:
-        return said
+def _needed(text: str | None, field: str, example: str) -> str:
+    if text:
+        return text
     raise InvalidInput(
         f"a price needs {field.lstrip('-')}",
         field=field,
@@ -142,28 +142,28 @@ def _needed(said: str | None, field: str, example: str) -> str:
     )
 
 
-def _one_partition(said: str) -> str:
+def _one_partition(text: str) -> str:
     """Return the partition. Raises InvalidInput for a list: the price depends on the choice."""
-    if "," in said:
-        first = said.strip(",").partition(",")[0]
+    if "," in text:
+        first = text.strip(",").partition(",")[0]
         raise InvalidInput(
             "a price is of one partition only",
             field="--partition",
             remedy=f"name one of them: -p {plain(first)}",
         )
-    return said
+    return text
 
 
 def _account(context: Context, options: Namespace) -> str:
     """Return the paying project: the option, else sbatch's variables, else the only project."""
-    said = (
+    account = (
         options.account
         or os.environ.get("SBATCH_ACCOUNT")
         or os.environ.get("SLURM_ACCOUNT")
         or context.settings.account
     )
-    if said:
-        return str(said)
+    if account:
+        return str(account)
     mine = [str(row["account"]) for row in context.rows("/project")]
     if len(mine) == 1:
         return mine[0]
@@ -177,7 +177,7 @@ def _cluster(context: Context, options: Namespace) -> str | None:
 
 
 def _tell(context: Context, request: Row, card: Row, job: Described, unread: list[str]) -> None:
-    look, limit = context.format, show_duration(card["seconds"])
+    form, limit = context.format, show_duration(card["seconds"])
     number = card["allocation"]
     payer = f"{card['account']}/{card['resource']}"
     payer += ", which has no allocation now" if number is None else f", allocation {number}"
@@ -187,21 +187,21 @@ def _tell(context: Context, request: Row, card: Row, job: Described, unread: lis
         f" {limit}  ->  {payer}"
     )
     context.say_lines(folded(plain(job_line), context.width))
-    for label, said in _price(card):
-        context.say(f"  {padded(label, 18)}{plain(said)}")
-    context.say(f"  {padded('hold at start', 18)}{look.su(card['amount'])} SU")
-    after = f" -> {look.left(card['after'])}" if card["fits"] and not unread else ""
+    for label, amount in _price(card):
+        context.say(f"  {padded(label, 18)}{plain(amount)}")
+    context.say(f"  {padded('hold at start', 18)}{form.su(card['amount'])} SU")
+    after = f" -> {form.left(card['after'])}" if card["fits"] and not unread else ""
     context.say(
-        f"  {padded('available', 18)}{look.left(card['available'])}{after} SU  "
-        f" {_verdict(card, look, unread)}"
+        f"  {padded('available', 18)}{form.left(card['available'])}{after} SU  "
+        f" {_verdict(card, form, unread)}"
     )
     if card["fits"]:
         context.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")
     context.note(*_advice(card, job, unread, tres=bool(context.options.tres)))
 
 
-def _verdict(card: Row, look: Look, unread: list[str]) -> str:
-    short = f"short by {look.lacking(card['amount'], card['available'])} SU"
+def _verdict(card: Row, form: DisplayFormat, unread: list[str]) -> str:
+    short = f"short by {form.lacking(card['amount'], card['available'])} SU"
     if not card["fits"]:
         return f"does not fit: {short}"
     if card["amount"] > card["available"]:

@@ -62,7 +62,7 @@ JOBS = (
     Column(
         "AMOUNT",
         Amount(
-            lambda row, look: look.su(row["held"] if row["status"] == "executing" else row["cost"])
+            lambda row, form: form.su(row["held"] if row["status"] == "executing" else row["cost"])
         ),
         right=True,
     ),

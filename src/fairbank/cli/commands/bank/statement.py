@@ -17,7 +17,7 @@ from fairbank.report.columns import (
     UNITS,
     Amount,
     Column,
-    Look,
+    DisplayFormat,
     Row,
     RunningColumn,
     instant_of,
@@ -36,64 +36,64 @@ _SIGNS = {1: "+", -1: "-"}
 _SAYS_NO = ("refusal", "declined")
 
 
-def _amount(row: Row, look: Look) -> str:
+def _amount(row: Row, form: DisplayFormat) -> str:
     """Return the change of a sum; empty if none changed."""
     if row.get("sign") is None:
         return ""
     sign = _SIGNS.get(row["sign"], "") if row["amount"] > 0 else ""
-    return ("" if look.exact and sign == "+" else sign) + _moved(row, look)
+    return ("" if form.exact and sign == "+" else sign) + _moved(row, form)
 
 
-def _moved(row: Row, look: Look) -> str:
+def _moved(row: Row, form: DisplayFormat) -> str:
     """Return the change as the difference of the rounded sums shown in two rows."""
     for name in ("charged", "deposited", "held"):
         before, after = row["before"][name], row[name]
         if row["amount"] and abs(after - before) == abs(row["amount"]):
-            return ("-" if row["amount"] < 0 else "") + look.moved(
+            return ("-" if row["amount"] < 0 else "") + form.moved(
                 (before, after), owed=name != "deposited"
             )
-    return look.su(row["amount"])
+    return form.su(row["amount"])
 
 
-def _reason(row: Row, look: Look) -> str:
-    said = [_changed(row["changed"], look)] if row.get("changed") is not None else []
-    said += [row["comment"]] if row.get("comment") else []
+def _reason(row: Row, form: DisplayFormat) -> str:
+    parts = [_changed(row["changed"], form)] if row.get("changed") is not None else []
+    parts += [row["comment"]] if row.get("comment") else []
     details = row.get("details") or {}
     if row.get("kind") == "cap":
         cap = details.get("cap")
-        limit = "none" if cap is None else f"{look.su(cap)} {_unit(look)}"
-        said.insert(0, f"cap of {row['owner']}: {limit}")
+        limit = "none" if cap is None else f"{form.su(cap)} {_unit(form)}"
+        parts.insert(0, f"cap of {row['owner']}: {limit}")
     if row.get("kind") in _SAYS_NO and details:
-        asked = f"requested {look.su(row['amount'])} {_unit(look)}" if row["amount"] else None
-        said += [": ".join(filter(None, (details["message"], asked)))]
+        asked = f"requested {form.su(row['amount'])} {_unit(form)}" if row["amount"] else None
+        parts += [": ".join(filter(None, (details["message"], asked)))]
     if row.get("returned"):
-        back = "back" if look.short else "returned"
+        back = "back" if form.short else "returned"
         held, used = ((row["before"][name], row[name]) for name in ("held", "charged"))
-        said.append(f"{look.moved(held, used, owed=True)} of {look.moved(held, owed=True)} {back}")
+        parts.append(f"{form.moved(held, used, owed=True)} of {form.moved(held, owed=True)} {back}")
     if details.get("written_off"):
-        said.append(f"{look.su(details['written_off'])} written off")
-    return "; ".join(said)
+        parts.append(f"{form.su(details['written_off'])} written off")
+    return "; ".join(parts)
 
 
-def _unit(look: Look) -> str:
-    return UNITS[look.units]
+def _unit(form: DisplayFormat) -> str:
+    return UNITS[form.units]
 
 
-def _changed(terms: Mapping[str, Any], look: Look) -> str:
+def _changed(terms: Mapping[str, Any], form: DisplayFormat) -> str:
     """Return the changed terms: `state frozen`, `credit limit 5`."""
-    return ", ".join(_term(name, value, look) for name, value in terms.items()) or "nothing changed"
+    return ", ".join(_term(name, value, form) for name, value in terms.items()) or "nothing changed"
 
 
-def _term(name: str, value: Any, look: Look) -> str:
+def _term(name: str, value: Any, form: DisplayFormat) -> str:
     if name == "shared":
         return "shared" if value else "not shared"
     if name in ("start", "end"):
-        value = look.moment(instant_of(value))
-    return f"{name.replace('_', ' ')} {look.su(value) if name == 'credit_limit' else value}"
+        value = form.moment(instant_of(value))
+    return f"{name.replace('_', ' ')} {form.su(value) if name == 'credit_limit' else value}"
 
 
 COLUMNS = (
-    Column("TIME", lambda row, look: row.get("label") or moment("at")(row, look)),
+    Column("TIME", lambda row, form: row.get("label") or moment("at")(row, form)),
     Column("ENTRY", text("id"), right=True, drop=4),
     Column("KIND", text("kind")),
     Column("JOB/REF", text("job_id"), right=True, drop=1),
@@ -189,23 +189,23 @@ def _proof(context: Context, sums: Row) -> str:
     parts = [sums[key] for key in keys]
     # Rounded figures would not add up.
     rounded = any(each * 100 % WORTH[context.format.units] for each in parts)
-    look = context.format._replace(units="m") if rounded else context.format
-    used, held, available, granted, limit = (look.su(each) for each in parts)
+    form = context.format._replace(units="m") if rounded else context.format
+    used, held, available, granted, limit = (form.su(each) for each in parts)
     mark = "ok" if sum(parts[:3]) == sum(parts[3:]) else "!! does not add up:"
     lent = f" + limit {limit}" if parts[4] else ""
     return (
         f"{mark}  used {used} + held {held} + available {available} = granted {granted}{lent}"
-        f" {_unit(look)}"
+        f" {_unit(form)}"
     )
 
 
 def _caption(context: Context, row: Row) -> str:
-    look = context.format
-    period = f"{look.day(instant_of(row['start']))} .. {look.day(instant_of(row['end']))}"
+    form = context.format
+    period = f"{form.day(instant_of(row['start']))} .. {form.day(instant_of(row['end']))}"
     name = plain(f"{row['account']}/{row['resource']}  {row['category']}")
-    limit = f"  credit limit {look.su(row['credit_limit'])}" if row["credit_limit"] else ""
+    limit = f"  credit limit {form.su(row['credit_limit'])}" if row["credit_limit"] else ""
     state = "" if row["state"] == "active" else f"  {row['state']}"
-    granted = look.su(row["deposited"])
+    granted = form.su(row["deposited"])
     return f"Allocation {row['id']}  {name}  {period}  granted {granted}{limit}{state}"
 
 

@@ -30,7 +30,7 @@ COLUMNS = (
     Column("ID", text("id"), right=True),
     Column("LABEL", text("label")),
     Column("USER", text("user"), drop=1),
-    Column("SCOPES", lambda row, look: ",".join(row["scopes"])),
+    Column("SCOPES", lambda row, form: ",".join(row["scopes"])),
     Column("CREATED", moment("created"), drop=3),
     Column("EXPIRES", moment("expires")),
     Column("REVOKED", moment("revoked"), drop=2),

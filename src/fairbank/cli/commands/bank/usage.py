@@ -11,7 +11,7 @@ from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
 from fairbank.core.time import show_duration
 from fairbank.report.cells import plain
-from fairbank.report.columns import Amount, Column, Look, Row, duration, su, text
+from fairbank.report.columns import Amount, Column, DisplayFormat, Row, duration, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -33,13 +33,13 @@ UNKNOWN = "-"
 WASTED = "WASTED = charged but idle, of the jobs whose processor time is known."
 
 
-def _share(row: Row, look: Look) -> str:
+def _share(row: Row, form: DisplayFormat) -> str:
     permille = row["share_permille"]
-    said = f"{permille // 10}.{permille % 10}%"
-    if look.exact:
-        return said
-    bar = "" if look.short or "total" in row else "#" * (permille * BAR // 1000)
-    return f"{said:>6} {bar}"
+    percent = f"{permille // 10}.{permille % 10}%"
+    if form.exact:
+        return percent
+    bar = "" if form.short or "total" in row else "#" * (permille * BAR // 1000)
+    return f"{percent:>6} {bar}"
 
 
 def _known(row: Row) -> bool:
@@ -52,25 +52,25 @@ def _wasted(row: Row) -> int | None:
     return row["wasted"] if _known(row) else None
 
 
-def _idle(row: Row, look: Look) -> str:
+def _idle(row: Row, form: DisplayFormat) -> str:
     """Return the amount charged for idle resources."""
     if row["wasted"] is None:
-        return "" if look.exact else UNKNOWN
-    return look.su(row["wasted"])
+        return "" if form.exact else UNKNOWN
+    return form.su(row["wasted"])
 
 
-def _efficiency(row: Row, look: Look) -> str:
+def _efficiency(row: Row, form: DisplayFormat) -> str:
     """Return the efficiency in percent, marked if low; empty for a total."""
     if not _known(row) or "total" in row:
-        return "" if look.exact or "total" in row else UNKNOWN
+        return "" if form.exact or "total" in row else UNKNOWN
     percent = (200 * row["cpu_seconds"] + row["cpu_given"]) // (2 * row["cpu_given"])
-    return f"{percent}%" if look.exact else f"{percent}% {'!' if percent < LOW_PERCENT else ' '}"
+    return f"{percent}%" if form.exact else f"{percent}% {'!' if percent < LOW_PERCENT else ' '}"
 
 
-def _average_wait(row: Row, look: Look) -> str:
+def _average_wait(row: Row, form: DisplayFormat) -> str:
     """Return the average time from submission to start."""
     if not row["runs"]:
-        return "" if look.exact else UNKNOWN
+        return "" if form.exact else UNKNOWN
     return show_duration(row["waited"] // row["runs"])
 
 
@@ -108,10 +108,10 @@ def run(context: Context, options: Namespace) -> int:
         "owner_uid": _owners(context, options),
         **context.period("now-30days"),
     }
-    heard: set[object] = set()
-    groups = _usage(context, query, heard)
-    check_accounts(context, options.account, heard, of_jobs=True)
-    check_resources(context, options.resource, heard)
+    seen: set[object] = set()
+    groups = _usage(context, query, seen)
+    check_accounts(context, options.account, seen, of_jobs=True)
+    check_resources(context, options.resource, seen)
     rows = _named_rows(groups, options.by)
     listing = Listing(
         "fairbank.usage/1",
@@ -132,15 +132,15 @@ def _owners(context: Context, options: Namespace) -> list[int] | None:
     return [context.me()] if options.me else None
 
 
-def _usage(context: Context, query: Mapping[str, object], heard: set[object]) -> list[Row]:
+def _usage(context: Context, query: Mapping[str, object], seen: set[object]) -> list[Row]:
     """Return the groups with their sums over all listed values.
 
-    Adds to `heard` the projects and resources that had rows.
+    Adds to `seen` the projects and resources that had rows.
     """
     groups: dict[object, dict[str, Any]] = {}
     for one in spread(query):
         for row in context.rows("/usage", one):
-            heard |= {one.get("account"), one.get("resource")}
+            seen |= {one.get("account"), one.get("resource")}
             nothing = {"group": row["group"], "early_exit_code": None, **dict.fromkeys(_SUMS, 0)}
             sums = groups.setdefault(row["group"], nothing)
             sums["early_exit_code"] = same_exit(sums, row)
@@ -184,8 +184,8 @@ def _total(rows: Sequence[Row]) -> Row:
 def remarks(rows: Iterable[Row], by: str) -> list[str]:
     """Return notes: the meaning of WASTED, and users whose jobs mostly fail within two minutes."""
     rows = list(rows)
-    said = [WASTED] if any(map(_known, rows)) else []
-    return said + [
+    notes = [WASTED] if any(map(_known, rows)) else []
+    return notes + [
         _early(row)
         for row in rows
         if by == "user" and row["failed_early"] >= max(EARLY_LEAST, row["runs"] // 2 + 1)

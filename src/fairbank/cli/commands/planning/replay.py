@@ -126,8 +126,8 @@ def tell(context: Context, done: ReplayResult) -> None:
     more = {"summary": {name: value for name, value, _ in figures}, "checks": checks}
     plain_form = context.options.form is None
     if plain_form:
-        for name, _, said in figures:
-            context.say(f"{name.replace('_', ' '):<18}{said}")
+        for name, _, value in figures:
+            context.say(f"{name.replace('_', ' '):<18}{value}")
         context.say()
     rows = [_row(balance) for balance in done.balances]
     caption = f"unit {UNITS[context.format.units]}"

@@ -114,35 +114,35 @@ def delivered(outcomes: Sequence[SimulationResult]) -> list[Row]:
 
 def notes_of(outcome: SimulationResult) -> list[str]:
     """Return notes on everything that was left out or changed."""
-    said = [
+    notes = [
         f"left out: {counted(len(lines), 'line')}, {why} (line {_some_of(lines)})"
         for why, lines in outcome.notes.omitted.items()
     ]
     if outcome.header_jobs is not None and outcome.header_jobs > outcome.lines:
-        said.append(
+        notes.append(
             f"the header speaks of {counted(outcome.header_jobs, 'job')}, and there are"
             f" {outcome.lines:,}: the trace may be cut short"
         )
     if accounts := outcome.unmatched_accounts:
-        said.append(
+        notes.append(
             f"shares of {counted(len(accounts), 'account')} without a job in this trace,"
             f" which count all the same ({plain(_some_of(accounts))})"
         )
-    said += [
+    notes += [
         f"left out: {counted(len(numbers), 'job')}, {why.value} ({_some_of(numbers)})"
         for why, numbers in outcome.omitted.items()
     ]
     if outcome.figures is None and (refused := _refused(outcome)):
-        said.append(
+        notes.append(
             f"no job ran, {counted(refused, 'job')} refused for want of credit: grant more, or let"
             " them run last (--unpaid last)"
         )
-    said += [
+    notes += [
         f"read otherwise: {counted(number, 'job')} {how.value}"
         for how, number in outcome.corrections.items()
         if number
     ]
-    return said + [
+    return notes + [
         f"read otherwise: {counted(number, 'line')}, {how}"
         for how, number in outcome.notes.corrections.items()
     ]
@@ -176,14 +176,14 @@ def _refused(outcome: SimulationResult) -> int:
 
 def newly_left_out(before: SimulationResult, after: SimulationResult) -> list[str]:
     """Return the jobs that are left out only after a change."""
-    said = []
+    notes = []
     for reason, numbers in after.omitted.items():
         known = set(before.omitted.get(reason, ()))
         if new := [number for number in numbers if number not in known]:
-            said.append(
+            notes.append(
                 f"left out as changed: {counted(len(new), 'job')}, {reason.value} ({_some_of(new)})"
             )
-    return said
+    return notes
 
 
 def _some_of(things: Sequence[int | str]) -> str:

@@ -75,10 +75,10 @@ def _add_changes(group: _ArgumentGroup) -> None:
     add_option(group, "--scale-limits PERCENT", about, type=at_least_one, default=100)
 
 
-def _signed(said: str) -> int:
-    if not re.fullmatch(r"[+-]?\d{1,9}", said, re.ASCII):
-        raise ArgumentTypeError(f"{said[:40]!r} is not a whole number")
-    return int(said)
+def _signed(text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d{1,9}", text, re.ASCII):
+        raise ArgumentTypeError(f"{text[:40]!r} is not a whole number")
+    return int(text)
 
 
 def _question(options: Namespace) -> Question:
@@ -185,16 +185,16 @@ def _rows(pair: ResultPair) -> MeasuredPair:
 def _changes(options: Namespace, question: Question, answer: WhatIfResult) -> list[str]:
     """Return each change in words, with the number of jobs concerned."""
     before, after, met = answer.plain.recorded, answer.plain.changed, answer.met
-    said = []
+    changes = []
     if before.policy != after.policy:
-        said.append(f"policy {plain(after.policy)} instead of {plain(before.policy)}")
+        changes.append(f"policy {plain(after.policy)} instead of {plain(before.policy)}")
     if before.processors != after.processors:
-        said.append(f"{counted(after.processors, 'processor')} instead of {before.processors:,}")
-    said += [
+        changes.append(f"{counted(after.processors, 'processor')} instead of {before.processors:,}")
+    changes += [
         f"without user {plain(each)} ({counted(met.users[each], 'job')})"
         for each in dict.fromkeys(options.drop_user)
     ]
-    said += [
+    changes += [
         f"without group {plain(each)} ({counted(met.groups[each], 'job')})"
         for each in dict.fromkeys(options.drop_group)
     ]
@@ -204,13 +204,13 @@ def _changes(options: Namespace, question: Question, answer: WhatIfResult) -> li
             words.append(f"on {counted(resized.processors, 'processor')}")
         if resized.limit is not None:
             words.append(f"for at most {show_duration(resized.limit)}")
-        said.append(f"job {job} {' '.join(words)}")
+        changes.append(f"job {job} {' '.join(words)}")
     if question.changes.limits_percent != 100:
-        said.append(
+        changes.append(
             f"time limits {question.changes.limits_percent} % of what they were, but none shorter"
             " than the run"
         )
-    return said
+    return changes
 
 
 COMMAND = Command(

@@ -58,8 +58,8 @@ def _status(context: Context, options: Namespace) -> int:
     if options.json:
         context.say(json.dumps(status, indent=2))
     else:
-        for name, said in _lines(status):
-            context.say(f"{name:<11}{plain(said)}")
+        for name, text in _lines(status):
+            context.say(f"{name:<11}{plain(text)}")
     well = status["bank"]["reachable"] and not status["outbox"]["error"] and not _quarantine(status)
     return 0 if well else FOUND
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.report.columns import Look, Row
+    from fairbank.report.columns import DisplayFormat, Row
     from fairbank.slurm.bank import BankClient
     from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.reconcile.compare import ReconcileComparison, ReconcileFinding
@@ -50,10 +50,10 @@ ADVICE = {
 }
 
 
-def _done(row: Row, look: Look) -> str:
+def _done(row: Row, form: DisplayFormat) -> str:
     """Return what was done. A refusal is shortened to what follows its colon: field and figures."""
     refusal = row["refusal"]
-    if refusal is None or look.exact:
+    if refusal is None or form.exact:
         return str(row["done"])
     reason, _, details = str(refusal["detail"]).removesuffix(".").partition(": ")
     return details if details and refusal["reason"] else reason

@@ -8,7 +8,7 @@ from fairbank.cli.framework.exit_codes import FOUND
 from fairbank.cli.framework.options import add_option
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
-from fairbank.report.columns import Look
+from fairbank.report.columns import DisplayFormat
 from fairbank.report.tables import as_json, envelope
 
 if TYPE_CHECKING:
@@ -76,4 +76,4 @@ def say_json(
         data: the rows.
         warnings: what was left out.
     """
-    context.say(as_json(envelope(schema, iso(as_of), cluster, data, warnings, Look())))
+    context.say(as_json(envelope(schema, iso(as_of), cluster, data, warnings, DisplayFormat())))

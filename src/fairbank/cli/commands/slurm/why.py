@@ -105,8 +105,8 @@ def _in_trace(context: Context, options: Namespace) -> int:
         "--server": options.server is not None,
         "--as": options.acting_as is not None,
     }
-    for word, said in useless.items():
-        if said:
+    for word, is_given in useless.items():
+        if is_given:
             raise InvalidInput(
                 "it changes nothing of a job of a trace",
                 field=word,

@@ -49,8 +49,8 @@ def ask(store: Store, *requests: Request, at: int = START) -> list[Outcome]:
 def granted(store: Store, *requests: Request, at: int = START) -> list[Done]:
     """Send all requests in one batch and expect that none is refused."""
     outcomes = ask(store, *requests, at=at)
-    assert not [each for each in outcomes if isinstance(each, Refusal)]
-    return [each for each in outcomes if isinstance(each, Done)]
+    assert not [outcome for outcome in outcomes if isinstance(outcome, Refusal)]
+    return [outcome for outcome in outcomes if isinstance(outcome, Done)]
 
 
 def project(name: str, number: int, **more: Any) -> CreateProject:
@@ -153,7 +153,7 @@ def fill(store: Store) -> None:
     granted(store, allocation(1, 1_000), allocation(2, 500))
 
 
-def grown(store: Store) -> Store:
+def fill_with_runs(store: Store) -> Store:
     """Create physics (1) with two years of CPU and a year of GPU, chemistry (2) with CPU, biology
     (3) without an allocation; and runs of all kinds.
     """
@@ -203,16 +203,16 @@ def grown(store: Store) -> Store:
     return store
 
 
-class Look:
+class SnapshotReader:
     """Reader of a store that opens a snapshot for each query."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def __getattr__(self, question: str) -> Callable[..., Any]:
-        def answer(*about: Any) -> Any:
+    def __getattr__(self, query: str) -> Callable[..., Any]:
+        def answer(*arguments: Any) -> Any:
             with self._store.reading() as reader:
-                return getattr(reader, question)(*about)
+                return getattr(reader, query)(*arguments)
 
         return answer
 
@@ -222,7 +222,7 @@ def numbers(rows: Sequence[Any]) -> list[int]:
     return [row.id for row in rows]
 
 
-def everything(reader: Reader) -> tuple[Sequence[Any], ...]:
+def all_rows(reader: Reader) -> tuple[Sequence[Any], ...]:
     """Return all rows of the ledger."""
     return (
         list(reader.scan(Project)),
@@ -239,10 +239,10 @@ def everything(reader: Reader) -> tuple[Sequence[Any], ...]:
 def contents(store: Store) -> tuple[Sequence[Any], ...]:
     """Return all rows of the ledger in one snapshot."""
     with store.reading() as reader:
-        return everything(reader)
+        return all_rows(reader)
 
 
-def copied(source: Store, target: Store) -> None:
+def copy_ledger(source: Store, target: Store) -> None:
     """Restore one store from the other, as from a backup."""
     projects, members, allocations, users, runs, entries, (registry,), tokens = contents(source)
     with target.restoring(replace=True) as filling:

@@ -1,4 +1,4 @@
-"""Names of a story, and the request that one of its lines makes."""
+"""Parser for the lines of a story: the names in it and the request of each line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes, parse_su
 
 USERS = {"alice": 1001, "bob": 1002, "carol": 1003}
-NOBODY_KNOWS = 999
+UNKNOWN_NUMBER = 999
 OPTIONS = {
     "key",
     "note",
@@ -51,32 +51,32 @@ OPTIONS = {
     "billing",
     "seconds",
 }
-OPTIONS |= {"partition", "priced", "report", "by", "scope", "told"}
+OPTIONS |= {"partition", "priced", "report", "by", "scope", "details"}
 
 Options = dict[str, str]
 
 
 def su(text: str) -> SuMinutes:
-    """An amount of the story in SU-minutes; unlike a person's, it may be 0 or negative."""
+    """Return an amount in SU-minutes. In a story it may be 0 or negative."""
     if text.startswith("-"):
         return SuMinutes(-su(text[1:]))
     return SuMinutes(0) if text in ("0", "0m") else parse_su(text)
 
 
 def run(text: str) -> Run:
-    """`7`, or `7.1` when it was requeued once, or `7@9` when it was submitted at 9."""
+    """Parse `7`, `7.1` (requeued once) or `7@9` (submitted at 9)."""
     text, _, restart = text.partition(".")
     job, _, submitted = text.partition("@")
     return Run("darwin", int(job), int(submitted or 0), int(restart or 0))
 
 
 def job_details(text: str | None) -> JobDetails | None:
-    """`name=relax,cpus=8`, by the names of the fields."""
+    """Parse `name=relax,cpus=8` by the names of the fields."""
     if text is None:
         return None
-    said = dict(each.split("=") for each in text.split(","))
+    pairs = dict(pair.split("=") for pair in text.split(","))
     facts: dict[str, Any] = {
-        field: int(value) if value.isdigit() else value for field, value in said.items()
+        field: int(value) if value.isdigit() else value for field, value in pairs.items()
     }
     return JobDetails(**facts)
 
@@ -87,7 +87,7 @@ def period(text: str) -> tuple[Instant, Instant]:
 
 
 def options_of(line: str) -> tuple[list[str], Options]:
-    """The words of a line, and what is said in pairs behind the first two of them."""
+    """Return the words of a line, and the options after the first two words."""
     words: list[str] = []
     options: Options = {}
     rest = line.split()
@@ -100,8 +100,8 @@ def options_of(line: str) -> tuple[list[str], Options]:
     return words, options
 
 
-class Cast:
-    """The projects and allocations of a story by their names."""
+class StoryNames:
+    """Numbers of projects, allocations and tokens by their names in a story."""
 
     def __init__(self) -> None:
         self.projects: dict[str, int] = {}
@@ -110,12 +110,12 @@ class Cast:
         self.tokens: dict[str, int] = {}
 
     def request(self, line: str, now: Instant) -> Request:
-        """Return the request of a line. Raises AssertionError for a line that makes none."""
+        """Return the request of a line. Raises AssertionError for an unknown line."""
         words, options = options_of(line)
         request = (
             self._of_run(words, options, now)
             or self._of_credit(words, options)
-            or self._of_the_registry(words, options)
+            or self._of_registry(words, options)
             or self._of_terms(words, options)
         )
         if request is None:
@@ -127,38 +127,38 @@ class Cast:
             Instant(int(options.get("until", 1_000))),
             Instant(int(options.get("ended", now))),
         )
-        told = job_details(options.get("told"))
+        details = job_details(options.get("details"))
         match words:
             case ["hold", number, user, name, amount]:
-                facts = self._drawn(user, name, options, now)
+                facts = self._run_fields(user, name, options, now)
                 seconds = int(options["seconds"]) if "seconds" in options else None
                 facts |= {
                     "billing": options.get("billing"),
                     "limit_seconds": seconds,
-                    "job_details": told,
+                    "job_details": details,
                 }
                 return Hold(run=run(number), amount=su(amount), until=until, **facts)
             case ["adjust", number, *who, amount]:
-                facts = self._drawn(who[0], who[1], options, now) if who else {}
+                facts = self._run_fields(who[0], who[1], options, now) if who else {}
                 whose = {k: v for k, v in facts.items() if k in Adjust.__struct_fields__} | {
                     "priced_in": options.get("priced")
                 }
                 return Adjust(
-                    run=run(number), amount=su(amount), until=until, job_details=told, **whose
+                    run=run(number), amount=su(amount), until=until, job_details=details, **whose
                 )
             case ["charge", number, *who, amount]:
-                facts = self._drawn(who[0], who[1], options, now) if who else {}
+                facts = self._run_fields(who[0], who[1], options, now) if who else {}
                 facts |= {
                     "outcome": "COMPLETED",
                     "elapsed_seconds": 60,
-                    "job_details": told,
+                    "job_details": details,
                     "priced_in": options.get("priced"),
                 }
                 return Charge(run=run(number), amount=su(amount), ended=ended, **facts)
             case ["release", number, *who]:
-                facts = self._drawn(who[0], who[1], options, now) if who else {}
+                facts = self._run_fields(who[0], who[1], options, now) if who else {}
                 return Release(
-                    run=run(number), ended=ended, outcome="NODE_FAIL", job_details=told, **facts
+                    run=run(number), ended=ended, outcome="NODE_FAIL", job_details=details, **facts
                 )
             case ["lapse", number]:
                 return Lapse(run=run(number))
@@ -166,9 +166,9 @@ class Cast:
                 return Refund(run=run(number), amount=None if amount == "all" else su(amount))
         return None
 
-    def _drawn(self, user: str, name: str, options: Options, now: Instant) -> dict[str, Any]:
+    def _run_fields(self, user: str, name: str, options: Options, now: Instant) -> dict[str, Any]:
         """Return the projects, the resource and the owner of a request."""
-        project, resource = self._fund(name)
+        project, resource = self._project_and_resource(name)
         account = name.partition("/")[0]
         known = account in self.projects
         return {
@@ -198,7 +198,9 @@ class Cast:
                 )
             case ["cap", user, name, cap]:
                 by, project = (
-                    (USERS[options["by"]], self._fund(name)[0]) if "by" in options else (None, None)
+                    (USERS[options["by"]], self._project_and_resource(name)[0])
+                    if "by" in options
+                    else (None, None)
                 )
                 return SetCap(
                     allocation=self._number(name),
@@ -209,7 +211,7 @@ class Cast:
                 )
         return None
 
-    def _of_the_registry(self, words: list[str], options: Options) -> Request | None:
+    def _of_registry(self, words: list[str], options: Options) -> Request | None:
         by = USERS[options["by"]] if "by" in options else None
         match words:
             case ["project", name]:
@@ -218,10 +220,10 @@ class Cast:
                     gname=name,
                     gid=gid,
                     account=name,
-                    parent=self.projects.get(under, NOBODY_KNOWS) if under else None,
+                    parent=self.projects.get(under, UNKNOWN_NUMBER) if under else None,
                 )
             case ["member", name, user, role]:
-                where = self.projects.get(name, NOBODY_KNOWS)
+                where = self.projects.get(name, UNKNOWN_NUMBER)
                 return SetMember(
                     project=where,
                     uid=USERS[user],
@@ -239,13 +241,13 @@ class Cast:
                     expires=until,
                 )
             case ["revoke", label]:
-                return RevokeToken(token=self.tokens.get(label, NOBODY_KNOWS), uid=by)
+                return RevokeToken(token=self.tokens.get(label, UNKNOWN_NUMBER), uid=by)
         return None
 
     def _of_terms(self, words: list[str], options: Options) -> Request | None:
         match words:
             case ["open", name, when]:
-                project, resource = self._fund(name)
+                project, resource = self._project_and_resource(name)
                 start, end = period(when)
                 limit, credit = su(options.get("limit", "0")), su(options.get("with", "0"))
                 shared = options.get("shared") == "yes"
@@ -279,13 +281,13 @@ class Cast:
         return None
 
     def _amend(self, name: str, terms: dict[str, Any]) -> Amend:
-        project, resource = self._fund(name)
+        project, resource = self._project_and_resource(name)
         return Amend(allocation=self._number(name), project=project, resource=resource, **terms)
 
     def _number(self, name: str) -> int:
-        return self.allocations.get(name, NOBODY_KNOWS)
+        return self.allocations.get(name, UNKNOWN_NUMBER)
 
-    def _fund(self, name: str) -> tuple[int, str]:
-        """`physics/cpu:next` is an allocation of physics on cpu."""
+    def _project_and_resource(self, name: str) -> tuple[int, str]:
+        """Return the project and the resource of `physics/cpu:next`: physics and cpu."""
         project, _, resource = name.partition("/")
-        return self.projects.get(project, NOBODY_KNOWS), resource.partition(":")[0]
+        return self.projects.get(project, UNKNOWN_NUMBER), resource.partition(":")[0]

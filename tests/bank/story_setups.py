@@ -1,14 +1,14 @@
-"""Beginnings of stories that several files use."""
+"""Setups of stories that several files use."""
 
 from __future__ import annotations
 
-# One project and what it may draw on.
+# One project with an allocation.
 PHYSICS = """
     project physics
     open physics/cpu 0..1000 with 100
 """
 
-# It has a parent with little credit, and two runs: one that is under way, one that was charged.
+# A project whose parent has little credit, with one held and one charged run.
 COLLEGE = """
     project college
     project physics under college
@@ -19,8 +19,8 @@ COLLEGE = """
     charge 8 10
 """
 
-# A bank with something to say no about at every turn.
-UNWILLING = """
+# A bank that has a reason to refuse every kind of request.
+REFUSALS = """
     project physics
     project optics
     open physics/cpu 0..1000 with 100
@@ -38,7 +38,7 @@ UNWILLING = """
     token laptop alice
 """
 
-# One of each: of what staff do, of what runs do, and of what is refused.
+# One request of each kind: of staff, of runs, and refused ones.
 EVERYTHING = """
     project college
     project physics under college
@@ -57,8 +57,9 @@ EVERYTHING = """
     deposit physics/cpu 50 key d
     withdraw physics/cpu 5
     transfer 5 physics/cpu => physics/cpu:next
-    hold 1 alice physics/cpu 60 until 400 told name=relax,qos=normal,nodes=2,cpus=8,tres=cpu:8,limit_seconds=100
-    adjust 1 70 until 300 told limit_seconds=120
+    hold 1 alice physics/cpu 60 until 400 \
+        details name=relax,qos=normal,nodes=2,cpus=8,tres=cpu:8,limit_seconds=100
+    adjust 1 70 until 300 details limit_seconds=120
     hold 2 bob physics/cpu 20
     hold 3 bob physics/cpu 25                   -> CAPPED
     hold 4 alice physics/gpu 1                  -> NO_ALLOCATION
@@ -67,16 +68,16 @@ EVERYTHING = """
     undo 27 physics/cpu 2
     refund 2 5
     release 5 alice physics/cpu
-    charge 6 carol physics/cpu 10 told name=fit,cpus=4,cpu_seconds=9
+    charge 6 carol physics/cpu 10 details name=fit,cpus=4,cpu_seconds=9
     hold 7 alice physics/cpu 5
-    release 7 told exit_status=256
+    release 7 details exit_status=256
     now 300
     lapse 1
-    charge 1 200 told name=relax,exit_status=9,cpu_seconds=99      -> ok off 70
+    charge 1 200 details name=relax,exit_status=9,cpu_seconds=99      -> ok written_off 70
     hold 8 alice college/cpu 20
     freeze physics/cpu:next
     withdraw physics/cpu:next 99 key w          -> NOT_ENOUGH
     amend physics/cpu period 0..450
     policy record
-    charge 9 alice physics/cpu 3                -> ok left -3
+    charge 9 alice physics/cpu 3                -> ok available -3
 """

@@ -1,8 +1,9 @@
-"""Site with a bank and with fair share: both record the same runs, as at a real site. Its stories
-are those of the bank (tests.bank.story), with these additional lines: `alice runs 1 physics 60` (60
-CPUs for an hour: held, ticks of fair share, charged 60 SU); `8 weeks pass`; `first physics` (the
-project whose user has the best rank under Fair Tree); `slurm physics 20 -> ok` (the answer of
-GrpTRESMins with safe to a job of 20 SU).
+"""Site with a bank and with fair share: both record the same runs, as at a real site.
+
+Its stories are those of the bank (tests.bank.stories), with these additional lines:
+`alice runs 1 physics 60` (60 CPUs for an hour: held, ticks of fair share, charged 60 SU);
+`8 weeks pass`; `first physics` (the project whose user has the best rank under Fair Tree);
+`slurm physics 20 -> ok` (the answer of GrpTRESMins with safe to a job of 20 SU).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.start import holding
 from fairbank.priority.limits.usage import AssociationLimits, LimitedJob, LimitUsage, Link
-from tests.bank.story import Teller
+from tests.bank.stories import StoryRunner
 from tests.priority.accounts import ALICE, CAROL, CHEM, CPU, NAMES, PAYERS, PHYSICS, job
 
 HOUR = 3_600
@@ -28,7 +29,7 @@ BEGIN = 1_000_000_000
 GRANTS = {"physics": 100, "chem": 1_000}
 """SU, which are CPU-hours here."""
 USERS, ACCOUNTS = {"alice": ALICE, "carol": CAROL}, {"physics": PHYSICS, "chem": CHEM}
-NOBODY = job(ALICE, 0).only(np.array([False]))
+NO_JOBS = job(ALICE, 0).only(np.array([False]))
 TREE = planted(
     [
         ShareAssociation("root"),
@@ -42,14 +43,14 @@ TREE = planted(
 )
 
 
-class Centre:
+class SiteWithBank:
     """Transaction data of the bank and usage of all associations. Neither has access to the
     other.
     """
 
     def __init__(self, decay: Decay, grants: dict[str, int] | None = None) -> None:
         self.rules = Rules(decay)
-        self.bank = Teller(Policy())
+        self.bank = StoryRunner(Policy())
         self.usage = unused(PAYERS, len(NAMES))
         self.now = self.last = BEGIN
         for name, granted in (grants or GRANTS).items():
@@ -57,7 +58,7 @@ class Centre:
             self.bank.play(f"project {name}")
             self.bank.play(f"open {name}/cpu 0..2000000000 with {granted}")
 
-    def tell(self, story: str) -> Centre:
+    def play(self, story: str) -> SiteWithBank:
         """Play a story. Raises AssertionError with the line whose outcome differs."""
         for number, line in enumerate(story.splitlines(), start=1):
             if text := line.partition("#")[0].strip():
@@ -76,17 +77,17 @@ class Centre:
             case ["usage", "is", "reset"]:
                 self.usage = renewed(self.usage)
             case ["first", project]:
-                assert self.first() == project
+                assert self.first_project() == project
             case ["slurm", project, su, "->", *expected]:
-                assert [self.slurm(project, int(su))] == expected
+                assert [self.slurm_answer(project, int(su))] == expected
             case _:
                 self.bank.play(f"now {self.now}")
                 self.bank.play(line)
 
     def _run(self, user: str, number: str, project: str, su: int) -> None:
         begin, end = self.now, self.now + HOUR
-        for deed in (f"now {begin}", f"hold {number} {user} {project}/cpu {su} until {end + DAY}"):
-            self.bank.play(deed)
+        for line in (f"now {begin}", f"hold {number} {user} {project}/cpu {su} until {end + DAY}"):
+            self.bank.play(line)
         running = job(USERS[user], begin, cpus=su)
         self.usage = started(self.usage, running, PAYERS, self.rules)
         self._tick(begin + HOUR // 2, running)
@@ -99,19 +100,19 @@ class Centre:
             last=self.last,
             now=end,
         )
-        for deed in (f"now {end}", f"charge {number} {su}"):
-            self.bank.play(deed)
+        for line in (f"now {end}", f"charge {number} {su}"):
+            self.bank.play(line)
 
-    def _tick(self, now: int, running: ChargedJobs = NOBODY) -> None:
+    def _tick(self, now: int, running: ChargedJobs = NO_JOBS) -> None:
         self.usage = ticked(self.usage, running, PAYERS, self.rules, last=self.last, now=now)
         self.now = self.last = now
 
-    def first(self) -> str:
+    def first_project(self) -> str:
         """Return the project whose user has the best fair-share rank."""
         rank = fair_tree(TREE, self.usage.associations.raw).rank
         return "physics" if rank[ALICE] > rank[CAROL] else "chem"
 
-    def slurm(self, project: str, su: int) -> str:
+    def slurm_answer(self, project: str, su: int) -> str:
         """Return the answer of a slurmctld whose GrpTRESMins is the grant: one counter, that of
         usage.
         """
@@ -125,7 +126,7 @@ class Centre:
         )
         return hold.reason if hold else "ok"
 
-    def books(self) -> list[bytes]:
-        """Return the links of the journal: they are equal only if all entries are."""
+    def journal_links(self) -> list[bytes]:
+        """Return the links of the journal. They are equal only if all entries are equal."""
         assert self.bank.now <= Instant(self.now)
         return [entry.link for entry in self.bank.work.entries]

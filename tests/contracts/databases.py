@@ -50,8 +50,8 @@ class Place:
     def run(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Execute a statement directly, as an administrator would, and commit it."""
         with self._administrator().begin() as connection:
-            found = connection.execute(text(statement), values)
-            return [tuple(row) for row in found] if found.returns_rows else []
+            result = connection.execute(text(statement), values)
+            return [tuple(row) for row in result] if result.returns_rows else []
 
     def names(self, query: str) -> list[str]:
         """Return the names of a query's columns."""

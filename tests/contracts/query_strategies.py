@@ -1,4 +1,4 @@
-"""Strategies for queries on the ledger that `tests.bank.requests` creates."""
+"""Strategies for queries on the ledger that `tests.bank.request_strategies` creates."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.run import RunState
 from fairbank.core.time import Instant
-from tests.bank import requests
+from tests.bank import request_strategies as strategies
 
-Question = tuple[str, tuple[Any, ...]]
+Query = tuple[str, tuple[Any, ...]]
 """The name of a reader's method, and what it is given."""
 
 ats = st.integers(0, 120).map(Instant)
 instant = st.none() | ats
 number = st.none() | st.integers(0, 9)
-owners = st.none() | requests.uids
-resources = st.none() | requests.resources
+owners = st.none() | strategies.uids
+resources = st.none() | strategies.resources
 categories = st.none() | st.sampled_from(["startup", "nosuch"])
 clusters = st.none() | st.sampled_from(["darwin", "nosuch"])
 partitions = st.none() | st.sampled_from(["", "std"])
@@ -50,11 +50,11 @@ pages = st.builds(
 )
 
 
-def _asking(question: str, *about: st.SearchStrategy[Any]) -> st.SearchStrategy[Question]:
-    return st.tuples(st.just(question), st.tuples(*about))
+def _query(query: str, *arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[Query]:
+    return st.tuples(st.just(query), st.tuples(*arguments))
 
 
-def _every(query: type[Struct], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def _few_fields(query: type[Struct], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Draw queries with a few fields at a time, so that rows match, from every field of the query.
     A new field must be added here, or no store is tested with it.
     """
@@ -62,14 +62,16 @@ def _every(query: type[Struct], **fields: st.SearchStrategy[Any]) -> st.SearchSt
     assert not undrawn, f"{query.__name__} is never asked by {', '.join(sorted(undrawn))}"
     few = st.lists(st.sampled_from(sorted(set(fields) - {"visibility"})), max_size=4, unique=True)
     return few.flatmap(
-        lambda chosen: st.builds(query, **{each: fields[each] for each in ("visibility", *chosen)})
+        lambda chosen: st.builds(
+            query, **{field: fields[field] for field in ("visibility", *chosen)}
+        )
     )
 
 
-questions: st.SearchStrategy[Question] = st.one_of(
-    _asking(
+queries: st.SearchStrategy[Query] = st.one_of(
+    _query(
         "projects",
-        _every(
+        _few_fields(
             ProjectQuery,
             visibility=sights,
             ids=some_ids,
@@ -80,9 +82,9 @@ questions: st.SearchStrategy[Question] = st.one_of(
         ),
         pages,
     ),
-    _asking(
+    _query(
         "allocations",
-        _every(
+        _few_fields(
             AllocationQuery,
             visibility=sights,
             ids=some_ids,
@@ -91,13 +93,13 @@ questions: st.SearchStrategy[Question] = st.one_of(
             category=categories,
             stands=st.none() | st.tuples(st.sampled_from(Standing), ats),
             active_at=instant,
-            lenders=sights.map(lambda each: each.projects),
+            lenders=sights.map(lambda sight: sight.projects),
         ),
         pages,
     ),
-    _asking(
+    _query(
         "runs",
-        _every(
+        _few_fields(
             RunQuery,
             visibility=sights,
             ids=some_ids,
@@ -117,9 +119,9 @@ questions: st.SearchStrategy[Question] = st.one_of(
         ),
         pages,
     ),
-    _asking(
+    _query(
         "entries",
-        _every(
+        _few_fields(
             EntryQuery,
             visibility=sights,
             ids=some_ids,
@@ -132,9 +134,9 @@ questions: st.SearchStrategy[Question] = st.one_of(
         ),
         pages,
     ),
-    _asking(
+    _query(
         "refusals",
-        _every(
+        _few_fields(
             RefusalQuery,
             visibility=sights,
             ids=some_ids,
@@ -152,9 +154,9 @@ questions: st.SearchStrategy[Question] = st.one_of(
         ),
         pages,
     ),
-    _asking(
+    _query(
         "usage",
-        _every(
+        _few_fields(
             UsageQuery,
             visibility=sights,
             projects=projects,
@@ -165,29 +167,31 @@ questions: st.SearchStrategy[Question] = st.one_of(
             until=instant,
         ),
         st.sampled_from([UsageBy.USER, UsageBy.ALLOCATION]),
-        st.builds(GroupPage, limit=st.integers(0, 9), after=st.none() | requests.uids),
+        st.builds(GroupPage, limit=st.integers(0, 9), after=st.none() | strategies.uids),
     ),
-    _asking(
+    _query(
         "usage",
         st.builds(UsageQuery, visibility=sights, since=instant),
         st.sampled_from(UsageBy),
         st.just(GroupPage(3)),
     ),
-    _asking("statement", st.integers(0, 9), ats, ats, pages),
-    _asking("entry_before", st.integers(0, 9), ats),
-    _asking("users", st.frozensets(st.integers(0, 9), max_size=4), owners),
-    _asking("members", requests.projects, pages),
-    _asking("allocation_users", st.integers(0, 9), pages),
-    _asking(
+    _query("statement", st.integers(0, 9), ats, ats, pages),
+    _query("entry_before", st.integers(0, 9), ats),
+    _query("users", st.frozensets(st.integers(0, 9), max_size=4), owners),
+    _query("members", strategies.projects, pages),
+    _query("allocation_users", st.integers(0, 9), pages),
+    _query(
         "debits",
-        _every(DebitQuery, visibility=sights, projects=projects, allocation=number, owner=owners),
+        _few_fields(
+            DebitQuery, visibility=sights, projects=projects, allocation=number, owner=owners
+        ),
         st.builds(
             DebitPage,
             limit=st.integers(0, 9),
-            after=st.none() | st.tuples(st.integers(0, 9), requests.uids),
+            after=st.none() | st.tuples(st.integers(0, 9), strategies.uids),
         ),
     ),
-    _asking("memberships", requests.uids),
-    _asking("overdue_runs", ats, st.integers(0, 9)),
-    _asking("expired_allocations", ats, st.integers(0, 9)),
+    _query("memberships", strategies.uids),
+    _query("overdue_runs", ats, st.integers(0, 9)),
+    _query("expired_allocations", ats, st.integers(0, 9)),
 )

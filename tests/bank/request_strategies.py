@@ -1,4 +1,4 @@
-"""Strategies for requests: few projects, runs, users and keys, so that they meet."""
+"""Strategies for requests. There are few projects, runs, users and keys, so that they collide."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 
-# The projects 1 to 4: a college, a department in it, a group in that, and one that stands alone.
+# Projects 1 to 4: a college, its department, a group of the department, and a separate project.
 LINES = [(1,), (2, 1), (3, 2, 1), (4,)]
 PROJECTS: list[Request] = [
     CreateProject(gname=f"g{n}", gid=n, account=f"g{n}", parent=parent)
@@ -67,7 +67,7 @@ def _grant(
     )
 
 
-# Enough to draw on, and little enough to run out of it.
+# Credit for several jobs, but little enough that it runs out.
 GRANTS: list[Request] = [
     _grant(1, "cpu", 0, 100, shared=True, deposit=60),
     _grant(2, "cpu", 0, 60, deposit=80),
@@ -90,16 +90,16 @@ uids = st.integers(1, 2)
 runs = st.builds(Run, st.just("darwin"), st.integers(1, 4), st.just(0), st.integers(0, 1))
 starts = st.sampled_from([0, 10, 20, 50, 59, 60, 99, 100]).map(Instant)
 
-_drawn: dict[str, Any] = {
+_run_fields: dict[str, Any] = {
     "run": runs,
     "chain": st.sampled_from(LINES),
     "resource": resources,
     "owner": uids,
     "start": starts,
 }
-_drawn["partition"] = st.sampled_from(["", "", "std"])
+_run_fields["partition"] = st.sampled_from(["", "", "std"])
 _names = st.sampled_from(["relax", "=2+2", 'd\u00fcnn "w\\64" {}', "x" * 128])
-_told = st.none() | st.builds(
+_job_details = st.none() | st.builds(
     JobDetails,
     name=st.none() | _names,
     qos=st.sampled_from([None, "normal", "high"]),
@@ -110,8 +110,10 @@ _told = st.none() | st.builds(
     exit_status=st.none() | st.sampled_from([0, 9, 256]),
     cpu_seconds=st.none() | st.integers(0, 200),
 )
-_drawn["job_details"] = _told
-_told_again = {each: _drawn[each] for each in Adjust.__struct_fields__ if each in _drawn}
+_run_fields["job_details"] = _job_details
+_adjust_fields = {
+    name: _run_fields[name] for name in Adjust.__struct_fields__ if name in _run_fields
+}
 _ended: dict[str, Any] = {
     "ended": instants,
     "outcome": st.sampled_from(["COMPLETED", "FAILED"]),
@@ -120,21 +122,21 @@ _ended: dict[str, Any] = {
 
 
 def _of_its_job(request: Hold | Adjust | Charge | Release) -> Request:
-    """Draw starts, changes and ends of one job with the same owner."""
+    """Return the request with the owner and the projects of its job."""
     which = request.run.job_id - 1
     return msgspec.structs.replace(request, owner=which % 2 + 1, chain=LINES[which])
 
 
 of_runs = st.one_of(
-    st.builds(Hold, key=keys, amount=costs, until=instants, **_drawn).map(_of_its_job),
-    st.builds(Hold, key=keys, amount=costs, until=instants, **_drawn),
-    st.builds(Adjust, key=keys, run=runs, amount=costs, until=instants, job_details=_told),
-    st.builds(Adjust, key=keys, amount=costs, until=instants, **_told_again).map(_of_its_job),
-    st.builds(Adjust, key=keys, amount=costs, until=instants, **_told_again),
-    st.builds(Charge, key=keys, amount=costs, **_drawn, **_ended).map(_of_its_job),
-    st.builds(Release, key=keys, **_drawn, **_ended).map(_of_its_job),
-    st.builds(Charge, key=keys, amount=costs, **_drawn, **_ended),
-    st.builds(Release, key=keys, **_drawn, **_ended),
+    st.builds(Hold, key=keys, amount=costs, until=instants, **_run_fields).map(_of_its_job),
+    st.builds(Hold, key=keys, amount=costs, until=instants, **_run_fields),
+    st.builds(Adjust, key=keys, run=runs, amount=costs, until=instants, job_details=_job_details),
+    st.builds(Adjust, key=keys, amount=costs, until=instants, **_adjust_fields).map(_of_its_job),
+    st.builds(Adjust, key=keys, amount=costs, until=instants, **_adjust_fields),
+    st.builds(Charge, key=keys, amount=costs, **_run_fields, **_ended).map(_of_its_job),
+    st.builds(Release, key=keys, **_run_fields, **_ended).map(_of_its_job),
+    st.builds(Charge, key=keys, amount=costs, **_run_fields, **_ended),
+    st.builds(Release, key=keys, **_run_fields, **_ended),
     st.builds(Lapse, key=keys, run=runs),
     st.builds(Refund, key=keys, run=runs, amount=st.none() | amounts),
 )
@@ -165,7 +167,7 @@ openings = st.builds(
     credit_limit=costs,
     deposit=costs,
 )
-# Whose allocation it is, the door looks up: see `test_machine`.
+# The caller looks up project and resource of the allocation: see `test_model`.
 _amended: dict[str, Any] = {
     "key": keys,
     "allocation": allocations,
@@ -226,7 +228,7 @@ of_the_registry = st.one_of(
     st.builds(AuditNote, key=keys, details=st.just('{"as":7}')),
 )
 
-# Where the entry stands, the door looks up: see `test_machine`.
+# The caller looks up the allocation of the entry: see `test_model`.
 of_entries = st.builds(
     Undo, key=keys, entry=st.integers(1, 60), book=st.just(0), by=st.none() | uids
 )
@@ -234,19 +236,19 @@ of_entries = st.builds(
 of_anything = st.one_of(of_runs, of_credit, of_terms, of_the_registry, of_entries)
 
 
-def asked_by(actor: int, report: int | None, request: Request) -> SubmittedRequest:
-    """Return a request as it arrives, from one of two reports of its kind about its run."""
-    said = None
+def submitted_by(actor: int, report: int | None, request: Request) -> SubmittedRequest:
+    """Return a submitted request, from one of two reports of its kind about its run."""
+    digest = None
     if report is not None and isinstance(request, Hold | Adjust | Charge | Release):
         kind = "end" if isinstance(request, Charge | Release) else type(request).__name__
-        said = f"{kind} {request.run} {report}".encode()
-    return SubmittedRequest(request, Instant(0), actor, report_digest=said)
+        digest = f"{kind} {request.run} {report}".encode()
+    return SubmittedRequest(request, Instant(0), actor, report_digest=digest)
 
 
 actors = st.sampled_from([0, 0, 0, 7])
 reports = st.sampled_from([None, None, 1, 2])
 
 
-def arriving(some: st.SearchStrategy[Request]) -> st.SearchStrategy[SubmittedRequest]:
-    """Draw requests with their users."""
-    return st.builds(asked_by, actors, reports, some)
+def submitted_requests(some: st.SearchStrategy[Request]) -> st.SearchStrategy[SubmittedRequest]:
+    """Draw submitted requests."""
+    return st.builds(submitted_by, actors, reports, some)

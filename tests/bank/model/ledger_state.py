@@ -1,4 +1,4 @@
-"""Granted requests in plain dictionaries; every figure is added up again from all of them."""
+"""State of the model: granted requests in plain dictionaries."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from fairbank.bank import requests as w
 from fairbank.cluster.job import Run
 
 
-class Granted:
-    """Granted requests, and all submitted ones. Requests are numbered from 0 in their order."""
+class LedgerState:
+    """Granted requests, and all submitted ones. Requests are numbered from 0 in their order.
+
+    Every figure is added up again from all granted requests.
+    """
 
     def __init__(self, *, enforce: bool, write_off: bool, late: bool) -> None:
         self.enforce, self.write_off, self.late = enforce, write_off, late
@@ -21,18 +24,18 @@ class Granted:
         self.runs: dict[Run, dict[str, Any]] = {}
         self.caps: dict[tuple[int, int], int | None] = {}
         self.answers: dict[tuple[int, str], tuple[w.SubmittedRequest, str, int]] = {}
-        self.asked: list[w.SubmittedRequest] = []
-        self.reverse: dict[int, Any] = {}
-        """What takes back each entry, by the number that whoever asks was told."""
-        self.words: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-        """All terms, caps and roles up to now. `over` has the entries that may be undone then."""
-        self.swept: set[int] = set()
-        """Entries that only say that a time was over."""
+        self.submitted: list[w.SubmittedRequest] = []
+        self.reversals: dict[int, Any] = {}
+        """Request that undoes each entry, by the number of the entry."""
+        self.changes: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        """History of terms, caps and roles. `undoable` has the entries that may be undone."""
+        self.expiry_entries: set[int] = set()
+        """Entries that only record the end of a period."""
         self.undone: dict[int, int] = {}
-        """Entries that were taken back, and by which."""
+        """Undone entries, each with the entry that undid it."""
         self.against: int | None = None
-        """The entry because of which the last question, to take another back, was refused."""
-        self.like: int | None = None
+        """Entry because of which the last undo was refused."""
+        self.same_as: int | None = None
 
     def deposited(self, where: int) -> int:
         return sum(amount for number, amount in self.credit if number == where)
@@ -41,17 +44,17 @@ class Granted:
         return sum(
             run["held"]
             for run in self.runs.values()
-            if run["where"] == where and uid in (None, run["owner"])
+            if run["allocation"] == where and uid in (None, run["owner"])
         )
 
     def charged(self, where: int, uid: int | None = None) -> int:
         return sum(
-            run["charged"] - run["back"]
+            run["charged"] - run["refunded"]
             for run in self.runs.values()
-            if run["where"] == where and uid in (None, run["owner"])
+            if run["allocation"] == where and uid in (None, run["owner"])
         )
 
-    def paid(self) -> list[Run]:
+    def charged_runs(self) -> list[Run]:
         """Return the runs with a charge."""
         return [number for number, run in self.runs.items() if run["charged"]]
 
@@ -63,17 +66,17 @@ class Granted:
         return self.free(where) + int(self.allocations[where]["limit"])
 
     @staticmethod
-    def _is_the_same(before: w.SubmittedRequest, now: w.SubmittedRequest) -> bool:
-        """One report is one however it was priced; a request without a report is itself."""
+    def _is_same_request(before: w.SubmittedRequest, now: w.SubmittedRequest) -> bool:
+        """Return True for the same report at any price, or an equal request without a report."""
         return now.report_digest == before.report_digest and (
             now.report_digest is not None or now.request == before.request
         )
 
     def _repeats(self, number: int) -> bool:
-        """Return whether the last request is of the same report as the one with this number."""
-        said = self.asked[-1].report_digest
-        return said is not None and said == self.asked[number].report_digest
+        """Return True if the last request is of the same report as the one with this number."""
+        value = self.submitted[-1].report_digest
+        return value is not None and value == self.submitted[number].report_digest
 
-    def _again(self, number: int) -> str:
-        self.like = number
+    def _repeated(self, number: int) -> str:
+        self.same_as = number
         return "again"

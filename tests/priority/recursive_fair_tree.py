@@ -53,7 +53,7 @@ class Visit:
 
     def _visit(self, account: int, *, tied: bool) -> None:
         below = [(self.level(row), row) for row, above in enumerate(self.above) if above == account]
-        below.sort(key=lambda each: (-each[0], not self.tree.is_user[each[1]]))
+        below.sort(key=lambda item: (-item[0], not self.tree.is_user[item[1]]))
         before = Fraction(NOTHING)
         for number, (level, row) in enumerate(below):
             tied = (tied and not number) or level == before
