@@ -67,6 +67,7 @@ local function is_step(options)
   return options["type"] == "srun" and is_in_job
 end
 
+-- Not in plugin.lua: this also decides if that file cannot be loaded.
 local function result_without_policy()
   if WHEN_UNREADABLE ~= "refuse" then return slurm.SUCCESS end
   slurm.log_error("%s",

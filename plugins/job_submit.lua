@@ -103,6 +103,7 @@ local function show(verdict)
   for _, message in ipairs(verdict.notes) do slurm.log_user("%s", message) end
 end
 
+-- Not in plugin.lua: this also decides if that file cannot be loaded.
 local function result_without_policy()
   if WHEN_UNREADABLE ~= "refuse" then return slurm.SUCCESS end
   slurm.log_user("%s",

@@ -180,7 +180,8 @@ static void expire(int64_t now)
 	}
 	if (count)
 		write_log(true, "no answer within %u s to %u prolog request(s): jobs %s",
-			  settings.patience, count, settings.open ? "run" : "are held, interactive ones are cancelled");
+			  settings.patience, count,
+			  settings.open ? "run" : "are held, interactive ones are cancelled");
 }
 
 extern uint64_t client_next_number(void)

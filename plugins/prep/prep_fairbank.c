@@ -231,7 +231,10 @@ static int prepare_hold(void *record, void *argument)
 	hold_t *hold = argument;
 
 	set_comment(job, hold->verdict);
-	job->details->requeue |= 2;	/* until finish_hold(), against --no-requeue */
+	/* Slurm cancels a job that must be requeued if `requeue` is 0, as --no-requeue sets it. It
+	   tests for 0 only, and its own value is 1: bit 2 allows the requeue, and finish_hold()
+	   clears it again without losing what the user asked for. */
+	job->details->requeue |= 2;
 	return 0;
 }
 

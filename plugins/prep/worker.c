@@ -182,6 +182,7 @@ extern bool worker_stop(void)
 	stopping = true;
 	pthread_cond_broadcast(&work);
 	pthread_mutex_unlock(&lock);
+	/* pthread_timedjoin_np() requires CLOCK_REALTIME; all other deadlines are monotonic. */
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += JOIN_SECONDS;
 	if (pthread_timedjoin_np(thread, NULL, &until)) {

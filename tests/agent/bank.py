@@ -13,7 +13,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import FairbankError
-from fairbank.core.time import DAY, Instant, ManualClock
+from fairbank.core.time import DAY, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.rest.json_body import read_json
 from fairbank.rest.problems import problem_of_refusal
@@ -24,6 +24,7 @@ from fairbank.service.access.identity import Identity, Staff
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
 from tests.agent.plugin import ACCOUNT, CLUSTER, PARTITION, START
+from tests.support.clock import ManualClock
 
 NOW = Instant(START + 100)
 US = Identity(actor=0, uid=0, superuser=True)

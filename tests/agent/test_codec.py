@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbank.agent.protocol import (
-    AGENT_BODY_MAX,
     HEADER,
     TEXT_MAX,
     Ack,
@@ -35,7 +34,7 @@ from fairbank.agent.protocol import (
 )
 from fairbank.cluster.job import Run
 from fairbank.core.errors import InvalidInput
-from tests.support.plugin_codec import decode_agent_message, encode_plugin_message
+from tests.support.plugin_codec import AGENT_BODY_MAX, decode_agent_message, encode_plugin_message
 
 counts = st.integers(0, 2**53 - 1)
 texts = st.text(st.characters(codec="utf-8"), max_size=40)

@@ -6,7 +6,9 @@ from collections import Counter
 
 import pytest
 
+from fairbank.agent.run_events import Occurrence, warning
 from fairbank.agent.run_states import (
+    PROLOGS,
     ROWS,
     TABLE,
     AgentEffect,
@@ -24,7 +26,7 @@ F = AgentEffect
 GONE_ON = {E.LIMIT_SAME, E.LIMIT_CHANGED, E.LIMIT_NONE, E.EPILOG, E.EPILOG_NEVER_STARTED}
 NEVER_CHOSEN = {(state, E.LIMIT_SAME) for state in (S.NEW, S.REFUSED, S.DEFERRED)}
 """Pairs that `run_events.limit_event` never gives: the limit is unknown, or of a refused run."""
-PROLOGS = [event for event in E if event.name.startswith("PROLOG")]
+WARNED = [pair for pair, (_, effects) in TABLE.items() if F.WARN in effects]
 
 
 def test_no_pair_is_in_two_rows() -> None:
@@ -86,6 +88,22 @@ def test_a_deferred_run_is_never_forgotten_as_refused_without_its_end() -> None:
 @pytest.mark.parametrize("state", [S.STARTED, S.HELD])
 def test_hold_refused_after_the_start_warns_and_leaves_the_run_without_hold(state: S) -> None:
     assert step(state, E.HOLD_REFUSED) == (S.WITHOUT_HOLD, (F.WARN,))
+
+
+@pytest.mark.parametrize("event", PROLOGS)
+def test_warning_for_a_prolog_after_the_end_says_that_the_run_has_ended(event: E) -> None:
+    text = warning(S.ENDED, event, Occurrence("12.0", 0.0))
+    assert text == "12.0 asks to start after it has ended: it may run"
+
+
+@pytest.mark.parametrize(("state", "event"), WARNED)
+def test_every_warning_names_the_run_and_claims_a_start_only_if_it_starts(
+    state: S, event: E
+) -> None:
+    text = warning(state, event, Occurrence("12.0", 0.0))
+    assert "12.0" in text
+    starts = state not in (S.REFUSED, S.DEFERRED, S.ENDED) or F.RUN in step(state, event)[1]
+    assert starts or not any(word in text for word in ("starts", " runs"))
 
 
 def test_ended_is_final() -> None:

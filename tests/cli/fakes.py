@@ -14,8 +14,8 @@ import pytest
 
 from fairbank.bank.audit import Finding, Head
 from fairbank.cli.framework.context import Context
-from fairbank.core.check import HealthCheck
 from fairbank.core.errors import FairbankError
+from fairbank.core.health import HealthCheck
 from fairbank.service.ops.audit import AuditResult
 
 Progress = Callable[[int, int], None]

@@ -28,7 +28,7 @@ from fairbank.bank.requests import (
 from fairbank.bank.rules import Done
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.time import Instant, ManualClock, parse_instant
+from fairbank.core.time import Instant, parse_instant
 from fairbank.core.tres import parse_weights
 from fairbank.core.units import SuMinutes
 from fairbank.rest.auth.munge import Munge
@@ -38,6 +38,7 @@ from fairbank.service.access.identity import Staff, identity_of
 from fairbank.service.services import services
 from fairbank.setup.bank_settings import SystemClock
 from fairbank.store.memory.store import MemoryStore
+from tests.support.clock import ManualClock
 
 NOW = "2026-11-21T12:30:12Z"
 AYLA, JORGE, MINH, DANA, STRANGER = 61_001, 61_002, 61_003, 61_004, 61_009

@@ -12,7 +12,7 @@ import pytest
 
 from fairbank.bank.audit import Finding, Head
 from fairbank.cli.framework.progress import bar
-from fairbank.core.check import HealthCheck
+from fairbank.core.health import HealthCheck
 from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
 

@@ -17,12 +17,12 @@ from fairbank.bank.requests import RevokeToken
 from fairbank.bank.rules.registry import RESTORED
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
-from fairbank.core.time import ManualClock
 from fairbank.service.ops.audit import Audit
 from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from tests.contracts.small_site import START, SnapshotReader, contents, fill, granted, token
+from tests.support.clock import ManualClock
 
 RESTORED_AT = ManualClock(5_000)
 

@@ -12,11 +12,12 @@ import pytest
 
 from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.errors import Conflict, Corrupt
-from fairbank.core.time import DAY, Instant, ManualClock
+from fairbank.core.time import DAY, Instant
 from fairbank.service.ops.backup import Backups
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from tests.contracts.databases import Place
+from tests.support.clock import ManualClock
 
 EVER = ShareQuery(0, 1_000_000, users=True)
 

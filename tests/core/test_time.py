@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.time import (
-    DAY,
-    LAST_INSTANT,
-    ManualClock,
-    iso,
-    parse_duration,
-    parse_instant,
-    show_duration,
-)
+from fairbank.core.time import DAY, LAST_INSTANT, iso, parse_duration, parse_instant, show_duration
+from tests.support.clock import ManualClock
 
 NOVEMBER = 1_795_219_200  # 2026-11-21T00:00:00Z
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import EqualShares, fair_tree
 from fairbank.priority.fairshare.tree import ShareAssociation, planted
+from tests.support.long_doubles import AS_ON_X86_64
 
 neighbours = st.integers(0, 3).map(lambda places: 1e9 + places * 2**-23)
 amounts = st.one_of(st.integers(0, 5).map(float), st.floats(1.0, 1e220), neighbours)

@@ -12,12 +12,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fairbank.core.slurm_numbers import ON_PARENT
-from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import FairTreeResult, ShareAssociation, planted, summed
 from tests.priority.random_trees import trees, wild_shares, wild_usage
 from tests.priority.recursive_fair_tree import Visit, to_64_bits
 from tests.priority.tree_text import TreeWithUsage, parse_tree, tree_with_usage
+from tests.support.long_doubles import AS_ON_X86_64
 
 as_on_x86_64 = pytest.mark.skipif(
     not AS_ON_X86_64, reason="ties here are those of another processor's long double"

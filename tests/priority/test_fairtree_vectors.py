@@ -9,11 +9,11 @@ import math
 import numpy as np
 import pytest
 
-from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import NO_LEVEL
 from tests.priority.tree_text import parse_tree
 from tests.priority.trees import V3, V4, V5, V6, V7, V8, V9
+from tests.support.long_doubles import AS_ON_X86_64
 
 as_on_x86_64 = pytest.mark.skipif(
     not AS_ON_X86_64, reason="ties here are those of another processor's long double"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.priority.fairshare.charges import ChargedJobs, is_charged, usage_factors
-from fairbank.priority.fairshare.columns import AS_ON_X86_64, Ints, Long
+from fairbank.priority.fairshare.columns import Ints, Long
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
 from fairbank.priority.fairshare.usage_ticks import (
     ChargedRows,
@@ -36,6 +36,7 @@ from tests.priority.accounts import (
     job,
     together,
 )
+from tests.support.long_doubles import AS_ON_X86_64
 
 NOON = 1_000_000_000
 TICKS = [NOON + 300 * number for number in range(12)]

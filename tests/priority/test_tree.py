@@ -10,7 +10,6 @@ import pytest
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
-from fairbank.priority.fairshare.columns import AS_ON_X86_64
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.priority.fairshare.tree import (
     DEPTH_MAX,
@@ -20,6 +19,7 @@ from fairbank.priority.fairshare.tree import (
     summed,
     usage_of,
 )
+from tests.support.long_doubles import AS_ON_X86_64
 
 ROOT = ShareAssociation("root")
 REMEDIES = (

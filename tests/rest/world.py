@@ -29,7 +29,7 @@ from fairbank.bank.requests import (
 from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
-from fairbank.core.time import Instant, ManualClock, iso
+from fairbank.core.time import Instant, iso
 from fairbank.core.tres import parse_weights
 from fairbank.core.units import SuMinutes
 from fairbank.rest.app import create_app
@@ -40,6 +40,7 @@ from fairbank.service.access.identity import Staff, identity_of
 from fairbank.service.services import services
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
+from tests.support.clock import ManualClock
 from tests.support.ticks import Ticks
 
 NOW = 1_795_000_000

@@ -14,11 +14,12 @@ from fairbank.bank.rules import Done, Outcome
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster
 from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
-from fairbank.core.time import Instant, ManualClock
+from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Staff, identity_of
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
+from tests.support.clock import ManualClock
 from tests.support.ticks import Ticks
 
 NOW, END = Instant(1_000), Instant(9_000)

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
-from fairbank.core.time import Instant, ManualClock
+from fairbank.core.time import Instant
 from fairbank.service.ops import backup_file
 from fairbank.service.ops.backup import Backups
 from fairbank.service.ops.backup_file import verify_file
 from fairbank.store.memory.store import MemoryStore
 from tests.contracts.small_site import granted, project
+from tests.support.clock import ManualClock
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.requests import CreateProject, IssueToken, Open, Request, SubmittedRequest
-from fairbank.core.time import Instant, ManualClock
+from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.doctor import check_bank
@@ -21,6 +21,7 @@ from fairbank.service.settings import (
 )
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
+from tests.support.clock import ManualClock
 
 
 def test_observing_bank_is_healthy_and_reported(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from fairbank.bank.query import Page, ProjectQuery
 from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import CreateProject
 from fairbank.bank.rules import Done
-from fairbank.core.time import ManualClock
 from fairbank.service.access.identity import Identity, Staff, identity_of
 from fairbank.service.dry_run import DryRun, DryRunResult
 from fairbank.service.services import Services, services
 from fairbank.service.use_cases import UseCases
 from fairbank.store.memory.store import MemoryStore
+from tests.support.clock import ManualClock
 
 SUPERUSER = 1
 _replace = msgspec.structs.replace

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import Role
-from fairbank.core.time import Instant, ManualClock
+from fairbank.core.time import Instant
 from fairbank.service.access.identity import Staff
 from fairbank.service.access.memberships import GROUPS_TTL_SECONDS, Memberships
 from fairbank.service.services import services
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
 from tests.contracts.small_site import ALICE, granted, project
+from tests.support.clock import ManualClock
 from tests.support.ticks import Ticks
 
 

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from fairbank.bank.policy import Policy
-from fairbank.core.time import Instant, ManualClock
+from fairbank.core.time import Instant
 from fairbank.service import project_cache as cache_module
 from fairbank.service.access.identity import Staff
 from fairbank.service.project_cache import ProjectCache
@@ -19,6 +19,7 @@ from fairbank.service.services import services
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
 from tests.contracts.small_site import granted, project
+from tests.support.clock import ManualClock
 from tests.support.conditions import wait_until
 from tests.support.ticks import Ticks
 

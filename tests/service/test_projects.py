@@ -16,13 +16,14 @@ from fairbank.bank.refusals import Reason, Refusal
 from fairbank.bank.requests import CreateProject, SetMember, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.core.errors import Forbidden
-from fairbank.core.time import Instant, ManualClock
+from fairbank.core.time import Instant
 from fairbank.service.access.identity import Identity, Staff, identity_of
 from fairbank.service.ledger import Ledger
 from fairbank.service.projects import Projects
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
 from tests.service.contexts import bank_context
+from tests.support.clock import ManualClock
 from tests.support.conditions import wait_until
 
 SUPERUSER, PI, COORDINATOR, MEMBER = 1, 1001, 1002, 1003

@@ -6,10 +6,11 @@ import pytest
 
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import InvalidInput
-from fairbank.core.time import Instant, ManualClock
+from fairbank.core.time import Instant
 from fairbank.service.quotes import Quotes
 from fairbank.store.memory.store import MemoryStore
 from tests.service.contexts import bank_context
+from tests.support.clock import ManualClock
 
 
 def quotes(*clusters: str) -> Quotes:

@@ -14,13 +14,14 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page
 from fairbank.bank.token import Token
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound, Unauthenticated
-from fairbank.core.time import DAY, Instant, ManualClock
+from fairbank.core.time import DAY, Instant
 from fairbank.service.access.identity import FULL, Identity, Staff, identity_of
 from fairbank.service.access.tokens import CHAIN_MAX, Tokens, digest, new_secret
 from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
 from tests.service.contexts import bank_context
+from tests.support.clock import ManualClock
 
 SUPERUSER, ADMIN, USER = 1, 2, 3
 STAFF = Staff(frozenset({SUPERUSER}), frozenset({ADMIN}), {})
@@ -82,6 +83,12 @@ def test_token_made_by_a_token_expires_no_later(registry: TokenRegistry) -> None
     assert second.expires == first.expires
     third, _ = registry.tokens.create(identity(), label="z", scopes=["read"], days=731)
     assert third.expires == registry.clock.at + 731 * DAY
+
+
+def test_journal_entry_of_a_token_has_its_creation_time(registry: TokenRegistry) -> None:
+    registry.clock.step = 1
+    token, _ = registry.tokens.create(identity(), label="x", scopes=["read"], days=1)
+    assert registry.tokens.list(identity(), None, Page(9)) == [token]
 
 
 def identity_of_token(token: Token) -> Identity:

@@ -12,7 +12,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.requests import CreateProject, Hold, Open, Request, SubmittedRequest
 from fairbank.bank.rules import Done
 from fairbank.cluster.job import Run
-from fairbank.core.time import Instant, ManualClock
+from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import BATCH_MAX, Ledger
 from fairbank.service.ops.upkeep import SweepResult, Upkeep
@@ -20,6 +20,7 @@ from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.migration import migrate
 from fairbank.store.sqlite.driver import driver
 from fairbank.store.sqlite.store import SqliteStore
+from tests.support.clock import ManualClock
 
 BEGIN, END, LATER = Instant(1_000), Instant(2_000), Instant(9_000)
 

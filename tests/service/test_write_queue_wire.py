@@ -33,7 +33,7 @@ from fairbank.service.write_queue.protocol import (
     encode_result,
     frame,
 )
-from tests.bank.request_strategies import of_anything
+from tests.bank.request_strategies import of_anything, submitted_requests
 from tests.faults.sample import requests
 
 outcomes = st.lists(

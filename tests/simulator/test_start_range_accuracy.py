@@ -67,9 +67,22 @@ STATED = {
 }
 
 
+# These take from 10 to 60 s each, more than half of the time of all cases.
+LONG = {
+    (UBCCR, "easy", 600),
+    (UBCCR, "slurm", 600),
+    (KTH, "conservative", 200),
+    (KTH, "fcfs", 300),
+    (KTH, "slurm", 100),
+}
+CASES = [
+    pytest.param(*case, marks=[pytest.mark.campaign] if case in LONG else []) for case in STATED
+]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("trace", "policy", "every"), STATED)
+@pytest.mark.parametrize(("trace", "policy", "every"), CASES)
 def test_the_stated_coverage(
     request: pytest.FixtureRequest, trace: str, policy: str, every: int
 ) -> None:

@@ -29,6 +29,9 @@ from fairbank.agent.protocol import (
 )
 from fairbank.core.errors import InvalidInput
 
+AGENT_BODY_MAX = 4_096
+"""Size of the plug-in's buffer for a message of the agent."""
+
 _ACTIONS: tuple[Action, ...] = get_args(Action)
 _WORD = re.compile(r"[A-Za-z0-9_:.-]*", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -18,7 +18,8 @@ from fairbank.agent.control import HEADER_MAX, as_json, serve_page
 from fairbank.agent.engine import Engine
 from fairbank.agent.incidents import Incident
 from fairbank.agent.metrics import AgentMetrics, status
-from fairbank.agent.outbox import UNSAFE_MAX, Outbox, OutboxWriter
+from fairbank.agent.outbox import Outbox
+from fairbank.agent.outbox_writer import UNSAFE_MAX, OutboxWriter
 from fairbank.agent.plugin_connection import PluginConnection
 from fairbank.agent.protocol import FromAgent, Greeting, PluginMessage, UnreadableFrame
 from fairbank.agent.quarantine import Quarantine
@@ -79,10 +80,12 @@ class Agent:
         if seqs:
             _log.info("%d reports of an earlier agent wait for the bank", len(seqs))
         self._connections: set[PluginConnection] = set()
-        self._probe = BankProbe(self, self._client)
+        self._probe = BankProbe(
+            self.engine.flow, self._client, self.engine.counts, self.connected_clusters
+        )
         self.metrics = AgentMetrics(self.engine, self._probe.results)
-        self._writer = OutboxWriter(self, outbox)
-        self._quarantine = Quarantine(self, path)
+        self._writer = OutboxWriter(outbox, self.engine.flow, self.engine.credit, self)
+        self._quarantine = Quarantine(self.engine, self, path)
         self._senders = ThreadPoolExecutor(settings.senders.maximum, "sender")
         self._job_threads = ThreadPoolExecutor(max(1, len(self._jobs)), "job")
         self._pump_scheduled = self._wake_scheduled = self._paused = False

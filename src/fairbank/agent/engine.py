@@ -267,7 +267,8 @@ class Engine:
         receipt = cause.receipt
         match effect:
             case F.WARN:
-                _log.warning("%s", run_events.warning(event, cause))
+                old = known.state if known is not None else S.NEW
+                _log.warning("%s", run_events.warning(old, event, cause))
             case F.INCIDENT:
                 text = f"{cause.run}: {cause.text or 'it has no time limit'}"
                 self.incidents.record(Incident.WITHOUT_HOLD, text, cause.now)
@@ -290,6 +291,8 @@ class Engine:
                 flow.acknowledge(receipt)
             case F.ACK_WHEN_SAFE if receipt:
                 flow.acknowledge_when_safe(cause.run, receipt)
+            case F.DEPRIORITISE | F.WITHDRAW if report is None:
+                pass  # the question joined a hold report of an agent before this one
             case F.DEPRIORITISE if report:
                 flow.deprioritise(report)
             case F.WITHDRAW if report:
@@ -298,6 +301,8 @@ class Engine:
                 flow.resend(report, _REPORTS[effect])
             case F.RETRY_LATER if report:
                 flow.retry_later.put(report, cause.now)
+            case _:
+                raise AssertionError(effect, event)
 
     def _ask(self, request: PrologRequest, receipt: Receipt, now: float, *, send: bool) -> None:
         """Open the question of a run, or join the open one; perhaps decide it at once."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from fairbank.agent.incidents import Incident
 from fairbank.agent.protocol import (
@@ -24,9 +24,6 @@ from fairbank.agent.protocol import (
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.auth.peers import Peer, peer_at
 
-if TYPE_CHECKING:
-    from fairbank.agent.daemon import Agent
-
 _log = logging.getLogger(__name__)
 
 HELLO_SECONDS = 10.0
@@ -36,6 +33,24 @@ REJECTION_LOG_SECONDS = 10.0
 UNREAD_MAX = 4 * 1024 * 1024  # bytes of answers unread by a peer; beyond, the agent does not read
 
 _rejections_logged: dict[int, float] = {}  # uid -> time of the last log line
+
+
+class PluginHandler(Protocol):
+    """Handler of what happens on the connections of plug-ins."""
+
+    def on_greeting(self, connection: PluginConnection, greeting: Greeting) -> None: ...
+
+    def on_messages(
+        self, connection: PluginConnection, messages: Sequence[PluginMessage]
+    ) -> None: ...
+
+    def on_unreadable(
+        self, connection: PluginConnection, frames: Sequence[UnreadableFrame]
+    ) -> None: ...
+
+    def on_close(self, connection: PluginConnection) -> None: ...
+
+    def on_incident(self, kind: Incident, text: str) -> None: ...
 
 
 class PluginConnection(asyncio.Protocol):
@@ -51,9 +66,12 @@ class PluginConnection(asyncio.Protocol):
     """
 
     def __init__(
-        self, agent: Agent, is_allowed: Callable[[Peer], bool], connections: set[PluginConnection]
+        self,
+        handler: PluginHandler,
+        is_allowed: Callable[[Peer], bool],
+        connections: set[PluginConnection],
     ) -> None:
-        self._agent, self._is_allowed, self._connections = agent, is_allowed, connections
+        self._handler, self._is_allowed, self._connections = handler, is_allowed, connections
         self._rest = b""
         self._unread = self._paused = False
         self._timer: asyncio.TimerHandle | None = None
@@ -94,11 +112,11 @@ class PluginConnection(asyncio.Protocol):
             _log.warning(text, self.peer, len(self._rest))
             if self.greeting is None:
                 why = f"{self.peer}: closed the connection within a frame"
-                self._agent.on_incident(Incident.BAD_CONNECTION, why)
+                self._handler.on_incident(Incident.BAD_CONNECTION, why)
         self.closed = True
         if self in self._connections:
             self._connections.discard(self)
-            self._agent.on_close(self)
+            self._handler.on_close(self)
 
     def hang_up(self) -> None:
         """Close the connection; the plug-in connects again."""
@@ -110,7 +128,7 @@ class PluginConnection(asyncio.Protocol):
         self._abort(Incident.BAD_CONNECTION, f"{self.peer}: {why}")
 
     def _abort(self, kind: Incident, text: str) -> None:
-        self._agent.on_incident(kind, text)
+        self._handler.on_incident(kind, text)
         self.closed = True
         self._transport.abort()
 
@@ -131,9 +149,9 @@ class PluginConnection(asyncio.Protocol):
         if self._rest or self.greeting is None:
             self._start_timer(FRAME_SECONDS if self.greeting else HELLO_SECONDS)
         if messages := [frame for frame in frames if isinstance(frame, PluginMessage)]:
-            self._agent.on_messages(self, messages)
+            self._handler.on_messages(self, messages)
         if unreadable := [frame for frame in frames if isinstance(frame, UnreadableFrame)]:
-            self._agent.on_unreadable(self, unreadable)
+            self._handler.on_unreadable(self, unreadable)
 
     def _decode(self, body: bytes) -> PluginMessage | UnreadableFrame | None:
         try:
@@ -151,7 +169,7 @@ class PluginConnection(asyncio.Protocol):
             raise InvalidInput(text, field="version", remedy=remedy)
         self.greeting = message
         self.send([Welcome()])
-        self._agent.on_greeting(self, message)
+        self._handler.on_greeting(self, message)
         return None
 
     def send(self, messages: Sequence[FromAgent]) -> None:

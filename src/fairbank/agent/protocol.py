@@ -111,7 +111,6 @@ FromAgent = Welcome | Verdict | Ack
 
 HEADER = 4  # bytes of length before each body
 BODY_MAX = 16_384
-AGENT_BODY_MAX = 4_096
 REASON_MAX, TEXT_MAX = 63, 511  # bytes; the plug-in's buffers hold one more for the final NUL
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -14,17 +14,16 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from fairbank.agent.engine import Engine
 from fairbank.agent.outage_policy import RUN, UNREADABLE_TEXT, OutagePolicy, deferred
 from fairbank.agent.protocol import UnreadableFrame
 from fairbank.agent.reports.report import Receipt
+from fairbank.agent.work_starter import WorkStarter
 from fairbank.core.time import iso
-
-if TYPE_CHECKING:
-    from fairbank.agent.daemon import Agent
 
 _log = logging.getLogger(__name__)
 
@@ -87,9 +86,9 @@ class Quarantine:
     the file is full; at most FRAMES_MAX frames wait for the disk in `_waiting`.
     """
 
-    def __init__(self, agent: Agent, outbox: Path) -> None:
+    def __init__(self, engine: Engine, starter: WorkStarter, outbox: Path) -> None:
         self.path = outbox.with_suffix(".quarantine")
-        self._agent, self._engine = agent, agent.engine
+        self._engine, self._starter = engine, starter
         self._file = QuarantineFile(self.path)
         self._thread = ThreadPoolExecutor(1, "quarantine")
         self._waiting: list[tuple[Receipt, UnreadableFrame]] = []
@@ -119,7 +118,7 @@ class Quarantine:
                 self._waiting.append((receipt, frame))
         if self._waiting and not self._writing:
             self._writing = True
-            self._agent.start_task(self._write())
+            self._starter.start_task(self._write())
 
     def _answer(self, receipt: Receipt, frame: UnreadableFrame) -> None:
         is_open = self._engine.terms_of(frame.partition).outage_policy is OutagePolicy.OPEN
@@ -148,7 +147,7 @@ class Quarantine:
             for receipt, frame in batch:
                 if frame.kind != "prolog":
                     self._engine.flow.acknowledge(receipt)
-            self._agent.pump_soon()
+            self._starter.pump_soon()
         self._writing = False
 
     @property

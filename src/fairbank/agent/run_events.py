@@ -10,7 +10,7 @@ from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.protocol import PluginMessage, PrologRequest, Verdict
 from fairbank.agent.reports.report import PendingReport, Receipt, ReportResult, ResultKind
 from fairbank.agent.run_memory import KnownRun
-from fairbank.agent.run_states import STARTED_STATES, AgentEvent, AgentRunState
+from fairbank.agent.run_states import PROLOGS, STARTED_STATES, AgentEvent, AgentRunState
 
 S = AgentRunState
 E = AgentEvent
@@ -94,27 +94,33 @@ def end_event(result: ReportResult) -> E | None:
     return E.END_TOO_EARLY if result.kind is ResultKind.TOO_EARLY else E.END_REFUSED
 
 
-_WARNINGS: Mapping[E, str] = {  # run, text of the bank
-    E.PROLOG: "%s asks to start after it has ended: it may run%s",
+# Arguments: run, text of the bank. Each is true in every state whose row of the event warns.
+_WARNINGS: Mapping[E, str] = {
     E.PROLOG_UNLIMITED_RUN: "%s has no time limit: it runs without a hold, and its end is "
     "reported%s",
     E.LIMIT_NONE: "%s has no time limit any more: its price cannot be held%s",
-    E.HOLD_LAPSED: "%s starts, but its hold has expired: %s",
+    E.HOLD_LAPSED: "the hold of %s has expired: %s",
     E.HOLD_REFUSED: "%s runs, but the bank holds nothing for it: %s",
     E.HOLD_UNPRICED_RUN: "%s runs without a hold, and its end is reported: %s",
-    E.RUN_CLOSED: "%s starts, but is charged or released already: %s",
+    E.RUN_CLOSED: "%s is charged or released already: %s",
     E.ADJUST_REFUSED: "%s has a new time limit that the bank does not hold for: %s",
     E.END_TOO_EARLY: "%s has ended, and the bank does not charge it yet: %s",
     E.END_REFUSED: "%s has ended, and the bank has not charged it: %s",
 }
-_SAME_WARNING = {
-    E.HOLD_UNPRICED_REFUSE: E.HOLD_REFUSED,
-    E.RUN_NEVER_STARTED: E.HOLD_REFUSED,
-    E.PROLOG_IN_OUTAGE: E.PROLOG,
-    E.PROLOG_UNLIMITED_REFUSE: E.PROLOG,
-}
+_SAME_WARNING = {E.HOLD_UNPRICED_REFUSE: E.HOLD_REFUSED, E.RUN_NEVER_STARTED: E.HOLD_REFUSED}
 
 
-def warning(event: E, occurrence: Occurrence) -> str:
-    """Return the log line for the effect WARN."""
+_START_AFTER_END = "%s asks to start after it has ended: it may run%s"
+
+
+def warning(state: S, event: E, occurrence: Occurrence) -> str:
+    """Return the log line for the effect WARN.
+
+    Args:
+        state: state of the run before the event.
+        event: the event.
+        occurrence: its occurrence.
+    """
+    if state is S.ENDED and event in PROLOGS:
+        return _START_AFTER_END % (occurrence.run, occurrence.text)
     return _WARNINGS[_SAME_WARNING.get(event, event)] % (occurrence.run, occurrence.text)

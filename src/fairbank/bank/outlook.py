@@ -35,15 +35,22 @@ def outlook(
 ) -> Outlook:
     """Project the pace of an allocation to its end.
 
+    Held credit only lowers what is left over at the end; for the run-out date it is still left.
+    There is no pace during the first day. A credit limit does not expire, so it is not counted as
+    unused.
+
     Args:
-        granted, used, held, limit: amounts in SU-minutes; `limit` is credit beyond the grant.
-        start, end: the term of the allocation.
+        granted: SU-minutes of the grant.
+        used: SU-minutes that were charged.
+        held: SU-minutes that are held.
+        limit: SU-minutes of credit beyond the grant.
+        start: start of the allocation's term.
+        end: end of the term.
         now: the current time.
 
-    Held credit only lowers what is left over at the end; for the run-out date it is still left.
-    There is no pace during the first day. UNUSED is returned after half of the term if more than a
-    quarter of the grant would remain. A credit limit does not expire, so it is not counted as
-    unused.
+    Returns:
+        The outlook. Its state is UNUSED after half of the term if more than a quarter of the grant
+        would remain.
     """
     left, past, ahead = granted + limit - used, now - start, end - now
     if past < 0:

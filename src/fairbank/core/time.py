@@ -27,16 +27,6 @@ class Clock(Protocol):
         ...
 
 
-class ManualClock:
-    """Clock for tests and replays: the caller sets the time."""
-
-    def __init__(self, at: int = 0) -> None:
-        self.at = Instant(at)
-
-    def now(self) -> Instant:
-        return self.at
-
-
 # Cached: all answers of one second have its time, and rows of a list are of few days.
 @lru_cache(maxsize=1_024)
 def iso(at: int) -> str:

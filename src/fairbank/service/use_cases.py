@@ -59,7 +59,8 @@ class UseCases:
             Busy, Unavailable: it was not applied.
             DryRunResult: the handler is a DryRun, and the request would be granted.
         """
-        submitted = SubmittedRequest(request, self._clock.now(), identity.actor, identity.acting_as)
+        at = self._clock.now() if now is None else now
+        submitted = SubmittedRequest(request, at, identity.actor, identity.acting_as)
         return self._context.handler.apply([submitted])[0]
 
 

@@ -73,9 +73,8 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
     except FairbankError as full:
         if DISK_FULL not in full.message:
             raise
-        if not (
-            folder / SETTINGS
-        ).exists():  # else somebody else made a bank here meanwhile, and these are its files
+        # If there are settings, another process made a bank here meanwhile: these are its files.
+        if not (folder / SETTINGS).exists():
             for each in made:
                 each.unlink(missing_ok=True)
             if new:

@@ -108,7 +108,7 @@ class Reader(Protocol):
         """Return the last entry of a book made before `at`; its sums are the opening balance.
 
         If a clock was set back there can be several positions. A later `at` never gives an earlier
-        entry, and entries made since do not change the result (`store.sql.time_index`).
+        entry, and entries made since do not change the result (`store.time_index`).
         """
         ...
 

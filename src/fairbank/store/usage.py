@@ -101,9 +101,8 @@ def named_groups(groups: Iterable[Usage], by: UsageBy) -> list[Usage]:
         case UsageBy.MONTH:
             return _months(groups)
         case _:
-            return sorted(
-                groups, key=lambda each: each.group
-            )  # here, since databases order texts in ways of their own
+            # Sorted here, because databases order texts differently.
+            return sorted(groups, key=lambda each: each.group)
 
 
 def _date(day: str | int) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.core.errors import Unauthenticated
-from fairbank.core.time import Clock, Instant, ManualClock
+from fairbank.core.time import Clock, Instant
 from fairbank.rest.auth.credentials import (
     BoundRequest,
     MungeVerifier,
@@ -24,6 +24,7 @@ from fairbank.rest.auth.credentials import (
 )
 from fairbank.rest.auth.munge import Decoded
 from tests.rest.auth.munge_server import ASKED, BANK, NONCE, SqliteNonces, SystemClock, speak
+from tests.support.clock import ManualClock
 from tests.support.munge import Munged
 from tests.support.nonces import MemoryNonces
 

@@ -19,7 +19,6 @@ import pytest
 from fairbank.bank.policy import Policy
 from fairbank.bank.query import Page, RunQuery
 from fairbank.core.errors import Conflict, InvalidInput, Unavailable
-from fairbank.core.time import ManualClock
 from fairbank.rest.client import Client, parse_address
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.open_files import ENOUGH, connections_max, demand_enough
@@ -32,6 +31,7 @@ from fairbank.store.migration import migrate
 from tests.rest.served import Served, served
 from tests.rest.world import NOW, grant, report
 from tests.support.account import Account
+from tests.support.clock import ManualClock
 from tests.support.conditions import wait_until
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from fairbank.core.check import HealthCheck
+from fairbank.core.health import HealthCheck
 from fairbank.slurm.parsers import config
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm-22.05"

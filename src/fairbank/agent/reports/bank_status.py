@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Set
+from collections import Counter
+from collections.abc import Callable, Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -21,14 +22,18 @@ from fairbank.rest.client import Client
 from fairbank.rest.schemas.answers import Myself
 
 if TYPE_CHECKING:
-    from fairbank.agent.daemon import Agent
     from fairbank.agent.reports.flow import ReportFlow
+
+_log = logging.getLogger(__name__)
 
 STABLE_SECONDS = 2.0  # of answers, before the agent relies on the bank again
 GROW_SECONDS = 0.02  # wait of a report that adds a sender
 SHRINK_SECONDS = 5.0  # idle time that removes a sender
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds
+
+PROBE_SECONDS = 60.0  # without a report, after which a bank that answered is probed again
+_CHECK_SECONDS = 0.25
 
 _SPLIT_AFTER, _DROP_AFTER = 3, 6  # attempts; server errors may pass by themselves
 
@@ -133,12 +138,6 @@ class BankStatus:
         return self.up and now - self.since >= STABLE_SECONDS
 
 
-_log = logging.getLogger(__name__)
-
-PROBE_SECONDS = 60.0  # without a report, after which a bank that answered is probed again
-_CHECK_SECONDS = 0.25
-
-
 class Reachability(NamedTuple):
     """Reachability of the bank; `reachable` is None before the first report or probe.
 
@@ -220,9 +219,24 @@ class ProbeResults:
 class BankProbe:
     """Task that probes the bank as long as the agent lives."""
 
-    def __init__(self, agent: Agent, client: Client) -> None:
+    def __init__(
+        self,
+        flow: ReportFlow,
+        client: Client,
+        counts: Counter[tuple[str, ...]],
+        connected_clusters: Callable[[], Set[str]],
+    ) -> None:
+        """Prepare the task.
+
+        Args:
+            flow: reports of the agent.
+            client: client of the bank.
+            counts: counts of the agent, for the errors.
+            connected_clusters: returns the clusters of the plug-ins that are connected.
+        """
         self.results = ProbeResults()
-        self._agent, self._client = agent, client
+        self._flow, self._client, self._counts = flow, client, counts
+        self._connected_clusters = connected_clusters
         self._thread = ThreadPoolExecutor(1, "probe")
 
     async def run(self) -> None:
@@ -230,8 +244,8 @@ class BankProbe:
         clusters: Set[str] = frozenset()
         while True:
             # While slurmctld is away, those that it had.
-            clusters = self._agent.connected_clusters() or clusters
-            if self.results.is_due(self._agent.engine.flow, clusters, time.monotonic()):
+            clusters = self._connected_clusters() or clusters
+            if self.results.is_due(self._flow, clusters, time.monotonic()):
                 await self._probe(clusters)
             await asyncio.sleep(_CHECK_SECONDS)
 
@@ -241,10 +255,10 @@ class BankProbe:
     async def _probe(self, clusters: Set[str]) -> None:
         loop = asyncio.get_running_loop()
         error = await loop.run_in_executor(self._thread, probe, self._client, clusters)
-        bank = self._agent.engine.flow.bank
+        bank = self._flow.bank
         changed = self.results.record(error, clusters, bank, time.monotonic())
         if error is not None:
-            self._agent.engine.counts["probe_errors", error.title] += 1
+            self._counts["probe_errors", error.title] += 1
         if changed and error is not None:
             _log.warning("%s; %s", error.message, error.remedy or "the agent retries by itself")
         elif changed:

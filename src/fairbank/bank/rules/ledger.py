@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.bank import requests as requests
+from fairbank.bank import requests
 from fairbank.bank.entry import Kind
 from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Reason, Refusal

@@ -23,9 +23,6 @@ Wholes = NDArray[np.uint64]
 Parents = NDArray[np.int32]
 """Rows of other rows; -1 for none."""
 
-AS_ON_X86_64 = np.finfo(np.longdouble).nmant == 63
-"""True if this host computes ties as a slurmctld on x86-64 does."""
-
 
 def quotient(
     above: NDArray[Any], below: NDArray[Any] | np.longdouble, kind: type[np.floating[Any]]

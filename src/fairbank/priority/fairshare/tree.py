@@ -306,9 +306,8 @@ def _parent(at: int, row: ShareAssociation, accounts: dict[str, int], root: int)
 
 
 def _shares(at: int, row: ShareAssociation) -> int:
-    if not (
-        0 <= row.shares <= ON_PARENT and row.shares == int(row.shares)
-    ):  # what comes from elsewhere may be a fraction, or NaN
+    # Shares of a file may be a fraction, or NaN.
+    if not (0 <= row.shares <= ON_PARENT and row.shares == int(row.shares)):
         remedy = f"a whole number from 0 to {SHARES_MAX}, or {ON_PARENT} for parent"
         raise _malformed(at, row, f"{row.shares} are no shares", "shares", remedy)
     return row.shares

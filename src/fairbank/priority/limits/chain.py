@@ -75,9 +75,8 @@ class Walk:
 
     def __init__(self, job: LimitedJob, enforced: Enforced) -> None:
         self.job, self.enforced = job, enforced
-        self._taken: set[tuple[LimitKind, str]] = (
-            set()
-        )  # what a QOS has set: the kind, and the TRES if it is one of those
+        # Limits that a QOS has set: the kind, and the TRES if it is a limit of one.
+        self._taken: set[tuple[LimitKind, str]] = set()
 
     def qoses(self) -> Iterator[tuple[ChainLink, QosLimits]]:
         for qos in self.job.qoses():

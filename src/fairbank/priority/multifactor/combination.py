@@ -18,6 +18,17 @@ from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.priority.multifactor.pending_jobs import FactorScale, Floats, Indexes, PendingColumns
 from fairbank.priority.settings import Flag, MultifactorSettings
 
+Priorities = npt.NDArray[np.uint32]
+
+LOWEST = 1
+
+# The weight of a TRES may be as large as a double can be. What is past that is infinite, and cut to
+# the highest priority.
+_past_doubles = np.errstate(over="ignore")
+
+# Rows at a time, so that what lies between two steps stays in the processor's cache.
+_BLOCK = 32_768
+
 
 def age_factor(accrued_at: Floats, now: int, max_age_seconds: int) -> Floats:
     """Return the waited part of PriorityMaxAge; 0 before the age accrues, if clocks went back."""
@@ -113,19 +124,6 @@ def _left(cpus: Floats, scale: FactorScale) -> Floats:
 def _for_each_minute(jobs: PendingColumns, scale: FactorScale) -> Floats:
     in_nodes = jobs.nodes * scale.cpus / scale.nodes
     return np.maximum(in_nodes, jobs.cpus) / jobs.limit_minutes / scale.cpus
-
-
-Priorities = npt.NDArray[np.uint32]
-
-LOWEST = 1
-
-# The weight of a TRES may be as large as a double can be. What is past that is infinite, and cut to
-# the highest priority.
-_past_doubles = np.errstate(over="ignore")
-
-_BLOCK = (
-    32_768  # rows at a time, so that what lies between two steps stays in the processor's cache
-)
 
 
 class PriorityTerms(NamedTuple):

@@ -81,7 +81,8 @@ class ProcessorProfile(Generic[W]):
     `_later_begins` are the begins of slots later than now, in order: free processors can only
     decrease there. `_running` is in the order of the ends and lacks `_started`, the jobs that start
     now. `_holes` is a cache, valid until the next `take`. `_free_at_first`: free processors when
-    the first slot later than now begins.
+    the first slot later than now begins. `_known` has the last begin found for each number of
+    processors and time limit; it exists once the steps do.
 
     Optimisation: most passes reserve for one job at most. Until then free processors only increase,
     and a scan over the running jobs finds the place of that job. The steps are built when a second
@@ -125,13 +126,16 @@ class ProcessorProfile(Generic[W]):
             return new_tuple(TimeSlot, (begin, begin + seconds, wanted))
         self._build_steps()
         times, free, reach = self.times, self.free, self.first_begin_after
-        # What is taken is never given back, so for alike jobs the search goes on where it ended.
+        # What is taken is never given back, so no begin before the last one found for the same
+        # processors and time limit can be free again: the search continues there.
         low = self._known.get((wanted, seconds), self._now)
         step, last = bisect_right(times, low) - 1, len(times)
         while True:
             while free[step] < wanted:
                 step += 1
             begin = max(times[step], low)
+            # Slurm's backfill rounds the end up to its resolution. So drops up to the next time at
+            # which a slot may begin matter, also those after the end of the job.
             until, ahead = begin + seconds, step + 1
             first_begin = reach(until)
             while ahead < last and times[ahead] < first_begin and free[ahead] >= wanted:
@@ -249,6 +253,9 @@ class ProcessorProfile(Generic[W]):
             taken = slice(first, self._step_at(end))
             left = [before - processors for before in free[taken]]
             free[taken] = left
+            # The slot adds a drop only if it leaves fewer than are free at all times before it.
+            # Which of the drops after it remain is then unknown. A slot that begins now changes
+            # the drops in `take`.
             if (
                 begin > self._now
                 and self._drops is not None

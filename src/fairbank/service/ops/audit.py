@@ -151,9 +151,8 @@ class _BookWalk:
             self._book(book, entries)
             met.add(book)
         self._books = len(met)
-        if (
-            REGISTRY in self._stretch and REGISTRY not in met
-        ):  # compare its rows even if all its entries are gone
+        # Compare the registry's rows even if all its entries are gone.
+        if REGISTRY in self._stretch and REGISTRY not in met:
             self._book(REGISTRY, iter(()))
         self._rows_of(Fold(ID_MAX))
         for book in sorted(self._heads.keys() - met):

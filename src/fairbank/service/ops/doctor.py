@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.token import Token
-from fairbank.core.check import HealthCheck
 from fairbank.core.errors import Corrupt, FairbankError
+from fairbank.core.health import HealthCheck
 from fairbank.core.time import Clock, Instant
 from fairbank.service.access.tokens import AGENT
 from fairbank.service.settings import BankSettings

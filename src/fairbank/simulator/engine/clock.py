@@ -133,7 +133,10 @@ class SimulationClock:
                 if on_arrival is not None:
                     on_arrival(job)
                 last = job.number
-                if not wanted and len(arrived) == 1 and job.processors <= machine.free:
+                # Only if no other job arrives in the same second: that job might come first in the
+                # order of the queue, and the `break` below would leave it out.
+                is_alone = not wanted and len(arrived) == 1
+                if is_alone and job.processors <= machine.free:
                     # The queue is empty, so the job can delay nobody: start it without a pass.
                     if not attends or scheduler.approve_start(job, now):
                         running = snapshot.begin(job, job.processors, now)

@@ -13,8 +13,13 @@ from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.tres import parse_counts
 from fairbank.priority.multifactor.combination import shown, weighted
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, pending, scale
-from fairbank.priority.settings import WORDS, Flag, MultifactorSettings, PrioritySettings
-from fairbank.priority.settings import PriorityWeights as Weighed
+from fairbank.priority.settings import (
+    WORDS,
+    Flag,
+    MultifactorSettings,
+    PrioritySettings,
+    PriorityWeights,
+)
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers.job_lines import PendingFactors
@@ -109,7 +114,7 @@ def require_multifactor(settings: PrioritySettings) -> None:
         )
 
 
-def weights_of(weights: Weighed, tres_text: str) -> WeightRow:
+def weights_of(weights: PriorityWeights, tres_text: str) -> WeightRow:
     """Return the weights; `tres_text` is PriorityWeightTRES as the settings have it."""
     factors = {FACTORS[letter]: getattr(weights, name) for letter, name in _NAMES.items()}
     return WeightRow(**factors, tres=weights.tres, tres_text=tres_text)

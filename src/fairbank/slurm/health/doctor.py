@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.check import HealthCheck, run_check
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound, Unavailable
+from fairbank.core.health import HealthCheck, run_check
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client
 from fairbank.slurm.bank import BankClient

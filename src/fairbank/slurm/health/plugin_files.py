@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairbank.core.check import HealthCheck
+from fairbank.core.health import HealthCheck
 from fairbank.core.time import iso
 from fairbank.slurm.health.slurm_checks import Config, loads_lua
 from fairbank.slurm.parsers.config import split_parameters

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from fairbank.cluster.partition import Cluster
-from fairbank.core.check import HealthCheck
+from fairbank.core.health import HealthCheck
 from fairbank.core.time import iso
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.parsers.config import slurm_uid, split_list, split_parameters

@@ -38,7 +38,7 @@ from fairbank.cluster.job import COMPLETED, Run
 from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import DAY, Instant
 from fairbank.store.memory.tables import MemoryTables
-from fairbank.store.sql.time_index import count_before
+from fairbank.store.time_index import count_before
 from fairbank.store.usage import group_after, named_groups, page_days, usage_of_runs
 
 T = TypeVar("T")

@@ -96,9 +96,8 @@ class SqlTransaction(ABC):
         runs = self._read_runs
         if locks.registry:
             self._registry = RegistryHead(*self._find("registry")[0])
-        if (
-            not _allocations_of(self._connection, locks.closing) <= self._loaded.keys()
-        ):  # nobody opens one while the registry is locked
+        # From here on nobody can open one, because the registry is locked.
+        if not _allocations_of(self._connection, locks.closing) <= self._loaded.keys():
             raise Contention(
                 "an allocation of a project that is to be removed was opened meanwhile"
             )

@@ -73,7 +73,7 @@ from fairbank.store.sql.conditions import (
     paged,
     run_is_visible,
 )
-from fairbank.store.sql.time_index import BOOK, count_before_sql
+from fairbank.store.time_index import BOOK, count_before_sql
 from fairbank.store.usage import UNKNOWN_STATUS, group_after, page_days
 
 _a, _f, _j, _p, _r, _t, _u = (
@@ -324,7 +324,6 @@ def statement(page: Page) -> Select[Any]:
 # --- usage ---
 
 
-_r = run.c
 _GIVEN = _r.cpus * _r.elapsed_seconds
 _MEASURED = and_(_r.cpu_seconds.is_not(None), _GIVEN > 0)
 _BUSY = case((_r.cpu_seconds < _GIVEN, _r.cpu_seconds), else_=_GIVEN)

@@ -181,9 +181,8 @@ def _read_write(path: Path, journal: str, patience_seconds: float) -> Any:
         _choose_journal(connection, path, journal, patience_seconds)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute(
-            "PRAGMA recursive_triggers = ON"
-        )  # else REPLACE would pass the guards against deleting
+        # Without it REPLACE would pass the triggers that forbid deleting.
+        connection.execute("PRAGMA recursive_triggers = ON")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
     except BaseException:
@@ -207,9 +206,8 @@ def _choose_journal(connection: Any, path: Path, journal: str, patience_seconds:
         )
     if journal == "truncate":
         connection.execute("PRAGMA locking_mode = NORMAL")
-        connection.execute(
-            "SELECT count(*) FROM sqlite_master"
-        ).fetchone()  # the lock is let go at the next access
+        # SQLite releases the exclusive lock at the next access.
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
 def _set_journal_with_retry(connection: Any, journal: str, patience_seconds: float) -> str:

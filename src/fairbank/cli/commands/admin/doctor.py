@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.core.check import HealthCheck
+    from fairbank.core.health import HealthCheck
 
 COLUMNS = (
     Column("OK", lambda row, form: "ok" if row["ok"] else "x"),
@@ -89,7 +89,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     """Check the bank on this host. `at_work` is called now and then while its file is checked."""
     from pathlib import Path
 
-    from fairbank.core.check import run_check
+    from fairbank.core.health import run_check
     from fairbank.rest.auth.keyfile import read_secret
     from fairbank.rest.client import Client, parse_address
     from fairbank.rest.server.open_files import demand_enough
