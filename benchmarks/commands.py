@@ -18,7 +18,7 @@ NOTHING, HELP, BALANCE = "python -c pass", "fairbank --help", "fairbank balance,
 def measure(*, short: bool, say: Say) -> list[Table]:
     rounds = 5 if short else 40
     with sqlite_folder() as folder:
-        url = f"sqlite:///{folder}/books.sqlite"
+        url = f"sqlite:///{folder}/fairbank.sqlite"
         with books(url, 3):
             pass
         with banking(url) as bank:

@@ -1,5 +1,5 @@
 """Measurements side by side. Rounds alternate, so that a machine whose speed drifts favours
-nobody.
+none.
 """
 
 from __future__ import annotations

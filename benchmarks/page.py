@@ -22,7 +22,7 @@ HEAD = """# Performance
 <!-- Written by `make bench`; do not edit. -->
 
 Every published speed is measured by `make bench`, beside an alternative in the same run. Rounds
-alternate, so that a machine whose speed drifts favours nobody. Trust the ratios: the absolute
+alternate, so that a machine whose speed drifts favours none. Trust the ratios: the absolute
 figures are those of one small, shared machine. A figure is the median of its rounds, with their
 range; a ratio is the median of the ratios of the rounds.
 """

@@ -75,7 +75,7 @@ class _StepTimer:
 
 
 def _apply_batch(books: Books, requests: Sequence[Hold | Charge], laps: _StepTimer) -> None:
-    """Do what `Bank.ask` does with a batch when nobody else holds a lock."""
+    """Do what `Bank.ask` does with a batch when no other client holds a lock."""
     batch = [SubmittedRequest(request, Instant(STARTS), ACTOR) for request in requests]
     with books.bank.store.transaction() as transaction:
         needs = lock_set_of(batch)

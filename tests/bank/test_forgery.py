@@ -36,8 +36,8 @@ def test_forged_entry_with_valid_links_is_found(story: StoryRunner) -> None:
         (Kind.CHARGE, {"amount": 7}, "was due"),
         (Kind.LAPSE, {"held": 7}, "was due"),
         (Kind.REFUND, {"charged": 0}, "was due"),
-        (Kind.CHARGE, {"owner": 4_321}, "never opened in this book for this user"),
-        (Kind.REFUND, {"run": 4_321}, "never opened in this book for this user"),
+        (Kind.CHARGE, {"owner": 4_321}, "never opened in this journal for this user"),
+        (Kind.REFUND, {"run": 4_321}, "never opened in this journal for this user"),
         (Kind.REFUND, {"run": None}, "names no run"),
         (Kind.DEPOSIT, {"credit_limit": 7}, "without an entry about terms"),
         (Kind.DEPOSIT, {"overrun": 7}, "drawn beyond"),
@@ -66,9 +66,7 @@ def test_saved_head_reveals_a_rewritten_journal(story: StoryRunner) -> None:
     assert heard(lines, head) == []
     forged = rewritten(lines, actor=4_321)
     assert heard(forged, Head(head.book, 0, bytes(32))) == []
-    assert heard(forged, head) == [
-        "the head that was written down is another: the book was rewritten"
-    ]
+    assert heard(forged, head) == ["the saved head differs: the journal was rewritten"]
     assert heard(lines[:-3], head) == [
         f"it ends at entry number {head.seq - 1}; {head.seq} was written down: entries are missing"
     ]

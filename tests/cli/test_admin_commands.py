@@ -44,7 +44,7 @@ def test_audit_with_and_without_findings(fairbank: Run) -> None:
     fine = fairbank("audit", "verify")
     assert (fine.code, fine.out) == (
         0,
-        "read 1,000 entries of 4 books and 300 runs: every row is as the journal says\n",
+        "read 1,000 entries of 4 journals and 300 runs: every row is as the journal says\n",
     )
     findings = (Finding(7, "its link\x1b is wrong", 12), Finding(0, "a row was added"))
     bad = fairbank("audit", "verify", services=FakeServices(findings=findings))
@@ -133,7 +133,7 @@ def test_progress_does_not_change_stdout(fairbank: Run) -> None:
         fairbank("doctor", "--progress=plain", services=services),
     )
     assert (result.out, silent.err) == (silent.out, "")
-    assert result.err == "doctor: whether the file with the books is sound\n"
+    assert result.err == "doctor: whether the SQLite file is sound\n"
     backup = fairbank("backup", "create", "x.fbk", "--progress=plain", services=services)
     assert backup.err == "backup: first whether the store's file is sound\n"
     assert (
@@ -174,7 +174,7 @@ def test_checks_as_json(fairbank: Run) -> None:
         "ok": False,
         "remedy": "add one",
     }
-    assert json.loads(audit.out)["data"] == [{"book": 7, "entry": 3, "what": "odd"}]
+    assert json.loads(audit.out)["data"] == [{"journal": 7, "entry": 3, "what": "odd"}]
     assert json.loads(audit.out)["entries"] == 1_000
     assert (
         fairbank("doctor", "-P", "-n", services=services).out
@@ -259,7 +259,7 @@ STATUS = {
 def test_progress_is_shown_on_terminals_or_on_request(fairbank: Run) -> None:
     assert fairbank("audit", "verify").err == ""
     plain = fairbank("audit", "verify", "--progress", "plain").err.splitlines()
-    assert plain[0].startswith("audit: every book, and the store as a whole")
+    assert plain[0].startswith("audit: every journal, and the store as a whole")
     assert plain[1:] == [f"audit {tenth}0%" for tenth in range(1, 11)]
     assert fairbank("audit", "verify", "--progress", "plain", "-q").err == ""
 

@@ -1,4 +1,4 @@
-"""Journal heads that were recorded earlier, for the audit to compare."""
+"""Tests of audit with the last entries of journals that were saved earlier."""
 
 from __future__ import annotations
 

@@ -35,7 +35,11 @@ from tests.support.small_disk import small_disk
 def test_init_accepts_a_directory_with_any_name(fairbank: Run, tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
     assert fairbank("init", folder).code == 0
-    assert {path.name for path in folder.iterdir()} == {"fairbank.toml", "secret", "books.sqlite"}
+    assert {path.name for path in folder.iterdir()} == {
+        "fairbank.toml",
+        "secret",
+        "fairbank.sqlite",
+    }
     assert fairbank("audit", "verify", "--config", folder / "fairbank.toml").out.startswith(
         "read 0 entries of "
     )
@@ -102,7 +106,7 @@ def test_init_on_a_full_disk_leaves_no_files(fairbank: Run, tmp_path: Path, kilo
     with small_disk(tmp_path / "disk", f"{kilobytes}k") as disk:
         result = fairbank("init", disk / "bank")
         words = " ".join(result.err.split())
-        assert (result.code, ": the disk is full" in words, "try: make room" in words) == (
+        assert (result.code, ": the disk is full" in words, "try: free disk space" in words) == (
             1,
             True,
             True,
@@ -132,7 +136,7 @@ def test_older_database_names_the_migrate_command(
         result = fairbank(*words, "--config", config)
         assert (result.code, "this Fairbank needs 9999" in result.err) == (7, True)
         assert (
-            f"make a backup with the Fairbank that ran them, then: fairbank init '{folder}'"
+            f"make a backup with the Fairbank that ran it, then: fairbank init '{folder}'"
             in " ".join(result.err.split())
         )
     assert (

@@ -88,7 +88,7 @@ def test_invalid_size_is_reported_with_the_valid_suffixes(size: str) -> None:
 
 
 def test_unpriced_parts_are_reported() -> None:
-    assert job("").doubts == ["no memory is said; the partition's default is not in this price"]
+    assert job("").doubts == ["no memory requested; the partition's default is not in this price"]
     assert job("--mem 1G --array 1-10").doubts == [
         "this is the price of one task of the array 1-10"
     ]

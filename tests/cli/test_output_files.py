@@ -46,12 +46,12 @@ def test_backup_into_read_only_directory_does_not_blame_disk_space(
         "backup", "create", read_only / "a.fbk", "--config", tmp_path / "bank" / "fairbank.toml"
     )
     words = " ".join(result.err.split())
-    assert (result.code, "read-only" in words, "field: FILE" in words, "make room" in words) == (
-        4,
-        True,
-        True,
-        False,
-    ), result.err
+    assert (
+        result.code,
+        "read-only" in words,
+        "field: FILE" in words,
+        "free disk space" in words,
+    ) == (4, True, True, False), result.err
 
 
 def test_output_on_a_full_disk() -> None:
@@ -66,5 +66,5 @@ def test_output_on_a_full_disk() -> None:
     assert process.returncode == 1
     assert process.stderr.splitlines() == [
         "fairbank: the output cannot be written: the disk is full",
-        "  try: make room, or name a place on another disk",
+        "  try: free disk space, or name a path on another disk",
     ]

@@ -137,7 +137,7 @@ def test_explanation_of_one_job(run: Run) -> None:
         "Job 12 (carol, wg_bio, partition gpu)",
         "priority 29,726, 1st of 2 that wait in gpu",
     ]
-    assert result.out.splitlines()[-1] == "Nobody is ahead of it there."
+    assert result.out.splitlines()[-1] == "No job is ahead of it there."
     assert run("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
 
 
@@ -146,7 +146,7 @@ def test_requeued_job_is_behind_jobs_submitted_while_it_ran(run: Run, slurm: Rec
     slurm.say("sprio", "".join(f"{number}{first.removeprefix('10')}\n" for number in (10, 12)))
     slurm.say("squeue", queue((10, "wg_astro", 40), (12, "wg_astro", 20)))
     assert (
-        run("prio", "--explain", "-j", "12").out.splitlines()[-1] == "Nobody is ahead of it there."
+        run("prio", "--explain", "-j", "12").out.splitlines()[-1] == "No job is ahead of it there."
     )
     last = run("prio", "--explain", "-j", "10").out.splitlines()[-1]
     assert (

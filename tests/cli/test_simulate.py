@@ -179,14 +179,12 @@ def test_duplicate_job_number_is_reported(run: Run, tmp_path: Path) -> None:
         HEAD + "".join(map(line, (7, 3, 4, 9, 1))) + line(9, status=2)
     )
     assert (
-        json.loads(run("simulate order.swf --json").out)["data"][0]["read_otherwise"]["same_number"]
-        == 0
+        json.loads(run("simulate order.swf --json").out)["data"][0]["corrected"]["same_number"] == 0
     )
     (tmp_path / "twice.swf").write_text(HEAD + "".join(map(line, (7, 3, 3, 9, 7, 3))))
     result = run("simulate twice.swf")
-    assert (
-        "read otherwise: 3 jobs had the number of an earlier one: simulated all the same"
-        in " ".join((result.out + result.err).split())
+    assert "corrected: 3 jobs had the number of an earlier one: simulated all the same" in " ".join(
+        (result.out + result.err).split()
     )
     assert "had the number" not in run("simulate sacct.txt --procs 8").out
 
@@ -247,14 +245,10 @@ def test_accounts_with_shares_but_without_jobs_are_named(run: Run, tmp_path: Pat
 
 def test_rounded_decimals_are_counted(run: Run, tmp_path: Path) -> None:
     (tmp_path / "decimals.swf").write_text(HEAD + line(1) + line(2).replace(" 10 ", " 10.7 "))
-    assert (
-        "read otherwise: 1 line, submit time, run time or requested time with decimals"
-        in " ".join(run("simulate decimals.swf").err.split())
+    assert "corrected: 1 line, submit time, run time or requested time with decimals" in " ".join(
+        run("simulate decimals.swf").err.split()
     )
-    assert (
-        1
-        in json.loads(run("simulate decimals.swf --json").out)["data"][0]["read_otherwise"].values()
-    )
+    assert 1 in json.loads(run("simulate decimals.swf --json").out)["data"][0]["corrected"].values()
 
 
 @pytest.mark.parametrize(
@@ -545,13 +539,13 @@ def test_refusal_says_if_no_project_can_pay(run: Run) -> None:
     refused = next(
         line
         for line in result.out.splitlines()
-        if line.startswith("jobs refused for want of credit")
+        if line.startswith("jobs refused for lack of credit")
     )
     assert (result.code, refused.split()[-1]) == (0, "100.00")
     output = " ".join((result.out + result.err).split())
     jobs = json.loads(run("simulate week.swf --grant 0 --json").out)["data"][0]["refused_jobs"]
     assert (
-        f"no job ran, {jobs} jobs refused for want of credit: grant more, or let them run last"
+        f"no job ran, {jobs} jobs refused for lack of credit: grant more, or let them run last"
         " (--unpaid last)" in output
     )
     assert "no job ran" in run("whatif week.swf --grant 0 --add-procs 8").err

@@ -63,12 +63,12 @@ def test_refused_jobs_are_counted_outside_the_measures(run: Run) -> None:
     )["data"][0]
     assert row["jobs"] - row["refused_jobs"] == len(Path("starts.txt").read_text().splitlines())
     output = (
-        f"refused for want of credit: {row['refused_jobs']} jobs; the measures are over the others"
+        f"refused for lack of credit: {row['refused_jobs']} jobs; the measures are over the others"
     )
     assert output in " ".join(run("simulate week.swf --grant 70 --periods 3").err.split())
     both = " ".join(run("whatif week.swf --grant 70 --periods 3 --drop-group 2").err.split())
-    assert f"refused for want of credit: {row['refused_jobs']} jobs (as recorded), " in both
-    assert "want of credit" not in run("simulate week.swf --grant 1000").err
+    assert f"refused for lack of credit: {row['refused_jobs']} jobs (as recorded), " in both
+    assert "lack of credit" not in run("simulate week.swf --grant 1000").err
 
 
 def test_unknown_accounts_share_one_allocation(run: Run, tmp_path: Path) -> None:

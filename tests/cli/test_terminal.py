@@ -228,7 +228,7 @@ def test_full_disk_is_reported(bank: Bank) -> None:
         )
     assert done.returncode == 1
     assert done.stderr.startswith(
-        "fairbank: the output cannot be written: the disk is full\n  try: make room"
+        "fairbank: the output cannot be written: the disk is full\n  try: free disk space"
     )
     assert "Traceback" not in done.stderr
 

@@ -98,11 +98,7 @@ def test_change_without_effect_has_no_difference(run: Run) -> None:
         ("whatif week.swf --add-nodes 2", "how many processors a node has", "--add-procs N"),
         ("whatif week.swf --add-procs=-32", "a machine of 0 processors", "take away fewer"),
         ("whatif week.swf --add-procs many", "'many' is not a whole number", ""),
-        (
-            "whatif week.swf --to-policy credit.toml",
-            "goes by the credit that is left",
-            "--grant PERCENT",
-        ),
+        ("whatif week.swf --to-policy credit.toml", "uses remaining credit", "--grant PERCENT"),
         (
             "whatif week.swf --policy fairer.toml --to-policy ./fairer.toml",
             "two policies are called 'fairer'",
@@ -143,7 +139,7 @@ def test_omitted_job_is_not_changed(run: Run) -> None:
     it is changed.
     """
     for words, why in (
-        ("2 --size 3", "never ran, or nobody knows for how long"),
+        ("2 --size 3", "never ran, or for an unknown time"),
         ("3 --limit 1:00", "no number of processors"),
     ):
         result = run(f"whatif dirt.swf --job {words}")

@@ -101,7 +101,7 @@ def test_output_matches_the_golden_file(name: str, run: Run) -> None:
         ("why 2 --trace seed.swf --policy lost.toml", "cannot read lost.toml", 3),
         (
             "why 2 --trace seed.swf --policy credit.toml",
-            "credit goes by the credit that is left, and there is no bank here",
+            "credit uses remaining credit, and there is no bank here",
             2,
         ),
         ("why 2 --trace seed.swf --procs 0", "is not a whole number from 1 on", 2),
@@ -136,7 +136,7 @@ def test_seed_determines_the_simulated_runs(run: Run) -> None:
     assert (
         json.loads(run("why 120 --trace week.swf --policy fcfs --json --runs 10").out)["data"][0][
             "likely"
-        ]["rehearsals"]
+        ]["simulated_runs"]
         == 10
     )
 
@@ -151,7 +151,7 @@ def test_missing_start_range_is_explained(run: Run, tmp_path: Path) -> None:
     document = json.loads(run("why 15002 --trace long.swf --policy fcfs --runs 10 --json").out)
     assert document["data"][0]["likely"] is None
     assert document["warnings"] == [
-        "no likely start: with 15,000 jobs ahead it is too far off to be rehearsed here"
+        "no likely start: with 15,000 jobs ahead it is too far off to be simulated here"
     ]
 
 

@@ -105,21 +105,21 @@ def test_no_likely_omits_the_start_range(run: Run) -> None:
             (),
             ["no likely start: it does not stand in the queue (BeginTime)"],
         ),
-        (NoStartRange.TOO_FAR, (), ["no likely start: it is too far off to be rehearsed here"]),
+        (NoStartRange.TOO_FAR, (), ["no likely start: it is too far off to be simulated here"]),
         (
             NoStartRange.TOO_FAR,
             (1,),
-            ["no likely start: with 1 job ahead it is too far off to be rehearsed here"],
+            ["no likely start: with 1 job ahead it is too far off to be simulated here"],
         ),
         (
             NoStartRange.TOO_FAR,
             (1, 2),
-            ["no likely start: with 2 jobs ahead it is too far off to be rehearsed here"],
+            ["no likely start: with 2 jobs ahead it is too far off to be simulated here"],
         ),
         (
             NoStartRange.NO_START,
             (1,),
-            ["no likely start: as far as the rehearsals went, BeginTime kept it waiting"],
+            ["no likely start: as far as the simulated runs went, BeginTime kept it waiting"],
         ),
     ],
 )
@@ -165,7 +165,7 @@ def test_unreadable_accounting_lines_are_counted(run: Run, tmp_path: Path) -> No
     history.write_text(history.read_text() + "1|2|3\n")
     result = run(JOBS["gpus"], "--json", folder=tmp_path / "some")
     document = json.loads(result.out)
-    assert (result.code, document["data"][0]["likely"]["rehearsals"]) == (0, 100)
+    assert (result.code, document["data"][0]["likely"]["simulated_runs"]) == (0, 100)
     assert "1 line of accounting could not be read" in document["warnings"][0]
 
 

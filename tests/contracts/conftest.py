@@ -35,7 +35,7 @@ EVERYWHERE = ["memory", *IN_SQL]
 @pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an SQLite file with an empty ledger, to be copied."""
-    path = tmp_path_factory.mktemp("template") / "books.sqlite"
+    path = tmp_path_factory.mktemp("template") / "fairbank.sqlite"
     migrate(f"sqlite:///{path}")
     return path
 
@@ -64,7 +64,7 @@ def places(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[
         with Place("memory:", MemoryStore()) as place:
             yield place
     elif kind == "sqlite":
-        path = folder / "books.sqlite"
+        path = folder / "fairbank.sqlite"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
         with Place(f"sqlite:///{path}") as place:
             yield place

@@ -41,7 +41,7 @@ def sql_store(
 ) -> Iterator[Store]:
     """Yield an SQL store that is emptied for every example by an empty restore."""
     if request.param == "sqlite":
-        path = tmp_path_factory.mktemp("twin") / "books.sqlite"
+        path = tmp_path_factory.mktemp("twin") / "fairbank.sqlite"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
         yield from _opened(f"sqlite:///{path}")
     else:

@@ -14,8 +14,8 @@ from fairbank.core.os_errors import is_full, translate_os_error
 @pytest.mark.parametrize(
     ("number", "kind", "said", "remedy"),
     [
-        (errno.ENOSPC, FairbankError, "the disk is full", "make room"),
-        (errno.EDQUOT, FairbankError, "the disk is full", "make room"),
+        (errno.ENOSPC, FairbankError, "the disk is full", "free disk space"),
+        (errno.EDQUOT, FairbankError, "the disk is full", "free disk space"),
         (errno.EROFS, Forbidden, "read-only", "can be written"),
         (errno.EACCES, Forbidden, "you may not write there", "of your own"),
         (errno.ENOTDIR, InvalidInput, "there is a file in its place", "name another"),

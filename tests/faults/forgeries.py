@@ -99,7 +99,7 @@ def deletions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
 
 
 def additions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
-    """Copies of rows under numbers and names of their own. The registry has but one row, whoever
+    """Copies of rows under numbers and names of their own. The registry has but one row, whatever
     writes.
     """
     if table == "registry":

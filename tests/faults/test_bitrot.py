@@ -85,7 +85,7 @@ def test_the_command_says_so_too_and_its_remedy_helps(
     rng = random.Random(seed)
     with made() as bank:
         write_sample(bank.store)
-        file = bank.folder / "books.sqlite"
+        file = bank.folder / "fairbank.sqlite"
         content = file.read_bytes()
         for _ in range(rounds(60, 3)):
             spoilt = bytearray(content)
@@ -94,7 +94,7 @@ def test_the_command_says_so_too_and_its_remedy_helps(
             file.write_bytes(spoilt)
             done = bank.command("audit", "verify")
             assert done.returncode in (7, 8), done.stdout + done.stderr
-        for each in bank.folder.glob("books.sqlite*"):
+        for each in bank.folder.glob("fairbank.sqlite*"):
             each.rename(each.with_name(f"damaged-{each.name}"))
         for words in (["init", str(bank.folder)], ["restore", str(backup)], ["audit", "verify"]):
             done = bank.command(*words)

@@ -89,7 +89,7 @@ def test_a_damaged_backup_changes_nothing(
 def test_very_many_damaged_backups_are_found_out(
     backup: Path, tmp_path: Path, rounds: Rounds, seed: int, tell: Tell
 ) -> None:
-    url, path, count = f"sqlite:///{tmp_path}/books.sqlite", tmp_path / "damaged.fbk", 0
+    url, path, count = f"sqlite:///{tmp_path}/fairbank.sqlite", tmp_path / "damaged.fbk", 0
     restore(url, backup)
     before = heads(url)
     for what, content in damaged(backup, random.Random(seed), rounds(200, 8)):

@@ -42,7 +42,7 @@ def bank() -> Iterator[FairbankServer]:
         write_sample(bank.store)
         with closing(open_store(bank.store)) as store:
             deposit(store, "march")
-        hollow(bank.folder / "books.sqlite", "journal_key", "run_project")
+        hollow(bank.folder / "fairbank.sqlite", "journal_key", "run_project")
         yield bank
 
 
@@ -52,7 +52,7 @@ def test_the_audit_tells_them_before_anything_else(bank: FairbankServer) -> None
     first, second, *_ = sorted(said.stdout.splitlines()[:2])
     assert first.startswith("x the store: the index journal_key lacks ")
     assert second.startswith("x the store: the index run_project lacks ")
-    assert said.stderr.startswith("audit: every book, and the store as a whole")
+    assert said.stderr.startswith("audit: every journal, and the store as a whole")
 
 
 def test_the_doctor_tells_them_with_what_helps(bank: FairbankServer) -> None:
@@ -66,7 +66,7 @@ def test_no_backup_is_made_of_them(bank: FairbankServer) -> None:
     said = bank.command("backup", "create", str(bank.folder / "a.fbk"))
     assert (
         said.returncode,
-        "the books are damaged" in said.stderr,
+        "the ledger is damaged" in said.stderr,
         list(bank.folder.glob("*.fbk")),
     ) == (8, True, []), said.stderr
 
@@ -78,7 +78,7 @@ def test_a_key_that_was_used_twice_is_found_though_its_index_has_neither(
     """However many processes read the books."""
     with closing(open_store(bank.store)) as store:
         assert not deposit(store, "march").again
-        hollow(bank.folder / "books.sqlite", "journal_key")
+        hollow(bank.folder / "fairbank.sqlite", "journal_key")
     with closing(open_store(bank.store)) as store:
         found = verify(store, Opened(bank.store), {}, jobs=2, entries_min=entries_min).findings
         assert found == Audit(store).verify().findings

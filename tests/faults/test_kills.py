@@ -76,7 +76,7 @@ def campaign(
     banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell
 ) -> None:
     """Strike, then read the books: nothing lost, nothing twice, no hold but those of runs that
-    nobody ended.
+    no report ended.
     """
     witness = run(struck(banks, victims, kills, seed, tell))
     figures = check_books(witness, Books(banks[0].store))

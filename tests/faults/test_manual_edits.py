@@ -68,7 +68,7 @@ def sample(
     """Sample books on either store."""
     with ExitStack() as stack:
         if request.param == "sqlite":
-            url = f"sqlite:///{tmp_path_factory.mktemp('books')}/books.sqlite"
+            url = f"sqlite:///{tmp_path_factory.mktemp('books')}/fairbank.sqlite"
         else:
             server: PostgresServer = request.getfixturevalue("postgres18")
             url = server.url(stack.enter_context(server.fresh_database()))

@@ -1,4 +1,4 @@
-"""A database that stops, only reads, lets nobody in or keeps a row locked: clients are asked to
+"""A database that stops, only reads, lets no client in or keeps a row locked: clients are asked to
 come back, and then find everything.
 """
 

@@ -54,7 +54,7 @@ def replayed(
 
 @pytest.fixture
 def urls(tmp_path: Path, database: str) -> list[str]:
-    return ["memory:", f"sqlite:///{tmp_path}/books.sqlite", database]
+    return ["memory:", f"sqlite:///{tmp_path}/fairbank.sqlite", database]
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
-"""Two hundred clients against one allocation: nobody gets what is not there, and everybody gets an
-answer.
+"""Two hundred clients against one allocation: no client gets what is not there, and everybody gets
+an answer.
 """
 
 from __future__ import annotations

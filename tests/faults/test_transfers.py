@@ -1,4 +1,4 @@
-"""The bank test: credit moves between allocations, through two servers at once, and whoever looks
+"""The bank test: credit moves between allocations, through two servers at once, and a reader
 always sees the same total.
 """
 

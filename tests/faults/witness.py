@@ -20,7 +20,7 @@ GOOD, REFUSED, AWAY = {200, 201}, {402, 404, 409}, 503
 @dataclass
 class Witness:
     """Requests by their keys, with the first whole answer to each. `left_open` are the jobs whose
-    end nobody will report; `lost` counts requests whose answer never came; `waits` are the seconds
+    end is never reported; `lost` counts requests whose answer never came; `waits` are the seconds
     of every answer; `forgetful` is set where the database is replaced meanwhile, so that a key may
     get another answer.
     """

@@ -46,6 +46,29 @@ def test_every_environment_variable_is_described(checkout: Path) -> None:
     assert {name for name in read if name not in page} == set()
 
 
+def test_every_source_path_in_the_documentation_exists(checkout: Path) -> None:
+    """A path may leave out its first folders, and may name a file of a Slurm host as absolute."""
+    files = [
+        path.as_posix()
+        for folder in ("benchmarks", "packaging", "plugins", "src", "tests", "tools")
+        for path in (checkout / folder).rglob("*")
+    ]
+    pages = [
+        checkout / "ARCHITECTURE.md",
+        checkout / "README.md",
+        *(checkout / "docs").rglob("*.md"),
+    ]
+    cited = [
+        (page.relative_to(checkout).as_posix(), path)
+        for page in pages
+        for path in re.findall(r"`(\w[\w./-]*\.(?:py|lua|c|sql))`", page.read_text())
+    ]
+    assert len(cited) > 50
+    assert [
+        (page, path) for page, path in cited if not any(name.endswith(f"/{path}") for name in files)
+    ] == []
+
+
 def test_every_command_has_a_manual_page(checkout: Path) -> None:
     folder = checkout / "packaging" / "data" / "share" / "man"
     names = {

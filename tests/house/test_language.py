@@ -82,12 +82,22 @@ def test_folder_has_at_most_16_modules(count: int, expected: list[str]) -> None:
     assert places("folder size", **texts) == expected
 
 
-def test_private_words_are_found_in_docstrings() -> None:
+def test_private_words_are_found_in_docstrings_strings_and_comments() -> None:
     text = 'told = 1  # told\n\ndef f():\n    """Return it.\n\n    Somebody was told.\n    """'
+    text += '\n    return f"{told} nobody knows"\n'
     assert places("private words", bank__hold=text) == [
         "bank/hold.py:6: private word 'Somebody'; use a standard term",
         "bank/hold.py:6: private word 'told'; use a standard term",
+        "bank/hold.py:8: private word 'nobody'; use a standard term",
+        "bank/hold.py:1: private word 'told'; use a standard term",
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ['X = "heads"', "X = 'name a file of fairbank audit heads'", "X = '--heads FILE'"]
+)
+def test_names_and_commands_are_no_private_words(text: str) -> None:
+    assert places("private words", bank__hold=text) == []
 
 
 def test_private_words_are_found_in_prose_but_not_in_code() -> None:

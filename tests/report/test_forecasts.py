@@ -75,7 +75,7 @@ def test_assumptions() -> None:
             "Shares stay, usage fades as Slurm has it, and all usage is reset when it is due. Jobs"
             " that run count until they end."
         ),
-        "All usage is reset in 9 days: whoever has a share and pauses is back then at the latest.",
+        "All usage is reset in 9 days: an idle account has its share back by then.",
     ]
 
 

@@ -71,7 +71,7 @@ def test_a_given_priority_has_no_factors() -> None:
     assert explain_priority(GIVEN, QUEUE, WEIGHTS)[1:] == [
         "priority 99,999, 1st of 3 that wait in idle",
         "  An administrator gave it this priority; no factor counts.",
-        "Nobody is ahead of it there.",
+        "No job is ahead of it there.",
     ]
     assert (
         explain_priority(THEIRS, QUEUE, WEIGHTS)[-1]
@@ -118,7 +118,7 @@ def test_job_with_several_qos_is_not_behind_itself() -> None:
     explanation = explain_priority(dear, partition_queues(rows)["idle"], WEIGHTS)
     assert (explanation[1], explanation[-1]) == (
         "priority 44,581, 1st of 2 that wait in idle",
-        "Nobody is ahead of it there.",
+        "No job is ahead of it there.",
     )
 
 

@@ -110,10 +110,7 @@ def test_reading_guide() -> None:
 
 def test_reading_guide_mentions_the_usage_reset() -> None:
     output = reading_guide(ROWS, RankingRule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
-    assert (
-        "All usage is reset in 9 days: whoever has a share and pauses is back then at the latest."
-        in output
-    )
+    assert "All usage is reset in 9 days: an idle account has its share back by then." in output
 
 
 def test_classic_factor_above_half_is_within_the_share() -> None:

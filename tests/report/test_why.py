@@ -58,7 +58,7 @@ def test_lines_of_an_explanation() -> None:
         "Checks    x   no job ahead: ahead is job 6",
         "          ok  credit: enough",
         "Queue     2nd of 3; ahead: 6",
-        "Start     nobody can say",
+        "Start     unknown",
     ]
 
 
@@ -68,25 +68,25 @@ def test_start_is_reported_as_far_as_known() -> None:
 
     assert (
         start(expected=60)
-        == "Start     1970-01-01 00:01:00 if everybody uses the whole time limit and nobody comes"
+        == "Start     1970-01-01 00:01:00 if every job uses its whole time limit and no job comes"
         " before it"
     )
     both = StartRange(60, 120, 100, 100)
     assert (
         start(likely=both)
-        == "Start     likely from 1970-01-01 00:01:00 to 1970-01-01 00:02:00 (8 of 10 of 100"
-        " rehearsals)"
+        == "Start     likely from 1970-01-01 00:01:00 to 1970-01-01 00:02:00 (80 % of 100"
+        " simulated runs)"
     )
-    assert "to a time that nobody can tell" in start(likely=replace(both, latest=None))
+    assert "to an unknown time" in start(likely=replace(both, latest=None))
 
 
 def test_position_in_the_queue() -> None:
-    assert "Queue     it has no place in it: something else than room holds it back" in shown_lines(
+    assert "Queue     not in the queue: it waits for something other than resources" in shown_lines(
         JOB._replace(why=why(position=None))
     )
     assert (
         shown_lines(JOB._replace(why=why(position=1), ahead=[]))[6]
-        == "Queue     1st of 3; nobody is ahead"
+        == "Queue     1st of 3; no job is ahead"
     )
     many = shown_lines(
         JOB._replace(why=why(position=23, waiting=111), ahead=list(map(str, range(1, 23))))
@@ -159,7 +159,7 @@ def test_json_output() -> None:
     assert result["likely"] == {
         "earliest": "1970-01-01T00:01:00Z",
         "latest": None,
-        "rehearsals": 50,
+        "simulated_runs": 50,
         "started": 20,
     }
     assert result["suggestion"] == {"option": "-t 00:10:00", "start": "1970-01-01T00:00:00Z"}
@@ -181,7 +181,7 @@ def test_different_expectation_of_slurm_is_shown() -> None:
         JOB._replace(why=why(expected=60), reason="Resources", expected_start=120), 200
     )[7]
     assert output.endswith(
-        "nobody comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is"
+        "no job comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is"
         " Resources"
     )
     assert "slurmctld's reason" not in shown_lines(JOB._replace(reason="Priority"))[7]

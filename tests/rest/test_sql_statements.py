@@ -47,7 +47,7 @@ class Counting(NamedTuple):
 
 @pytest.fixture
 def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counting]:
-    url = f"sqlite:///{tmp_path}/books.sqlite"
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     with count_statements(monkeypatch) as statements, a_world(open_store(url)) as world:
         world.context.services.project_cache.refresh()

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.processor_queue import PriorityQueue, WidthQueue
+from fairbank.scheduling.machines.priority_queue import PriorityQueue
+from fairbank.scheduling.machines.processor_queue import WidthQueue
 from fairbank.scheduling.snapshot import FOR_EVER
 from fairbank.simulator.traces.workload import TraceJob
 

@@ -23,7 +23,7 @@ from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.scheduling.machines import node_snapshot
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.machines.nodes import Nodes
-from fairbank.scheduling.machines.processor_queue import JobList, PriorityQueue
+from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
 from fairbank.scheduling.machines.processors import Processors
 from fairbank.scheduling.pending_job import Active, PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement

@@ -25,7 +25,7 @@ from tests.support.clock import ManualClock
 
 
 def test_observing_bank_is_healthy_and_reported(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/books.sqlite"
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     settings = BankSettings(
         store=StoreSettings(url=url),
@@ -51,7 +51,7 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
     """A token for the agent of an unknown cluster is named too; neither is an error, because both
     may be added later.
     """
-    url = f"sqlite:///{tmp_path}/books.sqlite"
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     settings = BankSettings(
         store=StoreSettings(url=url),

@@ -84,7 +84,7 @@ def _hold(project: int, job: int) -> Hold:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[LedgerFile]:
-    ledger = LedgerFile(tmp_path / "books.sqlite")
+    ledger = LedgerFile(tmp_path / "fairbank.sqlite")
     yield ledger
     ledger.close()
 

@@ -115,7 +115,7 @@ def test_foreign_lock_delays_all_by_one_timeout_and_nothing_is_applied_later(
     tmp_path: Path, separate_process: bool
 ) -> None:
     """Another program locks the file. Fifty batches must not wait for it one after the other."""
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     migrate(f"sqlite:///{path}")
     store = SqliteStore(path, patience_seconds=0.02)
     bank = Ledger(store, Policy(), RetryPolicy(0.3))

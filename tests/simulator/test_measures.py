@@ -176,12 +176,15 @@ def test_a_file_of_shares_has_names_or_numbers() -> None:
         (["a,1", "-3,4"], "line 2"),
         (["a,1", "a,2"], "account a is there twice"),
         (["7,1", "007,2"], "account 7 is there twice"),
-        (["a,0"], "nobody has shares"),
-        (["shares,account", "3,12"], "line 1: heads 'shares,account', expected account,shares"),
-        (["account", "3"], "line 1: heads 'account'"),
-        (["astro,sixty"], "line 1: heads 'astro,sixty'"),
+        (["a,0"], "no account has shares"),
+        (
+            ["shares,account", "3,12"],
+            "line 1: invalid header 'shares,account', expected account,shares",
+        ),
+        (["account", "3"], "line 1: invalid header 'account'"),
+        (["astro,sixty"], "line 1: invalid header 'astro,sixty'"),
         (["account,shares", "group,shares"], "line 2"),
-        ([], "nobody has shares"),
+        ([], "no account has shares"),
     ],
 )
 def test_shares_that_cannot_be_are_reported(lines: list[str], told: str) -> None:

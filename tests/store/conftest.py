@@ -25,7 +25,7 @@ __all__ = ["migrated_file", "postgres_place", "sql_place", "template15", "templa
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """Yield an SQLite file with an empty ledger."""
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     migrate(f"sqlite:///{path}")
     return path
 

@@ -62,7 +62,7 @@ def test_index_without_one_row_is_found(written: Path) -> None:
         (first,) = connection.execute("SELECT min(id) FROM run").fetchone()
     replant(written, "run_owner", f"CREATE INDEX planted ON run (owner, id) WHERE id <> {first}")
     assert looking(written, index_faults) == [
-        "the index run_owner lacks 1 of the rows of its table, which nobody finds through it"
+        "the index run_owner lacks 1 of the rows of its table, which no query finds through it"
     ]
 
 

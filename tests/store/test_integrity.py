@@ -11,7 +11,7 @@ def test_many_rows_of_one_index_are_one_finding() -> None:
         "wrong # of entries in index journal_key",
     ]
     assert list(summarise(output)) == [
-        "the index journal_key lacks 3 of the rows of its table, which nobody finds through it"
+        "the index journal_key lacks 3 of the rows of its table, which no query finds through it"
     ]
 
 

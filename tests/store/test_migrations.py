@@ -165,7 +165,7 @@ def test_interrupted_migration_changes_nothing(bare_url: str, statement: str) ->
     """The retry completes it."""
     with _stopped_after(statement), pytest.raises(KeyboardInterrupt):
         migrate(bare_url)
-    with pytest.raises(NotFound, match="no books"):
+    with pytest.raises(NotFound, match="no bank"):
         open_store(bare_url)
     assert migrate(bare_url)
     open_store(bare_url).close()
@@ -201,7 +201,7 @@ def test_database_of_unknown_schema_is_left_alone(sql_place: Place, revision: st
         ) as raised:
             attempt(sql_place.url)
         assert revision in raised.value.message
-        assert raised.value.remedy == "use the Fairbank that migrated them, or a newer one"
+        assert raised.value.remedy == "use the Fairbank that migrated it, or a newer one"
 
 
 def test_missing_database_is_unavailable(postgres18: PostgresServer) -> None:

@@ -43,13 +43,13 @@ def pragma(path: Path, name: str) -> object:
 
 
 def test_new_file_is_readable_by_owner_only(tmp_path: Path) -> None:
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     migrate(url(path))
     store = open_store(url(path))
     fill(store)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     store.close()
-    assert modes["books.sqlite"] == 0o600
+    assert modes["fairbank.sqlite"] == 0o600
     assert set(modes.values()) == {0o600}
 
 
@@ -63,7 +63,7 @@ def test_unusual_file_names_work(tmp_path: Path) -> None:
 
 
 def test_missing_folder_is_refused(tmp_path: Path) -> None:
-    missing = tmp_path / "no" / "books.sqlite"
+    missing = tmp_path / "no" / "fairbank.sqlite"
     for attempt in (migrate, open_store):
         with pytest.raises(NotFound) as raised:
             attempt(url(missing))
@@ -72,17 +72,17 @@ def test_missing_folder_is_refused(tmp_path: Path) -> None:
 
 def test_missing_database_names_init(tmp_path: Path) -> None:
     with pytest.raises(NotFound) as raised:
-        open_store(url(tmp_path / "books.sqlite"))
+        open_store(url(tmp_path / "fairbank.sqlite"))
     assert raised.value.remedy == "fairbank init"
     (tmp_path / "empty.sqlite").touch()
     with pytest.raises(NotFound) as raised:
         open_store(url(tmp_path / "empty.sqlite"))
     assert raised.value.remedy == "fairbank init"
-    assert not (tmp_path / "books.sqlite").exists()
+    assert not (tmp_path / "fairbank.sqlite").exists()
 
 
 def test_invalid_database_file_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     path.write_bytes(b"these are no books at all, whatever the name says" * 100)
     for attempt in (migrate, open_store):
         with pytest.raises(Corrupt, match="damaged"):
@@ -122,7 +122,7 @@ def test_faulty_sqlite_uses_rollback_journal(
 ) -> None:
     """Also by default: a new bank is not refused because the machine's library is old."""
     monkeypatch.setattr(sqlite, "VERSION", WITH_THE_BUG)
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     migrate(url(path), journal=journal)
     store = open_store(url(path), journal=journal)
     fill(store)
@@ -154,7 +154,7 @@ def test_unshared_wal_file_is_converted(file: Path) -> None:
 @needs_wal
 def test_migration_waits_for_another_writer_of_the_file(tmp_path: Path) -> None:
     """SQLite itself does not wait when it changes the journal of a file."""
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     path.touch()
     other = driver.connect(str(path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -243,12 +243,12 @@ def test_foreign_database_file_is_reported(closed: str) -> None:
         Account.nobody(),
     )
     try:
-        migrate(url(folder / "books.sqlite"))
-        (folder if closed == "folder" else folder / "books.sqlite").chmod(0o000)
+        migrate(url(folder / "fairbank.sqlite"))
+        (folder if closed == "folder" else folder / "fairbank.sqlite").chmod(0o000)
         os.seteuid(nobody.uid)
         try:
             with pytest.raises(Forbidden) as no:
-                open_store(url(folder / "books.sqlite"))
+                open_store(url(folder / "fairbank.sqlite"))
         finally:
             os.seteuid(ourselves)
     finally:
@@ -266,7 +266,7 @@ def test_full_check_reports_progress_until_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "_STEPS", 100)
-    path = tmp_path / "books.sqlite"
+    path = tmp_path / "fairbank.sqlite"
     migrate(url(path))
     store = open_store(url(path))
     fill(store)

@@ -16,8 +16,8 @@ from fairbank.store.urls import MEMORY, POSTGRESQL, SQLITE, parse_url, path_of, 
     ("text", "driver"),
     [
         ("memory:", MEMORY),
-        ("sqlite:///books.sqlite", SQLITE),
-        ("sqlite:////var/lib/fairbank/books.sqlite", SQLITE),
+        ("sqlite:///fairbank.sqlite", SQLITE),
+        ("sqlite:////var/lib/fairbank/fairbank.sqlite", SQLITE),
         ("postgresql://bank@db.example.org/books", POSTGRESQL),
         ("postgres://bank@db.example.org/books", POSTGRESQL),
         ("postgresql+psycopg://bank@/books?host=/run/postgresql", POSTGRESQL),
@@ -28,13 +28,15 @@ def test_valid_urls_are_parsed(text: str, driver: str) -> None:
 
 
 def test_file_url_gives_the_path() -> None:
-    assert path_of(parse_url("sqlite:////var/lib/books.sqlite")) == Path("/var/lib/books.sqlite")
-    assert path_of(parse_url("sqlite:///books.sqlite")) == Path("books.sqlite")
+    assert path_of(parse_url("sqlite:////var/lib/fairbank.sqlite")) == Path(
+        "/var/lib/fairbank.sqlite"
+    )
+    assert path_of(parse_url("sqlite:///fairbank.sqlite")) == Path("fairbank.sqlite")
 
 
 WRONG = [
     "",
-    "books.sqlite",
+    "fairbank.sqlite",
     "sqlite://",
     "sqlite:///",
     "sqlite:///x?mode=ro",

@@ -35,7 +35,7 @@ class FairbankServer(Daemon):
         super().__init__(Account.ourselves(), "fb-srv-")
         self.config = self.folder / "fairbank.toml"
         self.socket = self.folder / "fairbank.sock"
-        self.store = store or f"sqlite:///{self.folder}/books.sqlite"
+        self.store = store or f"sqlite:///{self.folder}/fairbank.sqlite"
         # As `fairbank init` does, without the start of another Python.
         init(str(self.folder), self.store)
         for section, lines in {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,10 +30,13 @@ VERBS_IN_S = frozenset(
     "writes".split()
 )
 PRIVATE_WORDS = re.compile(
-    r"\b(anew|befell|doorkeepers?|foretells?|foretold|heads|letters?|misfits?|mishaps?|"
-    r"offices?|rooms?|somebody|streets?|tellers?|told|usual|whoever|wish|wishes)\b",
+    r"(?<![-.])\b(anew|astray|befell|doorkeepers?|foretells?|foretold|heads|mend(?:s|ed|ing)?|"
+    r"misfits?|mishaps?|nobody|offices?|rehears(?:e[ds]?|als?|ing)|rooms?|somebody|streets?|"
+    r"tellers?|told|usual|whoever|wish|wishes)\b",
     re.IGNORECASE,
 )
+# `audit heads` is a command: the last entry of each hash chain.
+STANDARD_PHRASES = re.compile(r"\baudit heads\b|^\s*heads:")
 MARKDOWN_CODE = re.compile(r"`[^`]*`")
 
 
@@ -82,6 +87,18 @@ class File:
         for node in self.nodes:
             if isinstance(node, kinds) and (text := ast.get_docstring(node, clean=False)):
                 yield node.body[0].lineno, text
+
+    def strings(self) -> Iterator[tuple[int, str]]:
+        """Yield the line and the text of each string with a space, docstrings included."""
+        for node in self.nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+                yield node.lineno, node.value
+
+    def comments(self) -> Iterator[tuple[int, str]]:
+        """Yield the line and the text of each comment of a Python file."""
+        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
 
 
 def read_files(root: Path) -> list[File]:
@@ -168,12 +185,20 @@ def large_folders(files: Sequence[File]) -> Iterator[Place]:
 
 
 def private_words(files: Sequence[File]) -> Iterator[Place]:
-    """Yield words of the former private vocabulary in docstrings and Markdown prose."""
+    """Yield words of the former private vocabulary: in Markdown prose, in docstrings, and in the
+    strings and comments of the product. A string without a space is a name, not prose.
+    """
     for file in files:
-        texts = [(1, _prose(file.text))] if file.is_markdown else list(file.docstrings())
+        if file.is_markdown:
+            texts = [(1, _prose(file.text))]
+        elif file.is_product:
+            texts = [*file.strings(), *file.comments()]
+        else:
+            texts = list(file.docstrings())
         for start, text in texts:
             for number, line in enumerate(text.split("\n"), start):
-                for word in PRIVATE_WORDS.findall(line):
+                prose = STANDARD_PHRASES.sub("", MARKDOWN_CODE.sub("", line))
+                for word in PRIVATE_WORDS.findall(prose):
                     yield Place(file.path, number, f"private word {word!r}; use a standard term")
 
 

@@ -71,7 +71,7 @@ class AgentEffect(Enum):
     INCIDENT = auto()  # count the run as one without a hold, for `fairbank agent status`
     ASK_BANK = auto()  # send a hold report before all others, and let slurmctld wait for its result
     JOIN_QUESTION = auto()  # let slurmctld wait for the hold report that is on its way
-    DEPRIORITISE = auto()  # the hold report has nobody waiting for it any more
+    DEPRIORITISE = auto()  # slurmctld no longer waits for the hold report
     WITHDRAW = auto()  # take the hold report back if it was not sent
     SEND_HOLD = auto()
     SEND_ADJUST = auto()
@@ -159,8 +159,8 @@ ROWS: Sequence[Row] = (
     (ALL, (E.ADJUST_REFUSED,), None, (F.WARN,)),
     # --- the run ended
     (ALL - {S.ENDED}, (E.EPILOG,), S.ENDED, (F.CHECK_CLOCK, F.SEND_END)),
-    # Not ENDED: a slurmctld that is killed before it saves this end asks again. Were the run let
-    # start then, nobody would pay for it. A requeued job comes as another run.
+    # Not ENDED: a slurmctld that is killed before it saves this end asks again. If the run started
+    # then, it would not be charged. A requeued job comes as another run.
     (ALL - {S.ENDED, S.REFUSED}, (E.EPILOG_NEVER_STARTED,), S.REFUSED, (F.SEND_END,)),
     ({S.REFUSED, S.ENDED}, (E.EPILOG_NEVER_STARTED,), None, (F.ACK_WHEN_SAFE,)),
     ({S.ENDED}, (E.EPILOG,), None, (F.ACK_WHEN_SAFE,)),

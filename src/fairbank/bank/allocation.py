@@ -12,7 +12,7 @@ from fairbank.core.types import IdentityEnum
 from fairbank.core.units import SuMinutes
 
 NO_LINK = bytes(32)
-"""What the first entry of a book is chained to."""
+"""Link before the first entry of a journal."""
 
 
 class AllocationState(Enum):

@@ -1,7 +1,8 @@
 """Entries of the journal: they are only added, and each is chained to the one before it.
 
 Each allocation has a chain of its own. Everything without an allocation is in the chain of the
-registry (book 0): projects, members, tokens, actions as another user, refusals without allocation.
+registry (journal 0): projects, members, tokens, actions as another user, and refusals without
+allocation.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     it.
 
         users, accounts       who may use it; the members of either if both are given
-        maintenance           nobody can use it
+        maintenance           no job can use it
         flexible              FLEX: its jobs may also run before, after and outside its nodes
         any_nodes             ANY_NODES: its jobs may also use other nodes
 

@@ -7,7 +7,7 @@ from errno import EACCES, EDQUOT, EEXIST, EISDIR, ENOENT, ENOSPC, ENOTDIR, EPERM
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 
-MAKE_ROOM = "make room, or name a place on another disk"
+MAKE_ROOM = "free disk space, or name a path on another disk"
 
 _FULL = (FairbankError, "the disk is full", MAKE_ROOM)
 _NOT_OURS = (

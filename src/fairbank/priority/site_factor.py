@@ -79,7 +79,7 @@ class Sigmoid(msgspec.Struct, frozen=True):
 
     def of(self, fraction: ArrayLike) -> Floats:
         """Return the curve at fractions from 0 to 1."""
-        # The letters of the formula above.
+        # The symbols of the formula above.
         x, x0 = np.asarray(fraction, np.float64), self.midpoint
         l = abs(self.steepness)  # noqa: E741
         if l < _FLAT:

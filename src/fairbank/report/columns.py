@@ -79,7 +79,7 @@ class DisplayFormat(NamedTuple):
         )
 
     def as_of(self, instant: int) -> str:
-        """Format a time: `2026-11-21 07:30:12`, short `11-21 07:30`, exact in ISO with the zone."""
+        """Format a time with its offset: `2026-11-21 07:30:12 -05:00`."""
         at = datetime.fromtimestamp(instant, self.zone)
         offset = at.strftime("%z")
         return f"{at:%Y-%m-%d %H:%M:%S} {offset[:3]}:{offset[3:5]}"
@@ -165,7 +165,7 @@ class Column(NamedTuple):
         On a narrow terminal a `brief` column has no decimals if one of the amounts that its rows
         add up reaches 100 SU: the part left out is less than a hundredth of the largest figure.
         Thousands and millions of SU keep their decimals, which are significant and short. Available
-        credit is rounded down, so that nobody relies on credit that does not exist.
+        credit is rounded down, so that no user relies on credit that does not exist.
         """
         cells = [self.cell(row, form) for row in rows]
         if not self.right or not any("." in cell for cell in cells):

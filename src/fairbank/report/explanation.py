@@ -86,7 +86,7 @@ def _lasted(row: JobExplanation, until: int) -> str:
 
 
 def _in_time(text: str, form: DisplayFormat) -> str:
-    """The sentences have instants in UTC; people see them in their own time, as everywhere."""
+    """Replace the UTC times of a sentence by local times."""
     return _INSTANT.sub(lambda match: form.moment(parse_instant(match[0])), text)
 
 
@@ -98,15 +98,15 @@ def _behind(head: str, text: str, room: int) -> Iterator[str]:
 
 def _queue(row: JobExplanation) -> str:
     if row.why.position is None:
-        return "it has no place in it: something else than room holds it back"
+        return "not in the queue: it waits for something other than resources"
     place = f"{row.why.position:,}{ordinal_ending(row.why.position)}"
     more = f" and {len(row.ahead) - AHEAD_MAX:,} more" if len(row.ahead) > AHEAD_MAX else ""
-    ahead = f"ahead: {', '.join(row.ahead[:AHEAD_MAX])}{more}" if row.ahead else "nobody is ahead"
+    ahead = f"ahead: {', '.join(row.ahead[:AHEAD_MAX])}{more}" if row.ahead else "no job is ahead"
     return f"{place} of {row.why.waiting:,}; {ahead}"
 
 
 def _start(row: JobExplanation, form: DisplayFormat) -> str:
-    """As it is found here, and where slurmctld says otherwise, that too."""
+    """Return the computed start, and what slurmctld reports if it differs."""
     expected = row.expected_start
     there = "" if expected is None else f"; slurmctld expects {form.moment(expected)}"
     other = "" if row.reason in (None, row.why.code) else f"; slurmctld's reason is {row.reason}"
@@ -117,14 +117,14 @@ def _found(why: Explanation, form: DisplayFormat) -> str:
     likely, expected = why.likely, why.expected
     if likely is not None:
         latest = likely.latest
-        until = "a time that nobody can tell" if latest is None else form.moment(latest)
+        until = "an unknown time" if latest is None else form.moment(latest)
         earliest = form.moment(likely.earliest)
         when = f"at {until}" if latest == likely.earliest else f"from {earliest} to {until}"
-        return f"likely {when} (8 of 10 of {likely.runs:,} rehearsals)"
+        return f"likely {when} (80 % of {likely.runs:,} simulated runs)"
     if expected is None:
-        return "nobody can say"
+        return "unknown"
     return (
-        f"{form.moment(expected)} if everybody uses the whole time limit and nobody comes before it"
+        f"{form.moment(expected)} if every job uses its whole time limit and no job comes before it"
     )
 
 
@@ -163,7 +163,7 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
             and {
                 "earliest": iso(likely.earliest),
                 "latest": _iso(likely.latest),
-                "rehearsals": likely.runs,
+                "simulated_runs": likely.runs,
                 "started": likely.started,
             }
         ),

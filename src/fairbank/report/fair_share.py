@@ -101,10 +101,7 @@ def assumptions(rule: RankingRule) -> list[str]:
 
 
 def reset_sentence(seconds: int) -> str:
-    return (
-        f"All usage is reset in {span(seconds)}: whoever has a share and pauses is back then at the"
-        " latest."
-    )
+    return f"All usage is reset in {span(seconds)}: an idle account has its share back by then."
 
 
 def forecast_data(backs: Sequence[Recovery], rule: RankingRule) -> list[Mapping[str, object]]:

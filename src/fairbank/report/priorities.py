@@ -85,7 +85,7 @@ def explain_priority(
     at = bisect_left(queue, _order(row), key=_order)
     place = f"{at + 1}{ordinal_ending(at + 1)} of {len(queue)} that wait in {row.partition_name}"
     lines += [f"priority {int(row.priority):,}, {place}", *_bars(row, weights)]
-    return [*lines, _ahead(row, queue[at - 1], weights) if at else "Nobody is ahead of it there."]
+    return [*lines, _ahead(row, queue[at - 1], weights) if at else "No job is ahead of it there."]
 
 
 def _bars(row: PriorityRow, weights: WeightRow) -> list[str]:

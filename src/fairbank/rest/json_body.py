@@ -33,7 +33,7 @@ def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
         value = _decoder(kind).decode(body)
         _refuse_repeated_keys(bytes(body), kind)
     except msgspec.ValidationError as error:
-        # A repeated key goes first: nobody knows which of its values is the wrong one. Other errors
+        # A repeated key goes first: which of its values is the wrong one is unknown. Other errors
         # of this second look are less precise than the first one.
         with suppress(msgspec.DecodeError, ValueError, RecursionError):
             _refuse_repeated_keys(bytes(body), kind)
@@ -83,7 +83,7 @@ def _invalid_body(fault: ValidationFault, kind: Any) -> InvalidInput:
 
 
 def _refuse_repeated_keys(body: bytes, kind: Any) -> None:
-    """Refuse a key that is there twice: of two amounts, nobody should guess which one counts."""
+    """Refuse a key that is there twice: of two amounts, either could be meant."""
     if _has_distinct_keys(body, kind):
         return
     pairs = json.loads(body, object_pairs_hook=list, parse_int=str, parse_float=str)

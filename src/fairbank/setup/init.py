@@ -48,7 +48,7 @@ def init(directory: str | None, store: str | None) -> list[str]:
                 remedy=remedy,
             )
         return [f"migrated {redacted_url(known.store.url)}"]
-    url = store or f"sqlite:///{quote(str(folder.resolve()))}/books.sqlite"
+    url = store or f"sqlite:///{quote(str(folder.resolve()))}/fairbank.sqlite"
     text = example(folder.resolve(), url)
     with _nothing_left_behind(_files(folder, url), folder, new=new):
         migrate(url)
@@ -73,7 +73,7 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
     except FairbankError as full:
         if DISK_FULL not in full.message:
             raise
-        # If there are settings, another process made a bank here meanwhile: these are its files.
+        # If there are settings, another process created a bank here: these are its files.
         if not (folder / SETTINGS).exists():
             for each in made:
                 each.unlink(missing_ok=True)

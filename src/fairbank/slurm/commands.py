@@ -170,7 +170,7 @@ class SlurmCommands(SlurmOutput):
 
     def end(self, name: str, text: str) -> None:
         """Cancel a starting job, and show the user who waits for it a text."""
-        with contextlib.suppress(Unavailable):  # nobody may wait any more
+        with contextlib.suppress(Unavailable):  # the user may have stopped waiting
             self._output("scontrol", "notify", name, text)
         self._output("scancel", name)
 

@@ -33,7 +33,7 @@ from fairbank.slurm.reconcile.import_plan import (
     projects_after,
 )
 from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences, price_settings
-from fairbank.slurm.reconcile.reconciler import Reconciler, read_jobs
+from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult, read_jobs
 from fairbank.slurm.reconcile.repair import RepairOutcome
 
 HISTORY_CATEGORY = "history"
@@ -227,7 +227,7 @@ def import_history(
             _create(bank, allocation, prices.name)
     else:
         funds = BankFunds(projects, [*existing, *map(as_bank_allocation, allocations)])
-    reconciled = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=until).reconcile(
+    result = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=until).reconcile(
         since,
         until,
         cluster=cluster,
@@ -236,6 +236,21 @@ def import_history(
         funds=funds,
         progress=progress,
     )
+    return _history_result(allocations, result, passed_over)
+
+
+def _history_result(
+    allocations: Sequence[HistoryAllocation],
+    reconciled: ReconcileResult,
+    passed_over: Collection[str],
+) -> HistoryResult:
+    """Return the result of an import.
+
+    Args:
+        allocations: those that were created for it.
+        reconciled: result of the comparison, and of the repairs.
+        passed_over: accounts and users whose unpaid runs are left out.
+    """
     repaired = [each.finding for each in reconciled.outcomes if each.problem is None]
     return HistoryResult(
         allocations=tuple(allocations),

@@ -165,7 +165,7 @@ def read_site_rules(path: str | None) -> SiteRules:
         raise NotFound(
             f"there is no {file}",
             field="--site",
-            remedy="name another file, or none for the usual rules",
+            remedy="name another file, or none for the default rules",
         ) from error
     except OSError as error:
         raise NotFound(

@@ -114,7 +114,7 @@ def refusal_of(answer: ReportAnswer) -> str | None:
         remedy = answer.remedy or "agents = [UID OF SlurmUser] in the bank's settings"
         raise Unavailable(f"we may not report runs: {answer.detail}", field="server", remedy=remedy)
     if result.kind is ResultKind.NEVER_STARTED:
-        # Its hold is released, so nobody would pay for this run. Requeued, it is another run.
+        # Its hold is released, so this run would not be charged. Requeued, it is another run.
         return (
             "this start of the job was given up before. "
             "Try to release the job, or to submit it again"

@@ -111,7 +111,7 @@ def explain(
         history=_run_times(job, folder, queue.now, notes) if likely else None,
         funds=_funds(job, slurm_job, cluster, quote, notes),
         awaiting=_awaited_jobs(job, queue, answers["jobs"]),
-        tick=progress and partial(progress, "rehearsals"),
+        tick=progress and partial(progress, "simulated runs"),
     )
     return QueueExplanation(cluster, _row(job, slurm_job, why, queue), unreadable, notes)
 

@@ -74,7 +74,7 @@ def sync_policy(
     )
     texts = {site.policy: render(policy)}
     if site.public_policy is not None:
-        # On hosts with other users, nobody must see balances.
+        # Users must not see balances on hosts that they share.
         texts[site.public_policy] = render(msgspec.structs.replace(policy, balances=None))
     for path, text in texts.items():
         if not dry_run:

@@ -88,7 +88,7 @@ class Reader(Protocol):
         ...
 
     def entries(self, query: EntryQuery, page: Page) -> list[Entry]:
-        """Return journal entries of any book, by id."""
+        """Return entries of any journal, by id."""
         ...
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
@@ -96,7 +96,7 @@ class Reader(Protocol):
         ...
 
     def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
-        """Return the entries of a book in its order, after `entry_before(since)` up to
+        """Return the entries of a journal in its order, after `entry_before(since)` up to
         `entry_before(until)`.
 
         `page.after` is a seq. The opening balance plus the entries gives the closing balance, even
@@ -105,7 +105,7 @@ class Reader(Protocol):
         ...
 
     def entry_before(self, book: int, at: Instant) -> Entry | None:
-        """Return the last entry of a book made before `at`; its sums are the opening balance.
+        """Return the last entry of a journal made before `at`; its sums are the opening balance.
 
         If a clock was set back there can be several positions. A later `at` never gives an earlier
         entry, and entries made since do not change the result (`store.time_index`).
@@ -125,7 +125,7 @@ class Reader(Protocol):
         ...
 
     def registry(self) -> RegistryHead:
-        """Return the position of the registry's book."""
+        """Return the position of the registry's journal."""
         ...
 
     def tokens(self, uid: int | None, page: Page) -> list[Token]:
@@ -146,7 +146,7 @@ class Reader(Protocol):
         Databases stream them in constant memory.
 
         Args:
-            kind: Entry (yielded by book, seq), Allocation (by id), RunRecord (by allocation, id) or
+            kind: Entry (by `book`, `seq`), Allocation (by id), RunRecord (by allocation, id) or
                 UserRow (by allocation, uid); Project and Token (by id), Member (by project, uid) or
                 ShareRecord (in the order of the store).
             books: journals of the first four; the other kinds belong to none.
@@ -158,7 +158,7 @@ class Reader(Protocol):
         ...
 
     def count_entries(self) -> int:
-        """Return the number of entries in all books."""
+        """Return the number of entries in all journals."""
         ...
 
     def repeated_keys(self, limit: int) -> list[RepeatedKey]:
@@ -196,7 +196,7 @@ class RestoreTarget(Protocol):
         ...
 
     def registry(self, head: RegistryHead) -> None:
-        """Set the position of the registry's book."""
+        """Set the position of the registry's journal."""
         ...
 
 

@@ -53,7 +53,7 @@ def _sqlite(path: Path, journal: str | None) -> SqlStore:
             raise no_store_error(str(path))
         if not path.is_file():
             raise InvalidInput(
-                f"{path} is no file", field="store.url", remedy="name the file with the books"
+                f"{path} is no file", field="store.url", remedy="name the file of the store"
             )
     except PermissionError as locked:
         raise _not_ours(path) from locked

@@ -93,10 +93,10 @@ def check_known_schema(version: str | None) -> None:
     """
     if version is not None and version not in REVISIONS:
         raise Conflict(
-            f"the books have schema {version[:40]!r}, which this Fairbank does not know: it knows"
+            f"the ledger has schema {version[:40]!r}, which this Fairbank does not know: it knows"
             f" schemas up to {REVISIONS[-1]}",
             field="store.url",
-            remedy="use the Fairbank that migrated them, or a newer one",
+            remedy="use the Fairbank that migrated it, or a newer one",
         )
 
 
@@ -108,10 +108,10 @@ def check_current_schema(connection: Connection) -> None:
     check_known_schema(version)
     if version != REVISIONS[-1]:
         raise Conflict(
-            f"the books have schema {version}, this Fairbank needs {REVISIONS[-1]}",
+            f"the ledger has schema {version}, this Fairbank needs {REVISIONS[-1]}",
             field="store.url",
             remedy=(
-                "stop the servers, make a backup with the Fairbank that ran them, then: fairbank"
+                "stop the servers, make a backup with the Fairbank that ran it, then: fairbank"
                 f" init {SETTINGS_DIRECTORY}"
             ),
         )
@@ -125,4 +125,4 @@ def check_current_schema(connection: Connection) -> None:
 
 
 def no_store_error(where: str) -> NotFound:
-    return NotFound(f"there are no books in {where}", field="store.url", remedy="fairbank init")
+    return NotFound(f"there is no bank in {where}", field="store.url", remedy="fairbank init")

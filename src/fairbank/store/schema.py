@@ -180,7 +180,7 @@ journal = Table(
     _partial_index("journal_refusal", "owner", "id", where="kind = 'refusal'"),
     # Refusals only, in their order: a list of refusals would read the whole journal otherwise.
     _partial_index("journal_refused", "id", where="kind = 'refusal'"),
-    # Few in each book, and looked through whenever an entry is undone.
+    # Few in each journal, and looked through whenever an entry is undone.
     _partial_index(
         "journal_undoing",
         "book",

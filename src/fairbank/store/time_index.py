@@ -2,7 +2,7 @@
 
 Entries are numbered 1, 2, 3, ... and their times increase, unless a clock was set back. The search
 advances by a step if the entry there exists and was made before the time, then halves the step. The
-positions do not depend on the length of the book, so a later time never gives a smaller number, and
+positions do not depend on the length of the journal: a later time never gives a smaller number, and
 entries made since do not change the result.
 """
 
@@ -28,7 +28,7 @@ from sqlalchemy import (
 from fairbank.core.time import Instant
 from fairbank.store.schema import journal
 
-FIRST_STEP = 1 << 40  # more entries than any book will have
+FIRST_STEP = 1 << 40  # more entries than any journal will have
 _ZERO = literal_column("0", BigInteger)
 BOOK: BindParameter[int] = bindparam("book", type_=BigInteger)
 

@@ -36,7 +36,7 @@ def parse_url(text: str) -> URL:
             f"{_without_password(text)!r} is not a database",
             field="store.url",
             remedy=(
-                "write sqlite:///var/lib/fairbank/books.sqlite, postgresql://user@host/name or"
+                "write sqlite:///var/lib/fairbank/fairbank.sqlite, postgresql://user@host/name or"
                 " memory:"
             ),
         )

@@ -46,7 +46,7 @@ def usage_of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
 
 
 def usage_of_row(group: str | int, figures: Sequence[int | None]) -> Usage:
-    """Return the usage of a database row with the columns of `store.sql.statements.usage`."""
+    """Return the usage of a database row with the columns of `store.sql.usage_statement.usage`."""
     *sums, lowest, highest = figures
     return msgspec.structs.replace(
         Usage(group, *[int(each or 0) for each in sums]), early_exit=_exit(lowest, highest)

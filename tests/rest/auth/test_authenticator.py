@@ -260,7 +260,7 @@ def test_creation_and_revocation_of_tokens_are_recorded(world: World) -> None:
 
 
 def test_token_is_revoked_on_all_servers_at_once(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/books.sqlite"
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     with a_world(open_store(url)) as first, a_world(open_store(url), empty=False) as second:
         secret = make(first, SUPERUSER, uid=PI)

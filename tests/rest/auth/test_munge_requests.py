@@ -34,7 +34,7 @@ def folder() -> Iterator[Path]:
 def url(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     """Provide a database for two servers."""
     if request.param == "sqlite":
-        where = f"sqlite:///{folder}/books.sqlite"
+        where = f"sqlite:///{folder}/fairbank.sqlite"
         migrate(where)
         yield where
         return

@@ -21,7 +21,7 @@ FAR = 3_976_214_400  # 2096
 
 @pytest.fixture
 def centre() -> Iterator[World]:
-    """One with the settings that nobody changed."""
+    """Bank with the default settings."""
     with a_world(policy=Policy()) as made:
         yield made
 

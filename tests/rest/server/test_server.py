@@ -139,7 +139,7 @@ def test_server_stops_in_order_on_sigterm(folder: Path) -> None:
 
 def test_acknowledged_reports_survive_the_stop(folder: Path) -> None:
     """Clients send reports without pause while the server stops."""
-    url = f"sqlite:///{folder}/books.sqlite"
+    url = f"sqlite:///{folder}/fairbank.sqlite"
     migrate(url)
     acknowledged: set[int] = set()
     numbers, enough = count(1), Event()

@@ -160,7 +160,7 @@ def test_permission_error_counts_as_unavailable(status: int) -> None:
 def test_closed_run_starts_unless_it_never_began(
     state: str, elapsed: int | None, runs: bool
 ) -> None:
-    """A run that was released before it began would be paid by nobody. As in the agent, the job is
+    """A run that was released before it began would be paid by no one. As in the agent, the job is
     requeued and starts as another run.
     """
     resolution = msgspec.convert(

@@ -183,7 +183,7 @@ def test_job_with_unknown_resources_is_left_out_and_noted() -> None:
     queue = live_queue(running(6, "n1", allocated=()), running(8, "n9"))
     assert queue.snapshot.running == []
     assert queue.notes == [
-        "job 6 is left out: it is not told what job 6 has",
+        "job 6 is left out: scontrol does not show the allocation of job 6",
         "job 8 is left out: job 8 runs on n9, and there is no such node",
     ]
 

@@ -214,7 +214,7 @@ class ResultKind(Enum):
     LAPSED = "lapsed"  # the run's hold has expired, or the bank does not tell how it was closed
     CLOSED = "closed"  # the run started and has ended, and is charged or released
     NEVER_STARTED = "never started"
-    """the run was released because it ended before it started; if it ran now, nobody would pay"""
+    """the run was released because it ended before it started; a charge is no longer possible"""
     NO_HOLD = "no hold"
     TOO_EARLY = "too early"
     """in the future by the bank's clock: a clock is wrong, and an end counts when it is repeated"""

@@ -26,7 +26,7 @@ class SendQueue:
     3. A report is in exactly one place: `_urgent`, `_normal`, `_in_flight`, a part in `_parts`,
        `_spilling` (no space in memory, not on disk yet) or `_on_disk` (by number). `_loading` of
        those on disk are being read.
-    4. While reports wait on disk, new ones that nobody waits for go behind them, to disk.
+    4. While reports wait on disk, new ones without a waiting prolog go behind them, to disk.
     5. The halves of a failed request go one after the other (`_part_in_flight`), because both may
        have reports of one run.
     6. Reports that a later one of the same run supersedes are dropped (`drop_superseded`).

@@ -96,9 +96,7 @@ class Fold:
             )
         head = self._head
         if head is not None and entry.seq == head.seq and entry.link != head.link:
-            self._findings.add(
-                "the head that was written down is another: the book was rewritten", entry
-            )
+            self._findings.add("the saved head differs: the journal was rewritten", entry)
         self.seq, self.link = entry.seq, entry.link
 
     def finish(self) -> None:
@@ -149,7 +147,7 @@ class Fold:
         run = new_run(entry) if number == entry.id else self._runs.due(number)
         if run is None or run.owner != owner:
             self._findings.add(
-                f"its run {number} was never opened in this book for this user", entry
+                f"its run {number} was never opened in this journal for this user", entry
             )
             return 0
         if not may_follow(run, entry):

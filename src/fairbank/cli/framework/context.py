@@ -233,13 +233,13 @@ class Context(Terminal):
         )
         if begins is not None and ends is not None and int(ends) < int(begins):
             spans = f"from {self.format.moment(int(begins))} to {self.format.moment(int(ends))}"
-            usual = None if options.starttime else since
+            default = None if options.starttime else since
             why, remedy = (
-                (f" (default: from {usual} on)", "say where it begins: -S")
-                if usual
+                (f" (default: from {default} on)", "say where it begins: -S")
+                if default
                 else ("", "exchange -S and -E")
             )
-            field = "--endtime" if usual else "--starttime"
+            field = "--endtime" if default else "--starttime"
             raise InvalidInput(
                 f"the period ends before it begins: {spans}{why}", field=field, remedy=remedy
             )

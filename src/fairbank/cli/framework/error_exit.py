@@ -31,7 +31,7 @@ def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         _close_quietly()
-        return DONE  # whoever read us has seen enough
+        return DONE  # the reader closed the pipe
     except KeyboardInterrupt:
         return INTERRUPTED
     except FairbankError as error:

@@ -140,9 +140,9 @@ def add_period(parser: Parser, since: str, until: str = "now") -> None:
     add_option(parser, "-E, --endtime TIME", f"end of the period, excluded (default: {until})")
 
 
-def add_limit(parser: Parser, usual: int) -> None:
-    about = f"maximum number of rows; 0: all (default: {usual})"
-    add_option(parser, "--limit N", about, type=count, default=usual)
+def add_limit(parser: Parser, default: int) -> None:
+    about = f"maximum number of rows; 0: all (default: {default})"
+    add_option(parser, "--limit N", about, type=count, default=default)
 
 
 def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True) -> None:
@@ -239,7 +239,7 @@ def printable(text: str) -> str:
     """Return printable ASCII text, as a header or a delimiter needs it."""
     if text and text.isascii() and text.isprintable():
         return text
-    raise ArgumentTypeError("plain printable ASCII, please")
+    raise ArgumentTypeError("only printable ASCII")
 
 
 def file_read(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Output of lists: table, CSV, delimited text, JSON or YAML."""
+"""Output of lists: table, CSV, delimited text or JSON."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _show(context: Context, listing: Listing) -> None:
 
 def _chosen(context: Context, columns: Sequence[Column]) -> list[Column]:
     options = context.options
-    wanted = options.format or _usual_format(context)
+    wanted = options.format or _default_format(context)
     return choose(_there(context, columns), wanted, extras=options.long)
 
 
@@ -90,7 +90,7 @@ def wants(context: Context, columns: Sequence[Column], head: str) -> bool:
     )
 
 
-def _usual_format(context: Context) -> str | None:
+def _default_format(context: Context) -> str | None:
     """Return FAIRBANK_FORMAT_BALANCE and the like; they apply to tables, not to scripts."""
     name = "_".join(context.prog.split()[1:]).upper()
     return os.environ.get(f"FAIRBANK_FORMAT_{name}") if context.options.form is None else None

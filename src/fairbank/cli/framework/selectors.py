@@ -145,7 +145,7 @@ def check_accounts(
     """
     for account in accounts or ():
         query = {"account": account, "limit": 1}
-        # Staff read the books of removed projects, too.
+        # Staff read the journal of removed projects, too.
         if account in shown or context.get("/project", {**query, "removed": "any"})["data"]:
             continue
         if of_jobs and any(context.get(path, query)["data"] for path in _OF_JOBS):

@@ -300,7 +300,7 @@ def _parent(at: int, row: ShareAssociation, accounts: dict[str, int], root: int)
             row,
             f"there is no account {above}",
             field,
-            "give the account a row of its own, or mend the name",
+            "give the account a row of its own, or correct the name",
         )
     return found
 
@@ -333,7 +333,7 @@ def _check_lines(rows: Sequence[ShareAssociation], parent: Ints) -> None:
             rows[deepest],
             f"{depth[deepest]} levels below the root",
             "parent",
-            f"a tree may have {DEPTH_MAX} levels; mend the parents",
+            f"a tree may have {DEPTH_MAX} levels; correct the parents",
         )
 
 

@@ -104,7 +104,7 @@ def lines(rows: Ints, parent: Ints | None = None) -> ChargeRows:
             raise InvalidInput(
                 f"row {lost}: {DEPTH_MAX} parents above it and no root",
                 field="parent",
-                remedy="mend the circle of parents",
+                remedy="correct the parents, which form a circle",
             )
     table = np.stack(climbed, axis=1)
     return ChargeRows(np.nonzero(table >= 0)[0], table[table >= 0])

@@ -67,7 +67,7 @@ def render(figure: Figure, form: Format) -> bytes:
     from matplotlib import style
 
     about = {"Title": plain(figure.caption.title), "Description": plain(figure.caption.about)}
-    # matplotlib writes the date and its version into a file unless told otherwise.
+    # matplotlib writes the date and its version into a file by default.
     own = {"Creator": "Fairbank", "Date": None} if form == "svg" else {"Software": None}
     file = BytesIO()
     with style.context(["default", _STYLE]), warnings.catch_warnings():
@@ -207,7 +207,7 @@ def _draw_groups(canvas: Canvas, figure: GroupFigure) -> None:
         ]
     canvas.legend(handles=handles, loc="outside right upper")
     _set_axis(axes, "y", figure.up)
-    # Long words, such as names of accounts, find room below a group only if they are slanted.
+    # Long words, such as names of accounts, fit below a group only if they are slanted.
     words = [word for group in figure.groups for word in group.name.split()]
     slanted = any(len(word) > GROUP_NAME_MAX for word in words)
     columns = NAME_MAX if slanted else GROUP_NAME_MAX

@@ -188,7 +188,7 @@ def _cannot_decode(error: int, detail: str, encoded_at: int, now: int, ttl: int)
     if error == _NOT_FOR_US:
         return Unauthenticated(
             "the credential is for another user to read",
-            remedy="restrict it to the bank's own user, or to nobody",
+            remedy="restrict it to the bank's own user, or do not restrict it",
         )
     if error in _INVALID:
         return Unauthenticated(

@@ -19,7 +19,7 @@ from fairbank.core.errors import (
 from fairbank.rest.client.address import Address
 
 HEAD_MAX = 65_536
-"""Maximum of bytes of all heads and trailers of a response together, those of 1xx included."""
+"""Maximum of bytes of all header and trailer sections of a response, those of 1xx included."""
 BODY_MAX = 256 * 1024 * 1024
 CHECK = "check --server or FAIRBANK_SERVER"
 

@@ -24,8 +24,8 @@ class JobRow(Struct, frozen=True, kw_only=True):
 
     It ran for `project` and `account`. `allocation` pays; it may belong to a parent that shares it.
     `status` is HADM's word for the state. `set_by` is the entry that set the hold or closed it.
-    `elapsed`, `time_limit` and `cpu_seconds` (of all processors together) are seconds. NotFound
-    values are null.
+    `elapsed`, `time_limit` and `cpu_seconds` (of all processors together) are seconds.
+    Unknown values are null.
     """
 
     id: int

@@ -9,7 +9,7 @@ import msgspec
 
 from fairbank.rest.problems import PROBLEM_JSON, problem_of
 
-HEAD_MAX = 65_536  # bytes: a MUNGE credential of 16 KiB and generous room for the rest
+HEAD_MAX = 65_536  # bytes: a MUNGE credential of 16 KiB and generous space for the rest
 _RFC = "send HTTP/1.1 as RFC 9112 has it; over TLS only to a proxy"
 
 

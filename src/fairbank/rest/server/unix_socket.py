@@ -36,7 +36,7 @@ def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.so
         with _locked(path):
             _clear(path)
             listener.bind(str(path))
-            path.chmod(mode)  # before listen: until then nobody can connect
+            path.chmod(mode)  # before listen: until then no process can connect
             listener.listen(backlog)
     except OSError as bad:
         listener.close()

@@ -36,7 +36,7 @@ class NodeSelection(NamedTuple):
 def _can_hold_tasks(among: NodeSet, tasks_per_node: Counts, selection: NodeSelection) -> bool:
     """Return True if the largest nodes hold all tasks, required nodes and kinds left aside."""
     if min(among.bit_count(), selection.most) >= selection.tasks:
-        return True  # each has room for one
+        return True  # each can hold one
     sizes = tasks_per_node[node_set.places(among)]
     if len(sizes) > selection.most:
         sizes = np.partition(sizes, len(sizes) - selection.most)[-selection.most :]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairbank.scheduling.machines.processor_queue import JobList
+from fairbank.scheduling.machines.priority_queue import JobList
 from fairbank.scheduling.machines.processors import (
     ProcessorProfile,
     Processors,

@@ -137,7 +137,7 @@ class Action(Enum):
     WITHDRAW = "withdraw"
     TRANSFER = "transfer"
     REFUND = "refund"
-    AUDIT = "audit the books"
+    AUDIT = "audit the ledger"
     MANAGE_TOKENS = "manage other people's tokens"
 
 

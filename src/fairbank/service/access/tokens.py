@@ -1,7 +1,7 @@
 """Tokens: secrets, shown once, with which a program signs in as a user.
 
 A token has fewer permissions than its user, for a limited time. The bank stores only a keyed
-digest: a reader of the database cannot sign in, and without the key nobody can test a guess.
+digest: a reader of the database cannot sign in, and no reader without the key can test a guess.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Audit:
         """Read every entry and compare every row.
 
         Args:
-            heads: last links saved earlier, by journal.
+            heads: last entries saved earlier, by journal.
             progress: called now and then.
             books: range of journals to read.
         """
@@ -159,7 +159,7 @@ class _BookWalk:
             # A head of 0 was saved before the journal had entries.
             if book in self._stretch and self._heads[book].seq:
                 self._findings.append(
-                    Finding(book, "the whole book is missing: it was written down before")
+                    Finding(book, "the whole journal is missing: its head was saved earlier")
                 )
 
     def _book(self, book: int, entries: Iterator[Entry]) -> None:
@@ -263,7 +263,7 @@ class _Rows(Generic[T]):
         book = self._book_of(row)
         if not isinstance(book, int):  # SQLite stores any type in any column
             raise Corrupt(
-                f"{book!r} is the number of no book",
+                f"{book!r} is the number of no journal",
                 remedy="fairbank restore, from a backup of before",
             )
         return book, self._number_of(row)

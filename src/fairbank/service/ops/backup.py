@@ -72,7 +72,7 @@ class Backups:
         if found := self._store.integrity_errors(at_work=at_work):
             more = f", and {len(found) - 1} more" if len(found) > 1 else ""
             raise Corrupt(
-                f"the books are damaged, so no backup is made of them: {found[0]}{more}",
+                f"the ledger is damaged, so no backup of it is made: {found[0]}{more}",
                 remedy="fairbank doctor tells what helps; keep the backups of before",
             )
 

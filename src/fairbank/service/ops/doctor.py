@@ -67,7 +67,7 @@ def _check_settings(settings: BankSettings) -> Iterator[HealthCheck]:
 
 
 _REBUILD = (
-    "fairbank audit verify; then make a new bank with fairbank init, and move the books there:"
+    "fairbank audit verify; then make a new bank with fairbank init, and move the ledger there:"
     " fairbank backup, fairbank restore"
 )
 
@@ -112,7 +112,7 @@ def _check_file(
         yield HealthCheck(f"the file cannot be checked: {error.message}", False, error.remedy)
         return
     if not found:
-        yield HealthCheck("the file with the books is sound, and its indexes have every row", True)
+        yield HealthCheck("the SQLite file is sound, and its indexes have every row", True)
     for each in found[:_DAMAGE_MAX]:
         yield HealthCheck(each, False, _INDEXES if each.startswith("the index ") else _DAMAGED)
 
@@ -130,7 +130,7 @@ def _check_disk(settings: BankSettings) -> Iterator[HealthCheck]:
     yield HealthCheck(
         f"{free}% of the store's disk is free",
         free >= _DISK_FREE_PERCENT,
-        "make room, or move the store",
+        "free disk space, or move the store",
     )
 
 
@@ -143,7 +143,7 @@ def _check_ledger(store: Store, clock: Clock) -> Iterator[HealthCheck]:
                 len(reader.expired_allocations(since, 1_000)),
             )
     except Corrupt as corrupt:
-        yield HealthCheck(f"the books cannot be read: {corrupt.message}", False, corrupt.remedy)
+        yield HealthCheck(f"the ledger cannot be read: {corrupt.message}", False, corrupt.remedy)
         return
     what = f"long past their time: {overdue} of the holds, {expired} of the allocations"
     yield HealthCheck(what, not overdue and not expired, "run the server: it sweeps every minute")

@@ -241,7 +241,7 @@ def write_starts(lines: Iterable[str], path: Path) -> None:
         with atomic_write(path) as file:
             file.writelines(map(str.encode, lines))
     except BrokenPipeError:
-        pass  # whoever reads them has seen enough
+        pass  # the reader closed the pipe
     except OSError as error:
         raise translate_os_error(error, f"cannot write {path}", field="starts") from error
 

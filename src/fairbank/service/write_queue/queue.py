@@ -57,7 +57,7 @@ class WriteQueue(ABC):
         """Queue a batch of at most BATCH_MAX requests and return at once.
 
         One transaction applies the whole batch, and `notify` gets all its outcomes together. A
-        submitted batch cannot be cancelled: nobody could tell if it was applied. A batch whose
+        submitted batch cannot be cancelled: it would be unknown if it was applied. A batch whose
         result is Busy (it waited too long, or others held the locks) was not applied.
 
         Raises:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 
-from fairbank.scheduling.machines.processor_queue import JobList, PriorityQueue
+from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.snapshot import Hole, RunningJob
 from fairbank.simulator.engine.clock import JobQueue, OnProcessors, Pass, SimulationScheduler
@@ -31,7 +31,7 @@ class UnpaidLastQueue:
             self._payers.remove(job)
 
     def move_to_end(self, job: TraceJob) -> None:
-        """Let a job that nobody pays for wait behind all others from now on."""
+        """Let a job that no allocation pays for wait behind all others from now on."""
         self._payers.remove(job)
         self._unpaid = dict(sorted({**self._unpaid, job.number: job}.items()))
 

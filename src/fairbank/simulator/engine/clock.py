@@ -137,7 +137,7 @@ class SimulationClock:
                 # order of the queue, and the `break` below would leave it out.
                 is_alone = not wanted and len(arrived) == 1
                 if is_alone and job.processors <= machine.free:
-                    # The queue is empty, so the job can delay nobody: start it without a pass.
+                    # The queue is empty, so the job can delay no other: start it without a pass.
                     if not attends or scheduler.approve_start(job, now):
                         running = snapshot.begin(job, job.processors, now)
                         heappush(ends, (now + job.run, running))
@@ -168,7 +168,7 @@ class SimulationClock:
                 wanted -= scheduler.take_refused_processors()
                 loop.wake = scheduler.next_wake(now) if wanted else FOR_EVER
             else:
-                snapshot.unchanged_up_to = last  # nobody up to here can start until a job ends
+                snapshot.unchanged_up_to = last  # no job up to here can start until a job ends
             idle = min(machine.free, wanted)
 
     def start_without_later(self, job: TraceJob) -> int:

@@ -179,7 +179,7 @@ class SimulatedBank:
         allocations = list(self._data.allocations.values())
         if wrong := list(self._errors(allocations)):
             raise Corrupt(
-                f"the books of the simulation do not add up: {wrong[0]}",
+                f"the ledger of the simulation does not add up: {wrong[0]}",
                 remedy="this is a fault of Fairbank: please report it",
             )
         return CreditResult(
@@ -206,7 +206,7 @@ class SimulatedBank:
         for fold in self._folds.values():
             fold.finish()
             fold.check_left_over()
-            yield from (f"book {finding.book}: {finding.what}" for finding in fold.findings)
+            yield from (f"journal {finding.book}: {finding.what}" for finding in fold.findings)
 
     def _account(self, payer: int, allocations: list[Allocation]) -> PayerCredit:
         own = [

@@ -106,7 +106,7 @@ def simulate(
     """
     check_bank(policy, has_bank=plan.grants is not None)
     if plan.fair_starts and plan.grants is not None:
-        what = "whether a start was fair is not asked where a bank refuses jobs"
+        what = "--fair-starts cannot be combined with --grant"
         raise InvalidInput(what, field="fair-starts", remedy="leave out --fair-starts or --grant")
     size = size_of(trace, plan.processors)
     workload = Workload(trace.jobs, size, distinct=trace.names is None)
@@ -190,7 +190,7 @@ def check_bank(policy: SimulationPolicy, *, has_bank: bool) -> None:
     if policy.uses_credit and not has_bank:
         remedy = "grant credit: --grant PERCENT; or leave [site_factor] out"
         raise InvalidInput(
-            f"{policy.name} goes by the credit that is left, and there is no bank",
+            f"{policy.name} uses remaining credit, and there is no bank",
             field="policy",
             remedy=remedy,
         )

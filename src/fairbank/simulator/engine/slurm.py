@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from functools import partial
 
-from fairbank.scheduling.machines.processor_queue import JobList, PriorityQueue
+from fairbank.scheduling.machines.priority_queue import JobList, PriorityQueue
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm import processor_passes as slurm
 from fairbank.scheduling.slurm.parameters import SECOND, SchedulerParameters

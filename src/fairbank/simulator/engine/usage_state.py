@@ -27,7 +27,7 @@ from fairbank.priority.site_factor import (
     expiry_factor,
     scaled,
 )
-from fairbank.scheduling.machines.processor_queue import PriorityQueue
+from fairbank.scheduling.machines.priority_queue import PriorityQueue
 from fairbank.scheduling.snapshot import RunningJob
 from fairbank.simulator.traces.workload import TraceJob
 

@@ -126,7 +126,7 @@ def read_holdings(lines: Iterable[str]) -> dict[str, int]:
         if number == 1 and not any(word.lstrip("-").isdecimal() for word in words):
             raise _malformed(
                 number,
-                f"heads {line.strip()[:40]!r}",
+                f"invalid header {line.strip()[:40]!r}",
                 "account,shares: the account first, then its shares",
             )
         if len(words) != 2 or not (_is_account(words[0]) and _is_whole(words[1])):
@@ -143,7 +143,7 @@ def read_holdings(lines: Iterable[str]) -> dict[str, int]:
         holdings[account] = int(words[1])
     if not sum(holdings.values()):
         raise InvalidInput(
-            "nobody has shares",
+            "no account has shares",
             field="shares",
             remedy="write a line for each account: the account, a comma, its shares",
         )

@@ -59,7 +59,7 @@ def explain_job(
         tick: called with the number of jobs read so far.
     """
     if policy.uses_credit:
-        what = f"{policy.name} goes by the credit that is left, and there is no bank here"
+        what = f"{policy.name} uses remaining credit, and there is no bank here"
         raise InvalidInput(what, field="policy", remedy="name a policy without [site_factor]")
     zero = trace.header.unix_start_time or 0
     workload = Workload(trace.jobs, size := size_of(trace, query.processors))

@@ -115,7 +115,7 @@ class TimeSeries:
 
     def take(self, job_starts: JobStarts) -> None:
         now, starts = job_starts
-        if not self.end:  # the machine is empty: whoever comes first starts at once
+        if not self.end:  # the machine is empty, so the first job starts at once
             self.used, self.waiting, self.wanted = BinnedSum(now), BinnedSum(now), BinnedSum(now)
         for job in starts:
             self.end = max(self.end, now + job.run)

@@ -185,7 +185,7 @@ class Remarks:
                 f"line {number}: more than {REMARK_LIMIT} bytes of comments and blank lines,"
                 " expected jobs"
             )
-            raise InvalidInput(what, remedy="remove the comments that nobody needs")
+            raise InvalidInput(what, remedy="remove comments")
 
     def bounded(self, numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         """Yield the same lines, with the remarks among them counted."""

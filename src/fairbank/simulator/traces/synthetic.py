@@ -80,7 +80,9 @@ class SyntheticSite:
 
     def __post_init__(self) -> None:
         roomy = all(pool.unit > 0 and pool.memory > 0 and pool.widest > 0 for pool in self.pools)
-        _demand("pools", bool(self.pools) and roomy, "at least one, each with room for four units")
+        _demand(
+            "pools", bool(self.pools) and roomy, "at least one, each large enough for four units"
+        )
         names = [pool.name for pool in self.pools]
         called = all(name and name.isprintable() and name == name.strip() for name in names)
         _demand(

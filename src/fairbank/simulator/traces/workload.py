@@ -36,7 +36,7 @@ class OmittedJob(Enum):
     """Reason why a line of the trace is no job of the simulation."""
 
     PART = "part of a run that has a line of its own"
-    NEVER_RAN = "never ran, or nobody knows for how long"
+    NEVER_RAN = "never ran, or for an unknown time"
     NO_SIZE = "no number of processors"
     TOO_WIDE = "more processors than the machine has"
 
@@ -45,7 +45,7 @@ class Correction(Enum):
     """Value of the trace that is simulated otherwise than written."""
 
     NO_TIME = "ran for 0 s: simulated as 1 s"
-    NO_LIMIT = "told no limit: the time taken counts as one"
+    NO_LIMIT = "without a time limit: the time taken counts as one"
     OVER_LIMIT = "ran longer than the limit: the time taken counts as one"
     SAME_NUMBER = "had the number of an earlier one: simulated all the same"
 

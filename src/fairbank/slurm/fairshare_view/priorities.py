@@ -1,6 +1,6 @@
 """Priorities of pending jobs: rows of sprio to show, and computed again by `priority`.
 
-Of two columns of a factor that contradict each other, nobody could say which is right.
+A row whose columns of a factor contradict each other is unreadable: either could be wrong.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.tres import parse_counts
 from fairbank.priority.multifactor.combination import shown, weighted
-from fairbank.priority.multifactor.pending_jobs import NO_QOS, pending, scale
+from fairbank.priority.multifactor.pending_jobs import (
+    NO_QOS,
+    FactorScale,
+    PendingColumns,
+    pending,
+    scale,
+)
 from fairbank.priority.settings import (
     WORDS,
     Flag,
@@ -244,50 +250,11 @@ def compute_priorities(
         for row in rows
         if row.direct is None and row.job in jobs and row.partition_name in partitions
     ]
-    names = [name for name in inputs.tres.lower().split(",") if name != "billing"]
-    totals = [_counts(partition.tres) for partition in inputs.places]
-    factor_scale = scale(
-        nodes=len(inputs.nodes),
-        cpus=sum(node.cpus for node in inputs.nodes),
-        partition_factors=[partition.factor for partition in inputs.places],
-        qos_priorities=[qos.priority for qos in inputs.qualities],
-        association_max=max((record.priority for record in inputs.priorities), default=0),
-        totals={name: [counts.get(name, 0.0) for counts in totals] for name in names},
-    )
-    own = {
-        (record.account, record.user, record.partition): record.priority
-        for record in inputs.priorities
-    }
-    positions = {name: at for at, name in enumerate(partitions)}
-    qos_positions = {qos.name: at for at, qos in enumerate(inputs.qualities)}
-    requested = [_counts(query.job.tres) for query in queries]
+    factor_scale = _scale(inputs)
     accrued = [_accrued(query.job, inputs) for query in queries]
-    columns = pending(
-        factor_scale,
-        len(queries),
-        accrued_at=accrued,
-        association=[query.of_payer(own) for query in queries],
-        fairshare=[query.of_payer(factors) for query in queries],
-        nodes=[query.job.nodes for query in queries],
-        cpus=[inputs.tested.get(query.job.job_id, query.job.cpus) for query in queries],
-        limit_minutes=[
-            query.job.limit_minutes or query.partition.max_minutes or U32_MAX for query in queries
-        ],
-        nice=[query.job.nice for query in queries],
-        site=[query.row.site for query in queries],
-        partition=[positions[query.partition.name] for query in queries],
-        qos=[qos_positions.get(query.qos, NO_QOS) for query in queries],
-        tres={name: [counts.get(name, 0.0) for counts in requested] for name in names},
-    )
+    columns = _columns(queries, factor_scale, accrued, inputs, factors)
     if now is None:
-        # The oldest age tells when slurmctld computed the priorities.
-        weight, maximum = inputs.settings.counted.age, inputs.settings.max_age_seconds
-        ticks = [
-            round(query.row.age / weight * maximum) + since
-            for query, since in zip(queries, accrued, strict=True)
-            if weight and query.row.age
-        ]
-        now = max(ticks, default=0)
+        now = _time_of(queries, accrued, inputs.settings)
     terms = weighted(columns, factor_scale, inputs.settings, now)
     sums = shown(terms)
     computed: dict[str, Any] = {
@@ -306,6 +273,86 @@ def compute_priorities(
         )
         for at, query in enumerate(queries)
     ]
+
+
+def _tres_names(inputs: PriorityInputs) -> list[str]:
+    return [name for name in inputs.tres.lower().split(",") if name != "billing"]
+
+
+def _scale(inputs: PriorityInputs) -> FactorScale:
+    """Return the totals of the cluster, by which the factors are divided."""
+    totals = [_counts(partition.tres) for partition in inputs.places]
+    return scale(
+        nodes=len(inputs.nodes),
+        cpus=sum(node.cpus for node in inputs.nodes),
+        partition_factors=[partition.factor for partition in inputs.places],
+        qos_priorities=[qos.priority for qos in inputs.qualities],
+        association_max=max((record.priority for record in inputs.priorities), default=0),
+        totals={name: [counts.get(name, 0.0) for counts in totals] for name in _tres_names(inputs)},
+    )
+
+
+def _columns(
+    queries: Sequence[_PriorityQuery],
+    factor_scale: FactorScale,
+    accrued: Sequence[int],
+    inputs: PriorityInputs,
+    factors: Mapping[Payer, float],
+) -> PendingColumns:
+    """Return the queries as columns.
+
+    Args:
+        queries: rows of sprio with their jobs and partitions.
+        factor_scale: totals of the cluster.
+        accrued: time since which each job ages.
+        inputs: of priorities.
+        factors: fair-share factors by association.
+    """
+    own = {
+        (record.account, record.user, record.partition): record.priority
+        for record in inputs.priorities
+    }
+    positions = {partition.name: at for at, partition in enumerate(inputs.places)}
+    qos_positions = {qos.name: at for at, qos in enumerate(inputs.qualities)}
+    requested = [_counts(query.job.tres) for query in queries]
+    return pending(
+        factor_scale,
+        len(queries),
+        accrued_at=accrued,
+        association=[query.of_payer(own) for query in queries],
+        fairshare=[query.of_payer(factors) for query in queries],
+        nodes=[query.job.nodes for query in queries],
+        cpus=[inputs.tested.get(query.job.job_id, query.job.cpus) for query in queries],
+        limit_minutes=[
+            query.job.limit_minutes or query.partition.max_minutes or U32_MAX for query in queries
+        ],
+        nice=[query.job.nice for query in queries],
+        site=[query.row.site for query in queries],
+        partition=[positions[query.partition.name] for query in queries],
+        qos=[qos_positions.get(query.qos, NO_QOS) for query in queries],
+        tres={
+            name: [counts.get(name, 0.0) for counts in requested] for name in _tres_names(inputs)
+        },
+    )
+
+
+def _time_of(
+    queries: Sequence[_PriorityQuery], accrued: Sequence[int], settings: MultifactorSettings
+) -> int:
+    """Return when slurmctld computed the priorities, which the oldest age tells; 0 if no job ages.
+
+    Args:
+        queries: rows of sprio with their jobs and partitions.
+        accrued: time since which each job ages.
+        settings: of the priorities.
+    """
+    weight, maximum = settings.counted.age, settings.max_age_seconds
+    ticks = [
+        round(query.row.age / weight * maximum) + since
+        for query, since in zip(queries, accrued, strict=True)
+        if weight and query.row.age
+    ]
+    return max(ticks, default=0)
 
 
 def _at(position: int, columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def clock_check(here: int, there: int, whose: str) -> HealthCheck:
     good = apart <= CLOCK_SECONDS
     direction = "" if good else ", ahead of ours" if there > here else ", behind ours"
     remedy = (
-        "keep the clocks of all hosts right with chrony or ntpd: times in the books come from them,"
+        "keep the clocks of all hosts right with chrony or ntpd: the ledger's times come from them,"
         " and MUNGE refuses what is too old"
     )
     text = f"the clock of {whose} is {apart} s from this host's{direction}"
@@ -82,7 +82,7 @@ def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthC
     yield HealthCheck(
         f"accounting is stored by {kind.removeprefix('accounting_storage/') or 'nobody'}",
         kind == "accounting_storage/slurmdbd",
-        "AccountingStorageType=accounting_storage/slurmdbd; fairbank reconcile compares the books"
+        "AccountingStorageType=accounting_storage/slurmdbd; fairbank reconcile compares the ledger"
         " with it",
     )
     if any(node.gpus for node in machine.nodes):

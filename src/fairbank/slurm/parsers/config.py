@@ -182,7 +182,7 @@ def read_settings(config: Config, flags: str | None = None) -> PrioritySettings:
     """
     settings = {name.lower(): text for name, text in config.items()}
     if _required(settings, "PriorityType") != "priority/multifactor":
-        return PrioritySettings(by_factors=False)  # of another plug-in nothing more is told
+        return PrioritySettings(by_factors=False)  # Slurm shows no settings of another plug-in
     flags = settings.get(FLAGS.lower(), "") if flags is None else flags
     return PrioritySettings(
         factors=MultifactorSettings(

@@ -1,6 +1,6 @@
 """Output of `sacct`: in columns, of any version, and JSON since Slurm 23.11 (data v0.0.40).
 
-No column holds text that users write freely, so nobody can forge a record.
+No column holds text that users write freely, so no user can forge a record.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSetting
     """
     if not slurm_job.allocated:
         raise InvalidInput(
-            f"it is not told what job {slurm_job.job_id} has",
+            f"scontrol does not show the allocation of job {slurm_job.job_id}",
             field="CPU_IDs",
             remedy="ask with scontrol --details show job",
         )

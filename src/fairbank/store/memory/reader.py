@@ -30,13 +30,22 @@ from fairbank.bank.query import (
     UserRow,
     Visibility,
 )
-from fairbank.bank.refusals import Refusal, refusal_of
+from fairbank.bank.refusals import refusal_of
 from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import DAY, Instant
+from fairbank.store.memory.conditions import (
+    all_equal,
+    allocation_matches,
+    has_fields,
+    is_between,
+    is_one_of,
+    page_of,
+    refusal_matches,
+)
 from fairbank.store.memory.tables import MemoryTables
 from fairbank.store.time_index import count_before
 from fairbank.store.usage import group_after, named_groups, page_days, usage_of_runs
@@ -59,7 +68,7 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
 
 
 _BOOK, _ALLOCATION = attrgetter("book"), attrgetter("allocation")
-# Rows of each kind, the key of their order, and the book that a row belongs to.
+# Rows of each kind, the key of their order, and the journal that a row belongs to.
 _KINDS: dict[
     type,
     tuple[Callable[[MemoryTables], Iterable[Any]], Callable[[Any], Any], Callable[..., int] | None],
@@ -76,7 +85,7 @@ _KINDS: dict[
 
 
 class MemoryReader:
-    """Reader over tables that nobody changes meanwhile."""
+    """Reader over tables that do not change meanwhile."""
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
@@ -343,66 +352,3 @@ class MemoryReader:
         if visibility.everything or self._project_of(book) in visibility.projects:
             return True
         return owner is not None and owner == visibility.uid
-
-
-# --- query conditions, as SQL has them ---
-
-
-def allocation_matches(
-    allocation: Allocation | None,
-    resource: str | None,
-    category: str | None = None,
-    active_at: Instant | None = None,
-) -> bool:
-    """Return whether an allocation has this resource and category and its term includes that time;
-    None matches all.
-    """
-    if resource is None and category is None and active_at is None:
-        return True
-    if allocation is None or (active_at is not None and not allocation.covers(active_at)):
-        return False
-    return all_equal((allocation.resource, resource), (allocation.category, category))
-
-
-def refusal_matches(no: Refusal, query: RefusalQuery) -> bool:
-    """Return whether the job of a refusal matches the query."""
-    run = None if no.run is None else Run.parse(no.run)
-    cluster, job_id = (None, None) if run is None else (run.cluster, run.job_id)
-    of_account = query.account is not None and no.account == query.account
-    if not of_account and not is_one_of(no.project, query.projects):
-        return False
-    return all_equal(
-        (no.resource, query.resource), (cluster, query.cluster), (job_id, query.job_id)
-    )
-
-
-def is_one_of(value: object, wanted: frozenset[T] | None) -> bool:
-    """Return whether the value is among those wanted; None matches all."""
-    return wanted is None or value in wanted
-
-
-def has_fields(row: object, query: object, *names: str) -> bool:
-    """Return whether each of these fields equals that of the query; None matches all."""
-    return all_equal(*((getattr(row, name), getattr(query, name)) for name in names))
-
-
-def all_equal(*pairs: tuple[object, object]) -> bool:
-    """Return whether each value equals the wanted one beside it; None matches all."""
-    return all(wanted is None or value == wanted for value, wanted in pairs)
-
-
-def is_between(at: int, since: Instant | None, until: Instant | None) -> bool:
-    """Return whether `since` <= at < `until`; None is unbounded."""
-    return (since is None or at >= since) and (until is None or at < until)
-
-
-def page_of(rows: Iterable[T], number: Callable[[T], int], page: Page) -> list[T]:
-    """Return the rows of one page, ordered by `number`."""
-    after = page.after
-    if after is not None:
-        rows = (
-            row
-            for row in rows
-            if (number(row) < after if page.newest_first else number(row) > after)
-        )
-    return sorted(rows, key=number, reverse=page.newest_first)[: page.size]

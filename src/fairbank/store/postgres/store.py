@@ -61,7 +61,7 @@ class PostgresStore(SqlStore):
         self, url: URL, *, readers: int = 12, patience_seconds: float = PATIENCE_SECONDS
     ) -> None:
         # No transaction of a batch lasts for ever: neither a lock, nor a statement, nor a pause of
-        # ours. Readers have no limits (SqlReader): they may read whole tables, and block nobody.
+        # ours. Readers have no limits (SqlReader): they may read whole tables, and block no writer.
         patience, more = (f"{round(patience_seconds * 1000 * times)}ms" for times in (1, 2))
         limits = {
             "lock_timeout": patience,
@@ -162,7 +162,7 @@ def _other_encoding(encoding: str) -> Conflict:
     comments, and SQL_ASCII returns bytes.
     """
     return Conflict(
-        f"the database's encoding is {encoding}, and the books are kept in {_ENCODING}",
+        f"the database's encoding is {encoding}, and the ledger is kept in {_ENCODING}",
         field="store.url",
         remedy=(
             f"create the database with ENCODING '{_ENCODING}' (createdb -E {_ENCODING} -T template0"

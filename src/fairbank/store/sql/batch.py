@@ -96,7 +96,7 @@ class SqlTransaction(ABC):
         runs = self._read_runs
         if locks.registry:
             self._registry = RegistryHead(*self._find("registry")[0])
-        # From here on nobody can open one, because the registry is locked.
+        # From here on none can be opened, because the registry is locked.
         if not _allocations_of(self._connection, locks.closing) <= self._loaded.keys():
             raise Contention(
                 "an allocation of a project that is to be removed was opened meanwhile"
@@ -202,7 +202,7 @@ class SqlTransaction(ABC):
         return map(token_of, self._connection.execute(found))
 
     def _write_registry(self, data: TransactionData) -> None:
-        """Write projects, members, tokens and the head of the registry's book. Rare, so plain SQL
+        """Write projects, members, tokens and the head of the registry. Rare, so plain SQL
         suffices.
         """
         changes = data.changes

@@ -66,7 +66,7 @@ def run_is_visible(visibility: Visibility) -> Condition:
 
 
 def entry_is_visible(visibility: Visibility) -> Condition:
-    """Return the condition for entries in books of visible projects or about their runs, and own
+    """Return the condition for entries in journals of visible projects or about their runs, and own
     refusals.
     """
     found = is_visible_or_owned(
@@ -80,7 +80,7 @@ def entry_is_visible(visibility: Visibility) -> Condition:
 
 
 def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | None) -> Condition:
-    """Return the condition for rows of these projects' allocations; the registry's book belongs to
+    """Return the condition for rows of these projects' allocations; the registry belongs to
     none.
     """
     if projects is None:
@@ -90,7 +90,7 @@ def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | No
 
 
 def of_entries(projects: frozenset[int] | None) -> Condition:
-    """Return the condition for entries about runs of these projects, and others in their books."""
+    """Return the condition for entries about runs of these projects or in their journals."""
     if projects is None:
         return true()
     others = and_(journal.c.run.is_(None), of_projects(journal.c.book, projects))
@@ -98,7 +98,7 @@ def of_entries(projects: frozenset[int] | None) -> Condition:
 
 
 def _in_their_line(projects: frozenset[int]) -> Condition:
-    """Return the condition for entries in books of these projects and their parents. Their runs
+    """Return the condition for entries in journals of these projects and their parents. Their runs
     have no others, so the whole journal need not be searched.
     """
     line = (

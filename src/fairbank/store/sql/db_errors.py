@@ -21,13 +21,13 @@ _IN_THE_WAY = {
     "23505": "unique key taken meanwhile",
     "23P01": "overlapping allocation entered meanwhile",
 }
-# The rows would break the books' own rules; 23001 is what our triggers raise.
+# The rows would break the ledger's own rules; 23001 is what our triggers raise.
 _BROKEN = frozenset({"23514", "23503", "23502", "23001"})
 # Classes and codes of temporary failures: no connection, no resources, shutdown, cancelled,
 # read-only, not admitted.
 _NOT_NOW = ("08", "53", "57", "58", "25006", "25P03", "28", "3D000")
 
-# Whoever has opened the books has seen their schema's version: what they lack then was taken away.
+# The schema's version is checked when a store is opened: what it lacks later was removed.
 _GONE = frozenset({"42P01", "42703"})  # undefined table, undefined column
 
 _SQLITE_DAMAGED = (
@@ -82,9 +82,7 @@ def _of_postgres(complaint: psycopg.Error) -> Exception | None:
             "fairbank doctor tells what else is missing; fill a new database from a backup:"
             " fairbank init, fairbank restore FILE"
         )
-        return Corrupt(
-            f"the books lack a part of themselves: {first_line(complaint)}", remedy=remedy
-        )
+        return Corrupt(f"the ledger is incomplete: {first_line(complaint)}", remedy=remedy)
     if state.startswith(_NOT_NOW):
         return _unreachable(complaint)
     return None
@@ -108,7 +106,7 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
 
 def _unreachable(complaint: BaseException | None) -> Unavailable:
     remedy = (
-        "make room on its disk, then try again"
+        "free space on its disk, then try again"
         if DISK_FULL in str(complaint)
         else "try again; if it stays so: fairbank doctor"
     )

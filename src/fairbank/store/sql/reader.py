@@ -49,6 +49,7 @@ from fairbank.store.sql.rows import (
     token_of,
     user_of,
 )
+from fairbank.store.sql.usage_statement import usage
 from fairbank.store.usage import named_groups, usage_of_row
 
 T = TypeVar("T")
@@ -110,7 +111,7 @@ class SqlReader:
         return self._one(statements.BEFORE, entry_of, book=book, at=at)
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        rows = self._connection.execute(statements.usage(query, by, page)).all()
+        rows = self._connection.execute(usage(query, by, page)).all()
         return named_groups((usage_of_row(group, figures) for group, *figures in rows), by)[
             : page.size
         ]

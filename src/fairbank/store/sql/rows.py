@@ -341,7 +341,7 @@ def share_record_of(row: Row) -> ShareRecord:
 class StoredKind(NamedTuple):
     """Table of a kind of rows, both conversions, and the order in which the rows are read.
 
-    `books`: the first column of the order is a book.
+    `books`: the first column of the order is a journal.
     """
 
     table: Table

@@ -39,7 +39,7 @@ the journal, is about that of storing a row.
 
 
 class SqliteTransaction(SqlTransaction):
-    """Batch in a transaction that began with BEGIN IMMEDIATE: nobody else writes until it ends."""
+    """Batch in a transaction begun by BEGIN IMMEDIATE: no other process writes until it ends."""
 
     def _find(self, name: str, *wanted: Columns) -> Sequence[Row]:
         return self._rows(name, *(list(zip(*table, strict=True)) for table in wanted))

@@ -50,7 +50,7 @@ def summarise(lines: Iterable[str]) -> Iterator[str]:
             others[line] = None
     for index, rows in lacking.items():
         yield (
-            f"the index {index} lacks {rows} of the rows of its table, which nobody finds"
+            f"the index {index} lacks {rows} of the rows of its table, which no query finds"
             " through it"
         )
     for index, rows in twice.items():

@@ -135,7 +135,7 @@ def journal_mode(asked: str | None, version: tuple[int, int, int]) -> str:
             " log (the WAL-reset bug)",
             field="store.journal",
             remedy=(
-                "pip install pysqlite3, which brings a mended SQLite, or set store.journal ="
+                "pip install pysqlite3, which brings a fixed SQLite, or set store.journal ="
                 ' "truncate", which is safe but slower'
             ),
         )
@@ -219,7 +219,7 @@ def _set_journal_with_retry(connection: Any, journal: str, patience_seconds: flo
     until = time.monotonic() + patience_seconds
     while _LOCKED in (chosen := _set_journal(connection, journal)) and time.monotonic() < until:
         try:
-            connection.execute("BEGIN EXCLUSIVE")  # waits until nobody else writes
+            connection.execute("BEGIN EXCLUSIVE")  # waits until no other process writes
         except driver.OperationalError as locked:
             return str(locked)
         connection.execute("ROLLBACK")

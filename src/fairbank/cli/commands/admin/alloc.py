@@ -122,7 +122,7 @@ def _users(context: Context, options: Namespace) -> int:
         }
         for row in context.rows(f"/alloc/{options.allocation}/user")
     ]
-    empty = "Nobody drew on it yet, and nobody has a cap."
+    empty = "No user has used it yet, and no user has a cap."
     listing = Listing("fairbank.drawn/1", USER_COLUMNS, rows, caption(context), empty=empty)
     return show(context, listing)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SHOWN = 50
 COLUMNS = (
-    Column("BOOK", text("book"), right=True),
+    Column("JOURNAL", text("journal"), right=True),
     Column("ENTRY", text("entry"), right=True),
     Column("FINDING", text("what")),
 )
@@ -48,16 +48,17 @@ def _verify(context: Context, options: Namespace) -> int:
     settings = settings_of(options.config).store
     with Progress("audit", options) as progress:
         progress.say(
-            "every book, and the store as a whole, which takes longer the longer its file is"
+            "every journal, and the store as a whole, which takes longer the longer its file is"
         )
         reopen = partial(open_store, settings.url, journal=settings.journal)
         with opened_store(options.config) as store:
             verdict = verify(store, reopen, heads, progress)
     if options.form or options.format:
         rows = [
-            {"book": each.book, "entry": each.entry, "what": each.what} for each in verdict.findings
+            {"journal": each.book, "entry": each.entry, "what": each.what}
+            for each in verdict.findings
         ]
-        counts = {"entries": verdict.entries, "books": verdict.books, "runs": verdict.runs}
+        counts = {"entries": verdict.entries, "journals": verdict.books, "runs": verdict.runs}
         empty = "Every row is as the journal says."
         show(context, Listing("fairbank.finding/1", COLUMNS, rows, empty=empty, more=counts))
         return FOUND if rows else 0
@@ -71,8 +72,8 @@ def _verify(context: Context, options: Namespace) -> int:
     if count:
         result = f"{counted(count, 'thing is', 'things are')} wrong"
     context.say(
-        f"read {counted(verdict.entries, 'entry', 'entries')} of {counted(verdict.books, 'book')}"
-        f" and {counted(verdict.runs, 'run')}: {result}"
+        f"read {counted(verdict.entries, 'entry', 'entries')} of"
+        f" {counted(verdict.books, 'journal')} and {counted(verdict.runs, 'run')}: {result}"
     )
     return FOUND if verdict.findings else 0
 
@@ -107,9 +108,9 @@ def read_heads(path: str) -> dict[int, Head]:
             heads[int(book)] = Head(int(book), int(seq), bytes.fromhex(link))
         except (ValueError, TypeError) as bad:
             raise InvalidInput(
-                f"{path}, line {number}: this is no head of a book",
+                f"{path}, line {number}: this is no head of a journal",
                 field="--heads",
-                remedy="a line is [BOOK, NUMBER, LINK]",
+                remedy="a line is [JOURNAL, NUMBER, LINK]",
             ) from bad
     if not heads:
         raise InvalidInput(

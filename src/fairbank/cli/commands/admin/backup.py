@@ -102,7 +102,7 @@ def _restore(context: Context, options: Namespace) -> int:
             )
     context.say(f"{name}: {counted(rows, 'row')} restored")
     which = f" --config {quote(options.config)}" if options.config else ""
-    context.note(f"Check the books with: fairbank audit verify{which}")
+    context.note(f"Check the ledger with: fairbank audit verify{which}")
     return 0
 
 

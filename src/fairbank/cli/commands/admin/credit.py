@@ -56,7 +56,8 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
     """Post a deposit, or with `sign` -1 a withdrawal."""
     amount = parse_su(options.amount, field="AMOUNT")
     row = context.one(f"/alloc/{options.allocation}")
-    what = f"{verb} of {context.format.su(amount)} SU {direction} {allocation_name(row)}"
+    noun = "withdrawal" if sign < 0 else verb
+    what = f"{noun} of {context.format.su(amount)} SU {direction} {allocation_name(row)}"
     question = (
         f"{what}: available {context.format.left(row['available'])} ->"
         f" {context.format.left(row['available'] + sign * amount)}. Go on?"
@@ -84,7 +85,7 @@ def _unusable(context: Context, row: Row) -> list[str]:
         case _:
             return []
     return [
-        f"! allocation {row['id']} {state}: nobody can draw on this credit before"
+        f"! allocation {row['id']} {state}: no job can use this credit before"
         f" fairbank alloc {remedy}"
     ]
 

@@ -81,7 +81,7 @@ def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
             )
     with Progress("doctor", options) as progress:
         return check_bank(
-            options.config, partial(progress.wait, "whether the file with the books is sound")
+            options.config, partial(progress.wait, "whether the SQLite file is sound")
         )
 
 
@@ -100,7 +100,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     path, socket = Path(settings.server.socket), f"unix:{settings.server.socket}"
     return [
         run_check(
-            "the secret is there, and nobody else's to read",
+            "the secret is there, and no other user can read it",
             lambda: read_secret(Path(settings.secret_file)),
         ),
         *check_bank(settings, SystemClock(), at_work),

@@ -185,7 +185,7 @@ def _add_removal(parser: Parser) -> None:
 def _remove(context: Context, options: Namespace) -> int:
     project = find_project(context, options.project)
     question = (
-        f"Remove project {project['account']}? Staff still read its books, and its names stay"
+        f"Remove project {project['account']}? Staff still read its journal, and its names stay"
         " taken."
     )
     request = WriteRequest("DELETE", f"/project/{project['id']}", None, question)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 def _add_init(parser: Parser) -> None:
     about = (
-        "where settings, secret and store go (default: ~/.local/state/fairbank); books of an older"
-        " Fairbank whose fairbank.toml is there are migrated: stop the servers and make a backup"
-        " first"
+        "where settings, secret and store go (default: ~/.local/state/fairbank); a store of an"
+        " older Fairbank whose fairbank.toml is there is migrated: stop the servers and make a"
+        " backup first"
     )
     add_option(parser, "directory FOLDER", about, nargs="?")
     about = "sqlite:///FILE (default: in FOLDER) or postgresql://HOST/DATABASE"

@@ -46,7 +46,7 @@ def _status(context: Context, options: Namespace) -> int:
 
 def _answered(context: Context, deadline: float) -> float:
     """Return the seconds until the bank answered. Raises Unavailable after the deadline."""
-    client = Client(context.settings.address)  # open to anybody, so nobody needs to sign in
+    client = Client(context.settings.address)  # open to all users, so it needs no authentication
     while True:
         began = time.monotonic()
         try:

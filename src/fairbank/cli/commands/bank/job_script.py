@@ -154,7 +154,7 @@ def described(options: Namespace) -> Described:
         by_type = [number for other, number in counts.items() if other.startswith(f"{name}:")]
         if sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
             words.append(f"{count} {name.removeprefix('gres/')}")
-    doubts = [] if memory else ["no memory is said; the partition's default is not in this price"]
+    doubts = [] if memory else ["no memory requested; the partition's default is not in this price"]
     if options.array:
         doubts.append(f"this is the price of one task of the array {options.array}")
     return Described(tres, ", ".join(words), doubts)

@@ -27,7 +27,7 @@ LOW_PERCENT = 25
 """An efficiency that gets a mark."""
 
 EARLY_LEAST = 3
-"""As many jobs that failed early are worth a remark, if they are also most of somebody's."""
+"""Minimum number of jobs that failed early for a remark; most of a user's jobs must have too."""
 
 UNKNOWN = "-"
 WASTED = "WASTED = charged but idle, of the jobs whose processor time is known."

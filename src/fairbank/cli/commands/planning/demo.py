@@ -91,7 +91,7 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     plan = Namespace(
         **vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False
     )
-    done = replay_trace(plan, str(trace), f"sqlite:///{folder}/books.sqlite", cluster="local")
+    done = replay_trace(plan, str(trace), f"sqlite:///{folder}/fairbank.sqlite", cluster="local")
     tell(context, done)
     return 0 if all(check.holds_true for check in done.checks) else FOUND
 

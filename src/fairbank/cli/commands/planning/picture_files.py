@@ -78,7 +78,7 @@ def check_folder(folder: str, option: str) -> None:
             f"{place} is no folder", field=option, remedy="name a folder, or one that can be made"
         )
     try:
-        # Not access(2): it allows root to write in /proc, where nobody can make a file.
+        # Not access(2): it allows root to write in /proc, where no user can create a file.
         check_writable(place / "picture")
     except OSError as error:
         raise translate_os_error(error, f"cannot write in {place}", field=option) from error

@@ -37,7 +37,7 @@ COLUMNS = (
 def add(parser: Parser) -> None:
     about = "a trace in the Standard Workload Format, compressed or not"
     add_option(parser, "trace FILE", about, type=file_read)
-    about = "memory: (usual), sqlite:///FILE, postgresql://HOST/DATABASE"
+    about = "sqlite:///FILE, postgresql://HOST/DATABASE or memory: (default: memory:)"
     add_option(parser, "--store URL", about, default="memory:")
     about = "of what each project really used (default: 90)"
     add_option(parser, "--grant PERCENT", about, type=count, default=90)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NOTHING_RAN = "No job of this trace can be simulated."
 LISTED = 5
-"""So many numbers of jobs that were left out are told one by one; --json tells all."""
+"""Maximum number of omitted jobs that a note lists."""
 
 
 def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
@@ -27,14 +27,14 @@ def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:
         "processors": outcome.processors,
         "jobs": outcome.lines - left,
         "left_out": left + sum(map(len, outcome.notes.omitted.values())),
-        "read_otherwise": (
+        "corrected": (
             {how.name.lower(): number for how, number in outcome.corrections.items()}
             | dict(outcome.notes.corrections)
         ),
         "unfair_starts": misses and misses.part,
-        "mean_miss_seconds": misses and misses.mean_delay,
-        "fair_starts_looked_at": misses and misses.jobs,
-        "astray": outcome.share_error,
+        "mean_late_seconds": misses and misses.mean_delay,
+        "fair_starts_checked": misses and misses.jobs,
+        "share_error": outcome.share_error,
         "jain_of_shares": outcome.jain_of_shares,
         "fingerprint": outcome.starts.fingerprint() if exactly else None,
     }
@@ -134,16 +134,16 @@ def notes_of(outcome: SimulationResult) -> list[str]:
     ]
     if outcome.figures is None and (refused := _refused(outcome)):
         notes.append(
-            f"no job ran, {counted(refused, 'job')} refused for want of credit: grant more, or let"
+            f"no job ran, {counted(refused, 'job')} refused for lack of credit: grant more, or let"
             " them run last (--unpaid last)"
         )
     notes += [
-        f"read otherwise: {counted(number, 'job')} {how.value}"
+        f"corrected: {counted(number, 'job')} {how.value}"
         for how, number in outcome.corrections.items()
         if number
     ]
     return notes + [
-        f"read otherwise: {counted(number, 'line')}, {how}"
+        f"corrected: {counted(number, 'line')}, {how}"
         for how, number in outcome.notes.corrections.items()
     ]
 
@@ -167,7 +167,7 @@ def refused_of(outcomes: Mapping[str, SimulationResult]) -> list[str]:
         refused = counted(numbers.pop(), "job")
     else:
         refused = ", ".join(f"{counted(n, 'job')} ({plain(name)})" for name, n in found.items())
-    return [f"refused for want of credit: {refused}; the measures are over the others"]
+    return [f"refused for lack of credit: {refused}; the measures are over the others"]
 
 
 def _refused(outcome: SimulationResult) -> int:

@@ -181,9 +181,11 @@ def missing_range(why: Explanation) -> list[str]:
             return [f"no likely start: it does not stand in the queue ({why.code})"]
         case NoStartRange.TOO_FAR:
             ahead = f"with {counted(len(why.ahead), 'job')} ahead " if why.ahead else ""
-            return [f"no likely start: {ahead}it is too far off to be rehearsed here"]
+            return [f"no likely start: {ahead}it is too far off to be simulated here"]
         case NoStartRange.NO_START:
-            return [f"no likely start: as far as the rehearsals went, {why.code} kept it waiting"]
+            return [
+                f"no likely start: as far as the simulated runs went, {why.code} kept it waiting"
+            ]
     return []
 
 

@@ -98,7 +98,7 @@ def _executions(
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if (
             not text or text == header.line
-        ):  # heads once more: files of several months, one after the other
+        ):  # the header again: files of several months, one after the other
             continue
         if header.ending:
             text = text.removesuffix(header.delimiter)
