@@ -1,4 +1,4 @@
-"""Bank in this process, called as the REST server calls it: reports in, answers out."""
+"""Bank in this process, called as the REST server calls it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class InProcessBank:
         self.clock = ManualClock(NOW)
         rules = policy or Policy(
             clock_tolerance_seconds=DAY
-        )  # the clock stands still, and runs end
+        )  # the clock stands still, so ends of runs lie in its future
         self._services = services(
             MemoryStore(),
             clock=self.clock,
@@ -70,18 +70,20 @@ class InProcessBank:
         read = [self._read(raw) for raw in msgspec.json.decode(body, type=ReportBatch).reports]
         prepared = iter(
             self._services.reports.prepare(
-                US, [each for each in read if not isinstance(each, FairbankError)]
+                US, [report for report in read if not isinstance(report, FairbankError)]
             )
         )
-        requests = [each if isinstance(each, FairbankError) else next(prepared) for each in read]
+        requests = [
+            report if isinstance(report, FairbankError) else next(prepared) for report in read
+        ]
         outcomes = iter(
             self._services.write_queue.apply(
-                [each for each in requests if isinstance(each, SubmittedRequest)]
+                [request for request in requests if isinstance(request, SubmittedRequest)]
             )
         )
         return [
-            _answer(next(outcomes) if isinstance(each, SubmittedRequest) else each)
-            for each in requests
+            _answer(next(outcomes) if isinstance(request, SubmittedRequest) else request)
+            for request in requests
         ]
 
     def _read(self, raw: msgspec.Raw) -> RunReport | FairbankError:

@@ -64,7 +64,7 @@ class Site:
     def partitions(self) -> dict[str, str]:
         """Return the resource that each partition of the only cluster bills."""
         (cluster,) = self._client.get("/cluster")["data"]
-        return {each["name"]: each["resource"] for each in cluster["partitions"]}
+        return {partition["name"]: partition["resource"] for partition in cluster["partitions"]}
 
     def allocation(self, number: int) -> dict[str, Any]:
         allocation: dict[str, Any] = self._client.get(f"/alloc/{number}")["data"]
@@ -82,7 +82,7 @@ class Site:
         return rows
 
     def job(self, job_id: int) -> dict[str, Any]:
-        (job,) = [each for each in self.jobs() if each["job_id"] == job_id]
+        (job,) = [row for row in self.jobs() if row["job_id"] == job_id]
         return job
 
     def failures(self) -> list[dict[str, Any]]:
@@ -110,7 +110,7 @@ def plugin(agent: RunningAgent) -> Iterator[Plugin]:
 
 @pytest.fixture
 def bank() -> Iterator[InProcessBank]:
-    """Bank whose project has 100 SU."""
+    """Provide a bank whose project has 100 SU."""
     bank = InProcessBank(CREDIT)
     yield bank
     bank.close()
@@ -118,7 +118,7 @@ def bank() -> Iterator[InProcessBank]:
 
 @pytest.fixture
 def world(tmp_path: Path, bank: InProcessBank) -> Iterator[World]:
-    """Engine between a plug-in, an outbox and the bank of this process."""
+    """Provide an engine between a plug-in, an outbox and the bank of this process."""
     world = world_with(tmp_path, bank)
     yield world
     world.close()

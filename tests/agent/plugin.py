@@ -88,8 +88,8 @@ class Plugin:
         self.send_raw(
             encode_plugin_message(Greeting(version=VERSION, slurm="22.05.8", cluster=self._cluster))
         )
-        for each in self._sent.values():
-            self.send_raw(encode_plugin_message(each))
+        for message in self._sent.values():
+            self.send_raw(encode_plugin_message(message))
         self.connections += 1
         return self
 
@@ -117,9 +117,9 @@ class Plugin:
     def send(self, *messages: RunMessage) -> list[int]:
         """Send and keep these messages; return their numbers."""
         numbers = []
-        for each in messages:
+        for message in messages:
             self._number += 1
-            self._sent[self._number] = msgspec.structs.replace(each, number=self._number)
+            self._sent[self._number] = msgspec.structs.replace(message, number=self._number)
             numbers.append(self._number)
         if self._socket is not None:
             self.send_raw(b"".join(encode_plugin_message(self._sent[number]) for number in numbers))

@@ -1,6 +1,4 @@
-"""Running agent in a process of its own, with settings of the test; it can be stopped, killed and
-started.
-"""
+"""Agent in a process, with settings of the test; it can be stopped, killed and started."""
 
 from __future__ import annotations
 

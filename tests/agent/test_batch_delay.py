@@ -27,7 +27,7 @@ def gathering_world(folder: Path, bank: InProcessBank, optimistic_start: int = 0
 def reports_in_flight(world: World) -> list[tuple[ReportKind, str]]:
     """Return kind and run of the reports in the request in flight."""
     (batch,) = world.in_flight
-    return [(each.kind, each.run) for each in batch]
+    return [(report.kind, report.run) for report in batch]
 
 
 def run(job: int) -> str:

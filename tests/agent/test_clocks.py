@@ -1,5 +1,5 @@
-"""Runs during which slurmctld's clock is set: charged is the difference of its readings, as in
-accounting, at least 0.
+"""Runs during which slurmctld's clock is set: the charge is the difference of its readings, as in
+accounting, and at least 0.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def test_one_line_fits_any_text(text: str) -> None:
     assert len(verdict.text.encode()) <= TEXT_MAX
 
 
-# ---------------------------------------------------------------- the C of the plug-in
+# ---------------------------------------------------------------- the plug-in's C code
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +249,7 @@ def expected_line(message: FromAgent) -> str:
 @settings(max_examples=30, deadline=None)
 @given(messages=st.lists(agent_messages, min_size=1, max_size=40))
 def test_c_reads_every_answer(check: Path, messages: list[FromAgent]) -> None:
-    assert printed(check, map(encode, messages)) == [expected_line(each) for each in messages]
+    assert printed(check, map(encode, messages)) == [expected_line(message) for message in messages]
 
 
 @pytest.mark.slow
@@ -270,11 +270,11 @@ def test_c_survives_changed_answers(check: Path, data: st.DataObject) -> None:
 @pytest.mark.slow
 def test_c_refuses_bad_answers(check: Path) -> None:
     lenient = {"leading zeros", "too large"}  # harmless in C: no message has such a number
-    wrong = [each for name, each in WRONG.items() if name not in lenient] + [
+    wrong = [body for name, body in WRONG.items() if name not in lenient] + [
         b"x" * (AGENT_BODY_MAX + 1),
         b"\0" * 100,
     ]
-    assert printed(check, [len(each).to_bytes(HEADER, "big") + each for each in wrong]) == [
+    assert printed(check, [len(body).to_bytes(HEADER, "big") + body for body in wrong]) == [
         "refused"
     ] * len(wrong)
 

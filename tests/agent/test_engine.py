@@ -109,7 +109,7 @@ def test_early_end_is_sent_again_until_it_counts(tmp_path: Path) -> None:
     assert bank.sums() == (0, 60)
     bank.clock.at = Instant(START + HOUR)
     world.pass_time(FIRST_RETRY_SECONDS)
-    assert not world.send()  # it waits longer each time
+    assert not world.send()  # the pause has grown
     assert status(world.engine, ProbeResults(), world.now, 0)["outbox"]["retry_later"] == 1
     world.kill()
     world.run_until_idle()

@@ -27,7 +27,7 @@ MUCH = 1_000_000 * SU
 
 @contextmanager
 def frozen(site: Site) -> Iterator[None]:
-    """Stop the bank's process: it accepts connections and does not answer."""
+    """Pause the bank's process during the block: it accepts connections and does not answer."""
     os.kill(site.server.pid, signal.SIGSTOP)
     try:
         yield
@@ -43,16 +43,18 @@ def test_killed_agent_sends_open_requests_again(
         numbers = plugin.send(*(prolog_request(job) for job in range(1, 51)))
         wait_until(
             lambda: plugin.receive() and agent.status()["prologs_waiting"] == 50,
-            "the questions to be heard",
+            "the requests to arrive",
         )
-        plugin.exchange(epilog_event(99))  # noted, so that what was heard before it is on the disk
+        plugin.exchange(epilog_event(99))  # acknowledged, so earlier messages are on disk
         agent.kill()
         plugin.hang_up()
         agent.start()
     agent.wait_until_empty()
     assert site.sums(allocation) == (SU, 50 * SU)
     plugin.connect()
-    assert {each.action for each in plugin.wait(numbers) if isinstance(each, Verdict)} == {"run"}
+    assert {answer.action for answer in plugin.wait(numbers) if isinstance(answer, Verdict)} == {
+        "run"
+    }
     assert site.sums(allocation) == (SU, 50 * SU)
 
 
@@ -107,7 +109,7 @@ def test_credit_policy_runs_what_the_last_balance_pays(site: Site) -> None:
         Plugin(agent.socket) as plugin,
     ):
         assert plugin.verdict(prolog_request(1)).action == "run"
-        agent.stop()  # what it knows survives it
+        agent.stop()  # its knowledge is on disk
         site.server.kill()
         agent.start()
         plugin.connect()
@@ -155,7 +157,7 @@ def test_reports_beyond_memory_survive_a_kill(
 
 @pytest.fixture
 def tmpfs(tmp_path: Path) -> Iterator[Path]:
-    """Disk of 256 KiB."""
+    """Provide a disk of 256 KiB."""
     with small_disk(tmp_path / "small", "256k") as folder:
         yield folder
 
@@ -169,10 +171,10 @@ def test_full_disk_stops_nothing_while_the_bank_answers(site: Site, tmpfs: Path)
         fill(tmpfs)
         jobs = range(1, 501)
         answers = plugin.exchange(*(prolog_request(job, tres="cpu=1," + "x" * 200) for job in jobs))
-        assert {each.action for each in answers if isinstance(each, Verdict)} == {"run"}
+        assert {answer.action for answer in answers if isinstance(answer, Verdict)} == {"run"}
         assert all(
-            isinstance(each, Ack)
-            for each in plugin.exchange(*(epilog_event(job, 60) for job in jobs))
+            isinstance(answer, Ack)
+            for answer in plugin.exchange(*(epilog_event(job, 60) for job in jobs))
         )
         assert (
             "the outbox cannot be written: database or disk is full; free space" in agent.log_text()

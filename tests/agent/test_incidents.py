@@ -37,5 +37,5 @@ def test_each_incident_has_a_remedy_and_a_short_text() -> None:
         incidents.record(kind, "ü" * 100_000, 0.0)
     status = incidents.status(0)
     assert len(status) == len(Incident)
-    assert all(each["about"] and each["remedy"] for each in status)
-    assert all(len(each["text"].encode()) <= TEXT_MAX for each in status)
+    assert all(incident["about"] and incident["remedy"] for incident in status)
+    assert all(len(incident["text"].encode()) <= TEXT_MAX for incident in status)

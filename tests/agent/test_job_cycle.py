@@ -1,4 +1,4 @@
-"""Life of a job through a real agent and a real bank: held, charged, refused."""
+"""Life of a job through a real agent and a real bank: hold, charge, refusal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_refusal_has_amounts_and_remedies(site: Site, agent: RunningAgent, plugi
     agent.wait_until_empty()
     assert site.sums(allocation) == (0, 0)
     assert site.jobs() == []
-    assert [each["job_id"] for each in site.failures()] == [1]
+    assert [failure["job_id"] for failure in site.failures()] == [1]
 
 
 def test_repeated_request_gets_the_same_refusal(
@@ -158,7 +158,7 @@ def test_unbillable_job_runs_where_the_terms_allow(
         plugin.exchange(epilog_event(1, **wrong))
         agent.wait_until_empty()
     assert site.sums(allocation) == (charged, 0)
-    assert [each["reason"] for each in site.failures()] == failures
+    assert [failure["reason"] for failure in site.failures()] == failures
 
 
 def test_unknown_cluster_is_unbillable(site: Site, agent: RunningAgent, plugin: Plugin) -> None:

@@ -35,7 +35,7 @@ def test_optimistic_start_needs_much_recent_credit(tmp_path: Path, bank: InProce
     world.verdicts.clear()
     world.deliver(prolog_request(2))
     assert verdict(world) == "run"
-    assert bank.sums() == (0, 60), "before the bank has heard of it"
+    assert bank.sums() == (0, 60), "before the bank has the report"
     world.deliver(prolog_request(3, billing=prolog_request(3).billing * 11))
     world.read_replies()
     assert world.verdicts == [], "too dear for what is left"

@@ -188,9 +188,9 @@ def test_project_never_pays_beyond_its_credit(
     with world_of(400, PartitionTerms(patience=4, outage_policy=policy), window) as world:
         lives = JobLives(world, kinds)
         play(world, lives, plan)
-        runs = {each.run.job_id: each for each in world.bank.runs()}
-        assert world.bank.sums() == (sum(each.charged for each in runs.values()), 0)
+        runs = {run.run.job_id: run for run in world.bank.runs()}
+        assert world.bank.sums() == (sum(run.charged for run in runs.values()), 0)
         assert world.bank.is_sound()
         for job in lives.begun:  # a run without a hold may find no credit left
             assert runs[job].charged + runs[job].written_off == 2 * job
-        assert all(each.charged == 0 for job, each in runs.items() if job not in lives.begun)
+        assert all(run.charged == 0 for job, run in runs.items() if job not in lives.begun)

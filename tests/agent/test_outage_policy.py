@@ -39,7 +39,7 @@ def test_open_policy_runs_and_closed_policy_defers() -> None:
 
 def test_credit_policy_runs_what_the_known_balance_pays() -> None:
     terms, credit = PartitionTerms(outage_policy=OutagePolicy.CREDIT), KnownCredit()
-    report = hold_facts(prolog_request(1, billing=Fraction(2)))  # two SU
+    report = hold_facts(prolog_request(1, billing=Fraction(2)))  # 2 SU
     assert decide_without_bank(terms, report, credit, batch=True) is not None, "nothing is balance"
     credit.learn(
         report, ReportResult(ResultKind.GRANTED, amount=120, available=250, allocation=7), 0.0
@@ -54,7 +54,7 @@ def test_credit_policy_runs_what_the_known_balance_pays() -> None:
 
 def test_other_refusal_keeps_the_known_balance() -> None:
     terms, credit = PartitionTerms(outage_policy=OutagePolicy.CREDIT), KnownCredit()
-    report = hold_facts(prolog_request(1, billing=Fraction(2)))  # two SU
+    report = hold_facts(prolog_request(1, billing=Fraction(2)))  # 2 SU
     credit.learn(
         report, ReportResult(ResultKind.GRANTED, amount=120, available=250, allocation=7), 0.0
     )

@@ -55,7 +55,7 @@ def test_next_agent_reads_what_was_written(tmp_path: Path) -> None:
         True,
         1,
     )
-    assert report.created == pytest.approx(203.0)  # the same moment, by the clock of another agent
+    assert report.created == pytest.approx(203.0)  # the same time on the clock of another agent
 
 
 def test_failed_commit_writes_nothing(tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_acknowledged_reports_are_deleted_on_a_full_disk(tmp_path: Path, size: s
     """Delete reports though SQLite alone could not: that needs space in its log."""
     with small_disk(tmp_path / "disk", size) as disk:
         outbox = Outbox(disk / "outbox")
-        there = fill_with_reports(outbox)
-        assert (there >= 100, (disk / "outbox.reserve").exists()) == (True, True)
+        filled = fill_with_reports(outbox)
+        assert (filled >= 100, (disk / "outbox.reserve").exists()) == (True, True)
         filler = fill(disk)
         for _ in range(2):
             with pytest.raises(sqlite3.OperationalError, match="full"):
@@ -84,34 +84,34 @@ def test_acknowledged_reports_are_deleted_on_a_full_disk(tmp_path: Path, size: s
                         {"z": KnownRun(AgentRunState.WAITING, 60)},
                     )
                 )
-        last = there + 1
-        gone: dict[int, PendingReport | None] = dict.fromkeys(range(1, there))
+        last = filled + 1
+        gone: dict[int, PendingReport | None] = dict.fromkeys(range(1, filled))
         outbox.write(
             OutboxChanges(
                 {**gone, last: pending_report(last)}, {"z": KnownRun(AgentRunState.HELD, 60)}
             )
         )
-        assert outbox.content()[1] == [there, last]
+        assert outbox.content()[1] == [filled, last]
         assert dict(outbox.content()[0])["z"] == KnownRun(AgentRunState.HELD, 60)
         filler.unlink()
-        assert fill_with_reports(outbox, last + 1) > there * 0.8, (
+        assert fill_with_reports(outbox, last + 1) > filled * 0.8, (
             "the room that they had is used again"
         )
         outbox.close()
         second = Outbox(disk / "outbox")
-        assert second.content()[1][:2] == [there, last]
+        assert second.content()[1][:2] == [filled, last]
         second.close()
 
 
 def test_converted_report_stays_until_its_successor_is_written(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "512k") as disk:
         outbox = Outbox(disk / "outbox")
-        there = fill_with_reports(outbox)
+        filled = fill_with_reports(outbox)
         fill(disk)
         other = msgspec.structs.replace(pending_report(9_999, 400_000), run=pending_report(1).run)
         with pytest.raises(sqlite3.OperationalError, match="full"):
             outbox.write(OutboxChanges({1: None, 2: None, 9_999: other}))
-        assert outbox.content()[1] == [1, *range(3, there + 1)]
+        assert outbox.content()[1] == [1, *range(3, filled + 1)]
         outbox.close()
 
 
@@ -163,7 +163,7 @@ def test_oldest_runs_are_forgotten_and_deleted() -> None:
     assert [memory.get(run) for run in "ad"] == [None, None]
     assert memory.get("c") == KnownRun(AgentRunState.HELD, 60)
     assert memory.get("f") == KnownRun(AgentRunState.ENDED)
-    assert [run for run, each in memory.take().runs.items() if each is None] == ["a", "d"]
+    assert [run for run, report in memory.take().runs.items() if report is None] == ["a", "d"]
 
 
 def test_failed_changes_are_overridden_by_later_ones() -> None:

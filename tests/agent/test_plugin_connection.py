@@ -67,7 +67,8 @@ def open_socket(agent: RunningAgent) -> socket.socket:
 def incident(agent: RunningAgent, kind: str) -> dict[str, Any]:
     """Return the incidents of this kind in its status."""
     return next(
-        (dict(each) for each in agent.status()["incidents"] if each["kind"] == kind), {"count": 0}
+        (dict(incident) for incident in agent.status()["incidents"] if incident["kind"] == kind),
+        {"count": 0},
     )
 
 

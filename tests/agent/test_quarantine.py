@@ -1,5 +1,5 @@
-"""Frames that the agent cannot decode: kept in a file, answered and shown; later frames are
-read.
+"""Frames that the agent cannot decode: stored in a file, answered and shown in the status; later
+frames are read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def unreadable_frame(number: int = 1, body: bytes = b"") -> UnreadableFrame:
     )
 
 
-# ------------------------------------------------------------------ what is known of them
+# ------------------------------------------------------------------ readable parts
 
 
 def test_salvage_reads_kind_number_partition_and_batch() -> None:
@@ -145,9 +145,9 @@ def test_unreadable_frames_are_answered_and_later_ones_read(site: Site) -> None:
         assert noted == [Ack(number=103), Ack(number=104), Ack(number=105)]
         assert isinstance(last, Verdict)
         assert last.action == "run"
-        assert plugin.connections == 1  # nobody hung up
+        assert plugin.connections == 1  # the connection stayed open
         assert_reported(agent)
-    assert [each["job_id"] for each in site.jobs()] == [3]  # nothing was guessed at
+    assert [job["job_id"] for job in site.jobs()] == [3]  # only the readable job
 
 
 def assert_reported(agent: RunningAgent) -> None:

@@ -32,7 +32,7 @@ class Jobs:
     def __init__(self, plugin: Plugin, rng: random.Random) -> None:
         self._plugin, self._rng = plugin, rng
         self._next = 1
-        self._asked: dict[int, int] = {}  # the number of the question to its job
+        self._asked: dict[int, int] = {}  # job of each prolog request
         self._running: list[int] = []
         self.begun: set[int] = set()
         self.deferred = 0
@@ -43,7 +43,7 @@ class Jobs:
 
     @staticmethod
     def cost(job: int) -> int:
-        return job % 7 + 1  # a minute each
+        return job % 7 + 1  # one minute for each billing unit
 
     def advance(self, fresh: int) -> None:
         """Request `fresh` starts, handle answers, and end or change some running jobs."""
@@ -53,7 +53,7 @@ class Jobs:
             self._next += 1
         if not self._plugin.receive():
             self._plugin.connect()
-        for number in [each for each in self._asked if each in self._plugin.answers]:
+        for number in [question for question in self._asked if question in self._plugin.answers]:
             self._answered(self._asked.pop(number), self._plugin.answers[number])
         for job in self._rng.sample(self._running, (len(self._running) + 2) // 3):
             if self._rng.random() < 0.2:
@@ -146,5 +146,5 @@ def test_random_faults_lose_and_double_no_charge(
         sum(jobs.cost(job) for job in jobs.begun if (job % 3 == 0) is of_gpu)
         for of_gpu in (False, True)
     ]
-    assert [site.sums(each) for each in (cpu, gpu)] == [(each, 0) for each in expected]
+    assert [site.sums(allocation) for allocation in (cpu, gpu)] == [(cost, 0) for cost in expected]
     assert site.server.command("audit", "verify").returncode == 0

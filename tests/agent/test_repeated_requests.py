@@ -20,12 +20,12 @@ def test_deferred_request_is_sent_again_when_the_bank_is_back(world: World) -> N
     world.pass_time(5)
     world.write()
     assert state_of(world, 1) is AgentRunState.DEFERRED
-    world.reconnect()  # the verdict was not heard
+    world.reconnect()  # the verdict was lost
     world.pass_time(0)
     assert verdict(world) == "hold"
     world.deliver(epilog_event(2, 60))
     world.send()
-    world.finish_request()  # so that the bank is known to be back
+    world.finish_request()  # the agent sees that the bank is back
     world.deliver(prolog_request(1))
     world.send()
     world.finish_request()
@@ -66,12 +66,14 @@ def verdict_on_repeat(world: World, *, by_another_agent: bool) -> tuple[str, str
     """
     world.write()
     if by_another_agent:
-        world.kill()  # and started anew
+        world.kill()  # and start another one
     world.reconnect()
     world.verdicts.clear()
     world.deliver(prolog_request(1))
     world.run_until_idle()
-    ((_, verdict),) = [each for each in world.verdicts if each[0].run == prolog_request(1).run]
+    ((_, verdict),) = [
+        verdict for verdict in world.verdicts if verdict[0].run == prolog_request(1).run
+    ]
     return verdict.action, verdict.reason
 
 

@@ -35,8 +35,8 @@ def test_superseded_limits_are_not_sent() -> None:
         pending_report(4, "a", ReportKind.COMPLETE),
     ]
     sent, needless = drop_superseded(batch)
-    assert [each.seq for each in sent] == [1, 4]
-    assert [each.seq for each in needless] == [2, 3]
+    assert [report.seq for report in sent] == [1, 4]
+    assert [report.seq for report in needless] == [2, 3]
 
 
 RUNS = st.sampled_from("abc")
@@ -60,9 +60,9 @@ def test_reports_of_a_run_are_sent_in_order_and_none_is_lost(steps: list[tuple[s
 
     def done(batch: list[PendingReport]) -> None:
         nonlocal answered
-        for each in batch:
-            queue.done(each)
-            sent.setdefault(each.run, []).append(each.seq)
+        for report in batch:
+            queue.done(report)
+            sent.setdefault(report.run, []).append(report.seq)
             answered += 1
 
     def write() -> None:
@@ -72,8 +72,8 @@ def test_reports_of_a_run_are_sent_in_order_and_none_is_lost(steps: list[tuple[s
     def take() -> bool:
         batch, needless = queue.take(2)
         assert not needless
-        runs = {each.run for each in batch}
-        assert all(runs.isdisjoint(each.run for each in other) for other in under_way)
+        runs = {report.run for report in batch}
+        assert all(runs.isdisjoint(report.run for report in other) for other in under_way)
         if batch:
             under_way.append(batch)
         return bool(batch)
@@ -160,7 +160,7 @@ def test_report_has_name_tres_and_exit_code() -> None:
     )  # with a core dump
     assert named.items() <= hold.items()
     assert named.items() <= end.items()
-    assert [(each["exit_code"], each["exit_signal"]) for each in (end, killed)] == [
+    assert [(report["exit_code"], report["exit_signal"]) for report in (end, killed)] == [
         (127, 0),
         (0, 9),
     ]

@@ -22,7 +22,7 @@ S = AgentRunState
 E = AgentEvent
 F = AgentEffect
 
-# After these slurmctld waits no longer: the message itself shows that it has gone on.
+# slurmctld does not wait after these messages: they show that it has continued.
 GONE_ON = {E.LIMIT_SAME, E.LIMIT_CHANGED, E.LIMIT_NONE, E.EPILOG, E.EPILOG_NEVER_STARTED}
 NEVER_CHOSEN = {(state, E.LIMIT_SAME) for state in (S.NEW, S.REFUSED, S.DEFERRED)}
 """Pairs that `run_events.limit_event` never gives: the limit is unknown, or of a refused run."""

@@ -1,4 +1,4 @@
-"""Table of site factors: written from a real bank, and kept without one."""
+"""Table of site factors: written from a real bank, and kept during an outage."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_old_table_becomes_stale_without_a_bank(site: Site, tmp_path: Path) -> N
         time_told = agent.log_text().count("site factors are not written")
         site.server.start()
         wait_until(lambda: read(path).written > table.written, "a new table")
-        assert time_told <= 2  # once, or once more when the bank's way of being away changed
+        assert time_told <= 2  # again if the kind of outage changed
         assert "not written again" not in agent.command("agent", "status").stdout
 
 

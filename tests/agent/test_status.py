@@ -86,13 +86,12 @@ def test_status_shows_a_bank_that_is_down_before_a_job_starts(tmp_path: Path, si
     late = tmp_path / "late.sock"
     with agent_at(f"unix:{late}") as waiting, Plugin(waiting.socket).connect():
         wait_until(
-            lambda: waiting.status()["bank"]["reachable"] is False,
-            "that nobody answers to be known",
+            lambda: waiting.status()["bank"]["reachable"] is False, "the status to show the outage"
         )
         assert_bank_not_reachable(waiting, "bank       down since 20", contacted=b"1.0")
         assert "late.sock" in waiting.log_text()
         late.symlink_to(site.server.socket)
-        wait_until(lambda: waiting.status()["bank"]["reachable"], "the bank to be found")
+        wait_until(lambda: waiting.status()["bank"]["reachable"], "the bank to be reachable")
         assert waiting.command("agent", "status").returncode == 0
 
 

@@ -21,7 +21,7 @@ PATIENT = "[terms]\npatience = 60"
 
 @pytest.fixture(scope="module")
 def tcp_bank() -> Iterator[tuple[Site, str]]:
-    """Bank that listens on TCP too, and its address."""
+    """Provide a bank that also listens on TCP, and its address."""
     port = free_port()
     with banking(server=f"port = {port}") as server:
         site = Site(server)
@@ -129,7 +129,7 @@ def test_invalid_token_is_counted_as_an_error(tcp_bank: tuple[Site, str]) -> Non
         plugin.send(prolog_request(30))
         wait_until(
             lambda: plugin.receive() and agent.status()["request_errors"].get("unauthenticated"),
-            "the bank to know nobody",
+            "the bank to refuse the token",
         )
         assert agent.status()["outbox"]["reports"] == 1
 

@@ -60,7 +60,7 @@ def test_job_without_limit_runs_and_is_charged(
     lenient: World, bank: InProcessBank, caplog: pytest.LogCaptureFixture
 ) -> None:
     lenient.deliver(prolog_request(1, limit_seconds=None))
-    assert verdict(lenient) == "run"  # no bank was asked
+    assert verdict(lenient) == "run"  # without a request to the bank
     assert "has no time limit: it runs without a hold, and its end is reported" in caplog.text
     assert lenient.engine.counts["verdicts", "unbillable: run"] == 1
     lenient.run_until_idle()

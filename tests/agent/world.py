@@ -26,7 +26,7 @@ _lives = count(1)
 
 
 class World:
-    """World of one engine. `unanswered` has the messages without an answer by number, `verdicts`
+    """Simulated world of one engine. `unanswered` has the unanswered messages by number, `verdicts`
     the requests with their verdicts.
     """
 
@@ -39,7 +39,7 @@ class World:
         senders: SenderSettings | None = None,
         window: int = WINDOW,
     ) -> None:
-        """`window`: reports in memory that no job waits for."""
+        """Create the world; `window`: maximum number of reports in memory that no job waits for."""
         self.path, self.bank, self.terms = folder / "outbox.sqlite", bank, terms
         self._senders, self._window = senders or SenderSettings(1, 3, 5, gather=0), window
         self.now = 1_000.0
@@ -62,7 +62,7 @@ class World:
         self.engine.restore(*self.outbox.content())
 
     def kill(self) -> None:
-        """Kill the agent: what is not written is lost, and so are answers in flight. Another agent
+        """Kill the agent: unwritten changes and answers in flight are lost. Another agent
         starts.
         """
         self.outbox.close()
@@ -71,11 +71,11 @@ class World:
         self.reconnect()
 
     def lose_outbox(self) -> None:
-        """Start another agent without the outbox of the one before."""
+        """Start another agent without the previous outbox."""
         self.outbox.close()
         self.in_flight.clear()
-        for each in self.path.parent.glob(f"{self.path.name}*"):
-            each.unlink()
+        for path in self.path.parent.glob(f"{self.path.name}*"):
+            path.unlink()
         self.start()
         self.reconnect()
 
@@ -112,8 +112,8 @@ class World:
     def reconnect(self) -> None:
         """Open another connection and deliver all unanswered messages again."""
         self.connection = object()
-        for each in list(self.unanswered.values()):
-            self.engine.handle_message(each, self.connection, self.now)
+        for message in list(self.unanswered.values()):
+            self.engine.handle_message(message, self.connection, self.now)
 
     def read_replies(self) -> None:
         """Read the replies to the plug-in."""
@@ -128,7 +128,7 @@ class World:
     # ------------------------------------------------------------------ the bank
 
     def send(self) -> bool:
-        """Send a request if one is due; return whether."""
+        """Send a request if one is due; return True if it was sent."""
         batch = self.engine.flow.next_request(self.now)
         if batch:
             self.in_flight.append(batch)
@@ -143,7 +143,7 @@ class World:
             self.bank.bulk(bulk_body([report.body for report in batch])) if is_received else []
         )
         if is_received and is_answered:
-            self.engine.handle_results(batch, [result_of(each) for each in answers], self.now)
+            self.engine.handle_results(batch, [result_of(answer) for answer in answers], self.now)
         else:
             self.fail_request(batch, Unavailable("nobody answers"))
         return answers

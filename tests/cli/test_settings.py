@@ -107,7 +107,7 @@ def test_token_file_readable_by_others_is_refused(tmp_path: Path, mode: int) -> 
 def test_invalid_token_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         read_token(str(tmp_path / "none"))
-    with pytest.raises(Forbidden):
+    with pytest.raises(InvalidInput, match="is not a regular file"):
         read_token(str(tmp_path))
     for text in ("", "two words", "a\nb", "\x00", "ü"):
         token = tmp_path / "token"

@@ -233,6 +233,33 @@ def test_full_disk_is_reported(bank: Bank) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("words", ["balance", "--help", "--version"])
+def test_closed_output_is_reported(bank: Bank, words: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -c "{START}" {words} >&-'],
+        env={**os.environ, "FAIRBANK_SERVER": bank.unix},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "fairbank: standard output is closed\n  try: redirect it to /dev/null instead\n",
+    )
+
+
+def test_closed_input_and_error_are_no_fault(bank: Bank) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -c "{START}" balance <&- 2>&-'],
+        env={**os.environ, "FAIRBANK_SERVER": bank.unix},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "\nPROJECT " in done.stdout
+
+
 def test_unencodable_characters_are_escaped(bank: Bank) -> None:
     done = subprocess.run(
         [sys.executable, "-c", START, "化学"],

@@ -1,3 +1,1 @@
-"""Fault campaigns: storms, kills, lost messages, tampering, with real servers and real
-databases.
-"""
+"""Fault campaigns with real servers and databases: load, kills, lost messages, manual edits."""

@@ -1,5 +1,5 @@
-"""Hands at work on the tables: every column altered, rows deleted and added, whole books forged,
-each with the way back.
+"""Manual edits of the tables, with the statements that revert them: columns altered, rows deleted
+and added, whole allocations rewritten.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fairbank.bank.allocation import NO_LINK
 from fairbank.bank.entry import link_of
 from fairbank.store import schema
 from fairbank.store.sql.rows import entry_of
-from tests.faults.tables import Books, Row
+from tests.faults.ledger_tables import LedgerTables, Row
 
 KEYS = {
     "journal": ("id",),
@@ -24,11 +24,9 @@ KEYS = {
     "registry": ("id",),
     "token": ("id",),
 }
-"""The tables that the audit vouches for, and what tells their rows apart. Nonces are spent and
-forgotten, and say nothing of the books.
-"""
+"""Tables that the audit checks, with their keys. Nonces are not part of the ledger."""
 
-FAR = 10**9  # from every number that is used
+FAR = 10**9  # beyond every number in use
 _BOOK_OF = {"journal": "book", "allocation": "id", "run": "allocation", "user_sum": "allocation"}
 _UNIQUE = {"journal": ("key",), "project": ("gname", "gid", "account"), "token": ("digest",)}
 _WORDS = {
@@ -57,59 +55,57 @@ _FORGED: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Forgery:
-    """One manual change of a table: its description, the books in which the audit must find it (0:
-    the registry, None: the whole store), and the statements that make it and undo it.
+    """Manual edit of a table: its description, the books in which the audit must find it (0: the
+    registry, None: the whole store), and the statements that make and revert it.
     """
 
-    what: str
+    description: str
     books: frozenset[int | None]
-    do: Callable[[Books], None]
-    undo: Callable[[Books], None]
+    do: Callable[[LedgerTables], None]
+    undo: Callable[[LedgerTables], None]
 
 
 def alterations(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
-    """Each column of each row, set to something that it could as well be."""
+    """Yield an edit of each column of each row, to another plausible value."""
     for row in rows:
         for column, value in row.items():
-            for other in _others(table, column, value):
-                yield _altered(table, row, column, other)
+            for changed in _alternatives(table, column, value):
+                yield _altered(table, row, column, changed)
 
 
 def nonsense(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
-    """Each column of each row, set to values that stand for nothing. SQLite takes them all, but for
-    its rows' own numbers.
+    """Yield edits of each column of each row to invalid values. SQLite accepts them all, except for
+    row numbers.
     """
     for row in rows:
         for column in row:
-            for other in (b"\xff\x00", "nonsense", -1, 2**62, 1.5):
+            for changed in (b"\xff\x00", "nonsense", -1, 2**62, 1.5):
                 if (
-                    column != "id" or isinstance(other, int)
-                ) and column != "shared":  # whatever is not 0 there is a yes
-                    yield _altered(table, row, column, other)
+                    column != "id" or isinstance(changed, int)
+                ) and column != "shared":  # every value except 0 means true there
+                    yield _altered(table, row, column, changed)
 
 
 def deletions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
     for row in rows:
         yield Forgery(
-            f"{table} {_named(table, row)} deleted",
+            f"{table} {_name_of(table, row)} deleted",
             _books(table, row),
-            lambda books, row=row: _delete(books, table, row),  # type: ignore[misc]
-            lambda books, row=row: insert(books, table, row),  # type: ignore[misc]
+            lambda tables, row=row: _delete(tables, table, row),  # type: ignore[misc]
+            lambda tables, row=row: insert(tables, table, row),  # type: ignore[misc]
         )
 
 
 def additions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
-    """Copies of rows under numbers and names of their own. The registry has but one row, whatever
-    writes.
-    """
+    """Yield copies of the rows with new keys. The registry always has one row, so none is added."""
     if table == "registry":
         return
     for row in rows:
         copy = row | {KEYS[table][-1]: row[KEYS[table][-1]] + FAR}
         copy |= {
-            name: other
+            name: changed
             for name in _UNIQUE.get(table, ())
-            for other in _others(table, name, row[name])[:1]
+            for changed in _alternatives(table, name, row[name])[:1]
             if row[name] is not None
         }
         if table == "journal":
@@ -119,15 +115,15 @@ def additions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
         if table == "allocation":
             copy |= {"start_at": row["end_at"], "end_at": row["end_at"] + 1}
         yield Forgery(
-            f"{table} {_named(table, copy)} added",
+            f"{table} {_name_of(table, copy)} added",
             _books(table, copy),
-            lambda books, copy=copy: insert(books, table, copy),  # type: ignore[misc]
-            lambda books, copy=copy: _delete(books, table, copy),  # type: ignore[misc]
+            lambda tables, copy=copy: insert(tables, table, copy),  # type: ignore[misc]
+            lambda tables, copy=copy: _delete(tables, table, copy),  # type: ignore[misc]
         )
 
 
-def _others(table: str, column: str, value: Any) -> list[Any]:
-    """Values that the column could as well have."""
+def _alternatives(table: str, column: str, value: Any) -> list[Any]:
+    """Return other plausible values of the column."""
     if (table, column) in _WORDS:
         return [_WORDS[table, column].get(value, "deposit")]
     match value:
@@ -145,13 +141,13 @@ def _others(table: str, column: str, value: Any) -> list[Any]:
             return [bytes([value[0] ^ 1]) + value[1:]]
 
 
-def _altered(table: str, row: Row, column: str, other: Any) -> Forgery:
-    new = row | {column: other}
+def _altered(table: str, row: Row, column: str, changed: Any) -> Forgery:
+    new = row | {column: changed}
     return Forgery(
-        f"{table} {_named(table, row)}: {column} {row[column]!r} is now {other!r}",
+        f"{table} {_name_of(table, row)}: {column} {row[column]!r} is now {changed!r}",
         _books(table, row) | _books(table, new),
-        lambda books: _set(books, table, row, column, other),
-        lambda books: _set(books, table, new, column, row[column]),
+        lambda tables: _set(tables, table, row, column, changed),
+        lambda tables: _set(tables, table, new, column, row[column]),
     )
 
 
@@ -159,90 +155,95 @@ def _books(table: str, row: Row) -> frozenset[int]:
     return frozenset({row[_BOOK_OF[table]] if table in _BOOK_OF else 0})
 
 
-def _named(table: str, row: Row) -> str:
+def _name_of(table: str, row: Row) -> str:
     return "/".join(str(row[name]) for name in KEYS[table])
 
 
 def _where(table: str, row: Row) -> tuple[str, Row]:
-    """The row by its key."""
+    """Return the condition that selects the row by its key, with its values."""
     return " AND ".join(f"{name} = :the_{name}" for name in KEYS[table]), {
         f"the_{name}": row[name] for name in KEYS[table]
     }
 
 
-def _set(books: Books, table: str, row: Row, column: str, value: Any) -> None:
+def _set(tables: LedgerTables, table: str, row: Row, column: str, value: Any) -> None:
     where, values = _where(table, row)
-    books.change(f"UPDATE {table} SET {column} = :new WHERE {where}", new=value, **values)
+    tables.change(f"UPDATE {table} SET {column} = :new WHERE {where}", new=value, **values)
 
 
-def _delete(books: Books, table: str, row: Row) -> None:
+def _delete(tables: LedgerTables, table: str, row: Row) -> None:
     where, values = _where(table, row)
-    books.change(f"DELETE FROM {table} WHERE {where}", **values)
+    tables.change(f"DELETE FROM {table} WHERE {where}", **values)
 
 
-def insert(books: Books, table: str, row: Row) -> None:
-    """Put a whole row in."""
+def insert(tables: LedgerTables, table: str, row: Row) -> None:
+    """Insert a complete row."""
     places = ", ".join(f":{name}" for name in row)
-    books.change(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", **row)
+    tables.change(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", **row)
 
 
-# --- forgers who know the code ---
+# --- consistent edits ---
 
 
-def rewrite(books: Books) -> Callable[[], None]:
-    """Book 1 written again from its first entry, a thousand SU-minutes poorer, every link and row
-    made to fit. The way back.
+def rewrite(tables: LedgerTables) -> Callable[[], None]:
+    """Rewrite book 1 from its first entry with 1,000 SU-minutes less and consistent links; return
+    the function that reverts it.
     """
-    kept = _snapshot(books)
-    before = NO_LINK
-    for row in books.rows("SELECT * FROM journal WHERE book = 1 ORDER BY seq"):
-        poorer = row | {"amount": row["amount"] - 1_000 if row["seq"] == 2 else row["amount"]}
-        poorer["deposited"] -= 1_000 if row["seq"] >= 2 else 0
-        before = _relinked(books, poorer, before)
-    books.change(
-        "UPDATE allocation SET deposited = deposited - 1000, link = :link WHERE id = 1", link=before
+    snapshot = _snapshot(tables)
+    link_before = NO_LINK
+    for row in tables.rows("SELECT * FROM journal WHERE book = 1 ORDER BY seq"):
+        reduced = row | {"amount": row["amount"] - 1_000 if row["seq"] == 2 else row["amount"]}
+        reduced["deposited"] -= 1_000 if row["seq"] >= 2 else 0
+        link_before = _relinked(tables, reduced, link_before)
+    tables.change(
+        "UPDATE allocation SET deposited = deposited - 1000, link = :link WHERE id = 1",
+        link=link_before,
     )
-    return lambda: _put_back(books, kept)
+    return lambda: _restore_rows(tables, snapshot)
 
 
-def cut_tail(books: Books) -> Callable[[], None]:
-    """The last entry of book 2 is gone, and its rows are those of before. The way back."""
-    kept = _snapshot(books)
-    last, new = books.rows("SELECT * FROM journal WHERE book = 2 ORDER BY seq DESC LIMIT 2")
-    assert last["kind"] == "refusal"  # the one kind that moves nothing else
-    books.change("DELETE FROM journal WHERE id = :id", id=last["id"])
-    books.change(
+def cut_tail(tables: LedgerTables) -> Callable[[], None]:
+    """Delete the last entry of book 2 and restore the rows before it; return the function that
+    reverts it.
+    """
+    snapshot = _snapshot(tables)
+    last, new = tables.rows("SELECT * FROM journal WHERE book = 2 ORDER BY seq DESC LIMIT 2")
+    assert last["kind"] == "refusal"  # the only kind that changes no other row
+    tables.change("DELETE FROM journal WHERE id = :id", id=last["id"])
+    tables.change(
         "UPDATE allocation SET seq = :seq, link = :link WHERE id = 2",
         seq=new["seq"],
         link=new["link"],
     )
-    return lambda: _put_back(books, kept)
+    return lambda: _restore_rows(tables, snapshot)
 
 
-def cut_registry(books: Books) -> Callable[[], None]:
-    """The last entry of the registry is gone, and its head is that of before. The way back."""
-    kept = _snapshot(books)
-    last, new = books.rows("SELECT * FROM journal WHERE book = 0 ORDER BY seq DESC LIMIT 2")
+def cut_registry(tables: LedgerTables) -> Callable[[], None]:
+    """Delete the last entry of the registry and restore the head before it; return the function
+    that reverts it.
+    """
+    snapshot = _snapshot(tables)
+    last, new = tables.rows("SELECT * FROM journal WHERE book = 0 ORDER BY seq DESC LIMIT 2")
     assert last["kind"] == "declined"
-    books.change("DELETE FROM journal WHERE id = :id", id=last["id"])
-    books.change("UPDATE registry SET seq = :seq, link = :link", seq=new["seq"], link=new["link"])
-    return lambda: _put_back(books, kept)
+    tables.change("DELETE FROM journal WHERE id = :id", id=last["id"])
+    tables.change("UPDATE registry SET seq = :seq, link = :link", seq=new["seq"], link=new["link"])
+    return lambda: _restore_rows(tables, snapshot)
 
 
-def _relinked(books: Books, row: Row, before: bytes) -> bytes:
+def _relinked(tables: LedgerTables, row: Row, link_before: bytes) -> bytes:
     entry = entry_of([row[column.name] for column in schema.journal.columns])
-    link = link_of(entry, before)
-    books.change("DELETE FROM journal WHERE id = :id", id=row["id"])
-    insert(books, "journal", row | {"link": link})
+    link = link_of(entry, link_before)
+    tables.change("DELETE FROM journal WHERE id = :id", id=row["id"])
+    insert(tables, "journal", row | {"link": link})
     return link
 
 
-def _snapshot(books: Books) -> dict[str, list[Row]]:
-    return {table: books.rows(f"SELECT * FROM {table}") for table in KEYS}
+def _snapshot(tables: LedgerTables) -> dict[str, list[Row]]:
+    return {table: tables.rows(f"SELECT * FROM {table}") for table in KEYS}
 
 
-def _put_back(books: Books, kept: dict[str, list[Row]]) -> None:
-    for table, rows in kept.items():
-        books.change(f"DELETE FROM {table}")
+def _restore_rows(tables: LedgerTables, snapshot: dict[str, list[Row]]) -> None:
+    for table, rows in snapshot.items():
+        tables.change(f"DELETE FROM {table}")
         for row in rows:
-            insert(books, table, row)
+            insert(tables, table, row)

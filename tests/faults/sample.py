@@ -1,6 +1,4 @@
-"""Small books with everything in them: every kind of entry, runs in every state, caps, members,
-credit limits.
-"""
+"""Small ledger with every kind of entry, runs in every state, caps, members and credit limits."""
 
 from __future__ import annotations
 
@@ -36,16 +34,14 @@ from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
-from tests.faults.audit_runs import store_at
+from tests.faults.in_process import store_at
 
 BEGIN, HOUR, YEAR = 1_790_000_000, 3_600, 31_536_000
 BUSY = JobDetails(exit_status=0, cpu_seconds=7 * HOUR)
 
 
 def write_sample(url: str) -> None:
-    """Fill the store, request by request, a few minutes apart; those with the comment "no" are
-    refused.
-    """
+    """Apply the requests a few minutes apart; those with the comment "no" are refused."""
     with store_at(url) as store:
         bank = Ledger(store, Policy())
         refunds: list[Done] = []

@@ -1,6 +1,4 @@
-"""Site of the campaigns: a few projects, their credit, and clients that report random lives of
-runs.
-"""
+"""Site of the campaigns: a few projects, their credit, and clients that report random runs."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.faults.witness import Witness
+from tests.faults.answer_log import AnswerLog
 from tests.support.wire import Answer, Wire
 
 CLUSTER, PARTITION, RESOURCE = "local", "cpu", "cpu"
@@ -19,7 +17,7 @@ SU = 60
 DAY = 86_400
 
 
-async def found(
+async def create_project(
     wire: Wire,
     name: str,
     gid: int,
@@ -28,15 +26,15 @@ async def found(
     start: str = "2020-01-01",
     end: str = "2040-01-01",
 ) -> int:
-    """A project with one allocation. Its number."""
+    """Create a project with one allocation and return the allocation's number."""
     answer = await wire.ask("POST", "/project", {"gname": name, "gid": gid})
     assert answer.status == 201, answer.body
-    return await granted(wire, name, credit=credit, start=start, end=end)
+    return await add_allocation(wire, name, credit=credit, start=start, end=end)
 
 
-async def granted(wire: Wire, name: str, *, credit: int, start: str, end: str) -> int:
-    """One more allocation of a project. Its number."""
-    wanted = {
+async def add_allocation(wire: Wire, name: str, *, credit: int, start: str, end: str) -> int:
+    """Create another allocation of a project and return its number."""
+    body = {
         "account": name,
         "resource": RESOURCE,
         "category": "faults",
@@ -45,7 +43,7 @@ async def granted(wire: Wire, name: str, *, credit: int, start: str, end: str) -
         "amount": credit,
         "comment": "test",
     }
-    return int((await wire.ask("POST", "/alloc", wanted)).data["id"])
+    return int((await wire.ask("POST", "/alloc", body)).data["id"])
 
 
 def report(
@@ -69,15 +67,13 @@ def report(
     return facts | more
 
 
-async def filled(wire: Wire, thousands: int) -> None:
-    """A history, so that a backup takes a while: so many thousand runs of a project of
-    their own.
-    """
-    await found(wire, "history", 4_001, credit=10**9)
-    for each in range(thousands):
+async def create_history(wire: Wire, thousands: int) -> None:
+    """Report `thousands` thousand runs of another project, so that a backup takes some time."""
+    await create_project(wire, "history", 4_001, credit=10**9)
+    for thousand in range(thousands):
         facts = [
             {
-                "job_id": each * 1_000 + number + 1,
+                "job_id": thousand * 1_000 + number + 1,
                 "submitted": int(time.time()),
                 "owner": number % 50,
             }
@@ -93,11 +89,9 @@ async def filled(wire: Wire, thousands: int) -> None:
 
 @dataclass
 class Client:
-    """An agent that reports lives of runs, one after the other: some said twice at once, some from
-    their end, some never ended.
-
-    There is a wire for each server, and another for each over which the client says the same at the
-    same time.
+    """Agent that reports one run after the other: some reports twice at the same time, some ends
+    before starts, some runs without end. `wires` has a connection to each server; `echoes` has a
+    second one for simultaneous copies.
     """
 
     number: int
@@ -105,46 +99,45 @@ class Client:
     submitted: int
     wires: Sequence[Wire]
     echoes: Sequence[Wire]
-    witness: Witness
+    answer_log: AnswerLog
     rng: random.Random
-    life: int = 0
+    runs: int = 0
 
     @property
     def job_id(self) -> int:
-        return self.number * 100_000 + self.life
+        return self.number * 100_000 + self.runs
 
-    async def live(self) -> None:
-        """One run from its start to its end."""
-        self.life += 1
+    async def report_run(self) -> None:
+        """Report one run from its start to its end."""
+        self.runs += 1
         rng = self.rng
-        asked = rng.choice([20, 30]) * SU
-        if rng.random() < 0.08:  # the end overtakes the start
-            await self._say("complete", amount=rng.randrange(1, SU))
-            await self._say("hold", amount=asked)
+        amount_held = rng.choice([20, 30]) * SU
+        if rng.random() < 0.08:  # the end arrives before the start
+            await self._report("complete", amount=rng.randrange(1, SU))
+            await self._report("hold", amount=amount_held)
             return
-        if (await self._say("hold", amount=asked, twice=rng.random() < 0.2)).status not in (
-            200,
-            201,
-        ):
+        if (
+            await self._report("hold", amount=amount_held, twice=rng.random() < 0.2)
+        ).status not in (200, 201):
             return
         for change in range(rng.choice([0, 0, 1, 2])):
             grown = rng.choice([10, 25, 45]) * SU
-            await self._say("adjust", amount=grown, time_limit=7_300 + change, step=change)
-        if rng.random() < 0.03:  # nobody ever hears of its end
-            self.witness.left_open.add(self.job_id)
+            await self._report("adjust", amount=grown, time_limit=7_300 + change, step=change)
+        if rng.random() < 0.03:  # its end is never reported
+            self.answer_log.left_open.add(self.job_id)
             return
         if rng.random() < 0.2:
-            await self._say("complete", state="NODE_FAIL", amount=0, twice=rng.random() < 0.2)
+            await self._report("complete", state="NODE_FAIL", amount=0, twice=rng.random() < 0.2)
         else:
             cost = rng.choices([0, rng.randrange(1, SU), 50 * SU], [3, 16, 1])[
                 0
-            ]  # the last is more than any hold
-            await self._say("complete", amount=cost, twice=rng.random() < 0.2)
-        if rng.random() < 0.1:  # a late echo, under a key of its own
-            await self._say("adjust", amount=asked, step=9)
+            ]  # the last exceeds any hold
+            await self._report("complete", amount=cost, twice=rng.random() < 0.2)
+        if rng.random() < 0.1:  # a late report with another key
+            await self._report("adjust", amount=amount_held, step=9)
 
-    async def _say(self, do: str, *, step: int = 0, twice: bool = False, **more: Any) -> Answer:
-        """Report; `twice` at the same time, over two connections."""
+    async def _report(self, do: str, *, step: int = 0, twice: bool = False, **more: Any) -> Answer:
+        """Send a report; `twice`: at the same time over two connections."""
         body = report(
             do,
             self.account,
@@ -154,8 +147,8 @@ class Client:
             **more,
         )
         key = f"{self.job_id}.{do}.{step}"
-        said = [
-            self.witness.hear(wires, self.rng, "/job", body, key)
+        reports_sent = [
+            self.answer_log.request(wires, self.rng, "/job", body, key)
             for wires in ([self.wires, self.echoes] if twice else [self.wires])
         ]
-        return (await asyncio.gather(*said))[0]
+        return (await asyncio.gather(*reports_sent))[0]

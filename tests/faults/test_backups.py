@@ -1,5 +1,5 @@
-"""Backups taken in the middle of a storm are those of one moment; restored into another kind of
-store, the bank goes on there.
+"""Backups under load are consistent, and the bank continues with them in the other kind of
+store.
 """
 
 from __future__ import annotations
@@ -9,60 +9,72 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.audit_runs import heads, restore
-from tests.faults.backups import check_restored, taken_in_a_storm, works
-from tests.faults.nemesis import answers
+from tests.faults.in_process import heads, restore
+from tests.faults.load_backups import back_up_under_load, check_accepts_runs, check_restored
+from tests.faults.nemesis import wait_until_answering
 from tests.support.server import FairbankServer, banking
 from tests.support.wire import run
 
-Tell = Callable[[str], None]
+LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 
-def there_and_back(
+def check_backups_in_other_store(
     server: FairbankServer,
-    elsewhere: Callable[[], str],
+    new_store: Callable[[], str],
     backups: int,
     seed: int,
     folder: Path,
-    tell: Tell,
+    log_figure: LogFigure,
 ) -> None:
-    """Backups of a storm into the other kind of store; that one works; its own backup comes back
-    into a store of the first kind.
+    """Restore backups into the other kind of store, use the bank there, and restore its backup into
+    the first store.
     """
-    taken, witness = run(taken_in_a_storm(server, backups, seed, folder, thousands=5 * backups))
+    records, answer_log = run(
+        back_up_under_load(server, backups, seed, folder, thousands=5 * backups)
+    )
     counts = []
-    for each in taken:
-        other = elsewhere()
-        restore(other, each.path)
-        counts.append(check_restored(other, each))
-    tell(f"{len(taken)} backups of {counts} entries, of {len(witness.told)} in the end")
-    with banking(other) as restored:
-        run(works(restored))
-        again = folder / "again.fbk"
-        assert restored.command("backup", "create", str(again)).returncode == 0
+    for backup in records:
+        target = new_store()
+        restore(target, backup.path)
+        counts.append(check_restored(target, backup))
+    log_figure(
+        f"{len(records)} backups of {counts} entries, of {len(answer_log.answers)} in the end"
+    )
+    with banking(target) as restored:
+        run(check_accepts_runs(restored))
+        second_backup = folder / "again.fbk"
+        assert restored.command("backup", "create", str(second_backup)).returncode == 0
         assert restored.command("audit", "verify").returncode == 0
-    back = server.command(
-        "restore", str(again), "--replace"
-    )  # into the store of the server that still runs
-    assert back.returncode == 0, back.stderr
-    assert heads(server.store) == heads(other)
+    restored_back = server.command(
+        "restore", str(second_backup), "--replace"
+    )  # into the store of the running server
+    assert restored_back.returncode == 0, restored_back.stderr
+    assert heads(server.store) == heads(target)
     assert server.command("audit", "verify").returncode == 0
-    run(answers(server))
+    run(wait_until_answering(server))
 
 
 @pytest.mark.campaign
-def test_backups_in_a_storm_go_from_sqlite_to_postgresql_and_back(
-    fresh: Callable[[], str], tmp_path: Path, rounds: Rounds, seed: int, tell: Tell
+def test_backups_under_load_are_restored_from_sqlite_to_postgresql_and_back(
+    new_database: Callable[[], str],
+    tmp_path: Path,
+    rounds: Rounds,
+    seed: int,
+    log_figure: LogFigure,
 ) -> None:
     with banking() as server:
-        there_and_back(server, fresh, rounds(10, 2), seed, tmp_path, tell)
+        check_backups_in_other_store(
+            server, new_database, rounds(10, 2), seed, tmp_path, log_figure
+        )
 
 
 @pytest.mark.campaign
-def test_backups_in_a_storm_go_from_postgresql_to_sqlite_and_back(
-    database: str, tmp_path: Path, rounds: Rounds, seed: int, tell: Tell
+def test_backups_under_load_are_restored_from_postgresql_to_sqlite_and_back(
+    database: str, tmp_path: Path, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
     files = (f"sqlite:///{tmp_path}/{number}.sqlite" for number in range(100))
     with banking(database) as server:
-        there_and_back(server, lambda: next(files), rounds(10, 2), seed, tmp_path, tell)
+        check_backups_in_other_store(
+            server, lambda: next(files), rounds(10, 2), seed, tmp_path, log_figure
+        )

@@ -1,6 +1,4 @@
-"""A damaged backup changes nothing; neither does a backup, a restore or an init that is killed on
-its way.
-"""
+"""Damaged backups, and killed backups, restores and inits: nothing is half done."""
 
 from __future__ import annotations
 
@@ -15,20 +13,20 @@ import pytest
 
 from fairbank.core.errors import FairbankError
 from fairbank.service.ops.backup_file import verify_file
-from tests.faults.audit_runs import findings, heads, restore
-from tests.faults.nemesis import answers
+from tests.faults.in_process import findings, heads, restore
+from tests.faults.nemesis import wait_until_answering
 from tests.faults.sample import write_sample
-from tests.faults.site import SU, found
+from tests.faults.site import SU, create_project
 from tests.support.server import FairbankServer, made
 from tests.support.wire import Wire, run
 
-Tell = Callable[[str], None]
+LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 
-def damaged(backup: Path, rng: random.Random, times: int) -> Iterator[tuple[str, bytes]]:
-    """The file cut short, with a bit flipped, and with its rows altered, lost, doubled or swapped
-    and packed again.
+def damaged_copies(backup: Path, rng: random.Random, times: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the backup truncated, with a flipped bit, and with altered, lost or doubled rows
+    compressed again.
     """
     packed = backup.read_bytes()
     lines = gzip.decompress(packed).splitlines(keepends=True)
@@ -36,30 +34,30 @@ def damaged(backup: Path, rng: random.Random, times: int) -> Iterator[tuple[str,
         yield "cut short", packed[: rng.randrange(len(packed))]
         place = rng.randrange(
             10, len(packed)
-        )  # before: the time and the like, which no reader minds
+        )  # earlier bytes are the time and flags of gzip, which no reader checks
         yield (
             f"a bit of byte {place}",
             packed[:place] + bytes([packed[place] ^ 1 << rng.randrange(8)]) + packed[place + 1 :],
         )
         row = rng.randrange(1, len(lines) - 1)
-        yield f"row {row} lost", repacked([*lines[:row], *lines[row + 1 :]])
-        yield f"row {row} doubled", repacked([*lines[:row], lines[row], *lines[row:]])
+        yield f"row {row} lost", repack([*lines[:row], *lines[row + 1 :]])
+        yield f"row {row} doubled", repack([*lines[:row], lines[row], *lines[row:]])
         yield (
             f"row {row} altered",
-            repacked([*lines[:row], altered(lines[row], rng), *lines[row + 1 :]]),
+            repack([*lines[:row], alter_digit(lines[row], rng), *lines[row + 1 :]]),
         )
-        yield "rows lost at the end", repacked(lines[:row])
-    yield "something behind the end", repacked([*lines, lines[1]])
-    yield "nothing at all", b""
+        yield "rows lost at the end", repack(lines[:row])
+    yield "a row after the end", repack([*lines, lines[1]])
+    yield "an empty file", b""
     yield "another file", b"fairbank\n"
 
 
-def repacked(lines: list[bytes]) -> bytes:
+def repack(lines: list[bytes]) -> bytes:
     return gzip.compress(b"".join(lines), compresslevel=1)
 
 
-def altered(line: bytes, rng: random.Random) -> bytes:
-    """One digit of it is another."""
+def alter_digit(line: bytes, rng: random.Random) -> bytes:
+    """Return the line with one digit changed."""
     places = [place for place, byte in enumerate(line) if 48 <= byte <= 57]
     place = rng.choice(places)
     return line[:place] + bytes([48 + (line[place] - 47) % 10]) + line[place + 1 :]
@@ -67,13 +65,13 @@ def altered(line: bytes, rng: random.Random) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"])
-def test_a_damaged_backup_changes_nothing(
-    place: str, request: pytest.FixtureRequest, backup: Path, tmp_path: Path, tell: Tell
+def test_damaged_backup_changes_nothing(
+    place: str, request: pytest.FixtureRequest, backup: Path, tmp_path: Path, log_figure: LogFigure
 ) -> None:
     with made(request.getfixturevalue("database") if place == "postgresql" else None) as bank:
         write_sample(bank.store)
         before, path, count = heads(bank.store), tmp_path / "damaged.fbk", 0
-        for what, content in damaged(backup, random.Random(1), 2):
+        for what, content in damaged_copies(backup, random.Random(1), 2):
             path.write_bytes(content)
             with pytest.raises(FairbankError):
                 restore(bank.store, path, replace=True)
@@ -82,30 +80,30 @@ def test_a_damaged_backup_changes_nothing(
         done = bank.command("restore", str(path), "--replace")
         assert (done.returncode, heads(bank.store)) == (8, before), done.stderr
         assert findings(bank.store) == ()
-    tell(f"{count} damaged backups refused")
+    log_figure(f"{count} damaged backups refused")
 
 
 @pytest.mark.campaign
-def test_very_many_damaged_backups_are_found_out(
-    backup: Path, tmp_path: Path, rounds: Rounds, seed: int, tell: Tell
+def test_many_damaged_backups_are_refused(
+    backup: Path, tmp_path: Path, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
     url, path, count = f"sqlite:///{tmp_path}/fairbank.sqlite", tmp_path / "damaged.fbk", 0
     restore(url, backup)
     before = heads(url)
-    for what, content in damaged(backup, random.Random(seed), rounds(200, 8)):
+    for what, content in damaged_copies(backup, random.Random(seed), rounds(200, 8)):
         path.write_bytes(content)
         with pytest.raises(FairbankError):
             restore(url, path, replace=True)
         assert heads(url) == before, what
         count += 1
-    tell(f"{count} damaged backups refused")
+    log_figure(f"{count} damaged backups refused")
 
 
-# --- killed on their way ---
+# --- killed commands ---
 
 
-def killed(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """kill -9 after so many seconds; False when it was quicker."""
+def kill_after(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Kill the process after some seconds; return False if it ended before."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -116,27 +114,28 @@ def killed(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 @pytest.mark.campaign
-def test_a_restore_that_is_killed_has_changed_everything_or_nothing(
-    serving: FairbankServer, backup: Path, rounds: Rounds, seed: int, tell: Tell
+def test_killed_restore_changes_everything_or_nothing(
+    running_bank: FairbankServer, backup: Path, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
     rng, kills = random.Random(seed), 0
-    run(found(Wire(serving.socket), "physics", 4_000, credit=10 * SU))
-    old = heads(serving.store)
+    run(create_project(Wire(running_bank.socket), "physics", 4_000, credit=10 * SU))
+    old = heads(running_bank.store)
     begun = time.monotonic()
-    assert serving.command("restore", str(backup), "--replace").returncode == 0
+    assert running_bank.command("restore", str(backup), "--replace").returncode == 0
     longest = time.monotonic() - begun
-    new = heads(serving.store)
+    new = heads(running_bank.store)
     for _ in range(rounds(40, 3)):
-        before = heads(serving.store)
-        kills += killed(
-            serving.begin("restore", str(backup), "--replace"), rng.uniform(longest / 3, longest)
+        before = heads(running_bank.store)
+        kills += kill_after(
+            running_bank.begin("restore", str(backup), "--replace"),
+            rng.uniform(longest / 3, longest),
         )
-        assert heads(serving.store) in (before, new)
-        assert findings(serving.store) == ()
-        run(answers(serving))
-        run(one_more_deposit(serving))
+        assert heads(running_bank.store) in (before, new)
+        assert findings(running_bank.store) == ()
+        run(wait_until_answering(running_bank))
+        run(one_more_deposit(running_bank))
     assert old != new
-    tell(f"{kills} restores of about {longest:.1f} s killed")
+    log_figure(f"{kills} restores of about {longest:.1f} s killed")
 
 
 async def one_more_deposit(server: FairbankServer) -> None:
@@ -146,26 +145,36 @@ async def one_more_deposit(server: FairbankServer) -> None:
 
 
 @pytest.mark.campaign
-def test_a_backup_that_is_killed_leaves_the_one_before(
-    serving: FairbankServer, backup: Path, tmp_path: Path, rounds: Rounds, seed: int, tell: Tell
+def test_killed_backup_keeps_the_previous_backup(
+    running_bank: FairbankServer,
+    backup: Path,
+    tmp_path: Path,
+    rounds: Rounds,
+    seed: int,
+    log_figure: LogFigure,
 ) -> None:
     rng, kills, path = random.Random(seed), 0, tmp_path / "nightly.fbk"
-    restore(serving.store, backup, replace=True)
+    restore(running_bank.store, backup, replace=True)
     begun = time.monotonic()
-    assert serving.command("backup", "create", str(path)).returncode == 0
+    assert running_bank.command("backup", "create", str(path)).returncode == 0
     longest = time.monotonic() - begun
     for _ in range(rounds(40, 3)):
-        kills += killed(
-            serving.begin("backup", "create", str(path)), rng.uniform(longest / 3, longest)
+        kills += kill_after(
+            running_bank.begin("backup", "create", str(path)), rng.uniform(longest / 3, longest)
         )
         assert verify_file(path) > 0
-    tell(f"{kills} backups of about {longest:.1f} s killed")
+    log_figure(f"{kills} backups of about {longest:.1f} s killed")
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"])
 def test_killed_init_can_be_run_again(
-    place: str, fresh: Callable[[], str], tmp_path: Path, rounds: Rounds, seed: int, tell: Tell
+    place: str,
+    new_database: Callable[[], str],
+    tmp_path: Path,
+    rounds: Rounds,
+    seed: int,
+    log_figure: LogFigure,
 ) -> None:
     rng, kills = random.Random(seed), 0
     with made() as other:
@@ -176,10 +185,12 @@ def test_killed_init_can_be_run_again(
             folder = str(tmp_path / str(number))
             words = ["init", folder]
             if place == "postgresql":
-                words += ["--store", fresh()]
-            kills += killed(other.begin(*words), rng.uniform(longest / 3, longest))
+                words += ["--store", new_database()]
+            kills += kill_after(other.begin(*words), rng.uniform(longest / 3, longest))
             done = other.command(*words)
-            assert done.returncode in (0, 7), done.stderr  # 7: the first one was quicker
+            assert done.returncode in (0, 7), (
+                done.stderr
+            )  # 7: the first command ended before the kill
             audit = other.command("audit", "verify", "--config", f"{folder}/fairbank.toml")
             assert audit.returncode == 0, audit.stderr
-    tell(f"{kills} inits of about {longest:.1f} s killed")
+    log_figure(f"{kills} inits of about {longest:.1f} s killed")

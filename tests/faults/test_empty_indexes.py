@@ -1,5 +1,5 @@
-"""Indexes of an SQLite file that lack their rows while their definitions stay: nothing is taken for
-sound that is read through them.
+"""Indexes of an SQLite file that have lost their rows: the audit, the doctor and backups report
+them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ def deposit(store: Store, key: str) -> Done:
 
 @pytest.fixture
 def bank() -> Iterator[FairbankServer]:
-    """Sample books and a deposit under a key; the keys and the runs of projects are then in no
-    index any more.
-    """
+    """Provide a sample ledger whose indexes of keys and of runs by project are empty."""
     with made() as bank:
         write_sample(bank.store)
         with closing(open_store(bank.store)) as store:
@@ -46,48 +44,48 @@ def bank() -> Iterator[FairbankServer]:
         yield bank
 
 
-def test_the_audit_tells_them_before_anything_else(bank: FairbankServer) -> None:
-    said = bank.command("audit", "verify", "--progress", "plain")
-    assert said.returncode == 8, said.stdout
-    first, second, *_ = sorted(said.stdout.splitlines()[:2])
+def test_audit_reports_empty_indexes_first(bank: FairbankServer) -> None:
+    result = bank.command("audit", "verify", "--progress", "plain")
+    assert result.returncode == 8, result.stdout
+    first, second, *_ = sorted(result.stdout.splitlines()[:2])
     assert first.startswith("x the store: the index journal_key lacks ")
     assert second.startswith("x the store: the index run_project lacks ")
-    assert said.stderr.startswith("audit: every journal, and the store as a whole")
+    assert result.stderr.startswith("audit: every journal, and the store as a whole")
 
 
-def test_the_doctor_tells_them_with_what_helps(bank: FairbankServer) -> None:
-    said = bank.command("doctor")
-    assert said.returncode == 8
-    assert "x   the index journal_key lacks " in said.stdout
-    assert "sqlite3 FILE REINDEX" in said.stdout
+def test_doctor_reports_empty_indexes_with_a_remedy(bank: FairbankServer) -> None:
+    result = bank.command("doctor")
+    assert result.returncode == 8
+    assert "x   the index journal_key lacks " in result.stdout
+    assert "sqlite3 FILE REINDEX" in result.stdout
 
 
-def test_no_backup_is_made_of_them(bank: FairbankServer) -> None:
-    said = bank.command("backup", "create", str(bank.folder / "a.fbk"))
+def test_backup_with_empty_indexes_is_refused(bank: FairbankServer) -> None:
+    result = bank.command("backup", "create", str(bank.folder / "a.fbk"))
     assert (
-        said.returncode,
-        "the ledger is damaged" in said.stderr,
+        result.returncode,
+        "the ledger is damaged" in result.stderr,
         list(bank.folder.glob("*.fbk")),
-    ) == (8, True, []), said.stderr
+    ) == (8, True, []), result.stderr
 
 
 @pytest.mark.parametrize("entries_min", [1, 100_000])
-def test_a_key_that_was_used_twice_is_found_though_its_index_has_neither(
-    bank: FairbankServer, entries_min: int
-) -> None:
-    """However many processes read the books."""
+def test_key_used_twice_is_found_without_its_index(bank: FairbankServer, entries_min: int) -> None:
+    """The result is the same with one process and with several."""
     with closing(open_store(bank.store)) as store:
         assert not deposit(store, "march").again
         hollow(bank.folder / "fairbank.sqlite", "journal_key")
     with closing(open_store(bank.store)) as store:
-        found = verify(store, Opened(bank.store), {}, jobs=2, entries_min=entries_min).findings
-        assert found == Audit(store).verify().findings
-        (twice,) = (each.what for each in found if "under one key" in each.what)
-    assert "'march', which may be used once" in twice
+        result = verify(
+            store, StoreOpener(bank.store), {}, jobs=2, entries_min=entries_min
+        ).findings
+        assert result == Audit(store).verify().findings
+        (repeated_key,) = (finding.what for finding in result if "under one key" in finding.what)
+    assert "'march', which may be used once" in repeated_key
 
 
-class Opened:
-    """Opens a store in another process."""
+class StoreOpener:
+    """Opens the store in another process."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -1,4 +1,4 @@
-"""kill -9 at random times under load: what a client got confirmed is done, once."""
+"""Kills at random times under load: every acknowledged request is stored once."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from contextlib import suppress
 
 import pytest
 
-from tests.faults.nemesis import Nemesis, Victim, work_until
-from tests.faults.storm import Storm, watch
-from tests.faults.tables import Books
-from tests.faults.witness import Witness, check_books
+from tests.faults.answer_log import AnswerLog, check_books
+from tests.faults.contention import Contention, watch
+from tests.faults.ledger_tables import LedgerTables
+from tests.faults.nemesis import Nemesis, Victim, report_until
 from tests.support.conditions import wait_until
 from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking, banking_twice
 from tests.support.wire import run
 
-Tell = Callable[[str], None]
+LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 CLIENTS = 24
-RECOVERY_SECONDS = 30  # of a noisy machine that starts two servers and a database at once
+RECOVERY_SECONDS = 30  # a busy machine may start two servers and a database at once
 
 
-class Alone:
-    """A server or, with `child`, its counter's process, killed without the other, which is to end
-    by itself.
+class SingleProcess:
+    """Server or, with `child`, its write queue process: killed alone, after which the other ends by
+    itself.
     """
 
     def __init__(self, server: FairbankServer, *, child: bool) -> None:
@@ -49,82 +49,96 @@ class Alone:
         self._server.restart()
 
 
-async def struck(
-    banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell
-) -> Witness:
-    """Run clients on `banks` while processes are killed so often. Return their answers."""
-    witness, over = Witness(), asyncio.Event()
-    sockets = [each.socket for each in banks]
-    storm = Storm(CLIENTS, 0, seed)
-    staff = await storm.open(sockets, witness)
-    nemesis = Nemesis(banks, victims, witness, random.Random(f"{seed}:nemesis"))
+async def kill_under_load(
+    banks: Sequence[FairbankServer],
+    victims: dict[str, Victim],
+    kills: int,
+    seed: int,
+    log_figure: LogFigure,
+) -> AnswerLog:
+    """Run clients on `banks` during `kills` kills. Return their answers."""
+    answer_log, over = AnswerLog(), asyncio.Event()
+    sockets = [bank.socket for bank in banks]
+    contention = Contention(CLIENTS, 0, seed)
+    staff = await contention.open(sockets, answer_log)
+    nemesis = Nemesis(banks, victims, answer_log, random.Random(f"{seed}:nemesis"))
     async with asyncio.TaskGroup() as tasks:
         for number in range(1, CLIENTS + 1):
-            tasks.create_task(work_until(over, storm.client(number, sockets, witness)))
-        tasks.create_task(staff.go_on(over))
-        tasks.create_task(watch(sockets[0], staff.allocation, witness, over))
+            tasks.create_task(report_until(over, contention.client(number, sockets, answer_log)))
+        tasks.create_task(staff.adjust_credit(over))
+        tasks.create_task(watch(sockets[0], staff.allocation, answer_log, over))
         await nemesis.strike(kills)
         over.set()
-    tell(witness.summary())
-    tell(nemesis.summary())
+    log_figure(answer_log.summary())
+    log_figure(nemesis.summary())
     assert nemesis.kills.total() >= kills
     assert max(nemesis.recoveries) < RECOVERY_SECONDS
-    return witness
+    return answer_log
 
 
 def campaign(
-    banks: Sequence[FairbankServer], victims: dict[str, Victim], kills: int, seed: int, tell: Tell
+    banks: Sequence[FairbankServer],
+    victims: dict[str, Victim],
+    kills: int,
+    seed: int,
+    log_figure: LogFigure,
 ) -> None:
-    """Strike, then read the books: nothing lost, nothing twice, no hold but those of runs that
-    no report ended.
+    """Kill processes under load, then check the ledger: no lost or doubled entry, and open holds
+    only of runs without end.
     """
-    witness = run(struck(banks, victims, kills, seed, tell))
-    figures = check_books(witness, Books(banks[0].store))
+    answer_log = run(kill_under_load(banks, victims, kills, seed, log_figure))
+    figures = check_books(answer_log, LedgerTables(banks[0].store))
     audit = banks[0].command("audit", "verify")
-    tell(f"{figures}; {audit.stdout.strip()}")
+    log_figure(f"{figures}; {audit.stdout.strip()}")
     assert audit.returncode == 0, audit.stdout
 
 
 @pytest.mark.campaign
-def test_two_servers_and_postgresql_are_killed_in_any_order(
-    postgres: PostgresServer, rounds: Rounds, seed: int, tell: Tell
+def test_two_servers_and_postgresql_recover_from_kills_in_any_order(
+    postgres: PostgresServer, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    with postgres.fresh_database() as name, banking_twice(postgres.url(name)) as (one, two):
+    with postgres.fresh_database() as name, banking_twice(postgres.url(name)) as (first, second):
         campaign(
-            [one, two], {"one": one, "two": two, "postgres": postgres}, rounds(100, 8), seed, tell
+            [first, second],
+            {"first": first, "second": second, "postgres": postgres},
+            rounds(100, 8),
+            seed,
+            log_figure,
         )
 
 
 @pytest.mark.campaign
-def test_a_server_on_sqlite_is_killed(rounds: Rounds, seed: int, tell: Tell) -> None:
+def test_server_on_sqlite_recovers_from_kills(
+    rounds: Rounds, seed: int, log_figure: LogFigure
+) -> None:
     with banking() as server:
-        campaign([server], {"server": server}, rounds(40, 4), seed, tell)
+        campaign([server], {"server": server}, rounds(40, 4), seed, log_figure)
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("child", [False, True], ids=["server", "counter"])
-def test_a_server_or_its_counter_in_a_process_of_its_own_is_killed(
-    database: str, child: bool, rounds: Rounds, seed: int, tell: Tell
+def test_server_and_its_write_queue_process_recover_from_kills(
+    database: str, child: bool, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
     with banking(database, server='write_queue = "process"') as server:
         campaign(
             [server],
-            {"counter" if child else "server": Alone(server, child=child)},
+            {"counter" if child else "server": SingleProcess(server, child=child)},
             rounds(20, 4),
             seed,
-            tell,
+            log_figure,
         )
 
 
 @pytest.mark.slow
-def test_a_server_and_its_database_survive_a_kill_each(
-    postgres18: PostgresServer, database: str, tell: Tell
+def test_server_and_database_recover_from_one_kill_each(
+    postgres18: PostgresServer, database: str, log_figure: LogFigure
 ) -> None:
     with banking(database) as server:
-        campaign([server], {"server": server, "postgres": postgres18}, 2, 3, tell)
+        campaign([server], {"server": server, "postgres": postgres18}, 2, 3, log_figure)
 
 
 @pytest.mark.slow
-def test_a_server_on_sqlite_survives_a_kill(tell: Tell) -> None:
+def test_server_on_sqlite_recovers_from_one_kill(log_figure: LogFigure) -> None:
     with banking() as server:
-        campaign([server], {"server": server}, 1, 1, tell)
+        campaign([server], {"server": server}, 1, 1, log_figure)

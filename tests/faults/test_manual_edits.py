@@ -1,6 +1,4 @@
-"""Manual edits of the tables, past the bank and its triggers: the audit finds each and names the
-book.
-"""
+"""Manual edits of the tables, with triggers disabled: the audit finds each and names the book."""
 
 from __future__ import annotations
 
@@ -16,7 +14,6 @@ from fairbank.bank.entry import REGISTRY, Kind
 from fairbank.service.ops.audit import Audit
 from fairbank.store import schema
 from fairbank.store.contract import Store
-from tests.faults.audit_runs import store_at
 from tests.faults.forgeries import (
     KEYS,
     Forgery,
@@ -29,43 +26,44 @@ from tests.faults.forgeries import (
     nonsense,
     rewrite,
 )
+from tests.faults.in_process import store_at
+from tests.faults.ledger_tables import LedgerTables, Row
 from tests.faults.sample import write_sample
-from tests.faults.tables import Books, Row
 from tests.support.postgres import PostgresServer
 from tests.support.server import made
 
-Tell = Callable[[str], None]
+LogFigure = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Sample books, and the store through which they are audited again and again."""
+    """Sample ledger, and the store through which it is audited repeatedly."""
 
-    books: Books
+    tables: LedgerTables
     store: Store
 
-    def found(self) -> set[int | None]:
-        """In which books the audit finds something."""
-        return {each.book for each in Audit(self.store).verify().findings}
+    def books_with_findings(self) -> set[int | None]:
+        """Return the books in which the audit finds something."""
+        return {finding.book for finding in Audit(self.store).verify().findings}
 
     def rows(self, table: str) -> list[Row]:
-        return self.books.rows(f"SELECT * FROM {table} ORDER BY {', '.join(KEYS[table])}")
+        return self.tables.rows(f"SELECT * FROM {table} ORDER BY {', '.join(KEYS[table])}")
 
-    def some(self, table: str) -> list[Row]:
-        """Of the journal an entry of each kind, else every row; on PostgreSQL, which is slower,
-        only two of them.
+    def sample_rows(self, table: str) -> list[Row]:
+        """Return an entry of each kind of the journal, or all rows of another table; on PostgreSQL,
+        which is slower, only two.
         """
-        found = list(
+        rows = list(
             {row.get("kind", number): row for number, row in enumerate(self.rows(table))}.values()
         )
-        return found if self.books.is_sqlite else found[-2:]
+        return rows if self.tables.is_sqlite else rows[-2:]
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def sample(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Sample]:
-    """Sample books on either store."""
+    """Provide a sample ledger on each store."""
     with ExitStack() as stack:
         if request.param == "sqlite":
             url = f"sqlite:///{tmp_path_factory.mktemp('books')}/fairbank.sqlite"
@@ -73,71 +71,71 @@ def sample(
             server: PostgresServer = request.getfixturevalue("postgres18")
             url = server.url(stack.enter_context(server.fresh_database()))
         write_sample(url)
-        sample = Sample(Books(url), stack.enter_context(store_at(url)))
-        assert {row["kind"] for row in sample.rows("journal")} == {each.value for each in Kind}
-        assert sample.found() == set()
+        sample = Sample(LedgerTables(url), stack.enter_context(store_at(url)))
+        assert {row["kind"] for row in sample.rows("journal")} == {kind.value for kind in Kind}
+        assert sample.books_with_findings() == set()
         yield sample
 
 
-def tried(sample: Sample, tell: Tell, forgeries: Callable[[str], Iterable[Forgery]]) -> None:
-    """Each one alone is found, in the book where it was done; taken back, there is nothing
-    to find.
-    """
+def check_forgeries(
+    sample: Sample, log_figure: LogFigure, forgeries: Callable[[str], Iterable[Forgery]]
+) -> None:
+    """Check that the audit finds each edit in its book, and nothing after it is reverted."""
     missed: list[str] = []
     tally: Counter[str] = Counter()
     for table in KEYS:
-        for each in forgeries(table):
+        for forgery in forgeries(table):
             try:
-                each.do(sample.books)
-            except psycopg.IntegrityError:  # PostgreSQL lets nobody past its rules
+                forgery.do(sample.tables)
+            except psycopg.IntegrityError:  # PostgreSQL enforces its constraints
                 tally["refused by the database"] += 1
                 continue
-            found = sample.found()
-            if not found & each.books:
-                missed.append(f"{each.what}: found in {found}")
-            each.undo(sample.books)
+            found_books = sample.books_with_findings()
+            if not found_books & forgery.books:
+                missed.append(f"{forgery.description}: found in {found_books}")
+            forgery.undo(sample.tables)
             tally[table] += 1
-    tell(f"{tally.total()} forgeries: {dict(tally)}")
+    log_figure(f"{tally.total()} forgeries: {dict(tally)}")
     assert missed == []
-    assert sample.found() == set()
+    assert sample.books_with_findings() == set()
 
 
-def test_no_table_of_the_ledger_is_left_out() -> None:
-    """Figures of fair share are Slurm's, kept for plots: no journal tells them, so no audit can say
-    more of them.
+def test_every_table_of_the_ledger_is_edited() -> None:
+    """Fair-share values come from Slurm and are not in the journal, so the audit cannot check
+    them.
     """
     assert set(KEYS) == set(schema.metadata.tables) - {"nonce", "share_figure"}
 
 
 @pytest.mark.slow
-def test_every_column(sample: Sample, tell: Tell) -> None:
-    tried(sample, tell, lambda table: alterations(table, sample.some(table)))
+def test_edit_of_every_column_is_found(sample: Sample, log_figure: LogFigure) -> None:
+    check_forgeries(sample, log_figure, lambda table: alterations(table, sample.sample_rows(table)))
 
 
 @pytest.mark.slow
-def test_a_row_deleted_and_a_row_added(sample: Sample, tell: Tell) -> None:
-    tried(
+def test_deleted_and_added_rows_are_found(sample: Sample, log_figure: LogFigure) -> None:
+    check_forgeries(
         sample,
-        tell,
+        log_figure,
         lambda table: [
-            *deletions(table, sample.some(table)),
-            *additions(table, sample.some(table)),
+            *deletions(table, sample.sample_rows(table)),
+            *additions(table, sample.sample_rows(table)),
         ],
     )
 
 
 @pytest.mark.campaign
-@pytest.mark.usefixtures("at_length")
-def test_every_column_of_every_row(sample: Sample, tell: Tell) -> None:
-    tried(sample, tell, lambda table: alterations(table, sample.rows(table)))
+@pytest.mark.usefixtures("long_form")
+def test_edit_of_every_column_in_every_row_is_found(sample: Sample, log_figure: LogFigure) -> None:
+    check_forgeries(sample, log_figure, lambda table: alterations(table, sample.rows(table)))
 
 
 @pytest.mark.campaign
-@pytest.mark.usefixtures("at_length")
-def test_every_row_deleted_and_every_row_copied(sample: Sample, tell: Tell) -> None:
-    tried(
+@pytest.mark.usefixtures("long_form")
+def test_deletion_and_copy_of_every_row_are_found(sample: Sample, log_figure: LogFigure) -> None:
+    check_forgeries(
         sample,
-        tell,
+        log_figure,
         lambda table: [
             *deletions(table, sample.rows(table)),
             *additions(table, sample.rows(table)),
@@ -146,37 +144,38 @@ def test_every_row_deleted_and_every_row_copied(sample: Sample, tell: Tell) -> N
 
 
 @pytest.mark.campaign
-@pytest.mark.usefixtures("at_length")
-def test_what_sqlite_takes_though_no_column_is_made_for_it(sample: Sample, tell: Tell) -> None:
-    """It is found, though not always named: a row that cannot be read has no book."""
-    if not sample.books.is_sqlite:
-        pytest.skip("PostgreSQL's columns take only what they are made for")
-    tried(
+@pytest.mark.usefixtures("long_form")
+def test_values_of_other_types_in_sqlite_are_found(sample: Sample, log_figure: LogFigure) -> None:
+    """The book is not always named: an unreadable row has none."""
+    if not sample.tables.is_sqlite:
+        pytest.skip("PostgreSQL's columns accept only values of their type")
+    check_forgeries(
         sample,
-        tell,
+        log_figure,
         lambda table: (
-            replace(each, books=each.books | {None}) for each in nonsense(table, sample.some(table))
+            replace(forgery, books=forgery.books | {None})
+            for forgery in nonsense(table, sample.sample_rows(table))
         ),
     )
 
 
 @pytest.mark.slow
 def test_emptied_journal_is_found(sample: Sample) -> None:
-    """Of the registry nothing is left that its rows could be compared with; of an allocation's
-    there is no opening.
+    """The registry's rows have nothing to be compared with; allocations lack their opening
+    entry.
     """
     kept = sample.rows("journal")
     for book in (0, 1, 2):
-        sample.books.change("DELETE FROM journal WHERE book = :book", book=book)
-        assert book in sample.found()
+        sample.tables.change("DELETE FROM journal WHERE book = :book", book=book)
+        assert book in sample.books_with_findings()
         for entry in kept:
             if entry["book"] == book:
-                insert(sample.books, "journal", entry)
-    assert sample.found() == set()
+                insert(sample.tables, "journal", entry)
+    assert sample.books_with_findings() == set()
 
 
 @pytest.mark.slow
-def test_a_token_made_good_again(sample: Sample) -> None:
+def test_reactivated_token_is_found(sample: Sample) -> None:
     (revoked,) = [row for row in sample.rows("token") if row["revoked_at"] is not None]
     for change in (
         "revoked_at = NULL",
@@ -184,29 +183,29 @@ def test_a_token_made_good_again(sample: Sample) -> None:
         "expires_at = expires_at + 86400",
         "scopes = 'read  write'",
     ):
-        sample.books.change(f"UPDATE token SET {change} WHERE id = :id", id=revoked["id"])
-        assert sample.found() == {REGISTRY}, change
-        sample.books.change("DELETE FROM token WHERE id = :id", id=revoked["id"])
-        assert sample.found() == {REGISTRY}
-        insert(sample.books, "token", revoked)
-    assert sample.found() == set()
+        sample.tables.change(f"UPDATE token SET {change} WHERE id = :id", id=revoked["id"])
+        assert sample.books_with_findings() == {REGISTRY}, change
+        sample.tables.change("DELETE FROM token WHERE id = :id", id=revoked["id"])
+        assert sample.books_with_findings() == {REGISTRY}
+        insert(sample.tables, "token", revoked)
+    assert sample.books_with_findings() == set()
 
 
 @pytest.mark.slow
-def test_sums_that_belong_to_no_allocation(sample: Sample) -> None:
-    """A user's sums moved to an allocation that never was, one below its own."""
+def test_user_sums_without_allocation_are_found(sample: Sample) -> None:
+    """The sums of a user are moved to an allocation that never existed, below the own one."""
     for allocation in (-5, 0):
-        sample.books.change(
+        sample.tables.change(
             "UPDATE user_sum SET allocation = :new WHERE allocation = 1", new=allocation
         )
-        assert {1, allocation} <= sample.found()
-        sample.books.change(
+        assert {1, allocation} <= sample.books_with_findings()
+        sample.tables.change(
             "UPDATE user_sum SET allocation = 1 WHERE allocation = :new", new=allocation
         )
-    assert sample.found() == set()
+    assert sample.books_with_findings() == set()
 
 
-# --- what was written down elsewhere, and the command ---
+# --- saved heads, and the command ---
 
 FORGED = [
     (cut_tail, 2, "allocation 2"),
@@ -216,36 +215,38 @@ FORGED = [
 
 
 @pytest.mark.slow
-def test_a_perfect_forgery_is_found_by_the_heads_that_were_written_down(sample: Sample) -> None:
+def test_consistent_forgery_is_found_by_saved_heads(sample: Sample) -> None:
     audit = Audit(sample.store)
-    heads = {each.book: each for each in audit.journal_heads()}
+    heads = {head.book: head for head in audit.journal_heads()}
     for forge, book, _ in FORGED:
-        undo = forge(sample.books)
-        assert audit.verify().findings == (), f"{forge.__name__} is no perfect forgery"
-        assert {each.book for each in audit.verify(heads).findings} == {book}
+        undo = forge(sample.tables)
+        assert audit.verify().findings == (), f"{forge.__name__} is not a consistent forgery"
+        assert {finding.book for finding in audit.verify(heads).findings} == {book}
         undo()
     assert audit.verify(heads).findings == ()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("forge", "book", "name"), FORGED[:2])
-def test_the_command_exits_with_8_and_names_the_book(
-    forge: Callable[[Books], object], book: int, name: str
+def test_audit_command_exits_with_8_and_names_the_book(
+    forge: Callable[[LedgerTables], object], book: int, name: str
 ) -> None:
     with made() as bank:
         write_sample(bank.store)
         heads = bank.folder / "monday.heads"
         heads.write_text(bank.command("audit", "heads").stdout)
-        forge(Books(bank.store))
-        found = bank.command("audit", "verify", "--heads", str(heads))
-        assert (found.returncode, f"x {name}" in found.stdout) == (8, True), found.stdout
+        forge(LedgerTables(bank.store))
+        result = bank.command("audit", "verify", "--heads", str(heads))
+        assert (result.returncode, f"x {name}" in result.stdout) == (8, True), result.stdout
 
 
 @pytest.mark.slow
-def test_the_command_says_what_was_altered(database: str) -> None:
+def test_audit_command_names_the_altered_column(database: str) -> None:
     with made(database) as bank:
         write_sample(bank.store)
-        Books(bank.store).change("UPDATE allocation SET deposited = deposited + 1 WHERE id = 2")
-        found = bank.command("audit", "verify")
-        assert found.returncode == 8
-        assert "x allocation 2: its row was altered: deposited is" in found.stdout
+        LedgerTables(bank.store).change(
+            "UPDATE allocation SET deposited = deposited + 1 WHERE id = 2"
+        )
+        result = bank.command("audit", "verify")
+        assert result.returncode == 8
+        assert "x allocation 2: its row was altered: deposited is" in result.stdout

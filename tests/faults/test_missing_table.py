@@ -1,11 +1,11 @@
-"""Books that lack a table are damaged: no client is asked to retry."""
+"""Ledger without a table: reported as damaged, and no client is asked to retry."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.faults.ledger_tables import LedgerTables
 from tests.faults.sample import write_sample
-from tests.faults.tables import Books
 from tests.support.server import made
 
 
@@ -15,14 +15,16 @@ def test_database_without_a_table_is_reported_as_damaged(
 ) -> None:
     with made(request.getfixturevalue("database") if place == "postgresql" else None) as bank:
         write_sample(bank.store)
-        Books(bank.store).rows("DROP TABLE run" if place == "sqlite" else "DROP TABLE run CASCADE")
+        LedgerTables(bank.store).rows(
+            "DROP TABLE run" if place == "sqlite" else "DROP TABLE run CASCADE"
+        )
         for words in (
             ["audit", "verify"],
             ["doctor"],
             ["backup", "create", str(bank.folder / "a.fbk")],
         ):
             done = bank.command(*words)
-            said = done.stdout + done.stderr
-            assert (done.returncode, "try again" in said) == (8, False), said
-            assert "no such table: run" in said or 'relation "run" does not exist' in said
+            output = done.stdout + done.stderr
+            assert (done.returncode, "try again" in output) == (8, False), output
+            assert "no such table: run" in output or 'relation "run" does not exist' in output
         assert list(bank.folder.glob("*.fbk")) == []

@@ -1,5 +1,5 @@
-"""A database that stops, only reads, lets no client in or keeps a row locked: clients are asked to
-come back, and then find everything.
+"""Databases that stop, are read-only, refuse connections or lock a row: clients get 503, and retry
+with success.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from contextlib import ExitStack, asynccontextmanager
 import psycopg
 import pytest
 
-from tests.faults.nemesis import answers, until
-from tests.faults.site import SU, found, report
-from tests.faults.tables import Books
+from tests.faults.ledger_tables import LedgerTables
+from tests.faults.nemesis import wait_for, wait_until_answering
+from tests.faults.site import SU, create_project, report
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking
 from tests.support.wire import Answer, Wire, run
@@ -34,8 +34,8 @@ def hold(number: int) -> dict[str, object]:
     )
 
 
-async def away(wire: Wire, body: dict[str, object]) -> Answer:
-    """A report in the outage: "not now", and when to come back."""
+async def report_in_outage(wire: Wire, body: dict[str, object]) -> Answer:
+    """Send a report in the outage and check that the answer is 503 with Retry-After."""
     answer = await wire.ask("POST", "/job", body)
     assert answer.status == 503, answer.body
     assert int(answer.headers["retry-after"]) > 0
@@ -43,112 +43,122 @@ async def away(wire: Wire, body: dict[str, object]) -> Answer:
     return answer
 
 
-async def outage(server: FairbankServer, begin: Outage, end: Outage) -> None:
-    """One hold before, one that is asked for in the outage and again after it: both are there,
+async def check_outage(server: FairbankServer, begin: Outage, end: Outage) -> None:
+    """Send one hold before the outage, and one in it and again after it; check that both are stored
     once.
     """
     wire = Wire(server.socket)
-    await found(wire, "physics", 4_000, credit=10 * SU)
+    await create_project(wire, "physics", 4_000, credit=10 * SU)
     first, second = hold(1), hold(2)
     (await wire.ask("POST", "/job", first)).data  # noqa: B018 (must be good)
     await asyncio.to_thread(begin)
     try:
-        await away(wire, second)
+        await report_in_outage(wire, second)
     finally:
         await asyncio.to_thread(end)
-    await answers(server)
+    await wait_until_answering(server)
     assert (await wire.ask("POST", "/job", second)).status == 201
     assert (await wire.ask("POST", "/job", first)).status == 200
     assert (await wire.ask("GET", "/balance")).data[0]["held"] == 2 * SU
 
 
 @pytest.mark.campaign
-def test_the_database_is_stopped_and_started(postgres18: PostgresServer, database: str) -> None:
+def test_stopped_database_is_reported_as_unavailable(
+    postgres18: PostgresServer, database: str
+) -> None:
     with banking(database) as server:
-        run(outage(server, postgres18.stop, postgres18.start))
+        run(check_outage(server, postgres18.stop, postgres18.start))
         assert server.command("audit", "verify").returncode == 0
 
 
 @pytest.mark.campaign
-def test_the_database_only_reads(database: str) -> None:
-    books = Books(database)
+def test_read_only_database_is_reported_as_unavailable(database: str) -> None:
+    tables = LedgerTables(database)
 
     with banking(database) as server:
-        run(outage(server, lambda: only_reading(books, "on"), lambda: only_reading(books, "off")))
+        run(
+            check_outage(
+                server, lambda: set_read_only(tables, "on"), lambda: set_read_only(tables, "off")
+            )
+        )
         assert server.command("audit", "verify").returncode == 0
 
 
-def only_reading(books: Books, word: str) -> None:
-    """From the next sessions on."""
+def set_read_only(tables: LedgerTables, value: str) -> None:
+    """Make new sessions read-only, and end the existing ones."""
     with psycopg.connect(
-        books.conninfo, autocommit=True, options="-c default_transaction_read_only=off"
+        tables.conninfo, autocommit=True, options="-c default_transaction_read_only=off"
     ) as connection:
         connection.execute(
-            f"ALTER DATABASE {name_of(books)} SET default_transaction_read_only = {word}"
+            f"ALTER DATABASE {name_of(tables)} SET default_transaction_read_only = {value}"
         )
-    cut_off(books)
+    end_other_sessions(tables)
 
 
 @pytest.mark.campaign
 def test_database_without_connections_is_reported(database: str) -> None:
-    books = Books(database)
-    with banking(database) as server, ExitStack() as crowd:
-        run(outage(server, lambda: crowd_in(books, crowd), crowd.close))
+    tables = LedgerTables(database)
+    with banking(database) as server, ExitStack() as connections:
+        run(
+            check_outage(
+                server, lambda: take_all_connections(tables, connections), connections.close
+            )
+        )
         assert server.command("audit", "verify").returncode == 0
 
 
-def crowd_in(books: Books, crowd: ExitStack) -> None:
-    """Take every connection that the database gives, after it has cut everybody else off."""
-    cut_off(books)
+def take_all_connections(tables: LedgerTables, connections: ExitStack) -> None:
+    """End all other sessions and take every connection of the database."""
+    end_other_sessions(tables)
     while True:
         try:
-            crowd.enter_context(psycopg.connect(books.conninfo))
+            connections.enter_context(psycopg.connect(tables.conninfo))
         except psycopg.OperationalError:
             return
 
 
-def name_of(books: Books) -> str:
-    return str(books.rows("SELECT current_database() AS name")[0]["name"])
+def name_of(tables: LedgerTables) -> str:
+    return str(tables.rows("SELECT current_database() AS name")[0]["name"])
 
 
-def cut_off(books: Books) -> None:
-    """End all sessions but our own."""
-    books.rows(
+def end_other_sessions(tables: LedgerTables) -> None:
+    """End all sessions except this one."""
+    tables.rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
         " AND pid <> pg_backend_pid()"
     )
 
 
-# --- a lock that somebody holds ---
+# --- locks of other sessions ---
 
 
 @asynccontextmanager
-async def locked(books: Books) -> AsyncIterator[None]:
-    """A session of another user holds the allocation, as long as the block lasts."""
-    with psycopg.connect(books.conninfo) as rogue:
+async def locked(tables: LedgerTables) -> AsyncIterator[None]:
+    """Lock the allocation in a session of another client during the block."""
+    with psycopg.connect(tables.conninfo) as rogue:
         rogue.execute("SELECT * FROM allocation FOR UPDATE")
         yield
 
 
-async def wait_behind_a_lock(server: FairbankServer, books: Books) -> None:
+async def wait_behind_a_lock(server: FairbankServer, tables: LedgerTables) -> None:
     wire = Wire(server.socket)
-    await found(wire, "physics", 4_000, credit=10 * SU)
-    async with asyncio.TaskGroup() as tasks, locked(books):
-        asked = [
+    await create_project(wire, "physics", 4_000, credit=10 * SU)
+    async with asyncio.TaskGroup() as tasks, locked(tables):
+        requests = [
             tasks.create_task(Wire(server.socket).ask("POST", "/job", hold(number)))
             for number in range(1, 6)
         ]
-        await until(lambda: waiting(books), "the bank to wait for the lock")
+        await wait_for(lambda: waiting(tables), "the bank to wait for the lock")
         assert (await wire.ask("GET", "/balance")).data[0]["held"] == 0  # readers do not wait
-    assert {each.result().status for each in asked} == {201}
+    assert {task.result().status for task in requests} == {201}
 
 
-def waiting(books: Books) -> bool:
-    return bool(books.rows("SELECT pid FROM pg_locks WHERE NOT granted"))
+def waiting(tables: LedgerTables) -> bool:
+    return bool(tables.rows("SELECT pid FROM pg_locks WHERE NOT granted"))
 
 
 @pytest.mark.campaign
 def test_foreign_lock_is_reported_as_busy(database: str) -> None:
     with banking(database) as server:
-        run(wait_behind_a_lock(server, Books(database)))
+        run(wait_behind_a_lock(server, LedgerTables(database)))
         assert server.command("audit", "verify").returncode == 0

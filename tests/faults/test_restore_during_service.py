@@ -1,5 +1,5 @@
-"""A backup that replaces the books of a running server: the server goes on in the restored ones,
-and no client sees a failure.
+"""Restore while a server runs: it continues with the restored ledger, and no client sees a
+failure.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.audit_runs import findings
-from tests.faults.backups import CLIENTS, entries_of_runs, works
-from tests.faults.nemesis import until, work_until
-from tests.faults.site import SU, found
-from tests.faults.storm import Storm
-from tests.faults.tables import Books
-from tests.faults.witness import PAUSE_SECONDS, Witness
+from tests.faults.answer_log import PAUSE_SECONDS, AnswerLog
+from tests.faults.contention import Contention
+from tests.faults.in_process import findings
+from tests.faults.ledger_tables import LedgerTables
+from tests.faults.load_backups import CLIENTS, check_accepts_runs, expected_balances
+from tests.faults.nemesis import report_until, wait_for
+from tests.faults.site import SU, create_project
 from tests.support.server import FairbankServer, banking
 from tests.support.wire import Wire, run
 
-Tell = Callable[[str], None]
+LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
-NAMES_SECONDS = 10  # service.directory looks again after 5
+NAMES_SECONDS = 10  # the project cache is refreshed after 5
 
 
-async def answered(wire: Wire) -> dict[int, tuple[str, int]]:
+async def served_balances(wire: Wire) -> dict[int, tuple[str, int]]:
     """Return the account and the available credit of each allocation, as the server answers."""
     return {
         row["id"]: (row["account"], row["available"])
@@ -35,91 +35,95 @@ async def answered(wire: Wire) -> dict[int, tuple[str, int]]:
     }
 
 
-async def tells_of(wire: Wire, due: dict[int, tuple[str, int]]) -> None:
-    """The figures are the restored ones at once; names may be a few seconds old."""
-    found = await answered(wire)
-    assert {number: left for number, (_, left) in found.items()} == {
-        number: left for number, (_, left) in due.items()
+async def check_restored_balances(wire: Wire, expected: dict[int, tuple[str, int]]) -> None:
+    """Check that amounts are the restored ones at once, and names after a few seconds."""
+    balances = await served_balances(wire)
+    assert {number: left for number, (_, left) in balances.items()} == {
+        number: left for number, (_, left) in expected.items()
     }
     deadline = time.monotonic() + NAMES_SECONDS
-    while await answered(wire) != due:
-        assert time.monotonic() < deadline, f"{found} instead of {due}"
+    while await served_balances(wire) != expected:
+        assert time.monotonic() < deadline, f"{balances} instead of {expected}"
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-async def other_books(wire: Wire) -> None:
-    """Projects of the same names as in the backup, numbered otherwise, and one that it does not
-    have.
+async def create_other_projects(wire: Wire) -> None:
+    """Create projects with the names of the backup but other numbers, and one that the backup does
+    not have.
     """
     for number, name in enumerate(["chemistry", "physics", "history"]):
-        await found(wire, name, 7_000 + number, credit=100_000 * SU)
+        await create_project(wire, name, 7_000 + number, credit=100_000 * SU)
 
 
-async def replaced_at_rest(server: FairbankServer, backup: Path) -> None:
+async def restore_when_idle(server: FairbankServer, backup: Path) -> None:
     wire = Wire(server.socket)
-    await other_books(wire)
-    assert {account for account, _ in (await answered(wire)).values()} == {
+    await create_other_projects(wire)
+    assert {account for account, _ in (await served_balances(wire)).values()} == {
         "chemistry",
         "physics",
         "history",
     }
     done = await asyncio.to_thread(server.command, "restore", str(backup), "--replace")
     assert done.returncode == 0, done.stderr
-    await tells_of(wire, entries_of_runs(backup))
-    await works(server)
+    await check_restored_balances(wire, expected_balances(backup))
+    await check_accepts_runs(server)
 
 
-async def never_empty(wire: Wire, over: asyncio.Event) -> None:
-    """Check that a reader sees the old data or the new, never none, until the restore is over."""
+async def check_never_empty(wire: Wire, over: asyncio.Event) -> None:
+    """Check that a reader sees the old data or the new, never none, until the restore is done."""
     while not over.is_set():
-        assert len(await answered(wire)) >= 2
+        assert len(await served_balances(wire)) >= 2
 
 
-async def replaced_at_work(server: FairbankServer, backups: Sequence[Path], seed: int) -> Witness:
-    """Clients at work while the books of their bank are replaced: none sees a failure, and
-    they go on in the new ones.
-    """
-    witness, over = Witness(forgetful=True), asyncio.Event()
+async def restore_under_load(
+    server: FairbankServer, backups: Sequence[Path], seed: int
+) -> AnswerLog:
+    """Restore backups while clients work; return their answers, none of which is a failure."""
+    answer_log, over = AnswerLog(replaced=True), asyncio.Event()
     wire = Wire(server.socket)
-    await other_books(wire)
-    storm = Storm(CLIENTS, 0, seed)
+    await create_other_projects(wire)
+    contention = Contention(CLIENTS, 0, seed)
     async with asyncio.TaskGroup() as tasks:
         for number in range(1, CLIENTS + 1):
-            tasks.create_task(work_until(over, storm.client(number, [server.socket], witness)))
-        tasks.create_task(never_empty(wire, over))
+            tasks.create_task(
+                report_until(over, contention.client(number, [server.socket], answer_log))
+            )
+        tasks.create_task(check_never_empty(wire, over))
         for backup in backups:
-            seen = len(witness.waits)
+            seen = len(answer_log.latencies)
 
-            await until(lambda: len(witness.waits) > seen + 200, "clients at work")  # noqa: B023
+            await wait_for(answer_log.has_latencies(seen + 201), "clients at work")
             done = await asyncio.to_thread(server.command, "restore", str(backup), "--replace")
             assert done.returncode == 0, done.stderr
-        seen = len(witness.waits)
-        await until(lambda: len(witness.waits) > seen + 200, "the clients to be at work again")
+        seen = len(answer_log.latencies)
+        await wait_for(
+            lambda: len(answer_log.latencies) > seen + 200, "the clients to be at work again"
+        )
         over.set()
-    return witness
+    return answer_log
 
 
 @pytest.mark.slow
 def test_running_server_answers_from_the_restored_database(database: str, backup: Path) -> None:
     with banking(database) as server:
-        run(replaced_at_rest(server, backup))
+        run(restore_when_idle(server, backup))
     assert findings(database) == ()
 
 
 @pytest.mark.campaign
-def test_so_does_one_on_sqlite(backup: Path) -> None:
+def test_running_server_on_sqlite_answers_from_the_restored_database(backup: Path) -> None:
     with banking() as server:
-        run(replaced_at_rest(server, backup))
+        run(restore_when_idle(server, backup))
         assert findings(server.store) == ()
 
 
 @pytest.mark.campaign
 def test_restore_under_a_running_server_repeatedly(
-    serving: FairbankServer, backup: Path, rounds: Rounds, seed: int, tell: Tell
+    running_bank: FairbankServer, backup: Path, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    books = Books(serving.store)
-    witness = run(replaced_at_work(serving, [backup] * rounds(20, 2), seed))
-    assert findings(serving.store) == ()
-    deadlocks = 0 if books.is_sqlite else books.deadlocks()
-    tell(f"{witness.summary()}; deadlocks {deadlocks}")
+    tables = LedgerTables(running_bank.store)
+    answer_log = run(restore_under_load(running_bank, [backup] * rounds(20, 2), seed))
+    assert findings(running_bank.store) == ()
+    deadlocks = 0 if tables.is_sqlite else tables.deadlocks()
+    log_figure(f"{answer_log.summary()}; deadlocks {deadlocks}")
     assert deadlocks == 0

@@ -1,5 +1,5 @@
-"""The bank test: credit moves between allocations, through two servers at once, and a reader
-always sees the same total.
+"""Transfers between allocations through two servers at once: the total never changes for any
+reader.
 """
 
 from __future__ import annotations
@@ -12,125 +12,130 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
+from tests.faults.answer_log import PAUSE_SECONDS, UNAVAILABLE, AnswerLog, check_books
+from tests.faults.ledger_tables import LedgerTables
 from tests.faults.nemesis import Nemesis
-from tests.faults.site import SU, found
-from tests.faults.tables import Books
-from tests.faults.witness import AWAY, PAUSE_SECONDS, Witness, check_books
+from tests.faults.site import SU, create_project
 from tests.support.postgres import PostgresServer
 from tests.support.server import FairbankServer, banking, banking_twice
 from tests.support.wire import Lost, Wire, run
 
-Tell = Callable[[str], None]
+LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 Enough = Callable[[int], bool]
 Strike = Callable[[], Awaitable[None]]
 
 ALLOCATIONS = 24
-EACH = 100 * SU
+INITIAL_CREDIT = 100 * SU
 READERS, MOVERS = 4, 40
 
 
-async def move(
+async def transfer_at_random(
     mover: int,
     banks: Sequence[FairbankServer],
     numbers: list[int],
-    witness: Witness,
+    answer_log: AnswerLog,
     seed: int,
     enough: Enough,
 ) -> None:
-    """Transfers between any two, many of them for more than there is."""
-    rng, wires = random.Random(f"{seed}:{mover}"), [Wire(each.socket) for each in banks]
+    """Transfer credit between random allocations; many requests exceed the available credit."""
+    rng, wires = random.Random(f"{seed}:{mover}"), [Wire(bank.socket) for bank in banks]
     for step in itertools.count():
         if enough(step):
             return
         source, target = rng.sample(numbers, 2)
-        body = {"to": target, "amount": rng.randrange(1, EACH), "comment": "bank test"}
-        await witness.hear(wires, rng, f"/alloc/{source}/transfer", body, f"{mover}.{step}")
+        body = {"to": target, "amount": rng.randrange(1, INITIAL_CREDIT), "comment": "bank test"}
+        await answer_log.request(wires, rng, f"/alloc/{source}/transfer", body, f"{mover}.{step}")
 
 
-async def look(bank: FairbankServer, over: asyncio.Event, witness: Witness) -> int:
-    """Add up all balances, again and again. How often."""
-    wire, looks = Wire(bank.socket), 0
+async def watch_total(bank: FairbankServer, over: asyncio.Event, answer_log: AnswerLog) -> int:
+    """Check the sum of all balances repeatedly; return the number of reads."""
+    wire, reads = Wire(bank.socket), 0
     while not over.is_set():
         try:
             answer = await wire.ask("GET", "/balance?limit=1000")
         except Lost:
             await asyncio.sleep(PAUSE_SECONDS)
             continue
-        witness.heard(answer)
-        if answer.status == AWAY:
+        answer_log.check_answer(answer)
+        if answer.status == UNAVAILABLE:
             continue
         left = [row["available"] for row in answer.data]
-        assert (len(left), sum(left)) == (ALLOCATIONS, ALLOCATIONS * EACH)
+        assert (len(left), sum(left)) == (ALLOCATIONS, ALLOCATIONS * INITIAL_CREDIT)
         assert min(left) >= 0
-        looks += 1
-    return looks
+        reads += 1
+    return reads
 
 
-async def bank_test(
+async def transfer_and_watch(
     banks: Sequence[FairbankServer],
-    witness: Witness,
+    answer_log: AnswerLog,
     seed: int,
-    tell: Tell,
+    log_figure: LogFigure,
     enough: Enough,
     strike: Strike,
 ) -> None:
-    """Movers and readers at work until it is enough, and until `strike` has done what it wants to
-    do meanwhile.
-    """
+    """Run transfers and readers until `enough` is true and `strike` has returned."""
     wire, over = Wire(banks[0].socket), asyncio.Event()
     numbers = [
-        await found(wire, f"p{each}", 6_000 + each, credit=EACH) for each in range(ALLOCATIONS)
+        await create_project(wire, f"p{number}", 6_000 + number, credit=INITIAL_CREDIT)
+        for number in range(ALLOCATIONS)
     ]
     begun = time.monotonic()
     async with asyncio.TaskGroup() as tasks:
-        looking = [
-            tasks.create_task(look(banks[each % len(banks)], over, witness))
-            for each in range(READERS)
+        readers = [
+            tasks.create_task(watch_total(banks[number % len(banks)], over, answer_log))
+            for number in range(READERS)
         ]
-        async with asyncio.TaskGroup() as moving:
+        async with asyncio.TaskGroup() as group:
             for mover in range(MOVERS):
-                moving.create_task(move(mover, banks, numbers, witness, seed, enough))
+                group.create_task(
+                    transfer_at_random(mover, banks, numbers, answer_log, seed, enough)
+                )
             await strike()
         over.set()
-    moved = sum(answer.status == 201 for answer in witness.told.values())
-    looks = sum(each.result() for each in looking)
-    tell(
-        f"{moved:,} transfers, {looks:,} looks at the total, {time.monotonic() - begun:.1f} s;"
-        f" {witness.summary()}"
+    moved = sum(answer.status == 201 for answer in answer_log.answers.values())
+    reads = sum(task.result() for task in readers)
+    log_figure(
+        f"{moved:,} transfers, {reads:,} reads of the total, {time.monotonic() - begun:.1f} s;"
+        f" {answer_log.summary()}"
     )
 
 
-def check(banks: Sequence[FairbankServer], witness: Witness) -> None:
-    figures = check_books(witness, Books(banks[0].store))
+def check(banks: Sequence[FairbankServer], answer_log: AnswerLog) -> None:
+    figures = check_books(answer_log, LedgerTables(banks[0].store))
     assert figures["transfer-out"] == figures["transfer-in"]
     assert banks[0].command("audit", "verify").returncode == 0
 
 
-def campaign(banks: Sequence[FairbankServer], times: int, seed: int, tell: Tell) -> None:
-    """So many transfers of each mover, and nothing happens meanwhile."""
-    books, witness = Books(banks[0].store), Witness()
-    before = 0 if books.is_sqlite else books.deadlocks()
-    run(bank_test(banks, witness, seed, tell, lambda step: step >= times, peace))
-    check(banks, witness)
-    assert books.is_sqlite or books.deadlocks() == before
+def campaign(banks: Sequence[FairbankServer], times: int, seed: int, log_figure: LogFigure) -> None:
+    """Run `times` transfers of each client without faults."""
+    tables, answer_log = LedgerTables(banks[0].store), AnswerLog()
+    before = 0 if tables.is_sqlite else tables.deadlocks()
+    run(
+        transfer_and_watch(
+            banks, answer_log, seed, log_figure, lambda step: step >= times, no_strike
+        )
+    )
+    check(banks, answer_log)
+    assert tables.is_sqlite or tables.deadlocks() == before
 
 
-async def peace() -> None:
-    """No strike."""
+async def no_strike() -> None:
+    """Do nothing."""
 
 
 @pytest.mark.campaign
-def test_the_total_never_changes_while_servers_and_database_are_killed(
-    postgres18: PostgresServer, database: str, rounds: Rounds, seed: int, tell: Tell
+def test_transfers_keep_the_total_while_servers_and_database_are_killed(
+    postgres18: PostgresServer, database: str, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    kills, witness, done = rounds(40, 2), Witness(), asyncio.Event()
-    with banking_twice(database) as (one, two):
+    kills, answer_log, done = rounds(40, 2), AnswerLog(), asyncio.Event()
+    with banking_twice(database) as (first, second):
         nemesis = Nemesis(
-            [one, two],
-            {"one": one, "two": two, "postgres": postgres18},
-            witness,
+            [first, second],
+            {"first": first, "second": second, "postgres": postgres18},
+            answer_log,
             random.Random(seed),
         )
 
@@ -138,26 +143,32 @@ def test_the_total_never_changes_while_servers_and_database_are_killed(
             await nemesis.strike(kills)
             done.set()
 
-        run(bank_test([one, two], witness, seed, tell, lambda step: done.is_set(), strike))
-        tell(nemesis.summary())
-        check([one, two], witness)
+        run(
+            transfer_and_watch(
+                [first, second], answer_log, seed, log_figure, lambda step: done.is_set(), strike
+            )
+        )
+        log_figure(nemesis.summary())
+        check([first, second], answer_log)
 
 
 @pytest.mark.campaign
-def test_the_total_never_changes_on_postgresql(
-    postgres: PostgresServer, rounds: Rounds, seed: int, tell: Tell
+def test_transfers_keep_the_total_on_postgresql(
+    postgres: PostgresServer, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
     with postgres.fresh_database() as name, banking_twice(postgres.url(name)) as servers:
-        campaign(servers, rounds(500, 60), seed, tell)
+        campaign(servers, rounds(500, 60), seed, log_figure)
 
 
 @pytest.mark.campaign
-def test_the_total_never_changes_on_sqlite(rounds: Rounds, seed: int, tell: Tell) -> None:
+def test_transfers_keep_the_total_on_sqlite(
+    rounds: Rounds, seed: int, log_figure: LogFigure
+) -> None:
     with banking() as server:
-        campaign([server], rounds(500, 60), seed, tell)
+        campaign([server], rounds(500, 60), seed, log_figure)
 
 
 @pytest.mark.slow
-def test_the_total_never_changes_in_a_short_while(database: str, tell: Tell) -> None:
+def test_few_transfers_keep_the_total(database: str, log_figure: LogFigure) -> None:
     with banking_twice(database) as servers:
-        campaign(servers, 6, 1, tell)
+        campaign(servers, 6, 1, log_figure)

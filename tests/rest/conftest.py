@@ -8,38 +8,38 @@ from pathlib import Path
 
 import pytest
 
-from tests.rest.permissions import Asking
-from tests.rest.server.echo_server import Asked
-from tests.rest.world import World, a_world
+from tests.rest.permissions import RoleRequests
+from tests.rest.server.echo_server import EchoServer
+from tests.rest.world import World, create_world
 from tests.support.account import Account
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
     """Provide a new world in memory."""
-    with a_world() as made:
+    with create_world() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def old_world() -> Iterator[World]:
+def shared_world() -> Iterator[World]:
     """Provide one world for all tests of a file, which must not depend on each other's changes."""
-    with a_world() as made:
+    with create_world() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def asking() -> Iterator[Asking]:
+def role_requests() -> Iterator[RoleRequests]:
     """Provide one world for all tests of a file, with requests in each role of the table."""
-    with a_world() as made:
-        yield Asking(made)
+    with create_world() as made:
+        yield RoleRequests(made)
 
 
 @pytest.fixture(scope="module", params=["uvloop", "asyncio"])
-def server(request: pytest.FixtureRequest, checkout: Path) -> Iterator[Asked]:
+def server(request: pytest.FixtureRequest, checkout: Path) -> Iterator[EchoServer]:
     """Provide a server that returns the peer it sees, on each event loop."""
     folder = Account.ourselves().own_folder("fb-pe-", mode=0o755)
-    running = Asked(folder, request.param, checkout)
+    running = EchoServer(folder, request.param, checkout)
     try:
         yield running
     finally:

@@ -22,7 +22,7 @@ class Call(NamedTuple):
 
 
 def operations() -> dict[str, tuple[str, str]]:
-    """Method and path of each operation, by its id, as the document has them."""
+    """Return method and path of each operation of the document, by its id."""
     return {
         operation["operationId"]: (method.upper(), path)
         for path, item in document()["paths"].items()
@@ -117,7 +117,7 @@ BODIES: dict[str, Callable[[World, str, dict[str, int]], Any]] = {
 
 
 def _refunded(world: World, things: dict[str, int]) -> int:
-    """The entry of a fresh refund of one's own or the other project's run."""
+    """Create a refund of a run of the own or the other project; return its entry."""
     if "job" not in things:
         return UNKNOWN
     made = world.ask("POST", f"/job/{things['job']}/refund", SUPERUSER, json={"amount": 1, **_WHY})

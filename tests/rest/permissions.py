@@ -179,19 +179,19 @@ class Cell(NamedTuple):
 
 
 def cells() -> Iterator[Cell]:
-    """Return the table cell by cell; a line about "any" stands for three cells."""
+    """Yield the cells of the table; a line about "any" stands for three cells."""
     for line in TABLE.strip().splitlines()[1:]:
         operation, on_what, *expected = line.split()
         for whose in (OWN, FOREIGN, NOBODYS) if on_what == "any" else (on_what,):
-            for role, each in zip(ROLES, expected, strict=True):
-                yield Cell(operation, whose, role, each)
+            for role, status in zip(ROLES, expected, strict=True):
+                yield Cell(operation, whose, role, status)
 
 
-EXPECTED = {(each.operation, each.whose, each.role): each.expected for each in cells()}
+EXPECTED = {(cell.operation, cell.whose, cell.role): cell.expected for cell in cells()}
 
 
-class Asking:
-    """Sends requests for operations in each role."""
+class RoleRequests:
+    """Requests for operations in each role."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -212,13 +212,13 @@ class Asking:
         return self.send(self.call(operation, whose, role), role, **more)
 
     def outcome(self, operation: str, whose: str, role: str) -> str:
-        return told(operation, self.response(operation, whose, role))
+        return cell_of(operation, self.response(operation, whose, role))
 
 
-def told(operation: str, response: httpx.Response) -> str:
-    """Return a response as a cell of the table."""
-    said = str(response.status_code)
+def cell_of(operation: str, response: httpx.Response) -> str:
+    """Return a response in the form of the table."""
+    text = str(response.status_code)
     data = response.json().get("data") if "json" in response.headers["content-type"] else None
     if isinstance(data, list) and operation == "report_runs":
-        return f"{said}:{data[0]['status']}"
-    return f"{said}:0" if data == [] else said
+        return f"{text}:{data[0]['status']}"
+    return f"{text}:0" if data == [] else text

@@ -1,4 +1,4 @@
-"""Requests of tests, and what they expect of the responses."""
+"""Requests of tests, and checks of their responses."""
 
 from __future__ import annotations
 

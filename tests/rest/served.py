@@ -39,9 +39,8 @@ class WallClock:
 
 @dataclass
 class Served:
-    """A running server.
-
-    `unix` sends requests as the user of the tests, who is a superuser and the agent of alpha.
+    """Running server. `unix` sends requests as the user of the tests, who is a superuser and the
+    agent of alpha.
     """
 
     process: subprocess.Popen[bytes]
@@ -72,18 +71,18 @@ def served(
     """
     port = _free_port()
     path = folder / f"{name}.sock"
-    order = {
+    options = {
         "store": store,
         "socket": str(path),
         "port": port,
         "name": name,
         "munge": dict(munge) if munge else None,
     }
-    order["open_files"] = open_files
+    options["open_files"] = open_files
     log = folder / f"{name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.rest.served", json.dumps(order)],
+            [sys.executable, "-m", "tests.rest.served", json.dumps(options)],
             cwd=CHECKOUT,
             stdout=subprocess.PIPE,
             stderr=output,
@@ -112,28 +111,28 @@ def _free_port() -> int:
         return port
 
 
-def main(order: dict[str, Any]) -> None:
+def main(options: dict[str, Any]) -> None:
     log_to(sys.stderr)
-    if order["open_files"]:
-        resource.setrlimit(resource.RLIMIT_NOFILE, tuple(order["open_files"]))
+    if options["open_files"]:
+        resource.setrlimit(resource.RLIMIT_NOFILE, tuple(options["open_files"]))
     munge = None
-    if order["munge"]:
+    if options["munge"]:
         munge = Munge(
-            socket=order["munge"]["socket"], library=order["munge"].get("library", LIBRARY)
+            socket=options["munge"]["socket"], library=options["munge"].get("library", LIBRARY)
         )
     bank = services(
-        open_store(order["store"]),
+        open_store(options["store"]),
         clock=WallClock(),
         staff=Staff(frozenset({os.getuid()}), frozenset(), {os.getuid(): frozenset({"alpha"})}),
         clusters={},
         policy=Policy(),
         key=KEY,
     )
-    context = AppContext.create(bank, munge=munge, name=order["name"])
+    context = AppContext.create(bank, munge=munge, name=options["name"])
     serve(
         context,
-        unix=Path(order["socket"]),
-        port=order["port"],
+        unix=Path(options["socket"]),
+        port=options["port"],
         ready=lambda: print("ready", flush=True),
     )
 

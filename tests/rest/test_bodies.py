@@ -24,9 +24,9 @@ TWICE = {
 
 
 @pytest.mark.parametrize(("body", "field"), TWICE.values(), ids=TWICE.keys())
-def test_repeated_key_is_refused(old_world: World, body: bytes, field: str) -> None:
-    path = f"/alloc/{old_world.own['allocation']}/deposit"
-    problem = refused(old_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)
+def test_repeated_key_is_refused(shared_world: World, body: bytes, field: str) -> None:
+    path = f"/alloc/{shared_world.own['allocation']}/deposit"
+    problem = refused(shared_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)
     assert (problem["detail"], problem["remedy"]) == (f"'{field}' is there twice", "send it once")
 
 
@@ -38,8 +38,8 @@ def test_repeated_key_is_refused(old_world: World, body: bytes, field: str) -> N
         b'{"do":"hold","do":"complete","x":{}}',
     ],
 )
-def test_repeated_key_is_reported_before_invalid_values(old_world: World, body: bytes) -> None:
-    problem = refused(old_world, AGENT, "POST", "/job", 400, "do", content=body, headers=JSON)
+def test_repeated_key_is_reported_before_invalid_values(shared_world: World, body: bytes) -> None:
+    problem = refused(shared_world, AGENT, "POST", "/job", 400, "do", content=body, headers=JSON)
     assert (problem["detail"], problem["remedy"]) == ("'do' is there twice", "send it once")
 
 
@@ -83,11 +83,11 @@ _JOB = {"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": []
     ],
 )
 def test_error_names_the_expected_type_in_plain_words(
-    old_world: World, method: str, path: str, body: dict[str, Any], detail: str
+    shared_world: World, method: str, path: str, body: dict[str, Any], detail: str
 ) -> None:
     field = detail.partition(":")[0]
     problem = refused(
-        old_world, SUPERUSER, method, path.format(**old_world.own), 400, field, json=body
+        shared_world, SUPERUSER, method, path.format(**shared_world.own), 400, field, json=body
     )
     assert problem["detail"] == detail
 
@@ -110,7 +110,7 @@ def test_repeated_key_in_one_report_of_a_batch_is_refused(world: World) -> None:
     answer = world.ask(
         "POST", "/job/bulk", AGENT, content=f'{{"reports":[{good},{twice}]}}'.encode(), headers=JSON
     )
-    assert [(each["status"], each.get("field")) for each in answer.json()["data"]] == [
+    assert [(row["status"], row.get("field")) for row in answer.json()["data"]] == [
         (201, None),
         (400, "amount"),
     ]
@@ -138,16 +138,16 @@ BROKEN = {
 
 @pytest.mark.parametrize(("body", "field"), BROKEN.values(), ids=BROKEN.keys())
 def test_body_that_is_not_a_json_object_is_refused(
-    old_world: World, body: bytes, field: str | None
+    shared_world: World, body: bytes, field: str | None
 ) -> None:
-    path = f"/alloc/{old_world.own['allocation']}/deposit"
-    assert refused(old_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)[
+    path = f"/alloc/{shared_world.own['allocation']}/deposit"
+    assert refused(shared_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)[
         "remedy"
     ]
 
 
 @pytest.mark.parametrize(
-    "said",
+    "content_type",
     [
         None,
         "text/plain",
@@ -156,11 +156,13 @@ def test_body_that_is_not_a_json_object_is_refused(
         "application/xml",
     ],
 )
-def test_body_without_json_content_type_is_refused(old_world: World, said: str | None) -> None:
-    headers = {} if said is None else {"content-type": said}
-    path = f"/alloc/{old_world.own['allocation']}/deposit"
+def test_body_without_json_content_type_is_refused(
+    shared_world: World, content_type: str | None
+) -> None:
+    headers = {} if content_type is None else {"content-type": content_type}
+    path = f"/alloc/{shared_world.own['allocation']}/deposit"
     refused(
-        old_world,
+        shared_world,
         SUPERUSER,
         "POST",
         path,
@@ -180,9 +182,11 @@ def test_body_without_json_content_type_is_refused(old_world: World, said: str |
     ],
 )
 @pytest.mark.parametrize("path", ["/job", "/project"])
-def test_compressed_body_is_refused(old_world: World, path: str, header: str, packed: str) -> None:
+def test_compressed_body_is_refused(
+    shared_world: World, path: str, header: str, packed: str
+) -> None:
     refused(
-        old_world,
+        shared_world,
         SUPERUSER,
         "POST",
         path,
@@ -193,25 +197,25 @@ def test_compressed_body_is_refused(old_world: World, path: str, header: str, pa
     )
 
 
-def test_too_large_body_is_refused(old_world: World) -> None:
+def test_too_large_body_is_refused(shared_world: World) -> None:
     body = b'{"reports":[' + b" " * BODY_MAX + b"]}"
-    refused(old_world, AGENT, "POST", "/job/bulk", 413, None, content=body, headers=JSON)
+    refused(shared_world, AGENT, "POST", "/job/bulk", 413, None, content=body, headers=JSON)
 
 
-def test_too_large_body_without_content_length_is_refused(old_world: World) -> None:
+def test_too_large_body_without_content_length_is_refused(shared_world: World) -> None:
     pieces = (b" " * 65_536 for _ in range(BODY_MAX // 65_536 + 1))
-    refused(old_world, AGENT, "POST", "/job/bulk", 413, None, content=pieces, headers=JSON)
+    refused(shared_world, AGENT, "POST", "/job/bulk", 413, None, content=pieces, headers=JSON)
 
 
 @given(st.binary(max_size=300))
-def test_any_invalid_body_gets_a_problem(old_world: World, body: bytes) -> None:
-    answer = old_world.ask("POST", "/job", AGENT, content=body, headers=JSON)
+def test_any_invalid_body_gets_a_problem(shared_world: World, body: bytes) -> None:
+    answer = shared_world.ask("POST", "/job", AGENT, content=body, headers=JSON)
     assert answer.status_code == 400
     assert answer.json()["title"] == "invalid input"
 
 
-def test_bare_list_of_reports_is_refused_with_the_accepted_form(old_world: World) -> None:
-    problem = refused(old_world, AGENT, "POST", "/job/bulk", 400, "reports", json=[report(1)])
+def test_bare_list_of_reports_is_refused_with_the_accepted_form(shared_world: World) -> None:
+    problem = refused(shared_world, AGENT, "POST", "/job/bulk", 400, "reports", json=[report(1)])
     assert problem["remedy"] == 'send {"reports": [...]}, the reports in their order'
 
 
@@ -228,8 +232,10 @@ def test_bare_list_of_reports_is_refused_with_the_accepted_form(old_world: World
     ],
 )
 def test_number_out_of_range_is_refused_with_bound_and_unit(
-    old_world: World, path: str, body: dict[str, Any], remedy: str
+    shared_world: World, path: str, body: dict[str, Any], remedy: str
 ) -> None:
     actor, field = (AGENT, "time_limit") if path == "/job" else (SUPERUSER, "amount")
-    problem = refused(old_world, actor, "POST", path.format(**old_world.own), 400, field, json=body)
+    problem = refused(
+        shared_world, actor, "POST", path.format(**shared_world.own), 400, field, json=body
+    )
     assert problem["remedy"] == remedy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -10,24 +9,18 @@ import pytest
 
 from fairbank.rest.app import document
 from tests.rest.operations import FOREIGN, NOBODYS, OWN, Call, operations
-from tests.rest.permissions import EXPECTED, ROLES, Asking
-from tests.rest.world import PI, STRANGER, SUPERUSER, World, a_world
+from tests.rest.permissions import EXPECTED, ROLES, RoleRequests
+from tests.rest.world import PI, STRANGER, SUPERUSER, World
 
 WHY = {"comment": "a test"}
-TOLD = """
+OPERATIONS = """
     enter_project amend_project remove_project set_member remove_member
     open_allocation amend_allocation set_cap deposit withdraw transfer refund_job undo_entry
     make_token revoke_token
 """.split()
 
 
-@pytest.fixture
-def world() -> Iterator[World]:
-    with a_world() as found:
-        yield found
-
-
-def dry(made: Call) -> Call:
+def as_dry_run(made: Call) -> Call:
     return made._replace(path=f"{made.path}?dry-run=true")
 
 
@@ -36,29 +29,31 @@ def test_every_route_that_changes_the_ledger_has_a_dry_run() -> None:
         operation["operationId"]
         for item in document()["paths"].values()
         for operation in item.values()
-        if any(each["name"] == "dry-run" for each in operation.get("parameters", ()))
+        if any(parameter["name"] == "dry-run" for parameter in operation.get("parameters", ()))
     }
     changing = {operation for operation, (method, _) in operations().items() if method != "GET"}
     assert (
         takes - {"record_shares"}
-        == set(TOLD)
+        == set(OPERATIONS)
         == changing - {"report_run", "report_runs", "quote_job", "record_shares"}
     )
 
 
-@pytest.mark.parametrize("operation", TOLD)
-def test_dry_run_gets_the_status_of_the_request(asking: Asking, operation: str) -> None:
-    """In every role and for own, foreign and missing objects: the same refusal, or as many entries
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_dry_run_gets_the_status_of_the_request(
+    role_requests: RoleRequests, operation: str
+) -> None:
+    """In each role, and for own, foreign and missing objects: the same refusal, or as many entries
     as the request writes.
     """
-    world = asking.world
+    world = role_requests.world
     for whose in (OWN, FOREIGN, NOBODYS):
         for role in ROLES:
-            made, cell = asking.call(operation, whose, role), (whose, role)
+            made, cell = role_requests.call(operation, whose, role), (whose, role)
             before = world.entries()
-            planned = asking.send(dry(made), role)
+            planned = role_requests.send(as_dry_run(made), role)
             assert world.entries() == before, cell
-            real = asking.send(made, role)
+            real = role_requests.send(made, role)
             if real.is_success:
                 assert (planned.status_code, planned.json()["schema"]) == (
                     200,
@@ -81,8 +76,8 @@ def ask(
 
 
 def entry(planned: httpx.Response) -> dict[str, Any]:
-    (only,) = planned.json()["data"]
-    return dict(only)
+    (planned_entry,) = planned.json()["data"]
+    return dict(planned_entry)
 
 
 def test_dry_run_shows_no_number_of_a_new_object(world: World) -> None:
@@ -109,7 +104,7 @@ def test_dry_run_shows_no_number_of_a_new_object(world: World) -> None:
     }
     planned, _ = ask(world, SUPERUSER, "POST", "/alloc", **terms, amount=60, credit_limit=6, **WHY)
     assert [
-        (each["kind"], each["allocation"], each["available"]) for each in planned.json()["data"]
+        (row["kind"], row["allocation"], row["available"]) for row in planned.json()["data"]
     ] == [("open", None, 6), ("deposit", None, 66)]
 
 
@@ -179,10 +174,14 @@ def test_dry_run_lists_no_entries_for_a_repeated_request(world: World) -> None:
 def test_dry_run_stores_no_refusal(world: World) -> None:
     path, key = f"/alloc/{world.own['allocation']}/withdraw", {"Idempotency-Key": "too-much"}
     before = world.entries()
-    no = world.ask(
+    answer = world.ask(
         "POST", f"{path}?dry-run=true", SUPERUSER, json={"amount": 10**9, **WHY}, headers=key
     )
-    assert (no.status_code, no.json()["refusal"]["entry"], world.entries()) == (402, None, before)
+    assert (answer.status_code, answer.json()["refusal"]["entry"], world.entries()) == (
+        402,
+        None,
+        before,
+    )
     kept = world.ask("POST", path, SUPERUSER, json={"amount": 10**9, **WHY}, headers=key)
     assert (kept.json()["refusal"]["entry"] is not None, world.entries()) == (True, before + 1)
     again = world.ask(
@@ -192,7 +191,7 @@ def test_dry_run_stores_no_refusal(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "query",
     [
         "dry-run=yes",
         "dry-run=True",
@@ -202,11 +201,11 @@ def test_dry_run_stores_no_refusal(world: World) -> None:
         "dryrun=true",
     ],
 )
-def test_invalid_dry_run_parameter_is_refused(world: World, said: str) -> None:
+def test_invalid_dry_run_parameter_is_refused(world: World, query: str) -> None:
     before = world.entries()
     path = f"/alloc/{world.own['allocation']}/deposit"
     assert (
-        world.ask("POST", f"{path}?{said}", SUPERUSER, json={"amount": 60, **WHY}).status_code
+        world.ask("POST", f"{path}?{query}", SUPERUSER, json={"amount": 60, **WHY}).status_code
         == 400
     )
     assert world.entries() == before
@@ -225,7 +224,7 @@ def test_reports_and_reads_have_no_dry_run(world: World) -> None:
         ("GET", "/alloc"),
         ("POST", "/quote"),
     ):
-        no = world.ask(
+        answer = world.ask(
             method, f"{path}?dry-run=true", SUPERUSER, json={} if method == "POST" else None
         )
-        assert (no.status_code, no.json()["field"]) == (400, "dry-run")
+        assert (answer.status_code, answer.json()["field"]) == (400, "dry-run")

@@ -17,16 +17,16 @@ from fairbank.rest.schemas.report import AnyReport
 from tests.rest.responses import WHY, refused
 from tests.rest.world import SUPERUSER, World, report
 
-HANDLERS = {each.fn.__name__: each for each in ROUTES}
-EVERYWHERE = frozenset().union(*(fields_of(each) for each in ROUTES))
+HANDLERS = {route.fn.__name__: route for route in ROUTES}
+ALL_FIELDS = frozenset().union(*(fields_of(route) for route in ROUTES))
 
 
 @pytest.mark.parametrize("reason", Reason)
 def test_every_refusal_names_a_field_and_a_remedy(reason: Reason) -> None:
-    assert set(reason.info.request_fields) <= EVERYWHERE | fields_of_body(AnyReport)
+    assert set(reason.info.request_fields) <= ALL_FIELDS | fields_of_body(AnyReport)
     about = {"allocation": 1, "project": 1, "owner": 1, "resource": "cpu", "run": "alpha/1@0.0"}
     refusal = Refusal(reason=reason, **about)  # type: ignore[arg-type]
-    problem = problem_of_refusal(refusal, fields=EVERYWHERE | fields_of_body(AnyReport))
+    problem = problem_of_refusal(refusal, fields=ALL_FIELDS | fields_of_body(AnyReport))
     assert problem.field in reason.info.request_fields
     assert problem.remedy
     assert "{" not in problem.remedy
@@ -55,14 +55,14 @@ def test_field_of_a_refusal_is_a_field_of_the_request(
     assert field_of(Refusal(reason=reason, facts=facts), fields_of(HANDLERS[route])) == field
 
 
-# --- on the wire ---
+# --- over HTTP ---
 
 
 def test_unknown_or_removed_parent_is_refused_by_its_field(world: World) -> None:
-    gone = world.ask("POST", "/project", SUPERUSER, json={"gname": "gone", "gid": 78}).json()[
+    removed = world.ask("POST", "/project", SUPERUSER, json={"gname": "gone", "gid": 78}).json()[
         "data"
     ]["id"]
-    assert world.ask("DELETE", f"/project/{gone}", SUPERUSER).status_code == 200
+    assert world.ask("DELETE", f"/project/{removed}", SUPERUSER).status_code == 200
     new = {"gname": "new", "gid": 79}
     for method, path, body in (("POST", "/project", new), ("PATCH", "/project/1", {})):
         problem = refused(
@@ -70,20 +70,20 @@ def test_unknown_or_removed_parent_is_refused_by_its_field(world: World) -> None
         )
         assert problem["remedy"] == "list them: fairbank project list"
         problem = refused(
-            world, SUPERUSER, method, path, 409, "parent", json={**body, "parent": gone}
+            world, SUPERUSER, method, path, 409, "parent", json={**body, "parent": removed}
         )
-        assert problem["detail"] == f"the project was removed: parent {gone}."
+        assert problem["detail"] == f"the project was removed: parent {removed}."
         assert (
             problem["remedy"]
-            == f"restore it first, by staff: fairbank project set {gone} --restore"
+            == f"restore it first, by staff: fairbank project set {removed} --restore"
         )
 
 
-def test_unknown_target_of_a_transfer_is_refused_by_its_field(old_world: World) -> None:
-    path = f"/alloc/{old_world.own['allocation']}/transfer"
-    refused(old_world, SUPERUSER, "POST", path, 404, "to", json={"to": 999, "amount": 1, **WHY})
+def test_unknown_target_of_a_transfer_is_refused_by_its_field(shared_world: World) -> None:
+    path = f"/alloc/{shared_world.own['allocation']}/transfer"
+    refused(shared_world, SUPERUSER, "POST", path, 404, "to", json={"to": 999, "amount": 1, **WHY})
     refused(
-        old_world,
+        shared_world,
         SUPERUSER,
         "POST",
         f"{path}?dry-run=true",
@@ -92,7 +92,7 @@ def test_unknown_target_of_a_transfer_is_refused_by_its_field(old_world: World) 
         json={"to": 999, "amount": 1, **WHY},
     )
     refused(
-        old_world,
+        shared_world,
         SUPERUSER,
         "POST",
         "/alloc/999/transfer",
@@ -105,35 +105,32 @@ def test_unknown_target_of_a_transfer_is_refused_by_its_field(old_world: World) 
 def test_refused_report_of_a_batch_names_its_field(world: World) -> None:
     sent = {"reports": [report(91, amount=10**9), report(92, account="nobody")]}
     rows = world.ask("POST", "/job/bulk", SUPERUSER, json=sent).json()["data"]
-    assert [(each["status"], each["field"]) for each in rows] == [
-        (402, "account"),
-        (404, "account"),
-    ]
+    assert [(row["status"], row["field"]) for row in rows] == [(402, "account"), (404, "account")]
 
 
-# --- in the code ---
+# --- errors in the source ---
 
 KINDS = {
     name
-    for name, each in vars(errors).items()
-    if isinstance(each, type) and issubclass(each, errors.FairbankError)
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and issubclass(value, errors.FairbankError)
 } - {"Busy"}
-# What is about all of the request, or about who asks, has no field.
+# Errors about the complete request or about the user have no field.
 FIELDLESS = {"Unauthenticated", "Forbidden", "Unavailable", "Corrupt", "FairbankError"}
-WHOLE = (
+GENERAL_ERRORS = (
     "the request ended", "the body is", "the request changes nothing", "fault.message",
     "bytes are too many", "MUNGE cannot encode",
     "connections over the Unix socket", "this secret is in use", "the body cannot be read",
 )  # fmt: skip
 
 
-def made() -> Iterator[tuple[str, str, set[str | None], str]]:
-    """Return the place, class, keywords and message of each error that the source raises."""
+def raised_errors() -> Iterator[tuple[str, str, set[str | None], str]]:
+    """Yield the place, class, keywords and message of each error that the source raises."""
     root = Path(fairbank.__file__).parent
     for path in sorted(
-        each
-        for room in ("bank", "core", "cluster", "service", "rest")
-        for each in (root / room).rglob("*.py")
+        path
+        for package in ("bank", "core", "cluster", "service", "rest")
+        for path in (root / package).rglob("*.py")
     ):
         for node in ast.walk(ast.parse(path.read_text())):
             if (
@@ -142,25 +139,25 @@ def made() -> Iterator[tuple[str, str, set[str | None], str]]:
                 and node.func.id in KINDS
                 and node.args
             ):
-                given = {each.arg for each in node.keywords}
+                keywords = {keyword.arg for keyword in node.keywords}
                 yield (
                     f"{path.relative_to(root)}:{node.lineno}",
                     node.func.id,
-                    given,
+                    keywords,
                     ast.unparse(node.args[0]),
                 )
 
 
 def test_every_error_in_the_source_has_a_remedy() -> None:
-    assert [place for place, _, given, _ in made() if "remedy" not in given] == []
+    assert [place for place, _, keywords, _ in raised_errors() if "remedy" not in keywords] == []
 
 
 def test_every_error_in_the_source_names_its_field() -> None:
     nameless = [
         f"{place} {text}"
-        for place, kind, given, text in made()
-        if "field" not in given
+        for place, kind, keywords, text in raised_errors()
+        if "field" not in keywords
         and kind not in FIELDLESS
-        and not any(each in text for each in WHOLE)
+        and not any(phrase in text for phrase in GENERAL_ERRORS)
     ]
     assert nameless == []

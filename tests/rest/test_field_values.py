@@ -31,25 +31,27 @@ AMOUNTS = [
 
 @pytest.mark.parametrize("amount", AMOUNTS, ids=repr)
 @pytest.mark.parametrize("what", ["deposit", "withdraw"])
-def test_invalid_amount_is_refused(old_world: World, what: str, amount: object) -> None:
-    path = f"/alloc/{old_world.own['allocation']}/{what}"
+def test_invalid_amount_is_refused(shared_world: World, what: str, amount: object) -> None:
+    path = f"/alloc/{shared_world.own['allocation']}/{what}"
     problem = refused(
-        old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": amount, **WHY}
+        shared_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": amount, **WHY}
     )
     assert problem["remedy"]
 
 
-def test_invalid_amount_names_the_accepted_range(old_world: World) -> None:
-    path = f"/alloc/{old_world.own['allocation']}/deposit"
+def test_invalid_amount_names_the_accepted_range(shared_world: World) -> None:
+    path = f"/alloc/{shared_world.own['allocation']}/deposit"
     problem = refused(
-        old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": 1.5, **WHY}
+        shared_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": 1.5, **WHY}
     )
     assert (
         problem["detail"]
         == "amount: expected a whole number, got a number with a fraction or an exponent"
     )
     assert problem["remedy"] == "send a whole number: no quotes, no fraction, no exponent"
-    problem = refused(old_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": -5, **WHY})
+    problem = refused(
+        shared_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": -5, **WHY}
+    )
     assert (problem["detail"], problem["remedy"]) == (
         "amount: expected a whole number >= 1",
         "at least 1 SU-minutes",
@@ -64,11 +66,11 @@ def test_invalid_amount_names_the_accepted_range(old_world: World) -> None:
     ],
 )
 def test_number_that_json_or_the_bank_cannot_hold_is_refused(
-    old_world: World, amount: str, field: str | None
+    shared_world: World, amount: str, field: str | None
 ) -> None:
-    path = f"/alloc/{old_world.own['allocation']}/deposit"
+    path = f"/alloc/{shared_world.own['allocation']}/deposit"
     body = f'{{"amount": {amount}, "comment": "x"}}'.encode()
-    refused(old_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)
+    refused(shared_world, SUPERUSER, "POST", path, 400, field, content=body, headers=JSON)
 
 
 @pytest.mark.parametrize(
@@ -103,16 +105,16 @@ def test_number_that_json_or_the_bank_cannot_hold_is_refused(
     ],
 )
 def test_invalid_field_of_a_new_allocation_is_refused(
-    old_world: World, more: dict[str, Any], status: int, field: str
+    shared_world: World, more: dict[str, Any], status: int, field: str
 ) -> None:
-    refused(old_world, SUPERUSER, "POST", "/alloc", status, field, json=grant(**more))
+    refused(shared_world, SUPERUSER, "POST", "/alloc", status, field, json=grant(**more))
 
 
 @pytest.mark.parametrize("missing", ["resource", "category", "start", "end", "comment"])
-def test_missing_field_is_named(old_world: World, missing: str) -> None:
+def test_missing_field_is_named(shared_world: World, missing: str) -> None:
     body = grant()
     del body[missing]
-    problem = refused(old_world, SUPERUSER, "POST", "/alloc", 400, missing, json=body)
+    problem = refused(shared_world, SUPERUSER, "POST", "/alloc", 400, missing, json=body)
     assert problem["detail"] == f"{missing} is missing"
 
 
@@ -125,33 +127,45 @@ def test_missing_field_is_named(old_world: World, missing: str) -> None:
         (NOW + 180 * DAY - 1, NOW + 200 * DAY),
     ],
 )
-def test_overlapping_period_is_refused(old_world: World, start: int, end: int) -> None:
+def test_overlapping_period_is_refused(shared_world: World, start: int, end: int) -> None:
     body = grant(resource="cpu", start=str(start), end=str(end))
-    problem = refused(old_world, SUPERUSER, "POST", "/alloc", 409, "end", json=body)
+    problem = refused(shared_world, SUPERUSER, "POST", "/alloc", 409, "end", json=body)
     assert problem["refusal"]["reason"] == "OVERLAP"
     assert "choose another period" in problem["remedy"]
 
 
-def test_allocation_cannot_be_moved_over_another(old_world: World) -> None:
-    path = f"/alloc/{old_world.own['allocation']}"
+def test_allocation_cannot_be_moved_over_another(shared_world: World) -> None:
+    path = f"/alloc/{shared_world.own['allocation']}"
     problem = refused(
-        old_world, SUPERUSER, "PATCH", path, 409, "end", json={"end": str(NOW + 100 * DAY), **WHY}
+        shared_world,
+        SUPERUSER,
+        "PATCH",
+        path,
+        409,
+        "end",
+        json={"end": str(NOW + 100 * DAY), **WHY},
     )
     assert problem["refusal"]["reason"] == "OVERLAP"
-    later = f"/alloc/{old_world.own['later']}"
+    later = f"/alloc/{shared_world.own['later']}"
     problem = refused(
-        old_world, SUPERUSER, "PATCH", later, 409, "start", json={"start": str(NOW), **WHY}
+        shared_world, SUPERUSER, "PATCH", later, 409, "start", json={"start": str(NOW), **WHY}
     )
     assert problem["refusal"]["reason"] == "OVERLAP"
     assert (
-        f": start is {iso(Instant(NOW))}, and allocation {old_world.own['allocation']} is for "
+        f": start is {iso(Instant(NOW))}, and allocation {shared_world.own['allocation']} is for "
         in problem["detail"]
     )
 
 
-def test_empty_change_of_an_allocation_is_refused(old_world: World) -> None:
+def test_empty_change_of_an_allocation_is_refused(shared_world: World) -> None:
     refused(
-        old_world, SUPERUSER, "PATCH", f"/alloc/{old_world.own['allocation']}", 400, None, json=WHY
+        shared_world,
+        SUPERUSER,
+        "PATCH",
+        f"/alloc/{shared_world.own['allocation']}",
+        400,
+        None,
+        json=WHY,
     )
 
 
@@ -164,9 +178,9 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES, ids=repr)
 @pytest.mark.parametrize("field", ["gname", "account"])
-def test_invalid_project_name_is_refused(old_world: World, field: str, name: str) -> None:
+def test_invalid_project_name_is_refused(shared_world: World, field: str, name: str) -> None:
     problem = refused(
-        old_world,
+        shared_world,
         SUPERUSER,
         "POST",
         "/project",
@@ -178,9 +192,9 @@ def test_invalid_project_name_is_refused(old_world: World, field: str, name: str
 
 
 @pytest.mark.parametrize("gid", [-1, 2**32 - 1, 2**64, 1.0, "5"], ids=repr)
-def test_invalid_gid_is_refused(old_world: World, gid: object) -> None:
+def test_invalid_gid_is_refused(shared_world: World, gid: object) -> None:
     refused(
-        old_world, SUPERUSER, "POST", "/project", 400, "gid", json={"gname": "fine", "gid": gid}
+        shared_world, SUPERUSER, "POST", "/project", 400, "gid", json={"gname": "fine", "gid": gid}
     )
 
 
@@ -188,11 +202,11 @@ def test_invalid_gid_is_refused(old_world: World, gid: object) -> None:
     "other", [{"gname": "chem", "gid": 5}, {"gname": "chem2", "gid": 5, "account": "chem"}]
 )
 def test_existing_project_with_other_content_is_a_conflict(
-    old_world: World, other: dict[str, Any]
+    shared_world: World, other: dict[str, Any]
 ) -> None:
     assert (
         refused(
-            old_world,
+            shared_world,
             SUPERUSER,
             "POST",
             "/project",
@@ -204,9 +218,9 @@ def test_existing_project_with_other_content_is_a_conflict(
     )
 
 
-def test_unknown_parent_is_refused(old_world: World) -> None:
+def test_unknown_parent_is_refused(shared_world: World) -> None:
     problem = refused(
-        old_world,
+        shared_world,
         SUPERUSER,
         "POST",
         "/project",
@@ -218,12 +232,12 @@ def test_unknown_parent_is_refused(old_world: World) -> None:
 
 
 @pytest.mark.parametrize("role", ["owner", "PI", "", None, 1], ids=repr)
-def test_invalid_role_is_refused(old_world: World, role: object) -> None:
+def test_invalid_role_is_refused(shared_world: World, role: object) -> None:
     refused(
-        old_world,
+        shared_world,
         SUPERUSER,
         "PUT",
-        f"/project/{old_world.own['project']}/member/7",
+        f"/project/{shared_world.own['project']}/member/7",
         400,
         "role",
         json={"role": role},
@@ -239,18 +253,19 @@ def test_invalid_role_is_refused(old_world: World, role: object) -> None:
     ],
 )
 def test_unknown_word_is_refused_with_the_accepted_words(
-    old_world: World, method: str, path: str, field: str, body: dict[str, Any], words: str
+    shared_world: World, method: str, path: str, field: str, body: dict[str, Any], words: str
 ) -> None:
     uid = AGENT if path == "/job" else SUPERUSER
     assert (
-        refused(old_world, uid, method, path, 400, field, json=body)["remedy"] == f"one of {words}"
+        refused(shared_world, uid, method, path, 400, field, json=body)["remedy"]
+        == f"one of {words}"
     )
 
 
-def test_too_long_idempotency_key_is_refused(old_world: World) -> None:
+def test_too_long_idempotency_key_is_refused(shared_world: World) -> None:
     headers = {"Idempotency-Key": "k" * 129}
     refused(
-        old_world,
+        shared_world,
         SUPERUSER,
         "POST",
         "/alloc/1/deposit",
@@ -265,22 +280,28 @@ def test_too_long_idempotency_key_is_refused(old_world: World) -> None:
     "path", ["/alloc/1/deposit", "/alloc/1/withdraw", "/alloc/1/transfer", "/job/{job}/refund"]
 )
 @pytest.mark.parametrize("comment", ["", " ", "\u2003", "a\x00b"])
-def test_blank_reason_is_refused(old_world: World, path: str, comment: str) -> None:
+def test_blank_reason_is_refused(shared_world: World, path: str, comment: str) -> None:
     body = {"amount": 1, "comment": comment} | ({"to": 2} if path.endswith("transfer") else {})
     refused(
-        old_world,
+        shared_world,
         SUPERUSER,
         "POST",
-        path.format(job=old_world.own["job"]),
+        path.format(job=shared_world.own["job"]),
         400,
         "comment",
         json=body,
     )
 
 
-def test_token_without_a_label_is_refused(old_world: World) -> None:
+def test_token_without_a_label_is_refused(shared_world: World) -> None:
     refused(
-        old_world, MEMBER, "POST", "/token", 400, "label", json={"label": "  ", "scopes": ["read"]}
+        shared_world,
+        MEMBER,
+        "POST",
+        "/token",
+        400,
+        "label",
+        json={"label": "  ", "scopes": ["read"]},
     )
 
 
@@ -300,7 +321,7 @@ def test_token_without_a_label_is_refused(old_world: World) -> None:
     ],
 )
 def test_invalid_quote_request_is_refused(
-    old_world: World, more: dict[str, Any], status: int, field: str
+    shared_world: World, more: dict[str, Any], status: int, field: str
 ) -> None:
     body = {
         "account": "chem",
@@ -310,4 +331,4 @@ def test_invalid_quote_request_is_refused(
         "time_limit": 60,
         **more,
     }
-    refused(old_world, PI, "POST", "/quote", status, field, json=body)
+    refused(shared_world, PI, "POST", "/quote", status, field, json=body)

@@ -47,8 +47,8 @@ ODD_NUMBERS = ["1e3", "1.0", "%2B1", "%201", "1%20", "1_0", "0x1", "%d9%a1", ".5
         ("/alloc?gname=%ed%a0%80", "gname"),
     ],
 )
-def test_invalid_parameter_is_refused(old_world: World, path: str, field: str) -> None:
-    refused(old_world, MEMBER, "GET", path, 400, field)
+def test_invalid_parameter_is_refused(shared_world: World, path: str, field: str) -> None:
+    refused(shared_world, MEMBER, "GET", path, 400, field)
 
 
 @pytest.mark.parametrize(
@@ -66,19 +66,21 @@ def test_invalid_parameter_is_refused(old_world: World, path: str, field: str) -
         ("/usage?by=bogus", "user, day, month, partition, allocation, job, qos"),
     ],
 )
-def test_unknown_word_in_a_parameter_is_refused(old_world: World, path: str, words: str) -> None:
-    problem = refused(old_world, MEMBER, "GET", path, 400, path.partition("?")[2].partition("=")[0])
+def test_unknown_word_in_a_parameter_is_refused(shared_world: World, path: str, words: str) -> None:
+    problem = refused(
+        shared_world, MEMBER, "GET", path, 400, path.partition("?")[2].partition("=")[0]
+    )
     assert problem["remedy"] == f"one of {words}"
 
 
 def test_all_parameters_with_words_are_tested() -> None:
-    takers = {
-        (path, each["name"])
+    routes = {
+        (path, parameter["name"])
         for path, item in document()["paths"].items()
-        for each in item.get("get", {}).get("parameters", ())
-        if "enum" in each["schema"]
+        for parameter in item.get("get", {}).get("parameters", ())
+        if "enum" in parameter["schema"]
     }
-    assert takers == {
+    assert routes == {
         *((path, "state") for path in ("/alloc", "/balance", "/job")),
         *(
             (path, "order")
@@ -91,25 +93,25 @@ def test_all_parameters_with_words_are_tested() -> None:
     }
 
 
-def texts_of_addresses() -> list[tuple[str, str]]:
+def text_filters() -> list[tuple[str, str]]:
     return [
-        (path, each["name"])
+        (path, parameter["name"])
         for path, item in document()["paths"].items()
-        for each in item.get("get", {}).get("parameters", ())
-        if each["in"] == "query" and each["schema"]["type"] == "string"
+        for parameter in item.get("get", {}).get("parameters", ())
+        if parameter["in"] == "query" and parameter["schema"]["type"] == "string"
     ]
 
 
 @pytest.mark.parametrize("text", ["%00", "a%00b", "%0a", "%1b", "%e2%80%ae"])
-@pytest.mark.parametrize(("path", "name"), texts_of_addresses())
+@pytest.mark.parametrize(("path", "name"), text_filters())
 def test_unprintable_characters_in_a_filter_are_refused(
-    old_world: World, path: str, name: str, text: str
+    shared_world: World, path: str, name: str, text: str
 ) -> None:
-    there = path.replace("{allocation}", "1").replace("{entry}", "1")
-    refused(old_world, SUPERUSER, "GET", f"{there}?{name}={text}", 400, name)
+    address = path.replace("{allocation}", "1").replace("{entry}", "1")
+    refused(shared_world, SUPERUSER, "GET", f"{address}?{name}={text}", 400, name)
 
 
-LISTS_OF_A_TIME = [
+ROUTES_WITH_PERIOD = [
     "/job",
     "/failure",
     "/activity",
@@ -122,10 +124,10 @@ LISTS_OF_A_TIME = [
 ]
 
 
-@pytest.mark.parametrize("path", LISTS_OF_A_TIME)
-def test_period_that_ends_before_it_begins_is_refused(old_world: World, path: str) -> None:
+@pytest.mark.parametrize("path", ROUTES_WITH_PERIOD)
+def test_period_that_ends_before_it_begins_is_refused(shared_world: World, path: str) -> None:
     problem = refused(
-        old_world, SUPERUSER, "GET", f"{path}?since=2026-11-02&until=2026-11-01", 400, "until"
+        shared_world, SUPERUSER, "GET", f"{path}?since=2026-11-02&until=2026-11-01", 400, "until"
     )
     assert (
         problem["detail"] == "the period ends before it begins: until 2026-11-01T00:00:00Z, since"
@@ -133,22 +135,24 @@ def test_period_that_ends_before_it_begins_is_refused(old_world: World, path: st
     )
     assert problem["remedy"] == "a period is since <= t < until: exchange the two"
     assert (
-        old_world.ask("GET", f"{path}?since=2026-11-02&until=2026-11-02", SUPERUSER).status_code
+        shared_world.ask("GET", f"{path}?since=2026-11-02&until=2026-11-02", SUPERUSER).status_code
         == 200
     )
 
 
 def test_all_routes_with_a_period_are_tested() -> None:
-    takers = {
+    routes = {
         path
         for method, path in operations().values()
         if method == "GET" and {"since", "until"} <= parameters(path)
     }
-    assert takers == {each.replace("/1/", "/{allocation}/") for each in LISTS_OF_A_TIME}
+    assert routes == {path.replace("/1/", "/{allocation}/") for path in ROUTES_WITH_PERIOD}
 
 
 def parameters(path: str) -> set[str]:
-    return {each["name"] for each in document()["paths"][path]["get"].get("parameters", ())}
+    return {
+        parameter["name"] for parameter in document()["paths"][path]["get"].get("parameters", ())
+    }
 
 
 @pytest.mark.parametrize(
@@ -175,26 +179,26 @@ def parameters(path: str) -> set[str]:
         ("/%00", 404),
     ],
 )
-def test_invalid_address_is_refused(old_world: World, path: str, status: int) -> None:
-    answer = old_world.ask("GET", path, MEMBER)
+def test_invalid_address_is_refused(shared_world: World, path: str, status: int) -> None:
+    answer = shared_world.ask("GET", path, MEMBER)
     assert (answer.status_code, answer.json()["status"]) == (status, status)
 
 
 @pytest.mark.parametrize("hosts", [["a", "b"], ["a", "a"], ["a b/c"]])
 @pytest.mark.parametrize(("method", "path"), [("GET", "/alloc"), ("POST", "/job")])
 def test_request_must_have_one_host(
-    old_world: World, method: str, path: str, hosts: list[str]
+    shared_world: World, method: str, path: str, hosts: list[str]
 ) -> None:
-    headers = [("Host", each) for each in hosts]
-    request = old_world.client.build_request(method, path)
+    headers = [("Host", host) for host in hosts]
+    request = shared_world.client.build_request(method, path)
     request.headers = httpx.Headers([*headers, ("X-Test-Uid", str(AGENT))])
-    answer = old_world.client.send(request)
+    answer = shared_world.client.send(request)
     assert (answer.status_code, answer.json()["field"]) == (400, "Host")
 
 
-def test_request_may_have_one_idempotency_key(old_world: World) -> None:
-    path = f"/alloc/{old_world.own['allocation']}/deposit"
-    request = old_world.client.build_request("POST", path, json={"amount": 1, **WHY})
+def test_request_may_have_one_idempotency_key(shared_world: World) -> None:
+    path = f"/alloc/{shared_world.own['allocation']}/deposit"
+    request = shared_world.client.build_request("POST", path, json={"amount": 1, **WHY})
     request.headers = httpx.Headers(
         [
             *request.headers.multi_items(),
@@ -202,29 +206,29 @@ def test_request_may_have_one_idempotency_key(old_world: World) -> None:
             *[("Idempotency-Key", "a")] * 2,
         ]
     )
-    answer = old_world.client.send(request)
+    answer = shared_world.client.send(request)
     assert (answer.status_code, answer.json()["field"]) == (400, "Idempotency-Key")
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "TRACE", "CONNECT"])
-def test_unsupported_method_is_refused_with_allow(old_world: World, method: str) -> None:
-    answer = old_world.ask(method, "/alloc", MEMBER)
+def test_unsupported_method_is_refused_with_allow(shared_world: World, method: str) -> None:
+    answer = shared_world.ask(method, "/alloc", MEMBER)
     assert (answer.status_code, set(answer.headers["allow"].split(", "))) == (
         405,
         {"GET", "HEAD", "OPTIONS", "POST"},
     )
 
 
-def test_options_lists_the_methods_for_authenticated_users(old_world: World) -> None:
-    path = f"/project/{old_world.own['project']}/member/7"
-    answer = old_world.ask("OPTIONS", path, MEMBER)
+def test_options_lists_the_methods_for_authenticated_users(shared_world: World) -> None:
+    path = f"/project/{shared_world.own['project']}/member/7"
+    answer = shared_world.ask("OPTIONS", path, MEMBER)
     assert (answer.status_code, answer.headers["allow"]) == (204, "DELETE, OPTIONS, PUT")
-    assert old_world.ask("OPTIONS", path).status_code == 401
+    assert shared_world.ask("OPTIONS", path).status_code == 401
 
 
-def test_client_text_creates_no_header_or_log_line(old_world: World) -> None:
+def test_client_text_creates_no_header_or_log_line(shared_world: World) -> None:
     problem = refused(
-        old_world,
+        shared_world,
         PI,
         "POST",
         "/quote",

@@ -26,13 +26,13 @@ def described() -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
-def test_document_describes_every_served_route(old_world: World) -> None:
+def test_document_describes_every_served_route(shared_world: World) -> None:
     served = {
         (method.lower(), route.path_format)
-        for route in old_world.app.routes
+        for route in shared_world.app.routes
         for method in route.methods
     }
-    served -= {("options", route.path_format) for route in old_world.app.routes}
+    served -= {("options", route.path_format) for route in shared_world.app.routes}
     assert served == {(method, path) for method, path, _ in described()}
 
 
@@ -41,8 +41,8 @@ def test_operation_ids_are_unique() -> None:
     assert len({operation["operationId"] for _, _, operation in described()}) == len(ROUTES)
 
 
-def test_document_is_served_unchanged(old_world: World) -> None:
-    answer = old_world.ask("GET", "/openapi.json")
+def test_document_is_served_unchanged(shared_world: World) -> None:
+    answer = shared_world.ask("GET", "/openapi.json")
     assert answer.json() == json.loads(json.dumps(document()))
     assert answer.headers["content-type"] == "application/json"
 
@@ -50,14 +50,14 @@ def test_document_is_served_unchanged(old_world: World) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "operation"),
     described(),
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_every_operation_is_described(method: str, path: str, operation: dict[str, Any]) -> None:
     assert method in METHODS
     assert operation["description"].endswith(".")
     assert operation["summary"]
     assert (
-        [tag for tag in operation["tags"] if tag in {each["name"] for each in document()["tags"]}]
+        [tag for tag in operation["tags"] if tag in {known["name"] for known in document()["tags"]}]
         == operation["tags"]
         != []
     )
@@ -74,7 +74,7 @@ def test_every_operation_is_described(method: str, path: str, operation: dict[st
 @pytest.mark.parametrize(
     ("method", "path", "operation"),
     described(),
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_every_parameter_has_bounds(method: str, path: str, operation: dict[str, Any]) -> None:
     for parameter in operation.get("parameters", ()):
@@ -92,23 +92,23 @@ def test_only_listed_routes_need_no_authentication() -> None:
 
 def test_every_reference_resolves() -> None:
     text = json.dumps(document())
-    found = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
-    assert found == document()["components"]["schemas"].keys()
+    result = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
+    assert result == document()["components"]["schemas"].keys()
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        each
-        for each in document()["components"]["schemas"]
-        if each.startswith("New") or each.endswith("Report")
+        name
+        for name in document()["components"]["schemas"]
+        if name.startswith("New") or name.endswith("Report")
     ],
 )
 def test_request_bodies_refuse_unknown_fields(name: str) -> None:
     assert document()["components"]["schemas"][name]["additionalProperties"] is False
 
 
-# --- the page ---
+# --- documentation page ---
 
 
 def test_bundled_files_are_unchanged() -> None:
@@ -119,9 +119,9 @@ def test_bundled_files_are_unchanged() -> None:
             line.split() for line in (folder / "SHA256SUMS").read_text().splitlines()
         )
     }
-    there = {each.name for each in folder.iterdir()} - {"SHA256SUMS"}
+    names = {path.name for path in folder.iterdir()} - {"SHA256SUMS"}
     assert {
-        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in there
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names
     } == sums
 
 
@@ -132,8 +132,8 @@ def test_bundled_files_have_their_licence() -> None:
     assert "5." in (STATIC / "README.md").read_text()
 
 
-def test_docs_page_loads_only_bundled_files(old_world: World) -> None:
-    page = old_world.ask("GET", "/docs")
+def test_docs_page_loads_only_bundled_files(shared_world: World) -> None:
+    page = shared_world.ask("GET", "/docs")
     assert re.findall(r'(?:src|href)="([^"]*)"', page.text) == [
         "data:,", "/docs/swagger-ui.css", "/openapi.json", "/docs/swagger-ui-bundle.js",
         "/docs/start.js",
@@ -153,8 +153,8 @@ def test_docs_page_loads_only_bundled_files(old_world: World) -> None:
         ("start.js", "text/javascript"),
     ],
 )
-def test_docs_page_files_are_served(old_world: World, name: str, kind: str) -> None:
-    answer = old_world.ask("GET", f"/docs/{name}")
+def test_docs_page_files_are_served(shared_world: World, name: str, kind: str) -> None:
+    answer = shared_world.ask("GET", f"/docs/{name}")
     assert (answer.status_code, answer.headers["content-type"]) == (200, f"{kind}; charset=utf-8")
 
 
@@ -162,9 +162,9 @@ def test_docs_page_uses_no_public_validator() -> None:
     assert "validatorUrl: null" in (STATIC / "start.js").read_text()
 
 
-def test_every_response_has_security_headers(old_world: World) -> None:
+def test_every_response_has_security_headers(shared_world: World) -> None:
     for path, uid in (("/health", None), ("/alloc", None), ("/alloc", MEMBER), ("/nosuch", None)):
-        headers = old_world.ask("GET", path, uid).headers
+        headers = shared_world.ask("GET", path, uid).headers
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["x-frame-options"] == "DENY"
         assert headers["cache-control"] == "no-store"
@@ -173,7 +173,7 @@ def test_every_response_has_security_headers(old_world: World) -> None:
 
 
 def test_document_explains_the_order_of_entry_numbers() -> None:
-    """`tests/contracts/test_numbers.py` holds the stores to it."""
+    """`tests/contracts/test_numbers.py` tests the stores for it."""
     about = " ".join(document()["info"]["description"].split())
     assert "those of one allocation in their order" in about
     assert "shortly after one of another allocation with a higher number" in about

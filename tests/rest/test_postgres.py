@@ -14,13 +14,13 @@ from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from tests.rest.responses import refused
-from tests.rest.world import AGENT, SUPERUSER, World, a_world, grant, report
+from tests.rest.world import AGENT, SUPERUSER, World, create_world, grant, report
 from tests.support.postgres import PostgresServer
 
 
 @pytest.fixture(scope="module", params=WriteQueuePlace, ids=lambda place: place.value)
 def world(request: pytest.FixtureRequest, postgres18: PostgresServer) -> Iterator[World]:
-    """The small centre on PostgreSQL, with either counter."""
+    """Provide the small site on PostgreSQL, with each kind of write queue."""
     with postgres18.fresh_database() as name:
         url = postgres18.url(name)
         migrate(url)
@@ -29,16 +29,16 @@ def world(request: pytest.FixtureRequest, postgres18: PostgresServer) -> Iterato
             if request.param is WriteQueuePlace.PROCESS
             else WriterThreads
         )
-        with a_world(open_store(url), make_queue=make_queue) as made:
+        with create_world(open_store(url), make_queue=make_queue) as made:
             yield made
 
 
 def filters() -> list[tuple[str, str]]:
     return [
-        (path.replace("{allocation}", "1").replace("{entry}", "1"), each["name"])
+        (path.replace("{allocation}", "1").replace("{entry}", "1"), parameter["name"])
         for path, item in document()["paths"].items()
-        for each in item.get("get", {}).get("parameters", ())
-        if each["in"] == "query" and each["schema"]["type"] == "string"
+        for parameter in item.get("get", {}).get("parameters", ())
+        if parameter["in"] == "query" and parameter["schema"]["type"] == "string"
     ]
 
 
@@ -53,12 +53,12 @@ def test_nul_in_a_filter_is_refused_before_the_database(world: World) -> None:
 def test_unusual_text_in_a_filter_finds_nothing(world: World, text: str) -> None:
     for path, name in filters():
         answer = world.ask("GET", f"{path}?{name}={text}", SUPERUSER)
-        said = (
+        is_expected = (
             answer.status_code in (400, 409)
             if name == "comment"
             else answer.status_code == 400 or answer.json()["data"] == []
         )
-        assert said or name == "after", (path, name)
+        assert is_expected or name == "after", (path, name)
 
 
 def test_nul_in_a_body_is_refused(world: World) -> None:

@@ -53,7 +53,7 @@ def test_failure_of_a_handler_is_a_500_without_internals(
 
 
 def _stable(answer: Any) -> Any:
-    """Leave out the number of a refusal: each refused request has its own."""
+    """Remove the entry number of a refusal: each refused request has another one."""
     if isinstance(answer, dict):
         return {name: _stable(value) for name, value in answer.items() if name != "entry"}
     return [_stable(value) for value in answer] if isinstance(answer, list) else answer

@@ -40,7 +40,7 @@ CHECKS = [
     unsupported_method,
     allow_header_conformance,
 ]
-DECOYS = 6  # numbers that the made-up requests are led to, so that they find something
+DECOYS = 6  # generated numbers are mapped to 1..6, so that requests find objects
 
 
 @pytest.fixture(scope="module")

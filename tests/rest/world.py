@@ -68,23 +68,23 @@ CLUSTERS = {
     )
 }
 
-PATIENT = Policy(clock_tolerance_seconds=365 * DAY)
-"""The clock stands still, and runs end all the same."""
+LATE_REPORTS_POLICY = Policy(clock_tolerance_seconds=365 * DAY)
+"""The test's clock stands still, so ends of runs lie in its future."""
 
 _AS = b"x-test-uid"
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def socket_of_tests(app: Asgi) -> Asgi:
-    """Replace the Unix socket: the header X-Test-Uid names the peer. The server itself has no such
-    header.
+    """Replace the Unix socket: the header X-Test-Uid names the peer. The server itself ignores such
+    a header.
     """
 
     async def asgi(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            told = [value for name, value in scope["headers"] if name == _AS]
-            scope["headers"] = [each for each in scope["headers"] if each[0] != _AS]
-            scope["extensions"] = {EXTENSION: Peer(1, int(told[0]), int(told[0]))} if told else {}
+            uids = [value for name, value in scope["headers"] if name == _AS]
+            scope["headers"] = [header for header in scope["headers"] if header[0] != _AS]
+            scope["extensions"] = {EXTENSION: Peer(1, int(uids[0]), int(uids[0]))} if uids else {}
         await app(scope, receive, send)
 
     return asgi
@@ -92,8 +92,8 @@ def socket_of_tests(app: Asgi) -> Asgi:
 
 @dataclass
 class World:
-    """A served bank with a user in every role. Project 1 (chem) is theirs, project 2 (bio) is
-    not.
+    """Served bank with a user in every role. They belong to project 1 (chem), not to project 2
+    (bio).
     """
 
     context: AppContext
@@ -115,7 +115,7 @@ class World:
         token: str | None = None,
         **more: Any,
     ) -> httpx.Response:
-        """Send a request, over the Unix socket as `uid` unless it has a token."""
+        """Send a request with a token, or over the Unix socket as `uid`."""
         headers = dict(more.pop("headers", {}))
         if uid is not None:
             headers["X-Test-Uid"] = str(uid)
@@ -128,7 +128,7 @@ class World:
     def request(self, *requests: Request) -> list[Done | Refusal]:
         """Apply requests to the ledger directly, to prepare a test."""
         return self.context.services.write_queue.apply(
-            [SubmittedRequest(each, self.clock.now(), SUPERUSER) for each in requests]
+            [SubmittedRequest(request, self.clock.now(), SUPERUSER) for request in requests]
         )
 
     def token(self, uid: int, *scopes: str, days: int = 10) -> str:
@@ -149,7 +149,7 @@ class World:
 
 
 @contextmanager
-def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> Iterator[World]:
+def create_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> Iterator[World]:
     """Create a world, closed after the block.
 
     Args:
@@ -157,7 +157,7 @@ def a_world(store: Store | None = None, *, empty: bool = True, **more: Any) -> I
         empty: fill the store with the projects; False for a second server on a filled store.
     """
     clock, ticks = ManualClock(NOW), Ticks()
-    settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": PATIENT, **more}
+    settings = {"staff": STAFF, "clusters": CLUSTERS, "policy": LATE_REPORTS_POLICY, **more}
     context = AppContext.create(
         services(store or MemoryStore(), clock=clock, monotonic=ticks, key=b"k" * 32, **settings)
     )
@@ -205,7 +205,7 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
         )
         for start, end in spans
     ]
-    allocation, later = (done(each).allocation or 0 for each in world.request(*opened))
+    allocation, later = (done(outcome).allocation or 0 for outcome in world.request(*opened))
     run = Run("alpha", number, NOW - 3_600)
     held = hold(run, project, owner, 60_000)
     charged = Charge(
@@ -217,14 +217,14 @@ def _project(world: World, name: str, members: dict[int, Role], owner: int) -> d
     )
     job = done(world.request(held, charged)[0]).run or 0
     world.request(hold(Run("alpha", number, NOW - 60), project, owner, 60))
-    no = world.request(hold(Run("alpha", number + 1_000_000, NOW), project, owner, 10**9))[0]
-    assert isinstance(no, Refusal)
+    refusal = world.request(hold(Run("alpha", number + 1_000_000, NOW), project, owner, 10**9))[0]
+    assert isinstance(refusal, Refusal)
     return {
         "project": project,
         "allocation": allocation,
         "later": later,
         "job": job,
-        "failure": no.entry or 0,
+        "failure": refusal.entry or 0,
     }
 
 

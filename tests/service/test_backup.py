@@ -75,8 +75,16 @@ def test_missing_directory_is_reported_with_the_mkdir_command(
 
 
 def test_directory_is_refused(backups: Backups, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="is a folder"):
+    with pytest.raises(InvalidInput, match="is a directory"):
         backups.create(tmp_path, replace=True)
+
+
+def test_backup_replaces_only_regular_files(backups: Backups, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InvalidInput, match="is not a regular file"):
+        backups.create(pipe, replace=True)
+    assert pipe.is_fifo()
 
 
 def test_disk_error_is_reported_with_the_file(backups: Backups, tmp_path: Path) -> None:

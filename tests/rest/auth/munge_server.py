@@ -1,6 +1,5 @@
-"""Server processes that authenticate by MUNGE, and clients that sign.
-
-Run as a program (`python -m tests.rest.auth.munge_server`), this file is a server: see `serve`.
+"""Server processes that authenticate by MUNGE, and clients that sign requests. `python -m
+tests.rest.auth.munge_server` runs the server: see `serve`.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class SqliteNonces:
             )
 
 
-def speak(munged: Munged, *, only_uid: int | None = None) -> Munge:
+def munge_of(munged: Munged, *, only_uid: int | None = None) -> Munge:
     return Munge(socket=str(munged.socket), library=str(munged.libmunge), only_uid=only_uid)
 
 
@@ -75,15 +74,15 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
         try:
             header = authorization(scope["headers"])
             if header is None:
-                raise Unauthenticated("nobody signed this")
+                raise Unauthenticated("the request is not signed")
             target = credentials.target_of(scope["raw_path"], scope["query_string"])
             return 200, str(
                 bank.verify(
                     read_munge(header), BoundRequest.of(scope["method"], target, body, BANK)
                 ).uid
             )
-        except FairbankError as no:
-            return no.status, no.message
+        except FairbankError as error:
+            return error.status, error.message
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         body = b""
@@ -96,21 +95,21 @@ def serve(socket_path: str, munge_socket: str, library: str, nonce_file: str) ->
                     return
             elif not event.get("more_body"):
                 break
-        status, said = await asyncio.to_thread(admit, scope, body)
+        status, text = await asyncio.to_thread(admit, scope, body)
         await send(
             {
                 "type": "http.response.start",
                 "status": status,
-                "headers": [(b"content-length", str(len(said)).encode())],
+                "headers": [(b"content-length", str(len(text)).encode())],
             }
         )
-        await send({"type": "http.response.body", "body": said.encode()})
+        await send({"type": "http.response.body", "body": text.encode()})
 
     Server(server_config(app)).run(sockets=[bind_unix(Path(socket_path))])
 
 
-class Branch:
-    """One server process of the bank."""
+class MungeServer:
+    """Server process of the bank that accepts MUNGE credentials."""
 
     def __init__(self, folder: Path, munged: Munged, nonce_file: Path, checkout: Path) -> None:
         self._path = str(folder / "http")

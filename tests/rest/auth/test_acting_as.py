@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairbank.bank.entry import Entry, Kind
 from tests.rest.operations import FOREIGN, NOBODYS, OWN, operations
-from tests.rest.permissions import EXPECTED, ROLES, UIDS, Asking, told
+from tests.rest.permissions import EXPECTED, ROLES, UIDS, RoleRequests, cell_of
 from tests.rest.world import ADMIN, AGENT, MEMBER, OTHER_PI, PI, SUPERUSER, UNKNOWN, World, report
 
 
@@ -18,34 +18,37 @@ from tests.rest.world import ADMIN, AGENT, MEMBER, OTHER_PI, PI, SUPERUSER, UNKN
     ),
     whose=st.sampled_from([OWN, FOREIGN, NOBODYS]),
     actor=st.sampled_from(["admin", "super"]),
-    other=st.sampled_from([role for role in ROLES if role not in ("nobody", "token")]),
+    other_role=st.sampled_from([role for role in ROLES if role not in ("nobody", "token")]),
 )
 def test_acting_as_gives_exactly_the_permissions_of_that_user(
-    asking: Asking, operation: str, whose: str, actor: str, other: str
+    role_requests: RoleRequests, operation: str, whose: str, actor: str, other_role: str
 ) -> None:
-    expected = EXPECTED[operation, whose, other]
+    expected = EXPECTED[operation, whose, other_role]
     if (
-        other == "super"
+        other_role == "super"
         and actor == "admin"
         and not expected.startswith("401")
         and EXPECTED[operation, whose, "nobody"] == "401"
     ):
         expected = "403"  # an admin may not become a superuser
-    assert told(operation, asking.response(operation, whose, actor, as_=UIDS[other])) == expected
+    assert (
+        cell_of(operation, role_requests.response(operation, whose, actor, as_=UIDS[other_role]))
+        == expected
+    )
 
 
 @given(
     operation=st.sampled_from(sorted(operations())),
     whose=st.sampled_from([OWN, FOREIGN, NOBODYS]),
     actor=st.sampled_from([role for role in ROLES if role not in ("nobody", "admin", "super")]),
-    other=st.sampled_from([MEMBER, PI, OTHER_PI, ADMIN, SUPERUSER, UNKNOWN]),
+    other_role=st.sampled_from([MEMBER, PI, OTHER_PI, ADMIN, SUPERUSER, UNKNOWN]),
 )
 def test_only_staff_may_act_as_another_user(
-    asking: Asking, operation: str, whose: str, actor: str, other: int
+    role_requests: RoleRequests, operation: str, whose: str, actor: str, other_role: int
 ) -> None:
     if EXPECTED[operation, whose, "nobody"] != "401":
-        return  # open to all: nobody is asked who asks
-    assert asking.response(operation, whose, actor, as_=other).status_code == 403
+        return  # no authentication needed
+    assert role_requests.response(operation, whose, actor, as_=other_role).status_code == 403
 
 
 def test_acting_as_is_recorded_once_per_request(world: World) -> None:
@@ -54,16 +57,16 @@ def test_acting_as_is_recorded_once_per_request(world: World) -> None:
     world.ask("GET", "/alloc/999999", SUPERUSER, as_=PI)
     assert world.entries() == before + 2
     world.ask("GET", "/alloc", ADMIN)
-    world.ask("GET", "/alloc", ADMIN, as_=ADMIN)  # oneself
-    world.ask("GET", "/alloc", MEMBER, as_=PI)  # refused
+    world.ask("GET", "/alloc", ADMIN, as_=ADMIN)  # the same user: not recorded
+    world.ask("GET", "/alloc", MEMBER, as_=PI)  # refused: not recorded
     assert world.entries() == before + 2
 
 
 def test_journal_names_both_users_and_the_request(world: World) -> None:
     world.ask("GET", f"/alloc/{world.own['allocation']}", ADMIN, as_=MEMBER)
     with world.context.services.store.reading() as reader:
-        notes = [each for each in reader.scan(Entry) if each.kind is Kind.NOTE]
-    assert [(each.actor, each.acting_as) for each in notes] == [(ADMIN, MEMBER)]
+        notes = [entry for entry in reader.scan(Entry) if entry.kind is Kind.NOTE]
+    assert [(note.actor, note.acting_as) for note in notes] == [(ADMIN, MEMBER)]
     assert f"acted as user {MEMBER}: GET /alloc/{world.own['allocation']}" in (
         notes[0].details or ""
     )
@@ -73,7 +76,7 @@ def test_journal_marks_a_dry_run(world: World) -> None:
     path = f"/project/{world.own['project']}/member/{MEMBER}"
     assert world.ask("DELETE", f"{path}?dry-run=true", SUPERUSER, as_=PI).status_code == 200
     with world.context.services.store.reading() as reader:
-        (note,) = [each for each in reader.scan(Entry) if each.kind is Kind.NOTE]
+        (note,) = [entry for entry in reader.scan(Entry) if entry.kind is Kind.NOTE]
     assert f"acted as user {PI}: a dry run of DELETE {path}" in (note.details or "")
 
 
@@ -84,7 +87,7 @@ def test_entries_written_while_acting_as_have_both_uids(world: World) -> None:
     rows = world.ask("GET", f"/alloc/{world.own['allocation']}/statement", SUPERUSER).json()[
         "data"
     ]["entries"]
-    entry = next(each for each in rows if each["id"] == made.json()["data"]["entry"])
+    entry = next(row for row in rows if row["id"] == made.json()["data"]["entry"])
     assert (entry["actor"], entry["acting_as"]) == (SUPERUSER, PI)
 
 
@@ -95,7 +98,7 @@ def test_admin_reports_runs_only_as_the_agent(world: World) -> None:
     rows = world.ask("GET", f"/alloc/{held['allocation']}/statement", SUPERUSER).json()["data"][
         "entries"
     ]
-    entry = next(each for each in rows if each["id"] == held["entry"])
+    entry = next(row for row in rows if row["id"] == held["entry"])
     assert (entry["kind"], entry["actor"], entry["acting_as"]) == ("hold", ADMIN, AGENT)
 
 
@@ -110,10 +113,12 @@ def test_admin_reports_runs_only_as_the_agent(world: World) -> None:
         ("1e3", 400),
     ],
 )
-def test_acting_as_an_unknown_user_is_refused(old_world: World, named: str, status: int) -> None:
-    answer = old_world.ask("GET", "/alloc", SUPERUSER, as_=named)
+def test_acting_as_an_unknown_user_is_refused(shared_world: World, named: str, status: int) -> None:
+    answer = shared_world.ask("GET", "/alloc", SUPERUSER, as_=named)
     assert (answer.status_code, answer.json()["field"]) == (status, "X-Fairbank-As")
 
 
-def test_acting_as_a_user_by_name(old_world: World) -> None:
-    assert old_world.ask("GET", "/whoami", ADMIN, as_="nobody").json()["data"]["user"] == "nobody"
+def test_acting_as_a_user_by_name(shared_world: World) -> None:
+    assert (
+        shared_world.ask("GET", "/whoami", ADMIN, as_="nobody").json()["data"]["user"] == "nobody"
+    )

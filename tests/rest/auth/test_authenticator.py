@@ -28,14 +28,16 @@ from tests.rest.world import (
     STRANGER,
     SUPERUSER,
     World,
-    a_world,
+    create_world,
     grant,
     report,
 )
 
 
-def test_unauthenticated_request_is_refused_with_the_ways_to_authenticate(old_world: World) -> None:
-    answer = old_world.ask("GET", "/alloc")
+def test_unauthenticated_request_is_refused_with_the_ways_to_authenticate(
+    shared_world: World,
+) -> None:
+    answer = shared_world.ask("GET", "/alloc")
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, CHALLENGE)
     assert (
         answer.json()["remedy"]
@@ -59,25 +61,25 @@ _NONE = [
 
 
 @pytest.mark.parametrize("header", _NONE)
-def test_invalid_credential_is_refused(old_world: World, header: str) -> None:
-    answer = old_world.ask("GET", "/alloc", headers={"Authorization": header.encode("latin-1")})
+def test_invalid_credential_is_refused(shared_world: World, header: str) -> None:
+    answer = shared_world.ask("GET", "/alloc", headers={"Authorization": header.encode("latin-1")})
     assert (answer.status_code, answer.json()["title"]) == (401, "unauthenticated")
     assert "A" * 43 not in answer.text
 
 
-def test_invalid_token_is_refused_on_the_unix_socket(old_world: World) -> None:
-    """An expired credential is not silently replaced by another identity."""
-    assert old_world.ask("GET", "/alloc", SUPERUSER, token=_TOKEN).status_code == 401
+def test_invalid_token_is_refused_on_the_unix_socket(shared_world: World) -> None:
+    """The server does not replace an expired credential by the user of the socket."""
+    assert shared_world.ask("GET", "/alloc", SUPERUSER, token=_TOKEN).status_code == 401
 
 
-def test_two_credentials_are_refused(old_world: World) -> None:
-    token = old_world.token(PI, "read")
+def test_two_credentials_are_refused(shared_world: World) -> None:
+    token = shared_world.token(PI, "read")
     headers = [("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")]
-    assert old_world.client.get("/alloc", headers=headers).status_code == 401
+    assert shared_world.client.get("/alloc", headers=headers).status_code == 401
 
 
-def test_without_munge_a_munge_credential_is_refused(old_world: World) -> None:
-    answer = old_world.ask("GET", "/alloc", headers={"Authorization": "Munge MUNGE:AAAA:"})
+def test_without_munge_a_munge_credential_is_refused(shared_world: World) -> None:
+    answer = shared_world.ask("GET", "/alloc", headers={"Authorization": "Munge MUNGE:AAAA:"})
     assert (answer.status_code, answer.json()["detail"]) == (
         401,
         "this server does not accept MUNGE credentials",
@@ -99,8 +101,8 @@ def make(world: World, identity: int, **more: object) -> str:
 
 
 def test_token_gives_its_owner_and_scopes(world: World) -> None:
-    told = world.ask("GET", "/whoami", token=make(world, PI)).json()["data"]
-    assert (told["uid"], told["scopes"]) == (PI, ["read"])
+    user = world.ask("GET", "/whoami", token=make(world, PI)).json()["data"]
+    assert (user["uid"], user["scopes"]) == (PI, ["read"])
 
 
 def test_token_secret_is_shown_once_and_not_stored(world: World) -> None:
@@ -169,9 +171,9 @@ def test_agent_scope_does_not_apply_when_acting_as(world: World) -> None:
     ],
 )
 def test_token_that_a_user_may_not_create_is_refused(
-    old_world: World, more: dict[str, object], status: int, field: str | None
+    shared_world: World, more: dict[str, object], status: int, field: str | None
 ) -> None:
-    answer = old_world.ask(
+    answer = shared_world.ask(
         "POST", "/token", PI, json={"label": "x", "scopes": ["read"], "days": 3, **more}
     )
     assert (answer.status_code, answer.json().get("field")) == (status, field)
@@ -189,7 +191,7 @@ def test_token_creates_no_token_that_outlives_it(world: World) -> None:
         token=make(world, PI, scopes=["write"], days=1),
         json={"label": "x", "scopes": ["write"], "days": 731},
     )
-    first, second = (each["expires"] for each in world.ask("GET", "/token", PI).json()["data"])
+    first, second = (row["expires"] for row in world.ask("GET", "/token", PI).json()["data"])
     assert (second, made.json()["data"]["expires"]) == (first, first)
 
 
@@ -210,9 +212,11 @@ def test_token_creates_no_token_with_more_scopes(world: World) -> None:
 
 
 @pytest.mark.parametrize("actor", [ADMIN, SUPERUSER])
-def test_token_cannot_be_created_while_acting_as(old_world: World, actor: int) -> None:
-    """It would act as the other afterwards, and no journal would tell."""
-    answer = old_world.ask("POST", "/token", actor, as_=PI, json={"label": "x", "scopes": ["read"]})
+def test_token_cannot_be_created_while_acting_as(shared_world: World, actor: int) -> None:
+    """Such a token would act as the other user without a record in the journal."""
+    answer = shared_world.ask(
+        "POST", "/token", actor, as_=PI, json={"label": "x", "scopes": ["read"]}
+    )
     assert (answer.status_code, answer.json()["field"]) == (403, "X-Fairbank-As")
 
 
@@ -245,9 +249,9 @@ def test_creation_and_revocation_of_tokens_are_recorded(world: World) -> None:
     secret = make(world, PI)
     world.ask("DELETE", "/token/1", SUPERUSER)
     with world.context.services.store.reading() as reader:
-        entries = [each for each in reader.scan(Entry) if each.kind is Kind.TOKEN]
-    assert [(each.actor, each.owner) for each in entries] == [(PI, PI), (SUPERUSER, PI)]
-    made, taken_back = (json.loads(each.details or "") for each in entries)
+        entries = [entry for entry in reader.scan(Entry) if entry.kind is Kind.TOKEN]
+    assert [(entry.actor, entry.owner) for entry in entries] == [(PI, PI), (SUPERUSER, PI)]
+    made, taken_back = (json.loads(entry.details or "") for entry in entries)
     assert (made["token"], made["label"], made["scopes"], made["revoked"]) == (
         1,
         "a script",
@@ -255,14 +259,17 @@ def test_creation_and_revocation_of_tokens_are_recorded(world: World) -> None:
         None,
     )
     assert taken_back == made | {"revoked": NOW}
-    assert not [each for each in entries if secret in str(each)]
+    assert not [entry for entry in entries if secret in str(entry)]
     assert world.context.services.audit.verify().findings == ()
 
 
 def test_token_is_revoked_on_all_servers_at_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
-    with a_world(open_store(url)) as first, a_world(open_store(url), empty=False) as second:
+    with (
+        create_world(open_store(url)) as first,
+        create_world(open_store(url), empty=False) as second,
+    ):
         secret = make(first, SUPERUSER, uid=PI)
         assert second.ask("GET", "/alloc", token=secret).status_code == 200
         first.ask("DELETE", "/token/1", SUPERUSER)
@@ -273,8 +280,10 @@ def test_token_is_revoked_on_all_servers_at_once(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def ourselves() -> Callable[[World], int]:
-    """Create a project of this process's Unix group and return its number."""
+def create_own_project() -> Callable[[World], int]:
+    """Return a function that creates a project of this process's Unix group and returns its
+    number.
+    """
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
@@ -288,33 +297,37 @@ def ourselves() -> Callable[[World], int]:
     )
 
 
-def test_user_in_the_unix_group_is_a_member(ourselves: Callable[[World], int]) -> None:
-    with a_world(groups_of=groups_of) as world:
-        number = ourselves(world)
+def test_user_in_the_unix_group_is_a_member(create_own_project: Callable[[World], int]) -> None:
+    with create_world(groups_of=groups_of) as world:
+        number = create_own_project(world)
         assert world.ask("GET", "/whoami", os.getuid()).json()["data"]["roles"] == [
             {"project": number, "role": "member"}
         ]
         assert world.ask("GET", f"/project/{number}", os.getuid()).status_code == 200
 
 
-def test_role_in_the_bank_overrides_the_unix_group(ourselves: Callable[[World], int]) -> None:
-    with a_world(groups_of=groups_of) as world:
-        number = ourselves(world)
+def test_role_in_the_bank_overrides_the_unix_group(
+    create_own_project: Callable[[World], int],
+) -> None:
+    with create_world(groups_of=groups_of) as world:
+        number = create_own_project(world)
         world.ask("PUT", f"/project/{number}/member/{os.getuid()}", SUPERUSER, json={"role": "pi"})
         assert world.ask("GET", "/whoami", os.getuid()).json()["data"]["roles"] == [
             {"project": number, "role": "pi"}
         ]
 
 
-def test_unix_groups_count_only_if_set(ourselves: Callable[[World], int], world: World) -> None:
-    number = ourselves(world)
+def test_unix_groups_count_only_if_set(
+    create_own_project: Callable[[World], int], world: World
+) -> None:
+    number = create_own_project(world)
     assert world.ask("GET", f"/project/{number}", os.getuid()).status_code == 404
 
 
 def test_agents_and_superusers_need_no_lookup_of_members() -> None:
     store = CountingStore()
-    with a_world(store) as world:
-        looks = []
+    with create_world(store) as world:
+        reads = []
         for method, path, uid, body in (
             ("POST", "/job", AGENT, report(1)),
             ("GET", "/alloc", SUPERUSER, None),
@@ -322,5 +335,5 @@ def test_agents_and_superusers_need_no_lookup_of_members() -> None:
         ):
             before = store.reads
             world.ask(method, path, uid, json=body)
-            looks.append(store.reads - before)
-        assert looks == [0, 1, 2]
+            reads.append(store.reads - before)
+        assert reads == [0, 1, 2]

@@ -13,7 +13,7 @@ from fairbank.rest.auth import credentials
 from fairbank.rest.auth.credentials import BEARER, authorization, read_munge, read_token, scheme_of
 from fairbank.service.access.tokens import new_secret
 
-# The header.
+# --- header ---
 
 
 def test_request_may_have_one_authorization_header() -> None:
@@ -45,11 +45,11 @@ def test_any_header_is_read_or_refused(header: str) -> None:
     for read in (scheme_of, read_munge, read_token):
         try:
             read(header)
-        except Unauthenticated as no:
-            assert header not in no.message or len(header) < 20
+        except Unauthenticated as raised:
+            assert header not in raised.message or len(header) < 20
 
 
-# Tokens.
+# --- tokens ---
 
 
 def test_tokens_are_random_and_recognised() -> None:
@@ -71,6 +71,6 @@ def test_damaged_token_is_refused_and_not_repeated() -> None:
         token + " x",
         token + "\n",
     ):
-        with pytest.raises(Unauthenticated) as no:
+        with pytest.raises(Unauthenticated) as raised:
             read_token(f"Bearer {wrong}")
-        assert wrong not in f"{no.value.message}{no.value.remedy}"
+        assert wrong not in f"{raised.value.message}{raised.value.remedy}"

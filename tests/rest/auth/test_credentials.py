@@ -1,4 +1,4 @@
-"""MUNGE credentials: valid for one request, once, and for a limited time."""
+"""MUNGE credentials: each is valid for one request and for a limited time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairbank.rest.auth.credentials import (
     statement,
 )
 from fairbank.rest.auth.munge import Decoded
-from tests.rest.auth.munge_server import ASKED, BANK, NONCE, SqliteNonces, SystemClock, speak
+from tests.rest.auth.munge_server import ASKED, BANK, NONCE, SqliteNonces, SystemClock, munge_of
 from tests.support.clock import ManualClock
 from tests.support.munge import Munged
 from tests.support.nonces import MemoryNonces
@@ -31,21 +31,23 @@ from tests.support.nonces import MemoryNonces
 NOW = Instant(1_795_000_000)
 
 
-# The check.
+# --- check of the credential ---
 
 
-def sealed(asked: BoundRequest = ASKED, *, at: int = NOW, payload: bytes | None = None) -> Decoded:
+def decoded_credential(
+    bound: BoundRequest = ASKED, *, at: int = NOW, payload: bytes | None = None
+) -> Decoded:
     return Decoded(
-        statement(asked, NONCE) if payload is None else payload, 1000, 1000, Instant(at), 300
+        statement(bound, NONCE) if payload is None else payload, 1000, 1000, Instant(at), 300
     )
 
 
 def test_matching_request_returns_the_nonce() -> None:
-    assert check(sealed(), ASKED, NOW) == NONCE
+    assert check(decoded_credential(), ASKED, NOW) == NONCE
 
 
 @pytest.mark.parametrize(
-    ("differs", "asked"),
+    ("differs", "bound"),
     [
         ("method", ASKED._replace(method="PUT")),
         ("path or query", ASKED._replace(target="/job/1")),
@@ -58,10 +60,10 @@ def test_matching_request_returns_the_nonce() -> None:
     ],
 )
 def test_credential_for_another_request_is_refused_by_the_difference(
-    differs: str, asked: BoundRequest
+    differs: str, bound: BoundRequest
 ) -> None:
     with pytest.raises(Unauthenticated, match=f"the {differs} differs"):
-        check(sealed(asked), ASKED, NOW)
+        check(decoded_credential(bound), ASKED, NOW)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_credential_for_another_request_is_refused_by_the_difference(
 )
 def test_credential_for_another_service_is_refused(payload: bytes) -> None:
     with pytest.raises(Unauthenticated, match="not made for Fairbank"):
-        check(sealed(payload=payload), ASKED, NOW)
+        check(decoded_credential(payload=payload), ASKED, NOW)
 
 
 @given(
@@ -87,11 +89,11 @@ def test_any_other_payload_is_refused(payload: bytes) -> None:
     if payload == statement(ASKED, NONCE):
         return
     with pytest.raises(Unauthenticated):
-        check(sealed(payload=payload), ASKED, NOW)
+        check(decoded_credential(payload=payload), ASKED, NOW)
 
 
 @pytest.mark.parametrize(
-    ("age", "told"),
+    ("age", "reason"),
     [
         (300, None),
         (301, "has expired: it is 301 s old"),
@@ -100,20 +102,20 @@ def test_any_other_payload_is_refused(payload: bytes) -> None:
         (-(10**9), "clock skew"),
     ],
 )
-def test_credential_is_valid_from_skew_to_ttl(age: int, told: str | None) -> None:
-    made_then = sealed(at=NOW - age)
-    if told is None:
-        assert check(made_then, ASKED, NOW) == NONCE
+def test_credential_is_valid_from_skew_to_ttl(age: int, reason: str | None) -> None:
+    credential = decoded_credential(at=NOW - age)
+    if reason is None:
+        assert check(credential, ASKED, NOW) == NONCE
     else:
-        with pytest.raises(Unauthenticated, match=told):
-            check(made_then, ASKED, NOW)
+        with pytest.raises(Unauthenticated, match=reason):
+            check(credential, ASKED, NOW)
 
 
 def test_nonces_are_unique() -> None:
     assert len({new_nonce() for _ in range(1_000)}) == 1_000
 
 
-# The nonce table.
+# --- nonces ---
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
@@ -121,7 +123,7 @@ def test_nonce_is_spent_once_by_concurrent_requests(kind: str, tmp_path: Path) -
     nonces = MemoryNonces() if kind == "memory" else SqliteNonces(str(tmp_path / "nonces"))
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(lambda _: nonces.spend(NONCE, 1000, NOW), range(40))) == 1
-    assert nonces.spend(NONCE, 1001, NOW), "another user's nonces are his own"
+    assert nonces.spend(NONCE, 1001, NOW), "nonces of another user are separate"
 
 
 def test_expired_nonces_are_deleted() -> None:
@@ -133,15 +135,15 @@ def test_expired_nonces_are_deleted() -> None:
     assert not nonces.spend("late", 1000, Instant(20))
 
 
-# The door, with a real munged.
+# --- verifier, with a real munged ---
 
 
-def door(munged: Munged, clock: Clock | None = None) -> MungeVerifier:
-    return MungeVerifier(speak(munged), MemoryNonces(), clock or SystemClock())
+def verifier(munged: Munged, clock: Clock | None = None) -> MungeVerifier:
+    return MungeVerifier(munge_of(munged), MemoryNonces(), clock or SystemClock())
 
 
 def test_damaged_credential_is_refused_and_spends_no_nonce(munged: Munged) -> None:
-    bank, credential = door(munged), read_munge(sign(speak(munged), ASKED))
+    bank, credential = verifier(munged), read_munge(sign(munge_of(munged), ASKED))
     for place in range(0, len(credential), 10):
         altered = bytearray(credential)
         altered[place] ^= 0x01
@@ -152,25 +154,25 @@ def test_damaged_credential_is_refused_and_spends_no_nonce(munged: Munged) -> No
 
 
 def test_age_is_measured_by_the_server_clock(munged: Munged) -> None:
-    for clock, told in (
+    for clock, reason in (
         (ManualClock(int(time.time()) + 400), "expired"),
         (ManualClock(int(time.time()) - 400), "clock skew"),
     ):
-        credential = read_munge(sign(speak(munged), ASKED))
-        with pytest.raises(Unauthenticated, match=told):
-            door(munged, clock).verify(credential, ASKED)
+        credential = read_munge(sign(munge_of(munged), ASKED))
+        with pytest.raises(Unauthenticated, match=reason):
+            verifier(munged, clock).verify(credential, ASKED)
 
 
 def test_nonce_is_kept_longer_than_the_credential_is_valid(munged: Munged) -> None:
-    class Watched(MemoryNonces):
+    class RecordingNonces(MemoryNonces):
         kept_for = 0
 
         def spend(self, nonce: str, uid: int, expires_at: Instant) -> bool:
             self.kept_for = expires_at - int(time.time())
             return super().spend(nonce, uid, expires_at)
 
-    nonces = Watched()
-    MungeVerifier(speak(munged), nonces, SystemClock(), ttl_seconds=100, skew_seconds=10).verify(
-        read_munge(sign(speak(munged), ASKED)), ASKED
+    nonces = RecordingNonces()
+    MungeVerifier(munge_of(munged), nonces, SystemClock(), ttl_seconds=100, skew_seconds=10).verify(
+        read_munge(sign(munge_of(munged), ASKED)), ASKED
     )
     assert nonces.kept_for > 100 + 10 + 60, "even for a server whose clock is a minute behind"

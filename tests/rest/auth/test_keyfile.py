@@ -38,9 +38,9 @@ def test_key_that_others_can_access_is_refused(tmp_path: Path, mode: int) -> Non
     path = tmp_path / "key"
     read_secret(path, create=True)
     path.chmod(mode)
-    with pytest.raises(Forbidden, match="others can read or change") as no:
+    with pytest.raises(Forbidden, match="others can read or change") as raised:
         read_secret(path, create=True)
-    assert f"chmod 600 {path}" in (no.value.remedy or "")
+    assert f"chmod 600 {path}" in (raised.value.remedy or "")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")

@@ -19,10 +19,12 @@ from tests.support.conditions import wait_until
 from tests.support.munge import Munged, MungeTools
 
 SOMEBODY = Account.number(54_321)
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
-def speak(munged: Munged, *, ttl_seconds: int | None = None, only_uid: int | None = None) -> Munge:
+def munge_of(
+    munged: Munged, *, ttl_seconds: int | None = None, only_uid: int | None = None
+) -> Munge:
     return Munge(
         socket=str(munged.socket),
         library=str(munged.libmunge),
@@ -33,7 +35,7 @@ def speak(munged: Munged, *, ttl_seconds: int | None = None, only_uid: int | Non
 
 @pytest.fixture
 def munge(munged: Munged) -> Munge:
-    return speak(munged)
+    return munge_of(munged)
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_credential_of_another_user_has_that_uid(munged: Munged, munge: Munge) -
 
 
 def test_daemon_with_the_same_key_decodes_it(munge: Munge, second: Munged) -> None:
-    assert speak(second).decode(munge.encode(b"over the wire")).payload == b"over the wire"
+    assert munge_of(second).decode(munge.encode(b"over the wire")).payload == b"over the wire"
 
 
 def test_daemon_with_another_key_refuses_it(munge: Munge, munge_tools: MungeTools) -> None:
@@ -78,7 +80,7 @@ def test_daemon_with_another_key_refuses_it(munge: Munge, munge_tools: MungeTool
     try:
         stranger.start()
         with pytest.raises(Unauthenticated, match="does not accept") as refused:
-            speak(stranger).decode(munge.encode(b"hello"))
+            munge_of(stranger).decode(munge.encode(b"hello"))
     finally:
         stranger.close()
     assert refused.value.remedy is not None
@@ -93,7 +95,7 @@ def test_credential_is_decoded_once(munge: Munge) -> None:
 
 
 def test_expired_credential_is_refused(munged: Munged, munge: Munge) -> None:
-    credential = speak(munged, ttl_seconds=1).encode(b"soon over")
+    credential = munge_of(munged, ttl_seconds=1).encode(b"soon over")
     made = time.time()
     wait_until(lambda: time.time() > made + 2, "the credential to be too old")
     with pytest.raises(
@@ -103,18 +105,20 @@ def test_expired_credential_is_refused(munged: Munged, munge: Munge) -> None:
 
 
 def test_credential_from_the_future_is_refused_as_clock_skew() -> None:
-    """EMUNGE_CRED_REWOUND, which needs two hosts of different time: only the words are tried."""
-    told = _cannot_decode(16, "Rewound credential", encoded_at=1_000, now=400, ttl=300)
-    assert isinstance(told, Unauthenticated)
-    assert "clock skew" in told.message
-    assert "600 s" in told.message
-    assert "clocks" in (told.remedy or "")
+    """EMUNGE_CRED_REWOUND needs two hosts with different clocks, so only the message is tested."""
+    error = _cannot_decode(16, "Rewound credential", encoded_at=1_000, now=400, ttl=300)
+    assert isinstance(error, Unauthenticated)
+    assert "clock skew" in error.message
+    assert "600 s" in error.message
+    assert "clocks" in (error.remedy or "")
 
 
 def test_restricted_credential_is_refused_for_other_users(munged: Munged, munge: Munge) -> None:
-    assert munge.decode(speak(munged, only_uid=os.geteuid()).encode(b"for us")).payload == b"for us"
+    assert (
+        munge.decode(munge_of(munged, only_uid=os.geteuid()).encode(b"for us")).payload == b"for us"
+    )
     with pytest.raises(Unauthenticated, match="for another user"):
-        munge.decode(speak(munged, only_uid=os.geteuid() + 1).encode(b"for a neighbour"))
+        munge.decode(munge_of(munged, only_uid=os.geteuid() + 1).encode(b"for a neighbour"))
 
 
 def test_changed_credential_is_refused(munge: Munge) -> None:
@@ -124,7 +128,7 @@ def test_changed_credential_is_refused(munge: Munge) -> None:
         altered[place] ^= 0x01
         with pytest.raises(Unauthenticated):
             munge.decode(bytes(altered))
-    assert munge.decode(credential).payload.startswith(b"POST"), "none of them was it"
+    assert munge.decode(credential).payload.startswith(b"POST"), "the original credential is valid"
 
 
 def test_shortened_or_extended_credential_is_refused(munge: Munge) -> None:
@@ -138,29 +142,29 @@ def test_shortened_or_extended_credential_is_refused(munge: Munge) -> None:
         b" " + credential,
         credential * 2,
     ]
-    for each in wrong:
+    for text in wrong:
         with pytest.raises(Unauthenticated):
-            munge.decode(each)
+            munge.decode(text)
 
 
 def test_other_base64_of_the_same_bytes_is_refused(munged: Munged, munge: Munge) -> None:
-    """munged itself ignores the spare bits at the end of base64."""
-    respelt = next(filter(None, (_respell(munge.encode(b"x" * length)) for length in range(3))))
+    """munged itself ignores the unused bits at the end of base64."""
+    other = next(filter(None, (_other_base64(munge.encode(b"x" * length)) for length in range(3))))
     with pytest.raises(Unauthenticated, match="not a MUNGE credential"):
-        munge.decode(respelt)
-    assert munged.decode(respelt.decode()).returncode == 0
+        munge.decode(other)
+    assert munged.decode(other.decode()).returncode == 0
 
 
-def _respell(credential: bytes) -> bytes | None:
+def _other_base64(credential: bytes) -> bytes | None:
     """Return the same bytes with the last unused bit set; None if the text has no unused bit."""
     sealed = credential[len(b"MUNGE:") : -1].rstrip(b"=")
     padding = credential[6 + len(sealed) :]
     if padding == b":":
         return None
     alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-    respelt = b"MUNGE:" + sealed[:-1] + alphabet[alphabet.index(sealed[-1]) + 1 :][:1] + padding
-    assert base64.b64decode(respelt[6:-1]) == base64.b64decode(credential[6:-1])
-    return respelt
+    other = b"MUNGE:" + sealed[:-1] + alphabet[alphabet.index(sealed[-1]) + 1 :][:1] + padding
+    assert base64.b64decode(other[6:-1]) == base64.b64decode(credential[6:-1])
+    return other
 
 
 def test_too_long_credential_is_refused_first() -> None:
@@ -174,7 +178,7 @@ def test_too_long_credential_is_refused_first() -> None:
 @pytest.mark.slow
 def test_stopped_daemon_is_unreachable_until_restarted(munged: Munged, munge: Munge) -> None:
     credential = munge.encode(b"before")
-    for end in (munged.stop, munged.kill):  # the second leaves a socket where nobody listens
+    for end in (munged.stop, munged.kill):  # the second leaves a socket without a listener
         munged.start()
         end()
         for call in (lambda: munge.encode(b"now"), lambda: munge.decode(credential)):
@@ -202,7 +206,7 @@ def test_decoding_is_thread_safe(munge: Munge) -> None:
 
 
 def test_import_loads_no_library() -> None:
-    """The everyday command comes through here."""
+    """Commands that do not use MUNGE import the module too."""
     heavy = (
         "{'asyncio', 'dataclasses', 'inspect', 'litestar', 'logging', 'msgspec', 'pathlib', 'ssl',"
         " 'subprocess', 'uvicorn'}"

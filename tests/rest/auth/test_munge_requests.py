@@ -34,9 +34,9 @@ def folder() -> Iterator[Path]:
 def url(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     """Provide a database for two servers."""
     if request.param == "sqlite":
-        where = f"sqlite:///{folder}/fairbank.sqlite"
-        migrate(where)
-        yield where
+        sqlite_url = f"sqlite:///{folder}/fairbank.sqlite"
+        migrate(sqlite_url)
+        yield sqlite_url
         return
     server: PostgresServer = request.getfixturevalue("postgres18")
     with server.fresh_database() as name:
@@ -44,7 +44,7 @@ def url(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
         yield server.url(name)
 
 
-def at(munged: Munged) -> dict[str, str]:
+def munge_settings(munged: Munged) -> dict[str, str]:
     return {"socket": str(munged.socket), "library": str(munged.libmunge)}
 
 
@@ -64,13 +64,13 @@ def whoami(server: Served, headers: dict[str, str]) -> httpx.Response:
 
 
 def test_signer_is_the_authenticated_user(munged: Munged, folder: Path) -> None:
-    with served(folder, munge=at(munged)) as server:
+    with served(folder, munge=munge_settings(munged)) as server:
         answer = whoami(server, signed(munged, "GET", "/whoami"))
         assert (answer.status_code, answer.json()["data"]["uid"]) == (200, os.getuid())
 
 
 def test_head_request_is_signed_as_head(munged: Munged, folder: Path) -> None:
-    with served(folder, munge=at(munged)) as server:
+    with served(folder, munge=munge_settings(munged)) as server:
         assert (
             server.tcp.head("/whoami", headers=signed(munged, "GET", "/whoami")).status_code == 401
         )
@@ -81,7 +81,7 @@ def test_head_request_is_signed_as_head(munged: Munged, folder: Path) -> None:
 
 def test_credential_covers_the_body(munged: Munged, folder: Path) -> None:
     body = json.dumps({"gname": "chem", "gid": 100}).encode()
-    with served(folder, munge=at(munged)) as server:
+    with served(folder, munge=munge_settings(munged)) as server:
         headers = signed(munged, "POST", "/project", body)
         assert (
             server.tcp.post(
@@ -104,9 +104,9 @@ def test_credential_covers_the_body(munged: Munged, folder: Path) -> None:
 def test_credential_covers_headers_that_change_the_request(
     munged: Munged, folder: Path, header: str, differs: str
 ) -> None:
-    with served(folder, munge=at(munged)) as server:
+    with served(folder, munge=munge_settings(munged)) as server:
         answer = whoami(server, {**signed(munged, "GET", "/whoami"), header: "1000"})
-        assert _said(answer) == (
+        assert _status_and_detail(answer) == (
             401,
             f"the credential is for another request: the {differs} differs",
         )
@@ -124,7 +124,7 @@ def test_credential_covers_headers_that_change_the_request(
 def test_credential_for_another_request_is_refused(
     munged: Munged, folder: Path, method: str, target: str, name: str, differs: str
 ) -> None:
-    with served(folder, munge=at(munged)) as server:
+    with served(folder, munge=munge_settings(munged)) as server:
         answer = whoami(server, signed(munged, method, target, name=name))
         assert (answer.status_code, answer.json()["detail"]) == (
             401,
@@ -140,34 +140,34 @@ def test_credential_is_valid_once_on_all_servers(
     try:
         other.start()
         with (
-            served(folder, store=url, munge=at(munged)) as first,
-            _second(folder, url, other) as second,
+            served(folder, store=url, munge=munge_settings(munged)) as first,
+            _second_server(folder, url, other) as second,
         ):
             headers = signed(munged, "GET", "/whoami")
             assert whoami(first, headers).status_code == 200
             used = "this credential was used before"
-            assert _said(whoami(first, headers)) == (401, used)
-            assert _said(whoami(second, headers)) == (401, used)
+            assert _status_and_detail(whoami(first, headers)) == (401, used)
+            assert _status_and_detail(whoami(second, headers)) == (401, used)
             munged.restart()
-            assert _said(whoami(first, headers)) == (401, used)
+            assert _status_and_detail(whoami(first, headers)) == (401, used)
             assert whoami(second, signed(other, "GET", "/whoami")).status_code == 200
     finally:
         other.close()
 
 
-def _second(folder: Path, url: str, munged: Munged) -> Any:
+def _second_server(folder: Path, url: str, munged: Munged) -> Any:
     """Start a second server with the same name and another socket."""
     place = folder / "second"
     place.mkdir(exist_ok=True)
-    return served(place, store=url, munge=at(munged))
+    return served(place, store=url, munge=munge_settings(munged))
 
 
-def _said(answer: httpx.Response) -> tuple[int, str]:
+def _status_and_detail(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["detail"]
 
 
 def test_request_is_refused_while_munged_is_down(munged: Munged, folder: Path) -> None:
-    with served(folder, munge=at(munged)) as server:
+    with served(folder, munge=munge_settings(munged)) as server:
         headers = signed(munged, "GET", "/whoami")
         munged.stop()
         answer = whoami(server, headers)

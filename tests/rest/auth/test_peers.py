@@ -1,4 +1,4 @@
-"""Identity of local peers: the kernel names it, and no data of a client changes it."""
+"""Identity of local peers: it comes from the kernel, and no data of a client changes it."""
 
 from __future__ import annotations
 
@@ -9,40 +9,47 @@ from contextlib import closing
 import pytest
 
 from fairbank.rest.auth.peers import Peer, groups_of, peer_of
-from tests.rest.server.echo_server import Asked, answer, as_user, ask, needs_root, request
+from tests.rest.server.echo_server import (
+    EchoServer,
+    as_user,
+    ask,
+    needs_root,
+    read_response,
+    request,
+)
 from tests.support.account import Account
 
-# Who asks.
+# --- peers ---
 
 
-def test_peer_is_the_connecting_process(server: Asked) -> None:
+def test_peer_is_the_connecting_process(server: EchoServer) -> None:
     with server.unix() as connection:
-        for _ in range(3):  # kept alive
-            said = ask(connection, request())
-            assert Peer(*said["peer"]) == Peer(os.getpid(), os.geteuid(), os.getegid())
-            assert said["extensions"] == ["fairbank.peer"]
+        for _ in range(3):  # keep-alive
+            seen = ask(connection, request())
+            assert Peer(*seen["peer"]) == Peer(os.getpid(), os.geteuid(), os.getegid())
+            assert seen["extensions"] == ["fairbank.peer"]
 
 
 @needs_root
 @pytest.mark.parametrize(
     "account", [Account.nobody(), Account(54_321, 54_322), Account(4_000_000_000, 4_000_000_001)]
 )
-def test_peer_of_another_user_has_that_uid(server: Asked, account: Account) -> None:
-    def asking() -> object:
+def test_peer_of_another_user_has_that_uid(server: EchoServer, account: Account) -> None:
+    def seen_peer() -> object:
         with server.unix() as connection:
             return [os.getpid(), ask(connection, request())["peer"]]
 
-    pid, peer = as_user(account, asking)
+    pid, peer = as_user(account, seen_peer)
     assert Peer(*peer) == Peer(pid, account.uid, account.gid)
 
 
-def test_pipelined_requests_have_the_peer(server: Asked) -> None:
+def test_pipelined_requests_have_the_peer(server: EchoServer) -> None:
     with server.unix() as connection:
         connection.sendall(
             request("/a") + request("/b", body=b"x" * 10, method="POST") + request("/c")
         )
         for _ in range(3):
-            assert answer(connection)[1]["peer"][1] == os.geteuid()
+            assert read_response(connection)[1]["peer"][1] == os.geteuid()
 
 
 FORGED = (
@@ -55,24 +62,24 @@ FORGED = (
 )
 
 
-def test_tcp_connection_has_no_peer(server: Asked) -> None:
+def test_tcp_connection_has_no_peer(server: EchoServer) -> None:
     with closing(server.tcp()) as connection:
-        said = ask(connection, request("/?fairbank.peer=0", *FORGED))
-    assert (said["peer"], said["extensions"]) == (None, [])
+        seen = ask(connection, request("/?fairbank.peer=0", *FORGED))
+    assert (seen["peer"], seen["extensions"]) == (None, [])
 
 
-def test_headers_do_not_change_the_peer(server: Asked) -> None:
+def test_headers_do_not_change_the_peer(server: EchoServer) -> None:
     with server.unix() as connection:
-        said = ask(connection, request("/?fairbank.peer=0", *FORGED))
-    assert said["peer"][1] == os.geteuid()
+        seen = ask(connection, request("/?fairbank.peer=0", *FORGED))
+    assert seen["peer"][1] == os.geteuid()
 
 
-def test_upgrade_does_not_change_the_peer(server: Asked) -> None:
+def test_upgrade_does_not_change_the_peer(server: EchoServer) -> None:
     with closing(server.tcp()) as connection:
         assert ask(connection, request("/", "Connection: Upgrade", "Upgrade: h2c"))["peer"] is None
     with closing(server.tcp()) as connection:
         connection.sendall(request("/", "Connection: Upgrade", "Upgrade: websocket"))
-        assert answer(connection)[0] == 400
+        assert read_response(connection)[0] == 400
 
 
 def test_only_a_peer_object_in_the_scope_counts() -> None:
@@ -82,7 +89,7 @@ def test_only_a_peer_object_in_the_scope_counts() -> None:
     assert peer_of({"extensions": {"fairbank.peer": Peer(1, 2, 3)}}) == Peer(1, 2, 3)
 
 
-# Groups.
+# --- groups ---
 
 
 def test_groups_are_those_of_the_system() -> None:

@@ -8,26 +8,28 @@ import httpx
 import pytest
 
 from tests.rest.operations import FOREIGN, NOBODYS, OWN, operations
-from tests.rest.permissions import EXPECTED, ROLES, Asking, cells
+from tests.rest.permissions import EXPECTED, ROLES, RoleRequests, cells
 
 
 def test_table_covers_every_operation_and_role() -> None:
-    wanted = {
+    expected = {
         (operation, whose, role)
         for operation in operations()
         for whose in (OWN, FOREIGN, NOBODYS)
         for role in ROLES
     }
-    assert EXPECTED.keys() == wanted
+    assert EXPECTED.keys() == expected
 
 
 @pytest.mark.parametrize("operation", operations())
-def test_every_role_gets_the_status_of_the_table(asking: Asking, operation: str) -> None:
+def test_every_role_gets_the_status_of_the_table(
+    role_requests: RoleRequests, operation: str
+) -> None:
     wrong = [
         f"{cell.whose} {cell.role}: {cell.expected} expected, was {outcome}"
         for cell in cells()
         if cell.operation == operation
-        and (outcome := asking.outcome(operation, cell.whose, cell.role)) != cell.expected
+        and (outcome := role_requests.outcome(operation, cell.whose, cell.role)) != cell.expected
     ]
     assert wrong == []
 
@@ -42,25 +44,27 @@ HIDDEN = [
 ]
 
 
-def test_foreign_objects_look_like_missing_ones(asking: Asking) -> None:
-    """Byte for byte, but for the number or name that was asked for."""
+def test_foreign_objects_look_like_missing_ones(role_requests: RoleRequests) -> None:
+    """The responses are equal, except for the requested number or name."""
     assert len(HIDDEN) > 100
     for operation, role in HIDDEN:
-        foreign, unknown = (asking.response(operation, whose, role) for whose in (FOREIGN, NOBODYS))
-        assert neutral(foreign) == neutral(unknown), (operation, role)
+        foreign, unknown = (
+            role_requests.response(operation, whose, role) for whose in (FOREIGN, NOBODYS)
+        )
+        assert without_identifiers(foreign) == without_identifiers(unknown), (operation, role)
 
 
-def neutral(response: httpx.Response) -> tuple[int, list[tuple[str, str]], str]:
-    """All that the user sees, with what was asked for left out."""
-    asked = [part for part in response.request.url.path.split("/") if part.isdigit()][:1] or [
+def without_identifiers(response: httpx.Response) -> tuple[int, list[tuple[str, str]], str]:
+    """Return status, headers and body without the requested number or name."""
+    identifiers = [part for part in response.request.url.path.split("/") if part.isdigit()][:1] or [
         "bio",
         "nosuch",
     ]
     text = response.text
-    for each in asked:
-        text = text.replace(each, "X")
+    for name in identifiers:
+        text = text.replace(name, "X")
     return (
         response.status_code,
-        [each for each in response.headers.items() if each[0] != "content-length"],
+        [header for header in response.headers.items() if header[0] != "content-length"],
         text,
     )

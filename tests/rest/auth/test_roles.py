@@ -7,34 +7,37 @@ import pytest
 from tests.rest.world import COORDINATOR, MEMBER, PI, STRANGER, SUPERUSER, World
 
 
-def test_pi_cannot_transfer_credit_to_another_project(old_world: World) -> None:
-    there = {"to": old_world.foreign["allocation"], "amount": 1, "comment": "x"}
+def test_pi_cannot_transfer_credit_to_another_project(shared_world: World) -> None:
+    body = {"to": shared_world.foreign["allocation"], "amount": 1, "comment": "x"}
     assert (
-        old_world.ask(
-            "POST", f"/alloc/{old_world.own['allocation']}/transfer", PI, json=there
+        shared_world.ask(
+            "POST", f"/alloc/{shared_world.own['allocation']}/transfer", PI, json=body
         ).status_code
         == 404
     )
 
 
 @pytest.mark.parametrize(("role", "status"), [("pi", 403), ("coordinator", 403), ("member", 200)])
-def test_coordinator_may_only_add_members(old_world: World, role: str, status: int) -> None:
-    path = f"/project/{old_world.own['project']}/member/8888"
-    assert old_world.ask("PUT", path, COORDINATOR, json={"role": role}).status_code == status
+def test_coordinator_may_only_add_members(shared_world: World, role: str, status: int) -> None:
+    path = f"/project/{shared_world.own['project']}/member/8888"
+    assert shared_world.ask("PUT", path, COORDINATOR, json={"role": role}).status_code == status
 
 
-def test_coordinator_cannot_remove_the_pi(old_world: World) -> None:
-    path = f"/project/{old_world.own['project']}/member/{PI}"
-    for said in (
-        old_world.ask("DELETE", path, COORDINATOR),
-        old_world.ask("PUT", path, COORDINATOR, json={"role": "member"}),
+def test_coordinator_cannot_remove_the_pi(shared_world: World) -> None:
+    path = f"/project/{shared_world.own['project']}/member/{PI}"
+    for answer in (
+        shared_world.ask("DELETE", path, COORDINATOR),
+        shared_world.ask("PUT", path, COORDINATOR, json={"role": "member"}),
     ):
-        no = said.json()
-        assert (said.status_code, no["detail"]) == (
+        problem = answer.json()
+        assert (answer.status_code, problem["detail"]) == (
             403,
             "users manage only roles below their own, and cap only users with such roles.",
         )
-        assert (no["refusal"]["reason"], no["remedy"]) == ("ROLE_ABOVE", "ask a superuser")
+        assert (problem["refusal"]["reason"], problem["remedy"]) == (
+            "ROLE_ABOVE",
+            "ask a superuser",
+        )
 
 
 @pytest.mark.parametrize(
@@ -53,14 +56,14 @@ def test_coordinator_cannot_remove_the_pi(old_world: World) -> None:
 )
 @pytest.mark.parametrize("cap", [0, None])
 def test_caps_require_a_higher_role_than_the_user(
-    old_world: World, by: int, capped: int, status: int, cap: int | None
+    shared_world: World, by: int, capped: int, status: int, cap: int | None
 ) -> None:
-    said = old_world.ask(
-        "PUT", f"/alloc/{old_world.own['allocation']}/cap/{capped}", by, json={"cap": cap}
+    answer = shared_world.ask(
+        "PUT", f"/alloc/{shared_world.own['allocation']}/cap/{capped}", by, json={"cap": cap}
     )
-    assert said.status_code == status
+    assert answer.status_code == status
     if status == 403:
-        assert (said.json()["refusal"]["reason"], said.json()["remedy"]) == (
+        assert (answer.json()["refusal"]["reason"], answer.json()["remedy"]) == (
             "ROLE_ABOVE",
             "ask a superuser",
         )

@@ -12,7 +12,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.rest.auth import credentials
 from fairbank.rest.auth.credentials import BoundRequest, statement
 from fairbank.rest.auth.munge import CREDENTIAL_MAX
-from tests.rest.auth.munge_server import ASKED, BANK, NONCE, speak
+from tests.rest.auth.munge_server import ASKED, BANK, NONCE, munge_of
 from tests.support.munge import Munged
 
 parts = st.tuples(
@@ -70,7 +70,7 @@ def test_statement_matches_the_manual() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "asked", "nonce"),
+    ("part", "bound", "nonce"),
     [
         ("method", ASKED._replace(method="post"), NONCE),
         ("path or query", ASKED._replace(target="job"), NONCE),
@@ -83,9 +83,9 @@ def test_statement_matches_the_manual() -> None:
         ("nonce", ASKED, "1"),
     ],
 )
-def test_unsignable_line_is_named(part: str, asked: BoundRequest, nonce: str) -> None:
+def test_unsignable_line_is_named(part: str, bound: BoundRequest, nonce: str) -> None:
     with pytest.raises(InvalidInput) as bad:
-        statement(asked, nonce)
+        statement(bound, nonce)
     assert bad.value.field == part
 
 
@@ -96,4 +96,4 @@ def test_target_is_path_and_query_as_sent() -> None:
 
 def test_longest_request_fits_into_a_credential(munged: Munged) -> None:
     longest = BoundRequest.of("X" * 16, "/" + "x" * 8_191, b"", "b" * 255)
-    assert len(speak(munged).encode(statement(longest, NONCE))) <= CREDENTIAL_MAX
+    assert len(munge_of(munged).encode(statement(longest, NONCE))) <= CREDENTIAL_MAX

@@ -26,24 +26,26 @@ from fairbank.rest.client.response import BODY_MAX, HEAD_MAX, error_of, read_ans
 HERE = Address("unix", "/run/bank.sock")
 
 
-# --- answers ---
+# --- responses ---
 
 
-def in_pieces(data: bytes, size: int) -> list[bytes]:
+def split_into(data: bytes, size: int) -> list[bytes]:
     return [data[place : place + size] for place in range(0, len(data), size)]
 
 
 @given(st.binary(max_size=300), st.integers(1, 50))
 def test_body_with_length_is_read_in_any_pieces(body: bytes, size: int) -> None:
-    whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    assert read_response(in_pieces(whole, size)) == (200, body)
+    response = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    assert read_response(split_into(response, size)) == (200, body)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=6), st.integers(1, 50))
 def test_chunked_body_is_read_in_any_pieces(chunks: list[bytes], size: int) -> None:
     body = b"".join(b"%x;x=1\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
-    whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\nX: y\r\n\r\n"
-    assert read_response(in_pieces(whole, size)) == (200, b"".join(chunks))
+    response = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\nX: y\r\n\r\n"
+    )
+    assert read_response(split_into(response, size)) == (200, b"".join(chunks))
 
 
 def test_body_without_length_ends_with_the_connection() -> None:
@@ -58,7 +60,7 @@ def test_informational_responses_are_skipped() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "data",
     [
         b"",
         b"HTTP/1.1 200 OK\r\n",
@@ -79,25 +81,25 @@ def test_informational_responses_are_skipped() -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\naand more\r\n0\r\n\r\n",
     ],
 )
-def test_invalid_response_is_unreachable(said: bytes) -> None:
+def test_invalid_response_is_unreachable(data: bytes) -> None:
     with pytest.raises(Unavailable):
-        read_response(in_pieces(said, 1000))
+        read_response(split_into(data, 1000))
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_response_or_unreachable(said: bytes) -> None:
+def test_any_bytes_are_a_response_or_unreachable(data: bytes) -> None:
     for start in (
         b"",
         b"HTTP/1.1 200 OK\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
     ):
         try:
-            read_response([start + said])
+            read_response([start + data])
         except Unavailable:
             pass
 
 
-# --- what an answer means ---
+# --- results and errors ---
 
 
 @pytest.mark.parametrize(
@@ -142,9 +144,9 @@ def test_refusal_has_its_amounts(status: int) -> None:
         "remedies": ["wait", "ask"],
     }
     problem = {"title": "refused", "detail": "too little", "refusal": refusal}
-    with pytest.raises(Refused) as told:
+    with pytest.raises(Refused) as raised:
         read_answer(status, json.dumps(problem).encode(), HERE)
-    assert (told.value.status, told.value.refusal["shortfall"], told.value.remedies) == (
+    assert (raised.value.status, raised.value.refusal["shortfall"], raised.value.remedies) == (
         status,
         54,
         ["wait", "ask"],

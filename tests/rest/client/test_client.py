@@ -26,7 +26,7 @@ from tests.support.munge import Munged
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "expected"),
     [
         ("unix:/run/fairbank/fairbank.sock", Address("unix", "/run/fairbank/fairbank.sock")),
         ("unix:///run/bank.sock", Address("unix", "/run/bank.sock")),
@@ -38,13 +38,13 @@ from tests.support.munge import Munged
         ("http://127.0.0.1:80", Address("http", "127.0.0.1", 80)),
     ],
 )
-def test_valid_addresses_are_parsed(said: str, meant: Address) -> None:
-    assert parse_address(said) == meant
-    assert parse_address(str(meant)) == meant
+def test_valid_addresses_are_parsed(text: str, expected: Address) -> None:
+    assert parse_address(text) == expected
+    assert parse_address(str(expected)) == expected
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         *(
             "",
@@ -68,16 +68,16 @@ def test_valid_addresses_are_parsed(said: str, meant: Address) -> None:
         ),
     ],
 )
-def test_invalid_address_is_refused(said: str) -> None:
-    with pytest.raises(InvalidInput) as told:
-        parse_address(said, field="--server")
-    assert told.value.field == "--server"
+def test_invalid_address_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        parse_address(text, field="--server")
+    assert raised.value.field == "--server"
 
 
 @given(st.text())
-def test_any_text_is_parsed_or_refused(said: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
-        assert parse_address(said).host.isascii()
+        assert parse_address(text).host.isascii()
     except InvalidInput:
         pass
 
@@ -101,15 +101,15 @@ def test_none_is_omitted_from_the_query() -> None:
 
 
 @given(st.text())
-def test_quoted_text_is_decoded_by_the_standard_library(said: str) -> None:
-    assert unquote(quoted(said)) == said
+def test_quoted_text_is_decoded_by_the_standard_library(text: str) -> None:
+    assert unquote(quoted(text)) == text
 
 
-# --- over a socket ---
+# --- sockets ---
 
 
 @contextmanager
-def answering(answer: bytes) -> Iterator[tuple[Address, Callable[[], bytes]]]:
+def serve_once(answer: bytes) -> Iterator[tuple[Address, Callable[[], bytes]]]:
     """Listen, read one request and send `answer`."""
     with (
         tempfile.TemporaryDirectory(prefix="fb-cl-", dir="/tmp") as folder,
@@ -118,28 +118,28 @@ def answering(answer: bytes) -> Iterator[tuple[Address, Callable[[], bytes]]]:
         path = f"{folder}/s"
         listener.bind(path)
         listener.listen()
-        read: list[bytes] = []
+        requests: list[bytes] = []
 
         def serve() -> None:
-            wire, _ = listener.accept()
-            with wire:
+            connection, _ = listener.accept()
+            with connection:
                 request = b""
-                while b"\r\n\r\n" not in request or len(request) < _whole(request):
-                    request += wire.recv(65_536)
-                read.append(request)
-                wire.sendall(answer)
+                while b"\r\n\r\n" not in request or len(request) < _expected_size(request):
+                    request += connection.recv(65_536)
+                requests.append(request)
+                connection.sendall(answer)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
 
-        def sent() -> bytes:
+        def received() -> bytes:
             thread.join()
-            return read[0]
+            return requests[0]
 
-        yield Address("unix", path), sent
+        yield Address("unix", path), received
 
 
-def _whole(request: bytes) -> int:
+def _expected_size(request: bytes) -> int:
     head, _, _ = request.partition(b"\r\n\r\n")
     lengths = [
         int(line.split(b":")[1])
@@ -155,12 +155,12 @@ def ok(body: object) -> bytes:
 
 
 def test_request_has_the_expected_headers() -> None:
-    with answering(ok({"data": 1})) as (address, sent):
+    with serve_once(ok({"data": 1})) as (address, received):
         client = Client(address, signer=TokenSigner("fbk_x"), acting_as="ayla")
         assert client.post("/alloc/1/deposit", {"amount": 60, "comment": "ü"}, key="k-1") == {
             "data": 1
         }
-        head, _, body = sent().partition(b"\r\n\r\n")
+        head, _, body = received().partition(b"\r\n\r\n")
     lines = head.decode("ascii").split("\r\n")
     assert lines[0] == "POST /alloc/1/deposit HTTP/1.1"
     assert {
@@ -173,9 +173,9 @@ def test_request_has_the_expected_headers() -> None:
 
 
 def test_get_has_no_content_headers() -> None:
-    with answering(ok({"data": []})) as (address, sent):
+    with serve_once(ok({"data": []})) as (address, received):
         Client(address).get("/project", {"gname": "a b"})
-        head = sent().decode("ascii")
+        head = received().decode("ascii")
     assert head.startswith("GET /project?gname=a%20b HTTP/1.1\r\nHost: localhost\r\n")
     assert not any(
         word in head for word in ("Authorization", "Idempotency", "X-Fairbank-As", "Content-")
@@ -194,12 +194,14 @@ def test_response_before_the_body_was_read_is_returned() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
-            wire, _ = listener.accept()
-            with wire:
-                wire.recv(100)
-                wire.sendall(b"HTTP/1.1 413 X\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
-                wire.shutdown(socket.SHUT_WR)
-                while wire.recv(1 << 20):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(
+                    b"HTTP/1.1 413 X\r\nContent-Length: %d\r\n\r\n" % len(text) + text
+                )
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(1 << 20):
                     pass
 
         thread = threading.Thread(target=serve, daemon=True)
@@ -212,11 +214,11 @@ def test_response_before_the_body_was_read_is_returned() -> None:
 
 
 def test_missing_bank_is_unreachable() -> None:
-    with pytest.raises(Unavailable, match="no bank answers at unix:/nowhere/bank.sock") as told:
+    with pytest.raises(Unavailable, match="no bank answers at unix:/nowhere/bank.sock") as raised:
         Client(Address("unix", "/nowhere/bank.sock")).get("/health")
-    assert exit_code(told.value) == 6
-    assert "fairbank serve" in str(told.value.remedy)
-    assert "FAIRBANK_SERVER" in str(told.value.remedy)
+    assert exit_code(raised.value) == 6
+    assert "fairbank serve" in str(raised.value.remedy)
+    assert "FAIRBANK_SERVER" in str(raised.value.remedy)
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64, ".."])

@@ -32,7 +32,7 @@ def test_grant_with_a_key_happens_once(world: World) -> None:
         world.ask("POST", "/alloc", SUPERUSER, json=grant(), headers={"Idempotency-Key": "g1"})
         for _ in range(2)
     ]
-    assert [each.status_code for each in answers] == [201, 200]
+    assert [answer.status_code for answer in answers] == [201, 200]
     assert answers[0].json() == answers[1].json()
 
 
@@ -54,17 +54,19 @@ def test_grant_with_a_key_happens_once(world: World) -> None:
         ("?gid=1&account=chem", []),
     ],
 )
-def test_allocations_are_filtered(old_world: World, query: str, which: list[str]) -> None:
-    assert ids_of(data(old_world, f"/alloc{query}")) == [old_world.own[each] for each in which]
-
-
-def test_balances_show_active_allocations_by_default(old_world: World) -> None:
-    assert ids_of(data(old_world, "/balance")) == [old_world.own["allocation"]]
-    assert ids_of(data(old_world, "/balance?all=true")) == [
-        old_world.own["allocation"],
-        old_world.own["later"],
+def test_allocations_are_filtered(shared_world: World, query: str, which: list[str]) -> None:
+    assert ids_of(data(shared_world, f"/alloc{query}")) == [
+        shared_world.own[name] for name in which
     ]
-    assert data(old_world, "/balance")[0]["used_percent"] == 5  # 30,000 of 600,000
+
+
+def test_balances_show_active_allocations_by_default(shared_world: World) -> None:
+    assert ids_of(data(shared_world, "/balance")) == [shared_world.own["allocation"]]
+    assert ids_of(data(shared_world, "/balance?all=true")) == [
+        shared_world.own["allocation"],
+        shared_world.own["later"],
+    ]
+    assert data(shared_world, "/balance")[0]["used_percent"] == 5  # 30,000 of 600,000
 
 
 def test_allocation_can_be_frozen_thawed_ended_and_reopened(world: World) -> None:
@@ -87,7 +89,7 @@ def test_allocation_can_be_frozen_thawed_ended_and_reopened(world: World) -> Non
 def test_state_follows_the_clock(world: World) -> None:
     of = {which: f"/alloc/{world.own[which]}" for which in ("allocation", "later")}
     assert [data(world, of[which])["state"] for which in of] == ["active", "planned"]
-    world.clock.at = Instant(NOW + 365 * DAY)  # nobody swept
+    world.clock.at = Instant(NOW + 365 * DAY)  # without the periodic upkeep
     assert (
         data(world, of["allocation"])["state"]
         == data(world, f"{of['allocation']}/statement")["allocation"]["state"]
@@ -132,7 +134,7 @@ def test_credit_is_deposited_withdrawn_and_transferred(world: World) -> None:
     ).json()["data"]
     assert moved["available"] == before
     assert [
-        each["amount"] for each in data(world, f"/credit?allocation={world.own['allocation']}")[:3]
+        row["amount"] for row in data(world, f"/credit?allocation={world.own['allocation']}")[:3]
     ] == [-500, -100, 600]
     assert data(world, f"/credit?allocation={world.own['later']}")[0]["amount"] == 500
 
@@ -164,10 +166,10 @@ def test_cap_limits_a_user(world: World) -> None:
     assert world.ask("POST", "/job", AGENT, json=report(1)).status_code == 201
 
 
-def test_pi_sees_only_allocations_of_their_projects(old_world: World) -> None:
-    assert ids_of(data(old_world, "/alloc", OTHER_PI)) == [
-        old_world.foreign["allocation"],
-        old_world.foreign["later"],
+def test_pi_sees_only_allocations_of_their_projects(shared_world: World) -> None:
+    assert ids_of(data(shared_world, "/alloc", OTHER_PI)) == [
+        shared_world.foreign["allocation"],
+        shared_world.foreign["later"],
     ]
 
 
@@ -176,8 +178,8 @@ def test_allocation_times_are_text_or_numbers(world: World) -> None:
         world.ask("POST", "/alloc", SUPERUSER, json=grant(resource=f"r{place}", start=start))
         for place, start in enumerate((NOW, str(NOW), iso(NOW)))
     ]
-    assert [each.status_code for each in made] == [201, 201, 201]
-    assert {each.json()["data"]["start"] for each in made} == {iso(NOW)}
+    assert [answer.status_code for answer in made] == [201, 201, 201]
+    assert {answer.json()["data"]["start"] for answer in made} == {iso(NOW)}
     path = f"/alloc/{made[0].json()['data']['id']}"
     assert world.ask("PATCH", path, SUPERUSER, json={"end": NOW + DAY, "comment": "x"}).json()[
         "data"

@@ -18,15 +18,15 @@ from tests.rest.world import (
     STRANGER,
     SUPERUSER,
     World,
-    a_world,
+    create_world,
     grant,
     report,
 )
 
-FIGURES = ("asked", "available", "shortfall")
-DEAR = {"amount": 10**9}
+AMOUNTS = ("asked", "available", "shortfall")
+EXPENSIVE = {"amount": 10**9}
 REPORTS = {
-    "INSUFFICIENT_CREDIT": (report(1, **DEAR), True),
+    "INSUFFICIENT_CREDIT": (report(1, **EXPENSIVE), True),
     "NO_ALLOCATION": (report(1, resource="tape"), True),
     "UNKNOWN_PROJECT": (report(1, account="nobody"), False),
     "NO_HOLD": (report(1, do="adjust"), False),
@@ -38,18 +38,18 @@ def test_refusal_has_available_credit_only_if_credit_is_the_reason(
     world: World, reason: str
 ) -> None:
     body, has = REPORTS[reason]
-    no = world.ask("POST", "/job", AGENT, json=body).json()["refusal"]
-    assert no["reason"] == reason
-    single = world.ask("GET", f"/failure/{no['entry']}", SUPERUSER).json()["data"]
+    refusal = world.ask("POST", "/job", AGENT, json=body).json()["refusal"]
+    assert refusal["reason"] == reason
+    single = world.ask("GET", f"/failure/{refusal['entry']}", SUPERUSER).json()["data"]
     (listed,) = world.ask("GET", "/failure?job_id=1", SUPERUSER).json()["data"]
     for row in (single, listed):
-        assert figures(row) == figures(no)
-    assert no["asked"] is not None
-    assert [no[each] is None for each in FIGURES[1:]] == [not has, not has]
+        assert amounts_of(row) == amounts_of(refusal)
+    assert refusal["asked"] is not None
+    assert [refusal[name] is None for name in AMOUNTS[1:]] == [not has, not has]
 
 
-def figures(of: dict[str, Any]) -> list[int | None]:
-    return [of[each] for each in FIGURES]
+def amounts_of(row: dict[str, Any]) -> list[int | None]:
+    return [row[name] for name in AMOUNTS]
 
 
 WITHDRAW, OVERLAPPING = (
@@ -59,7 +59,7 @@ WITHDRAW, OVERLAPPING = (
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "reason", "told"),
+    ("path", "body", "reason", "amounts"),
     [
         ("/alloc/{allocation}/withdraw", WITHDRAW, "NOT_ENOUGH", [10**9, 569_940, 10**9 - 569_940]),
         (
@@ -83,19 +83,19 @@ WITHDRAW, OVERLAPPING = (
     ],
 )
 def test_refused_movement_has_amounts_only_if_they_are_the_reason(
-    world: World, path: str, body: dict[str, Any], reason: str, told: list[int | None]
+    world: World, path: str, body: dict[str, Any], reason: str, amounts: list[int | None]
 ) -> None:
-    if reason == "TOO_LARGE":  # as much as an allocation counts, but for the last deposit
+    if reason == "TOO_LARGE":  # almost the largest amount of an allocation
         for _ in range(9):
             world.ask("POST", path.format(**world.own), SUPERUSER, json=body)
-    no = world.ask("POST", path.format(**world.own), SUPERUSER, json=body).json()["refusal"]
-    assert (no["reason"], figures(no)) == (reason, told)
+    refusal = world.ask("POST", path.format(**world.own), SUPERUSER, json=body).json()["refusal"]
+    assert (refusal["reason"], amounts_of(refusal)) == (reason, amounts)
 
 
 def test_refusals_of_an_unknown_account_are_found_by_its_name(world: World) -> None:
     assert world.ask("POST", "/job", AGENT, json=report(78, account="nope")).status_code == 404
-    assert [each["job_id"] for each in data(world, "/failure?account=nope", SUPERUSER)] == [78]
-    assert [each["job_id"] for each in data(world, "/failure?account=nope", MEMBER)] == [78], (
+    assert [row["job_id"] for row in data(world, "/failure?account=nope", SUPERUSER)] == [78]
+    assert [row["job_id"] for row in data(world, "/failure?account=nope", MEMBER)] == [78], (
         "the job's owner"
     )
     assert data(world, "/failure?account=nope", STRANGER) == []
@@ -106,46 +106,47 @@ def test_refused_reports_of_a_batch_have_the_same_amounts(world: World) -> None:
     rows = world.ask(
         "POST", "/job/bulk", AGENT, json={"reports": [body for body, _ in REPORTS.values()]}
     ).json()["data"]
-    told = {row["refusal"]["reason"]: row["refusal"]["available"] is not None for row in rows}
-    assert told == {reason: has for reason, (_, has) in REPORTS.items()}
+    has_available = {
+        row["refusal"]["reason"]: row["refusal"]["available"] is not None for row in rows
+    }
+    assert has_available == {reason: has for reason, (_, has) in REPORTS.items()}
 
 
 def test_refusal_without_a_hold_has_the_cost_of_the_run() -> None:
     end = report(1, do="complete", amount=300, end=NOW + 60, elapsed=60, state="COMPLETED")
-    with a_world(policy=Policy(late_charges=False, clock_tolerance_seconds=60)) as world:
-        no = world.ask("POST", "/job", AGENT, json=end).json()["refusal"]
-        assert no["reason"] == "NO_HOLD"
-        row = world.ask("GET", f"/failure/{no['entry']}", SUPERUSER).json()["data"]
-    assert figures(row) == figures(no) == [300, None, None]
+    with create_world(policy=Policy(late_charges=False, clock_tolerance_seconds=60)) as world:
+        refusal = world.ask("POST", "/job", AGENT, json=end).json()["refusal"]
+        assert refusal["reason"] == "NO_HOLD"
+        row = world.ask("GET", f"/failure/{refusal['entry']}", SUPERUSER).json()["data"]
+    assert amounts_of(row) == amounts_of(refusal) == [300, None, None]
 
 
 @pytest.mark.parametrize("shape", ["FailureRow", "RefusalDetails"])
 def test_document_marks_amounts_of_refusals_as_nullable(shape: str) -> None:
     properties = document()["components"]["schemas"][shape]["properties"]
-    for each in FIGURES:
-        assert {kind["type"] for kind in properties[each]["anyOf"]} == {"integer", "null"}
+    for name in AMOUNTS:
+        assert {kind["type"] for kind in properties[name]["anyOf"]} == {"integer", "null"}
 
 
 def test_refused_job_names_the_nearest_allocation(world: World) -> None:
-    opened = world.ask(
+    allocation = world.ask(
         "POST", "/alloc", SUPERUSER, json=grant(start=iso(NOW - 600), amount=600)
     ).json()["data"]["id"]
     early = report(7, resource="gpu", start=NOW - 900, submitted=NOW - 900)
-    no = world.ask("POST", "/job", AGENT, json=early).json()
+    refusal = world.ask("POST", "/job", AGENT, json=early).json()
     assert (
-        no["detail"] == "the project has no allocation of this resource at this time: "
-        f"the job started at {iso(NOW - 900)}, allocation {opened} begins at {iso(NOW - 600)}."
+        refusal["detail"] == "the project has no allocation of this resource at this time: "
+        f"the job started at {iso(NOW - 900)}, allocation {allocation} begins at {iso(NOW - 600)}."
     )
     assert (
-        no["remedy"]
-        == f"let it begin earlier, by staff: fairbank alloc set {opened} --start {iso(NOW - 900)}"
-        " --reason '...'"
+        refusal["remedy"] == f"let it begin earlier, by staff: fairbank alloc set {allocation}"
+        f" --start {iso(NOW - 900)} --reason '...'"
     )
-    told = world.ask("GET", f"/failure/{no['refusal']['entry']}", SUPERUSER).json()["data"]
-    assert (told["detail"], told["remedies"]) == (no["detail"], no["refusal"]["remedies"])
+    row = world.ask("GET", f"/failure/{refusal['refusal']['entry']}", SUPERUSER).json()["data"]
+    assert (row["detail"], row["remedies"]) == (refusal["detail"], refusal["refusal"]["remedies"])
     world.ask(
         "PATCH",
-        f"/alloc/{opened}",
+        f"/alloc/{allocation}",
         SUPERUSER,
         json={"start": NOW - 900, "comment": "its job began earlier"},
     )
@@ -155,33 +156,33 @@ def test_refused_job_names_the_nearest_allocation(world: World) -> None:
 
 
 def test_refused_job_without_allocation_names_the_account(world: World) -> None:
-    no = world.ask("POST", "/job", AGENT, json=report(7, resource="tape")).json()
+    refusal = world.ask("POST", "/job", AGENT, json=report(7, resource="tape")).json()
     assert (
-        no["remedy"]
+        refusal["remedy"]
         == f"an allocation, by staff: fairbank alloc create -A chem -r tape --start {iso(NOW)}"
         " --end ... --reason '...'"
     )
 
 
 def test_batch_names_the_nearest_allocation_of_each_job(world: World) -> None:
-    opened = world.ask(
+    allocation = world.ask(
         "POST", "/alloc", SUPERUSER, json=grant(start=iso(NOW - 600), amount=600)
     ).json()["data"]["id"]
     early, long_ago = (
         report(7, resource="gpu", start=NOW - 900, submitted=NOW - 900),
         report(8, account="bio", start=NOW - 100 * DAY, submitted=NOW - 100 * DAY),
     )
-    fine, dear, none = report(9), report(10, **DEAR), report(11, resource="tape")
+    fine, expensive, none = report(9), report(10, **EXPENSIVE), report(11, resource="tape")
     rows = world.ask(
-        "POST", "/job/bulk", AGENT, json={"reports": [early, fine, dear, long_ago, none]}
+        "POST", "/job/bulk", AGENT, json={"reports": [early, fine, expensive, long_ago, none]}
     ).json()["data"]
     assert [row["status"] for row in rows] == [402, 201, 402, 402, 402]
-    assert f"allocation {opened} begins at {iso(NOW - 600)}" in rows[0]["detail"]
+    assert f"allocation {allocation} begins at {iso(NOW - 600)}" in rows[0]["detail"]
     assert (
         f"allocation {world.foreign['allocation']} begins at {iso(NOW - 90 * DAY)}"
         in rows[3]["detail"]
     )
-    for row, body in zip(rows, (early, fine, dear, long_ago, none), strict=True):
+    for row, body in zip(rows, (early, fine, expensive, long_ago, none), strict=True):
         if body is not fine:
             alone = world.ask("POST", "/job", AGENT, json=body).json()
             assert (row["detail"], row["refusal"]["remedies"][-1]) == (

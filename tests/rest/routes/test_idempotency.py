@@ -23,7 +23,7 @@ from tests.rest.world import (
     PI,
     SUPERUSER,
     World,
-    a_world,
+    create_world,
     report,
 )
 
@@ -31,9 +31,9 @@ TRES = {"billing": None, "tres": "cpu=2,mem=1G"}
 START = report(42, **TRES)
 CHANGE = report(42, do="adjust", time_limit=7_200, **TRES)
 END = report(42, do="complete", end=NOW + 1_800, elapsed=1_800, state="FAILED", **TRES)
-LIFE = [START, CHANGE, END]
+REPORTS = [START, CHANGE, END]
 
-# Dearer, on another partition's resource, with another grace, and what failed costs nothing.
+# Higher prices, another resource, another grace period, and failed jobs cost nothing.
 CHANGED: dict[str, Any] = {
     "clusters": {
         "alpha": Cluster(
@@ -50,7 +50,7 @@ CHANGED: dict[str, Any] = {
 def worlds() -> Iterator[tuple[World, World]]:
     """Provide the bank, and the same bank with changed settings."""
     store = MemoryStore()
-    with a_world(store) as before, a_world(store, empty=False, **CHANGED) as after:
+    with create_world(store) as before, create_world(store, empty=False, **CHANGED) as after:
         after.own, after.foreign = before.own, before.foreign
         yield before, after
 
@@ -58,7 +58,7 @@ def worlds() -> Iterator[tuple[World, World]]:
 def send(
     world: World, body: dict[str, Any], *, bulk: bool = False, uid: int = AGENT
 ) -> tuple[int, dict[str, Any]]:
-    """Return the status, and the result or the problem."""
+    """Send a report, alone or in a batch; return the status, and the result or the problem."""
     if not bulk:
         answer = world.ask("POST", "/job", uid, json=body)
         return answer.status_code, answer.json().get("data", answer.json())
@@ -68,7 +68,7 @@ def send(
 
 @pytest.mark.parametrize("bulk", [False, True])
 def test_repeated_report_gets_its_entry(world: World, bulk: bool) -> None:
-    for body in LIFE:
+    for body in REPORTS:
         status, first = send(world, body, bulk=bulk)
         entries = world.entries()
         assert (status, first["again"]) == (201, False)
@@ -78,32 +78,32 @@ def test_repeated_report_gets_its_entry(world: World, bulk: bool) -> None:
 
 def test_repeated_batch_gets_the_same_answers(world: World) -> None:
     answers = [
-        world.ask("POST", "/job/bulk", AGENT, json={"reports": LIFE}).json()["data"]
+        world.ask("POST", "/job/bulk", AGENT, json={"reports": REPORTS}).json()["data"]
         for _ in range(2)
     ]
-    assert [each["status"] for each in answers[0]] == [201, 201, 201]
-    assert [each["status"] for each in answers[1]] == [
+    assert [answer["status"] for answer in answers[0]] == [201, 201, 201]
+    assert [answer["status"] for answer in answers[1]] == [
         409,
         409,
         200,
-    ]  # it started and was changed, but is over now
+    ]  # the run has ended meanwhile
     assert answers[1][2]["granted"] == {**answers[0][2]["granted"], "again": True}
     keyed = [
-        {**report(43, **{**TRES, **_only(body)}), "key": f"k{place}"}
-        for place, body in enumerate(LIFE)
+        {**report(43, **{**TRES, **_changed_fields(body)}), "key": f"k{place}"}
+        for place, body in enumerate(REPORTS)
     ]
     answers = [
         world.ask("POST", "/job/bulk", AGENT, json={"reports": keyed}).json()["data"]
         for _ in range(2)
     ]
-    assert [each["status"] for each in answers[1]] == [200, 200, 200]
-    assert [{**each["granted"], "again": False} for each in answers[1]] == [
-        each["granted"] for each in answers[0]
+    assert [answer["status"] for answer in answers[1]] == [200, 200, 200]
+    assert [{**answer["granted"], "again": False} for answer in answers[1]] == [
+        answer["granted"] for answer in answers[0]
     ]
 
 
 def test_repeated_start_after_the_end_needs_a_key(world: World) -> None:
-    """As docs/reference/repeated-requests.md begins."""
+    """See the beginning of docs/reference/repeated-requests.md."""
     keyed = {**report(43), "key": "start"}
     (_, first), (_, under_key) = send(world, START), send(world, keyed)
     assert send(world, START) == (200, {**first, "again": True})
@@ -119,14 +119,14 @@ def test_repeated_start_after_the_end_needs_a_key(world: World) -> None:
     assert send(world, keyed) == (200, {**under_key, "again": True})
 
 
-def _only(body: dict[str, Any]) -> dict[str, Any]:
+def _changed_fields(body: dict[str, Any]) -> dict[str, Any]:
     return {
         name: body[name] for name in ("do", "time_limit", "end", "elapsed", "state") if name in body
     }
 
 
 @pytest.mark.parametrize(
-    "other",
+    "change",
     [
         {"start": NOW + 1},
         {"partition": "big"},
@@ -136,10 +136,10 @@ def _only(body: dict[str, Any]) -> dict[str, Any]:
         {"time_limit": 60},
     ],
 )
-def test_different_start_of_the_run_is_a_conflict(world: World, other: dict[str, Any]) -> None:
+def test_different_start_of_the_run_is_a_conflict(world: World, change: dict[str, Any]) -> None:
     assert send(world, report(42, resource="cpu"))[0] == 201
     entries = world.entries()
-    status, problem = send(world, report(42, **{"resource": "cpu", **other}))
+    status, problem = send(world, report(42, **{"resource": "cpu", **change}))
     assert (status, problem["refusal"]["reason"]) == (409, "HOLD_EXISTS")
     assert world.entries() == entries
 
@@ -150,7 +150,7 @@ def test_repeated_report_is_answered_after_settings_changed(
     worlds: tuple[World, World], keyed: bool, bulk: bool
 ) -> None:
     before, after = worlds
-    for place, body in enumerate(LIFE):
+    for place, body in enumerate(REPORTS):
         sent = {**body, "key": f"k{place}"} if keyed else body
         status, first = send(before, sent, bulk=bulk)
         assert status == 201
@@ -160,17 +160,17 @@ def test_repeated_report_is_answered_after_settings_changed(
 def test_reused_key_is_a_conflict_after_settings_changed(worlds: tuple[World, World]) -> None:
     send(worlds[0], {**START, "key": "k"})
     for world in worlds:
-        for other in (
+        for change in (
             {"time_limit": 3_599},
             {"comment": "another"},
             {"job_id": 43},
             {"start": NOW + 1},
         ):
-            status, problem = send(world, {**START, "key": "k", **other})
+            status, problem = send(world, {**START, "key": "k", **change})
             assert (status, problem["refusal"]["reason"]) == (409, "KEY_REUSED")
 
 
-# --- whose key it is ---
+# --- keys of different users ---
 
 
 def deposit(world: World, uid: int, amount: int, **more: Any) -> httpx.Response:
@@ -223,19 +223,19 @@ def test_keys_used_while_acting_as_are_separate(world: World) -> None:
 
 
 def test_job_row_names_the_entry_that_set_it(world: World) -> None:
-    for body in LIFE:
+    for body in REPORTS:
         _, granted = send(world, body)
         row = world.ask("GET", f"/job/{granted['run']}", MEMBER).json()["data"]
         assert row["set_by"] == granted["entry"]
 
 
 def test_key_header_of_a_report_is_refused(world: World) -> None:
-    """It would protect nothing: the key of a report is within."""
+    """The header would have no effect: a report has its key in the body."""
     before = world.entries()
     for path, body in (("/job", START), ("/job/bulk", {"reports": [START]})):
         answer = world.ask("POST", path, AGENT, json=body, headers={"Idempotency-Key": "k"})
-        said = answer.json()
-        assert (answer.status_code, said["field"], '"key"' in said["remedy"]) == (
+        problem = answer.json()
+        assert (answer.status_code, problem["field"], '"key"' in problem["remedy"]) == (
             400,
             "Idempotency-Key",
             True,

@@ -42,9 +42,9 @@ anything = st.recursive(
     value=anything,
 )
 def test_report_with_any_value_is_accepted_or_names_the_field(
-    old_world: World, field: str, value: object
+    shared_world: World, field: str, value: object
 ) -> None:
-    answer = old_world.ask("POST", "/job", AGENT, json={**report(1), field: value})
+    answer = shared_world.ask("POST", "/job", AGENT, json={**report(1), field: value})
     assert answer.status_code in (200, 201, 400, 402, 403, 404, 409)
     if answer.status_code == 400:
         assert answer.json()["field"].partition(".")[0].partition("[")[0] in (field, "billing")
@@ -118,10 +118,10 @@ def test_report_with_any_value_is_accepted_or_names_the_field(
     ],
 )  # fmt: skip
 def test_invalid_field_of_a_report_is_refused(
-    old_world: World, more: dict[str, Any], field: str
+    shared_world: World, more: dict[str, Any], field: str
 ) -> None:
     status = 404 if more.get("partition") == "nosuch" else 400
-    refused(old_world, AGENT, "POST", "/job", status, field, json={**report(5), **more})
+    refused(shared_world, AGENT, "POST", "/job", status, field, json={**report(5), **more})
 
 
 UNDER_WAY = (
@@ -141,18 +141,19 @@ UNDER_WAY = (
     ["", "completed", "CANCELLED by", "CANCELLED by root", "A" * 33, "X\n", None, *UNDER_WAY],
     ids=repr,
 )
-def test_state_that_is_not_final_is_refused(old_world: World, state: object) -> None:
+def test_state_that_is_not_final_is_refused(shared_world: World, state: object) -> None:
     body = report(6, do="complete", end=NOW, elapsed=60, state=state)
-    refused(old_world, AGENT, "POST", "/job", 400, "state", json=body)
+    refused(shared_world, AGENT, "POST", "/job", 400, "state", json=body)
 
 
-def test_running_state_does_not_close_a_run(old_world: World) -> None:
-    assert old_world.ask("POST", "/job", AGENT, json=report(8)).status_code == 201
+def test_running_state_does_not_close_a_run(shared_world: World) -> None:
+    assert shared_world.ask("POST", "/job", AGENT, json=report(8)).status_code == 201
     end = report(8, do="complete", end=NOW, elapsed=60, state="RUNNING")
-    problem = refused(old_world, AGENT, "POST", "/job", 400, "state", json=end)
+    problem = refused(shared_world, AGENT, "POST", "/job", 400, "state", json=end)
     assert "NODE_FAIL, OUT_OF_MEMORY" in problem["remedy"]
     assert (
-        old_world.ask("POST", "/job", AGENT, json={**end, "state": "NODE_FAIL"}).status_code == 201
+        shared_world.ask("POST", "/job", AGENT, json={**end, "state": "NODE_FAIL"}).status_code
+        == 201
     )
 
 
@@ -166,18 +167,20 @@ def test_running_state_does_not_close_a_run(old_world: World) -> None:
         ("cpu_seconds", 10**15 + 1),
     ],
 )
-def test_final_state_is_stored(old_world: World, field: str, value: object) -> None:
+def test_final_state_is_stored(shared_world: World, field: str, value: object) -> None:
     body = report(6, do="complete", end=NOW, elapsed=60, state="FAILED", **{field: value})
-    refused(old_world, AGENT, "POST", "/job", 400, field, json=body)
+    refused(shared_world, AGENT, "POST", "/job", 400, field, json=body)
 
 
 @pytest.mark.parametrize("state", ["CANCELLED by 5", "CANCELLED+"])
-def test_state_in_the_form_of_sacct_is_accepted(old_world: World, state: str) -> None:
-    answer = old_world.ask(
+def test_state_in_the_form_of_sacct_is_accepted(shared_world: World, state: str) -> None:
+    answer = shared_world.ask(
         "POST", "/job", AGENT, json=report(6, do="complete", end=NOW, elapsed=60, state=state)
     )
     run = answer.json()["data"]["run"]
-    assert old_world.ask("GET", f"/job/{run}", SUPERUSER).json()["data"]["outcome"] == "CANCELLED"
+    assert (
+        shared_world.ask("GET", f"/job/{run}", SUPERUSER).json()["data"]["outcome"] == "CANCELLED"
+    )
 
 
 @pytest.mark.parametrize("price", [{"billing": 1}, {"billing": None, "amount": 60}])
@@ -187,16 +190,16 @@ def test_report_with_a_price_needs_no_cpus(world: World, price: dict[str, Any]) 
     assert (answer.status_code, answer.json()["data"]["amount"]) == (201, 60)
 
 
-def test_end_is_accepted_with_any_tres(old_world: World) -> None:
+def test_end_is_accepted_with_any_tres(shared_world: World) -> None:
     body = report(
         7, do="complete", end=NOW, elapsed=60, state="COMPLETED", billing=None, tres="cpu=0,mem=1G"
     )
-    assert old_world.ask("POST", "/job", AGENT, json=body).status_code == 201
+    assert shared_world.ask("POST", "/job", AGENT, json=body).status_code == 201
 
 
-def test_end_before_start_is_refused(old_world: World) -> None:
+def test_end_before_start_is_refused(shared_world: World) -> None:
     body = report(6, do="complete", end=NOW - 3600, elapsed=60, state="COMPLETED")
-    refused(old_world, AGENT, "POST", "/job", 400, "end", json=body)
+    refused(shared_world, AGENT, "POST", "/job", 400, "end", json=body)
 
 
 def test_elapsed_beyond_start_to_end_is_refused(world: World) -> None:
@@ -216,14 +219,14 @@ def test_elapsed_beyond_start_to_end_is_refused(world: World) -> None:
     [(0.1, 6), ("0.1", 6), (1 / 3, 20), ("0.3333333333333333333333333333", 20), (1e-30, 1), (0, 0)],
 )
 def test_price_is_exact_and_rounded_up_once(world: World, billing: object, amount: int) -> None:
-    """0.1 as binary fraction is a little more than a tenth, which would cost a seventh minute."""
+    """0.1 as a binary fraction is a little more than a tenth, which would cost another minute."""
     assert (
         world.ask("POST", "/job", AGENT, json=report(5, billing=billing)).json()["data"]["amount"]
         == amount
     )
 
 
-# --- many reports at once ---
+# --- batches ---
 
 
 @pytest.mark.parametrize(
@@ -231,8 +234,8 @@ def test_price_is_exact_and_rounded_up_once(world: World, billing: object, amoun
     [[], [report(1)] * 1_001, None, {}, "x"],
     ids=["none", "1001", "null", "object", "text"],
 )
-def test_empty_or_too_large_batch_is_refused(old_world: World, reports: object) -> None:
-    refused(old_world, AGENT, "POST", "/job/bulk", 400, "reports", json={"reports": reports})
+def test_empty_or_too_large_batch_is_refused(shared_world: World, reports: object) -> None:
+    refused(shared_world, AGENT, "POST", "/job/bulk", 400, "reports", json={"reports": reports})
 
 
 def test_batch_of_a_thousand_reports_is_accepted(world: World) -> None:
@@ -240,9 +243,9 @@ def test_batch_of_a_thousand_reports_is_accepted(world: World) -> None:
         "POST",
         "/job/bulk",
         AGENT,
-        json={"reports": [report(5_000 + each) for each in range(1_000)]},
+        json={"reports": [report(5_000 + number) for number in range(1_000)]},
     ).json()["data"]
-    assert [each["status"] for each in rows] == [201] * 1_000
+    assert [row["status"] for row in rows] == [201] * 1_000
 
 
 def test_invalid_report_affects_no_other(world: World) -> None:
@@ -257,8 +260,8 @@ def test_invalid_report_affects_no_other(world: World) -> None:
         good,
     ]
     rows = world.ask("POST", "/job/bulk", AGENT, json={"reports": reports}).json()["data"]
-    assert [each["status"] for each in rows] == [201, 400, 400, 403, 402, 404, 200]
-    assert [each.get("field") for each in rows] == [
+    assert [row["status"] for row in rows] == [201, 400, 400, 403, 402, 404, 200]
+    assert [row.get("field") for row in rows] == [
         None,
         "job_id",
         None,
@@ -274,9 +277,9 @@ def test_invalid_report_affects_no_other(world: World) -> None:
     assert rows[6]["granted"]["again"]
 
 
-def test_batch_that_is_not_json_is_refused(old_world: World) -> None:
+def test_batch_that_is_not_json_is_refused(shared_world: World) -> None:
     refused(
-        old_world,
+        shared_world,
         AGENT,
         "POST",
         "/job/bulk",
@@ -287,7 +290,7 @@ def test_batch_that_is_not_json_is_refused(old_world: World) -> None:
     )
 
 
-# --- the same thing twice ---
+# --- repeated requests ---
 
 
 def test_repeated_report_is_counted_once(world: World) -> None:
@@ -315,14 +318,14 @@ def test_repeated_deposit_with_a_key_happens_once(world: World) -> None:
         )
         for _ in range(2)
     ]
-    assert [each.status_code for each in ask] == [201, 200]
+    assert [answer.status_code for answer in ask] == [201, 200]
     assert ask[0].json()["data"]["available"] == ask[1].json()["data"]["available"]
 
 
 @pytest.mark.parametrize("key", ["", "a b", "k" * 129])
-def test_invalid_key_is_refused(old_world: World, key: str) -> None:
-    path = f"/alloc/{old_world.own['allocation']}/deposit"
-    answer = old_world.ask(
+def test_invalid_key_is_refused(shared_world: World, key: str) -> None:
+    path = f"/alloc/{shared_world.own['allocation']}/deposit"
+    answer = shared_world.ask(
         "POST", path, SUPERUSER, json={"amount": 60, **WHY}, headers={"Idempotency-Key": key}
     )
     assert answer.status_code == 400

@@ -7,7 +7,7 @@ import pytest
 from fairbank.core.time import iso
 from tests.rest.counting_store import CountingStore
 from tests.rest.responses import WHY, data, ids_of
-from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, World, a_world, report
+from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, World, create_world, report
 
 
 def test_run_is_held_and_charged(world: World) -> None:
@@ -22,7 +22,7 @@ def test_run_is_held_and_charged(world: World) -> None:
         "POST", "/job", AGENT, json=report(42, do="adjust", billing=2, time_limit=7_200)
     )
     assert (longer.status_code, longer.json()["data"]["amount"]) == (201, 120)
-    told = {"exit_code": 2, "cpu_seconds": 1_200}
+    facts = {"exit_code": 2, "cpu_seconds": 1_200}
     end = report(
         42,
         do="complete",
@@ -31,7 +31,7 @@ def test_run_is_held_and_charged(world: World) -> None:
         end=NOW + 1_800,
         elapsed=1_800,
         state="FAILED",
-        **told,
+        **facts,
     )
     ended = world.ask("POST", "/job", AGENT, json=end)
     assert (ended.json()["data"]["amount"], ended.json()["data"]["written_off"]) == (60, 0)
@@ -52,7 +52,7 @@ def test_run_is_held_and_charged(world: World) -> None:
 
 
 def test_end_with_too_many_cpu_seconds_is_charged(world: World) -> None:
-    """Single and in a batch; a repeated report gets the same answer."""
+    """The report is sent alone and in a batch; a repeated report gets the same answer."""
     for number in (91, 92):
         world.ask("POST", "/job", AGENT, json=report(number, billing=None, tres="cpu=2"))
     ends = [
@@ -76,9 +76,7 @@ def test_end_with_too_many_cpu_seconds_is_charged(world: World) -> None:
 
 
 def test_end_that_contradicts_its_hold_is_refused(world: World) -> None:
-    """The problem names the field. A report with a price of its own is not priced by its
-    partition.
-    """
+    """The problem names the field. A report with its own price is not priced by its partition."""
     started = report(93, partition="big", resource="cpu")
     assert world.ask("POST", "/job", AGENT, json=started).status_code == 201
     end = started | {
@@ -88,13 +86,13 @@ def test_end_that_contradicts_its_hold_is_refused(world: World) -> None:
         "elapsed": 60,
         "state": "COMPLETED",
     }
-    weighed = {"billing": None, "tres": "cpu=2", "partition": "std"}
-    for field, told in (
+    priced = {"billing": None, "tres": "cpu=2", "partition": "std"}
+    for field, changed in (
         ("owner_uid", {"owner_uid": MEMBER + 1}),
         ("account", {"account": "nobodys"}),
-        ("partition", weighed),
+        ("partition", priced),
     ):
-        problem = world.ask("POST", "/job", AGENT, json=end | told).json()
+        problem = world.ask("POST", "/job", AGENT, json=end | changed).json()
         assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (
             409,
             field,
@@ -111,13 +109,13 @@ def test_limit_change_that_contradicts_its_hold_is_refused(world: World) -> None
     started = report(94, partition="big", resource="cpu")
     assert world.ask("POST", "/job", AGENT, json=started).status_code == 201
     longer = started | {"do": "adjust", "time_limit": 7_200}
-    weighed = {"billing": None, "tres": "cpu=2", "partition": "std"}
-    for field, told in (
+    priced = {"billing": None, "tres": "cpu=2", "partition": "std"}
+    for field, changed in (
         ("owner_uid", {"owner_uid": MEMBER + 1}),
         ("account", {"account": "nobodys"}),
-        ("partition", weighed),
+        ("partition", priced),
     ):
-        problem = world.ask("POST", "/job", AGENT, json=longer | told).json()
+        problem = world.ask("POST", "/job", AGENT, json=longer | changed).json()
         assert (problem["status"], problem["field"], problem["refusal"]["reason"]) == (
             409,
             field,
@@ -126,9 +124,9 @@ def test_limit_change_that_contradicts_its_hold_is_refused(world: World) -> None
     assert world.ask("POST", "/job", AGENT, json=longer | {"partition": "std"}).status_code == 201
 
 
-def test_unknown_values_of_a_run_are_null(old_world: World) -> None:
-    row = data(old_world, f"/job/{old_world.own['job']}")
-    untold = (
+def test_unknown_values_of_a_run_are_null(shared_world: World) -> None:
+    row = data(shared_world, f"/job/{shared_world.own['job']}")
+    unknown = (
         "name",
         "qos",
         "nodes",
@@ -139,16 +137,16 @@ def test_unknown_values_of_a_run_are_null(old_world: World) -> None:
         "exit_signal",
         "cpu_seconds",
     )
-    assert [row[each] for each in untold] == [None] * 9
+    assert [row[field] for field in unknown] == [None] * 9
 
 
 def test_details_in_a_batch_are_stored(world: World) -> None:
-    said = [report(number, nodes=number, name=f"step-{number}") for number in (61, 62)]
+    reports = [report(number, nodes=number, name=f"step-{number}") for number in (61, 62)]
     assert [
-        each["status"]
-        for each in world.ask("POST", "/job/bulk", AGENT, json={"reports": said}).json()["data"]
+        row["status"]
+        for row in world.ask("POST", "/job/bulk", AGENT, json={"reports": reports}).json()["data"]
     ] == [201, 201]
-    assert {(each["name"], each["nodes"]) for each in data(world, "/job?limit=2")} == {
+    assert {(row["name"], row["nodes"]) for row in data(world, "/job?limit=2")} == {
         ("step-61", 61),
         ("step-62", 62),
     }
@@ -220,17 +218,17 @@ def test_runs_are_filtered(world: World) -> None:
     ],
 )
 def test_runs_and_refusals_are_filtered_by_project_and_allocation(
-    old_world: World, path: str, query: str, fits: bool
+    shared_world: World, path: str, query: str, fits: bool
 ) -> None:
-    assert bool(data(old_world, f"{path}?{query}")) == fits
+    assert bool(data(shared_world, f"{path}?{query}")) == fits
 
 
 @pytest.mark.parametrize("path", ["/alloc", "/job", "/failure", "/balance", "/activity"])
-def test_lists_are_filtered_by_gid(old_world: World, path: str) -> None:
-    (project,) = data(old_world, "/project?account=chem")
+def test_lists_are_filtered_by_gid(shared_world: World, path: str) -> None:
+    (project,) = data(shared_world, "/project?account=chem")
     assert (
-        data(old_world, f"{path}?gid={project['gid']}")
-        == data(old_world, f"{path}?account=chem")
+        data(shared_world, f"{path}?gid={project['gid']}")
+        == data(shared_world, f"{path}?account=chem")
         != []
     )
 
@@ -249,7 +247,7 @@ def test_charge_is_refunded(world: World) -> None:
 
 def test_reports_of_cached_accounts_read_the_store_once_in_five_seconds() -> None:
     store = CountingStore()
-    with a_world(store) as world:
+    with create_world(store) as world:
         before = store.reads
         for job in (1, 2, 3):
             assert world.ask("POST", "/job", AGENT, json=report(job)).status_code == 201
@@ -262,7 +260,7 @@ def test_reports_of_cached_accounts_read_the_store_once_in_five_seconds() -> Non
 
 def test_batch_of_unknown_accounts_reads_the_store_once() -> None:
     store = CountingStore()
-    with a_world(store) as world:
+    with create_world(store) as world:
         before = store.reads
         world.ticks.at += 1
         reports = [report(job, account=f"no{job}") for job in range(1, 6)]

@@ -8,17 +8,17 @@ from tests.rest.responses import data
 from tests.rest.world import ADMIN, AGENT, COORDINATOR, MEMBER, PI, STRANGER, World, report
 
 
-def test_whoami_shows_user_roles_and_scopes(old_world: World) -> None:
-    told = data(old_world, "/whoami", COORDINATOR)
-    assert (told["actor"], told["uid"], told["superuser"], told["admin"]) == (
+def test_whoami_shows_user_roles_and_scopes(shared_world: World) -> None:
+    user = data(shared_world, "/whoami", COORDINATOR)
+    assert (user["actor"], user["uid"], user["superuser"], user["admin"]) == (
         COORDINATOR,
         COORDINATOR,
         False,
         False,
     )
-    assert told["roles"] == [{"project": old_world.own["project"], "role": "coordinator"}]
-    assert data(old_world, "/whoami", AGENT)["clusters"] == ["alpha"]
-    acting = old_world.ask("GET", "/whoami", ADMIN, as_=PI).json()["data"]
+    assert user["roles"] == [{"project": shared_world.own["project"], "role": "coordinator"}]
+    assert data(shared_world, "/whoami", AGENT)["clusters"] == ["alpha"]
+    acting = shared_world.ask("GET", "/whoami", ADMIN, as_=PI).json()["data"]
     assert (acting["actor"], acting["uid"], acting["admin"]) == (ADMIN, PI, False)
 
 
@@ -52,19 +52,19 @@ def test_metrics_count_requests_and_outcomes(world: World) -> None:
         "/alloc/99",
     ],
 )
-def test_head_is_answered_like_get_without_the_body(old_world: World, path: str) -> None:
-    got, headed = (old_world.ask(method, path, PI) for method in ("GET", "HEAD"))
+def test_head_is_answered_like_get_without_the_body(shared_world: World, path: str) -> None:
+    got, headed = (shared_world.ask(method, path, PI) for method in ("GET", "HEAD"))
     assert headed.status_code == got.status_code
     assert headed.headers == got.headers
     assert headed.content == b""
     assert len(got.content) == int(got.headers["content-length"])
 
 
-def test_head_requires_the_same_permissions(old_world: World) -> None:
-    assert old_world.ask("HEAD", "/alloc").status_code == 401
-    assert old_world.ask("HEAD", "/audit", MEMBER).status_code == 403
-    assert old_world.ask("HEAD", "/job/bulk", AGENT).status_code == 405
+def test_head_requires_the_same_permissions(shared_world: World) -> None:
+    assert shared_world.ask("HEAD", "/alloc").status_code == 401
+    assert shared_world.ask("HEAD", "/audit", MEMBER).status_code == 403
+    assert shared_world.ask("HEAD", "/job/bulk", AGENT).status_code == 405
 
 
-def test_health_shows_no_data(old_world: World) -> None:
-    assert old_world.ask("GET", "/health").text == '{"status":"ok"}'
+def test_health_shows_no_data(shared_world: World) -> None:
+    assert shared_world.ask("GET", "/health").text == '{"status":"ok"}'

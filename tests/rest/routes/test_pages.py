@@ -55,31 +55,31 @@ def test_long_lists_have_pages(world: World) -> None:
         (f"/alloc/{allocation}/user", 15),
         ("/token", 7),
     ):
-        whole = data(world, path)
-        assert len(whole) >= least
-        assert all_pages(world, path) == whole
+        complete = data(world, path)
+        assert len(complete) >= least
+        assert all_pages(world, path) == complete
     for by in ("user", "day", "month", "partition", "allocation"):
         assert all_pages(world, f"/usage?by={by}") == data(world, f"/usage?by={by}")
     assert len(data(world, "/usage?by=day")) == 7
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_full_last_page_has_no_next(old_world: World, path: str) -> None:
-    asked = path.format(**old_world.own)
-    path = f"{asked}{'&' if '?' in asked else '?'}limit="
-    whole = rows_of(old_world.ask("GET", f"{path}1000", SUPERUSER).json())
-    assert whole, "an empty list tells nothing"
-    full = old_world.ask("GET", f"{path}{len(whole)}", SUPERUSER).json()
-    assert (rows_of(full), full["next"]) == (whole, None)
-    if len(whole) > 1:
-        less = old_world.ask("GET", f"{path}{len(whole) - 1}", SUPERUSER).json()
-        rest = old_world.ask("GET", f"{path}1&after={less['next']}", SUPERUSER).json()
-        assert (rows_of(less) + rows_of(rest), rest["next"]) == (whole, None)
+def test_full_last_page_has_no_next(shared_world: World, path: str) -> None:
+    address = path.format(**shared_world.own)
+    path = f"{address}{'&' if '?' in address else '?'}limit="
+    complete = rows_of(shared_world.ask("GET", f"{path}1000", SUPERUSER).json())
+    assert complete, "the list must not be empty"
+    full = shared_world.ask("GET", f"{path}{len(complete)}", SUPERUSER).json()
+    assert (rows_of(full), full["next"]) == (complete, None)
+    if len(complete) > 1:
+        less = shared_world.ask("GET", f"{path}{len(complete) - 1}", SUPERUSER).json()
+        rest = shared_world.ask("GET", f"{path}1&after={less['next']}", SUPERUSER).json()
+        assert (rows_of(less) + rows_of(rest), rest["next"]) == (complete, None)
 
 
-def test_closing_sums_are_those_of_the_last_entry_shown(old_world: World) -> None:
-    page = old_world.ask(
-        "GET", f"/alloc/{old_world.own['allocation']}/statement?limit=1", PI
+def test_closing_sums_are_those_of_the_last_entry_shown(shared_world: World) -> None:
+    page = shared_world.ask(
+        "GET", f"/alloc/{shared_world.own['allocation']}/statement?limit=1", PI
     ).json()
     (entry,) = page["data"]["entries"]
     assert page["next"] == str(entry["seq"])
@@ -88,12 +88,12 @@ def test_closing_sums_are_those_of_the_last_entry_shown(old_world: World) -> Non
 
 def rows_of(answer: Any) -> list[Any]:
     """Return the rows of a list, or of the part of a response that is a list."""
-    found = answer["data"]
+    content = answer["data"]
     rows: list[Any] = (
-        found
-        if isinstance(found, list)
-        else found.get("entries")
-        if "closing" in found
-        else found["heads"]
+        content
+        if isinstance(content, list)
+        else content.get("entries")
+        if "closing" in content
+        else content["heads"]
     )
     return rows

@@ -17,16 +17,16 @@ from tests.rest.world import (
     STRANGER,
     SUPERUSER,
     World,
-    a_world,
+    create_world,
     report,
 )
 
 
 @pytest.fixture
-def over() -> Iterator[World]:
-    """End chem's allocations and runs."""
-    with a_world() as world:
-        number = next(world.numbers) - 2  # that of chem's runs
+def closed_world() -> Iterator[World]:
+    """Provide a world in which the allocations and runs of chem have ended."""
+    with create_world() as world:
+        number = next(world.numbers) - 2  # the job number of chem's runs
         ended = report(
             number, do="complete", submitted=NOW - 60, end=NOW, elapsed=60, state="COMPLETED"
         )
@@ -38,7 +38,7 @@ def over() -> Iterator[World]:
         yield world
 
 
-def _remove(world: World) -> None:
+def _remove_project(world: World) -> None:
     answer = world.ask("DELETE", f"/project/{world.own['project']}", SUPERUSER)
     assert answer.status_code == 200, answer.json()
 
@@ -87,53 +87,62 @@ def test_project_cannot_be_its_own_ancestor(world: World) -> None:
     refused(world, SUPERUSER, "PATCH", f"/project/{own}", 404, "parent", json={"parent": 999_999})
 
 
-def test_project_with_open_run_cannot_be_removed(over: World) -> None:
-    """On credit that its parent shares."""
-    own, bio = over.own["project"], over.foreign
-    over.ask("PATCH", f"/project/{own}", SUPERUSER, json={"parent": bio["project"]})
-    over.ask("PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY})
-    assert over.ask("POST", "/job", AGENT, json=report(77)).status_code == 201
-    problem = refused(over, SUPERUSER, "DELETE", f"/project/{own}", 409, "project")
+def test_project_with_open_run_cannot_be_removed(closed_world: World) -> None:
+    """The run uses credit that the parent shares."""
+    own, bio = closed_world.own["project"], closed_world.foreign
+    closed_world.ask("PATCH", f"/project/{own}", SUPERUSER, json={"parent": bio["project"]})
+    closed_world.ask(
+        "PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY}
+    )
+    assert closed_world.ask("POST", "/job", AGENT, json=report(77)).status_code == 201
+    problem = refused(closed_world, SUPERUSER, "DELETE", f"/project/{own}", 409, "project")
     assert "alpha/77" in problem["detail"]
 
 
-def test_removed_project_is_shown_to_staff_only(over: World) -> None:
-    _remove(over)
-    path = f"/project/{over.own['project']}"
+def test_removed_project_is_shown_to_staff_only(closed_world: World) -> None:
+    _remove_project(closed_world)
+    path = f"/project/{closed_world.own['project']}"
     for uid in (PI, COORDINATOR, MEMBER):
-        assert over.ask("GET", path, uid).status_code == 404
-        assert over.ask("GET", "/project?removed=any", uid).json()["data"] == []
-        assert over.ask("GET", "/alloc", uid).json()["data"] == []
-    assert over.ask("GET", path, SUPERUSER).json()["data"]["removed"] is True
+        assert closed_world.ask("GET", path, uid).status_code == 404
+        assert closed_world.ask("GET", "/project?removed=any", uid).json()["data"] == []
+        assert closed_world.ask("GET", "/alloc", uid).json()["data"] == []
+    assert closed_world.ask("GET", path, SUPERUSER).json()["data"]["removed"] is True
     lists = {
-        removed: over.ask("GET", f"/project?removed={removed}", SUPERUSER).json()["data"]
+        removed: closed_world.ask("GET", f"/project?removed={removed}", SUPERUSER).json()["data"]
         for removed in ("no", "yes", "any")
     }
-    assert [[each["account"] for each in lists[which]] for which in ("no", "yes", "any")] == [
+    assert [[row["account"] for row in lists[which]] for which in ("no", "yes", "any")] == [
         ["bio"],
         ["chem"],
         ["chem", "bio"],
     ]
-    assert len(over.ask("GET", "/alloc?account=chem", SUPERUSER).json()["data"]) == 2
-    assert {each["owner_uid"] for each in over.ask("GET", "/job", MEMBER).json()["data"]} == {
+    assert len(closed_world.ask("GET", "/alloc?account=chem", SUPERUSER).json()["data"]) == 2
+    assert {row["owner_uid"] for row in closed_world.ask("GET", "/job", MEMBER).json()["data"]} == {
         MEMBER
-    }  # the own runs
+    }  # their own runs
 
 
-def test_removed_project_starts_no_job_and_pays_ended_runs(over: World) -> None:
-    """It cannot use shared credit of its parent either. A run that began before and is reported
-    late is charged.
+def test_removed_project_starts_no_job_and_pays_ended_runs(closed_world: World) -> None:
+    """It cannot use shared credit of its parent either. A run that began before the removal and is
+    reported late is charged.
     """
-    bio = over.foreign
-    over.ask("PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"parent": bio["project"]})
-    over.ask("PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY})
-    _remove(over)
-    no = over.ask("POST", "/job", AGENT, json=report(77)).json()
-    assert (no["refusal"]["reason"], no["refusal"]["project"]) == (
-        "PROJECT_REMOVED",
-        over.own["project"],
+    bio = closed_world.foreign
+    closed_world.ask(
+        "PATCH",
+        f"/project/{closed_world.own['project']}",
+        SUPERUSER,
+        json={"parent": bio["project"]},
     )
-    assert f"fairbank project set {over.own['project']} --restore" in no["remedy"]
+    closed_world.ask(
+        "PATCH", f"/alloc/{bio['allocation']}", SUPERUSER, json={"shared": True, **WHY}
+    )
+    _remove_project(closed_world)
+    refused_job = closed_world.ask("POST", "/job", AGENT, json=report(77)).json()
+    assert (refused_job["refusal"]["reason"], refused_job["refusal"]["project"]) == (
+        "PROJECT_REMOVED",
+        closed_world.own["project"],
+    )
+    assert f"fairbank project set {closed_world.own['project']} --restore" in refused_job["remedy"]
     late = report(
         78,
         do="complete",
@@ -143,13 +152,13 @@ def test_removed_project_starts_no_job_and_pays_ended_runs(over: World) -> None:
         elapsed=DAY,
         state="COMPLETED",
     )
-    answer = over.ask("POST", "/job", AGENT, json=late)
+    answer = closed_world.ask("POST", "/job", AGENT, json=late)
     assert (answer.status_code, answer.json()["data"]["allocation"]) == (
         201,
-        over.own["allocation"],
+        closed_world.own["allocation"],
     )
     refused(
-        over,
+        closed_world,
         SUPERUSER,
         "POST",
         "/quote",
@@ -159,26 +168,36 @@ def test_removed_project_starts_no_job_and_pays_ended_runs(over: World) -> None:
     )
 
 
-def test_names_of_a_removed_project_stay_reserved(over: World) -> None:
-    _remove(over)
-    gid = over.ask("GET", f"/project/{over.own['project']}", SUPERUSER).json()["data"]["gid"]
+def test_names_of_a_removed_project_stay_reserved(closed_world: World) -> None:
+    _remove_project(closed_world)
+    gid = closed_world.ask("GET", f"/project/{closed_world.own['project']}", SUPERUSER).json()[
+        "data"
+    ]["gid"]
     new = {"gname": "chem", "gid": gid, "account": "chem"}
     for names, field in ((new, "gname"), (new | {"gname": "lab", "gid": 9_000}, "account")):
-        problem = refused(over, SUPERUSER, "POST", "/project", 409, field, json=names)
-        assert f"fairbank project set {over.own['project']} --restore" in problem["remedy"]
+        problem = refused(closed_world, SUPERUSER, "POST", "/project", 409, field, json=names)
+        assert f"fairbank project set {closed_world.own['project']} --restore" in problem["remedy"]
     changed = {"gname": "chem_old", "gid": 9_999, "account": "chem_old"}
-    refused(over, SUPERUSER, "PATCH", f"/project/{over.own['project']}", 409, "gid", json=changed)
+    refused(
+        closed_world,
+        SUPERUSER,
+        "PATCH",
+        f"/project/{closed_world.own['project']}",
+        409,
+        "gid",
+        json=changed,
+    )
 
 
-def test_restored_project_has_its_members(over: World) -> None:
-    _remove(over)
+def test_restored_project_has_its_members(closed_world: World) -> None:
+    _remove_project(closed_world)
     assert (
-        over.ask(
-            "PATCH", f"/project/{over.own['project']}", SUPERUSER, json={"restore": True}
+        closed_world.ask(
+            "PATCH", f"/project/{closed_world.own['project']}", SUPERUSER, json={"restore": True}
         ).status_code
         == 200
     )
-    assert over.ask("GET", f"/project/{over.own['project']}", PI).status_code == 200
+    assert closed_world.ask("GET", f"/project/{closed_world.own['project']}", PI).status_code == 200
 
 
 def test_removing_a_non_member_is_refused(world: World) -> None:
@@ -206,7 +225,7 @@ def test_new_project_is_found_by_each_name(world: World) -> None:
     )
     assert made.status_code == 201
     row = made.json()["data"]
-    told = {
+    expected = {
         "id": row["id"],
         "gname": "phys",
         "gid": 4_000,
@@ -215,7 +234,7 @@ def test_new_project_is_found_by_each_name(world: World) -> None:
         "removed": False,
         "entry": row["entry"],
     }
-    assert row == told
+    assert row == expected
     assert row["entry"] > 0
     for query in ("gname=phys", "gid=4000", "account=physics"):
         assert ids_of(data(world, f"/project?{query}", SUPERUSER)) == [row["id"]]
@@ -226,7 +245,7 @@ def test_new_project_is_found_by_each_name(world: World) -> None:
         json={"gname": "phys", "gid": 4_000, "account": "physics", "parent": 1},
     )
     assert again.status_code == 200
-    assert again.json()["data"] == row | {"entry": None}  # it was there: nothing was written
+    assert again.json()["data"] == row | {"entry": None}  # it existed: nothing was written
 
 
 def test_account_defaults_to_the_group_name(world: World) -> None:

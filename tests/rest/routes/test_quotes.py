@@ -6,7 +6,7 @@ from tests.rest.responses import data
 from tests.rest.world import MEMBER, STRANGER, World
 
 
-def test_quote_lists_its_calculation(old_world: World) -> None:
+def test_quote_lists_its_calculation(shared_world: World) -> None:
     body = {
         "account": "chem",
         "cluster": "alpha",
@@ -14,27 +14,27 @@ def test_quote_lists_its_calculation(old_world: World) -> None:
         "tres": "cpu=8,mem=64G",
         "time_limit": "12:00:00",
     }
-    told = old_world.ask("POST", "/quote", MEMBER, json=body).json()["data"]
-    assert (told["billing"], told["factor"], told["seconds"], told["amount"]) == (
+    quote = shared_world.ask("POST", "/quote", MEMBER, json=body).json()["data"]
+    assert (quote["billing"], quote["factor"], quote["seconds"], quote["amount"]) == (
         "32",
         "1",
         43_200,
         32 * 720,
     )
-    assert [(each["what"], each["weighted"], each["counts"]) for each in told["lines"]] == [
+    assert [(line["what"], line["weighted"], line["counts"]) for line in quote["lines"]] == [
         ("cpu", "8", False),
         ("mem", "32", True),
     ]
-    assert (told["allocation"], told["fits"]) == (old_world.own["allocation"], True)
-    assert told["after"] == told["available"] - told["amount"]
-    assert (told["cluster"], told["longest_seconds"], told["notes"]) == (
+    assert (quote["allocation"], quote["fits"]) == (shared_world.own["allocation"], True)
+    assert quote["after"] == quote["available"] - quote["amount"]
+    assert (quote["cluster"], quote["longest_seconds"], quote["notes"]) == (
         "alpha",
-        told["available"] // 32 * 60,
+        quote["available"] // 32 * 60,
         [],
     )
-    before = old_world.entries()
-    old_world.ask("POST", "/quote", MEMBER, json=body)
-    assert old_world.entries() == before
+    before = shared_world.entries()
+    shared_world.ask("POST", "/quote", MEMBER, json=body)
+    assert shared_world.entries() == before
 
 
 def test_cluster_prices_are_exact(world: World) -> None:

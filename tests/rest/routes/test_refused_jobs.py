@@ -20,18 +20,16 @@ from tests.rest.world import (
 def test_refusals_are_found_by_job(world: World) -> None:
     for number in (143, 43):
         world.ask("POST", "/job", AGENT, json=report(number, billing=10**9))
-    assert [each["job_id"] for each in data(world, "/failure?job_id=43")] == [43]
+    assert [row["job_id"] for row in data(world, "/failure?job_id=43")] == [43]
     assert data(world, "/failure?job_id=43&cluster=alpha") == data(world, "/failure?job_id=43")
 
 
 def test_refusal_without_allocation_is_found_by_project(world: World) -> None:
     world.ask("POST", "/job", AGENT, json=report(44, resource="tape"))
     assert [
-        each["job_id"] for each in data(world, "/failure?account=chem&resource=tape", MEMBER)
+        row["job_id"] for row in data(world, "/failure?account=chem&resource=tape", MEMBER)
     ] == [44]
-    assert [each["job_id"] for each in data(world, "/failure?account=chem&resource=tape", PI)] == [
-        44
-    ]
+    assert [row["job_id"] for row in data(world, "/failure?account=chem&resource=tape", PI)] == [44]
     assert data(world, "/failure?resource=tape", OTHER_PI) == []
 
 

@@ -34,8 +34,8 @@ def test_child_project_sees_shared_allocations_but_not_their_users(world: World)
         SUPERUSER,
         json={"gname": "kid", "gid": 4_000, "account": "kid", "parent": world.own["project"]},
     )
-    kid = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
-    world.ask("PUT", f"/project/{kid}/member/{STRANGER}", SUPERUSER, json={"role": "pi"})
+    child = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
+    world.ask("PUT", f"/project/{child}/member/{STRANGER}", SUPERUSER, json={"role": "pi"})
     shared = f"/alloc/{world.own['allocation']}"
     assert world.ask("GET", "/balance", STRANGER).json()["data"] == []
     world.ask("PATCH", shared, SUPERUSER, json={"shared": True, "comment": "for the kid"})
@@ -53,8 +53,8 @@ def test_child_project_sees_shared_allocations_but_not_their_users(world: World)
         assert world.ask("GET", path, STRANGER).status_code == 404, path
     instead = f"see what yours used of it: fairbank usage --alloc {world.own['allocation']}"
     for path in (f"{shared}/statement", f"{shared}/user"):
-        no = world.ask("GET", path, STRANGER)
-        assert (no.status_code, no.json()["remedy"]) == (403, instead)
+        refusal = world.ask("GET", path, STRANGER)
+        assert (refusal.status_code, refusal.json()["remedy"]) == (403, instead)
         assert world.ask("GET", path, OTHER_PI).status_code == 404, path
     deposit = {"amount": 60, "comment": "mine"}
     assert [
@@ -68,7 +68,7 @@ def test_run_is_seen_by_its_project_and_the_paying_one(world: World) -> None:
     """A run on a parent's credit belongs to the child project; the parent's users see it because it
     uses their credit.
     """
-    _lend(world)
+    _share_with_child(world)
     held = report(77, account="kid", owner_uid=UNKNOWN, time_limit=7_200)
     ended = {
         **report(
@@ -99,38 +99,39 @@ def test_run_is_seen_by_its_project_and_the_paying_one(world: World) -> None:
         (PI, "chem", [30_000]),
     ):
         assert [
-            each["charged"]
-            for each in world.ask("GET", f"/usage?account={account}", uid).json()["data"]
+            row["charged"]
+            for row in world.ask("GET", f"/usage?account={account}", uid).json()["data"]
         ] == used, (uid, account)
-        told = world.ask("GET", f"/activity?account={account}", uid).json()["data"]
-        assert {each["job_id"] == 77 for each in told} == {account == "kid"}, (uid, account)
+        rows = world.ask("GET", f"/activity?account={account}", uid).json()["data"]
+        assert {row["job_id"] == 77 for row in rows} == {account == "kid"}, (uid, account)
     of_the_allocation = f"/usage?allocation={world.own['allocation']}&by=allocation"
     for uid, paid in ((PI, 30_060), (STRANGER, 60)):
         assert [
-            each["charged"] for each in world.ask("GET", of_the_allocation, uid).json()["data"]
+            usage["charged"] for usage in world.ask("GET", of_the_allocation, uid).json()["data"]
         ] == [paid]
 
 
 def test_refused_limit_change_belongs_to_the_project_of_the_run(world: World) -> None:
-    _lend(world)
-    asked = report(77, account="kid", owner_uid=UNKNOWN)
-    assert world.ask("POST", "/job", AGENT, json=asked).status_code == 201
-    no = world.ask(
-        "POST", "/job", AGENT, json={**asked, "do": "adjust", "billing": 1_000_000}
+    _share_with_child(world)
+    hold = report(77, account="kid", owner_uid=UNKNOWN)
+    assert world.ask("POST", "/job", AGENT, json=hold).status_code == 201
+    refusal = world.ask(
+        "POST", "/job", AGENT, json={**hold, "do": "adjust", "billing": 1_000_000}
     ).json()["refusal"]
-    row = world.ask("GET", f"/failure/{no['entry']}", STRANGER).json()["data"]
+    row = world.ask("GET", f"/failure/{refusal['entry']}", STRANGER).json()["data"]
     assert (row["account"], row["allocation"]) == ("kid", world.own["allocation"])
     assert [
-        each["id"] for each in world.ask("GET", "/failure?account=kid", STRANGER).json()["data"]
-    ] == [no["entry"]]
+        failure["id"]
+        for failure in world.ask("GET", "/failure?account=kid", STRANGER).json()["data"]
+    ] == [refusal["entry"]]
 
 
 def test_filter_by_child_project_shows_only_visible_rows(world: World) -> None:
     """Users of the parent see what its credit paid, and no other runs of the child. For other users
     the name looks unknown.
     """
-    _lend(world)
-    kid = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
+    _share_with_child(world)
+    child = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
     terms = {
         "category": "research",
         "start": str(NOW),
@@ -140,7 +141,7 @@ def test_filter_by_child_project_shows_only_visible_rows(world: World) -> None:
     }
     assert (
         world.ask(
-            "POST", "/alloc", SUPERUSER, json={"project": kid, "resource": "own", **terms}
+            "POST", "/alloc", SUPERUSER, json={"project": child, "resource": "own", **terms}
         ).status_code
         == 201
     )
@@ -191,16 +192,16 @@ def test_filter_by_child_project_shows_only_visible_rows(world: World) -> None:
         assert world.ask("GET", f"{path}?account=kid", OTHER_PI).json()["data"] == [], path
 
 
-def _lend(world: World) -> None:
-    """Project kid, whose PI is the stranger, draws on what chem shares."""
+def _share_with_child(world: World) -> None:
+    """Create project kid below chem, with the stranger as PI, and let it use chem's credit."""
     world.ask(
         "POST",
         "/project",
         SUPERUSER,
         json={"gname": "kid", "gid": 4_000, "account": "kid", "parent": world.own["project"]},
     )
-    kid = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
-    world.ask("PUT", f"/project/{kid}/member/{STRANGER}", SUPERUSER, json={"role": "pi"})
+    child = world.ask("GET", "/project?account=kid", SUPERUSER).json()["data"][0]["id"]
+    world.ask("PUT", f"/project/{child}/member/{STRANGER}", SUPERUSER, json={"role": "pi"})
     world.ask(
         "PATCH",
         f"/alloc/{world.own['allocation']}",
@@ -210,28 +211,28 @@ def _lend(world: World) -> None:
 
 
 def test_only_the_owner_of_a_refused_job_sees_other_projects(world: World) -> None:
-    """The PI of the project must not learn what another project has left."""
+    """The PI of the project must not see the available credit of another project."""
     world.ask(
         "PUT",
         f"/project/{world.foreign['project']}/member/{MEMBER}",
         SUPERUSER,
         json={"role": "member"},
     )
-    refused = world.ask("POST", "/job", AGENT, json={"do": "hold", **_too_dear(world)})
+    refused = world.ask("POST", "/job", AGENT, json={"do": "hold", **_expensive_job(world)})
     assert "another project: -A bio" in " ".join(refused.json()["refusal"]["remedies"])
     failure = f"/failure/{refused.json()['refusal']['entry']}"
-    told_to = {
+    remedies_of = {
         uid: " ".join(world.ask("GET", failure, uid).json()["data"]["remedies"])
         for uid in (MEMBER, PI, ADMIN)
     }
-    assert {uid: "bio" in remedies for uid, remedies in told_to.items()} == {
+    assert {uid: "bio" in remedies for uid, remedies in remedies_of.items()} == {
         MEMBER: True,
         PI: False,
         ADMIN: True,
     }
 
 
-def _too_dear(world: World) -> dict[str, Any]:
+def _expensive_job(world: World) -> dict[str, Any]:
     world.ask(
         "POST",
         f"/alloc/{world.own['allocation']}/withdraw",

@@ -21,7 +21,7 @@ from tests.rest.world import (
     STRANGER,
     SUPERUSER,
     World,
-    a_world,
+    create_world,
 )
 
 CHEM = {
@@ -76,39 +76,39 @@ ROWS = [
 ]
 
 
-def told(**changed: Any) -> dict[str, Any]:
+def upload(**changed: Any) -> dict[str, Any]:
     return {"cluster": "alpha", "at": NOW, "rows": ROWS, **changed}
 
 
-def kept(world: World, uid: int = AGENT, dry: str = "", **changed: Any) -> tuple[int, int]:
-    answer = world.ask("POST", f"/share{dry}", uid, json=told(**changed))
+def store_values(world: World, uid: int = AGENT, dry: str = "", **changed: Any) -> tuple[int, int]:
+    answer = world.ask("POST", f"/share{dry}", uid, json=upload(**changed))
     assert answer.status_code == 200, answer.text
     return answer.json()["data"]["kept"], answer.json()["data"]["present"]
 
 
-def who(rows: list[dict[str, Any]]) -> list[str]:
+def names_of(rows: list[dict[str, Any]]) -> list[str]:
     return [row["user"] or row["account"] for row in rows]
 
 
 def test_values_are_stored_once_a_day(world: World) -> None:
-    assert kept(world) == (6, 0)
-    assert kept(world, rows=[*ROWS, {**CHEM, "account": "new"}]) == (1, 6)
-    assert kept(world, SUPERUSER, at="2026-11-19T00:00:00Z") == (6, 0)
-    assert kept(world, OTHER_AGENT, cluster="beta") == (6, 0)
+    assert store_values(world) == (6, 0)
+    assert store_values(world, rows=[*ROWS, {**CHEM, "account": "new"}]) == (1, 6)
+    assert store_values(world, SUPERUSER, at="2026-11-19T00:00:00Z") == (6, 0)
+    assert store_values(world, OTHER_AGENT, cluster="beta") == (6, 0)
 
 
 def test_a_dry_run_changes_nothing(world: World) -> None:
-    assert kept(world, dry="?dry-run=true") == (6, 0)
-    assert kept(world, rows=ROWS[:2]) == (2, 0)
-    assert kept(world, dry="?dry-run=true") == (4, 2)
+    assert store_values(world, dry="?dry-run=true") == (6, 0)
+    assert store_values(world, rows=ROWS[:2]) == (2, 0)
+    assert store_values(world, dry="?dry-run=true") == (4, 2)
     assert len(data(world, "/share?users=true", SUPERUSER)) == 2
 
 
 def test_values_are_read_as_stored(world: World) -> None:
-    kept(world)
-    found = data(world, "/share?users=true", SUPERUSER)
-    assert who(found) == ["bio", "Zoë@x.org", "chem", "ayla", "minh", "root"]
-    usual = {
+    store_values(world)
+    rows = data(world, "/share?users=true", SUPERUSER)
+    assert names_of(rows) == ["bio", "Zoë@x.org", "chem", "ayla", "minh", "root"]
+    defaults = {
         "cluster": "alpha",
         "day": "2026-11-18",
         "at": "2026-11-18T11:06:40Z",
@@ -116,9 +116,9 @@ def test_values_are_read_as_stored(world: World) -> None:
         "partition": None,
         "factor": None,
     }
-    assert found[2] == {**usual, **CHEM}
-    assert (found[4]["shares"], found[4]["partition"], found[4]["level"]) == ("parent", "gpu", None)
-    assert (found[5]["shares"], found[5]["usage"]) == (None, 100.0)
+    assert rows[2] == {**defaults, **CHEM}
+    assert (rows[4]["shares"], rows[4]["partition"], rows[4]["level"]) == ("parent", "gpu", None)
+    assert (rows[5]["shares"], rows[5]["usage"]) == (None, 100.0)
 
 
 @pytest.mark.parametrize(
@@ -134,43 +134,43 @@ def test_values_are_read_as_stored(world: World) -> None:
     ],
 )
 def test_users_see_values_of_their_projects(world: World, uid: int, seen: list[str]) -> None:
-    kept(world)
-    assert who(data(world, "/share?users=true", uid)) == seen
-    assert who(data(world, "/share", uid)) == [
-        each for each in seen if each in ("bio", "chem", "root")
+    store_values(world)
+    assert names_of(data(world, "/share?users=true", uid)) == seen
+    assert names_of(data(world, "/share", uid)) == [
+        name for name in seen if name in ("bio", "chem", "root")
     ]
-    assert who(data(world, "/share?users=true&account=bio", uid)) == [
-        each for each in seen if each in ("bio", "Zoë@x.org")
+    assert names_of(data(world, "/share?users=true&account=bio", uid)) == [
+        name for name in seen if name in ("bio", "Zoë@x.org")
     ]
 
 
 def test_agent_sees_its_own_cluster(world: World) -> None:
-    kept(world)
+    store_values(world)
     assert len(data(world, "/share?users=true&cluster=alpha", AGENT)) == 6
     assert data(world, "/share?users=true&cluster=alpha", OTHER_AGENT) == []
 
 
 def test_values_are_listed_by_day_and_page(world: World) -> None:
     for day in range(4):
-        kept(world, at=NOW - day * DAY)
+        store_values(world, at=NOW - day * DAY)
     assert {
         row["day"] for row in data(world, "/share?since=2026-11-16&until=2026-11-18", SUPERUSER)
     } == {"2026-11-16", "2026-11-17"}
-    found, after = list[dict[str, Any]](), ""
+    rows, after = list[dict[str, Any]](), ""
     while True:
         page = world.ask("GET", f"/share?users=true&limit=7{after}", SUPERUSER).json()
-        found += page["data"]
+        rows += page["data"]
         if page["next"] is None:
             break
         after = f"&after={page['next']}"
-    assert len(found) == 24
-    assert found == data(world, "/share?users=true&limit=1000", SUPERUSER)
+    assert len(rows) == 24
+    assert rows == data(world, "/share?users=true&limit=1000", SUPERUSER)
 
 
 @pytest.mark.parametrize("uid", [ADMIN, PI, MEMBER, STRANGER, OTHER_AGENT])
 @pytest.mark.parametrize("dry", ["", "?dry-run=true"])
 def test_only_the_agent_of_a_cluster_may_store_values(world: World, uid: int, dry: str) -> None:
-    answer = world.ask("POST", f"/share{dry}", uid, json=told())
+    answer = world.ask("POST", f"/share{dry}", uid, json=upload())
     assert (answer.status_code, answer.json()["field"]) == (403, "cluster")
     assert data(world, "/share", SUPERUSER) == []
 
@@ -193,7 +193,7 @@ def test_only_the_agent_of_a_cluster_may_store_values(world: World, uid: int, dr
     ],
 )
 def test_invalid_value_names_its_row(world: World, changed: dict[str, Any], field: str) -> None:
-    answer = world.ask("POST", "/share", AGENT, json=told(**changed))
+    answer = world.ask("POST", "/share", AGENT, json=upload(**changed))
     assert (answer.status_code, answer.json()["field"].startswith(field)) == (400, True), (
         answer.text
     )
@@ -207,17 +207,15 @@ def test_invalid_cursor_is_refused(world: World, after: str) -> None:
 
 
 def test_old_values_are_deleted_once_a_day() -> None:
-    with a_world(shares_days=2) as world:
+    with create_world(shares_days=2) as world:
         for day in range(3):
-            kept(world, at=NOW - day * DAY)
+            store_values(world, at=NOW - day * DAY)
         assert world.context.services.upkeep.delete_old_shares() == 6
-        kept(world, at=NOW - 5 * DAY)
-        assert world.context.services.upkeep.delete_old_shares() == 0, "today it has been done"
+        store_values(world, at=NOW - 5 * DAY)
+        assert world.context.services.upkeep.delete_old_shares() == 0, "already done today"
         world.clock.at = type(world.clock.at)(NOW + DAY)
         assert world.context.services.upkeep.delete_old_shares() == 12
         assert {row["day"] for row in data(world, "/share", SUPERUSER)} == {"2026-11-18"}
-    with a_world() as world:
-        kept(world, at=DAY)
-        assert world.context.services.upkeep.delete_old_shares() == 0, (
-            "for ever, where nobody says otherwise"
-        )
+    with create_world() as world:
+        store_values(world, at=DAY)
+        assert world.context.services.upkeep.delete_old_shares() == 0, "kept forever by default"

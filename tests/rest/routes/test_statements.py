@@ -8,15 +8,15 @@ from tests.rest.world import ADMIN, AGENT, MEMBER, NOW, SUPERUSER, World, report
 
 def test_statement_adds_up(world: World) -> None:
     path = f"/alloc/{world.own['allocation']}/statement"
-    told = data(world, path)
-    assert told["opening"] == {
+    body = data(world, path)
+    assert body["opening"] == {
         "deposited": 0,
         "charged": 0,
         "held": 0,
         "credit_limit": 0,
         "available": 0,
     }
-    assert [each["kind"] for each in told["entries"]] == [
+    assert [entry["kind"] for entry in body["entries"]] == [
         "open",
         "deposit",
         "hold",
@@ -24,10 +24,10 @@ def test_statement_adds_up(world: World) -> None:
         "hold",
         "refusal",
     ]
-    assert {key: told["closing"][key] for key in ("deposited", "charged", "held", "available")} == {
-        key: told["allocation"][key] for key in ("deposited", "charged", "held", "available")
+    assert {key: body["closing"][key] for key in ("deposited", "charged", "held", "available")} == {
+        key: body["allocation"][key] for key in ("deposited", "charged", "held", "available")
     }
-    charge = told["entries"][3]
+    charge = body["entries"][3]
     assert (charge["cluster"], charge["owner_uid"], charge["run"], charge["actor"]) == (
         "alpha",
         MEMBER,
@@ -38,33 +38,33 @@ def test_statement_adds_up(world: World) -> None:
 
 
 def test_statement_without_entries_has_the_sums(world: World) -> None:
-    told = data(
+    body = data(
         world, f"/alloc/{world.own['allocation']}/statement?since={NOW + 1}&until={NOW + 5}"
     )
-    assert told["entries"] == []
-    assert told["opening"] == told["closing"]
-    assert told["opening"]["charged"] == 30_000
+    assert body["entries"] == []
+    assert body["opening"] == body["closing"]
+    assert body["opening"]["charged"] == 30_000
 
 
-def test_activity_lists_have_hadms_fields(old_world: World) -> None:
-    allocation = old_world.own["allocation"]
-    rows = data(old_world, f"/activity?allocation={allocation}&order=oldest")
-    assert [(each["kind"], each["amount"]) for each in rows] == [
+def test_activity_lists_have_hadms_fields(shared_world: World) -> None:
+    allocation = shared_world.own["allocation"]
+    rows = data(shared_world, f"/activity?allocation={allocation}&order=oldest")
+    assert [(row["kind"], row["amount"]) for row in rows] == [
         ("deposit", 600_000),
         ("hold", 60_000),
         ("charge", 30_000),
         ("hold", 60),
     ]
-    assert {each["allocation_id"] for each in rows} == {allocation}
-    predebit = data(old_world, "/predebit?account=chem")[0]
+    assert {row["allocation_id"] for row in rows} == {allocation}
+    predebit = data(shared_world, "/predebit?account=chem")[0]
     assert (predebit["amount"], predebit["status"], predebit["owner_uid"]) == (
         60,
         "executing",
         MEMBER,
     )
-    assert data(old_world, "/debit") == [
+    assert data(shared_world, "/debit") == [
         {
-            "activity_id": old_world.own["job"],
+            "activity_id": shared_world.own["job"],
             "allocation_id": allocation,
             "amount": 30_000,
             "comments": None,
@@ -73,15 +73,15 @@ def test_activity_lists_have_hadms_fields(old_world: World) -> None:
     ]
 
 
-def test_debits_are_filtered_by_owner_and_have_pages(old_world: World) -> None:
-    (debit,) = data(old_world, "/debit")
-    assert data(old_world, f"/debit?owner_uid={MEMBER}") == [debit]
-    assert data(old_world, f"/debit?owner_uid={MEMBER + 1}") == []
-    page = old_world.ask("GET", "/debit?limit=1", ADMIN).json()
+def test_debits_are_filtered_by_owner_and_have_pages(shared_world: World) -> None:
+    (debit,) = data(shared_world, "/debit")
+    assert data(shared_world, f"/debit?owner_uid={MEMBER}") == [debit]
+    assert data(shared_world, f"/debit?owner_uid={MEMBER + 1}") == []
+    page = shared_world.ask("GET", "/debit?limit=1", ADMIN).json()
     assert page["next"] == f"{debit['allocation_id']}-{MEMBER}"
-    assert data(old_world, f"/debit?limit=1&after={page['next']}") == []
-    no = old_world.ask("GET", "/debit?after=12", ADMIN)
-    assert (no.status_code, no.json()["field"]) == (400, "after")
+    assert data(shared_world, f"/debit?limit=1&after={page['next']}") == []
+    answer = shared_world.ask("GET", "/debit?after=12", ADMIN)
+    assert (answer.status_code, answer.json()["field"]) == (400, "after")
 
 
 def test_predebits_and_activity_have_comments(world: World) -> None:
@@ -90,20 +90,20 @@ def test_predebits_and_activity_have_comments(world: World) -> None:
             "POST", "/job", AGENT, json=report(number, billing=billing, comment="for the paper")
         )
     world.ask("POST", "/job", AGENT, json=report(62, billing=10**9))
-    assert [each["comments"] for each in data(world, "/predebit?account=chem")] == [
+    assert [row["comments"] for row in data(world, "/predebit?account=chem")] == [
         "for the paper",
         None,
     ]
-    assert [each["comments"] for each in data(world, "/failure?account=chem&limit=2")] == [
+    assert [row["comments"] for row in data(world, "/failure?account=chem&limit=2")] == [
         "not enough credit",
         "for the paper",
     ]
 
 
 def test_audit_shows_the_last_links(world: World) -> None:
-    told = data(world, "/audit", ADMIN)
-    assert told["entries"] == world.entries()
-    assert [each["allocation"] for each in told["heads"]] == [1, 2, 3, 4]
-    assert len(told["registry_link"]) == len(told["heads"][0]["link"]) == 64
+    body = data(world, "/audit", ADMIN)
+    assert body["entries"] == world.entries()
+    assert [head["allocation"] for head in body["heads"]] == [1, 2, 3, 4]
+    assert len(body["registry_link"]) == len(body["heads"][0]["link"]) == 64
     page = world.ask("GET", "/audit?limit=3", ADMIN).json()
     assert (len(page["data"]["heads"]), page["next"]) == (3, "3")

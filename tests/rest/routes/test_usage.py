@@ -20,8 +20,8 @@ from tests.rest.world import AGENT, MEMBER, NOW, PI, World, report
         ("qos", "-"),
     ],
 )
-def test_usage_is_summed_by_group(old_world: World, by: str, group: object) -> None:
-    told = {
+def test_usage_is_summed_by_group(shared_world: World, by: str, group: object) -> None:
+    fields = {
         "runs": 1,
         "failed": 0,
         "charged": 30_000,
@@ -30,8 +30,8 @@ def test_usage_is_summed_by_group(old_world: World, by: str, group: object) -> N
         "failed_early": 0,
         "early_exit_code": None,
     }
-    assert data(old_world, f"/usage?by={by}") == [
-        {"group": group, **told, "cpu_seconds": 0, "cpu_given": 0, "wasted": 0}
+    assert data(shared_world, f"/usage?by={by}") == [
+        {"group": group, **fields, "cpu_seconds": 0, "cpu_given": 0, "wasted": 0}
     ]
 
 
@@ -51,18 +51,18 @@ def test_usage_is_grouped_by_qos(world: World) -> None:
         )
     assert data(world, "/job?job_id=75")[0]["qos"] == "high"
     query = f"/usage?by=qos&since={NOW + 60}&until={NOW + 61}"
-    assert [(each["group"], each["charged"]) for each in data(world, query)] == [
+    assert [(row["group"], row["charged"]) for row in data(world, query)] == [
         ("-", 4),
         ("high", 103),
         ("normal", 20),
     ]
     page = world.ask("GET", f"{query}&limit=1", PI).json()
     assert page["next"] == "-"
-    assert [each["group"] for each in data(world, f"{query}&after=-")] == ["high", "normal"]
+    assert [row["group"] for row in data(world, f"{query}&after=-")] == ["high", "normal"]
 
 
 def test_usage_counts_idle_cpus_and_early_failures(world: World) -> None:
-    said = {
+    fields = {
         "do": "complete",
         "end": NOW + 60,
         "elapsed": 60,
@@ -76,12 +76,13 @@ def test_usage_counts_idle_cpus_and_early_failures(world: World) -> None:
         (73, {"exit_signal": 9}),
     ):
         assert (
-            world.ask("POST", "/job", AGENT, json=report(number, **said, **more)).status_code == 201
+            world.ask("POST", "/job", AGENT, json=report(number, **fields, **more)).status_code
+            == 201
         )
     row = data(world, f"/usage?since={NOW + 60}&until={NOW + 61}")[0]
     assert [
-        row[each]
-        for each in ("cpu_seconds", "cpu_given", "wasted", "failed_early", "early_exit_code")
+        row[field]
+        for field in ("cpu_seconds", "cpu_given", "wasted", "failed_early", "early_exit_code")
     ] == [60, 240, 75, 3, None]
-    world.ask("POST", "/job", AGENT, json=report(74, **{**said, "end": NOW + 90}, exit_code=127))
+    world.ask("POST", "/job", AGENT, json=report(74, **{**fields, "end": NOW + 90}, exit_code=127))
     assert data(world, f"/usage?since={NOW + 90}&until={NOW + 91}")[0]["early_exit_code"] == 127

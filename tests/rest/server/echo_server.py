@@ -1,6 +1,5 @@
-"""Server that returns the peer it sees and the number of requests; and clients for it.
-
-Run as a program (`python -m tests.rest.server.echo_server`), this file is the server: see `serve`.
+"""Server that returns the peer it sees and the number of requests; and clients for it. `python -m
+tests.rest.server.echo_server` runs the server: see `serve`.
 """
 
 from __future__ import annotations
@@ -26,61 +25,61 @@ from tests.support.account import Account
 from tests.support.conditions import wait_until
 from tests.support.keeper import Kept, Order
 
-PATIENCE = 1.0  # how long this server waits for a whole request
-MANY = 8  # how many connections one user may have here
-CROWD = 16  # and all together, over the Unix socket and over TCP each
-HUNG_UP_MEANWHILE = suppress(BrokenPipeError, ConnectionResetError)
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+HEAD_SECONDS = 1.0  # of this server for a complete head, and for each part of a body
+PER_USER_MAX = 8  # maximum number of connections of one user
+CONNECTIONS_MAX = 16  # of all users, over the Unix socket and over TCP separately
+IGNORE_DISCONNECT = suppress(BrokenPipeError, ConnectionResetError)
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
 def serve(path: str, loop: str) -> None:
-    asked = 0
+    request_count = 0
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        nonlocal asked
+        nonlocal request_count
         if scope["type"] == "lifespan":
             for _ in ("startup", "shutdown"):
                 event = await receive()
                 await send({"type": event["type"] + ".complete"})
             return
-        asked += 1
+        request_count += 1
         if scope["path"] == "/later":
-            await asyncio.sleep(3 * PATIENCE)
+            await asyncio.sleep(3 * HEAD_SECONDS)
         length, event = 0, {}
         while scope["path"] != "/early" and (event := await receive()).get("more_body"):
             length += len(event["body"])
         length += len(event.get("body", b""))
         peer = peer_of(scope)
         names = [name.decode() for name, _ in scope["headers"]]
-        answer = {
+        content = {
             "peer": peer,
             "extensions": list(scope["extensions"]),
             "headers": names,
-            "asked": asked,
+            "request_count": request_count,
             "length": length,
         }
-        said = json.dumps(answer).encode()
+        body = json.dumps(content).encode()
         await send(
             {
                 "type": "http.response.start",
                 "status": 200,
-                "headers": [(b"content-length", str(len(said)).encode())],
+                "headers": [(b"content-length", str(len(body)).encode())],
             }
         )
-        await send({"type": "http.response.body", "body": said})
+        await send({"type": "http.response.body", "body": body})
 
     log_to(sys.stderr)
     over_tcp = socket.create_server(("127.0.0.1", 0))
     Path(path + ".port").write_text(str(over_tcp.getsockname()[1]))
-    HttpProtocol.head_seconds = HttpProtocol.receive_seconds = PATIENCE
-    HttpProtocol.per_peer_max = MANY
-    config = server_config(app, connections_max=CROWD)
+    HttpProtocol.head_seconds = HttpProtocol.receive_seconds = HEAD_SECONDS
+    HttpProtocol.per_peer_max = PER_USER_MAX
+    config = server_config(app, connections_max=CONNECTIONS_MAX)
     config.loop = loop
     Server(config).run(sockets=[over_tcp, bind_unix(Path(path))])
 
 
-class Asked:
-    """The running server, and connections to it."""
+class EchoServer:
+    """Running server, and connections to it."""
 
     def __init__(self, folder: Path, loop: str, checkout: Path) -> None:
         self.path = str(folder / "http")
@@ -124,7 +123,7 @@ def request(path: str = "/", *headers: str, body: bytes = b"", method: str = "GE
     )
 
 
-def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:
+def read_response(connection: socket.socket) -> tuple[int, dict[str, Any]]:
     """Return a response as JSON, and status 0 if the connection ended instead."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
@@ -146,8 +145,10 @@ def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:
     return int(head.split()[1]), json.loads(body)
 
 
-def hung_up(connection: socket.socket) -> bool:
-    """Waits for more, or for the end. What we sent in vain makes the end a reset."""
+def is_closed(connection: socket.socket) -> bool:
+    """Return True if the server closes the connection without further data. Unread data makes that
+    a reset.
+    """
     try:
         return connection.recv(1) == b""
     except ConnectionResetError:
@@ -156,9 +157,9 @@ def hung_up(connection: socket.socket) -> bool:
 
 def ask(connection: socket.socket, sent: bytes) -> dict[str, Any]:
     connection.sendall(sent)
-    status, said = answer(connection)
+    status, body = read_response(connection)
     assert status == 200
-    return said
+    return body
 
 
 def as_user(account: Account, task: Callable[[], object]) -> Any:
@@ -174,8 +175,8 @@ def as_user(account: Account, task: Callable[[], object]) -> Any:
         finally:
             os._exit(0)
     os.close(writing)
-    with os.fdopen(reading, "rb") as told:
-        result = told.read()
+    with os.fdopen(reading, "rb") as pipe:
+        result = pipe.read()
     os.waitpid(child, 0)
     return json.loads(result)
 

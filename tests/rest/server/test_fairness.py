@@ -25,7 +25,7 @@ from fairbank.rest.thread_pools import THREADS
 from fairbank.store.contract import Reader
 from fairbank.store.memory.store import MemoryStore
 from tests.rest.served import Served, served
-from tests.rest.world import AGENT, NOW, SUPERUSER, a_world, report
+from tests.rest.world import AGENT, NOW, SUPERUSER, create_world, report
 from tests.support.account import Account
 from tests.support.conditions import wait_until
 from tests.support.munge import Munged, MungeTools, munging
@@ -64,9 +64,9 @@ def signed(
     )
 
 
-class Knocking:
-    """A connection over TCP that sends the head of a request, and only the given part of its
-    body.
+class PartialRequest:
+    """Connection over TCP that sends the head of a request, and its body only as the test sends
+    it.
     """
 
     def __init__(
@@ -84,34 +84,34 @@ class Knocking:
         self.wire.sendall("\r\n".join([*head, "", ""]).encode())
 
     def answer(self) -> tuple[int, bytes]:
-        """The status, and all that came until the server hung up."""
+        """Return the status, and all data until the server closes the connection."""
         with self.wire:
-            said = b"".join(iter(lambda: self.wire.recv(65_536), b""))
-        return int(said.split()[1]), said
+            response = b"".join(iter(lambda: self.wire.recv(65_536), b""))
+        return int(response.split()[1]), response
 
 
-STRANGERS: Mapping[str, str | None] = {
-    "nobody": None,
-    "by a way unknown here": "Basic cm9vdDpyb290",
-    "with no token": "Bearer x",
-    "with a token that nobody made": "Bearer fbk_" + "A" * 43,
-    "with no credential": "Munge x",
-    "with a credential of no realm": "Munge MUNGE:AAAA:",
+UNAUTHENTICATED: Mapping[str, str | None] = {
+    "without credential": None,
+    "with an unknown scheme": "Basic cm9vdDpyb290",
+    "with an invalid token": "Bearer x",
+    "with an unknown token": "Bearer fbk_" + "A" * 43,
+    "with an invalid MUNGE credential": "Munge x",
+    "with a credential of another realm": "Munge MUNGE:AAAA:",
 }
 
 
-@pytest.mark.parametrize("who", STRANGERS)
+@pytest.mark.parametrize("reason", UNAUTHENTICATED)
 @pytest.mark.parametrize(
     "body",
     [f"content-length: {len(BODY)}", "content-length: 4000000", "transfer-encoding: chunked"],
 )
 def test_unauthenticated_request_is_refused_before_its_body_is_read(
-    server: Served, who: str, body: str
+    server: Served, reason: str, body: str
 ) -> None:
-    status, said = Knocking(server, STRANGERS[who], body=body).answer()
+    status, response = PartialRequest(server, UNAUTHENTICATED[reason], body=body).answer()
     assert status == 401
-    assert b"www-authenticate: munge, bearer" in said.lower()
-    assert b"connection: close" in said.lower()
+    assert b"www-authenticate: munge, bearer" in response.lower()
+    assert b"connection: close" in response.lower()
 
 
 @pytest.mark.parametrize(
@@ -121,31 +121,32 @@ def test_unauthenticated_request_is_refused_before_its_body_is_read(
 def test_credential_for_another_request_is_refused_before_the_body(
     server: Served, munged: Munged, more: dict[str, str], differs: str
 ) -> None:
-    status, said = Knocking(server, signed(munged, **more)).answer()  # type: ignore[arg-type]
-    assert (status, f"the {differs} differs".encode() in said) == (401, True)
+    credential = signed(munged, **more)  # type: ignore[arg-type]
+    status, response = PartialRequest(server, credential).answer()
+    assert (status, f"the {differs} differs".encode() in response) == (401, True)
 
 
 def test_credential_for_another_body_is_refused_after_the_body(
     server: Served, munged: Munged
 ) -> None:
-    knocking = Knocking(
+    partial = PartialRequest(
         server, signed(munged, body=b"{}"), body=f"content-length: {len(BODY)}\r\nconnection: close"
     )
-    knocking.wire.sendall(BODY)
-    status, said = knocking.answer()
-    assert (status, b"the body hash differs" in said) == (401, True)
+    partial.wire.sendall(BODY)
+    status, response = partial.answer()
+    assert (status, b"the body hash differs" in response) == (401, True)
 
 
 def test_credential_is_valid_for_a_slow_body(server: Served, munged: Munged) -> None:
     credential = signed(munged)
     statuses = []
     for _ in range(2):
-        knocking = Knocking(
+        partial = PartialRequest(
             server, credential, body=f"content-length: {len(BODY)}\r\nconnection: close"
         )
-        knocking.wire.sendall(BODY[:10])
-        knocking.wire.sendall(BODY[10:])
-        statuses.append(knocking.answer()[0])
+        partial.wire.sendall(BODY[:10])
+        partial.wire.sendall(BODY[10:])
+        statuses.append(partial.answer()[0])
     assert statuses == [200, 401]
 
 
@@ -177,59 +178,58 @@ def test_page_about_proxies_has_the_limits(checkout: Path) -> None:
         assert figure in page
 
 
-# --- what is slow ---
+# --- slow requests ---
 
 
 @contextmanager
-def silent(path: Path) -> Iterator[list[socket.socket]]:
-    """A munged that takes whatever comes and never answers; those that wait for it."""
+def hanging_munge(path: Path) -> Iterator[list[socket.socket]]:
+    """Start a munged that accepts connections and never answers; provide the connections."""
     waiting: list[socket.socket] = []
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(str(path))
-        door.listen(64)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(64)
 
-        def take() -> None:
+        def accept_all() -> None:
             while True:
                 try:
-                    waiting.append(door.accept()[0])
+                    waiting.append(listener.accept()[0])
                 except OSError:
                     return
 
-        taking = Thread(target=take, daemon=True)
-        taking.start()
+        acceptor = Thread(target=accept_all, daemon=True)
+        acceptor.start()
         try:
             yield waiting
         finally:
-            door.shutdown(socket.SHUT_RDWR)
-            taking.join(10)
-            for each in waiting:
-                each.close()
+            listener.shutdown(socket.SHUT_RDWR)
+            acceptor.join(10)
+            for connection in waiting:
+                connection.close()
 
 
 def test_hanging_munge_delays_no_report(folder: Path, munged: Munged) -> None:
     """The first report of a server needs the store for its account; so does the first batch."""
     munge = {"socket": str(folder / "silent"), "library": str(munged.libmunge)}
-    with silent(folder / "silent") as waiting, served(folder, munge=munge, name="second") as server:
+    with (
+        hanging_munge(folder / "silent") as waiting,
+        served(folder, munge=munge, name="second") as server,
+    ):
         secret = server.unix.post("/token", json={"label": "x", "scopes": ["read"]}).json()["data"][
             "secret"
         ]
-        knocking = [Knocking(server, "Munge MUNGE:AAAA:") for _ in range(3 * THREADS)]
-        wait_until(
-            lambda: len(waiting) >= THREADS, "munged to be asked by all who may ask at a time"
-        )
-        assert (
-            server.unix.post("/job", json=report(1)).status_code == 404
-        )  # there is no such project
+        partials = [PartialRequest(server, "Munge MUNGE:AAAA:") for _ in range(3 * THREADS)]
+        wait_until(lambda: len(waiting) >= THREADS, "all threads to wait for munged")
+        assert server.unix.post("/job", json=report(1)).status_code == 404  # unknown project
         assert server.unix.post("/job/bulk", json={"reports": [report(2)]}).status_code == 200
         assert (
             server.tcp.get("/whoami", headers={"Authorization": f"Bearer {secret}"}).status_code
             == 200
         )
-        for each in knocking:
-            each.wire.setblocking(False)
+        for partial in partials:
+            partial.wire.setblocking(False)
             with pytest.raises(BlockingIOError):
-                each.wire.recv(1)
-            each.wire.close()
+                partial.wire.recv(1)
+            partial.wire.close()
 
 
 class SlowLists(MemoryStore):
@@ -253,10 +253,10 @@ class _Slow:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)
 
-    def runs(self, *about: Any) -> Any:
+    def runs(self, *arguments: Any) -> Any:
         self._store.waiting += 1
         self._store.gate.wait(60)
-        return self._reader.runs(*about)
+        return self._reader.runs(*arguments)
 
 
 def test_slow_queries_delay_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,19 +265,19 @@ def test_slow_queries_delay_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(job, "HELP_SECONDS", 0.05)
     store = SlowLists()
-    with a_world(store) as world, ThreadPoolExecutor(2 * THREADS) as others:
-        lists = [others.submit(world.ask, "GET", "/job", SUPERUSER) for _ in range(2 * THREADS)]
+    with create_world(store) as world, ThreadPoolExecutor(2 * THREADS) as pool:
+        lists = [pool.submit(world.ask, "GET", "/job", SUPERUSER) for _ in range(2 * THREADS)]
         try:
-            wait_until(lambda: store.waiting >= THREADS, "as many lists as may be made at a time")
-            world.clock.at = cast("Any", NOW + 60)  # what is known of the projects is old
+            wait_until(lambda: store.waiting >= THREADS, "all threads to read lists")
+            world.clock.at = cast("Any", NOW + 60)  # the project cache has expired
             assert world.ask("POST", "/job", AGENT, json=report(1)).status_code == 201
             assert (
                 world.ask("POST", "/job/bulk", AGENT, json={"reports": [report(2)]}).status_code
                 == 200
             )
             refused = world.ask("POST", "/job", AGENT, json=report(3, amount=10**12))
-            assert refused.status_code == 402  # without waiting to hear who else could pay
-            assert not any(each.done() for each in lists)
+            assert refused.status_code == 402  # without waiting for remedies
+            assert not any(task.done() for task in lists)
         finally:
             store.gate.set()
-        assert [each.result().status_code for each in lists] == [200] * len(lists)
+        assert [task.result().status_code for task in lists] == [200] * len(lists)

@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def root() -> Iterator[None]:
-    """The root logger as it was."""
+    """Restore the root logger after each test."""
     root = logging.getLogger()
     before = root.handlers[:], root.level
     yield
@@ -67,11 +67,11 @@ def test_every_request_but_reports_is_logged(world: World) -> None:
         world.ask("GET", "/alloc", SUPERUSER, as_=MEMBER)
         world.ask("POST", "/job", AGENT, json=report(1))
         world.ask("POST", "/job", AGENT, json=report(2, amount=10**12))
-    requests = [each for each in lines if each["from"] == "fairbank.request"]
-    assert [(each["method"], each["path"], each["status"], each["uid"]) for each in requests] == [
-        ("GET", "/alloc", 200, SUPERUSER),
-        ("POST", "/job", 402, AGENT),
-    ]
+    requests = [line for line in lines if line["from"] == "fairbank.request"]
+    assert [
+        (request["method"], request["path"], request["status"], request["uid"])
+        for request in requests
+    ] == [("GET", "/alloc", 200, SUPERUSER), ("POST", "/job", 402, AGENT)]
     assert requests[0]["acting_as"] == MEMBER
 
 

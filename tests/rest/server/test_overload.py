@@ -16,7 +16,7 @@ from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore
 from tests.rest.server.slow_store import SlowStore, closed
-from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, a_world, report
+from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, create_world, report
 from tests.support.conditions import wait_until
 
 
@@ -26,7 +26,7 @@ def store() -> SlowStore:
 
 
 def test_full_write_queue_answers_503_with_retry_after(store: SlowStore) -> None:
-    with a_world(store, waiting_max=2) as world, ThreadPoolExecutor(2) as others:
+    with create_world(store, waiting_max=2) as world, ThreadPoolExecutor(2) as others:
         with closed(store):
             first = others.submit(world.ask, "POST", "/job", AGENT, json=report(1))
             wait_until(
@@ -49,13 +49,13 @@ def test_full_write_queue_answers_503_with_retry_after(store: SlowStore) -> None
         assert (third.status_code, third.headers["retry-after"]) == (503, "1")
         assert third.json()["remedy"] == "try again in 1 s; the request was not carried out"
         assert first.result().status_code == 201
-        assert [each["status"] for each in second.result().json()["data"]] == [201, 201]
+        assert [row["status"] for row in second.result().json()["data"]] == [201, 201]
         assert world.ask("GET", "/job?job_id=4", SUPERUSER).json()["data"] == []
         assert world.ask("POST", "/job", AGENT, json=report(4)).status_code == 201
 
 
 def test_reads_and_health_continue_while_writes_wait(store: SlowStore) -> None:
-    with a_world(store) as world, ThreadPoolExecutor(1) as others:
+    with create_world(store) as world, ThreadPoolExecutor(1) as others:
         with closed(store):
             held = others.submit(world.ask, "POST", "/job", AGENT, json=report(1))
             wait_until(lambda: store.waiting, "the write to wait")
@@ -65,7 +65,7 @@ def test_reads_and_health_continue_while_writes_wait(store: SlowStore) -> None:
 
 
 def test_unreachable_store_is_a_503(store: SlowStore) -> None:
-    with a_world(store) as world:
+    with create_world(store) as world:
         store.reading_breaks = Unavailable("the database does not answer", remedy="try again")
         answer = world.ask("GET", "/alloc", SUPERUSER)
         assert (answer.status_code, answer.headers["retry-after"], answer.json()["title"]) == (
@@ -79,7 +79,7 @@ def test_unreachable_store_is_a_503(store: SlowStore) -> None:
 def test_refusal_does_not_wait_for_remedies(store: SlowStore) -> None:
     """The decision is final: a repeated report would be refused again."""
     early = {"start": NOW - 100 * DAY, "submitted": NOW - 100 * DAY}
-    with a_world(store) as world:
+    with create_world(store) as world:
         store.reading_breaks = Unavailable("the database does not answer", remedy="try again")
         alone = world.ask("POST", "/job", AGENT, json=report(1, **early))
         (row,) = world.ask(
@@ -93,7 +93,7 @@ def test_refusal_does_not_wait_for_remedies(store: SlowStore) -> None:
 def test_failure_has_a_number_that_the_log_explains(
     store: SlowStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with a_world(store) as world:
+    with create_world(store) as world:
         store.reading_breaks = ZeroDivisionError("secret: /etc/fairbank/key")
         answer = world.ask("GET", "/alloc", SUPERUSER)
         store.reading_breaks = None
@@ -101,12 +101,12 @@ def test_failure_has_a_number_that_the_log_explains(
     assert "secret" not in answer.text
     assert "ZeroDivision" not in answer.text
     number = answer.json()["detail"].rpartition(" ")[2]
-    record = next(each for each in caplog.records if number in each.getMessage())
+    record = next(entry for entry in caplog.records if number in entry.getMessage())
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
 
 
-# --- the queue of a worker ---
+# --- write queue ---
 
 
 def _note(text: str) -> SubmittedRequest:
@@ -114,25 +114,25 @@ def _note(text: str) -> SubmittedRequest:
 
 
 def test_each_caller_gets_its_own_outcomes() -> None:
-    counter = WriterThreads(Ledger(MemoryStore(), Policy()))
+    threads = WriterThreads(Ledger(MemoryStore(), Policy()))
 
-    async def many() -> list[int]:
-        queue = AsyncWriteQueue(counter, asyncio.get_running_loop())
+    async def apply_many() -> list[int]:
+        queue = AsyncWriteQueue(threads, asyncio.get_running_loop())
         answers = await asyncio.gather(
-            *(queue.apply([_note(str(each))] * (each % 3)) for each in range(300))
+            *(queue.apply([_note(str(number))] * (number % 3)) for number in range(300))
         )
-        return [len(each) for each in answers]
+        return [len(answer) for answer in answers]
 
-    assert asyncio.run(many()) == [each % 3 for each in range(300)]
-    counter.close()
+    assert asyncio.run(apply_many()) == [number % 3 for number in range(300)]
+    threads.close()
 
 
 def test_cancelled_caller_does_not_cancel_the_request() -> None:
     store = SlowStore()
-    counter = WriterThreads(Ledger(store, Policy()))
+    threads = WriterThreads(Ledger(store, Policy()))
 
-    async def leave() -> None:
-        queue = AsyncWriteQueue(counter, asyncio.get_running_loop())
+    async def cancel_first() -> None:
+        queue = AsyncWriteQueue(threads, asyncio.get_running_loop())
         with closed(store):
             task = asyncio.create_task(queue.apply([_note("kept")]))
             await asyncio.sleep(0)
@@ -141,30 +141,30 @@ def test_cancelled_caller_does_not_cancel_the_request() -> None:
                 await task
         assert len(await queue.apply([_note("another")])) == 1
 
-    asyncio.run(leave())
-    counter.close()
+    asyncio.run(cancel_first())
+    threads.close()
     with store.reading() as reader:
         assert reader.count_entries() == 2
 
 
 def test_write_queue_error_reaches_the_caller() -> None:
-    counter = WriterThreads(Ledger(MemoryStore(), Policy()))
-    counter.close()
+    threads = WriterThreads(Ledger(MemoryStore(), Policy()))
+    threads.close()
 
     async def ask() -> None:
-        await AsyncWriteQueue(counter, asyncio.get_running_loop()).apply([_note("too late")])
+        await AsyncWriteQueue(threads, asyncio.get_running_loop()).apply([_note("too late")])
 
     with pytest.raises(Exception, match="the server is stopping"):
         asyncio.run(ask())
 
 
 def test_failing_callback_does_not_stop_the_queue(caplog: pytest.LogCaptureFixture) -> None:
-    counter = WriterThreads(Ledger(MemoryStore(), Policy()))
+    threads = WriterThreads(Ledger(MemoryStore(), Policy()))
 
-    def gone(_: object) -> None:
+    def fail(_: object) -> None:
         raise RuntimeError("the event loop is closed")
 
-    counter.submit([_note("one")], gone)
-    assert len(counter.apply([_note("two")])) == 1
-    counter.close()
+    threads.submit([_note("one")], fail)
+    assert len(threads.apply([_note("two")])) == 1
+    threads.close()
     assert "the result of a batch could not be delivered" in caplog.text

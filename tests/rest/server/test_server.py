@@ -88,7 +88,7 @@ def test_tcp_requires_a_credential(folder: Path) -> None:
         )
 
 
-def told(server: Served, sent: bytes) -> bytes:
+def send_and_read(server: Served, sent: bytes) -> bytes:
     """Send data over the Unix socket and nothing after it; return all that the server sends."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
@@ -107,24 +107,26 @@ def test_half_closed_client_is_answered(folder: Path, more: str) -> None:
             f"POST /job HTTP/1.1\r\nHost: bank\r\n{more}Content-Type:"
             " application/json\r\nContent-Length: "
         )
-        said = told(server, "".join(f"{head}{len(body)}\r\n\r\n{body}" for body in bodies).encode())
-        assert said.count(b"HTTP/1.1 201 Created") == 2
+        output = send_and_read(
+            server, "".join(f"{head}{len(body)}\r\n\r\n{body}" for body in bodies).encode()
+        )
+        assert output.count(b"HTTP/1.1 201 Created") == 2
         assert len(server.unix.get("/job").json()["data"]) == 2
 
 
 def test_request_without_host_is_refused(folder: Path) -> None:
     with served(folder) as server:
-        said = told(server, b"GET /alloc HTTP/1.1\r\n\r\n")
-        assert said.startswith(b"HTTP/1.1 400 ")
-        assert b'"field":"Host"' in said
-        assert told(server, b"GET /alloc HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+        output = send_and_read(server, b"GET /alloc HTTP/1.1\r\n\r\n")
+        assert output.startswith(b"HTTP/1.1 400 ")
+        assert b'"field":"Host"' in output
+        assert send_and_read(server, b"GET /alloc HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
 
 
 def test_client_of_the_commands_works(folder: Path) -> None:
     with served(folder) as server:
         client = Client(parse_address(f"unix:{server.socket}"))
         client.post("/project", {"gname": "chem", "gid": 100})
-        assert [each["gname"] for each in client.get("/project")["data"]] == ["chem"]
+        assert [row["gname"] for row in client.get("/project")["data"]] == ["chem"]
 
 
 def test_server_stops_in_order_on_sigterm(folder: Path) -> None:
@@ -144,7 +146,7 @@ def test_acknowledged_reports_survive_the_stop(folder: Path) -> None:
     acknowledged: set[int] = set()
     numbers, enough = count(1), Event()
 
-    def go_on() -> None:
+    def send_reports() -> None:
         client = Client(parse_address(f"unix:{server.socket}"))
         with suppress(Unavailable):
             while client.post("/job", hold(number := next(numbers)))["data"]["entry"]:
@@ -156,12 +158,12 @@ def test_acknowledged_reports_survive_the_stop(folder: Path) -> None:
         with_credit(server)
         with ThreadPoolExecutor(8) as clients:
             for _ in range(8):
-                clients.submit(go_on)
+                clients.submit(send_reports)
             assert enough.wait(30)
             assert server.stop() == 0
     store = open_store(url)
     with store.reading() as reader:
-        known = {each.run.job_id for each in reader.runs(RunQuery(), Page(1_000))}
+        known = {run.run.job_id for run in reader.runs(RunQuery(), Page(1_000))}
     store.close()
     assert acknowledged <= known
     assert len(known) < 1_000
@@ -191,9 +193,9 @@ def test_server_without_listener_is_refused() -> None:
 
 @pytest.mark.parametrize("port", [65_536, 99_999_999])
 def test_invalid_port_is_refused(port: int) -> None:
-    with pytest.raises(InvalidInput, match=f"{port} is not a port") as told:
+    with pytest.raises(InvalidInput, match=f"{port} is not a port") as raised:
         serve(_context(), port=port)
-    assert told.value.field == "port"
+    assert raised.value.field == "port"
 
 
 def test_disconnect_within_a_body_harms_no_other(folder: Path) -> None:
@@ -212,7 +214,7 @@ def test_disconnect_within_a_body_harms_no_other(folder: Path) -> None:
 
 
 def test_idle_tcp_connections_leave_files_for_local_users(folder: Path) -> None:
-    """More connections than the server may have files, from a host each."""
+    """There are more connections, each from another host, than the server may open files."""
     with served(folder, open_files=(200, 400)) as server, ExitStack() as strangers:
         port = server.tcp.base_url.port
         for host in range(450):

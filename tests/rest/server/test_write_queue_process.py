@@ -34,51 +34,54 @@ from tests.support.server import FairbankServer, banking, made
 
 pytestmark = pytest.mark.slow
 
-APART = 'write_queue = "process"'
+IN_PROCESS = 'write_queue = "process"'
 
 
 @pytest.fixture
 def url(postgres18: PostgresServer) -> Iterator[str]:
-    """Empty books on PostgreSQL."""
+    """Provide an empty database on PostgreSQL."""
     with postgres18.fresh_database() as name:
         migrate(postgres18.url(name))
         yield postgres18.url(name)
 
 
 @pytest.fixture
-def counter(url: str) -> Iterator[WriteQueue]:
-    """One of them, in a process of its own."""
+def queue(url: str) -> Iterator[WriteQueue]:
+    """Provide a write queue in a process."""
     store = open_store(url)
-    counter = start_write_queue(
+    queue = start_write_queue(
         StoreSettings(url), LogFormat.SHORT, Ledger(store, Policy()), waiting_max=5_000
     )
-    yield counter
-    counter.close()
+    yield queue
+    queue.close()
     store.close()
 
 
 @pytest.fixture
 def server(postgres18: PostgresServer) -> Iterator[FairbankServer]:
-    """A bank on PostgreSQL whose counter is a process."""
-    with postgres18.fresh_database() as name, banking(postgres18.url(name), server=APART) as server:
+    """Provide a bank on PostgreSQL whose write queue is a process."""
+    with (
+        postgres18.fresh_database() as name,
+        banking(postgres18.url(name), server=IN_PROCESS) as server,
+    ):
         yield server
 
 
-def counters(pid: int) -> list[int]:
-    """Those that this process has started."""
+def queue_processes(pid: int) -> list[int]:
+    """Return the write queue processes that this process has started."""
     return [
-        each
-        for each in children(pid)
-        if b"fairbank.setup.write_queue" in Path(f"/proc/{each}/cmdline").read_bytes()
+        queue_process
+        for queue_process in children(pid)
+        if b"fairbank.setup.write_queue" in Path(f"/proc/{queue_process}/cmdline").read_bytes()
     ]
 
 
-def child(pid: int) -> int:
-    (found,) = counters(pid)
-    return found
+def queue_process(pid: int) -> int:
+    (number,) = queue_processes(pid)
+    return number
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     return (
         not Path(f"/proc/{pid}").exists()
         or "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -91,64 +94,66 @@ def ask(server: FairbankServer, gid: int) -> None:
     )
 
 
-def test_closing_answers_queued_requests(counter: WriteQueue) -> None:
-    told: list[BatchResult] = []
+def test_closing_answers_queued_requests(queue: WriteQueue) -> None:
+    results: list[BatchResult] = []
 
-    def hand_in(first: int) -> None:
+    def submit_many(first: int) -> None:
         for number in range(first, first + 50):
-            counter.submit(note_requests(str(number)), told.append)
+            queue.submit(note_requests(str(number)), results.append)
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(hand_in, range(0, 200, 50)))
-    assert len(counter.apply(note_requests("one more", "and one"))) == 2
-    counter.submit(note_requests("the last"), told.append)
-    counter.close()
-    assert len(told) == 201
-    assert all(isinstance(came, list) for came in told)
-    assert count_entries(counter.bank.store) == 203
-    assert counter.failure is None
+        list(pool.map(submit_many, range(0, 200, 50)))
+    assert len(queue.apply(note_requests("one more", "and one"))) == 2
+    queue.submit(note_requests("the last"), results.append)
+    queue.close()
+    assert len(results) == 201
+    assert all(isinstance(result, list) for result in results)
+    assert count_entries(queue.bank.store) == 203
+    assert queue.failure is None
     with pytest.raises(Busy, match="the server is stopping"):
-        counter.apply(note_requests("too late"))
+        queue.apply(note_requests("too late"))
 
 
 def test_callers_get_an_error_when_the_process_dies(
-    counter: WriteQueue, caplog: pytest.LogCaptureFixture
+    queue: WriteQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
-    process = child(os.getpid())
+    process = queue_process(os.getpid())
     os.kill(process, signal.SIGSTOP)
-    told: list[BatchResult] = []
+    results: list[BatchResult] = []
     for number in range(3):
-        counter.submit(note_requests(str(number)), told.append)
-    assert counter.waiting == 3
+        queue.submit(note_requests(str(number)), results.append)
+    assert queue.waiting == 3
     os.kill(process, signal.SIGKILL)
-    wait_until(lambda: len(told) == 3, "everybody to be told")
-    assert all(isinstance(came, Unavailable) and "not known" in came.message for came in told)
-    wait_until(lambda: counter.failure, "the failure")
-    assert "status -9" in str(counter.failure)
+    wait_until(lambda: len(results) == 3, "all callers to get a result")
+    assert all(
+        isinstance(result, Unavailable) and "not known" in result.message for result in results
+    )
+    wait_until(lambda: queue.failure, "the failure")
+    assert "status -9" in str(queue.failure)
     assert (
         "the write queue process ended (status -9), and the server with it; 3 batches were in"
         " progress" in caplog.text
     )
     with pytest.raises(Busy, match="the server is stopping"):
-        counter.apply(note_requests("after"))
+        queue.apply(note_requests("after"))
 
 
 def test_server_stops_when_its_write_queue_is_killed(server: FairbankServer) -> None:
     ask(server, 1)
-    process = child(server.pid)
+    process = queue_process(server.pid)
     os.kill(process, signal.SIGKILL)
     wait_until(lambda: not server.running, "the server to end")
     assert "the write queue process ended (status -9), and the server with it" in server.tail()
     server.restart()
-    assert child(server.pid) != process
+    assert queue_process(server.pid) != process
     ask(server, 2)
 
 
 def test_killed_server_leaves_no_write_queue_process(server: FairbankServer) -> None:
     ask(server, 1)
-    process = child(server.pid)
+    process = queue_process(server.pid)
     os.kill(server.pid, signal.SIGKILL)
-    wait_until(lambda: gone(process), "the counter to end")
+    wait_until(lambda: has_ended(process), "the write queue process to end")
     assert "the server is gone, and its write queue ends" in server.tail()
     wait_until(lambda: not server.running, "the keeper to notice")
     server.restart()
@@ -156,25 +161,25 @@ def test_killed_server_leaves_no_write_queue_process(server: FairbankServer) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_to_the_group_stops_both_in_order(
+def test_signal_to_the_process_group_stops_both_in_order(
     server: FairbankServer, number: signal.Signals
 ) -> None:
-    process = child(server.pid)
+    process = queue_process(server.pid)
     ask(server, 1)
     os.kill(process, number)
     ask(server, 2)
     os.kill(server.pid, number)
     wait_until(lambda: not server.running, "the server to end")
-    assert gone(process)
+    assert has_ended(process)
     assert "counter" not in server.tail()
 
 
 def test_sqlite_has_its_write_queue_in_the_server() -> None:
-    with banking(server=APART) as server:
+    with banking(server=IN_PROCESS) as server:
         assert not children(server.pid)
 
 
-def test_unknown_place_of_the_write_queue_is_refused() -> None:
+def test_unknown_kind_of_write_queue_is_refused() -> None:
     with made(server='write_queue = "cellar"') as server:
         done = server.command("serve")
     assert done.returncode
@@ -193,7 +198,7 @@ def test_process_that_cannot_open_the_store_reports_why(postgres18: PostgresServ
     with pytest.raises(InvalidInput) as bad:
         begin(StoreSettings("nonsense"))
     assert bad.value.field == "store.url"
-    assert not counters(os.getpid())
+    assert not queue_processes(os.getpid())
 
 
 def test_process_that_ends_silently_is_reported() -> None:
@@ -204,27 +209,29 @@ def test_process_that_ends_silently_is_reported() -> None:
         )
 
 
-def test_no_caller_waits_in_vain_while_the_process_stops(counter: WriteQueue) -> None:
-    """The event loop takes the line, and gives it back, while others hand in."""
+def test_callers_get_results_while_the_event_loop_uses_the_queue(queue: WriteQueue) -> None:
+    """The event loop takes over the connection of the queue and returns it while threads submit
+    requests.
+    """
     stop, answered = [False], []
 
-    def hand_in() -> None:
+    def submit_many() -> None:
         while not stop[0]:
-            answered.append(len(counter.apply(note_requests("x"))))
+            answered.append(len(queue.apply(note_requests("x"))))
 
-    async def take_and_give() -> None:
+    async def use_in_event_loop() -> None:
         for _ in range(20):
-            with counter.in_loop(asyncio.get_running_loop()):
+            with queue.in_loop(asyncio.get_running_loop()):
                 before = len(answered)
                 while len(answered) < before + 2:
                     await asyncio.sleep(0)
 
-    threads = [Thread(target=hand_in) for _ in range(2)]
-    for each in threads:
-        each.start()
-    asyncio.run(take_and_give())
+    threads = [Thread(target=submit_many) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    asyncio.run(use_in_event_loop())
     stop[0] = True
-    for each in threads:
-        each.join(30)
-        assert not each.is_alive()
-    assert count_entries(counter.bank.store) == len(answered)
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    assert count_entries(queue.bank.store) == len(answered)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
     """Run a command, print its error if it fails, and return the exit code."""
+    if not _has_output():
+        return _tell(_CLOSED_OUTPUT, NOT_DONE, program)
     _be_lenient()
     try:
         try:
@@ -109,6 +111,25 @@ def _tell(lines: list[str], code: int, program: str) -> int:
     except OSError:
         _close_quietly()
     return code
+
+
+_CLOSED_OUTPUT = ["standard output is closed", "  try: redirect it to /dev/null instead"]
+
+
+def _has_output() -> bool:
+    """Open closed standard streams on /dev/null, and return whether standard output was open.
+
+    Otherwise the next file that is opened, such as a database, would get the descriptor of a
+    standard stream, and Python's stream would be None.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest free one
+        pass
+    os.close(descriptor)
+    had_output = sys.stdout is not None
+    sys.stdin = sys.stdin or open(0, encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
+    return had_output
 
 
 def _be_lenient() -> None:

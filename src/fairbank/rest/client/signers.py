@@ -88,14 +88,16 @@ def read_token(path: str) -> str:
         ) from error
     try:
         status = os.fstat(file)
-        text = os.read(file, 1_024) if S_ISREG(status.st_mode) else b""
+        text = os.read(file, 1_024) if S_ISREG(status.st_mode) else b""  # a pipe would block
     finally:
         os.close(file)
-    if (
-        not S_ISREG(status.st_mode)
-        or S_IMODE(status.st_mode) & 0o077
-        or status.st_uid not in (0, os.geteuid())
-    ):
+    if not S_ISREG(status.st_mode):
+        raise InvalidInput(
+            f"{path} is not a regular file",
+            field="token_file",
+            remedy="name the file that `fairbank token create` wrote",
+        )
+    if S_IMODE(status.st_mode) & 0o077 or status.st_uid not in (0, os.geteuid()):
         raise Forbidden(
             f"others can read the token in {path}", field="token_file", remedy=f"chmod 600 {path}"
         )

@@ -166,7 +166,12 @@ def _check_path(path: Path, replace: bool) -> None:
             remedy=f"make it first: mkdir -p {shlex.quote(str(path.parent))}",
         )
     if path.is_dir():
-        raise InvalidInput(f"{path} is a folder", field="FILE", remedy="name a file in it")
+        raise InvalidInput(f"{path} is a directory", field="FILE", remedy="name a file in it")
+    if path.exists() and not path.is_file():
+        # Renaming the backup to the name of a device, such as /dev/full, would replace the device.
+        raise InvalidInput(
+            f"{path} is not a regular file", field="FILE", remedy="name a new or a regular file"
+        )
     if not replace and os.path.lexists(path):
         raise _file_exists(path)
 

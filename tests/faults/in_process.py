@@ -1,5 +1,5 @@
-"""The audit and the backups in this very process: the same code as the commands, without the start
-of another Python.
+"""Audit and backups in the process of the test: the code of the commands, without starting another
+Python.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairbank.store.migration import migrate
 
 @contextmanager
 def store_at(url: str) -> Iterator[Store]:
-    """The store, made if there is none."""
+    """Open the store, and create its tables if there are none."""
     migrate(url)
     store = open_store(url)
     try:
@@ -38,7 +38,7 @@ def findings(url: str, heads: Mapping[int, Head] = MappingProxyType({})) -> tupl
 def heads(url: str) -> dict[int, Head]:
     """Return the output of `fairbank audit heads`."""
     with store_at(url) as store:
-        return {each.book: each for each in Audit(store).journal_heads()}
+        return {head.book: head for head in Audit(store).journal_heads()}
 
 
 def restore(url: str, path: Path, *, replace: bool = False) -> int:

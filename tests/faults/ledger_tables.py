@@ -1,6 +1,4 @@
-"""The tables themselves, read and altered by hand, past everything that the product would do or
-refuse.
-"""
+"""Direct access to the tables of a ledger, for edits that the product refuses."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ from fairbank.store.sqlite.driver import driver as sqlite
 Row = dict[str, Any]
 
 
-class Books:
-    """One database at an SQLAlchemy URL. Statements take named values: `:name`."""
+class LedgerTables:
+    """Database at an SQLAlchemy URL. Statements take named values: `:name`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -26,7 +24,7 @@ class Books:
 
     @property
     def conninfo(self) -> str:
-        """For psycopg."""
+        """Return the connection string for psycopg."""
         return self.url.replace("+psycopg", "", 1)
 
     def rows(self, statement: str, **values: Any) -> list[Row]:
@@ -34,17 +32,17 @@ class Books:
             return execute(statement, values)
 
     def change(self, statement: str, **values: Any) -> None:
-        """Alter rows though triggers and rules forbid it."""
+        """Execute a statement with triggers and constraints disabled."""
         with self._connected() as execute:
             if self.is_sqlite:
                 execute("PRAGMA ignore_check_constraints = ON", {})
-                execute("PRAGMA synchronous = OFF", {})  # a forger is in a hurry
-                guards = execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'", {})
-                for guard in guards:
-                    execute(f"DROP TRIGGER {guard['name']}", {})
+                execute("PRAGMA synchronous = OFF", {})  # durability does not matter here
+                triggers = execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'", {})
+                for trigger in triggers:
+                    execute(f"DROP TRIGGER {trigger['name']}", {})
                 execute(statement, values)
-                for guard in guards:
-                    execute(guard["sql"], {})
+                for trigger in triggers:
+                    execute(trigger["sql"], {})
             else:
                 execute("SET session_replication_role = replica", {})
                 execute(statement, values)
@@ -82,14 +80,14 @@ class Books:
         with psycopg.connect(self.conninfo, autocommit=True, row_factory=dict_row) as connection:
 
             def execute(statement: str, values: Row) -> list[Row]:
-                cursor = connection.execute(_pyformat(statement, values), values)
+                cursor = connection.execute(_with_psycopg_parameters(statement, values), values)
                 return cursor.fetchall() if cursor.description else []
 
             yield execute
 
 
-def _pyformat(statement: str, values: Row) -> str:
-    """The same statement with psycopg's marks."""
+def _with_psycopg_parameters(statement: str, values: Row) -> str:
+    """Return the statement with psycopg's parameters."""
     statement = statement.replace("%", "%%")
     for name in values:
         statement = statement.replace(f":{name}", f"%({name})s")
