@@ -198,7 +198,7 @@ def test_units_run_existing_commands(checkout: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", UNITS)
 def test_units_keep_the_uid_of_clients(checkout: Path, name: str) -> None:
-    """In a user namespace SO_PEERCRED and MUNGE would report nobody."""
+    """In a user namespace SO_PEERCRED and MUNGE would report the user `nobody`."""
     assert "PrivateUsers" not in unit(checkout, name)
 
 
