@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the commands: a served site, and the commands in this process."""
+"""Fixtures of the tests of the commands: a served site, and commands that run in this process."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from fairbank.cli import main
 from fairbank.cli.commands.bank import sproject
 from tests.cli.fakes import FakeServices
-from tests.cli.served_site import Bank, served
-from tests.cli.workloads import lay_out
+from tests.cli.served_site import Bank, serve_site
+from tests.cli.workloads import write_workloads
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     """Result of a command: exit code, stdout, stderr."""
 
     code: int
@@ -25,32 +25,32 @@ class Said(NamedTuple):
     err: str
 
 
-def session(command: str, said: Said) -> str:
-    """A session on paper: what was typed, the answer, the talk, the exit code."""
-    talk = f"--- stderr\n{said.err}" if said.err else ""
-    return f"$ {command}\n{said.out}{talk}--- exit {said.code}\n"
+def session(command: str, result: CommandResult) -> str:
+    """Return the text of a session: the command, its output, its stderr and its exit code."""
+    stderr = f"--- stderr\n{result.err}" if result.err else ""
+    return f"$ {command}\n{result.out}{stderr}--- exit {result.code}\n"
 
 
-Run = Callable[..., Said]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture(scope="session")
 def bank() -> Iterator[Bank]:
-    """A centre whose books no test changes."""
-    with served() as found:
-        yield found
+    """Serve a site whose ledger no test changes."""
+    with serve_site() as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
 def own_bank() -> Iterator[Bank]:
-    """A centre for the tests of one file, which may change it."""
-    with served() as found:
-        yield found
+    """Serve a site for the tests of one file, which may change it."""
+    with serve_site() as address:
+        yield address
 
 
 @pytest.fixture
-def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
-    """New York, 80 columns, no user's settings."""
+def clean_env(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
+    """Set the zone of New York and 80 columns, and hide the user's own settings."""
     for name in (
         "NO_COLOR",
         "SBATCH_ACCOUNT",
@@ -70,46 +70,46 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[py
 
 
 @pytest.fixture
-def fairbank(
-    bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
-    """`fairbank("balance", "--json")` against the centre; `services=` replaces the real ones."""
-    surroundings.setenv("FAIRBANK_SERVER", bank.unix)
-    surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
+def fairbank(bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `fairbank("balance", "--json")` against the site; `services=` replaces the real
+    services.
+    """
+    clean_env.setenv("FAIRBANK_SERVER", bank.unix)
+    clean_env.setenv("FAIRBANK_CLUSTER", "darwin")
     return runner(main.run, capsys)
 
 
 @pytest.fixture
-def ask(fairbank: Run, surroundings: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """A line of words, typed in the folder of `workloads`, with the real services."""
-    surroundings.chdir(tmp_path)
-    lay_out(tmp_path)
+def run(fairbank: Run, clean_env: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run one command line in the directory of `workloads`, with the real services."""
+    clean_env.chdir(tmp_path)
+    write_workloads(tmp_path)
     return lambda words: fairbank(*words.split())
 
 
 @pytest.fixture
 def changing(
-    own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    own_bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    """The same against a centre that may be changed."""
-    surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
+    """Run commands against a site that the test may change."""
+    clean_env.setenv("FAIRBANK_SERVER", own_bank.unix)
     return runner(main.run, capsys)
 
 
 @pytest.fixture
-def hadm(bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`sproject`."""
-    surroundings.setenv("FAIRBANK_SERVER", bank.unix)
+def hadm(bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `sproject` against the site."""
+    clean_env.setenv("FAIRBANK_SERVER", bank.unix)
     return runner(sproject.run, capsys)
 
 
 def runner(run: Callable[[Sequence[str]], int], capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*words: object, services: FakeServices | None = None) -> Said:
+    def call(*words: object, services: FakeServices | None = None) -> CommandResult:
         capsys.readouterr()
         with services.installed() if services else nullcontext():
             code = run([str(word) for word in words])
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return Said(code, said.out, said.err)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return CommandResult(code, captured.out, captured.err)
 
     return call

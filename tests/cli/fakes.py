@@ -1,6 +1,4 @@
-"""Fake services of the bank's host and of Slurm's: they record calls and return what a test
-sets.
-"""
+"""Fake services of the bank's host and of Slurm: they record calls and return what a test sets."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ Ready = Callable[[Sequence[str]], None]
 
 @dataclass
 class FakeServices:
-    """Services that the commands call. `calls` are what was called, in order."""
+    """Fake services for the commands. `calls` lists the recorded calls in order."""
 
     findings: tuple[Finding, ...] = ()
     checks: tuple[HealthCheck, ...] = ()
@@ -37,7 +35,7 @@ class FakeServices:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Put them in the place of the real ones."""
+        """Replace the real services."""
         with pytest.MonkeyPatch.context() as patch:
             fakes = {
                 "setup.init.init": self._init,
@@ -56,7 +54,7 @@ class FakeServices:
                 "cli.commands.admin.doctor.check_bank": self._check_bank,
                 "cli.commands.admin.doctor.check_slurm": self._check_slurm,
             }
-            # Import all of them first: a module imported later would keep a fake for ever.
+            # Import all of them first: a module imported later would keep its fake.
             for name in fakes:
                 pkgutil.resolve_name(f"fairbank.{name}")
             for name, fake in fakes.items():

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 
-from tests.cli.conftest import Run, Said
+from tests.cli.conftest import CommandResult, Run
 
 
 def available(changing: Run, allocation: int) -> int:
-    found: int = json.loads(changing("alloc", "show", allocation, "--json").out)["data"][0][
+    data: int = json.loads(changing("alloc", "show", allocation, "--json").out)["data"][0][
         "available"
     ]
-    return found
+    return data
 
 
-def told(said: Said, code: int = 0) -> str:
-    assert said.code == code, said
-    return said.out if code == 0 else said.err
+def output_of(result: CommandResult, code: int = 0) -> str:
+    assert result.code == code, result
+    return result.out if code == 0 else result.err
 
 
-def entry_of(said: Said) -> int:
-    return int(told(said).split(":")[0].removeprefix("entry "))
+def entry_number(result: CommandResult) -> int:
+    return int(output_of(result).split(":")[0].removeprefix("entry "))
 
 
-def numbers(said: Said) -> list[int]:
-    return [row["job_id"] for row in json.loads(said.out)["data"]]
+def job_numbers(result: CommandResult) -> list[int]:
+    return [row["job_id"] for row in json.loads(result.out)["data"]]
+
+
+def fold(text: str) -> str:
+    """Return the text on one line, with single spaces."""
+    return " ".join(text.split())

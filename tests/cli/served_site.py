@@ -1,4 +1,4 @@
-"""The centre as a process of its own, and the commands against it."""
+"""Site of the tests, served by a separate process."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class Bank(NamedTuple):
 
 
 @contextmanager
-def served(**environment: str) -> Iterator[Bank]:
-    """A fresh centre, as long as the block lasts."""
+def serve_site(**environment: str) -> Iterator[Bank]:
+    """Serve a new site until the block ends."""
     folder = Account.ourselves().own_folder("fb-cli-")
-    where, port, token = folder / "bank.sock", free_port(), folder / "token"
+    path, port, token = folder / "bank.sock", free_port(), folder / "token"
     process = Kept(
         Order(
-            command=[sys.executable, "-m", "tests.cli.site", str(where), str(port), str(token)],
+            command=[sys.executable, "-m", "tests.cli.site", str(path), str(port), str(token)],
             environment={
                 **os.environ,
                 "PYTHONPATH": f"{CHECKOUT}{os.pathsep}{CHECKOUT / 'src'}",
                 "TZ": "UTC",
                 **environment,
             },
-            folder=str(folder),  # its keeper removes it when the tests are killed
+            folder=str(folder),  # removed if the tests are killed
             log=str(folder / "log"),
             uid=os.geteuid(),
             gid=os.getegid(),
@@ -51,17 +51,19 @@ def served(**environment: str) -> Iterator[Bank]:
         )
     )
     try:
-        wait_until(lambda: answers(f"unix:{where}") or not process.running, "the centre to answer")
+        wait_until(
+            lambda: is_answering(f"unix:{path}") or not process.running, "the site to answer"
+        )
         assert process.running, (folder / "log").read_text()
-        yield Bank(f"unix:{where}", f"http://127.0.0.1:{port}", str(token))
+        yield Bank(f"unix:{path}", f"http://127.0.0.1:{port}", str(token))
     finally:
         process.stop()
-        for path in folder.iterdir():
-            path.unlink()
+        for file in folder.iterdir():
+            file.unlink()
         folder.rmdir()
 
 
-def answers(address: str) -> bool:
+def is_answering(address: str) -> bool:
     try:
         return Client(parse_address(address)).get("/health") == {"status": "ok"}
     except FairbankError:
@@ -69,5 +71,5 @@ def answers(address: str) -> bool:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])

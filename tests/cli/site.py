@@ -1,8 +1,7 @@
-"""A small centre with invented books, served by the real server with a stopped clock: python -m
-tests.cli.site SOCKET [PORT TOKENFILE]
-
-Its figures are those of the design's examples: it is 2026-11-21 07:30:12 in New York, ayla and
-jorge work in chem_qmc, dana in bio_fold. The user who runs the tests is a superuser.
+"""Small site with an invented ledger, served by the real server with a stopped clock: python -m
+tests.cli.site SOCKET [PORT TOKENFILE]. Its figures are those of the design's examples: it is
+2026-11-21 07:30:12 in New York, ayla and jorge work in chem_qmc, dana in bio_fold. The user who
+runs the tests is a superuser.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ MONTHS = (
 )
 NAMES = {AYLA: "relax_w64", JORGE: "vqe-scan_H2O_cc-pVTZ", MINH: "=fit", DANA: "fold_batch"}
 BUSY_PERCENT = {AYLA: 91, JORGE: 64, MINH: 12}
-"""Of the processors that they hold; of dana's jobs nobody knows."""
+"""Used part of the processors of each user's jobs; unknown for dana."""
 
 CLUSTERS = {
     "darwin": Cluster(
@@ -77,16 +76,16 @@ CLUSTERS = {
 }
 
 
-class Scribe:
-    """Writes history into the books: each request at its own time."""
+class HistoryWriter:
+    """Writer of the site's history: it applies each request at its own time."""
 
     def __init__(self, context: AppContext) -> None:
         self._context = context
-        self._holding: dict[int, tuple[int, int]] = {}
+        self._holds: dict[int, tuple[int, int]] = {}
 
-    def ask(self, at: str, wish: Request, actor: int = 0) -> Done | Refusal:
+    def apply(self, at: str, request: Request, actor: int = 0) -> Done | Refusal:
         outcome = self._context.services.write_queue.apply(
-            [SubmittedRequest(wish, parse_instant(at), actor)]
+            [SubmittedRequest(request, parse_instant(at), actor)]
         )[0]
         assert isinstance(outcome, Done | Refusal), outcome
         return outcome
@@ -102,9 +101,9 @@ class Scribe:
         resource: str = "cpu",
         hours: int = 12,
     ) -> Done | Refusal:
-        """A run that starts `at` and holds `su`."""
+        """Hold `su` for a run that starts `at`."""
         start = parse_instant(at)
-        wish = Hold(
+        request = Hold(
             run=Run("darwin", job, start - 600),
             chain=(project,),
             resource=resource,
@@ -115,15 +114,17 @@ class Scribe:
             partition="gpu-v100" if resource == "gpu" else "idle-std",
             billing=str(su / hours),
             limit_seconds=hours * 3600,
-            job_details=self._particulars(job, owner, su, resource, hours),
+            job_details=self._job_details(job, owner, su, resource, hours),
         )
-        return self.ask(at, wish)
+        return self.apply(at, request)
 
-    def _particulars(self, job: int, owner: int, su: int, resource: str, hours: int) -> JobDetails:
-        """A core for each SU an hour; on a node with GPUs eight of them."""
+    def _job_details(self, job: int, owner: int, su: int, resource: str, hours: int) -> JobDetails:
+        """Return the details of a job with one core per SU and hour, or eight on a node with
+        GPUs.
+        """
         cpus = 8 if resource == "gpu" else max(1, su // hours)
         nodes = -(-cpus // 64)
-        self._holding[job] = owner, cpus
+        self._holds[job] = owner, cpus
         tres = (
             f"cpu={cpus},mem={4 * cpus}G,node={nodes}{',gres/gpu=1' if resource == 'gpu' else ''}"
         )
@@ -137,17 +138,17 @@ class Scribe:
         )
 
     def charge(self, at: str, started: str, job: int, su: int, outcome: str = "COMPLETED") -> None:
-        """Its end `at`, and what it cost."""
+        """Charge `su` for the run that ends `at`."""
         start, end = parse_instant(started), parse_instant(at)
         run = Run("darwin", job, start - 600)
-        owner, cpus = self._holding[job]
+        owner, cpus = self._holds[job]
         busy = BUSY_PERCENT.get(owner)
-        told = JobDetails(
+        output = JobDetails(
             exit_status=127 * 256 if outcome == "FAILED" else 0,
             cpu_seconds=None if busy is None else cpus * (end - start) * busy // 100,
         )
         cost, elapsed = SuMinutes(su * 60), end - start
-        self.ask(
+        self.apply(
             at,
             Charge(
                 run=run,
@@ -155,31 +156,31 @@ class Scribe:
                 ended=end,
                 outcome=outcome,
                 elapsed_seconds=elapsed,
-                job_details=told,
+                job_details=output,
             ),
         )
 
 
-def write_books(context: AppContext) -> None:
-    """Everything that ever happened at this centre."""
-    scribe = Scribe(context)
-    ask, hold, charge = scribe.ask, scribe.hold, scribe.charge
+def write_history(context: AppContext) -> None:
+    """Write the whole history of the site."""
+    writer = HistoryWriter(context)
+    apply, hold, charge = writer.apply, writer.hold, writer.charge
     new_year, summer, winter = (
         "2026-01-15T05:00:00Z",
         "2026-07-01T04:00:00Z",
         "2027-07-01T04:00:00Z",
     )
-    ask(new_year, CreateProject(gname="chem_qmc", gid=50_001, account="chem_qmc"))
-    ask(new_year, CreateProject(gname="biofold", gid=50_002, account="bio_fold"))
+    apply(new_year, CreateProject(gname="chem_qmc", gid=50_001, account="chem_qmc"))
+    apply(new_year, CreateProject(gname="biofold", gid=50_002, account="bio_fold"))
     for project, uid, role in PEOPLE:
-        ask(new_year, SetMember(project=project, uid=uid, role=role))
-    _open(scribe, summer, CHEM, "cpu", summer, winter)
-    _open(scribe, summer, CHEM, "gpu", summer, winter)
-    _open(scribe, summer, BIO, "gpu", new_year, "2027-01-15T05:00:00Z")
-    ask(summer, Deposit(allocation=CPU, amount=SuMinutes(100_000 * 60), comment="call 2026-2"))
-    ask(summer, Deposit(allocation=GPU, amount=SuMinutes(5_000 * 60), comment="call 2026-2"))
-    ask(summer, Deposit(allocation=FOLD, amount=SuMinutes(12_000 * 60), comment="call 2026-1"))
-    ask(summer, SetCap(allocation=GPU, uid=MINH, cap=SuMinutes(2_000 * 60)))
+        apply(new_year, SetMember(project=project, uid=uid, role=role))
+    _open(writer, summer, CHEM, "cpu", summer, winter)
+    _open(writer, summer, CHEM, "gpu", summer, winter)
+    _open(writer, summer, BIO, "gpu", new_year, "2027-01-15T05:00:00Z")
+    apply(summer, Deposit(allocation=CPU, amount=SuMinutes(100_000 * 60), comment="call 2026-2"))
+    apply(summer, Deposit(allocation=GPU, amount=SuMinutes(5_000 * 60), comment="call 2026-2"))
+    apply(summer, Deposit(allocation=FOLD, amount=SuMinutes(12_000 * 60), comment="call 2026-1"))
+    apply(summer, SetCap(allocation=GPU, uid=MINH, cap=SuMinutes(2_000 * 60)))
     for month, job, owner, su in MONTHS:
         hold(f"2026-{month}-10T10:00:00Z", job, owner, su)
         charge(
@@ -203,15 +204,17 @@ def write_books(context: AppContext) -> None:
         run=Run("darwin", 812_222, parse_instant("2026-11-20T15:00:00Z") - 600),
         comment="node n031 failed",
     )
-    ask("2026-11-21T08:05:00Z", refund)
+    apply("2026-11-21T08:05:00Z", refund)
     hold("2026-11-21T09:00:00Z", 812_330, JORGE, 128, resource="gpu")
     hold("2026-11-21T11:55:00Z", 812_344, AYLA, 384)
     hold("2026-11-21T12:10:00Z", 812_350, JORGE, 384, resource="gpu", hours=96)
 
 
-def _open(scribe: Scribe, at: str, project: int, resource: str, start: str, end: str) -> None:
+def _open(
+    writer: HistoryWriter, at: str, project: int, resource: str, start: str, end: str
+) -> None:
 
-    scribe.ask(
+    writer.apply(
         at,
         Open(
             project=project,
@@ -223,13 +226,13 @@ def _open(scribe: Scribe, at: str, project: int, resource: str, start: str, end:
     )
 
 
-def built() -> AppContext:
-    """The centre, in memory; CENTRE_OBSERVES: its bank lets all jobs run. With MUNGE, whose
+def build_context() -> AppContext:
+    """Return the site in memory. With SITE_OBSERVES its bank lets all jobs run. With MUNGE, whose
     credentials age, the clock is the system's.
     """
     munge = (
-        Munge(socket=os.environ["CENTRE_MUNGE"], library=os.environ["CENTRE_LIBMUNGE"])
-        if "CENTRE_MUNGE" in os.environ
+        Munge(socket=os.environ["SITE_MUNGE"], library=os.environ["SITE_LIBMUNGE"])
+        if "SITE_MUNGE" in os.environ
         else None
     )
     bank = services(
@@ -237,16 +240,16 @@ def built() -> AppContext:
         clock=SystemClock() if munge else ManualClock(parse_instant(NOW)),
         staff=Staff(frozenset({os.getuid()}), frozenset({ADMIN}), {AYLA: frozenset({"darwin"})}),
         clusters=CLUSTERS,
-        policy=Policy(enforce="CENTRE_OBSERVES" not in os.environ),
+        policy=Policy(enforce="SITE_OBSERVES" not in os.environ),
         key=b"k" * 32,
     )
     context = AppContext.create(bank, munge=munge)
-    write_books(context)
+    write_history(context)
     return context
 
 
 def main(socket: str, port: str | None = None, token_file: str | None = None) -> None:
-    context = built()
+    context = build_context()
     if token_file is not None:
         identity = identity_of(AYLA, context.services.staff, {CHEM: Role.PI})
         _, secret = context.services.tokens.create(

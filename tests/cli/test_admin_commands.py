@@ -1,6 +1,4 @@
-"""The commands on the bank's own host: what they ask of the composition, and how they tell what it
-says.
-"""
+"""Tests of the commands on the bank's own host: the calls that they make and their output."""
 
 from __future__ import annotations
 
@@ -25,11 +23,11 @@ def fake_services() -> Iterator[None]:
         yield
 
 
-def test_making_and_running_a_bank(fairbank: Run) -> None:
+def test_init_and_serve(fairbank: Run) -> None:
     services = FakeServices()
-    said = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", services=services)
-    assert said.out == "made /x/fairbank.toml\nmade /x/secret\n"
-    assert "fairbank serve --config /srv/bank/fairbank.toml" in " ".join(said.err.split())
+    result = fairbank("init", "/srv/bank", "--store", "postgresql:///fairbank", services=services)
+    assert result.out == "made /x/fairbank.toml\nmade /x/secret\n"
+    assert "fairbank serve --config /srv/bank/fairbank.toml" in " ".join(result.err.split())
     served = fairbank("serve", "--config", "/c", "--port", 8080, services=services)
     assert served.err == "The bank listens at unix:/x/fairbank.sock and http://127.0.0.1:8080\n"
     fairbank("init", services=services)
@@ -42,7 +40,7 @@ def test_making_and_running_a_bank(fairbank: Run) -> None:
     ]
 
 
-def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
+def test_audit_with_and_without_findings(fairbank: Run) -> None:
     fine = fairbank("audit", "verify")
     assert (fine.code, fine.out) == (
         0,
@@ -59,14 +57,14 @@ def test_an_audit_that_finds_nothing_and_one_that_does(fairbank: Run) -> None:
     assert "... and 150 more" in many.out
 
 
-def test_heads_written_down_are_read_again(
+def test_written_heads_are_read_back(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = fairbank("audit", "heads").out
     assert [json.loads(line)[:2] for line in written.splitlines()] == [[0, 3], [7, 12]]
-    kept, services = tmp_path / "heads", FakeServices()
-    kept.write_text(written)
-    assert fairbank("audit", "verify", "--heads", kept, services=services).code == 0
+    file, services = tmp_path / "heads", FakeServices()
+    file.write_text(written)
+    assert fairbank("audit", "verify", "--heads", file, services=services).code == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO(written))
     assert fairbank("audit", "verify", "--heads", "-", services=services).code == 0
     heads = {0: Head(0, 3, b"\x01" * 32), 7: Head(7, 12, b"\xff" * 32)}
@@ -74,17 +72,17 @@ def test_heads_written_down_are_read_again(
 
 
 @pytest.mark.parametrize("line", ["x", "[1]", "{}", "[1, 2, 3]", '[1, 2, "zz"]', "null"])
-def test_heads_that_are_none_are_reported_with_their_line(
+def test_invalid_heads_are_reported_with_their_line(
     fairbank: Run, tmp_path: Path, line: str
 ) -> None:
-    kept = tmp_path / "heads"
-    kept.write_text(f'[0, 1, "00"]\n{line}\n')
-    said = fairbank("audit", "verify", "--heads", kept)
-    assert said.code == 2
-    assert "line 2" in " ".join(said.err.split())
+    file = tmp_path / "heads"
+    file.write_text(f'[0, 1, "00"]\n{line}\n')
+    result = fairbank("audit", "verify", "--heads", file)
+    assert result.code == 2
+    assert "line 2" in " ".join(result.err.split())
 
 
-def test_backups_and_their_way_back(fairbank: Run) -> None:
+def test_backup_and_restore(fairbank: Run) -> None:
     services = FakeServices()
     assert (
         fairbank("backup", "create", "a.fbk", "--config", "/c", services=services).out
@@ -96,19 +94,19 @@ def test_backups_and_their_way_back(fairbank: Run) -> None:
     assert fairbank("restore", "a.fbk", "--replace", services=services).err.endswith(
         "fairbank audit verify\n"
     )
-    other = fairbank("restore", "a.fbk", "--config", "new bank/fairbank.toml", services=services)
-    assert other.err.endswith("fairbank audit verify --config 'new bank/fairbank.toml'\n")
+    result = fairbank("restore", "a.fbk", "--config", "new bank/fairbank.toml", services=services)
+    assert result.err.endswith("fairbank audit verify --config 'new bank/fairbank.toml'\n")
     assert (
         fairbank("restore", "a.fbk", "--check", services=services).out == "a.fbk: whole, 42 rows\n"
     )
-    assert [each[0] for each in services.calls] == [
+    assert [call[0] for call in services.calls] == [
         "backup",
         "backup",
         "check_backup",
         *["restore"] * 3,
         "check_backup",
     ]
-    assert [each[-1] for each in services.calls if each[0] in ("backup", "restore")] == [
+    assert [call[-1] for call in services.calls if call[0] in ("backup", "restore")] == [
         False,
         True,
         False,
@@ -117,22 +115,25 @@ def test_backups_and_their_way_back(fairbank: Run) -> None:
     ]
 
 
-def test_the_doctor(fairbank: Run) -> None:
+def test_doctor(fairbank: Run) -> None:
     checks = (HealthCheck("the store opens", True), HealthCheck("no agent", False, "add one"))
-    said = fairbank("doctor", services=FakeServices(checks=checks))
-    assert (said.code, said.out) == (8, "ok  the store opens\nx   no agent\n      try: add one\n")
+    result = fairbank("doctor", services=FakeServices(checks=checks))
+    assert (result.code, result.out) == (
+        8,
+        "ok  the store opens\nx   no agent\n      try: add one\n",
+    )
     assert fairbank("doctor", services=FakeServices(checks=checks[:1])).code == 0
 
 
 def test_progress_does_not_change_stdout(fairbank: Run) -> None:
     """Progress goes to stderr, so stdout is the same with and without it."""
     services = FakeServices(checks=(HealthCheck("the store opens", True),))
-    silent, told = (
+    silent, result = (
         fairbank("doctor", services=services),
         fairbank("doctor", "--progress=plain", services=services),
     )
-    assert (told.out, silent.err) == (silent.out, "")
-    assert told.err == "doctor: whether the SQLite file is sound\n"
+    assert (result.out, silent.err) == (silent.out, "")
+    assert result.err == "doctor: whether the SQLite file is sound\n"
     backup = fairbank("backup", "create", "x.fbk", "--progress=plain", services=services)
     assert backup.err == "backup: first whether the store's file is sound\n"
     assert (
@@ -140,12 +141,12 @@ def test_progress_does_not_change_stdout(fairbank: Run) -> None:
     )
 
 
-def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
+def test_doctor_on_a_slurm_host(fairbank: Run) -> None:
     services = FakeServices(checks=(HealthCheck("munged is well", True),))
-    said = fairbank(
+    result = fairbank(
         "doctor", "--slurm", "-M", "lab", "--agent-config", "/a", "--site", "/s", services=services
     )
-    assert (said.code, said.out) == (0, "ok  munged is well\n")
+    assert (result.code, result.out) == (0, "ok  munged is well\n")
     assert services.calls == [("check_slurm", "lab", "/a", "/s")]
     stray = fairbank("doctor", "--site", "/s", services=services)
     assert (stray.code, services.calls[1:]) == (2, [])
@@ -155,7 +156,7 @@ def test_the_doctor_next_to_slurm(fairbank: Run) -> None:
     assert (both.code, services.calls[1:]) == (2, [])
 
 
-def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
+def test_checks_as_json(fairbank: Run) -> None:
     services = FakeServices(
         checks=(
             HealthCheck("the store opens", True, "x"),
@@ -182,32 +183,32 @@ def test_checks_are_told_to_programs_too(fairbank: Run) -> None:
     assert json.loads(fairbank("status", "--json").out)["data"][0]["status"] == "ok"
 
 
-def test_the_agent_and_its_status(fairbank: Run) -> None:
+def test_agent_and_its_status(fairbank: Run) -> None:
     services = FakeServices(status=STATUS)
     assert fairbank("agent", "--config", "/c", services=services).err.startswith(
         "The agent listens for slurmctld at /x/prep.sock"
     )
-    said = fairbank("agent", "status", services=services)
-    assert said.code == 8
-    told = said.out.splitlines()[:3]
-    assert told == [
+    result = fairbank("agent", "status", services=services)
+    assert result.code == 8
+    output = result.out.splitlines()[:3]
+    assert output == [
         "slurmctld  not connected",
         "bank       down since 2026-11-21T00:00:00Z: nobody\\x1b answers",
         "           try: start it",
     ]
     assert (
         "           2 more ends are too early for the bank's clock; they are sent again later"
-        in said.out
+        in result.out
     )
-    assert "cannot be written: disk full" in said.out
+    assert "cannot be written: disk full" in result.out
     assert (
         "quarantine 3 frames of slurmctld's plug-in cannot be read, the last: epilog: no end"
-        " (end)" in said.out
+        " (end)" in result.out
     )
-    assert "           try: one release" in said.out
+    assert "           try: one release" in result.out
     assert (
         "incidents  3 connections rejected since 2026-11-21T00:00:00Z, the last at"
-        " 2026-11-21T01:00:00Z: uid 7\n           try: see who it is\n" in said.out
+        " 2026-11-21T01:00:00Z: uid 7\n           try: see who it is\n" in result.out
     )
     assert json.loads(fairbank("agent", "status", "--json", services=services).out) == STATUS
     assert services.calls == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]
@@ -255,7 +256,7 @@ STATUS = {
 }
 
 
-def test_progress_is_for_terminals_or_asked_for(fairbank: Run) -> None:
+def test_progress_is_shown_on_terminals_or_on_request(fairbank: Run) -> None:
     assert fairbank("audit", "verify").err == ""
     plain = fairbank("audit", "verify", "--progress", "plain").err.splitlines()
     assert plain[0].startswith("audit: every journal, and the store as a whole")
@@ -263,7 +264,7 @@ def test_progress_is_for_terminals_or_asked_for(fairbank: Run) -> None:
     assert fairbank("audit", "verify", "--progress", "plain", "-q").err == ""
 
 
-def test_a_bar() -> None:
+def test_progress_bar() -> None:
     assert bar("audit", 0, 0, 0.0) == f"audit [{'-' * 30}]   0%  0/s"
     assert bar("audit", 500, 1_000, 2.0) == f"audit [{'#' * 15}{'-' * 15}]  50%  250/s  ETA 0:02"
     assert bar("audit", 1_000_000, 1_000_000, 5.0) == f"audit [{'#' * 30}] 100%  200k/s"

@@ -1,4 +1,4 @@
-"""Bounds of an allocation beside its figures: the credit limit, and the period to the hour where it
+"""Bounds of an allocation next to its figures: the credit limit, and the period to the hour if it
 is not in whole days.
 """
 
@@ -16,10 +16,10 @@ NOON, MIDNIGHT = "2026-11-21T12:00:00Z", "2026-11-21T00:00:00Z"
 
 
 @pytest.mark.parametrize(("limits", "extra"), [([0, 0], True), ([0, 60], False)])
-def test_balances_show_the_credit_limit_where_there_is_one(limits: list[int], extra: bool) -> None:
+def test_balance_shows_the_credit_limit_if_any(limits: list[int], extra: bool) -> None:
     (limit,) = [
         column
-        for column in balance._columns([{"credit_limit": each} for each in limits])
+        for column in balance._columns([{"credit_limit": limit} for limit in limits])
         if column.head == "LIMIT"
     ]
     assert limit.extra is extra
@@ -28,7 +28,7 @@ def test_balances_show_the_credit_limit_where_there_is_one(limits: list[int], ex
 @pytest.mark.parametrize(
     ("short", "shown"), [(False, "no, about 9.21 left over"), (True, "no, 9 left")]
 )
-def test_what_is_left_over_is_as_whole_as_its_row(short: bool, shown: str) -> None:
+def test_unused_credit_has_the_precision_of_its_row(short: bool, shown: str) -> None:
     row = {"outlook": "lasts", "runs_out": None, "left_over": 553, "deposited": 600_000}
     assert balance._runs_out(row, DisplayFormat(short=short)) == shown
 
@@ -41,7 +41,7 @@ def test_what_is_left_over_is_as_whole_as_its_row(short: bool, shown: str) -> No
         (MIDNIGHT, NOON, ["2026-11-21 00:00:00", "2026-11-21 12:00:00"]),
     ],
 )
-def test_an_allocation_of_hours_is_shown_with_its_hours(
+def test_period_not_in_whole_days_is_shown_with_hours(
     start: str, end: str, shown: list[str]
 ) -> None:
     row: dict[str, Any] = {"start": start, "end": end}

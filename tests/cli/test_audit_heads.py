@@ -11,15 +11,15 @@ from fairbank.cli.commands.admin.audit import read_heads
 from fairbank.core.errors import InvalidInput
 
 
-def test_heads_are_read_by_book(tmp_path: Path) -> None:
+def test_heads_are_read_per_chain(tmp_path: Path) -> None:
     file = tmp_path / "monday.heads"
     file.write_text(f'[0, 7, "{"ab" * 32}"]\n')
     assert read_heads(str(file)) == {0: Head(0, 7, bytes.fromhex("ab" * 32))}
 
 
-def test_no_heads_at_all_are_no_reason_to_say_that_all_is_well(tmp_path: Path) -> None:
+def test_empty_heads_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "monday.heads"
     file.write_text("")
-    with pytest.raises(InvalidInput, match="nothing could be compared") as no:
+    with pytest.raises(InvalidInput, match="nothing could be compared") as error:
         read_heads(str(file))
-    assert no.value.field == "--heads"
+    assert error.value.field == "--heads"

@@ -1,5 +1,5 @@
-"""A child project that lives on what its parent shares: where its jobs are found, and what its
-people are pointed to.
+"""Child project that uses its parent's shared credit: where its jobs are listed, and the hints that
+its users get.
 """
 
 from __future__ import annotations
@@ -9,22 +9,21 @@ import shlex
 
 import pytest
 
-from fairbank.cli import main
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client, parse_address
-from tests.cli.conftest import Run, runner
+from tests.cli.conftest import Run
 from tests.cli.served_site import Bank
 from tests.cli.site import AYLA, DANA, GPU, STRANGER
 
 START, END = "2026-11-20T00:00:00Z", "2026-11-20T02:00:00Z"
-OF_CHILD, OF_PARENT = 950_001, 950_002
+CHILD_JOB, PARENT_JOB = 950_001, 950_002
 OUTSIDER = 61_010
 
 
 @pytest.fixture(scope="module", autouse=True)
-def lent(own_bank: Bank) -> None:
-    """chem_sub, of which the stranger is a member, may use chem_qmc's gpu, has used up its storage,
-    and no user used its tape.
+def child_project(own_bank: Bank) -> None:
+    """Make chem_sub, of which the stranger is a member: it may use chem_qmc's gpu, has used up its
+    storage, and its tape is unused.
     """
     client = Client(parse_address(own_bank.unix))
     client.post("/project", {"gname": "chemsub", "gid": 50_020, "account": "chem_sub", "parent": 1})
@@ -41,7 +40,7 @@ def lent(own_bank: Bank) -> None:
         client.post(
             "/alloc", {"account": "chem_qmc", "resource": resource, "category": "research", **terms}
         )
-    for job, account, amount in ((OF_CHILD, "chem_sub", 4_000), (OF_PARENT, "chem_qmc", 2_000)):
+    for job, account, amount in ((CHILD_JOB, "chem_sub", 4_000), (PARENT_JOB, "chem_qmc", 2_000)):
         report = {
             "cluster": "darwin",
             "job_id": job,
@@ -67,90 +66,86 @@ def lent(own_bank: Bank) -> None:
         )
 
 
-@pytest.fixture
-def here(
-    own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
-    surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
-    return runner(main.run, capsys)
-
-
 @pytest.mark.parametrize("uid", [STRANGER, AYLA])
-def test_links_of_a_balance_can_be_followed(here: Run, uid: int) -> None:
+def test_commands_suggested_by_balance_work(changing: Run, uid: int) -> None:
     words = ("balance", "-r", "gpu,storage,tape", "--as", uid, "--json")
-    warnings = json.loads(here(*words).out)["warnings"]
-    assert [each.partition("  ")[0] for each in warnings] == [
+    warnings = json.loads(changing(*words).out)["warnings"]
+    assert [warning.partition("  ")[0] for warning in warnings] == [
         "! chem_qmc/gpu: at this pace empty in 12 days.",
         "!! chem_qmc/storage: empty; new jobs are refused.",
         "! chem_qmc/tape: under-used, 40 days left.",
     ]
-    for each in warnings:
-        said = here(*shlex.split(each.partition("See: fairbank ")[2]), "--as", uid)
-        assert (said.code, "error" in said.err) == (0, False), each
+    for warning in warnings:
+        result = changing(*shlex.split(warning.partition("See: fairbank ")[2]), "--as", uid)
+        assert (result.code, "error" in result.err) == (0, False), warning
 
 
-def test_users_of_shared_credit_are_shown_as_far_as_visible(here: Run) -> None:
+def test_usage_of_shared_credit_is_limited_to_visible_users(changing: Run) -> None:
     words = ("usage", "--alloc", 4, "-S", "2026-01-01", "--json", "--as")
-    assert [row["charged"] for row in json.loads(here(*words, STRANGER).out)["data"]] == [4_000]
-    assert [row["charged"] for row in json.loads(here(*words, AYLA).out)["data"]] == [6_000]
+    assert [row["charged"] for row in json.loads(changing(*words, STRANGER).out)["data"]] == [4_000]
+    assert [row["charged"] for row in json.loads(changing(*words, AYLA).out)["data"]] == [6_000]
 
 
-def test_jobs_and_usage_belong_to_the_child_project(here: Run) -> None:
+def test_jobs_and_usage_belong_to_the_child_project(changing: Run) -> None:
     def jobs(*words: object) -> list[tuple[str, int]]:
         return [
             (row["account"], row["job_id"])
-            for row in json.loads(here("jobs", "--json", *words).out)["data"]
+            for row in json.loads(changing("jobs", "--json", *words).out)["data"]
         ]
 
-    child, parent = ("chem_sub", OF_CHILD), ("chem_qmc", OF_PARENT)
+    child, parent = ("chem_sub", CHILD_JOB), ("chem_qmc", PARENT_JOB)
     assert jobs("-A", "chem_sub", "--as", STRANGER) == [child]
     assert jobs("-A", "chem_sub") == [child]
-    assert jobs("-A", "chem_qmc", "-j", f"{OF_CHILD},{OF_PARENT}", "--as", AYLA) == [parent]
+    assert jobs("-A", "chem_qmc", "-j", f"{CHILD_JOB},{PARENT_JOB}", "--as", AYLA) == [parent]
     assert jobs("--alloc", 4, "--as", AYLA) == [parent, child]
     assert jobs("--alloc", 4, "--as", STRANGER) == [child]
     for uid in (STRANGER, 0):
         assert [
             row["charged"]
-            for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", uid).out)[
+            for row in json.loads(changing("usage", "-A", "chem_sub", "--json", "--as", uid).out)[
                 "data"
             ]
         ] == [4_000]
 
 
-def test_the_parents_people_find_a_child_by_its_name_as_far_as_they_paid(here: Run) -> None:
+def test_members_of_parent_see_child_jobs_that_they_paid(changing: Run) -> None:
     assert [
         row["job_id"]
-        for row in json.loads(here("jobs", "-a", "-A", "chem_sub", "--json", "--as", AYLA).out)[
+        for row in json.loads(changing("jobs", "-a", "-A", "chem_sub", "--json", "--as", AYLA).out)[
             "data"
         ]
-    ] == [OF_CHILD]
+    ] == [CHILD_JOB]
     assert [
         row["charged"]
-        for row in json.loads(here("usage", "-A", "chem_sub", "--json", "--as", AYLA).out)["data"]
+        for row in json.loads(changing("usage", "-A", "chem_sub", "--json", "--as", AYLA).out)[
+            "data"
+        ]
     ] == [4_000]
     for words in (
         ("jobs", "-a", "--failed"),
         ("jobs", "-a", "--refused"),
         ("usage", "-S", "2026-11-21"),
-    ):  # nothing of that kind
-        assert here(*words, "-A", "chem_sub", "--as", AYLA).code == 0, words
-    for command in ("jobs -a", "jobs -a --refused", "usage"):  # nothing of theirs
-        said, unknown = (
-            here(*command.split(), "-A", account, "--as", OUTSIDER)
+    ):  # there are no such rows
+        assert changing(*words, "-A", "chem_sub", "--as", AYLA).code == 0, words
+    for command in ("jobs -a", "jobs -a --refused", "usage"):  # no rows of the child project
+        result, unknown = (
+            changing(*command.split(), "-A", account, "--as", OUTSIDER)
             for account in ("chem_sub", "chem_sux")
         )
-        assert (said.code, said.err.replace("chem_sub", "chem_sux")) == (3, unknown.err), command
+        assert (result.code, result.err.replace("chem_sub", "chem_sux")) == (3, unknown.err), (
+            command
+        )
 
 
-def test_child_project_cannot_read_parents_statement(here: Run) -> None:
-    said = here("statement", 4, "--as", STRANGER)
-    assert (said.code, "allocation 4 is your parent project's" in said.err) == (4, True)
+def test_child_project_cannot_read_parents_statement(changing: Run) -> None:
+    result = changing("statement", 4, "--as", STRANGER)
+    assert (result.code, "allocation 4 is your parent project's" in result.err) == (4, True)
     assert (
-        here(
-            *shlex.split(said.err.partition("see what yours used of it: fairbank ")[2]),
+        changing(
+            *shlex.split(result.err.partition("see what yours used of it: fairbank ")[2]),
             "--as",
             STRANGER,
         ).code
         == 0
     )
-    assert here("statement", 4, "--as", OUTSIDER).code == 3
+    assert changing("statement", 4, "--as", OUTSIDER).code == 3

@@ -24,7 +24,7 @@ from tests.cli.conftest import Run
 from tests.cli.served_site import Bank
 
 BIN = Path(sys.executable).parent
-ASK = """
+COMPLETE = """
 eval "$(fairbank completion bash)"
 complete -p "$1" >/dev/null || exit 9
 COMP_LINE="$*" COMP_POINT=${#COMP_LINE} COMP_TYPE=9
@@ -36,13 +36,13 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 def environment(server: str, home: Path) -> dict[str, str]:
     """Return the environment of a shell whose bank is `server`."""
-    kept = {
+    cache = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("FAIRBANK_", "XDG_"))
     }
     return {
-        **kept,
+        **cache,
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "FAIRBANK_SERVER": server,
         "HOME": str(home),
@@ -51,9 +51,7 @@ def environment(server: str, home: Path) -> dict[str, str]:
 
 
 class Bash:
-    """Completion of bash for the beginning of a command line; `milliseconds` is the time it
-    took.
-    """
+    """Completion of a command line by bash; `milliseconds` is the time it took."""
 
     def __init__(self, server: str, home: Path) -> None:
         if (program := shutil.which("bash")) is None:
@@ -62,10 +60,10 @@ class Bash:
         self.environment = environment(server, home)
 
     def offers(self, *words: str, program: str = "fairbank") -> list[str]:
-        """Return what bash offers for the last of the words, sorted."""
+        """Return the words that bash offers for the last word, sorted."""
         began = time.monotonic()
         done = subprocess.run(
-            [self.program, "--norc", "-c", ASK, "bash", program, *words],
+            [self.program, "--norc", "-c", COMPLETE, "bash", program, *words],
             env=self.environment,
             capture_output=True,
             text=True,
@@ -82,27 +80,27 @@ def shell(bank: Bank, tmp_path: Path) -> Bash:
     return Bash(bank.unix, tmp_path)
 
 
-class Typed:
+class InteractiveShell:
     """Interactive shell on a pseudo-terminal."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._process, self._terminal = _fork(command, environment)
-        self._seen = ""
+        self._output = ""
 
     def type(self, text: str) -> None:
         os.write(self._terminal, text.encode())
 
     def wait_for(self, text: str, seconds: float = 30) -> None:
-        """Read until the text has appeared. Raises TimeoutError with what was read."""
+        """Read until the text has appeared. Raises TimeoutError with the text read so far."""
         deadline = time.monotonic() + seconds
-        while text not in self._seen:
+        while text not in self._output:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no {text!r} in {self._seen!r}")
+                raise TimeoutError(f"no {text!r} in {self._output!r}")
             if select.select([self._terminal], [], [], 0.1)[0]:
-                self._seen += os.read(self._terminal, 4096).decode(errors="replace")
+                self._output += os.read(self._terminal, 4096).decode(errors="replace")
 
-    def forget(self) -> None:
-        self._seen = ""
+    def clear(self) -> None:
+        self._output = ""
 
     def close(self) -> None:
         with suppress(OSError):
@@ -134,11 +132,11 @@ def test_tab_completes_in_an_interactive_shell(
 ) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"there is no {command[0]} here")
-    shell = Typed(command, environment(bank.unix, tmp_path))
+    shell = InteractiveShell(command, environment(bank.unix, tmp_path))
     try:
         shell.type(f"{setup}; echo rea''dy\n")
         shell.wait_for("ready")
-        shell.forget()
+        shell.clear()
         shell.type("fairbank whoa\t")
         shell.wait_for("whoami")
         shell.type("\x15fairbank balance -A che\t")
@@ -166,7 +164,9 @@ def test_tab_completes_in_an_interactive_shell(
         (["completion", "z"], ["zsh"]),
     ],
 )
-def test_words_of_the_commands(shell: Bash, words: list[str], offered: list[str]) -> None:
+def test_commands_and_options_are_completed(
+    shell: Bash, words: list[str], offered: list[str]
+) -> None:
     assert shell.offers(*words) == offered
 
 
@@ -188,85 +188,88 @@ def test_words_of_the_commands(shell: Bash, words: list[str], offered: list[str]
         (["statement", "--verbose", "1"], ["1"]),
     ],
 )
-def test_names_that_the_bank_knows(shell: Bash, words: list[str], offered: list[str]) -> None:
+def test_names_from_the_bank_are_completed(
+    shell: Bash, words: list[str], offered: list[str]
+) -> None:
     assert shell.offers(*words) == offered
 
 
-def test_help_on_commands_verbs_and_topics(shell: Bash) -> None:
+def test_help_topics_are_completed(shell: Bash) -> None:
     assert shell.offers("he") == ["help"]
     assert shell.offers("help", "bal") == ["balance"]
     assert shell.offers("help", "rea") == ["reasons"]
     assert shell.offers("help", "alloc", "fre") == ["freeze"]
 
 
-def test_the_other_command_is_completed_too(shell: Bash) -> None:
+def test_sproject_is_completed(shell: Bash) -> None:
     assert shell.offers("al", program="sproject") == ["allocations"]
     assert shell.offers("jobs", "--det", program="sproject") == ["--detail"]
     assert "chem_qmc" in shell.offers("jobs", "-A", "", program="sproject")
 
 
-def test_files_where_a_file_is_wanted(shell: Bash, tmp_path: Path) -> None:
+def test_file_arguments_are_completed(shell: Bash, tmp_path: Path) -> None:
     (tmp_path / "job.sh").touch()
     assert shell.offers("quote", f"{tmp_path}/jo") == [f"{tmp_path}/job.sh"]
 
 
-def test_nothing_where_anything_may_stand(shell: Bash) -> None:
+def test_free_text_is_not_completed(shell: Bash) -> None:
     assert shell.offers("deposit", "1", "") == []
     assert shell.offers("deposit", "1", "20k", "--reason", "") == []
     assert shell.offers("nosuch", "") == []
 
 
 @pytest.fixture
-def silent(tmp_path: Path) -> Iterator[str]:
-    """A bank that takes the call and says nothing."""
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(str(tmp_path / "s"))
-        door.listen()
+def silent_socket(tmp_path: Path) -> Iterator[str]:
+    """Serve a socket that accepts connections and never answers."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "s"))
+        server.listen()
         yield f"unix:{tmp_path / 's'}"
 
 
-@pytest.mark.parametrize("bank_is", ["silent", "absent", "misspelt"])
+@pytest.mark.parametrize("failure", ["silent", "absent", "misspelt"])
 def test_completion_is_silent_when_the_bank_does_not_answer(
-    silent: str, bank_is: str, tmp_path: Path
+    silent_socket: str, failure: str, tmp_path: Path
 ) -> None:
     shell = Bash(
-        {"silent": silent, "absent": f"unix:{tmp_path}/none"}.get(bank_is, "gopher://x"), tmp_path
+        {"silent": silent_socket, "absent": f"unix:{tmp_path}/none"}.get(failure, "gopher://x"),
+        tmp_path,
     )
     assert shell.offers("balance", "-A", "") == []
-    assert bank_is != "silent" or shell.milliseconds > names.TIMEOUT_SECONDS * 1000
-    assert shell.milliseconds < 3_000, "with room for a busy machine: the cap itself is a constant"
+    assert failure != "silent" or shell.milliseconds > names.TIMEOUT_SECONDS * 1000
+    assert shell.milliseconds < 3_000, "with a margin for a busy machine: the timeout is a constant"
     assert names.TIMEOUT_SECONDS < 0.8
-    (tmp_path / "s").unlink()  # and nobody is asked again at once
+    (tmp_path / "s").unlink()  # no second attempt at once
     assert shell.offers("balance", "-A", "") == []
     assert shell.offers("balance", "--ac") == ["--account"]
 
 
-def test_what_was_known_is_offered_when_the_bank_is_gone(
-    bank: Bank, silent: str, tmp_path: Path
+def test_cached_names_are_offered_without_the_bank(
+    bank: Bank, silent_socket: str, tmp_path: Path
 ) -> None:
-    place = tmp_path / "link"
-    place.symlink_to(bank.unix.removeprefix("unix:"))
-    shell = Bash(f"unix:{place}", tmp_path)
+    link = tmp_path / "link"
+    link.symlink_to(bank.unix.removeprefix("unix:"))
+    shell = Bash(f"unix:{link}", tmp_path)
     assert shell.offers("balance", "-A", "ch") == ["chem_qmc"]
-    place.unlink()
-    assert shell.offers("balance", "-A", "ch") == ["chem_qmc"], "fresh: nobody is asked"
-    place.symlink_to(silent.removeprefix("unix:"))
-    (kept,) = (tmp_path / ".cache" / "fairbank").iterdir()
-    os.utime(kept, (0, 0))
-    assert shell.offers("balance", "-A", "ch") == ["chem_qmc"], "old, and the bank says nothing"
+    link.unlink()
+    assert shell.offers("balance", "-A", "ch") == ["chem_qmc"], "fresh: no request is sent"
+    link.symlink_to(silent_socket.removeprefix("unix:"))
+    (cache,) = (tmp_path / ".cache" / "fairbank").iterdir()
+    os.utime(cache, (0, 0))
+    assert shell.offers("balance", "-A", "ch") == ["chem_qmc"], "old, and the bank does not answer"
     assert (
-        CACHE_SECONDS - RETRY_SECONDS - 60 < time.time() - kept.stat().st_mtime < CACHE_SECONDS
-    ), "it is left alone for a while"
+        CACHE_SECONDS - RETRY_SECONDS - 60 < time.time() - cache.stat().st_mtime < CACHE_SECONDS
+    ), "no retry for a while"
 
 
-def test_names_are_kept_for_five_minutes(tmp_path: Path) -> None:
-    kept = NameCache(str(tmp_path / "a" / "b"))
-    assert (kept.fresh(), kept.read()) == (None, [])
-    kept.write([Name("x", "about\tit")], retry_soon=False)
-    assert kept.fresh() == [Name("x", "about\\tit")]
+def test_names_are_cached_for_five_minutes(tmp_path: Path) -> None:
+    cache = NameCache(str(tmp_path / "a" / "b"))
+    assert (cache.fresh(), cache.read()) == (None, [])
+    cache.write([Name("x", "about\tit")], retry_soon=False)
+    assert cache.fresh() == [Name("x", "about\\tit")]
     os.utime(tmp_path / "a" / "b", (0, time.time() - CACHE_SECONDS - 1))
-    assert kept.fresh() is None
-    assert [each.word for each in kept.read()] == ["x"]
+    assert cache.fresh() is None
+    assert [name.word for name in cache.read()] == ["x"]
     assert (tmp_path / "a").stat().st_mode & 0o077 == 0
 
 
@@ -278,12 +281,12 @@ def test_cache_that_cannot_be_written_is_ignored(shell: Bash) -> None:
 @pytest.mark.parametrize(
     "word", ["", "-x", "a b", "$(id)", "a;b", "`id`", "a\nb", "é", "a,b", "a'b"]
 )
-def test_what_a_shell_would_expand_is_never_offered(word: str) -> None:
+def test_words_that_a_shell_would_expand_are_not_offered(word: str) -> None:
     assert not is_plain_word(word)
 
 
 def completer(program: str, *words: str) -> NameCompleter | None:
-    """Return the completer of the value after an option, the last of the words but one."""
+    """Return the completer of the value after an option, the last word but one."""
     parser = build_parser(program, [*words, ""])
     while (subparsers := parser._subparsers) is not None:
         (action,) = subparsers._group_actions
@@ -294,11 +297,9 @@ def completer(program: str, *words: str) -> NameCompleter | None:
     return vars(parser._option_string_actions[words[-1]]).get("completer")
 
 
-def test_names_have_descriptions(
-    bank: Bank, surroundings: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    surroundings.setenv("FAIRBANK_SERVER", bank.unix)
-    surroundings.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_names_have_descriptions(bank: Bank, clean_env: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clean_env.setenv("FAIRBANK_SERVER", bank.unix)
+    clean_env.setenv("XDG_CACHE_HOME", str(tmp_path))
     offered = NameCompleter("allocations", several=False, words=[])(prefix="")
     assert offered["1"] == "chem_qmc/cpu active"
     partitions = NameCompleter("partitions", several=False, words=[])(prefix="")
@@ -319,7 +320,7 @@ def test_each_shell_has_a_script(fairbank: Run, name: str, tmp_path: Path) -> No
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_every_kind_of_name_is_offered_somewhere() -> None:
+def test_every_kind_of_name_has_a_completer() -> None:
     kinds = set()
     for entry in COMMANDS:
         for verb in ("list", "show", "create", "cap", "add-user", "import", "record", ""):
@@ -328,7 +329,7 @@ def test_every_kind_of_name_is_offered_somewhere() -> None:
             while stack:
                 for action in stack.pop()._actions:
                     if isinstance(action.choices, dict):
-                        stack += [each for each in action.choices.values() if each._actions]
+                        stack += [choice for choice in action.choices.values() if choice._actions]
                     offered = vars(action).get("completer")
                     kinds |= {offered.kind} if isinstance(offered, NameCompleter) else set()
     assert kinds == set(names.KINDS)

@@ -1,5 +1,5 @@
-"""Stories of people who reach the bank: over the network, by a short name, while it starts; and how
-often they ask it.
+"""Connections to the bank: over the network, by a short name, while it starts; and the number of
+requests of each command.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import pytest
 
 from fairbank.rest.client import Client
 from tests.cli.conftest import Run
-from tests.cli.served_site import Bank, served
+from tests.cli.served_site import Bank, serve_site
 from tests.cli.site import AYLA, JORGE
 from tests.support.munge import Munged
 
 
-def test_a_link_under_a_short_name_is_that_command(bank: Bank, tmp_path: Path) -> None:
+def test_link_with_a_short_name_runs_the_command(bank: Bank, tmp_path: Path) -> None:
     link = tmp_path / "sbalance"
     link.symlink_to(Path(sys.executable).parent / "fairbank")
     environment = {"FAIRBANK_SERVER": bank.unix, "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
@@ -34,32 +34,32 @@ def test_a_link_under_a_short_name_is_that_command(bank: Bank, tmp_path: Path) -
 
 
 def test_commands_use_few_requests(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    targets: list[str] = []
     answer = Client._send
 
-    def noting(self: Client, method: str, target: str, *rest: object) -> dict[str, object]:
-        asked.append(target.partition("?")[0])
+    def record(self: Client, method: str, target: str, *rest: object) -> dict[str, object]:
+        targets.append(target.partition("?")[0])
         return answer(self, method, target, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Client, "_send", noting)
+    monkeypatch.setattr(Client, "_send", record)
     fairbank("balance")
-    assert asked == ["/balance"]
-    asked.clear()
+    assert targets == ["/balance"]
+    targets.clear()
     fairbank()
-    assert asked == ["/whoami", "/balance", "/job", "/failure"]
+    assert targets == ["/whoami", "/balance", "/job", "/failure"]
 
 
 def test_status_and_whoami(fairbank: Run, bank: Bank) -> None:
     assert fairbank("status").out.startswith(f"bank ok at {bank.unix}")
-    said = fairbank("whoami", "--as", JORGE).out
-    assert "61002" in said
-    assert "member of chem_qmc, member of bio_fold" in said
+    output = fairbank("whoami", "--as", JORGE).out
+    assert "61002" in output
+    assert "member of chem_qmc, member of bio_fold" in output
     assert json.loads(fairbank("whoami", "--json", "--as", AYLA).out)["data"][0]["roles"] == [
         {"project": 1, "role": "pi"}
     ]
 
 
-def test_status_waits_for_a_bank_that_is_about_to_answer(
+def test_status_waits_for_a_starting_bank(
     fairbank: Run, bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = tmp_path / "late.sock"
@@ -73,41 +73,43 @@ def test_status_waits_for_a_bank_that_is_about_to_answer(
 
 
 def test_over_the_network_with_a_token(
-    fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+    fairbank: Run, bank: Bank, clean_env: pytest.MonkeyPatch
 ) -> None:
-    surroundings.setenv("FAIRBANK_TOKEN_FILE", bank.token_file)
+    clean_env.setenv("FAIRBANK_TOKEN_FILE", bank.token_file)
     assert "61001" in fairbank("whoami", "--server", bank.http).out
     assert fairbank("balance", "--server", bank.http).out.count("chem_qmc") == 2
     assert "bio_fold" not in fairbank("--server", bank.http).out
 
 
 def test_over_the_network_with_neither_token_nor_munge(
-    fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+    fairbank: Run, bank: Bank, clean_env: pytest.MonkeyPatch
 ) -> None:
-    surroundings.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
-    told = fairbank("balance", "--server", bank.http)
-    said = " ".join(told.err.split())
-    assert told.code == 6
-    assert "field: token_file" in said
-    assert "FAIRBANK_TOKEN_FILE; fairbank token create makes one" in said
-    assert "install libmunge2" in said
+    clean_env.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
+    result = fairbank("balance", "--server", bank.http)
+    output = " ".join(result.err.split())
+    assert result.code == 6
+    assert "field: token_file" in output
+    assert "FAIRBANK_TOKEN_FILE; fairbank token create makes one" in output
+    assert "install libmunge2" in output
 
 
 def test_health_needs_no_authentication(
-    fairbank: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+    fairbank: Run, bank: Bank, clean_env: pytest.MonkeyPatch
 ) -> None:
-    surroundings.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
+    clean_env.setenv("FAIRBANK_LIBMUNGE", "libnosuch.so")
     assert fairbank("status", "--server", bank.http).out.startswith(f"bank ok at {bank.http}")
 
 
 def test_over_the_network_with_munge(
-    fairbank: Run, munged: Munged, surroundings: pytest.MonkeyPatch
+    fairbank: Run, munged: Munged, clean_env: pytest.MonkeyPatch
 ) -> None:
-    surroundings.setenv("FAIRBANK_MUNGE_SOCKET", str(munged.socket))
-    surroundings.setenv("FAIRBANK_LIBMUNGE", str(munged.libmunge))
-    with served(CENTRE_MUNGE=str(munged.socket), CENTRE_LIBMUNGE=str(munged.libmunge)) as other:
-        assert "superuser" in fairbank("whoami", "--server", other.http).out
-        surroundings.setenv("FAIRBANK_SERVER_NAME", "another-bank")
-        wrong = fairbank("whoami", "--server", other.http)
+    clean_env.setenv("FAIRBANK_MUNGE_SOCKET", str(munged.socket))
+    clean_env.setenv("FAIRBANK_LIBMUNGE", str(munged.libmunge))
+    with serve_site(
+        SITE_MUNGE=str(munged.socket), SITE_LIBMUNGE=str(munged.libmunge)
+    ) as munge_bank:
+        assert "superuser" in fairbank("whoami", "--server", munge_bank.http).out
+        clean_env.setenv("FAIRBANK_SERVER_NAME", "another-bank")
+        wrong = fairbank("whoami", "--server", munge_bank.http)
         assert wrong.code == 4
         assert "server name" in wrong.err

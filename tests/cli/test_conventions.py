@@ -41,7 +41,7 @@ READING = {
     "audit verify": (),
     "doctor": (),
 }
-"""Arguments with which each reading command finds something."""
+"""Arguments with which each reading command has output."""
 WRITING = {
     "deposit", "withdraw", "transfer", "refund", "undo",
     "project create", "project set", "project remove", "project add-user", "project remove-user",
@@ -54,12 +54,12 @@ ON_THE_HOST = {
     "simulate", "whatif", "report sitefactor",
     "report fairshare", "share record", "share compose", "demo",
 }  # fmt: skip
-BESIDE_SLURM = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
+ON_SLURM_HOSTS = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}
-"""They find the bank, or the agent, by the agent's own settings."""
-RANKING = {"share show", "prio", "why"}
-"""They speak to Slurm alone, or to a trace: `share` and `prio` in the forms of sshare and sprio,
-`why` in lines about one job.
+"""These read the address of the bank or the agent from the settings of the agent."""
+QUEUE_COMMANDS = {"share show", "prio", "why"}
+"""These read from Slurm or a trace only. `share` and `prio` have the formats of sshare and sprio,
+`why` prints lines about one job.
 """
 SHELLS = {"completion bash", "completion zsh", "completion fish", "completion tcsh"}
 NEEDS_NO_REASON = {
@@ -67,8 +67,8 @@ NEEDS_NO_REASON = {
     "token create", "token revoke",
     "alloc cap",
 }  # fmt: skip
-"""Nothing of these moves units."""
-FORMS = (
+"""None of these moves credit."""
+FORMAT_OPTIONS = (
     "--json",
     "--csv",
     "--parsable",
@@ -81,43 +81,49 @@ FORMS = (
 )
 
 
-def every() -> Iterator[tuple[str, Command]]:
+def all_commands() -> Iterator[tuple[str, Command]]:
     for entry in COMMANDS:
-        found = load_command(entry.location)
-        if isinstance(found, Noun):
-            yield from ((f"{entry.name} {verb}", each) for verb, each in found.verbs.items())
+        result = load_command(entry.location)
+        if isinstance(result, Noun):
+            yield from ((f"{entry.name} {verb}", command) for verb, command in result.verbs.items())
         else:
-            yield entry.name, found
+            yield entry.name, result
 
 
 def options_of(command: Command) -> set[str]:
     return set(command.parser("x")._option_string_actions)
 
 
-ALL = dict(every())
+ALL = dict(all_commands())
 
 
-def test_every_command_is_of_one_kind() -> None:
+def test_every_command_has_one_kind() -> None:
     assert (
         ALL.keys()
-        == READING.keys() | WRITING | ON_THE_HOST | BESIDE_SLURM | AGENTS | RANKING | SHELLS
+        == READING.keys()
+        | WRITING
+        | ON_THE_HOST
+        | ON_SLURM_HOSTS
+        | AGENTS
+        | QUEUE_COMMANDS
+        | SHELLS
     )
 
 
 @pytest.mark.parametrize("name", [*READING, *(f"sproject {verb}" for verb in SPROJECT.verbs)])
-def test_what_reads_takes_every_form(name: str) -> None:
+def test_reading_commands_accept_every_format_option(name: str) -> None:
     command = SPROJECT.verbs[name.split()[1]] if name.startswith("sproject") else ALL[name]
-    assert set(FORMS) <= options_of(command)
+    assert set(FORMAT_OPTIONS) <= options_of(command)
     assert {"-P", "-n", "-o", "-l", "-v", "-h", "--color", "--no-pager"} <= options_of(command)
 
 
 @pytest.mark.parametrize("name", sorted(WRITING))
-def test_what_writes_takes_care(name: str) -> None:
+def test_write_commands_have_dry_run_and_confirmation(name: str) -> None:
     command = ALL[name]
     options = options_of(command)
     assert {"--dry-run", "--yes", "--json"} <= options
     assert ("--idempotency-key" in options) == (not name.startswith("token")), (
-        "a secret is not told twice"
+        "a secret is shown only once"
     )
     reason = command.parser("x")._option_string_actions.get("--reason")
     assert (reason is not None and reason.required) == (name not in NEEDS_NO_REASON)
@@ -128,7 +134,7 @@ def test_what_writes_takes_care(name: str) -> None:
     [
         name
         for name in ALL
-        if name not in SHELLS | ON_THE_HOST | AGENTS | RANKING | {"audit verify"}
+        if name not in SHELLS | ON_THE_HOST | AGENTS | QUEUE_COMMANDS | {"audit verify"}
     ],
 )
 def test_every_client_command_accepts_a_server(name: str) -> None:
@@ -136,33 +142,33 @@ def test_every_client_command_accepts_a_server(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READING)
-def test_forms_for_programs(fairbank: Run, name: str) -> None:
-    ask = (*name.split(), *READING[name])
+def test_output_formats_for_scripts(fairbank: Run, name: str) -> None:
+    words = (*name.split(), *READING[name])
 
-    def said(*more: str) -> str:
-        answer = fairbank(*ask, *more, services=FakeServices())
-        assert answer.code == 0, answer
-        return answer.out
+    def output(*more: str) -> str:
+        result = fairbank(*words, *more, services=FakeServices())
+        assert result.code == 0, result
+        return result.out
 
-    document = json.loads(said("--json"))
+    document = json.loads(output("--json"))
     assert {"schema", "as_of", "cluster", "unit", "data", "warnings"} <= document.keys()
     assert document["schema"].startswith("fairbank.")
-    heads = said("--helpformat").split()
+    heads = output("--helpformat").split()
     assert len(set(heads)) == len(heads) >= 2
-    rows = list(csv.reader(io.StringIO(said("--csv", "-l"))))
+    rows = list(csv.reader(io.StringIO(output("--csv", "-l"))))
     exact = rows[0][len(heads) :]
     assert rows[0] == [*heads, *exact]
     assert all(head.endswith("-MINUTES") for head in exact)
-    assert said("-P", "-l", "--delimiter", ";").splitlines()[0] == ";".join([*heads, *exact])
+    assert output("-P", "-l", "--delimiter", ";").splitlines()[0] == ";".join([*heads, *exact])
     if len(rows) > 1:
-        assert len(said("-P", "-n", "-l").splitlines()) == len(rows) - 1
-        narrow = said("-o", f"{heads[0].lower()}%4", "-n").splitlines()
+        assert len(output("-P", "-n", "-l").splitlines()) == len(rows) - 1
+        narrow = output("-o", f"{heads[0].lower()}%4", "-n").splitlines()
         assert all(len(line) <= 4 or line.strip().isdigit() for line in narrow)
-        assert said("-o", f"+{heads[-1]}").splitlines()
+        assert output("-o", f"+{heads[-1]}").splitlines()
 
 
 @pytest.mark.parametrize("name", READING)
-def test_a_column_that_is_none_is_reported_with_those_there_are(fairbank: Run, name: str) -> None:
-    said = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", services=FakeServices())
-    assert said.code == 2
-    assert "NOSUCH" in said.err
+def test_unknown_column_is_reported(fairbank: Run, name: str) -> None:
+    result = fairbank(*name.split(), *READING[name], "-o", "NOSUCH", services=FakeServices())
+    assert result.code == 2
+    assert "NOSUCH" in result.err

@@ -1,6 +1,4 @@
-"""Stories of people who move credit: deposits, withdrawals, transfers and refunds, tried dry and
-carried out once.
-"""
+"""Deposits, withdrawals, transfers and refunds, as dry runs and applied once."""
 
 from __future__ import annotations
 
@@ -9,30 +7,30 @@ import json
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.output_values import available, told
+from tests.cli.output_values import available, output_of
 from tests.cli.site import AYLA, CPU, FOLD, GPU
 
 
-def test_deposits_withdrawals_and_transfers_move_what_they_say(changing: Run) -> None:
+def test_deposit_withdrawal_and_transfer_move_the_stated_amount(changing: Run) -> None:
     before = available(changing, GPU)
-    assert told(changing("deposit", GPU, "500", "--reason", "committee")).endswith(
+    assert output_of(changing("deposit", GPU, "500", "--reason", "committee")).endswith(
         "available 762 SU\n"
     )
-    told(changing("withdraw", GPU, "30m", "--reason", "correction"))
-    assert told(changing("transfer", FOLD, GPU, "10.5", "--reason", "joint runs")).endswith(
+    output_of(changing("withdraw", GPU, "30m", "--reason", "correction"))
+    assert output_of(changing("transfer", FOLD, GPU, "10.5", "--reason", "joint runs")).endswith(
         f" SU in allocation {FOLD}\n"
     )
     assert available(changing, GPU) == before + 500 * 60 - 30 + 630
-    told(changing("transfer", GPU, FOLD, "10.5", "--reason", "back"))
-    told(changing("withdraw", GPU, "499.5", "--reason", "back"))
+    output_of(changing("transfer", GPU, FOLD, "10.5", "--reason", "back"))
+    output_of(changing("withdraw", GPU, "499.5", "--reason", "back"))
     assert available(changing, GPU) == before
 
 
 def test_deposit_on_unusable_allocation_warns(changing: Run) -> None:
-    told(changing("project", "create", "lab8", "--gid", 50_008))
+    output_of(changing("project", "create", "lab8", "--gid", 50_008))
     period = ("--start", "2025-11-01", "--end", "2025-12-01")
     number = json.loads(
-        told(
+        output_of(
             changing(
                 "alloc", "create", "-A", "lab8", "-r", "cpu", *period, "--reason", "x", "--json"
             )
@@ -40,13 +38,13 @@ def test_deposit_on_unusable_allocation_warns(changing: Run) -> None:
     )["data"]["id"]
     late = changing("deposit", number, 5, "--reason", "late charge")
     assert (late.code, f"! allocation {number} ended 2025-12-01" in late.err) == (0, True)
-    said = changing("deposit", number, 5, "--reason", "late charge", "--json")
-    (warning,) = json.loads(told(said))["warnings"]
+    output = changing("deposit", number, 5, "--reason", "late charge", "--json")
+    (warning,) = json.loads(output_of(output))["warnings"]
     assert f"fairbank alloc reopen {number} --end" in warning
-    told(changing("alloc", "freeze", FOLD, "--reason", "x"))
+    output_of(changing("alloc", "freeze", FOLD, "--reason", "x"))
     assert "is frozen" in changing("deposit", FOLD, 5, "--reason", "x", "--dry-run").err
     assert changing("withdraw", FOLD, 5, "--reason", "x", "--dry-run").err == ""
-    told(changing("alloc", "thaw", FOLD, "--reason", "x"))
+    output_of(changing("alloc", "thaw", FOLD, "--reason", "x"))
     assert changing("deposit", FOLD, 5, "--reason", "x", "--dry-run").err == ""
 
 
@@ -54,70 +52,72 @@ def test_deposit_on_unusable_allocation_warns(changing: Run) -> None:
     "words",
     [("withdraw", CPU, "--reason", "x", "--", "-5"), ("alloc", "cap", CPU, AYLA, "--", "-5")],
 )
-def test_less_than_nothing_gets_the_rule_and_no_foreign_advice(
+def test_negative_amount_is_refused_without_unrelated_advice(
     changing: Run, words: tuple[object, ...]
 ) -> None:
-    said = told(changing(*words), 2)
-    assert "-5 SU is too small an amount" in said
-    assert "withdraw" not in said
+    output = output_of(changing(*words), 2)
+    assert "-5 SU is too small an amount" in output
+    assert "withdraw" not in output
 
 
-def test_the_same_key_is_carried_out_once(changing: Run) -> None:
+def test_request_with_the_same_key_is_applied_once(changing: Run) -> None:
     before = available(changing, FOLD)
     words = ("deposit", FOLD, 5, "--reason", "once", "--idempotency-key", "corr-17")
     first, second = changing(*words), changing(*words)
     assert first.out == second.out
     assert "carried out before" in second.err
     assert available(changing, FOLD) == before + 300
-    other = changing("deposit", FOLD, 6, "--reason", "once", "--idempotency-key", "corr-17")
-    assert other.code == 7
-    assert "idempotency key" in other.err
-    told(changing("withdraw", FOLD, 5, "--reason", "back"))
+    conflict = changing("deposit", FOLD, 6, "--reason", "once", "--idempotency-key", "corr-17")
+    assert conflict.code == 7
+    assert "idempotency key" in conflict.err
+    output_of(changing("withdraw", FOLD, 5, "--reason", "back"))
 
 
-def test_a_job_is_refunded_by_its_number(changing: Run) -> None:
-    said = told(changing("refund", 701_002, "10", "--reason", "node failed"))
-    assert "refund of 10 SU of job 701002 to allocation 2 (chem_qmc/gpu)" in said
+def test_refund_by_job_number(changing: Run) -> None:
+    output = output_of(changing("refund", 701_002, "10", "--reason", "node failed"))
+    assert "refund of 10 SU of job 701002 to allocation 2 (chem_qmc/gpu)" in output
     assert "10 refunded" in changing("jobs", "-j", 701_002).out
     more = changing("refund", 701_002, "601", "--reason", "all and more")
     assert more.code == 5
     assert "requested 601 SU, left of its charge 600 SU" in " ".join(more.err.split())
     assert "refund at most 600" in more.err
-    assert "kept as" not in more.err  # it is no job that was refused, and in no list
+    assert "kept as" not in more.err  # a refused refund is not a refused job and in no list
     assert "701002" not in changing("jobs", "--refused", "-a").out
-    assert "there is no job 1 that you may see" in told(changing("refund", 1, "--reason", "x"), 3)
-    assert "job 812330 still runs" in told(changing("refund", 812_330, "--reason", "x"), 7)
-    told(changing("refund", 700_001, "--reason", "x"))
+    assert "there is no job 1 that you may see" in output_of(
+        changing("refund", 1, "--reason", "x"), 3
+    )
+    assert "job 812330 still runs" in output_of(changing("refund", 812_330, "--reason", "x"), 7)
+    output_of(changing("refund", 700_001, "--reason", "x"))
     again = changing("refund", 700_001, "--reason", "x")
-    assert "nothing is left of the charge of the run" in " ".join(told(again, 5).split())
+    assert "nothing is left of the charge of the run" in " ".join(output_of(again, 5).split())
     (run,) = json.loads(changing("jobs", "-j", 700_001, "--json").out)["data"]
     assert changing("refund", "--id", run["id"], "--reason", "x") == again
 
 
-def test_a_reason_is_needed_and_kept(changing: Run) -> None:
+def test_reason_is_required_and_stored(changing: Run) -> None:
     missing = changing("deposit", CPU, 1)
     assert missing.code == 2
     assert "--reason" in missing.err
     assert changing("deposit", CPU, 1, "--reason", " ").code == 2
     assert changing("deposit", CPU, 1, "--reason", "two\nlines").code == 2
-    told(changing("deposit", CPU, 1, "--reason", "for the record"))
+    output_of(changing("deposit", CPU, 1, "--reason", "for the record"))
     assert "for the record" in changing("statement", CPU, "-l", "-S", "2026-11-21").out
-    told(changing("withdraw", CPU, 1, "--reason", "back"))
+    output_of(changing("withdraw", CPU, 1, "--reason", "back"))
 
 
 @pytest.mark.parametrize(
     "amount", ["0", "-5", "0.001", "1e3", "nan", "10000000000000000", "5q", "", "'1'"]
 )
-def test_an_amount_that_is_none_is_reported_with_its_field(changing: Run, amount: str) -> None:
-    said = changing("deposit", CPU, "--reason", "x", "--", amount)
-    assert said.code == 2
-    assert "  field: AMOUNT\n" in said.err
+def test_invalid_amount_is_reported_with_its_field(changing: Run, amount: str) -> None:
+    result = changing("deposit", CPU, "--reason", "x", "--", amount)
+    assert result.code == 2
+    assert "  field: AMOUNT\n" in result.err
 
 
-def test_a_refund_that_is_repeated_is_one_more_unless_under_one_key(changing: Run) -> None:
+def test_repeated_refund_is_applied_again_unless_it_has_the_same_key(changing: Run) -> None:
     keyed = ("refund", 701_001, "10", "--reason", "node failed", "--idempotency-key", "incident-17")
     first, second = changing(*keyed), changing(*keyed)
-    assert (told(first), first.err) == (second.out, "")
+    assert (output_of(first), first.err) == (second.out, "")
     assert second.err == "This was carried out before; nothing more was done.\n"
     again = changing("refund", 701_001, "10", "--reason", "node failed")
     assert "! 10 of its 4000 SU were refunded before; this is one refund more" in " ".join(
@@ -130,10 +130,10 @@ def test_a_refund_that_is_repeated_is_one_more_unless_under_one_key(changing: Ru
 
 
 def test_csv_and_json_are_exact(changing: Run) -> None:
-    """A third of an hour has no end in decimals: the figures in SU are for people, those in minutes
-    are the bank's.
+    """A third of an hour has no finite decimal form: CSV and JSON count in minutes, tables in
+    SU.
     """
-    told(changing("deposit", CPU, "20m", "--reason", "x"))
+    output_of(changing("deposit", CPU, "20m", "--reason", "x"))
     left = available(changing, CPU)
     (line,) = changing(
         "balance", "-A", "chem_qmc", "-r", "cpu", "--csv", "-n", "-o", "AVAILABLE,AVAILABLE-MINUTES"
@@ -145,4 +145,4 @@ def test_csv_and_json_are_exact(changing: Run) -> None:
         if row.endswith(f",{left}")
     ]
     assert ",20," in entry
-    told(changing("withdraw", CPU, "20m", "--reason", "back"))
+    output_of(changing("withdraw", CPU, "20m", "--reason", "back"))

@@ -1,4 +1,4 @@
-"""`fairbank demo`: whatever it shows a newcomer is there, and whatever fails ends it."""
+"""Tests of `fairbank demo`: everything that it shows exists, and a failing command ends it."""
 
 from __future__ import annotations
 
@@ -37,19 +37,21 @@ def demo(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """A demo that left its bank behind."""
+def kept_demo(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """Run a demo that keeps its bank."""
     folder = tmp_path_factory.mktemp("demo")
     return demo("--directory", str(folder / "trial"), home=folder), folder / "trial"
 
 
-def test_a_newcomer_sees_the_month_and_the_session(
-    kept: tuple[subprocess.CompletedProcess[str], Path],
+def test_demo_shows_the_month_and_runs_each_command(
+    kept_demo: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
-    """Each command is typed in this order, and each answers."""
-    done, _ = kept
-    assert done.returncode == 0, done.stdout
-    typed = re.split(r"(?m)^\$ fairbank ", done.stdout)
+    """The demo runs each command in this order, and each one has output."""
+    process, _ = kept_demo
+    assert process.returncode == 0, process.stdout
+    typed = re.split(r"(?m)^\$ fairbank ", process.stdout)
     assert [part.startswith(words) for part, words in zip(typed[1:], SHOWN, strict=True)] == [
         True
     ] * len(SHOWN)
@@ -64,22 +66,22 @@ def test_a_newcomer_sees_the_month_and_the_session(
     assert "every row is as the journal says" in " ".join(audit.split())
 
 
-def test_the_bank_that_is_kept_can_be_looked_into(
-    kept: tuple[subprocess.CompletedProcess[str], Path],
+def test_kept_demo_bank_can_be_audited(
+    kept_demo: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
-    done, folder = kept
-    assert f"fairbank serve --config {folder}/fairbank.toml" in done.stdout
+    process, folder = kept_demo
+    assert f"fairbank serve --config {folder}/fairbank.toml" in process.stdout
     audit = [*FAIRBANK, "audit", "verify", "--config", str(folder / "fairbank.toml")]
     assert subprocess.run(audit, capture_output=True, check=False).returncode == 0
     again = demo("--directory", str(folder), home=folder)
     assert (again.returncode != 0, "Traceback" in again.stdout) == (True, False)
 
 
-def test_a_command_that_fails_ends_the_demo(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """There is no bank in this folder."""
-    desk: Any = SimpleNamespace(say=lambda text: print(text, file=sys.stdout), options=Namespace())
+def test_failing_command_ends_the_demo(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """This directory has no bank."""
+    context: Any = SimpleNamespace(
+        say=lambda text: print(text, file=sys.stdout), options=Namespace()
+    )
     with pytest.raises(FairbankError, match="fairbank balance ended with 6"):
-        _Shell(desk, tmp_path).type("balance")
+        _Shell(context, tmp_path).type("balance")
     assert "$ fairbank balance" in capfd.readouterr().out

@@ -1,5 +1,5 @@
-"""Stories of `--dry-run`: every command that writes asks the bank, shows what then really happens,
-and is refused what would be refused.
+"""Tests of `--dry-run`: every command that writes shows the result of the real run and gets the
+same refusals.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from fairbank.rest.client import Client, parse_address
 from tests.cli.conftest import Run
-from tests.cli.output_values import available, entry_of, told
+from tests.cli.output_values import available, entry_number, output_of
 from tests.cli.served_site import Bank
 from tests.cli.site import AYLA, BIO, CHEM, CPU, DANA, FOLD, GPU, JORGE, MINH, STRANGER
 from tests.cli.test_conventions import WRITING
@@ -22,43 +22,43 @@ X = ("--reason", "x")
 LAB = "labdry"
 
 
-class Books:
-    """Content of the site's ledger, read without leaving a trace."""
+class LedgerReader:
+    """Content of the site's ledger, read without writing to it."""
 
     def __init__(self, bank: Bank) -> None:
         self._client = Client(parse_address(bank.unix))
 
     def heads(self) -> object:
-        """The last link of every book, and how many entries there are."""
+        """Return the last link of every chain and the number of entries."""
         return self._client.get("/audit", {"limit": 1_000})["data"]
 
     def entries(self) -> int:
-        found: Any = self.heads()
-        return int(found["entries"])
+        result: Any = self.heads()
+        return int(result["entries"])
 
 
 @pytest.fixture
-def books(own_bank: Bank) -> Books:
-    return Books(own_bank)
+def ledger(own_bank: Bank) -> LedgerReader:
+    return LedgerReader(own_bank)
 
 
 @pytest.fixture(scope="module")
-def ready() -> set[str]:
-    """Of which centres a story may count on `LAB`."""
+def prepared_sites() -> set[str]:
+    """Names of the sites that already have the content of `LAB`."""
     return set()
 
 
 @pytest.fixture(autouse=True)
-def lab(changing: Run, ready: set[str], own_bank: Bank) -> None:
-    """A project without use, a removed one, an allocation after FOLD, a frozen one, and one
-    that was ended.
+def lab_project(changing: Run, prepared_sites: set[str], own_bank: Bank) -> None:
+    """Make an unused project, a removed one, an allocation after FOLD, a frozen one and an ended
+    one.
     """
-    if own_bank.unix not in ready:
-        ready.add(own_bank.unix)
-        told(changing("project", "create", LAB, "--gid", 50_070, "--parent", "chem_qmc"))
-        told(changing("project", "create", "gone", "--gid", 50_071))
-        told(changing("project", "remove", "gone"))
-        told(
+    if own_bank.unix not in prepared_sites:
+        prepared_sites.add(own_bank.unix)
+        output_of(changing("project", "create", LAB, "--gid", 50_070, "--parent", "chem_qmc"))
+        output_of(changing("project", "create", "gone", "--gid", 50_071))
+        output_of(changing("project", "remove", "gone"))
+        output_of(
             changing(
                 "alloc",
                 "create",
@@ -73,7 +73,7 @@ def lab(changing: Run, ready: set[str], own_bank: Bank) -> None:
                 *X,
             )
         )
-        told(
+        output_of(
             changing(
                 "alloc",
                 "create",
@@ -88,7 +88,7 @@ def lab(changing: Run, ready: set[str], own_bank: Bank) -> None:
                 *X,
             )
         )
-        told(changing("alloc", "freeze", FROZEN, *X))
+        output_of(changing("alloc", "freeze", FROZEN, *X))
 
 
 LATER, FROZEN = 4, 5
@@ -189,27 +189,27 @@ def command_of(words: tuple[object, ...]) -> str:
     )
 
 
-def test_there_is_a_story_of_every_command_that_writes() -> None:
+def test_every_write_command_has_a_dry_run_test() -> None:
     assert {command_of(words) for words, *_ in REFUSED} == WRITING
-    assert {command_of(words) for words, _ in ALLOWED} == WRITING - {"undo"}  # which has its own
+    assert {command_of(words) for words, _ in ALLOWED} == WRITING - {"undo"}  # tested below
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "no"),
+    ("words", "code", "message"),
     REFUSED,
-    ids=lambda each: " ".join(map(str, each)) if isinstance(each, tuple) else "",
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )
-def test_what_would_be_refused_is_refused_in_the_same_words(
-    changing: Run, books: Books, words: tuple[object, ...], code: int, no: str
+def test_dry_run_is_refused_with_the_message_of_the_real_run(
+    changing: Run, ledger: LedgerReader, words: tuple[object, ...], code: int, message: str
 ) -> None:
-    before = books.heads()
+    before = ledger.heads()
     dry = changing(*words, "--dry-run")
     assert (
-        "--as" in words or books.heads() == before
-    )  # acting as another user is journalled, whatever for
+        "--as" in words or ledger.heads() == before
+    )  # acting as another user is always journalled
     real = changing(*words)
     assert (dry.code, dry.out, dry.err) == (real.code, "", real.err) == (code, "", dry.err)
-    assert no in " ".join(dry.err.split())
+    assert message in " ".join(dry.err.split())
 
 
 ALLOWED: tuple[tuple[tuple[object, ...], list[str]], ...] = (
@@ -276,28 +276,28 @@ ALLOWED: tuple[tuple[tuple[object, ...], list[str]], ...] = (
 )
 
 
-@pytest.mark.parametrize(("words", "kinds"), ALLOWED, ids=lambda each: " ".join(map(str, each)))
+@pytest.mark.parametrize(("words", "kinds"), ALLOWED, ids=lambda value: " ".join(map(str, value)))
 def test_dry_run_shows_changes_and_writes_nothing(
-    changing: Run, books: Books, words: tuple[object, ...], kinds: list[str]
+    changing: Run, ledger: LedgerReader, words: tuple[object, ...], kinds: list[str]
 ) -> None:
-    heads = books.heads()
-    shown = told(changing(*words, "--dry-run"))
-    rows = json.loads(told(changing(*words, "--dry-run", "--json")))
-    assert books.heads() == heads
+    heads = ledger.heads()
+    shown = output_of(changing(*words, "--dry-run"))
+    rows = json.loads(output_of(changing(*words, "--dry-run", "--json")))
+    assert ledger.heads() == heads
     assert shown.startswith("Nothing is changed. This would be posted:\n")
     assert (rows["schema"], [row["kind"] for row in rows["data"]]) == ("fairbank.entry/1", kinds)
-    before = books.entries()
-    done = json.loads(told(changing(*words, "--json")))["data"]
-    assert books.entries() == before + len(rows["data"])
+    before = ledger.entries()
+    done = json.loads(output_of(changing(*words, "--json")))["data"]
+    assert ledger.entries() == before + len(rows["data"])
     last = rows["data"][0] if kinds[0] == "transfer-out" else rows["data"][-1]
     assert last["available"] in (None, done.get("available"))
     for same in {"account", "resource"} & done.keys():
         assert last[same] == done[same]
     if kinds[0] not in ("project", "member", "token"):
         number = done["id"] if kinds[0] in ("open", "terms") else done["allocation"]
-        written = json.loads(told(changing("statement", number, "--limit", 0, "--json")))["data"][
-            -1
-        ]
+        written = json.loads(output_of(changing("statement", number, "--limit", 0, "--json")))[
+            "data"
+        ][-1]
         for same in (
             "deposited",
             "charged",
@@ -310,28 +310,28 @@ def test_dry_run_shows_changes_and_writes_nothing(
             assert written[same] == last[same], same
 
 
-def seen(changing: Run, *words: object) -> str:
-    """The one line of a dry run's table, its blanks folded."""
-    return " ".join(told(changing(*words, "--dry-run")).splitlines()[-1].split())
+def dry_run_line(changing: Run, *words: object) -> str:
+    """Return the single line of a dry run's table, its spaces folded."""
+    return " ".join(output_of(changing(*words, "--dry-run")).splitlines()[-1].split())
 
 
-def test_people_read_in_a_dry_run_what_it_is_about(changing: Run) -> None:
-    assert seen(
+def test_dry_run_table_describes_the_entry(changing: Run) -> None:
+    assert dry_run_line(
         changing, "alloc", "set", LATER, "--start", "2028-02-01T00:00Z", "--not-shared", *X
     ).startswith(f"terms {LATER} bio_fold gpu ")
-    assert "start 2028-01-31 19:00:00" in seen(
+    assert "start 2028-01-31 19:00:00" in dry_run_line(
         changing, "alloc", "set", LATER, "--start", "2028-02-01T00:00Z", *X
     )
-    assert "uid 61003, cap 5" in seen(changing, "alloc", "cap", GPU, MINH, 5).replace(
+    assert "uid 61003, cap 5" in dry_run_line(changing, "alloc", "cap", GPU, MINH, 5).replace(
         "cap 5, uid 61003", "uid 61003, cap 5"
     )
-    assert seen(changing, "project", "add-user", "bio_fold", MINH, "--role", "pi").startswith(
-        "member bio_fold project 2, uid 61003, role pi"
-    )
-    assert seen(changing, "project", "create", "nothing", "--gid", 9).startswith(
+    assert dry_run_line(
+        changing, "project", "add-user", "bio_fold", MINH, "--role", "pi"
+    ).startswith("member bio_fold project 2, uid 61003, role pi")
+    assert dry_run_line(changing, "project", "create", "nothing", "--gid", 9).startswith(
         "project nothing gname nothing, gid 9, account nothing"
     )
-    opened = seen(
+    line = dry_run_line(
         changing,
         "alloc",
         "create",
@@ -345,37 +345,37 @@ def test_people_read_in_a_dry_run_what_it_is_about(changing: Run) -> None:
         "2028-09-01",
         *X,
     )
-    assert opened.startswith(f"open {LAB} tape 0 category research, start 2028-01-01")
-    assert "job 701002, cluster darwin" in seen(changing, "refund", 701_002, 1, *X)
-    assert "label x, scopes read,write, expires 20" in seen(
+    assert line.startswith(f"open {LAB} tape 0 category research, start 2028-01-01")
+    assert "job 701002, cluster darwin" in dry_run_line(changing, "refund", 701_002, 1, *X)
+    assert "label x, scopes read,write, expires 20" in dry_run_line(
         changing, "token", "create", "x", "--scopes", "write,read"
     )
 
 
-def test_what_was_carried_out_or_is_so_already_would_post_nothing(changing: Run) -> None:
+def test_dry_run_of_an_applied_request_posts_nothing(changing: Run) -> None:
     keyed = ("deposit", GPU, 1, *X, "--idempotency-key", "dry-17")
-    told(changing(*keyed))
-    told(changing("project", "add-user", "chem_qmc", 4_713))
+    output_of(changing(*keyed))
+    output_of(changing("project", "add-user", "chem_qmc", 4_713))
     for words in (
         keyed,
         ("project", "add-user", "chem_qmc", 4_713),
         ("project", "create", LAB, "--gid", 50_070, "--parent", "chem_qmc"),
     ):
-        said = changing(*words, "--dry-run")
-        assert told(said) == ""
+        result = changing(*words, "--dry-run")
+        assert output_of(result) == ""
         assert (
             "Nothing would be posted: this was carried out before, or is so already."
-            in " ".join(said.err.split())
+            in " ".join(result.err.split())
         )
-        assert json.loads(told(changing(*words, "--dry-run", "--json")))["data"] == []
-    told(changing("withdraw", GPU, 1, "--reason", "back"))
+        assert json.loads(output_of(changing(*words, "--dry-run", "--json")))["data"] == []
+    output_of(changing("withdraw", GPU, 1, "--reason", "back"))
 
 
-def test_a_dry_run_tells_the_entries_that_the_bank_would_write(changing: Run) -> None:
+def test_dry_run_lists_the_entries_of_a_transfer(changing: Run) -> None:
     left = {number: available(changing, number) for number in (GPU, FOLD)}
-    rows = json.loads(told(changing("transfer", FOLD, GPU, "10.5", *X, "--dry-run", "--json")))[
-        "data"
-    ]
+    rows = json.loads(
+        output_of(changing("transfer", FOLD, GPU, "10.5", *X, "--dry-run", "--json"))
+    )["data"]
     assert [
         (row["kind"], row["allocation"], row["account"], row["amount"], row["available"])
         for row in rows
@@ -385,22 +385,20 @@ def test_a_dry_run_tells_the_entries_that_the_bank_would_write(changing: Run) ->
     ]
 
 
-def test_a_dry_run_of_a_token_makes_no_file_but_says_if_it_could_not(
-    changing: Run, tmp_path: Path
-) -> None:
-    there, free = tmp_path / "there", tmp_path / "free"
-    there.touch()
+def test_dry_run_of_a_token_checks_but_writes_no_file(changing: Run, tmp_path: Path) -> None:
+    taken, free = tmp_path / "there", tmp_path / "free"
+    taken.touch()
     words = ("token", "create", "x", "--output")
-    assert changing(*words, there, "--dry-run").err == changing(*words, there).err != ""
-    assert "secret" not in told(changing(*words, free, "--dry-run"))
+    assert changing(*words, taken, "--dry-run").err == changing(*words, taken).err != ""
+    assert "secret" not in output_of(changing(*words, free, "--dry-run"))
     assert not free.exists()
 
 
-def test_dry_run_of_undo_reports_everything(changing: Run, books: Books) -> None:
-    number = entry_of(changing("alloc", "cap", CPU, JORGE, 5))
-    heads = books.heads()
-    assert f"cap none, undoes {number}" in seen(changing, "undo", number, *X).replace(
+def test_dry_run_of_undo_reports_everything(changing: Run, ledger: LedgerReader) -> None:
+    number = entry_number(changing("alloc", "cap", CPU, JORGE, 5))
+    heads = ledger.heads()
+    assert f"cap none, undoes {number}" in dry_run_line(changing, "undo", number, *X).replace(
         ", uid 61002", ""
     )
-    assert books.heads() == heads
-    told(changing("undo", number, *X))
+    assert ledger.heads() == heads
+    output_of(changing("undo", number, *X))

@@ -1,4 +1,4 @@
-"""`share --forecast`: from what a real Slurm printed, when each is back at its share."""
+"""Tests of `share --forecast` with the output of a real Slurm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.report.fair_share import RankingRule, level_of
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.shares import recovery_times
-from tests.cli.conftest import Run, Said
+from tests.cli.conftest import CommandResult, Run
 from tests.support.fairshare_recordings import printed, standings
 
 DAY = 86_400
@@ -23,8 +23,8 @@ WEEK = {
 
 
 @pytest.fixture
-def ask(fairbank: Run, tmp_path: Path) -> Run:
-    def call(*words: object, rule: str = "fair-tree", reset: str = "NONE") -> Said:
+def run(fairbank: Run, tmp_path: Path) -> Run:
+    def call(*words: object, rule: str = "fair-tree", reset: str = "NONE") -> CommandResult:
         (tmp_path / "sshare.txt").write_text(printed(rule, "sshare-everything"))
         (tmp_path / "config.txt").write_text(
             printed(rule, "config").replace("ResetPeriod = NONE", f"ResetPeriod = {reset}")
@@ -34,21 +34,21 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
     return call
 
 
-def test_overused_account_recovers_only_if_others_use(ask: Run) -> None:
-    said = ask("-A", "wg_bio", "-a")
-    assert said.code == 0
-    assert said.out.splitlines() == [
+def test_overused_account_recovers_only_if_others_use(run: Run) -> None:
+    result = run("-A", "wg_bio", "-a")
+    assert result.code == 0
+    assert result.out.splitlines() == [
         "ACCOUNT  USER    LEVEL  SOONEST  LATEST",
         "wg_bio           8e+05      now     now",
         "wg_bio   bob      0.33    never   never",
         "wg_bio   carol  unused      now     now",
     ]
-    assert said.err.startswith("When each is back at level 1, if it pauses.")
+    assert result.err.startswith("When each is back at level 1, if it pauses.")
 
 
-def test_usage_reset_brings_all_accounts_with_shares_back(ask: Run) -> None:
-    said = ask("-A", "wg_bio", "-a", reset="MONTHLY")
-    assert said.out.splitlines()[2].split() == [
+def test_usage_reset_brings_all_accounts_with_shares_back(run: Run) -> None:
+    result = run("-A", "wg_bio", "-a", reset="MONTHLY")
+    assert result.out.splitlines()[2].split() == [
         "wg_bio",
         "bob",
         "0.33",
@@ -57,18 +57,18 @@ def test_usage_reset_brings_all_accounts_with_shares_back(ask: Run) -> None:
         "9.2",
         "days",
     ]
-    assert "All usage is reset in 9.2 days" in " ".join(said.err.split())
+    assert "All usage is reset in 9.2 days" in " ".join(result.err.split())
 
 
 @pytest.mark.parametrize("rule", ["fair-tree", "classic"])
-def test_for_programs(ask: Run, rule: str) -> None:
-    found = json.loads(ask("--json", "-a", rule=rule).out)
-    assert found["schema"] == "fairbank.forecast/1"
-    assert found["as_of"].startswith("2026-11-21T23:5")
-    over = [row for row in found["data"] if row["soonest_seconds"]]
+def test_json_output(run: Run, rule: str) -> None:
+    data = json.loads(run("--json", "-a", rule=rule).out)
+    assert data["schema"] == "fairbank.forecast/1"
+    assert data["as_of"].startswith("2026-11-21T23:5")
+    over = [row for row in data["data"] if row["soonest_seconds"]]
     assert bool(over) == (
         rule == "fair-tree"
-    )  # under the classic rule dave, who has no share, used nearly all
+    )  # under the classic rule dave, without a share, used nearly all
     assert all(
         row["level"] < 1 and 0 < row["soonest_seconds"] <= row["latest_seconds"] for row in over
     )
@@ -77,30 +77,31 @@ def test_for_programs(ask: Run, rule: str) -> None:
 @pytest.mark.parametrize("rule", ["fair-tree", "classic"])
 def test_every_association_with_its_own_level_has_a_forecast(rule: str) -> None:
     rows = standings(rule)
-    foretold = {back[:3]: back for back in recovery_times(rows, WEEK[rule])}
+    forecasts = {recovery[:3]: recovery for recovery in recovery_times(rows, WEEK[rule])}
     for row in rows:
-        back = foretold.get((row.account, row.user, row.partition))
+        recovery = forecasts.get((row.account, row.user, row.partition))
         level = level_of(row, WEEK[rule])
         expected = bool(row.user or row.parent) and (rule == "classic" or row.shares != ON_PARENT)
-        assert (back is not None) == expected
-        if back is not None and level is not None:
-            assert back.level == level
-            assert (back.latest == 0) == (level >= 1) or abs(level - 1) < 0.01
+        assert (recovery is not None) == expected
+        if recovery is not None and level is not None:
+            assert recovery.level == level
+            assert (recovery.latest == 0) == (level >= 1) or abs(level - 1) < 0.01
 
 
 def test_levels_of_depth_oblivious_have_no_forecast() -> None:
     rows = standings("classic")
     below_root = {row.account for row in rows if row.parent == "root" and not row.user}
-    backs = recovery_times(rows, WEEK["classic"]._replace(depth_oblivious=True))
-    assert len(backs) == len(below_root) + 1
+    recoveries = recovery_times(rows, WEEK["classic"]._replace(depth_oblivious=True))
+    assert len(recoveries) == len(below_root) + 1
     assert all(
-        (not back.user and back.account in below_root) or (back.user and back.account == "root")
-        for back in backs
+        (not recovery.user and recovery.account in below_root)
+        or (recovery.user and recovery.account == "root")
+        for recovery in recoveries
     )
 
 
-def test_under_the_classic_rule_with_what_the_account_used() -> None:
-    """U2 of vector V1: a quarter of all usage is its own, and 2.5 % more is charged to it."""
+def test_classic_forecast_counts_the_usage_of_the_account() -> None:
+    """U2 of vector V1 has a quarter of all usage itself and is charged another 2.5 %."""
     rows = [
         ShareRow("root", norm_shares=1.0, effective=1.0, usage=100.0),
         ShareRow(
@@ -114,9 +115,9 @@ def test_under_the_classic_rule_with_what_the_account_used() -> None:
             factor=0.022097,
         ),
     ]
-    (back,) = recovery_times(rows, WEEK["classic"])
-    assert back.level == pytest.approx(0.05 / 0.275)
-    assert back.latest == pytest.approx(
+    (recovery,) = recovery_times(rows, WEEK["classic"])
+    assert recovery.level == pytest.approx(0.05 / 0.275)
+    assert recovery.latest == pytest.approx(
         math.log((0.05 * 75 - 2.5) / (25 * 0.95)) / math.log1p(-0.693 / (7 * DAY))
     )
 

@@ -1,4 +1,4 @@
-"""Output of commands, word for word as in tests/golden/cli. After an intended change, run
+"""Output of commands, compared with the files in tests/golden/cli. After an intended change, run
 `WRITE_GOLDEN=1 pytest tests/cli/test_golden.py` and read the diff.
 """
 
@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from tests.cli.conftest import Run, Said, session
+from tests.cli.conftest import CommandResult, Run, session
 from tests.cli.served_site import Bank
 from tests.support.golden import GOLDEN, kept
 
@@ -56,28 +56,28 @@ STORIES = {
 NOT_FOLDED = {"--csv", "--json", "-P", "-l", "--dry-run"}
 
 
-def page(said: Said, command: str, bank: Bank) -> str:
-    """A session on paper: the command, its answer, its talk, its exit code."""
-    return session(command, said).replace(bank.unix, "unix:/run/fairbank/fairbank.sock")
+def golden_text(result: CommandResult, command: str, bank: Bank) -> str:
+    """Return the text of a session: the command, its output, its stderr and its exit code."""
+    return session(command, result).replace(bank.unix, "unix:/run/fairbank/fairbank.sock")
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_people_see(
-    name: str, fairbank: Run, hadm: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+def test_output_matches_the_golden_file(
+    name: str, fairbank: Run, hadm: Run, bank: Bank, clean_env: pytest.MonkeyPatch
 ) -> None:
-    surroundings.setenv("FAIRBANK_CLUSTER", "darwin")
+    clean_env.setenv("FAIRBANK_CLUSTER", "darwin")
     program, *words = shlex.split(STORIES[name])
-    told = page((hadm if program == "sproject" else fairbank)(*words), STORIES[name], bank)
-    assert told == kept(FOLDER / f"{name}.txt", told)
+    text = golden_text((hadm if program == "sproject" else fairbank)(*words), STORIES[name], bank)
+    assert text == kept(FOLDER / f"{name}.txt", text)
 
 
-def test_nothing_is_kept_that_is_not_told() -> None:
+def test_every_golden_file_has_a_test() -> None:
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(STORIES)
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, told in STORIES.items() if not NOT_FOLDED.intersection(told.split())]
+    "name", [name for name, lines in STORIES.items() if not NOT_FOLDED.intersection(lines.split())]
 )
 def test_eighty_columns_are_enough(name: str) -> None:
-    told = (FOLDER / f"{name}.txt").read_text().splitlines()[1:]
-    assert [line for line in told if len(line) > 80] == []
+    lines = (FOLDER / f"{name}.txt").read_text().splitlines()[1:]
+    assert [line for line in lines if len(line) > 80] == []

@@ -1,4 +1,4 @@
-"""Help on words that are no commands: every reason of the bank, exit codes, the environment."""
+"""Help on topics that are not commands: every reason of the bank, exit codes, the environment."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from tests.cli.conftest import Run
 
 
 def test_every_reason_is_explained(fairbank: Run) -> None:
-    said = fairbank("help", "reasons")
-    assert (said.code, said.err) == (0, "")
-    assert re.findall(r"^([A-Z_]+): ", said.out, re.MULTILINE) == [reason.name for reason in Reason]
-    words = " ".join(said.out.split())
-    for each in Reason:
-        for text in (each.info.message, each.info.explanation, each.info.general_remedy):
+    result = fairbank("help", "reasons")
+    assert (result.code, result.err) == (0, "")
+    assert re.findall(r"^([A-Z_]+): ", result.out, re.MULTILINE) == [
+        reason.name for reason in Reason
+    ]
+    words = " ".join(result.out.split())
+    for reason in Reason:
+        for text in (reason.info.message, reason.info.explanation, reason.info.general_remedy):
             assert text in words
             assert "{" not in text
-        assert f"exit code {each.kind.exit_code}, HTTP status {each.kind.status}" in words
-    assert max(map(len, said.out.splitlines())) <= 80
+        assert f"exit code {reason.kind.exit_code}, HTTP status {reason.kind.status}" in words
+    assert max(map(len, result.out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
@@ -39,14 +41,14 @@ def test_every_reason_is_explained(fairbank: Run) -> None:
         ["No_Allocation"],
     ],
 )
-def test_one_reason_alone_as_tables_and_refusals_write_it(fairbank: Run, words: list[str]) -> None:
-    said = fairbank("help", *words)
-    assert said.code == 0
-    assert said.out.startswith(f"{'_'.join(words).upper().replace('-', '_')}: ")
-    assert "  try: " in said.out
+def test_help_accepts_every_spelling_of_a_reason(fairbank: Run, words: list[str]) -> None:
+    result = fairbank("help", *words)
+    assert result.code == 0
+    assert result.out.startswith(f"{'_'.join(words).upper().replace('-', '_')}: ")
+    assert "  try: " in result.out
 
 
-def test_a_reason_that_a_refusal_shows_has_its_help(fairbank: Run) -> None:
+def test_reason_of_a_refusal_has_a_help_topic(fairbank: Run) -> None:
     shown = fairbank("jobs", "--refused", "-a", "-n", "-o", "REASON").out.strip()
     assert fairbank("help", *shown.split()).code == 0
 
@@ -55,31 +57,31 @@ def test_exit_codes(fairbank: Run) -> None:
     shown = fairbank("help", "exit-codes").out
     assert [int(code) for code in re.findall(r"^(\d+) ", shown, re.MULTILINE)] == list(EXIT_CODES)
     errors: list[type[FairbankError]] = [FairbankError, *FairbankError.__subclasses__()]
-    used = {each.exit_code for each in errors}
+    used = {error.exit_code for error in errors}
     assert used | {kind.exit_code for kind in RefusalKind} <= EXIT_CODES.keys()
 
 
 @pytest.mark.parametrize("kind", RefusalKind)
-def test_a_refusal_ends_with_the_exit_code_of_its_kind(kind: RefusalKind) -> None:
+def test_refusal_exit_code_is_that_of_its_kind(kind: RefusalKind) -> None:
     assert exit_code(Refused("no", kind.status, {})) == kind.exit_code
     assert exit_code(Refused("no", 422, {})) == RefusalKind.CONFLICT.exit_code, (
         "what a bank of another version may say"
     )
 
 
-def test_the_environment(fairbank: Run) -> None:
+def test_help_lists_the_environment_variables(fairbank: Run) -> None:
     shown = fairbank("help", "environment").out
     for name in ("FAIRBANK_SERVER", "FAIRBANK_CLUSTER", *ENVIRONMENT):
         assert re.search(rf"^{name}\s", shown, re.MULTILINE), name
 
 
 def test_misspelt_word_gets_a_suggestion(fairbank: Run) -> None:
-    said = fairbank("help", "frozne")
-    assert (said.code, said.out) == (2, "")
-    assert "there is no help on 'frozne'; did you mean frozen?" in said.err
+    result = fairbank("help", "frozne")
+    assert (result.code, result.out) == (2, "")
+    assert "there is no help on 'frozne'; did you mean frozen?" in result.err
     assert "did you mean balance?" in fairbank("help", "balanse").err
 
 
-def test_every_reason_stands_in_the_reference(checkout: Path) -> None:
+def test_every_reason_is_in_the_reference(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "refusals.md").read_text()
     assert re.findall(r"^## ([A-Z_]+)$", page, re.MULTILINE) == [reason.name for reason in Reason]

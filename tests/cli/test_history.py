@@ -1,5 +1,5 @@
-"""`share record` has the bank keep how everybody stands, once a day; `report fairshare` shows it as
-a table and as a figure.
+"""Tests of `share record`, which stores the fair share once a day, and of `report fairshare`, which
+shows it as a table and as a figure.
 """
 
 from __future__ import annotations
@@ -19,80 +19,88 @@ from fairbank.core.time import DAY
 from fairbank.report.fair_share import RankingRule
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.fairshare_view.shares import daily_records
-from tests.cli.conftest import Run, Said
+from tests.cli.conftest import Run
 from tests.support.fairshare_recordings import printed
 
 RULE = RankingRule(fair_tree=True, half_life=7 * DAY)
-LONG = 40_000
-"""Days: what was recorded of the lab cluster is however long ago."""
+ALL_DAYS = 40_000
+"""Number of days that includes every recorded day."""
 
 SHOWN = "DAY,ACCOUNT,USER,SHARES,NORM,USAGE,LEVEL,FACTOR"
 
-Say = Callable[..., None]
+WriteOutput = Callable[..., None]
 
 
 @pytest.fixture
-def lab(tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """A cluster of the test's own."""
+def cluster_name(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """Name a cluster for this test only."""
     return re.sub("[^a-z]", "_", request.node.name)[-60:].lstrip("_")
 
 
 @pytest.fixture
-def say(tmp_path: Path, lab: str) -> Say:
-    """Has that cluster's Slurm say something, in a folder."""
+def write_output(tmp_path: Path, cluster_name: str) -> WriteOutput:
+    """Write the output of that cluster's Slurm to a directory."""
 
-    def slurm(rule: str = "fair-tree", day: str = "2026-11-21") -> None:
+    def write(rule: str = "fair-tree", day: str = "2026-11-21") -> None:
         (tmp_path / "sshare.txt").write_text(printed(rule, "sshare-everything"))
         config = re.sub(r"2026-11-2\dT", f"{day}T", printed(rule, "config"), count=1)
         (tmp_path / "config.txt").write_text(
-            re.sub(r"(?m)^(ClusterName +=).*", rf"\1 {lab}", config)
+            re.sub(r"(?m)^(ClusterName +=).*", rf"\1 {cluster_name}", config)
         )
 
-    slurm()
-    return slurm
+    write()
+    return write
 
 
 @pytest.fixture
-def ask(changing: Run, say: Say) -> Run:
-    """A bank that one may change, and a folder with what a Slurm said."""
+def run(changing: Run, write_output: WriteOutput) -> Run:
+    """Run commands on a bank that may change and on the recorded output of Slurm."""
 
-    def call(*words: object) -> Said:
-        return changing(*words)
-
-    return call
+    return changing
 
 
-def test_once_a_day_however_often_it_is_called(
-    ask: Run, say: Say, lab: str, tmp_path: Path
+def test_record_is_stored_once_a_day(
+    run: Run, write_output: WriteOutput, cluster_name: str, tmp_path: Path
 ) -> None:
-    first = ask("share", "record", "--from", tmp_path)
-    assert (first.code, first.out, first.err) == (0, f"{lab}, 2026-11-21: 21 associations\n", "")
-    again = ask("share", "record", "--from", tmp_path)
-    assert (again.code, again.out, again.err) == (0, "", f"{lab}, 2026-11-21: recorded before\n")
-    say(day="2026-11-20")
-    assert ask("share", "record", "--from", tmp_path).out == f"{lab}, 2026-11-20: 21 associations\n"
-
-
-def test_a_dry_run_says_what_would_be_recorded(ask: Run, lab: str, tmp_path: Path) -> None:
-    for _ in range(2):
-        dry = ask("share", "record", "--dry-run", "--from", tmp_path)
-        assert (dry.code, dry.out) == (0, "")
-        assert "21 associations would be" in " ".join(dry.err.split())
-    ask("share", "record", "--from", tmp_path)
-    assert "0 associations would be" in " ".join(
-        ask("share", "record", "--dry-run", "--from", tmp_path).err.split()
+    first = run("share", "record", "--from", tmp_path)
+    assert (first.code, first.out, first.err) == (
+        0,
+        f"{cluster_name}, 2026-11-21: 21 associations\n",
+        "",
+    )
+    again = run("share", "record", "--from", tmp_path)
+    assert (again.code, again.out, again.err) == (
+        0,
+        "",
+        f"{cluster_name}, 2026-11-21: recorded before\n",
+    )
+    write_output(day="2026-11-20")
+    assert (
+        run("share", "record", "--from", tmp_path).out
+        == f"{cluster_name}, 2026-11-20: 21 associations\n"
     )
 
 
-def test_what_was_recorded_as_a_table(ask: Run, lab: str, tmp_path: Path) -> None:
-    ask("share", "record", "--from", tmp_path)
-    table = ask(
+def test_dry_run_reports_the_number_of_records(run: Run, cluster_name: str, tmp_path: Path) -> None:
+    for _ in range(2):
+        dry = run("share", "record", "--dry-run", "--from", tmp_path)
+        assert (dry.code, dry.out) == (0, "")
+        assert "21 associations would be" in " ".join(dry.err.split())
+    run("share", "record", "--from", tmp_path)
+    assert "0 associations would be" in " ".join(
+        run("share", "record", "--dry-run", "--from", tmp_path).err.split()
+    )
+
+
+def test_records_as_a_table(run: Run, cluster_name: str, tmp_path: Path) -> None:
+    run("share", "record", "--from", tmp_path)
+    table = run(
         "report",
         "fairshare",
         "--days",
-        LONG,
+        ALL_DAYS,
         "--cluster",
-        lab,
+        cluster_name,
         "-A",
         "wg_bio,lasers",
         "--users",
@@ -108,33 +116,37 @@ def test_what_was_recorded_as_a_table(ask: Run, lab: str, tmp_path: Path) -> Non
         ["2026-11-21", "wg_bio", "bob", "10", "0.333", "1.000", "0.33", "0.167"],
         ["2026-11-21", "wg_bio", "carol", "20", "0.667", "0.000", "unused", "0.250"],
     ]
-    found = json.loads(ask("report", "fairshare", "--days", LONG, "--cluster", lab, "--json").out)
-    assert found["schema"] == "fairbank.fairshare/1"
-    assert {row["account"] for row in found["data"]} >= {"root", "physics", "wg_bio"}
-    assert all(row["user"] is None for row in found["data"])
-    assert ask("report", "fairshare", "--days", LONG, "--cluster", "elsewhere").out == ""
+    data = json.loads(
+        run("report", "fairshare", "--days", ALL_DAYS, "--cluster", cluster_name, "--json").out
+    )
+    assert data["schema"] == "fairbank.fairshare/1"
+    assert {row["account"] for row in data["data"]} >= {"root", "physics", "wg_bio"}
+    assert all(row["user"] is None for row in data["data"])
+    assert run("report", "fairshare", "--days", ALL_DAYS, "--cluster", "elsewhere").out == ""
 
 
-def test_what_was_recorded_as_a_figure(ask: Run, say: Say, lab: str, tmp_path: Path) -> None:
+def test_records_as_a_figure(
+    run: Run, write_output: WriteOutput, cluster_name: str, tmp_path: Path
+) -> None:
     for day in ("2026-11-18", "2026-11-19", "2026-11-21"):
-        say(day=day)
-        ask("share", "record", "--from", tmp_path)
-    drawn = ask(
+        write_output(day=day)
+        run("share", "record", "--from", tmp_path)
+    drawn = run(
         "report",
         "fairshare",
         tmp_path / "new" / "figures",
         "--days",
-        LONG,
+        ALL_DAYS,
         "--cluster",
-        lab,
+        cluster_name,
         "-A",
         "wg_bio,physics",
     )
-    file = tmp_path / "new" / "figures" / f"fairshare-{lab}.svg"
+    file = tmp_path / "new" / "figures" / f"fairshare-{cluster_name}.svg"
     assert str(file) in drawn.err.replace("\n", "")
     texts = [
-        "".join(each.itertext())
-        for each in ElementTree.parse(file).getroot().iter("{http://www.w3.org/2000/svg}text")
+        "".join(element.itertext())
+        for element in ElementTree.parse(file).getroot().iter("{http://www.w3.org/2000/svg}text")
     ]
     assert {
         "wg_bio",
@@ -147,61 +159,76 @@ def test_what_was_recorded_as_a_figure(ask: Run, say: Say, lab: str, tmp_path: P
     } <= set(texts)
 
 
-def test_and_as_pixels(ask: Run, lab: str, tmp_path: Path) -> None:
-    ask("share", "record", "--from", tmp_path)
+def test_records_as_a_png(run: Run, cluster_name: str, tmp_path: Path) -> None:
+    run("share", "record", "--from", tmp_path)
     assert (
-        ask(
+        run(
             "report",
             "fairshare",
             tmp_path / "figures",
             "--png",
             "--days",
-            LONG,
+            ALL_DAYS,
             "--cluster",
-            lab,
+            cluster_name,
             "-A",
             "wg_bio",
         ).code
         == 0
     )
-    assert [each.name for each in (tmp_path / "figures").iterdir()] == [f"fairshare-{lab}.png"]
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == [
+        f"fairshare-{cluster_name}.png"
+    ]
 
 
-def test_without_matplotlib_only_the_table_can_be_shown(
-    ask: Run, lab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_table_does_not_need_matplotlib(
+    run: Run, cluster_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask("share", "record", "--from", tmp_path)
+    run("share", "record", "--from", tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    words = ("report", "fairshare", "--days", LONG, "--cluster", lab)
-    said = ask(*words, tmp_path / "figures")
-    assert said.code == NO_ANSWER
-    assert "pip install 'fairbank[plots]'" in said.err
-    assert ask(*words).code == 0
+    words = ("report", "fairshare", "--days", ALL_DAYS, "--cluster", cluster_name)
+    result = run(*words, tmp_path / "figures")
+    assert result.code == NO_ANSWER
+    assert "pip install 'fairbank[plots]'" in result.err
+    assert run(*words).code == 0
 
 
-def test_nothing_was_recorded(ask: Run) -> None:
-    found = ask("report", "fairshare", "--cluster", "nowhere")
-    assert (found.code, found.out) == (0, "")
-    assert "fairbank share record" in found.err
+def test_empty_history_names_the_record_command(run: Run) -> None:
+    result = run("report", "fairshare", "--cluster", "nowhere")
+    assert (result.code, result.out) == (0, "")
+    assert "fairbank share record" in result.err
 
 
-def test_a_folder_that_cannot_be_had(ask: Run, lab: str, tmp_path: Path) -> None:
-    ask("share", "record", "--from", tmp_path)
+def test_unwritable_figure_directory_is_reported(
+    run: Run, cluster_name: str, tmp_path: Path
+) -> None:
+    run("share", "record", "--from", tmp_path)
     (tmp_path / "file").write_text("")
-    refused = ask("report", "fairshare", tmp_path / "file", "--days", LONG, "--cluster", lab)
+    refused = run(
+        "report", "fairshare", tmp_path / "file", "--days", ALL_DAYS, "--cluster", cluster_name
+    )
     assert (refused.code, "cannot write" in refused.err) == (2, True)
 
 
-def test_a_days_figures_under_the_classic_rule_have_levels_too(
-    ask: Run, say: Say, lab: str, tmp_path: Path
+def test_classic_records_have_levels(
+    run: Run, write_output: WriteOutput, cluster_name: str, tmp_path: Path
 ) -> None:
-    say("classic")
-    ask("share", "record", "--from", tmp_path)
-    found = json.loads(
-        ask("report", "fairshare", "--days", LONG, "--cluster", lab, "--json", "--users").out
+    write_output("classic")
+    run("share", "record", "--from", tmp_path)
+    data = json.loads(
+        run(
+            "report",
+            "fairshare",
+            "--days",
+            ALL_DAYS,
+            "--cluster",
+            cluster_name,
+            "--json",
+            "--users",
+        ).out
     )["data"]
-    assert any(row["level"] not in (None, "unused") for row in found)
-    assert any(row["factor"] is not None for row in found)
+    assert any(row["level"] not in (None, "unused") for row in data)
+    assert any(row["factor"] is not None for row in data)
 
 
 @pytest.mark.parametrize(
@@ -214,15 +241,13 @@ def test_a_days_figures_under_the_classic_rule_have_levels_too(
         ("lab", [ShareRow("a", "ada", factor=float("inf"))], "FairShare"),
     ],
 )
-def test_what_would_be_no_history_is_refused(
-    cluster: str | None, rows: list[ShareRow], field: str
-) -> None:
+def test_invalid_record_is_refused(cluster: str | None, rows: list[ShareRow], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         daily_records(cluster, rows, RULE)
     assert refused.value.field == field
 
 
-def test_what_is_infinite_is_kept_as_unused() -> None:
+def test_infinite_level_is_stored_as_unused() -> None:
     unused = ShareRow("a", shares=1, norm_shares=1.0, effective=0.0, level=float("inf"))
     (row,) = daily_records("lab", [unused], RULE)
     assert (row["level"], row["effective"]) == (None, 0.0)

@@ -1,5 +1,5 @@
-"""A bank with bad intentions, or names with bad characters: nothing of it reaches a terminal or a
-spreadsheet as anything but text.
+"""Hostile banks and names: none of their characters reaches a terminal or a spreadsheet except as
+text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fairbank.rest.client import Address
 from fairbank.rest.client.response import read_answer
 from tests.cli.conftest import Run
 
-EVIL = "\x1b[31mred\x07\u202e\x9b2J|,\r"
+HOSTILE = "\x1b[31mred\x07\u202e\x9b2J|,\r"
 TARGETS = frozenset(
     "account gname resource category partition cluster comment outcome detail user label reason"
     " group remedies what".split()
@@ -48,34 +48,36 @@ COMMANDS = (
 )
 
 
-def spoilt(value: Any, key: str = "") -> Any:
-    """The answer with something nasty in every text that is for people."""
+def with_hostile_text(value: Any, key: str = "") -> Any:
+    """Return the answer with hostile characters in every text that is meant for people."""
     if isinstance(value, dict):
-        return {name: spoilt(each, name) for name, each in value.items()}
+        return {name: with_hostile_text(item, name) for name, item in value.items()}
     if isinstance(value, list):
-        return [spoilt(each, key) for each in value]
-    return f"={value}{EVIL}" if isinstance(value, str) and key in TARGETS else value
+        return [with_hostile_text(item, key) for item in value]
+    return f"={value}{HOSTILE}" if isinstance(value, str) and key in TARGETS else value
 
 
 @pytest.fixture
-def evil(changing: Run, surroundings: pytest.MonkeyPatch) -> Run:
-    """The commands against such a bank."""
+def hostile(changing: Run, clean_env: pytest.MonkeyPatch) -> Run:
+    """Run the commands against a bank with hostile answers."""
 
-    def spoiling(status: int, body: bytes, address: Address) -> dict[str, Any]:
-        return read_answer(status, json.dumps(spoilt(json.loads(body))).encode(), address)
+    def read_hostile_answer(status: int, body: bytes, address: Address) -> dict[str, Any]:
+        return read_answer(
+            status, json.dumps(with_hostile_text(json.loads(body))).encode(), address
+        )
 
-    surroundings.setattr("fairbank.rest.client.client.read_answer", spoiling)
+    clean_env.setattr("fairbank.rest.client.client.read_answer", read_hostile_answer)
     return changing
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_nothing_reaches_the_terminal_but_text(evil: Run, words: str) -> None:
+def test_only_printable_text_reaches_the_terminal(hostile: Run, words: str) -> None:
     for form in ([], ["--json"], ["--csv"], ["-P"]) if words else ([],):
-        said = evil(*words.split(), *form)
-        told = said.out + said.err
-        assert said.code in (0, 2, 3, 5), told
-        assert "should not have happened" not in told
-        assert all(each.isprintable() for each in told.replace("\n", ""))
+        result = hostile(*words.split(), *form)
+        output = result.out + result.err
+        assert result.code in (0, 2, 3, 5), output
+        assert "should not have happened" not in output
+        assert all(character.isprintable() for character in output.replace("\n", ""))
 
 
 @pytest.mark.parametrize(
@@ -89,11 +91,11 @@ def test_nothing_reaches_the_terminal_but_text(evil: Run, words: str) -> None:
         "statement 1 -S 2026-01-01",
     ],
 )
-def test_no_cell_is_a_formula_or_two_cells(evil: Run, words: str) -> None:
-    rows = list(csv.reader(io.StringIO(evil(*words.split(), "--csv").out)))
+def test_no_cell_is_a_formula_or_two_cells(hostile: Run, words: str) -> None:
+    rows = list(csv.reader(io.StringIO(hostile(*words.split(), "--csv").out)))
     assert {len(row) for row in rows} == {len(rows[0])}
     assert not [cell for row in rows for cell in row if cell[:1] in ("=", "+", "@")]
-    lines = evil(*words.split(), "-P").out.splitlines()
+    lines = hostile(*words.split(), "-P").out.splitlines()
     assert len({line.count("|") for line in lines}) == 1
 
 
@@ -110,10 +112,10 @@ def test_no_cell_is_a_formula_or_two_cells(evil: Run, words: str) -> None:
         "<html>",
     ],
 )
-def test_an_answer_of_another_shape_is_no_traceback(
-    fairbank: Run, surroundings: pytest.MonkeyPatch, answer: str
+def test_malformed_response_gives_no_traceback(
+    fairbank: Run, clean_env: pytest.MonkeyPatch, answer: str
 ) -> None:
-    surroundings.setattr(
+    clean_env.setattr(
         "fairbank.rest.client.client.read_answer",
         lambda status, body, address: read_answer(200, answer.encode(), address),
     )
@@ -126,6 +128,6 @@ def test_an_answer_of_another_shape_is_no_traceback(
         ["usage"],
         ["status"],
     ):
-        said = fairbank(*words)
-        assert said.code in (0, 1, 6)
-        assert "Traceback" not in said.err
+        result = fairbank(*words)
+        assert result.code in (0, 1, 6)
+        assert "Traceback" not in result.err

@@ -1,4 +1,6 @@
-"""`fairbank init` for real: in folders of any name, and where there can be none."""
+"""Tests of `fairbank init` with real files: directories with any name, and places where none can be
+made.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,10 @@ from tests.support.small_disk import small_disk
         "#hash",
     ],
 )
-def test_a_bank_is_made_and_opened_in_a_folder_of_any_name(
-    fairbank: Run, tmp_path: Path, name: str
-) -> None:
+def test_init_accepts_a_directory_with_any_name(fairbank: Run, tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
     assert fairbank("init", folder).code == 0
-    assert {each.name for each in folder.iterdir()} == {
+    assert {path.name for path in folder.iterdir()} == {
         "fairbank.toml",
         "secret",
         "fairbank.sqlite",
@@ -53,10 +53,10 @@ from fairbank.setup.init import init
 
 left = int(sys.argv[1])
 
-def watch(event, told):
+def watch(event, arguments):
     global left
     events = ("open", "os.link", "os.rename", "os.remove")
-    if event in events and any("fairbank.toml" in str(each) for each in told[:2]):
+    if event in events and any("fairbank.toml" in str(argument) for argument in arguments[:2]):
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -64,11 +64,11 @@ def watch(event, told):
 sys.addaudithook(watch)
 init(sys.argv[2], None)
 """
-"""`init`, killed just before it touches its settings for the nth time."""
+"""Run `init`, killed just before its nth access to its settings."""
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
-def test_an_init_that_was_killed_is_done_again(fairbank: Run, tmp_path: Path, nth: int) -> None:
+def test_killed_init_can_be_repeated(fairbank: Run, tmp_path: Path, nth: int) -> None:
     folder = tmp_path / "bank"
     assert (
         subprocess.run(
@@ -76,44 +76,45 @@ def test_an_init_that_was_killed_is_done_again(fairbank: Run, tmp_path: Path, nt
         ).returncode
         == -signal.SIGKILL
     )
-    whole = (folder / "fairbank.toml").exists()
-    assert fairbank("init", folder).code == (7 if whole else 0)
+    complete = (folder / "fairbank.toml").exists()
+    assert fairbank("init", folder).code == (7 if complete else 0)
     assert fairbank("audit", "verify", "--config", folder / "fairbank.toml").code == 0
 
 
-def test_a_folder_that_cannot_be_made_is_reported(fairbank: Run, tmp_path: Path) -> None:
+def test_impossible_directory_is_reported(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    said = fairbank("init", tmp_path / "file" / "bank")
+    result = fairbank("init", tmp_path / "file" / "bank")
     assert (
-        said.code,
-        "field: FOLDER" in said.err,
-        "there is a file in its place" in " ".join(said.err.split()),
+        result.code,
+        "field: FOLDER" in result.err,
+        "there is a file in its place" in " ".join(result.err.split()),
     ) == (2, True, True)
-    said = fairbank("init", tmp_path / "file")
-    assert (said.code, "there is a file in its place" in " ".join(said.err.split())) == (2, True)
-    said = fairbank("init", "/proc/fairbank")
-    assert (said.code, "there is no such place" in " ".join(said.err.split())) == (3, True)
+    result = fairbank("init", tmp_path / "file")
+    assert (result.code, "there is a file in its place" in " ".join(result.err.split())) == (
+        2,
+        True,
+    )
+    result = fairbank("init", "/proc/fairbank")
+    assert (result.code, "there is no such place" in " ".join(result.err.split())) == (3, True)
 
 
 @pytest.mark.parametrize("kilobytes", [4, 64, 160, 200, 240, 300])
-def test_on_a_full_disk_nothing_is_left_behind(
-    fairbank: Run, tmp_path: Path, kilobytes: int
-) -> None:
-    """At any point where the disk is full: in SQLite's journal, its tables, the secret, the
-    settings.
+def test_init_on_a_full_disk_leaves_no_files(fairbank: Run, tmp_path: Path, kilobytes: int) -> None:
+    """The disk fills up while any of the files is written: SQLite's journal, its tables, the
+    secret, the settings.
     """
     with small_disk(tmp_path / "disk", f"{kilobytes}k") as disk:
-        said = fairbank("init", disk / "bank")
-        words = " ".join(said.err.split())
-        assert (said.code, ": the disk is full" in words, "try: free disk space" in words) == (
+        result = fairbank("init", disk / "bank")
+        words = " ".join(result.err.split())
+        assert (result.code, ": the disk is full" in words, "try: free disk space" in words) == (
             1,
             True,
             True,
-        ), said.err
+        ), result.err
         assert list(disk.iterdir()) == []
 
 
-def test_the_command_to_start_it_can_be_typed(
+def test_printed_serve_command_is_quoted(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -129,14 +130,14 @@ def test_older_database_names_the_migrate_command(
     assert fairbank("init", folder).code == 0
     monkeypatch.setattr(
         migration, "REVISIONS", (*REVISIONS, "9999")
-    )  # as if this were a later Fairbank
+    )  # pretend to be a later Fairbank
     config = folder / "fairbank.toml"
     for words in (["audit", "verify"], ["audit", "heads"], ["backup", "create", tmp_path / "x"]):
-        said = fairbank(*words, "--config", config)
-        assert (said.code, "this Fairbank needs 9999" in said.err) == (7, True)
+        result = fairbank(*words, "--config", config)
+        assert (result.code, "this Fairbank needs 9999" in result.err) == (7, True)
         assert (
             f"make a backup with the Fairbank that ran it, then: fairbank init '{folder}'"
-            in " ".join(said.err.split())
+            in " ".join(result.err.split())
         )
     assert (
         "fairbank init FOLDER, that of fairbank.toml" in fairbank("doctor", "--config", config).out
@@ -149,36 +150,37 @@ def test_help_names_the_migrate_command(fairbank: Run) -> None:
     assert "stop the servers and make a backup first" in page
 
 
-def test_a_database_that_is_none_is_the_options_fault(fairbank: Run, tmp_path: Path) -> None:
-    said = fairbank("init", tmp_path / "bank", "--store", "mysql://x")
-    assert (said.code, "  field: --store\n" in said.err) == (2, True)
+def test_invalid_database_address_names_the_option(fairbank: Run, tmp_path: Path) -> None:
+    result = fairbank("init", tmp_path / "bank", "--store", "mysql://x")
+    assert (result.code, "  field: --store\n" in result.err) == (2, True)
 
 
-def test_unreadable_input_is_reported_in_words(fairbank: Run, tmp_path: Path) -> None:
+def test_unreadable_file_is_reported(fairbank: Run, tmp_path: Path) -> None:
     assert fairbank("init", tmp_path).code == 0
     config = ("--config", tmp_path / "fairbank.toml")
     for words in (
         ["backup", "verify", "nofile"],
         ["audit", "verify", *config, "--heads", "nofile"],
     ):
-        said = fairbank(*words)
-        assert (said.code, said.err.splitlines()[0]) == (
+        result = fairbank(*words)
+        assert (result.code, result.err.splitlines()[0]) == (
             3,
             "fairbank: cannot read nofile: No such file or directory",
         )
-        assert "  try: name a file " in said.err
+        assert "  try: name a file " in result.err
 
 
-def test_a_backup_that_is_damaged_is_something_that_a_check_found(
-    fairbank: Run, tmp_path: Path
-) -> None:
-    config, whole, bad = tmp_path / "fairbank.toml", tmp_path / "a.fbk", tmp_path / "b.fbk"
+def test_damaged_backup_is_reported_with_exit_code_8(fairbank: Run, tmp_path: Path) -> None:
+    config, complete, bad = tmp_path / "fairbank.toml", tmp_path / "a.fbk", tmp_path / "b.fbk"
     assert fairbank("init", tmp_path).code == 0
-    assert fairbank("backup", "create", whole, "--config", config).code == 0
-    packed, rows = whole.read_bytes(), gzip.decompress(whole.read_bytes()).splitlines(keepends=True)
-    # Bytes changed amid what is packed may unpack into something else, which is told as what it
-    # then is: it hangs on the time in the head.
-    no_such_block, wrong_sum = packed[10] | 0b110, bytes(255 - each for each in packed[-8:-4])
+    assert fairbank("backup", "create", complete, "--config", config).code == 0
+    packed, rows = (
+        complete.read_bytes(),
+        gzip.decompress(complete.read_bytes()).splitlines(keepends=True),
+    )
+    # A byte changed in the middle may unpack into other valid data with another message, which
+    # depends on the time in the header.
+    no_such_block, wrong_sum = packed[10] | 0b110, bytes(255 - byte for byte in packed[-8:-4])
     damages = {
         packed[:-20]: "is damaged",
         packed[:10] + bytes([no_such_block]) + packed[11:]: "is damaged: Error -3",
@@ -187,17 +189,19 @@ def test_a_backup_that_is_damaged_is_something_that_a_check_found(
         gzip.compress(rows[0] + b'["nosuch", {}]\n'): "there is no table",
         gzip.compress(rows[0] + b"[\n"): "line 2",
     }
-    for content, told in damages.items():
+    for content, message in damages.items():
         bad.write_bytes(content)
         for words in (
             ["backup", "verify", bad],
             ["restore", "--check", bad],
             ["restore", bad, "--config", config],
         ):
-            said = fairbank(*words)
-            err = " ".join(
-                said.err.split()
-            )  # where its lines are broken hangs on how long the path is
-            assert (said.code, told in err, "try: use another backup" in err) == (8, True, True)
+            result = fairbank(*words)
+            err = " ".join(result.err.split())  # the line breaks depend on the length of the path
+            assert (result.code, message in err, "try: use another backup" in err) == (
+                8,
+                True,
+                True,
+            )
     bad.write_bytes(gzip.compress(b'{"format": "another"}\n'))
     assert fairbank("backup", "verify", bad).code == 2

@@ -1,6 +1,4 @@
-"""Stories of people who look for jobs: their own, those of others, those that failed, and those
-that were refused.
-"""
+"""Lists of jobs: own jobs, jobs of others, failed jobs and refused jobs."""
 
 from __future__ import annotations
 
@@ -11,25 +9,25 @@ import json
 from fairbank.cli.commands.bank.jobs import COLUMNS
 from fairbank.report.columns import DisplayFormat
 from tests.cli.conftest import Run
-from tests.cli.output_values import numbers
+from tests.cli.output_values import job_numbers
 from tests.cli.site import AYLA, DANA, JORGE, MINH
 
 
-def test_jobs_that_failed_and_how_long_they_had_waited(fairbank: Run) -> None:
+def test_failed_jobs_with_their_waiting_time(fairbank: Run) -> None:
     rows = json.loads(fairbank("jobs", "-a", "--failed", "--json").out)["data"]
     assert [(row["job_id"], row["outcome"], row["waited"]) for row in rows] == [
         (812_222, "NODE_FAIL", 600),
         (700_004, "FAILED", 600),
     ]
-    one = fairbank("jobs", "-a", "--failed", "--limit", 1, "-n", "-P", "-o", "JOBID,WAITED")
-    assert (one.out, "There are more" in one.err) == ("812222|00:10:00\n", True)
+    limited = fairbank("jobs", "-a", "--failed", "--limit", 1, "-n", "-P", "-o", "JOBID,WAITED")
+    assert (limited.out, "There are more" in limited.err) == ("812222|00:10:00\n", True)
     assert fairbank("jobs", "-a", "--failed", "--limit", 2, "-n").err == ""
     assert fairbank("jobs", "--failed", "--running").code == 2
 
 
 def test_jobs_shows_own_jobs_by_default(fairbank: Run) -> None:
     def jobs(*words: object) -> set[int]:
-        return set(numbers(fairbank("jobs", "--json", *words)))
+        return set(job_numbers(fairbank("jobs", "--json", *words)))
 
     assert jobs("--as", MINH) == {700_004, 701_002}
     assert jobs("-u", MINH, "--as", AYLA) == {700_004, 701_002}
@@ -42,10 +40,10 @@ def test_jobs_shows_own_jobs_by_default(fairbank: Run) -> None:
     assert "There are more" in fairbank("jobs", "-a", "--limit", 2).err
 
 
-def test_refusals_come_with_what_would_help(fairbank: Run) -> None:
-    said = fairbank("jobs", "--refused", "--as", JORGE)
-    assert "insufficient credit" in said.out
-    assert "-A bio_fold (11690 SU available)" in " ".join(said.err.split())
+def test_refusals_have_remedies(fairbank: Run) -> None:
+    result = fairbank("jobs", "--refused", "--as", JORGE)
+    assert "insufficient credit" in result.out
+    assert "-A bio_fold (11690 SU available)" in " ".join(result.err.split())
     assert fairbank("jobs", "--refused", "-j", 812_350, "-a").out.count("812350") == 1
     assert (
         "No such job of yours was refused; -a shows all"
@@ -59,23 +57,25 @@ def test_refusals_of_one_cluster(fairbank: Run) -> None:
     assert fairbank("jobs", "--refused", "-a", "-p", "gpu-v100").code == 2
 
 
-def test_what_was_written_off_can_be_added_up(fairbank: Run) -> None:
-    said = fairbank(
+def test_written_off_column(fairbank: Run) -> None:
+    output = fairbank(
         "jobs", "-a", "-j", "700004", "-P", "-o", "WRITTEN-OFF,WRITTEN-OFF-MINUTES"
     ).out.splitlines()
-    assert said == ["WRITTEN-OFF|WRITTEN-OFF-MINUTES", "0|0"]
-    column = next(each for each in COLUMNS if each.head == "WRITTEN-OFF")
+    assert output == ["WRITTEN-OFF|WRITTEN-OFF-MINUTES", "0|0"]
+    column = next(column for column in COLUMNS if column.head == "WRITTEN-OFF")
     assert column.cell({"written_off": 101}, DisplayFormat()) == "1.68"
 
 
 def test_jobs_are_reported_by_name_size_limit_and_exit(fairbank: Run) -> None:
     columns = "NAME,LIMIT,NODES,QOS,TRES,EXIT"
-    said = fairbank("jobs", "-a", "-j", "700004,812300", "-n", "-P", "-o", columns).out.splitlines()
-    assert said == [
+    output = fairbank(
+        "jobs", "-a", "-j", "700004,812300", "-n", "-P", "-o", columns
+    ).out.splitlines()
+    assert output == [
         "relax_w64|1-07:00:00|2|normal|cpu=128,mem=512G,node=2|",
         "=fit|12:00:00|12|normal|cpu=744,mem=2976G,node=12|127:0",
     ]
     (name, *_), *_ = csv.reader(
         io.StringIO(fairbank("jobs", "-a", "-j", "700004", "-n", "--csv", "-o", columns).out)
     )
-    assert name == "'=fit"  # no formula for a spreadsheet
+    assert name == "'=fit"  # escaped for spreadsheets

@@ -1,4 +1,4 @@
-"""Jobs as people describe them to sbatch, read as far as they set the price."""
+"""Job options as users give them to sbatch, read as far as they set the price."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def job(words: str) -> JobDescription:
         ("--mem 1T", "cpu=1,node=1,mem=1048576M"),
     ],
 )
-def test_what_a_job_holds(words: str, tres: str) -> None:
+def test_tres_of_job_options(words: str, tres: str) -> None:
     assert job(words).tres == tres
     assert parse_counts(tres)
 
@@ -78,7 +78,7 @@ def test_unreadable_value_is_reported_with_its_option(words: str, field: str) ->
 
 
 @pytest.mark.parametrize("size", ["99999999P", "16GG", "1.5G", "-1", "9" * 13 + "G"])
-def test_a_size_that_cannot_be_read_is_reported_with_the_suffixes_that_can(size: str) -> None:
+def test_invalid_size_is_reported_with_the_valid_suffixes(size: str) -> None:
     with pytest.raises(InvalidInput, match="is not a size of memory") as error:
         job(f"--mem={size}")
     assert (
@@ -87,7 +87,7 @@ def test_a_size_that_cannot_be_read_is_reported_with_the_suffixes_that_can(size:
     )
 
 
-def test_what_the_price_does_not_know_is_said() -> None:
+def test_unpriced_parts_are_reported() -> None:
     assert job("").doubts == ["no memory requested; the partition's default is not in this price"]
     assert job("--mem 1G --array 1-10").doubts == [
         "this is the price of one task of the array 1-10"
@@ -109,7 +109,7 @@ module load x
 """
 
 
-def test_a_script_up_to_its_first_command() -> None:
+def test_script_is_read_up_to_its_first_command() -> None:
     options, unread = read_script(SCRIPT.splitlines())
     assert (
         options.account,
@@ -133,7 +133,7 @@ def test_a_script_up_to_its_first_command() -> None:
         ("-c 4 --mem-per-gpu 4G --gpus 1 --gres gpu:1", []),
     ],
 )
-def test_only_what_may_change_the_price_is_reported(words: str, unread: list[str]) -> None:
+def test_only_options_that_may_change_the_price_are_reported(words: str, unread: list[str]) -> None:
     assert read_script([f"#SBATCH {words}"])[1] == unread
 
 
@@ -144,13 +144,13 @@ def test_unpriced_options_are_reported() -> None:
     )
 
 
-def test_no_option_is_both_read_and_told_as_unread() -> None:
+def test_no_option_is_both_read_and_reported_as_unread() -> None:
     parser = Parser("quote", "")
     add_job_options(parser, in_script=True)
     assert not {name for action in parser._actions for name in action.option_strings} & set(DEARER)
 
 
-def test_of_a_heterogeneous_job_the_first_part_is_priced() -> None:
+def test_first_component_of_a_heterogeneous_job_is_priced() -> None:
     options, unread = read_script(
         ["#SBATCH -n 4 -p std", "#SBATCH hetjob", "#SBATCH -n 1 -p gpu --gpus 8"]
     )
@@ -162,7 +162,7 @@ def test_of_a_heterogeneous_job_the_first_part_is_priced() -> None:
     )
 
 
-def test_an_open_quote_is_reported_with_its_line() -> None:
+def test_unclosed_quote_is_reported_with_its_line() -> None:
     with pytest.raises(InvalidInput, match="line 2"):
         read_script(["#!/bin/sh", '#SBATCH -J "x'])
 
@@ -172,7 +172,7 @@ def test_an_open_quote_is_reported_with_its_line() -> None:
         st.text(max_size=40).map(lambda said: f"#SBATCH {said}") | st.text(max_size=20), max_size=10
     )
 )
-def test_any_script_is_read_or_reported(lines: list[str]) -> None:
+def test_any_script_is_parsed_or_refused(lines: list[str]) -> None:
     try:
         describe_job(read_script(lines)[0])
     except InvalidInput as error:

@@ -1,6 +1,4 @@
-"""Stories of people who look at lists: what they may see, how they may have it, and the exit codes
-that scripts live by.
-"""
+"""Lists: visibility, output formats, and the exit codes that scripts depend on."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import json
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.output_values import numbers
+from tests.cli.output_values import job_numbers
 from tests.cli.site import AYLA, DANA, JORGE, MINH, STRANGER
 
 READING = {
@@ -31,11 +29,11 @@ READING = {
 
 
 @pytest.mark.parametrize("name", READING)
-def test_every_list_can_be_had_in_every_form(fairbank: Run, name: str) -> None:
+def test_every_list_has_every_format(fairbank: Run, name: str) -> None:
     words = READING[name]
-    found = json.loads(fairbank(*words, "--json").out)
-    assert found["schema"].startswith("fairbank.")
-    assert found["schema"].endswith("/1")
+    data = json.loads(fairbank(*words, "--json").out)
+    assert data["schema"].startswith("fairbank.")
+    assert data["schema"].endswith("/1")
     heads = fairbank(*words, "-P", "--helpformat").out.split()
     lines = fairbank(*words, "-P", "-l").out.splitlines()
     assert lines[0].split("|") == heads
@@ -46,9 +44,9 @@ def test_every_list_can_be_had_in_every_form(fairbank: Run, name: str) -> None:
     assert fairbank(*words, "-P", "-n").out.count("\n") == len(table) - 1
 
 
-def test_without_floats_anywhere(fairbank: Run) -> None:
-    def refuse(said: str) -> float:
-        raise AssertionError(f"a float in JSON: {said}")
+def test_json_has_no_floats(fairbank: Run) -> None:
+    def refuse(message: str) -> float:
+        raise AssertionError(f"a float in JSON: {message}")
 
     for words in READING.values():
         json.loads(fairbank(*words, "--json").out, parse_float=refuse)
@@ -69,17 +67,17 @@ def test_users_see_their_own_jobs(fairbank: Run) -> None:
     assert fairbank("statement", "1", "--as", DANA).code == 3
 
 
-def test_an_account_that_is_none_is_reported_with_what_was_meant(fairbank: Run) -> None:
+def test_unknown_account_gets_a_suggestion(fairbank: Run) -> None:
     for words in (["balance"], ["usage"], ["jobs"], ["statement"], ["alloc", "list"]):
-        said = fairbank(*words, "-A", "chem_qm", "--as", AYLA)
-        assert said.code == 3, words
-        assert "did you mean chem_qmc?" in said.err
+        result = fairbank(*words, "-A", "chem_qm", "--as", AYLA)
+        assert result.code == 3, words
+        assert "did you mean chem_qmc?" in result.err
     assert (
         "did you mean" not in fairbank("balance", "-A", "bio_fold", "--as", AYLA).err
-    )  # not hers: no hint that it is there
+    )  # not visible to her: no hint that it exists
 
 
-def test_a_threshold_is_an_exit_code(fairbank: Run) -> None:
+def test_threshold_sets_the_exit_code(fairbank: Run) -> None:
     assert fairbank("balance", "-A", "chem_qmc", "-r", "cpu", "--threshold", "59408").code == 0
     short = fairbank("balance", "-A", "chem_qmc", "-r", "cpu", "--threshold", "59409", "-q")
     assert (short.code, short.err) == (5, "")
@@ -87,7 +85,7 @@ def test_a_threshold_is_an_exit_code(fairbank: Run) -> None:
 
 
 def test_own_usage_is_requested_only_if_its_column_is_shown(
-    fairbank: Run, surroundings: pytest.MonkeyPatch
+    fairbank: Run, clean_env: pytest.MonkeyPatch
 ) -> None:
     def mine(*words: object) -> list[list[str]]:
         return [
@@ -96,22 +94,25 @@ def test_own_usage_is_requested_only_if_its_column_is_shown(
         ]
 
     assert mine("--as", 61_002) == [["3", "0"], ["1", "9000"], ["2", "4000"]]
-    surroundings.setenv("COLUMNS", "200")
+    clean_env.setenv("COLUMNS", "200")
     assert " MINE\n" in fairbank("balance").out
-    surroundings.setenv("COLUMNS", "80")
+    clean_env.setenv("COLUMNS", "80")
     assert "MINE" not in fairbank("balance").out
     assert "mine" not in fairbank("balance", "--json").out
 
 
-def test_lists_name_several_as_in_slurm(fairbank: Run) -> None:
-    assert numbers(fairbank("jobs", "-j", "812301,812344,812301", "--json")) == [812_344, 812_301]
-    both, one, other = (
-        numbers(fairbank("jobs", "-u", users, "--limit", "0", "--json"))
+def test_list_options_accept_several_values(fairbank: Run) -> None:
+    assert job_numbers(fairbank("jobs", "-j", "812301,812344,812301", "--json")) == [
+        812_344,
+        812_301,
+    ]
+    both, first, second = (
+        job_numbers(fairbank("jobs", "-u", users, "--limit", "0", "--json"))
         for users in (f"{AYLA},{MINH}", AYLA, MINH)
     )
-    assert sorted(both) == sorted(one + other)
-    assert len(numbers(fairbank("jobs", "-u", f"{AYLA},{MINH}", "--limit", "2", "--json"))) == 2
-    assert numbers(fairbank("jobs", "--refused", "-j", "1,812350", "--json")) == [812_350]
+    assert sorted(both) == sorted(first + second)
+    assert len(job_numbers(fairbank("jobs", "-u", f"{AYLA},{MINH}", "--limit", "2", "--json"))) == 2
+    assert job_numbers(fairbank("jobs", "--refused", "-j", "1,812350", "--json")) == [812_350]
     balance = json.loads(
         fairbank("balance", "-A", "bio_fold,chem_qmc", "-r", "gpu", "--json", "--as", JORGE).out
     )["data"]
@@ -124,7 +125,7 @@ def test_lists_name_several_as_in_slurm(fairbank: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["jobs", "-j", "1,,2"], 2, "words with commas between them"),
         (["jobs", "-j", "1,x"], 2, "whole number from 0 on"),
@@ -133,10 +134,10 @@ def test_lists_name_several_as_in_slurm(fairbank: Run) -> None:
         (["jobs", "-j", ",".join(map(str, range(300)))], 2, "too many"),
     ],
 )
-def test_lists_that_are_none(fairbank: Run, words: list[str], code: int, said: str) -> None:
-    told = fairbank(*words)
-    assert (told.code, told.out) == (code, "")
-    assert said in " ".join(told.err.split())
+def test_invalid_list_is_reported(fairbank: Run, words: list[str], code: int, message: str) -> None:
+    result = fairbank(*words)
+    assert (result.code, result.out) == (code, "")
+    assert message in " ".join(result.err.split())
 
 
 @pytest.mark.parametrize(
@@ -150,24 +151,24 @@ def test_lists_that_are_none(fairbank: Run, words: list[str], code: int, said: s
     ],
     ids=" ".join,
 )
-def test_every_name_of_a_list_is_one_that_the_bank_knows(fairbank: Run, command: list[str]) -> None:
+def test_unknown_name_in_a_list_is_reported(fairbank: Run, command: list[str]) -> None:
     assert fairbank(*command, "-A", "chem_qmc,bio_fold").code in (0, 5)
-    told = fairbank(*command, "-A", "chem_qmc,nosuch")
-    assert (told.code, told.out) == (3, "")
-    assert "no project with the account 'nosuch'" in " ".join(told.err.split())
+    result = fairbank(*command, "-A", "chem_qmc,nosuch")
+    assert (result.code, result.out) == (3, "")
+    assert "no project with the account 'nosuch'" in " ".join(result.err.split())
     if "jobs" in command:
         return
     assert fairbank(*command, "-r", "cpu,gpu").code in (0, 5)
     for resources in ("bogus", "cpu,bogus"):
-        told = fairbank(*command, "-r", resources)
-        assert (told.code, told.out) == (3, "")
-        assert "there is no resource 'bogus'" in " ".join(told.err.split())
-        assert "one of cpu, gpu" in told.err
+        result = fairbank(*command, "-r", resources)
+        assert (result.code, result.out) == (3, "")
+        assert "there is no resource 'bogus'" in " ".join(result.err.split())
+        assert "one of cpu, gpu" in result.err
 
 
 @pytest.mark.parametrize("spelling", ["-M", "--clusters", "--cluster"])
-def test_a_cluster_is_named_in_either_spelling(fairbank: Run, spelling: str) -> None:
-    assert len(numbers(fairbank("jobs", "-a", spelling, "darwin", "--json"))) == 12
+def test_cluster_option_has_several_spellings(fairbank: Run, spelling: str) -> None:
+    assert len(job_numbers(fairbank("jobs", "-a", spelling, "darwin", "--json"))) == 12
     unknown = fairbank("jobs", "-a", spelling, "nosuch", "--json")
     assert (unknown.code, "there is no cluster 'nosuch'" in unknown.err) == (3, True)
     assert (
@@ -177,20 +178,20 @@ def test_a_cluster_is_named_in_either_spelling(fairbank: Run, spelling: str) -> 
     assert "--cluster " not in fairbank("jobs", "--help").out
 
 
-def test_usual_columns_of_ones_own(fairbank: Run, surroundings: pytest.MonkeyPatch) -> None:
-    surroundings.setenv("FAIRBANK_FORMAT_BALANCE", "PROJECT,AVAILABLE%12")
+def test_default_columns_can_be_configured(fairbank: Run, clean_env: pytest.MonkeyPatch) -> None:
+    clean_env.setenv("FAIRBANK_FORMAT_BALANCE", "PROJECT,AVAILABLE%12")
     assert fairbank("balance", "-r", "cpu").out.splitlines()[2:] == [
         "PROJECT      AVAILABLE",
         "chem_qmc         59408",
     ]
     assert fairbank("balance", "-P").out.startswith(
         "PROJECT|RESOURCE|GRANTED|"
-    )  # scripts get what they always got
+    )  # scripts keep the same columns
     assert fairbank("balance", "-o", "ALLOC", "-n").out.split() == ["3", "1", "2"]
 
 
 def test_user_named_twice_is_counted_once(fairbank: Run) -> None:
-    assert numbers(fairbank("jobs", "-u", f"{AYLA},0{AYLA}", "--json")) == numbers(
+    assert job_numbers(fairbank("jobs", "-u", f"{AYLA},0{AYLA}", "--json")) == job_numbers(
         fairbank("jobs", "-u", AYLA, "--json")
     )
     once, twice = (

@@ -1,6 +1,4 @@
-"""Stories of people who ask for what they may not have, or by a name that the bank does not
-know.
-"""
+"""Requests without permission, and names that the bank does not know."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ def test_missing_permission_is_reported(changing: Run) -> None:
     assert changing("alloc", "freeze", CPU, "--reason", "x", "--as", JORGE).code == 4
     assert (
         changing("deposit", FOLD, 1, "--reason", "x", "--as", AYLA).code == 3
-    )  # there is no such thing for her
+    )  # not visible to her
     assert changing("project", "add-user", "chem_qmc", DANA, "--as", JORGE).code == 4
 
 
@@ -91,18 +89,18 @@ def test_missing_permission_is_reported(changing: Run) -> None:
         ),
     ],
 )
-def test_what_the_bank_will_not_have_is_named_as_it_was_typed(
+def test_refused_value_is_reported_under_the_typed_option(
     changing: Run, words: tuple[object, ...], field: str
 ) -> None:
-    said = changing(*words)
-    assert said.code in (2, 3)
-    assert f"  field: {field}\n" in said.err
+    result = changing(*words)
+    assert result.code in (2, 3)
+    assert f"  field: {field}\n" in result.err
 
 
 def test_refused_as_names_the_option_not_the_header(
-    changing: Run, own_bank: Bank, surroundings: pytest.MonkeyPatch
+    changing: Run, own_bank: Bank, clean_env: pytest.MonkeyPatch
 ) -> None:
-    surroundings.setenv("FAIRBANK_TOKEN_FILE", own_bank.token_file)  # ayla's, who is no staff
-    said = changing("balance", "--server", own_bank.http, "--as", JORGE)
-    assert said.code == 4, said.err
-    assert "  field: --as\n  try: send the request as yourself\n" in said.err
+    clean_env.setenv("FAIRBANK_TOKEN_FILE", own_bank.token_file)  # ayla is not staff
+    result = changing("balance", "--server", own_bank.http, "--as", JORGE)
+    assert result.code == 4, result.err
+    assert "  field: --as\n  try: send the request as yourself\n" in result.err

@@ -1,4 +1,4 @@
-"""Run-out time of an allocation: figures first, then the words."""
+"""Run-out time of an allocation, in figures and in words."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from fairbank.core.time import DAY, Instant, iso, parse_instant
 from fairbank.report.columns import DisplayFormat, Row
 
 JULY, NEXT_JULY, NOW = (
-    parse_instant(said)
-    for said in ("2026-07-01T04:00Z", "2027-07-01T04:00Z", "2026-11-21T12:30:12Z")
+    parse_instant(text)
+    for text in ("2026-07-01T04:00Z", "2027-07-01T04:00Z", "2026-11-21T12:30:12Z")
 )
 LOOK = DisplayFormat(separators=True)
 
 
-def seen(granted: int, used: int, now: int = NOW, start: int = JULY, end: int = NEXT_JULY) -> Row:
+def balance_row(
+    granted: int, used: int, now: int = NOW, start: int = JULY, end: int = NEXT_JULY
+) -> Row:
     """Return the outlook in a balance row, for amounts in SU."""
-    found = outlook(granted * 60, used * 60, start, end, now)
-    runs_out = None if found.at is None else iso(Instant(found.at))
-    return {"outlook": found.state.value, "runs_out": runs_out, "left_over": found.left_over}
+    result = outlook(granted * 60, used * 60, start, end, now)
+    runs_out = None if result.at is None else iso(Instant(result.at))
+    return {"outlook": result.state.value, "runs_out": runs_out, "left_over": result.left_over}
 
 
 @pytest.mark.parametrize(
-    ("granted", "used", "told", "in_short"),
+    ("granted", "used", "words", "in_short"),
     [
         (100_000, 36_240, "no, about 7,720 left over", "no, 7,720 left"),
         (5_000, 4_610, "! about 2026-12-03", "! 2026-12-03"),
@@ -33,30 +35,31 @@ def seen(granted: int, used: int, now: int = NOW, start: int = JULY, end: int = 
         (5_000, 0, "no, about 5,000 left over", "no, 5,000 left"),
     ],
 )
-def test_the_words(granted: int, used: int, told: str, in_short: str) -> None:
-    assert show_outlook(seen(granted, used), LOOK) == told
-    assert show_outlook(seen(granted, used), LOOK._replace(short=True)) == in_short
+def test_outlook_in_words(granted: int, used: int, words: str, in_short: str) -> None:
+    assert show_outlook(balance_row(granted, used), LOOK) == words
+    assert show_outlook(balance_row(granted, used), LOOK._replace(short=True)) == in_short
 
 
-def test_before_after_and_on_the_first_day() -> None:
-    assert show_outlook(seen(100, 0, now=JULY - 1), LOOK) == "not started"
-    assert show_outlook(seen(100, 10, now=NEXT_JULY), LOOK) == "ended"
-    assert show_outlook(seen(100, 10, now=JULY + DAY - 1), LOOK) == "too early to tell"
+def test_outlook_outside_the_period_and_on_the_first_day() -> None:
+    assert show_outlook(balance_row(100, 0, now=JULY - 1), LOOK) == "not started"
+    assert show_outlook(balance_row(100, 10, now=NEXT_JULY), LOOK) == "ended"
+    assert show_outlook(balance_row(100, 10, now=JULY + DAY - 1), LOOK) == "too early to tell"
 
 
-def test_much_that_will_expire_is_reported_in_the_second_half() -> None:
+def test_large_expiring_credit_is_reported_in_the_second_half() -> None:
     assert (
-        show_outlook(seen(12_000, 310, now=JULY + 300 * DAY), LOOK) == "! 11,600 will expire unused"
+        show_outlook(balance_row(12_000, 310, now=JULY + 300 * DAY), LOOK)
+        == "! 11,600 will expire unused"
     )
     assert (
-        show_outlook(seen(12_000, 310, now=JULY + 300 * DAY), LOOK._replace(short=True))
+        show_outlook(balance_row(12_000, 310, now=JULY + 300 * DAY), LOOK._replace(short=True))
         == "! 11,600 lost"
     )
 
 
 @pytest.mark.parametrize(
-    ("minutes", "told"),
+    ("minutes", "words"),
     [(59, "0.98"), (599, "9.98"), (660, "11"), (60 * 7_729, "7,720"), (60 * 99_999, "99,900")],
 )
-def test_an_estimate_has_three_digits(minutes: int, told: str) -> None:
-    assert about(minutes, LOOK) == told
+def test_an_estimate_has_three_digits(minutes: int, words: str) -> None:
+    assert about(minutes, LOOK) == words

@@ -1,5 +1,5 @@
-"""`prio --check`: what a real Slurm said of priorities, beside the same computed from its other
-answers.
+"""Tests of `prio --check`: recorded priorities of a real Slurm, compared with priorities computed
+from its other output.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, Said
+from tests.cli.conftest import CommandResult, Run
+from tests.cli.output_values import fold
 from tests.support.fairshare_recordings import printed, said_more
 from tests.support.recorded_slurm import Recorded
 
@@ -24,18 +25,18 @@ FILES = {
 
 
 @pytest.fixture
-def ask(fairbank: Run, tmp_path: Path) -> Callable[..., Said]:
-    """A folder with all that a Slurm said; `changed` has other texts for some of its files, None
-    for one that is not there.
+def run(fairbank: Run, tmp_path: Path) -> Callable[..., CommandResult]:
+    """Run a command on a directory of recorded output; `changed` replaces texts of its files, None
+    removes a file.
     """
 
-    def call(*words: object, rule: str = "fair-tree", **changed: str | None) -> Said:
-        said = (
+    def call(*words: object, rule: str = "fair-tree", **changed: str | None) -> CommandResult:
+        output = (
             {name: printed(rule, recorded) for name, recorded in FILES.items()}
             | said_more()
             | changed
         )
-        for name, text in said.items():
+        for name, text in output.items():
             if text is not None:
                 (tmp_path / f"{name}.txt").write_text(text)
         return fairbank(*words, "--from", tmp_path)
@@ -43,30 +44,26 @@ def ask(fairbank: Run, tmp_path: Path) -> Callable[..., Said]:
     return call
 
 
-def plain(text: str) -> str:
-    return " ".join(text.split())
+def test_computed_factors_equal_those_of_slurm(run: Callable[..., CommandResult]) -> None:
+    result = run("prio", "--check", "-j", "10,11,12,13,14,15,17")
+    assert (result.out, result.err, result.code) == ("8 rows computed: no differences\n", "", 0)
 
 
-def test_every_factor_of_every_job_is_what_slurm_says(ask: Callable[..., Said]) -> None:
-    said = ask("prio", "--check", "-j", "10,11,12,13,14,15,17")
-    assert (said.out, said.err, said.code) == ("8 rows computed: no differences\n", "", 0)
-
-
-def test_of_a_job_on_whole_nodes_slurm_knows_more_than_it_tells(ask: Callable[..., Said]) -> None:
-    said = ask("prio", "--check")
+def test_job_size_of_an_exclusive_job_may_differ(run: Callable[..., CommandResult]) -> None:
+    result = run("prio", "--check")
     assert (
-        said.out == "JOBSIZE of job 18 in cpu: Slurm says 616, computed 305\n9 rows computed: 1"
+        result.out == "JOBSIZE of job 18 in cpu: Slurm says 616, computed 305\n9 rows computed: 1"
         " difference\n"
     )
-    assert "Not computed: 1 row of jobs with a fixed priority" in said.err
-    assert "slurmctld counts all their CPUs once it has tried to place it" in plain(said.err)
-    assert said.code == 8
+    assert "Not computed: 1 row of jobs with a fixed priority" in result.err
+    assert "slurmctld counts all their CPUs once it has tried to place it" in fold(result.err)
+    assert result.code == 8
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "told"),
+    ("file", "change", "differences"),
     [
-        ("qos", ("high|100", "high|50"), []),  # it stays the highest
+        ("qos", ("high|100", "high|50"), []),  # still the highest
         ("qos", ("low|1|", "low|200|"), ["QOS of job 12 in gpu: Slurm says 1000, computed 500"]),
         (
             "associations",
@@ -81,38 +78,36 @@ def test_of_a_job_on_whole_nodes_slurm_knows_more_than_it_tells(ask: Callable[..
         ),
     ],
 )
-def test_what_was_changed_since_is_found(
-    ask: Callable[..., Said], file: str, change: tuple[str, str], told: list[str]
+def test_later_changes_are_reported(
+    run: Callable[..., CommandResult], file: str, change: tuple[str, str], differences: list[str]
 ) -> None:
     text = said_more().get(file) or printed("fair-tree", FILES[file])
     assert change[0] in text
-    said = ask("prio", "--check", "-j", "10,11,12", **{file: text.replace(*change)})
-    *lines, last = said.out.splitlines()
-    assert len(lines) == len(told)
-    for line, begins in zip(lines, told, strict=True):
+    result = run("prio", "--check", "-j", "10,11,12", **{file: text.replace(*change)})
+    *lines, last = result.out.splitlines()
+    assert len(lines) == len(differences)
+    for line, begins in zip(lines, differences, strict=True):
         assert line.startswith(begins)
     assert last.startswith("4 rows computed: ")
-    assert ("counts from the next one on" in plain(said.err), said.code) == (
-        (True, 8) if told else (False, 0)
+    assert ("counts from the next one on" in fold(result.err), result.code) == (
+        (True, 8) if differences else (False, 0)
     )
 
 
-def test_a_job_has_the_factor_of_its_association(ask: Callable[..., Said]) -> None:
-    said = ask("prio", "--check", "-j", "11", rule="classic")
-    assert (said.out, said.code) == ("2 rows computed: no differences\n", 0)
+def test_job_has_the_factor_of_its_association(run: Callable[..., CommandResult]) -> None:
+    result = run("prio", "--check", "-j", "11", rule="classic")
+    assert (result.out, result.code) == ("2 rows computed: no differences\n", 0)
     less = printed("classic", "sshare-everything").replace("|0.999994|", "|0.999993|")
-    said = ask("prio", "--check", "-j", "11", "-p", "cpu", rule="classic", sshare=less)
-    assert said.out.startswith(
+    result = run("prio", "--check", "-j", "11", "-p", "cpu", rule="classic", sshare=less)
+    assert result.out.startswith(
         "FAIRSHARE of job 11 in cpu: Slurm says 0.9999940, computed 0.9999925"
     )
-    assert "A job has the factor that its association had at slurmctld's last tick" in plain(
-        said.err
+    assert "A job has the factor that its association had at slurmctld's last tick" in fold(
+        result.err
     )
 
 
-def test_under_accrue_always_a_job_ages_from_when_it_was_submitted(
-    ask: Callable[..., Said],
-) -> None:
+def test_accrue_always_counts_age_from_submission(run: Callable[..., CommandResult]) -> None:
     jobs = re.sub(
         r"(JobId=10 .*? SubmitTime=2026-11-21T)23:53", r"\g<1>22:53", printed("fair-tree", "jobs")
     )
@@ -120,21 +115,19 @@ def test_under_accrue_always_a_job_ages_from_when_it_was_submitted(
         r"(?m)^PriorityFlags .*$", "PriorityFlags = ACCRUE_ALWAYS", printed("fair-tree", "config")
     )
     assert (
-        ask("prio", "--check", "-j", "10,12", jobs=jobs).out == "2 rows computed: no differences\n"
+        run("prio", "--check", "-j", "10,12", jobs=jobs).out == "2 rows computed: no differences\n"
     )
-    said = ask("prio", "--check", "-j", "10,12", jobs=jobs, config=always).out
-    assert said.startswith("AGE of job 10 in cpu: Slurm says 0, computed 6\n")
+    output = run("prio", "--check", "-j", "10,12", jobs=jobs, config=always).out
+    assert output.startswith("AGE of job 10 in cpu: Slurm says 0, computed 6\n")
 
 
-def test_each_row_of_a_job_that_asked_for_several_qos_has_the_factor_of_its_own(
-    ask: Callable[..., Said],
-) -> None:
-    """Newer Slurms name the QOS of a row."""
+def test_each_qos_row_of_a_job_has_its_own_factor(run: Callable[..., CommandResult]) -> None:
+    """Newer releases of Slurm print the QOS of each row."""
     jobs = re.sub(r"(JobId=12 .*? QOS=)high", r"\g<1>high,normal", printed("fair-tree", "jobs"))
     line = next(
-        each
-        for each in printed("fair-tree", "sprio-everything").splitlines()
-        if each.startswith("12 ")
+        line
+        for line in printed("fair-tree", "sprio-everything").splitlines()
+        if line.startswith("12 ")
     )
     high, without = f"{line}|wg_bio|high\n", f"{line}|wg_bio|normal\n"
     part = f"{28_726 / (2**32 - 1):16.14f}"
@@ -145,44 +138,44 @@ def test_each_row_of_a_job_that_asked_for_several_qos_has_the_factor_of_its_own(
     )
     assert normal.count("|28726|") == normal.count("|0|0.0000000|") == 1
     assert (
-        ask("prio", "--check", jobs=jobs, sprio=high + normal).out
+        run("prio", "--check", jobs=jobs, sprio=high + normal).out
         == "2 rows computed: no differences\n"
     )
-    said = ask("prio", "--check", jobs=jobs, sprio=high + without).out
-    assert said.startswith("QOS of job 12 in gpu: Slurm says 1000, computed 0\n")
+    output = run("prio", "--check", jobs=jobs, sprio=high + without).out
+    assert output.startswith("QOS of job 12 in gpu: Slurm says 1000, computed 0\n")
 
 
-def test_nothing_is_computed_from_some_of_the_lines(ask: Callable[..., Said]) -> None:
-    said = ask(
+def test_incomplete_input_computes_nothing(run: Callable[..., CommandResult]) -> None:
+    result = run(
         "prio",
         "--check",
         jobs=printed("fair-tree", "jobs").replace("NumNodes=1 ", "NumNodes=some ", 20),
     )
-    assert (said.code, said.out) == (2, "")
-    assert "! not read: scontrol show job, line " in said.err
-    assert "field: --check" in said.err
+    assert (result.code, result.out) == (2, "")
+    assert "! not read: scontrol show job, line " in result.err
+    assert "field: --check" in result.err
 
 
-def test_a_setting_that_is_not_there_is_named(ask: Callable[..., Said]) -> None:
+def test_missing_setting_is_named(run: Callable[..., CommandResult]) -> None:
     config = "".join(
         line
         for line in printed("fair-tree", "config").splitlines(keepends=True)
         if "AccountingStorageTRES" not in line
     )
-    said = ask("prio", "--check", config=config)
-    assert (said.code, said.out) == (2, "")
-    assert "field: AccountingStorageTRES" in said.err
+    result = run("prio", "--check", config=config)
+    assert (result.code, result.out) == (2, "")
+    assert "field: AccountingStorageTRES" in result.err
 
 
 @pytest.mark.parametrize("missing", ["jobs", "partitions", "nodes", "qos", "associations"])
-def test_a_file_that_is_not_there_is_named(ask: Callable[..., Said], missing: str) -> None:
-    said = ask("prio", "--check", **{missing: None})
-    assert said.code == 3
-    assert f"there is no {missing}.txt in " in plain(said.err)
+def test_missing_file_is_named(run: Callable[..., CommandResult], missing: str) -> None:
+    result = run("prio", "--check", **{missing: None})
+    assert result.code == 3
+    assert f"there is no {missing}.txt in " in fold(result.err)
 
 
 def test_commands_sent_to_slurm(
-    fairbank: Run, tmp_path: Path, surroundings: pytest.MonkeyPatch
+    fairbank: Run, tmp_path: Path, clean_env: pytest.MonkeyPatch
 ) -> None:
     slurm = Recorded(tmp_path / "slurm")
     answers = {
@@ -199,11 +192,11 @@ def test_commands_sent_to_slurm(
     slurm.say("scontrol-show-node", said_more()["nodes"])
     slurm.say("sacctmgr-show-qos", said_more()["qos"])
     slurm.say("sacctmgr-show-associations", said_more()["associations"])
-    surroundings.setenv("PATH", slurm.environment["PATH"])
-    said = fairbank("prio", "--check", "-j", "10,12")
-    assert (said.out, said.code) == ("2 rows computed: no differences\n", 0)
-    asked = (
+    clean_env.setenv("PATH", slurm.environment["PATH"])
+    result = fairbank("prio", "--check", "-j", "10,12")
+    assert (result.out, result.code) == ("2 rows computed: no differences\n", 0)
+    command = (
         "sacctmgr --noheader --parsable2 show associations cluster=lab"
         " format=account,user,partition,priority"
     )
-    assert {asked, "scontrol --all --oneliner show job"} <= set(slurm.asked)
+    assert {command, "scontrol --all --oneliner show job"} <= set(slurm.asked)

@@ -1,4 +1,4 @@
-"""Progress of long work on a terminal."""
+"""Progress of long tasks on a terminal."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def told(screen: Terminal) -> list[str]:
-    """Return the contents of the progress line, one after the other."""
+def progress_lines(screen: Terminal) -> list[str]:
+    """Return the successive contents of the progress line."""
     return screen.getvalue().split(CLEAR_LINE)[1:]
 
 
-def test_what_has_no_measure_shows_since_when_it_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_progress_without_a_total_shows_the_elapsed_time(monkeypatch: pytest.MonkeyPatch) -> None:
     at, lines = [100.0], Terminal()
     monkeypatch.setattr("sys.stderr", lines)
     monkeypatch.setattr("time.monotonic", lambda: at[0])
@@ -38,12 +36,12 @@ def test_what_has_no_measure_shows_since_when_it_is_waited_for(
         progress(50, 100)
         at[0] = 192.0
         progress(100, 100)
-    assert told(lines)[:3] == [
+    assert progress_lines(lines)[:3] == [
         "backup: is it sound",
         "backup: is it sound (1:15)",
         "backup: is it sound (1:20)",
     ]
-    assert told(lines)[-2].endswith("100%  10/s"), (
+    assert progress_lines(lines)[-2].endswith("100%  10/s"), (
         "by the time since it was counted, not since it was waited for"
     )
-    assert told(lines)[-1] == "", "the line is gone at the end"
+    assert progress_lines(lines)[-1] == "", "the line is gone at the end"

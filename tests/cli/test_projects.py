@@ -1,21 +1,19 @@
-"""Stories of staff who make a project, fill it with people, rename it, remove it and bring
-it back.
-"""
+"""Projects: creation, members, renaming, removal and restoration by staff."""
 
 from __future__ import annotations
 
 import json
 
-from tests.cli.conftest import Run, Said
-from tests.cli.output_values import entry_of, told
+from tests.cli.conftest import CommandResult, Run
+from tests.cli.output_values import entry_number, output_of
 from tests.cli.site import AYLA, MINH
 
 
-def test_a_project_from_nothing_to_a_balance(changing: Run) -> None:
-    assert told(changing("project", "create", "lab7", "--gid", 50_007)).endswith(
+def test_new_project_gets_an_allocation_and_a_balance(changing: Run) -> None:
+    assert output_of(changing("project", "create", "lab7", "--gid", 50_007)).endswith(
         ": project lab7: number 3, group lab7 (50007)\n"
     )
-    assert "lab7" in told(changing("project", "add-user", "lab7", AYLA, "--role", "pi"))
+    assert "lab7" in output_of(changing("project", "add-user", "lab7", AYLA, "--role", "pi"))
     period = ("--start", "2026-11-01", "--end", "2027-11-01")
     words = (
         "alloc",
@@ -30,44 +28,44 @@ def test_a_project_from_nothing_to_a_balance(changing: Run) -> None:
         "--reason",
         "call 3",
     )
-    made = told(changing(*words))
+    creation = output_of(changing(*words))
     assert (
-        made.partition(": ")[2]
+        creation.partition(": ")[2]
         == "allocation 4: lab7/cpu, 2026-11-01 .. 2027-11-01, active, 2000 SU available\n"
     )
-    assert entry_of(Said(0, made, "")) > 0
-    assert "lab7    cpu         2000" in told(changing("balance", "-A", "lab7", "--as", AYLA))
+    assert entry_number(CommandResult(0, creation, "")) > 0
+    assert "lab7    cpu         2000" in output_of(changing("balance", "-A", "lab7", "--as", AYLA))
     again = changing(*words)
     assert again.code == 7
     assert "of this resource at the same time" in " ".join(again.err.split())
-    assert "61001" in told(changing("project", "users", "lab7"))
-    told(changing("project", "remove-user", "lab7", AYLA))
+    assert "61001" in output_of(changing("project", "users", "lab7"))
+    output_of(changing("project", "remove-user", "lab7", AYLA))
     assert changing("balance", "-A", "lab7", "--as", AYLA).code == 3
 
 
-def test_projects_and_members_take_keys_too(changing: Run) -> None:
-    made = ("project", "create", "lab11", "--gid", 50_011, "--idempotency-key", "p-1")
-    assert told(changing(*made)) == told(changing(*made))
-    assert "idempotency key" in told(
+def test_project_commands_accept_idempotency_keys(changing: Run) -> None:
+    creation = ("project", "create", "lab11", "--gid", 50_011, "--idempotency-key", "p-1")
+    assert output_of(changing(*creation)) == output_of(changing(*creation))
+    assert "idempotency key" in output_of(
         changing("project", "create", "lab12", "--gid", 50_012, "--idempotency-key", "p-1"), 7
     )
     add = ("project", "add-user", "lab11", MINH, "--idempotency-key", "m-1")
     remove = ("project", "remove-user", "lab11", MINH, "--idempotency-key", "m-2")
     for words in (add, remove, add):
-        told(changing(*words))
+        output_of(changing(*words))
     assert json.loads(changing("project", "show", "lab11", "--json").out)["data"] == [], (
         "carried out before: not again"
     )
-    other = told(
+    conflict = output_of(
         changing("project", "add-user", "lab11", MINH, "--role", "pi", "--idempotency-key", "m-1"),
         7,
     )
-    assert "idempotency key" in other
+    assert "idempotency key" in conflict
 
 
-def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> None:
-    told(changing("project", "create", "lab30", "--gid", 50_030))
-    said = told(
+def test_project_is_renamed_removed_and_restored(changing: Run) -> None:
+    output_of(changing("project", "create", "lab30", "--gid", 50_030))
+    output = output_of(
         changing(
             "project",
             "set",
@@ -82,8 +80,8 @@ def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> 
             "moved",
         )
     )
-    assert said.endswith(" is changed\n")
-    changed = entry_of(Said(0, said, ""))
+    assert output.endswith(" is changed\n")
+    changed = entry_number(CommandResult(0, output, ""))
     assert (
         "an entry of this kind cannot be undone: project"
         in changing("undo", changed, "--reason", "x", "--yes").err
@@ -91,12 +89,14 @@ def test_a_project_gets_other_names_is_removed_and_comes_back(changing: Run) -> 
     again = changing("project", "set", "lab31", "--gid", 50_031)
     assert (again.out.startswith("project "), "carried out before" in again.err) == (True, True)
     assert "removed" not in changing("project", "show", "lab31").err
-    assert "nothing is to change" in told(changing("project", "set", "lab31"), 2)
-    assert entry_of(changing("project", "remove", "lab31")) > changed
-    assert "lab31" not in told(changing("project", "list"))
-    assert "lab31" in told(changing("project", "list", "-a"))
+    assert "nothing is to change" in output_of(changing("project", "set", "lab31"), 2)
+    assert entry_number(changing("project", "remove", "lab31")) > changed
+    assert "lab31" not in output_of(changing("project", "list"))
+    assert "lab31" in output_of(changing("project", "list", "-a"))
     assert "removed" in changing("project", "show", "lab31").err
-    assert "the project is still in use" in told(changing("project", "remove", "chem_qmc"), 7)
-    assert "ever had an allocation" in told(changing("project", "set", "chem_qmc", "-A", "chem"), 7)
-    told(changing("project", "set", "lab31", "--restore"))
-    assert "lab31" in told(changing("project", "list"))
+    assert "the project is still in use" in output_of(changing("project", "remove", "chem_qmc"), 7)
+    assert "ever had an allocation" in output_of(
+        changing("project", "set", "chem_qmc", "-A", "chem"), 7
+    )
+    output_of(changing("project", "set", "lab31", "--restore"))
+    assert "lab31" in output_of(changing("project", "list"))

@@ -1,4 +1,4 @@
-"""Stories of people who ask what a job would cost, in words or with a batch script."""
+"""Quotes for a job given by options or by a batch script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from fairbank.bank.pricing import OBSERVED
 from fairbank.cli import main
 from tests.cli.conftest import Run, runner
-from tests.cli.served_site import served
+from tests.cli.served_site import serve_site
 from tests.cli.site import AYLA, JORGE
 
 
@@ -22,20 +22,20 @@ def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
         "#!/bin/sh\n#SBATCH -A chem_qmc -p idle-std\n#SBATCH -n 4 -c 2 --mem=64G -t 12:00:00"
         " --exclusive\nsrun x\n"
     )
-    said = fairbank("quote", script, "--as", AYLA)
-    assert (said.code, "384 SU" in said.out, "enough for what is priced" in said.out) == (
+    result = fairbank("quote", script, "--as", AYLA)
+    assert (result.code, "384 SU" in result.out, "enough for what is priced" in result.out) == (
         1,
         True,
         True,
     )
-    assert "fits" not in said.out
-    assert "not priced: --exclusive (all of each node); the price may be higher" in said.err
-    told = json.loads(fairbank("quote", script, "--json", "--as", AYLA).out)
-    assert (told["quote"]["fits"], told["not_read"]) == (None, ["--exclusive"])
-    assert told["warnings"][-1].startswith("not priced: --exclusive")
+    assert "fits" not in result.out
+    assert "not priced: --exclusive (all of each node); the price may be higher" in result.err
+    data = json.loads(fairbank("quote", script, "--json", "--as", AYLA).out)
+    assert (data["quote"]["fits"], data["not_read"]) == (None, ["--exclusive"])
+    assert data["warnings"][-1].startswith("not priced: --exclusive")
     assert (
         fairbank("quote", script, "--tres", "cpu=64", "--as", AYLA).code == 0
-    )  # what it holds is said
+    )  # --tres replaces the options of the script
     longer = fairbank("quote", script, "-t", "100-0", "--as", AYLA)
     assert longer.code == 5
     assert "the longest that fits" in longer.err
@@ -53,25 +53,25 @@ def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
         (["-c", "0"], "field: -c"),
     ],
 )
-def test_a_quote_says_what_it_misses(fairbank: Run, words: list[str], named: str) -> None:
-    said = fairbank("quote", "-A", "chem_qmc", *words)
-    assert said.code == 2
-    assert named in said.err
+def test_missing_quote_option_is_reported(fairbank: Run, words: list[str], named: str) -> None:
+    result = fairbank("quote", "-A", "chem_qmc", *words)
+    assert result.code == 2
+    assert named in result.err
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [(b"", "it is empty"), (b"\n  \n", "it is empty"), (b"\x7fELF\2\1\0\0", "it is a binary file")],
 )
-def test_what_is_no_batch_script_is_not_read_as_one(
+def test_file_that_is_no_batch_script_is_refused(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, why: str
 ) -> None:
     script = tmp_path / "job.sh"
     script.write_bytes(content)
     for name in (script, "-"):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), "utf-8"))
-        said = fairbank("quote", name, "-A", "chem_qmc", "-p", "idle-std", "-t", "60")
-        assert (said.code, f"is not a batch script: {why}" in " ".join(said.err.split())) == (
+        result = fairbank("quote", name, "-A", "chem_qmc", "-p", "idle-std", "-t", "60")
+        assert (result.code, f"is not a batch script: {why}" in " ".join(result.err.split())) == (
             2,
             True,
         )
@@ -79,39 +79,39 @@ def test_what_is_no_batch_script_is_not_read_as_one(
     assert "is not a batch script" in " ".join(fairbank("quote", "-").err.split())
 
 
-def test_where_the_bank_only_observes_no_job_is_too_dear(
-    surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_observing_bank_quotes_every_job_as_affordable(
+    clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with served(CENTRE_OBSERVES="1") as bank:
-        surroundings.setenv("FAIRBANK_SERVER", bank.unix)
+    with serve_site(SITE_OBSERVES="1") as bank:
+        clean_env.setenv("FAIRBANK_SERVER", bank.unix)
         fairbank = runner(main.run, capsys)
         dear = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-c", "64", "-t", "100-0")
-        said = fairbank(*dear, "--as", AYLA)
-        assert said.code == 0
-        assert "and let through" in said.out
-        assert "the bank only observes" in said.err
-        told = json.loads(fairbank(*dear, "--json", "--as", AYLA).out)
-        assert (told["quote"]["fits"], told["warnings"]) == (True, [OBSERVED])
+        result = fairbank(*dear, "--as", AYLA)
+        assert result.code == 0
+        assert "and let through" in result.out
+        assert "the bank only observes" in result.err
+        data = json.loads(fairbank(*dear, "--json", "--as", AYLA).out)
+        assert (data["quote"]["fits"], data["warnings"]) == (True, [OBSERVED])
 
 
-def test_a_price_is_of_one_partition(fairbank: Run) -> None:
-    said = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std,gpu-v100", "-t", "60")
+def test_quote_for_several_partitions_is_refused(fairbank: Run) -> None:
+    result = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std,gpu-v100", "-t", "60")
     assert (
-        said.code,
-        "one partition only" in said.err,
-        "name one of them: -p idle-std\n" in said.err,
+        result.code,
+        "one partition only" in result.err,
+        "name one of them: -p idle-std\n" in result.err,
     ) == (2, True, True)
 
 
 def test_the_banks_only_cluster_need_not_be_named(
-    fairbank: Run, surroundings: pytest.MonkeyPatch
+    fairbank: Run, clean_env: pytest.MonkeyPatch
 ) -> None:
-    surroundings.delenv("FAIRBANK_CLUSTER")
-    said = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--as", AYLA)
-    assert (said.code, "darwin/idle-std" in said.out) == (0, True)
+    clean_env.delenv("FAIRBANK_CLUSTER")
+    result = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--as", AYLA)
+    assert (result.code, "darwin/idle-std" in result.out) == (0, True)
 
 
-def test_a_quote_says_what_it_does_not_price(fairbank: Run) -> None:
+def test_quote_reports_unpriced_options(fairbank: Run) -> None:
     job = (
         "quote",
         "-A",
@@ -127,18 +127,16 @@ def test_a_quote_says_what_it_does_not_price(fairbank: Run) -> None:
         "--tres",
         "cpu=1,gres/gpu:v100=4",
     )
-    said = fairbank(*job).err
-    assert "note: QOS hihg has no price factor" in said
-    assert "note: gres/gpu:v100: no price in partition idle-std" in said
+    output = fairbank(*job).err
+    assert "note: QOS hihg has no price factor" in output
+    assert "note: gres/gpu:v100: no price in partition idle-std" in output
     assert len(json.loads(fairbank(*job, "--json").out)["warnings"]) == 2
 
 
-def test_payer_is_chosen_only_if_unambiguous(
-    fairbank: Run, surroundings: pytest.MonkeyPatch
-) -> None:
+def test_payer_is_chosen_only_if_unambiguous(fairbank: Run, clean_env: pytest.MonkeyPatch) -> None:
     job = ("quote", "-p", "idle-std", "-t", "60")
     assert "chem_qmc/cpu" in fairbank(*job, "--as", AYLA).out
     two = fairbank(*job, "--as", JORGE)
     assert (two.code, "chem_qmc, bio_fold" in two.err) == (2, True)
-    surroundings.setenv("SBATCH_ACCOUNT", "chem_qmc")
+    clean_env.setenv("SBATCH_ACCOUNT", "chem_qmc")
     assert fairbank(*job, "--as", JORGE).code == 0

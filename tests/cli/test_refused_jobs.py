@@ -1,5 +1,5 @@
-"""Filters of refusals and jobs when some jobs asked for a resource that their project has no
-allocation of.
+"""Filters of refusals and jobs when some jobs requested a resource for which their project has no
+allocation.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from fairbank.report.columns import DisplayFormat
 from fairbank.report.tables import envelope
 from fairbank.rest.client import Client, Refused, parse_address
 from tests.cli.conftest import Run, runner
-from tests.cli.output_values import numbers
+from tests.cli.output_values import job_numbers
 from tests.cli.served_site import Bank
 from tests.cli.site import AYLA, GPU, JORGE
 
-GPU_BEFORE_ANY, CPU_OF_NOBODY, SECOND_TRY = 900_001, 900_002, 900_003
+GPU_TOO_EARLY, CPU_WITHOUT_ALLOCATION, SECOND_TRY = 900_001, 900_002, 900_003
 
 
-def test_what_was_lacking_is_one_figure_wherever_it_is_shown() -> None:
-    """The difference of the two beside it: 83253.06 would be that of the minutes, cut off."""
+def test_shortfall_is_the_same_everywhere() -> None:
+    """The missing amount is the difference of the two figures shown next to it, not 83253.06, the
+    truncated difference in minutes.
+    """
     row = {"asked": 5_000_000, "available": 4_816, "shortfall": 4_995_184}
     columns = [
         column for column in (*jobs.REFUSED, *sproject.FAILURE_DETAIL) if column.head == "SHORT"
@@ -35,14 +37,14 @@ def test_what_was_lacking_is_one_figure_wherever_it_is_shown() -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def refused(own_bank: Bank) -> None:
-    """gpu before there was an allocation of it, cpu where there never was one, and once more than
-    was left.
+def refused_jobs(own_bank: Bank) -> None:
+    """Refuse three jobs: gpu before its allocation starts, cpu without any allocation, and one for
+    more than is left.
     """
     client = Client(parse_address(own_bank.unix))
     for job, account, partition, start in (
-        (GPU_BEFORE_ANY, "chem_qmc", "gpu-v100", "2026-06-01T00:00:00Z"),
-        (CPU_OF_NOBODY, "bio_fold", "idle-std", "2026-11-21T12:00:00Z"),
+        (GPU_TOO_EARLY, "chem_qmc", "gpu-v100", "2026-06-01T00:00:00Z"),
+        (CPU_WITHOUT_ALLOCATION, "bio_fold", "idle-std", "2026-11-21T12:00:00Z"),
         (SECOND_TRY, "chem_qmc", "gpu-v100", "2026-11-21T12:00:00Z"),
     ):
         report = {
@@ -62,54 +64,54 @@ def refused(own_bank: Bank) -> None:
 
 
 @pytest.fixture
-def here(
-    own_bank: Bank, surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def own_sproject(
+    own_bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    surroundings.setenv("FAIRBANK_SERVER", own_bank.unix)
+    clean_env.setenv("FAIRBANK_SERVER", own_bank.unix)
     return runner(sproject.run, capsys)
 
 
-def found(run: Run, *words: object) -> list[int]:
-    return numbers(run(*words, "--json"))
+def job_ids(run: Run, *words: object) -> list[int]:
+    return job_numbers(run(*words, "--json"))
 
 
-def test_a_refusal_is_of_the_resource_that_it_asked_for(here: Run) -> None:
-    assert found(here, "failures", "-r", "gpu") == [SECOND_TRY, GPU_BEFORE_ANY, 812_350]
-    assert found(here, "failures", "-r", "cpu") == [CPU_OF_NOBODY]
-    assert found(here, "failures", "-g", "biofold") == [CPU_OF_NOBODY]
-    assert found(here, "failures", "-g", "50001", "-u", AYLA) == []
+def test_refusal_has_the_requested_resource(own_sproject: Run) -> None:
+    assert job_ids(own_sproject, "failures", "-r", "gpu") == [SECOND_TRY, GPU_TOO_EARLY, 812_350]
+    assert job_ids(own_sproject, "failures", "-r", "cpu") == [CPU_WITHOUT_ALLOCATION]
+    assert job_ids(own_sproject, "failures", "-g", "biofold") == [CPU_WITHOUT_ALLOCATION]
+    assert job_ids(own_sproject, "failures", "-g", "50001", "-u", AYLA) == []
 
 
-def test_active_leaves_out_refusals_that_met_no_allocation(here: Run) -> None:
-    assert found(here, "failures", "-a") == [SECOND_TRY, 812_350]
+def test_active_omits_refusals_without_an_allocation(own_sproject: Run) -> None:
+    assert job_ids(own_sproject, "failures", "-a") == [SECOND_TRY, 812_350]
 
 
-def test_a_frozen_allocation_is_not_active_but_its_jobs_are(changing: Run, here: Run) -> None:
+def test_jobs_of_a_frozen_allocation_are_active(changing: Run, own_sproject: Run) -> None:
     assert changing("alloc", "freeze", GPU, "--reason", "audit").code == 0
     try:
         assert GPU not in [
-            row["id"] for row in json.loads(here("allocations", "-a", "--json").out)["data"]
+            row["id"] for row in json.loads(own_sproject("allocations", "-a", "--json").out)["data"]
         ]
-        assert 812_330 in found(here, "jobs", "-a")
+        assert 812_330 in job_ids(own_sproject, "jobs", "-a")
     finally:
         assert changing("alloc", "thaw", GPU, "--reason", "done").code == 0
 
 
-def test_the_limit_holds_for_refusals_of_named_jobs_and_clusters(
-    here: Run, capsys: pytest.CaptureFixture[str]
+def test_limit_applies_to_refusals_of_named_jobs_and_clusters(
+    own_sproject: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fairbank = runner(main.run, capsys)
-    asked = ("jobs", "--refused", "-a", "-M", "darwin", "--limit", 2)
-    assert found(fairbank, *asked) == [SECOND_TRY, CPU_OF_NOBODY]
-    assert "There are more" in fairbank(*asked).err
-    assert found(fairbank, "jobs", "--refused", "-j", f"{GPU_BEFORE_ANY},812350") == [
-        GPU_BEFORE_ANY,
+    words = ("jobs", "--refused", "-a", "-M", "darwin", "--limit", 2)
+    assert job_ids(fairbank, *words) == [SECOND_TRY, CPU_WITHOUT_ALLOCATION]
+    assert "There are more" in fairbank(*words).err
+    assert job_ids(fairbank, "jobs", "--refused", "-j", f"{GPU_TOO_EARLY},812350") == [
+        GPU_TOO_EARLY,
         812_350,
     ]
 
 
-def test_a_refusal_that_is_not_about_credit_tells_only_what_was_asked(
-    own_bank: Bank, here: Run, capsys: pytest.CaptureFixture[str]
+def test_refusal_unrelated_to_credit_shows_only_the_requested_amount(
+    own_bank: Bank, own_sproject: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start = parse_instant("2026-11-21T12:00:00Z")
     run = {
@@ -134,9 +136,9 @@ def test_a_refusal_that_is_not_about_credit_tells_only_what_was_asked(
         "time_limit": 60,
     }
     client = Client(parse_address(own_bank.unix))
-    for each in (early, unheld):
+    for change in (early, unheld):
         with pytest.raises(Refused):
-            client.post("/job", run | each)
+            client.post("/job", run | change)
     fairbank = runner(main.run, capsys)
     words = ("jobs", "--refused", "-j", "900011,900012")
     rows = json.loads(fairbank(*words, "--json").out)["data"]
@@ -158,7 +160,7 @@ def test_a_refusal_that_is_not_about_credit_tells_only_what_was_asked(
         "900011,0.16,,",
         "900012,0.16,,",
     }
-    failed = here("failures", "-u", AYLA, "--detail", "--json").out
+    failed = own_sproject("failures", "-u", AYLA, "--detail", "--json").out
     rows = [row for row in json.loads(failed)["data"] if row["job_id"] in (900_011, 900_012)]
     assert [(row["asked"], row["available"], row["shortfall"]) for row in rows] == [
         (10, None, None)
@@ -166,7 +168,7 @@ def test_a_refusal_that_is_not_about_credit_tells_only_what_was_asked(
     table = [
         row
         for row in csv.DictReader(
-            here("failures", "-u", AYLA, "--detail", "--csv").out.splitlines()
+            own_sproject("failures", "-u", AYLA, "--detail", "--csv").out.splitlines()
         )
         if row["JOB-ID"].startswith("9000")
     ]
@@ -177,4 +179,4 @@ def test_a_refusal_that_is_not_about_credit_tells_only_what_was_asked(
         "jobs", "--refused", "-j", SECOND_TRY, "-o", "ASKED,AVAILABLE,SHORT", "--csv", "-n"
     ).out
     assert "" not in short.strip().split(",")
-    assert here("failures", "-u", AYLA, "--detail").code == 0
+    assert own_sproject("failures", "-u", AYLA, "--detail").code == 0

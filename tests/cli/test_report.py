@@ -1,4 +1,4 @@
-"""`fairbank report`: the figures of the site factor, and those in the documentation."""
+"""Tests of `fairbank report`: the figures of the site factor, and those in the documentation."""
 
 from __future__ import annotations
 
@@ -18,73 +18,75 @@ from tests.cli.conftest import Run
 from tests.support.plots import checked
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-IDENTIFIER = re.compile(r"\b[a-z][0-9a-f]{10}\b")  # a hash of numbers
+IDENTIFIER = re.compile(r"\b[a-z][0-9a-f]{10}\b")  # identifier derived from a hash
 COMMAND = "fairbank report sitefactor docs/reference/figures"
 
 
 def test_six_figures_are_written_and_reported(fairbank: Run, tmp_path: Path) -> None:
-    said = fairbank("report", "sitefactor", str(tmp_path / "new" / "folder"), "--json")
-    assert said.code == 0, said
-    told = json.loads(said.out)["data"]
-    assert [Path(each["file"]).name for each in told] == [
+    result = fairbank("report", "sitefactor", str(tmp_path / "new" / "folder"), "--json")
+    assert result.code == 0, result
+    data = json.loads(result.out)["data"]
+    assert [Path(row["file"]).name for row in data] == [
         f"site-factor-{number}.svg" for number in range(1, 7)
     ]
-    for each in told:
-        root = ElementTree.parse(each["file"]).getroot()
-        assert root[0].text == each["about"]
+    for row in data:
+        root = ElementTree.parse(row["file"]).getroot()
+        assert root[0].text == row["about"]
         assert "Command: fairbank report sitefactor" in "".join(root.itertext())
 
 
-def test_where_svg_is_not_taken_png_is(fairbank: Run, tmp_path: Path) -> None:
+def test_png_option_writes_png(fairbank: Run, tmp_path: Path) -> None:
     settings = tmp_path / "agent.toml"
     settings.write_text('[site_factor]\nrule = "linear"\n')
-    said = fairbank("report", "sitefactor", str(tmp_path), "--png", "--agent-config", str(settings))
-    assert said.code == 0, said
-    assert [each.name for each in tmp_path.iterdir() if each != settings] == ["site-factor.png"]
+    result = fairbank(
+        "report", "sitefactor", str(tmp_path), "--png", "--agent-config", str(settings)
+    )
+    assert result.code == 0, result
+    assert [path.name for path in tmp_path.iterdir() if path != settings] == ["site-factor.png"]
     assert (tmp_path / "site-factor.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
-def test_the_rule_of_an_agent_is_drawn(fairbank: Run, tmp_path: Path) -> None:
+def test_rule_of_the_agent_settings_is_drawn(fairbank: Run, tmp_path: Path) -> None:
     settings = tmp_path / "agent.toml"
     settings.write_text(
         '[site_factor]\nrule = "sigmoid"\ncredit.steepness = 5\nexpiry.midpoint = 0.75\n'
     )
-    said = fairbank("report", "sitefactor", str(tmp_path), "--agent-config", str(settings))
-    assert said.code == 0, said
-    assert [each.name for each in tmp_path.glob("*.svg")] == ["site-factor.svg"]
+    result = fairbank("report", "sitefactor", str(tmp_path), "--agent-config", str(settings))
+    assert result.code == 0, result
+    assert [path.name for path in tmp_path.glob("*.svg")] == ["site-factor.svg"]
     assert ">sigmoid<" in (tmp_path / "site-factor.svg").read_text()
 
 
 def test_unreadable_or_unwritable_file_is_reported(fairbank: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    said = fairbank("report", "sitefactor", str(tmp_path / "file"))
-    assert said.code == 2
-    assert "cannot write" in said.err
-    assert "FOLDER" in said.err
-    said = fairbank(
+    result = fairbank("report", "sitefactor", str(tmp_path / "file"))
+    assert result.code == 2
+    assert "cannot write" in result.err
+    assert "FOLDER" in result.err
+    result = fairbank(
         "report", "sitefactor", str(tmp_path), "--agent-config", str(tmp_path / "none.toml")
     )
-    assert said.code == 3
-    assert "none.toml" in said.err
-    assert "--agent-config" in said.err
+    assert result.code == 3
+    assert "none.toml" in result.err
+    assert "--agent-config" in result.err
 
 
 @pytest.mark.parametrize("number", range(1, 7))
-def test_the_figures_of_the_documentation_are_those_of_the_functions(
-    checkout: Path, number: int
-) -> None:
-    """`COMMAND` draws them again. Another machine's last bits may move a point a little."""
+def test_documented_figures_are_up_to_date(checkout: Path, number: int) -> None:
+    """`COMMAND` draws them again. Another machine's rounding may move a point a little."""
     drawn = render(list(site_factor_figures(COMMAND))[number - 1], "svg").decode()
-    kept = (checkout / "docs" / "reference" / "figures" / f"site-factor-{number}.svg").read_text()
-    drawn, kept = IDENTIFIER.sub("id", drawn), IDENTIFIER.sub("id", kept)
-    assert NUMBER.sub("#", kept) == NUMBER.sub("#", drawn)
-    assert [float(each) for each in NUMBER.findall(kept)] == pytest.approx(
-        [float(each) for each in NUMBER.findall(drawn)], abs=0.01
+    documented = (
+        checkout / "docs" / "reference" / "figures" / f"site-factor-{number}.svg"
+    ).read_text()
+    drawn, documented = IDENTIFIER.sub("id", drawn), IDENTIFIER.sub("id", documented)
+    assert NUMBER.sub("#", documented) == NUMBER.sub("#", drawn)
+    assert [float(number) for number in NUMBER.findall(documented)] == pytest.approx(
+        [float(number) for number in NUMBER.findall(drawn)], abs=0.01
     )
 
 
 @pytest.mark.parametrize("number", range(1, 7))
-def test_each_figure_of_the_site_factor_names_what_it_shows(number: int) -> None:
+def test_site_factor_figures_have_labels(number: int) -> None:
     figure = list(site_factor_figures(COMMAND))[number - 1]
     texts = checked(figure)
     assert [label for label in texts.labels if "(0 to 1)" not in label] == []
@@ -98,23 +100,23 @@ def test_each_figure_of_the_site_factor_names_what_it_shows(number: int) -> None
     else:
         assert isinstance(figure, ContourFigure)
         assert texts.labels[-1] == "site factor (0 to 1)"
-        assert [(each.grid[0][0], each.grid[-1][-1]) for each in figure.contours] == [
+        assert [(contour.grid[0][0], contour.grid[-1][-1]) for contour in figure.contours] == [
             (0, 1) for _ in figure.contours
         ]
 
 
-def test_without_matplotlib_the_command_says_how_to_install_it(
+def test_missing_matplotlib_is_reported_with_the_install_command(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said = fairbank("report", "sitefactor", str(tmp_path / "figures"))
-    assert said.code == NO_ANSWER
-    assert "figures need matplotlib, which is not installed here" in said.err
-    assert "pip install 'fairbank[plots]'" in said.err
+    result = fairbank("report", "sitefactor", str(tmp_path / "figures"))
+    assert result.code == NO_ANSWER
+    assert "figures need matplotlib, which is not installed here" in result.err
+    assert "pip install 'fairbank[plots]'" in result.err
     assert not (tmp_path / "figures").exists()
 
 
-def test_all_of_them_are_shown(checkout: Path) -> None:
+def test_documentation_shows_all_figures(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "site-factor.md").read_text()
     shown = re.findall(r"!\[[^\]]+\]\(figures/(.*?)\)", page)
     assert shown == [f"site-factor-{number}.svg" for number in range(1, 7)]

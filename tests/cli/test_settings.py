@@ -1,4 +1,4 @@
-"""Settings with which the commands find the bank, and their time zone."""
+"""Settings of the commands: the address of the bank and the time zone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fairbank.rest.client.signers import read_token
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A person's own folder, and a site without a file."""
+    """Return an empty home directory on a site without a settings file."""
     monkeypatch.setattr(door, "SITE_FILE", str(tmp_path / "site.toml"))
     monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", str(tmp_path), 1))
     return tmp_path
@@ -38,8 +38,8 @@ def test_flags_before_environment_before_user_before_site(home: Path) -> None:
     write(home / ".config/fairbank/client.toml", 'server = "unix:/user"\ncluster = "user"\n')
     environment = {"FAIRBANK_SERVER": "unix:/environment"}
     assert read_client_settings({}, {}).server == "unix:/user"
-    found = read_client_settings({"server": None}, environment)
-    assert (found.server, found.cluster, found.server_name) == (
+    result = read_client_settings({"server": None}, environment)
+    assert (result.server, result.cluster, result.server_name) == (
         "unix:/environment",
         "user",
         "bank7",
@@ -49,17 +49,15 @@ def test_flags_before_environment_before_user_before_site(home: Path) -> None:
     assert read_client_settings({}, {}).cluster == "site"
 
 
-def test_the_usual_socket_is_ones_own_where_there_is_one(
+def test_default_socket_is_the_users_own_if_it_exists(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert read_client_settings({}, {}).server == "unix:/run/fairbank/fairbank.sock"
-    write(
-        home / ".local/state/fairbank/fairbank.toml", ""
-    )  # a bank of one's own that is about to start
+    write(home / ".local/state/fairbank/fairbank.toml", "")  # the user's own bank is about to start
     assert read_client_settings({}, {}).server == f"unix:{home}/.local/state/fairbank/fairbank.sock"
     monkeypatch.setattr(
         door, "SITE_SOCKET", str(home / ".local/state/fairbank/fairbank.toml")
-    )  # the site's runs
+    )  # the bank of the site is running
     assert read_client_settings({}, {}).server == f"unix:{door.SITE_SOCKET}"
     write(home / ".local/state/fairbank/fairbank.sock", "")
     assert read_client_settings({}, {}).server == f"unix:{home}/.local/state/fairbank/fairbank.sock"
@@ -71,20 +69,20 @@ def test_the_usual_socket_is_ones_own_where_there_is_one(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("server = ", "not TOML"),
         ("servr = 'x'", "'servr' is not a setting"),
         ("server = 5", "'server' is not"),
     ],
 )
-def test_a_wrong_line_in_a_file_is_reported(home: Path, text: str, told: str) -> None:
+def test_invalid_settings_file_is_reported(home: Path, text: str, message: str) -> None:
     write(home / "site.toml", text)
-    with pytest.raises(InvalidInput, match=told):
+    with pytest.raises(InvalidInput, match=message):
         read_client_settings({}, {})
 
 
-def test_how_one_signs_in(home: Path) -> None:
+def test_authentication_method(home: Path) -> None:
     token = home / "token"
     token.touch(mode=0o600)
     token.write_text("fbk_abc\n")
@@ -97,16 +95,16 @@ def test_how_one_signs_in(home: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
-def test_a_token_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+def test_token_file_readable_by_others_is_refused(tmp_path: Path, mode: int) -> None:
     token = tmp_path / "token"
     token.write_text("fbk_secret")
     token.chmod(mode)
-    with pytest.raises(Forbidden, match="others can read") as told:
+    with pytest.raises(Forbidden, match="others can read") as message:
         read_token(str(token))
-    assert "secret" not in told.value.message.replace(str(token), "")
+    assert "secret" not in message.value.message.replace(str(token), "")
 
 
-def test_a_token_file_that_is_none(tmp_path: Path) -> None:
+def test_invalid_token_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         read_token(str(tmp_path / "none"))
     with pytest.raises(InvalidInput, match="is not a regular file"):
@@ -124,18 +122,23 @@ def test_a_token_file_that_is_none(tmp_path: Path) -> None:
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(1_000_000_000, 2_000_000_000))
-def test_the_local_zone_is_the_systems(name: str, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_zone_equals_the_system_zone(
+    name: str, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patched:
         patched.setenv("TZ", name)
         time.tzset()
         try:
-            here, there = (
+            local, expected = (
                 datetime.fromtimestamp(at, Local()),
                 datetime.fromtimestamp(at, ZoneInfo(name)),
             )
-            assert here.isoformat() == there.isoformat()
-            assert here.timestamp() == at
-            assert (here.tzname(), here.astimezone(UTC)) == (there.tzname(), there.astimezone(UTC))
+            assert local.isoformat() == expected.isoformat()
+            assert local.timestamp() == at
+            assert (local.tzname(), local.astimezone(UTC)) == (
+                expected.tzname(),
+                expected.astimezone(UTC),
+            )
         finally:
             patched.undo()
             time.tzset()

@@ -1,6 +1,4 @@
-"""`share` and `prio`: what Slurm says, in the forms of its own commands, for programs, and
-explained.
-"""
+"""Tests of `share` and `prio`: the formats of Slurm's own commands, JSON and explanations."""
 
 from __future__ import annotations
 
@@ -14,91 +12,82 @@ import pytest
 
 from fairbank.cli.framework.host import Local
 from fairbank.slurm.rankings import read_shares
-from tests.cli.conftest import Run, Said
+from tests.cli.conftest import Run
+from tests.cli.output_values import fold
 from tests.support.fairshare_recordings import asked, printed
 from tests.support.recorded_slurm import Recorded, line
 
-Ask = Run
 NOT_OURS = {"unknown-field", "by-nice", "no-jobs", "no-header-h", "parsable", "jobs"}
-"""Forms that Fairbank words or spells in another way: -h is help here."""
+"""Recordings of options that Fairbank spells or explains differently (-h is help)."""
 
 
 @pytest.fixture
-def slurm(tmp_path: Path, surroundings: pytest.MonkeyPatch) -> Recorded:
-    """A Slurm under Fair Tree, at the moment that was recorded."""
-    found = Recorded(tmp_path / "slurm")
-    found.say("sinfo", "slurm-wlm 22.05.8\n")
-    found.say("sshare", printed("fair-tree", "sshare-everything"))
-    found.say("sprio", printed("fair-tree", "sprio-everything"))
-    found.say("scontrol-show-config", printed("fair-tree", "config"))
-    found.say("squeue", queue((10, "wg_astro", 19), (11, "wg_bio", 19), (12, "wg_bio", 20)))
-    surroundings.setenv("PATH", found.environment["PATH"])
-    return found
+def slurm(tmp_path: Path, clean_env: pytest.MonkeyPatch) -> Recorded:
+    """Return the output of a Slurm with Fair Tree and the time of its recording."""
+    result = Recorded(tmp_path / "slurm")
+    result.say("sinfo", "slurm-wlm 22.05.8\n")
+    result.say("sshare", printed("fair-tree", "sshare-everything"))
+    result.say("sprio", printed("fair-tree", "sprio-everything"))
+    result.say("scontrol-show-config", printed("fair-tree", "config"))
+    result.say("squeue", queue((10, "wg_astro", 19), (11, "wg_bio", 19), (12, "wg_bio", 20)))
+    clean_env.setenv("PATH", result.environment["PATH"])
+    return result
 
 
 def queue(*jobs: tuple[int, str, int]) -> str:
-    """Return the output of squeue: job, account, and the second of a minute in which it was
-    submitted.
-    """
+    """Return the output of squeue for jobs given as number, account and second of submission."""
     return "".join(
         line(job, account, "normal", f"2026-11-21T23:53:{second}") for job, account, second in jobs
     )
 
 
-def plain(text: str) -> str:
-    return " ".join(text.split())
-
-
 @pytest.fixture
-def ask(fairbank: Run, slurm: Recorded) -> Ask:
-    def call(*words: object) -> Said:
-        return fairbank(*words)
-
-    return call
+def run(fairbank: Run, slurm: Recorded) -> Run:
+    return fairbank
 
 
-def questions(program: str) -> list[tuple[str, list[str]]]:
+def recorded_commands(program: str) -> list[tuple[str, list[str]]]:
     return [
         (name, words)
-        for name, (who, words) in asked("fair-tree", program).items()
-        if who == "root" and name not in NOT_OURS
+        for name, (user, words) in asked("fair-tree", program).items()
+        if user == "root" and name not in NOT_OURS
     ]
 
 
-@pytest.mark.parametrize(("name", "words"), questions("sshare"))
-def test_share_with_the_options_of_sshare(ask: Ask, name: str, words: list[str]) -> None:
+@pytest.mark.parametrize(("name", "words"), recorded_commands("sshare"))
+def test_share_with_the_options_of_sshare(run: Run, name: str, words: list[str]) -> None:
     if os.geteuid() and not {"-a", "-u"} & set(words):
-        words = ["-u", "root", *words]  # it was root who asked
-    said = ask("share", *words)
-    assert (said.code, said.err) == (0, "")
-    assert said.out == printed("fair-tree", f"sshare-{name}")
+        words = ["-u", "root", *words]  # recorded as root
+    result = run("share", *words)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == printed("fair-tree", f"sshare-{name}")
 
 
-@pytest.mark.parametrize(("name", "words"), questions("sprio"))
-def test_prio_with_the_options_of_sprio(ask: Ask, name: str, words: list[str]) -> None:
-    said = ask("prio", *("--noheader" if word == "-h" else word for word in words))
-    assert (said.code, said.err) == (0, "")
-    assert said.out == printed("fair-tree", f"sprio-{name}")
+@pytest.mark.parametrize(("name", "words"), recorded_commands("sprio"))
+def test_prio_with_the_options_of_sprio(run: Run, name: str, words: list[str]) -> None:
+    result = run("prio", *("--noheader" if word == "-h" else word for word in words))
+    assert (result.code, result.err) == (0, "")
+    assert result.out == printed("fair-tree", f"sprio-{name}")
 
 
-def test_bars_are_a_form_of_their_own(ask: Ask) -> None:
-    assert ask("share", "-p", "-a").out == printed("fair-tree", "sshare-parsable")
+def test_parsable_output_equals_that_of_sshare(run: Run) -> None:
+    assert run("share", "-p", "-a").out == printed("fair-tree", "sshare-parsable")
 
 
-def test_a_spreadsheet_has_the_cells_of_the_table(ask: Ask) -> None:
-    shares = list(csv.reader(ask("share", "-a", "-l", "--csv").out.splitlines()))
+def test_csv_has_the_cells_of_the_table(run: Run) -> None:
+    shares = list(csv.reader(run("share", "-a", "-l", "--csv").out.splitlines()))
     assert shares == [
         [cell.lstrip(" ") for cell in line.split("|")]
-        for line in ask("share", "-a", "-l", "-P").out.splitlines()
+        for line in run("share", "-a", "-l", "-P").out.splitlines()
     ]
-    priorities = list(csv.reader(ask("prio", "-l", "--csv").out.splitlines()))
-    barred = ask("prio", "-o", "|".join(f"%{each}" for each in "iruYSABFJPQNT"))
+    priorities = list(csv.reader(run("prio", "-l", "--csv").out.splitlines()))
+    barred = run("prio", "-o", "|".join(f"%{letter}" for letter in "iruYSABFJPQNT"))
     assert priorities == [line.split("|") for line in barred.out.splitlines()]
 
 
-def test_commands_that_share_and_prio_run(ask: Ask, slurm: Recorded) -> None:
-    ask("share")
-    ask("prio")
+def test_commands_that_share_and_prio_run(run: Run, slurm: Recorded) -> None:
+    run("share")
+    run("prio")
     assert slurm.asked == [
         (
             "sshare --all --partition --noheader --parsable2"
@@ -116,106 +105,104 @@ def test_commands_that_share_and_prio_run(ask: Ask, slurm: Recorded) -> None:
     ]
 
 
-def test_share_looks_at_one_clock(slurm: Recorded) -> None:
+def test_time_until_reset_is_counted_from_the_stated_time(slurm: Recorded) -> None:
     """The time until the next reset is counted from the time that the output states."""
     slurm.say(
         "scontrol-show-config",
         printed("fair-tree", "config").replace("ResetPeriod = NONE", "ResetPeriod = DAILY"),
     )
     morning = 1_800_000_000
-    found, later = (read_shares(None, morning + seconds, Local()) for seconds in (0, 600))
-    assert (found.as_of, later.as_of) == (morning, morning + 600)
-    assert found.rule.reset_in is not None
-    assert later.rule.reset_in == found.rule.reset_in - 600
+    result, later = (read_shares(None, morning + seconds, Local()) for seconds in (0, 600))
+    assert (result.as_of, later.as_of) == (morning, morning + 600)
+    assert result.rule.reset_in is not None
+    assert later.rule.reset_in == result.rule.reset_in - 600
 
 
-def test_the_tree_says_what_moves_it(ask: Ask) -> None:
-    said = ask("share", "--tree", "-A", "wg_bio", "-a")
-    assert said.out.splitlines() == [
+def test_tree_explains_levels(run: Run) -> None:
+    result = run("share", "--tree", "-A", "wg_bio", "-a")
+    assert result.out.splitlines() == [
         "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
         "wg_bio              30  0.186  0.000   8e+05          under",
         "  bob               10  0.333  1.000    0.33   0.167  over",
         "  carol             20  0.667  0.000  unused   0.250  under",
     ]
-    assert "Usage halves every 7 days." in said.err
-    assert ask("share", "--tree", "-q").err == ""
+    assert "Usage halves every 7 days." in result.err
+    assert run("share", "--tree", "-q").err == ""
 
 
-def test_a_job_explained(ask: Ask) -> None:
-    said = ask("prio", "--explain", "-j", "12")
-    assert said.code == 0
-    assert said.out.splitlines()[:2] == [
+def test_explanation_of_one_job(run: Run) -> None:
+    result = run("prio", "--explain", "-j", "12")
+    assert result.code == 0
+    assert result.out.splitlines()[:2] == [
         "Job 12 (carol, wg_bio, partition gpu)",
         "priority 29,726, 1st of 2 that wait in gpu",
     ]
-    assert said.out.splitlines()[-1] == "No job is ahead of it there."
-    assert ask("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
+    assert result.out.splitlines()[-1] == "No job is ahead of it there."
+    assert run("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
 
 
-def test_a_requeued_job_is_behind_those_that_came_while_it_ran(ask: Ask, slurm: Recorded) -> None:
+def test_requeued_job_is_behind_jobs_submitted_while_it_ran(run: Run, slurm: Recorded) -> None:
     first, *_ = printed("fair-tree", "sprio-everything").splitlines()
     slurm.say("sprio", "".join(f"{number}{first.removeprefix('10')}\n" for number in (10, 12)))
     slurm.say("squeue", queue((10, "wg_astro", 40), (12, "wg_astro", 20)))
     assert (
-        ask("prio", "--explain", "-j", "12").out.splitlines()[-1] == "No job is ahead of it there."
+        run("prio", "--explain", "-j", "12").out.splitlines()[-1] == "No job is ahead of it there."
     )
-    last = ask("prio", "--explain", "-j", "10").out.splitlines()[-1]
+    last = run("prio", "--explain", "-j", "10").out.splitlines()[-1]
     assert (
         last == "Just ahead: job 12 of alice with 33,631: the same, and it was submitted earlier."
     )
 
 
-def test_factors_for_programs_have_no_noise_behind_their_digits(ask: Ask) -> None:
-    rows = json.loads(ask("prio", "--json", "-j", "11", "-p", "cpu").out)["data"]
+def test_json_factors_are_rounded(run: Run) -> None:
+    rows = json.loads(run("prio", "--json", "-j", "11", "-p", "cpu").out)["data"]
     assert [(row["factors"]["fair_share"], row["factors"]["job_size"]) for row in rows] == [
         (16666.67, 82.8947)
     ]
 
 
-def test_why_without_own_pending_jobs_says_so(ask: Ask, slurm: Recorded) -> None:
+def test_why_without_own_pending_jobs_says_so(run: Run, slurm: Recorded) -> None:
     slurm.say(
         "sprio",
         "".join(
-            f"{each}\n"
-            for each in printed("fair-tree", "sprio-everything").splitlines()
-            if "|root " not in each
+            f"{line}\n"
+            for line in printed("fair-tree", "sprio-everything").splitlines()
+            if "|root " not in line
         ),
     )
-    said = ask("prio", "--explain")
-    assert (said.code, said.out) == (0, "")
+    result = run("prio", "--explain")
+    assert (result.code, result.out) == (0, "")
     assert re.fullmatch(
         r"None of your jobs \(\S+\) waits. Name a job with -j JOBID, or users with -u USER.",
-        plain(said.err),
+        fold(result.err),
     )
-    assert plain(ask("prio", "--explain", "-u", "nobody").err) == "No such job waits."
+    assert fold(run("prio", "--explain", "-u", "nobody").err) == "No such job waits."
 
 
-def test_a_job_is_explained_once_in_each_partition(ask: Ask, slurm: Recorded) -> None:
+def test_a_job_is_explained_once_in_each_partition(run: Run, slurm: Recorded) -> None:
     lines = printed("fair-tree", "sprio-everything").splitlines(keepends=True)
-    slurm.say("sprio", "".join([*lines, *(each for each in lines if each.startswith("12 "))]))
-    said = ask("prio", "--explain", "-j", "12")
-    assert said.out.count("Job 12 ") == 1
-    assert "1st of 2 that wait in gpu" in said.out
+    slurm.say("sprio", "".join([*lines, *(line for line in lines if line.startswith("12 "))]))
+    result = run("prio", "--explain", "-j", "12")
+    assert result.out.count("Job 12 ") == 1
+    assert "1st of 2 that wait in gpu" in result.out
 
 
-def test_for_programs(ask: Ask) -> None:
-    found = json.loads(ask("share", "--json", "-a").out)
-    assert (found["schema"], found["cluster"], len(found["data"])) == (
-        "fairbank.share/1",
-        "lab",
-        21,
-    )
-    found = json.loads(ask("prio", "--json", "-p", "gpu").out)
-    assert (found["schema"], [row["job_id"] for row in found["data"]]) == (
+def test_json_output(run: Run) -> None:
+    data = json.loads(run("share", "--json", "-a").out)
+    assert (data["schema"], data["cluster"], len(data["data"])) == ("fairbank.share/1", "lab", 21)
+    data = json.loads(run("prio", "--json", "-p", "gpu").out)
+    assert (data["schema"], [row["job_id"] for row in data["data"]]) == (
         "fairbank.prio/1",
         [11, 12],
     )
-    assert found["data"][0]["account"] == "wg_bio"
-    assert ask("share", "--helpformat").out.split()[0] == "Account"
+    assert data["data"][0]["account"] == "wg_bio"
+    assert run("share", "--helpformat").out.split()[0] == "Account"
 
 
-def test_newer_slurms_name_account_and_qos(ask: Ask, slurm: Recorded) -> None:
-    """Of each row: of a job that asked for several QOS squeue tells all in one."""
+def test_newer_slurm_prints_account_and_qos(run: Run, slurm: Recorded) -> None:
+    """Each row has its own QOS: for a job that requested several, squeue prints all of them in one
+    field.
+    """
     lines = [
         line
         for line in printed("fair-tree", "sprio-everything").splitlines()
@@ -230,62 +217,62 @@ def test_newer_slurms_name_account_and_qos(ask: Ask, slurm: Recorded) -> None:
         ),
     )
     slurm.say("squeue", "")
-    assert [row["qos"] for row in json.loads(ask("prio", "--json").out)["data"]] == [
+    assert [row["qos"] for row in json.loads(run("prio", "--json").out)["data"]] == [
         "normal",
         "high",
         "low",
     ]
     assert "|%T|%t|%o|%n" in "".join(slurm.asked)
-    head, first, *_ = ask("prio", "-l").out.splitlines()
+    head, first, *_ = run("prio", "-l").out.splitlines()
     assert re.findall(r"\S+", head)[2:4] == ["USER", "ACCOUNT"]
     assert "QOSNAME" in head
     assert re.findall(r"\S+", first)[2:4] == ["alice", "wg_astro"]
 
 
-def test_a_job_that_does_not_wait(ask: Ask, slurm: Recorded) -> None:
-    said = ask("prio", "-j", "99,12")
-    assert (said.code, said.err) == (3, "Not waiting, or held, or not eligible yet: 99.\n")
+def test_job_that_is_not_pending_is_reported(run: Run, slurm: Recorded) -> None:
+    result = run("prio", "-j", "99,12")
+    assert (result.code, result.err) == (3, "Not waiting, or held, or not eligible yet: 99.\n")
     slurm.say("sprio", "Unable to find jobs matching user/id(s) specified\n")
-    said = ask("prio")
-    assert (said.code, said.err) == (0, "No such job waits.\n")
+    result = run("prio")
+    assert (result.code, result.err) == (0, "No such job waits.\n")
 
 
-def test_saved_output_of_slurm_is_read(ask: Ask, slurm: Recorded, tmp_path: Path) -> None:
+def test_saved_output_of_slurm_is_read(run: Run, slurm: Recorded, tmp_path: Path) -> None:
     for name in ("sshare", "sprio"):
         (tmp_path / f"{name}.txt").write_text(printed("classic", f"{name}-everything"))
     (tmp_path / "config.txt").write_text(printed("classic", "config"))
-    assert ask("share", "-l", "-a", "--from", tmp_path).out == printed("classic", "sshare-long-all")
-    assert ask("prio", "--from", tmp_path).out == printed("classic", "sprio-default")
-    assert json.loads(ask("share", "--json", "--from", tmp_path).out)["as_of"].startswith(
+    assert run("share", "-l", "-a", "--from", tmp_path).out == printed("classic", "sshare-long-all")
+    assert run("prio", "--from", tmp_path).out == printed("classic", "sprio-default")
+    assert json.loads(run("share", "--json", "--from", tmp_path).out)["as_of"].startswith(
         "2026-11-21T23:5"
     )
     assert slurm.asked == []
     (tmp_path / "sshare.txt").unlink()
-    said = ask("share", "--from", tmp_path)
-    assert said.code == 3
-    assert "sshare.txt" in said.err
+    result = run("share", "--from", tmp_path)
+    assert result.code == 3
+    assert "sshare.txt" in result.err
 
 
-def test_runs_without_an_owner(ask: Ask, tmp_path: Path) -> None:
+def test_missing_squeue_output_is_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / "sprio.txt").write_text(printed("fair-tree", "sprio-everything"))
     (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
     blank = (
         "Account and QOS of 9 jobs are not known: squeue tells them, or with --from its file"
         " squeue.txt."
     )
-    assert ask("prio", "--from", tmp_path).err == "", "what shows no account lacks none"
+    assert run("prio", "--from", tmp_path).err == "", "the default columns need no account"
     for form in (("--json",), ("-o", "%i %o %n")):
-        assert plain(ask("prio", "--from", tmp_path, *form).err) == blank
-    told = plain(ask("prio", "--from", tmp_path, "--explain", "-j", "10").err)
-    assert told.startswith("Account and QOS of 1 job are not known")
-    assert "Of equal priorities the lower number stands first here" in told
+        assert fold(run("prio", "--from", tmp_path, *form).err) == blank
+    output = fold(run("prio", "--from", tmp_path, "--explain", "-j", "10").err)
+    assert output.startswith("Account and QOS of 1 job are not known")
+    assert "Of equal priorities the lower number stands first here" in output
     (tmp_path / "squeue.txt").write_text(queue(*((job, "wg_bio", 19) for job in range(10, 21))))
-    assert ask("prio", "--from", tmp_path, "--json").err == ""
+    assert run("prio", "--from", tmp_path, "--json").err == ""
 
 
-def test_jobs_that_run_are_not_counted_among_those_that_wait(ask: Ask, slurm: Recorded) -> None:
-    """With CALCULATE_RUNNING sprio lists them too; squeue is asked for those that wait."""
-    assert "priority 29,726, 1st of 2 that wait in gpu" in ask("prio", "--explain", "-j", "12").out
+def test_running_jobs_are_not_counted_as_pending(run: Run, slurm: Recorded) -> None:
+    """With CALCULATE_RUNNING sprio lists running jobs too; squeue is asked for pending jobs."""
+    assert "priority 29,726, 1st of 2 that wait in gpu" in run("prio", "--explain", "-j", "12").out
     config = re.sub(
         r"(?m)^PriorityFlags .*$",
         "PriorityFlags = CALCULATE_RUNNING",
@@ -293,7 +280,7 @@ def test_jobs_that_run_are_not_counted_among_those_that_wait(ask: Ask, slurm: Re
     )
     slurm.say("scontrol-show-config", config)
     slurm.say("squeue", queue((12, "wg_bio", 20)))
-    assert ask("prio", "-o", "%i").out.split()[1:] == [
+    assert run("prio", "-o", "%i").out.split()[1:] == [
         "10",
         "11",
         "11",
@@ -305,53 +292,51 @@ def test_jobs_that_run_are_not_counted_among_those_that_wait(ask: Ask, slurm: Re
         "17",
         "18",
     ], "as sprio has it"
-    assert "priority 29,726, 1st of 1 that wait in gpu" in ask("prio", "--explain", "-j", "12").out
-    assert "priority 17,272, and it runs\n" in ask("prio", "--explain", "-j", "11").out
+    assert "priority 29,726, 1st of 1 that wait in gpu" in run("prio", "--explain", "-j", "12").out
+    assert "priority 17,272, and it runs\n" in run("prio", "--explain", "-j", "11").out
     assert {
-        row["job_id"] for row in json.loads(ask("prio", "--json").out)["data"] if not row["runs"]
+        row["job_id"] for row in json.loads(run("prio", "--json").out)["data"] if not row["runs"]
     } == {12}
     slurm.say("squeue", "")
-    assert "and it runs" in ask("prio", "--explain", "-j", "12").out
+    assert "and it runs" in run("prio", "--explain", "-j", "12").out
 
 
-def test_a_line_that_cannot_be_read_is_reported_and_the_others_are_shown(
-    ask: Ask, slurm: Recorded
-) -> None:
+def test_unreadable_line_is_reported_and_the_others_are_shown(run: Run, slurm: Recorded) -> None:
     slurm.say("sprio", printed("fair-tree", "sprio-everything").replace("|33631 ", "|33.631 "))
-    said = ask("prio", "--noheader")
-    assert said.out == "".join(
+    result = run("prio", "--noheader")
+    assert result.out == "".join(
         printed("fair-tree", "sprio-no-header").splitlines(keepends=True)[1:]
     )
-    assert said.err.startswith("! not read: sprio, line 1, PRIORITY:")
+    assert result.err.startswith("! not read: sprio, line 1, PRIORITY:")
     assert (
-        said.err.splitlines()[-1]
+        result.err.splitlines()[-1]
         == "These lines are left out. To see what Slurm has there: sprio -l"
     )
-    assert said.code == 8
+    assert result.code == 8
 
 
-def test_a_slurm_without_factors(ask: Ask, slurm: Recorded) -> None:
+def test_priority_basic_is_refused(run: Run, slurm: Recorded) -> None:
     slurm.say(
         "scontrol-show-config",
         printed("fair-tree", "config").replace("priority/multifactor", "priority/basic"),
     )
-    said = ask("prio")
-    assert said.code == 2
-    assert "PriorityType" in said.err
+    result = run("prio")
+    assert result.code == 2
+    assert "PriorityType" in result.err
 
 
-def test_a_slurm_that_does_not_answer(ask: Ask, slurm: Recorded) -> None:
+def test_unreachable_slurm_exits_with_6(run: Run, slurm: Recorded) -> None:
     slurm.forget("sshare")
-    assert ask("share").code == 6
+    assert run("share").code == 6
 
 
 @pytest.mark.parametrize(
     "words",
     [("share", "-o", "nonsense"), ("prio", "-o", "%z"), ("prio", "-S", "z"), ("prio", "-j", "x")],
 )
-def test_mistakes_are_told_before_slurm_is_asked(
-    ask: Ask, slurm: Recorded, words: tuple[str, ...]
+def test_usage_errors_are_reported_without_running_slurm(
+    run: Run, slurm: Recorded, words: tuple[str, ...]
 ) -> None:
-    said = ask(*words)
-    assert said.code == 2
-    assert "try: " in said.err or words[-1] in said.err
+    result = run(*words)
+    assert result.code == 2
+    assert "try: " in result.err or words[-1] in result.err

@@ -1,6 +1,4 @@
-"""`share compose`: shares and prices of a centre that a file describes, as the documentation shows
-them.
-"""
+"""Tests of `share compose`: shares and prices of the site in the documentation's example file."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.tres import parse_weights
-from tests.cli.conftest import Run, Said
+from tests.cli.conftest import CommandResult, Run
 
 
 @pytest.fixture
@@ -19,10 +17,10 @@ def page(checkout: Path) -> str:
 
 
 @pytest.fixture
-def ask(fairbank: Run, page: str, tmp_path: Path) -> Run:
-    """About the file of the documentation, with one text of it changed to another."""
+def run(fairbank: Run, page: str, tmp_path: Path) -> Run:
+    """Run a command on the documentation's example file, with one text replaced."""
 
-    def call(*words: object, change: tuple[str, str] = ("", "")) -> Said:
+    def call(*words: object, change: tuple[str, str] = ("", "")) -> CommandResult:
         file = tmp_path / "shares.toml"
         file.write_text(page.split("```toml\n")[1].split("```")[0].replace(*change))
         return fairbank("share", "compose", file, *words)
@@ -30,35 +28,35 @@ def ask(fairbank: Run, page: str, tmp_path: Path) -> Run:
     return call
 
 
-def shown(page: str, command: str) -> str:
+def documented_output(page: str, command: str) -> str:
     return page.split(f"$ fairbank share compose shares.toml{command}\n")[1].split("```")[0]
 
 
-def test_the_page_shows_what_it_says(ask: Run, page: str) -> None:
-    said = ask()
-    assert said.out + said.err == shown(page, "")
-    assert ask("--weights").out == shown(page, " --weights")
+def test_documented_output_is_that_of_the_command(run: Run, page: str) -> None:
+    result = run()
+    assert result.out + result.err == documented_output(page, "")
+    assert run("--weights").out == documented_output(page, " --weights")
 
 
-def test_for_programs(ask: Run) -> None:
-    found = json.loads(ask("--json").out)
-    assert (found["schema"], found["data"][2]) == (
+def test_json_output(run: Run) -> None:
+    data = json.loads(run("--json").out)
+    assert (data["schema"], data["data"][2]) == (
         "fairbank.composition/1",
         {"account": "lab3", "gratis": 64 / 3, "lab": 0.0, "communal": 24.0, "shares": 45},
     )
     assert (
-        ask("--parsable", "--noheader", "-o", "ACCOUNT,SHARES").out == "lab1|93\nlab2|21\nlab3|45\n"
+        run("--parsable", "--noheader", "-o", "ACCOUNT,SHARES").out == "lab1|93\nlab2|21\nlab3|45\n"
     )
-    assert json.loads(ask("--weights", "--json").out)["schema"] == "fairbank.weights/1"
-    assert ask("--helpformat").out == "ACCOUNT GRATIS LAB COMMUNAL SHARES\n"
-    assert ask("--weights", "--helpformat").out == "PARTITION TRESBILLINGWEIGHTS\n"
+    assert json.loads(run("--weights", "--json").out)["schema"] == "fairbank.weights/1"
+    assert run("--helpformat").out == "ACCOUNT GRATIS LAB COMMUNAL SHARES\n"
+    assert run("--weights", "--helpformat").out == "PARTITION TRESBILLINGWEIGHTS\n"
 
 
-def test_a_price_that_no_decimals_end_is_read_again_as_what_it_is(ask: Run) -> None:
-    told = json.loads(
-        ask("--weights", "--json", change=("memory_mib = 131072", "memory_mib = 96000")).out
+def test_price_with_endless_decimals_keeps_its_precision(run: Run) -> None:
+    data = json.loads(
+        run("--weights", "--json", change=("memory_mib = 131072", "memory_mib = 96000")).out
     )["data"][0]["weights"]
-    assert float(parse_weights(told)["mem"]) == pytest.approx(32 / 96_000, rel=1e-8)
+    assert float(parse_weights(data)["mem"]) == pytest.approx(32 / 96_000, rel=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -72,19 +70,19 @@ def test_a_price_that_no_decimals_end_is_read_again_as_what_it_is(ask: Run) -> N
         (("reference =", "reference"), 2, "FILE"),
     ],
 )
-def test_impossible_value_is_reported_with_its_place(
-    ask: Run, change: tuple[str, str], code: int, field: str
+def test_invalid_value_is_reported_with_its_place(
+    run: Run, change: tuple[str, str], code: int, field: str
 ) -> None:
-    said = ask(change=change)
-    assert (said.code, said.out) == (code, "")
-    assert f"field: {field}\n" in said.err
-    assert "try: " in said.err
+    result = run(change=change)
+    assert (result.code, result.out) == (code, "")
+    assert f"field: {field}\n" in result.err
+    assert "try: " in result.err
 
 
-def test_a_file_that_is_not_there_or_no_text(fairbank: Run, tmp_path: Path) -> None:
-    said = fairbank("share", "compose", tmp_path / "nothing.toml")
-    assert (said.code, said.out) == (3, "")
+def test_missing_or_binary_file_is_reported(fairbank: Run, tmp_path: Path) -> None:
+    result = fairbank("share", "compose", tmp_path / "nothing.toml")
+    assert (result.code, result.out) == (3, "")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
-    said = fairbank("share", "compose", tmp_path / "bytes")
-    assert (said.code, said.out) == (2, "")
-    assert "write it as UTF-8" in said.err
+    result = fairbank("share", "compose", tmp_path / "bytes")
+    assert (result.code, result.out) == (2, "")
+    assert "write it as UTF-8" in result.err

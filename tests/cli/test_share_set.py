@@ -1,6 +1,4 @@
-"""`share --set` computes what would be, and options that would change nothing are refused rather
-than passed over.
-"""
+"""Tests of `share --set`: changed shares are computed, and options without effect are refused."""
 
 from __future__ import annotations
 
@@ -8,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, Said
+from tests.cli.conftest import CommandResult, Run
 from tests.support.fairshare_recordings import printed
 
 
 @pytest.fixture
-def ask(fairbank: Run, tmp_path: Path) -> Run:
+def run(fairbank: Run, tmp_path: Path) -> Run:
     """Run a command on the recorded output of a Slurm with Fair Tree."""
     (tmp_path / "sshare.txt").write_text(printed("fair-tree", "sshare-everything"))
     (tmp_path / "config.txt").write_text(printed("fair-tree", "config"))
 
-    def call(*words: object) -> Said:
+    def call(*words: object) -> CommandResult:
         return fairbank(*words, "--from", tmp_path)
 
     return call
@@ -42,17 +40,17 @@ def ask(fairbank: Run, tmp_path: Path) -> Run:
         (("prio", "--json", "--noheader"), "--noheader"),
     ],
 )
-def test_an_option_that_would_change_nothing_is_refused(
+def test_option_without_effect_is_refused(
     fairbank: Run, words: tuple[str, ...], field: str
 ) -> None:
-    said = fairbank(*words)
-    assert (said.code, said.out) == (2, ""), "before Slurm is asked, which is not even there"
-    assert f"field: {field}" in said.err
-    assert "try: " in said.err
+    result = fairbank(*words)
+    assert (result.code, result.out) == (2, ""), "before Slurm is asked, which is not even there"
+    assert f"field: {field}" in result.err
+    assert "try: " in result.err
 
 
-def test_what_if_shares_were_others(ask: Run) -> None:
-    said = ask(
+def test_set_computes_with_changed_shares(run: Run) -> None:
+    result = run(
         "share",
         "-n",
         "-A",
@@ -63,14 +61,14 @@ def test_what_if_shares_were_others(ask: Run) -> None:
         "account,rawshares,normshares,levelfs%8",
         "-a",
     )
-    assert said.out == (
+    assert result.out == (
         "biology                      80    0.209424 0.209424 \n"
         " biology                      1    1.000000 1.000000 \n"
         "wg_chem                     161    0.421466 3.03e+10 \n"
         " wg_chem                 parent    0.421466          \n"
     )
-    assert said.err == "Computed from these shares and what users used; Slurm has others.\n"
-    assert ask("share", "--set", "nonsense=1").code == 3
+    assert result.err == "Computed from these shares and what users used; Slurm has others.\n"
+    assert run("share", "--set", "nonsense=1").code == 3
     for wrong in (
         "wg_chem",
         "wg_chem=",
@@ -80,12 +78,12 @@ def test_what_if_shares_were_others(ask: Run) -> None:
         "=parent",
         "wg_chem=1,wg_chem=2",
     ):
-        assert ask("share", "--set", wrong).code == 2
+        assert run("share", "--set", wrong).code == 2
 
 
-def test_what_if_an_account_stood_on_its_parents_shares(ask: Run) -> None:
-    """Its users then share with the accounts beside it: of 161 shares 20 are gone."""
-    said = ask(
+def test_set_parent_merges_users_into_the_parent_account(run: Run) -> None:
+    """Its users then share with the accounts next to it: 20 of 161 shares are gone."""
+    result = run(
         "share",
         "-P",
         "-n",
@@ -98,17 +96,17 @@ def test_what_if_an_account_stood_on_its_parents_shares(ask: Run) -> None:
         "-u",
         "nobody",
     )
-    assert said.out.splitlines() == ["wg_bio|30|0.212766", "wg_chem|parent|0.000000"]
+    assert result.out.splitlines() == ["wg_bio|30|0.212766", "wg_chem|parent|0.000000"]
 
 
-def test_forecasts_are_of_the_shares_that_are_tried_out(ask: Run) -> None:
+def test_forecast_uses_the_changed_shares(run: Run) -> None:
     words = ("share", "-a", "-A", "lasers")
-    assert ask(*words, "--forecast").out.splitlines()[1].split() == ["lasers", "1.46", "now", "now"]
-    then = ask(*words, "--forecast", "--set", "lasers=4")
+    assert run(*words, "--forecast").out.splitlines()[1].split() == ["lasers", "1.46", "now", "now"]
+    then = run(*words, "--forecast", "--set", "lasers=4")
     assert then.code == 0
     assert then.out.splitlines()[1].split() == ["lasers", "0.62", "4.8", "days", "8.5", "days"]
-    assert "lasers is back" not in ask(*words, "--tree").err
+    assert "lasers is back" not in run(*words, "--tree").err
     assert (
         "lasers is back at level 1 in 4.8 days to 8.5 days"
-        in ask(*words, "--tree", "--set", "lasers=4").err
+        in run(*words, "--tree", "--set", "lasers=4").err
     )

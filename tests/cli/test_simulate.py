@@ -1,6 +1,4 @@
-"""`fairbank simulate`: the table that people see, the figures that programs read, what is left out,
-and what cannot be.
-"""
+"""Tests of `fairbank simulate`: its table, its JSON, omitted jobs and invalid input."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from fairbank.simulator.engine.policies import POLICIES
 from fairbank.simulator.engine.simulation import SimulationPlan
 from fairbank.simulator.traces.job_line import SwfJob
 from fairbank.simulator.traces.swf import read
-from tests.cli.conftest import Run, Said, session
+from tests.cli.conftest import CommandResult, Run, session
 from tests.cli.workloads import HEAD, line
 from tests.support.golden import GOLDEN, kept
 from tests.support.plots import checked
@@ -51,40 +49,40 @@ STORIES = {
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_people_see(name: str, ask: Run) -> None:
-    told = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
-    assert told == kept(FOLDER / f"{name}.txt", told)
+def test_output_matches_the_golden_file(name: str, run: Run) -> None:
+    lines = session(f"fairbank {STORIES[name]}", run(STORIES[name]))
+    assert lines == kept(FOLDER / f"{name}.txt", lines)
 
 
-def test_starts_are_written_in_the_order_of_the_queue(ask: Run, tmp_path: Path) -> None:
-    """Two jobs of eight processors, and a small one that goes before the second; the numbers are
+def test_starts_are_written_in_queue_order(run: Run, tmp_path: Path) -> None:
+    """Two jobs of eight processors and a small one that starts before the second; the numbers are
     those of the trace.
     """
     jobs = [
-        line(30, 0, run=10, wanted=6),
-        line(10, 1, run=10, wanted=8),
-        line(20, 2, run=5, limit=8, wanted=2),
+        line(30, 0, run=10, requested=6),
+        line(10, 1, run=10, requested=8),
+        line(20, 2, run=5, limit=8, requested=2),
     ]
     (tmp_path / "three.swf").write_text(HEAD + "".join(jobs))
-    assert ask("simulate three.swf --policy easy --starts easy.txt -q").code == 0
+    assert run("simulate three.swf --policy easy --starts easy.txt -q").code == 0
     assert (tmp_path / "easy.txt").read_text() == "30 0\n10 10\n20 2\n"
-    ask("simulate three.swf --policy fcfs --starts fcfs.txt -q")
+    run("simulate three.swf --policy fcfs --starts fcfs.txt -q")
     assert (tmp_path / "fcfs.txt").read_text() == "30 0\n10 10\n20 20\n"
 
 
-def test_a_table_of_starts_has_room_for_all_policies(ask: Run, tmp_path: Path) -> None:
-    """The jobs of the test above: 20 goes before 10 under EASY. Of job 20 the trace does not tell
-    whose it is.
+def test_start_table_contains_all_policies(run: Run, tmp_path: Path) -> None:
+    """The jobs of the test above: 20 starts before 10 under EASY. The trace does not name the user
+    of job 20.
     """
     jobs = [
-        line(30, 0, run=10, wanted=6),
-        line(10, 1, run=10, wanted=8),
-        line(20, 2, run=5, limit=8, wanted=2).replace(" 7 7 ", " -1 -1 "),
+        line(30, 0, run=10, requested=6),
+        line(10, 1, run=10, requested=8),
+        line(20, 2, run=5, limit=8, requested=2).replace(" 7 7 ", " -1 -1 "),
     ]
     (tmp_path / "three.swf").write_text(HEAD + "".join(jobs))
     (tmp_path / "=1+1.toml").write_text('base = "fcfs"\n')
-    said = ask("simulate three.swf --policy easy --policy =1+1.toml --starts starts.csv -q")
-    assert said.code == 0
+    result = run("simulate three.swf --policy easy --policy =1+1.toml --starts starts.csv -q")
+    assert result.code == 0
     assert (tmp_path / "starts.csv").read_text().splitlines() == [
         "policy,job,user,group,submitted,started,ended,processors,wait_seconds",
         "easy,30,7,7,0,0,10,6,0",
@@ -94,11 +92,11 @@ def test_a_table_of_starts_has_room_for_all_policies(ask: Run, tmp_path: Path) -
         "'=1+1,10,7,7,1,10,20,8,9",
         "'=1+1,20,,,2,20,25,2,18",
     ]
-    assert ask("simulate three.swf --policy easy --policy =1+1.toml -q").out == said.out
+    assert run("simulate three.swf --policy easy --policy =1+1.toml -q").out == result.out
 
 
-def test_a_table_of_starts_has_the_names_of_accounting(ask: Run, tmp_path: Path) -> None:
-    """Names may be those of a formula. Times are in seconds since 1970."""
+def test_start_table_has_names_from_accounting(run: Run, tmp_path: Path) -> None:
+    """Names may look like formulas. Times are in seconds since 1970."""
     heads = "JobID|Submit|Start|End|Elapsed|State|User|Account|AllocCPUS\n"
     row = (
         "9|2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:00:40|00:00:30|COMPLETED|{}|{}|4\n"
@@ -106,7 +104,7 @@ def test_a_table_of_starts_has_the_names_of_accounting(ask: Run, tmp_path: Path)
     (tmp_path / "two.txt").write_text(
         heads + row.format("=cmd()", "bio,x") + row.format("ada", "").replace("9|", "10|", 1)
     )
-    assert ask("simulate two.txt --procs 4 --starts starts.csv -q").code == 0
+    assert run("simulate two.txt --procs 4 --starts starts.csv -q").code == 0
     with (tmp_path / "starts.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
     assert (first["job"], first["user"], first["group"], first["wait_seconds"]) == (
@@ -124,9 +122,9 @@ def test_a_table_of_starts_has_the_names_of_accounting(ask: Run, tmp_path: Path)
     assert int(second["ended"]) - int(second["started"]) == 30
 
 
-def test_a_table_of_starts_and_the_lines_tell_the_same(ask: Run, tmp_path: Path) -> None:
-    ask("simulate week.swf --policy slurm --starts starts.txt -q")
-    ask("simulate week.swf --policy easy --policy slurm --starts starts.csv -q")
+def test_start_table_agrees_with_start_lines(run: Run, tmp_path: Path) -> None:
+    run("simulate week.swf --policy slurm --starts starts.txt -q")
+    run("simulate week.swf --policy easy --policy slurm --starts starts.csv -q")
     with (tmp_path / "starts.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["policy"] == "slurm"]
     assert [f"{row['job']} {row['started']}" for row in rows] == (
@@ -135,30 +133,30 @@ def test_a_table_of_starts_and_the_lines_tell_the_same(ask: Run, tmp_path: Path)
 
 
 @pytest.mark.parametrize("policy", ["fifo", "fcfs", "easy", "conservative"])
-def test_accounting_gives_the_schedule_of_the_same_jobs_in_a_trace(
-    policy: str, ask: Run, tmp_path: Path
+def test_accounting_and_trace_of_the_same_jobs_give_the_same_schedule(
+    policy: str, run: Run, tmp_path: Path
 ) -> None:
-    """A week as the Standard Workload Format has it, and as sacct prints it: in other columns,
-    later lines first, compressed.
+    """The same week in the Standard Workload Format and as sacct prints it: other columns, another
+    order, compressed.
     """
     with (tmp_path / "week.swf").open("rb") as file:
         header, jobs = read(file)
-        told = [accounted(job, header.unix_start_time or 0) for job in jobs]
+        output = [sacct_line(job, header.unix_start_time or 0) for job in jobs]
     heads = "State|ReqTRES|JobIDRaw|Elapsed|Submit|TimelimitRaw|User|Account|Partition|AllocTRES\n"
     (tmp_path / "week.txt.gz").write_bytes(
-        gzip.compress((heads + "".join(told[75:] + told[:75])).encode())
+        gzip.compress((heads + "".join(output[75:] + output[:75])).encode())
     )
-    ask(f"simulate week.swf --policy {policy} --starts trace.txt -q")
-    assert ask(f"simulate week.txt.gz --procs 32 --policy {policy} --starts sacct.txt -q").code == 0
-    starts = [each.split() for each in (tmp_path / "sacct.txt").read_text().splitlines()]
+    run(f"simulate week.swf --policy {policy} --starts trace.txt -q")
+    assert run(f"simulate week.txt.gz --procs 32 --policy {policy} --starts sacct.txt -q").code == 0
+    starts = [line.split() for line in (tmp_path / "sacct.txt").read_text().splitlines()]
     since = header.unix_start_time or 0
     assert [f"{name} {int(at) - since}" for name, at in starts] == (
         tmp_path / "trace.txt"
     ).read_text().splitlines()
 
 
-def accounted(job: SwfJob, unix_start_time: int) -> str:
-    """A job of a trace as sacct would print it."""
+def sacct_line(job: SwfJob, unix_start_time: int) -> str:
+    """Return a job of a trace as sacct prints it."""
     tres = f"billing={job.processors},cpu={job.processors},node=1"
     state = "CANCELLED by 1000" if job.run_time < 0 else "COMPLETED"
     when = iso(unix_start_time + job.submit_time).removesuffix("Z")
@@ -169,30 +167,30 @@ def accounted(job: SwfJob, unix_start_time: int) -> str:
     return f"{state}|{tres}|{job.number}|{elapsed}|{when}|{limit}|{who}|{allocated}\n"
 
 
-def test_omitted_users_are_listed_in_json(ask: Run) -> None:
-    answer = json.loads(ask("simulate dirt.swf --json").out)
+def test_omitted_users_are_listed_in_json(run: Run) -> None:
+    answer = json.loads(run("simulate dirt.swf --json").out)
     assert answer["excluded"] == {"never_ran": [2], "no_size": [3], "too_wide": [5], "part": [6]}
     assert (answer["data"][0]["jobs"], answer["data"][0]["left_out"]) == (5, 4)
 
 
-def test_a_number_that_two_jobs_have_is_reported(ask: Run, tmp_path: Path) -> None:
-    """Numbers may come in any order, and parts of a run have the number of the whole."""
+def test_duplicate_job_number_is_reported(run: Run, tmp_path: Path) -> None:
+    """Numbers may come in any order, and partial runs have the number of the whole job."""
     (tmp_path / "order.swf").write_text(
         HEAD + "".join(map(line, (7, 3, 4, 9, 1))) + line(9, status=2)
     )
     assert (
-        json.loads(ask("simulate order.swf --json").out)["data"][0]["corrected"]["same_number"] == 0
+        json.loads(run("simulate order.swf --json").out)["data"][0]["corrected"]["same_number"] == 0
     )
     (tmp_path / "twice.swf").write_text(HEAD + "".join(map(line, (7, 3, 3, 9, 7, 3))))
-    said = ask("simulate twice.swf")
+    result = run("simulate twice.swf")
     assert "corrected: 3 jobs had the number of an earlier one: simulated all the same" in " ".join(
-        (said.out + said.err).split()
+        (result.out + result.err).split()
     )
-    assert "had the number" not in ask("simulate sacct.txt --procs 8").out
+    assert "had the number" not in run("simulate sacct.txt --procs 8").out
 
 
 @pytest.mark.parametrize(
-    ("cells", "told"),
+    ("cells", "message"),
     [
         ("01:00:00|COMPLETED|00:00:00", None),
         ("00:59:59|COMPLETED|00:00:00", None),
@@ -210,23 +208,21 @@ def test_a_number_that_two_jobs_have_is_reported(ask: Run, tmp_path: Path) -> No
         ("01:00:00|LOST|00:00:00", "State cannot be read"),
     ],
 )
-def test_accounting_that_contradicts_itself_is_left_out(
-    ask: Run, tmp_path: Path, cells: str, told: str | None
+def test_contradictory_accounting_is_omitted(
+    run: Run, tmp_path: Path, cells: str, message: str | None
 ) -> None:
     row = f"1|2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T09:00:10|{cells}|4"
     (tmp_path / "one.txt").write_text(
         f"JobID|Submit|Start|End|Elapsed|State|Suspended|AllocCPUS\n{row}\n"
     )
-    found = json.loads(ask("simulate one.txt --procs 8 --json").out)
-    assert found["excluded_lines"] == ({} if told is None else {told: [2]})
-    assert found["data"][0]["jobs"] == (told is None)
+    data = json.loads(run("simulate one.txt --procs 8 --json").out)
+    assert data["excluded_lines"] == ({} if message is None else {message: [2]})
+    assert data["data"][0]["jobs"] == (message is None)
 
 
-def test_accounts_with_shares_that_the_trace_does_not_have_are_named(
-    ask: Run, tmp_path: Path
-) -> None:
-    """An account counts as present if it has only jobs that are left out. Shares that no job of the
-    changed workload has are no mistake.
+def test_accounts_with_shares_but_without_jobs_are_named(run: Run, tmp_path: Path) -> None:
+    """An account counts as present even if all its jobs are omitted. Shares of accounts that the
+    changed workload lacks are no error.
     """
     (tmp_path / "two.swf").write_text(HEAD + line(1) + line(2, run=-1).replace(" 7 7 ", " 8 8 "))
     (tmp_path / "some.csv").write_text("\ufeffaccount,shares\n7,5\n8,1\n999,4\n")
@@ -235,28 +231,28 @@ def test_accounts_with_shares_that_the_trace_does_not_have_are_named(
         "whatif two.swf --add-procs 1",
         "simulate two.swf --grant 80",
     ):
-        said = ask(f"{words} --shares some.csv")
-        assert said.code == 0
+        result = run(f"{words} --shares some.csv")
+        assert result.code == 0
         assert (
             "shares of 1 account without a job in this trace, which count all the same (999)"
-            in " ".join(said.err.split())
+            in " ".join(result.err.split())
         )
-    assert json.loads(ask("simulate two.swf --shares some.csv --json").out)["strangers"] == ["999"]
+    assert json.loads(run("simulate two.swf --shares some.csv --json").out)["strangers"] == ["999"]
     (tmp_path / "one.csv").write_text("7,5\n")
-    assert "without a job" not in ask("simulate two.swf --shares one.csv").err
-    assert ask("whatif two.swf --drop-user 7 --shares one.csv").code == 0
+    assert "without a job" not in run("simulate two.swf --shares one.csv").err
+    assert run("whatif two.swf --drop-user 7 --shares one.csv").code == 0
 
 
-def test_decimals_that_are_rounded_are_counted(ask: Run, tmp_path: Path) -> None:
+def test_rounded_decimals_are_counted(run: Run, tmp_path: Path) -> None:
     (tmp_path / "decimals.swf").write_text(HEAD + line(1) + line(2).replace(" 10 ", " 10.7 "))
     assert "corrected: 1 line, submit time, run time or requested time with decimals" in " ".join(
-        ask("simulate decimals.swf").err.split()
+        run("simulate decimals.swf").err.split()
     )
-    assert 1 in json.loads(ask("simulate decimals.swf --json").out)["data"][0]["corrected"].values()
+    assert 1 in json.loads(run("simulate decimals.swf --json").out)["data"][0]["corrected"].values()
 
 
 @pytest.mark.parametrize(
-    ("head", "told"),
+    ("head", "message"),
     [
         ("; MaxJobs: 2\n", False),
         ("; MaxJobs: 4000\n", True),
@@ -266,35 +262,33 @@ def test_decimals_that_are_rounded_are_counted(ask: Run, tmp_path: Path) -> None
         ("; MaxJobs: unknown\n", False),
     ],
 )
-def test_a_trace_that_was_cut_short_is_reported(
-    ask: Run, tmp_path: Path, head: str, told: bool
-) -> None:
-    """By the lines that its header speaks of, whether or not they are simulated; a log that was
-    cleaned has fewer than jobs.
+def test_truncated_trace_is_reported(run: Run, tmp_path: Path, head: str, message: bool) -> None:
+    """The number of lines is compared with the header, including omitted ones; a cleaned log has
+    fewer lines than jobs.
     """
     (tmp_path / "cut.swf").write_text(HEAD + head + line(1) + line(2, run=-1))
     for words in ("simulate cut.swf", "whatif cut.swf --add-procs 1"):
-        said = ask(words)
-        assert said.code == 0
+        result = run(words)
+        assert result.code == 0
         assert (
-            "the header speaks of 4,000 jobs, and there are 2" in " ".join(said.err.split())
-        ) is told
-    announced = json.loads(ask("simulate cut.swf --json").out)["announced_jobs"]
-    assert (announced == 4_000) is told
+            "the header speaks of 4,000 jobs, and there are 2" in " ".join(result.err.split())
+        ) is message
+    announced = json.loads(run("simulate cut.swf --json").out)["announced_jobs"]
+    assert (announced == 4_000) is message
 
 
-def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Path) -> None:
+def test_machine_size_comes_from_the_trace_or_the_option(run: Run, tmp_path: Path) -> None:
     (tmp_path / "no-size.swf").write_text(line(1))
-    said = ask("simulate no-size.swf")
-    assert said.code != 0
-    assert "MaxProcs" in said.err
-    assert "--procs" in said.err
-    assert ask("simulate no-size.swf --procs 4").code == 0
-    assert json.loads(ask("simulate dirt.swf --procs 9 --json").out)["data"][0]["jobs"] == 6
+    result = run("simulate no-size.swf")
+    assert result.code != 0
+    assert "MaxProcs" in result.err
+    assert "--procs" in result.err
+    assert run("simulate no-size.swf --procs 4").code == 0
+    assert json.loads(run("simulate dirt.swf --procs 9 --json").out)["data"][0]["jobs"] == 6
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("simulate nothing.swf", "cannot read nothing.swf"),
         ("simulate week.swf --policy ezzy", "there is no policy 'ezzy'"),
@@ -371,8 +365,8 @@ def test_the_size_of_the_machine_is_the_traces_or_as_told(ask: Run, tmp_path: Pa
         ("simulate negative.swf", "line 2: submit time is -5"),
     ],
 )
-def test_impossible_value_is_reported_with_its_place(
-    ask: Run, tmp_path: Path, words: str, told: str
+def test_invalid_value_is_reported_with_its_place(
+    run: Run, tmp_path: Path, words: str, message: str
 ) -> None:
     (tmp_path / "week.swf.toml").write_text("")
     (tmp_path / "utf16.csv").write_bytes("1,5\n".encode("utf-16"))
@@ -388,23 +382,23 @@ def test_impossible_value_is_reported_with_its_place(
     (tmp_path / "heads.txt").write_text("JobID|Submit|State|AllocTRES\n")
     (tmp_path / "headless.txt").write_text("1|2026-11-21T08:00:00|COMPLETED\n")
     (tmp_path / "negative.swf").write_text(HEAD + line(1, -5))
-    said = ask(words)
-    assert said.code != 0
-    assert said.out == ""
-    assert told in said.err
+    result = run(words)
+    assert result.code != 0
+    assert result.out == ""
+    assert message in result.err
 
 
 PICTURES = {"utilisation", "queue", "waits", "shares", "beyond-shares"}
 
 
-def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
-    """The same command gives the same bytes. Without shares there is no figure of them."""
+def test_figures_contain_all_policies(run: Run, tmp_path: Path) -> None:
+    """The same command gives the same bytes. Without shares there is no fair-share figure."""
     words = "simulate week.swf --policy fcfs --policy easy --shares shares.csv --by group -q --json"
-    said = json.loads(ask(f"{words} --plots figures").out)
-    assert {Path(each) for each in said["plots"]} == {
+    data = json.loads(run(f"{words} --plots figures").out)
+    assert {Path(path) for path in data["plots"]} == {
         Path("figures", f"{name}.svg") for name in PICTURES
     }
-    drawn = {each: (tmp_path / each).read_text() for each in said["plots"]}
+    drawn = {path: (tmp_path / path).read_text() for path in data["plots"]}
     for text in drawn.values():
         assert "fcfs" in text
         assert "easy" in text
@@ -413,19 +407,19 @@ def test_pictures_are_drawn_of_all_policies(ask: Run, tmp_path: Path) -> None:
     assert re.search(
         r"mean [\d.]+, \d+ in the worst [\d.]+ h", drawn[str(Path("figures", "queue.svg"))]
     )
-    ask(f"{words} --plots figures")
-    assert {each: (tmp_path / each).read_text() for each in drawn} == drawn
-    bare = json.loads(ask("simulate week.swf --plots bare --png --json").out)
-    assert {Path(each).name for each in bare["plots"]} == {
+    run(f"{words} --plots figures")
+    assert {path: (tmp_path / path).read_text() for path in drawn} == drawn
+    bare = json.loads(run("simulate week.swf --plots bare --png --json").out)
+    assert {Path(path).name for path in bare["plots"]} == {
         "utilisation.png",
         "queue.png",
         "waits.png",
     }
-    assert all((tmp_path / each).read_bytes().startswith(b"\x89PNG") for each in bare["plots"])
+    assert all((tmp_path / path).read_bytes().startswith(b"\x89PNG") for path in bare["plots"])
 
 
-def test_figures_of_a_simulation_show_what_it_measured(ask: Run, tmp_path: Path) -> None:
-    """The tests' folder is the current one, because of `ask`."""
+def test_figures_show_the_measures_of_the_simulation(run: Run, tmp_path: Path) -> None:
+    """The test's directory is the current one, because of `run`."""
     outcomes = simulate_each(
         partial(in_file, Path("week.swf")),
         ["fcfs", "easy"],
@@ -466,16 +460,16 @@ def test_figures_of_a_simulation_show_what_it_measured(ask: Run, tmp_path: Path)
     }
 
 
-def test_without_matplotlib_nothing_is_simulated_for_figures(
-    ask: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_figures_without_matplotlib_fail_before_simulating(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said = ask("simulate week.swf --plots figures")
-    assert (said.code, said.out) == (NO_ANSWER, "")
-    assert "figures need matplotlib, which is not installed here" in said.err
-    assert "pip install 'fairbank[plots]'" in said.err
+    result = run("simulate week.swf --plots figures")
+    assert (result.code, result.out) == (NO_ANSWER, "")
+    assert "figures need matplotlib, which is not installed here" in result.err
+    assert "pip install 'fairbank[plots]'" in result.err
     assert not (tmp_path / "figures").exists()
-    assert ask("simulate week.swf").code == 0
+    assert run("simulate week.swf").code == 0
 
 
 PROGRAM = shlex.join(
@@ -484,89 +478,91 @@ PROGRAM = shlex.join(
 
 
 @pytest.mark.parametrize("through", ["cat week.swf | ", "< week.swf "])
-def test_a_trace_may_come_by_standard_input(ask: Run, tmp_path: Path, through: str) -> None:
-    said = subprocess.run(
+def test_trace_can_be_read_from_stdin(run: Run, tmp_path: Path, through: str) -> None:
+    process = subprocess.run(
         ["sh", "-c", f"{through}{PROGRAM} simulate - -q"],
         cwd=tmp_path,
         check=True,
         capture_output=True,
         timeout=60,
     )
-    assert said.stdout.decode() == ask("simulate week.swf -q").out
+    assert process.stdout.decode() == run("simulate week.swf -q").out
 
 
 @pytest.mark.parametrize("through", ["> out", "| cat > out"])
-def test_starts_may_go_where_the_table_goes(ask: Run, tmp_path: Path, through: str) -> None:
-    ask("simulate week.swf --starts starts.txt -q")
-    table = ask("simulate week.swf -q").out
+def test_starts_can_be_written_to_stdout(run: Run, tmp_path: Path, through: str) -> None:
+    run("simulate week.swf --starts starts.txt -q")
+    table = run("simulate week.swf -q").out
     words = f"{PROGRAM} simulate week.swf -q --starts /dev/stdout {through}"
     subprocess.run(["sh", "-c", words], cwd=tmp_path, check=True, timeout=60)
     assert (tmp_path / "out").read_text() == (tmp_path / "starts.txt").read_text() + table
 
 
-def test_unwritable_figure_does_not_lose_the_table(ask: Run, tmp_path: Path) -> None:
+def test_unwritable_figure_does_not_lose_the_table(run: Run, tmp_path: Path) -> None:
     (tmp_path / "figures" / "queue.svg").mkdir(parents=True)
-    said = ask("simulate week.swf --plots figures")
-    assert said.code != 0
-    assert "mean wait (h)" in said.out
-    assert "queue.svg" in said.err
+    result = run("simulate week.swf --plots figures")
+    assert result.code != 0
+    assert "mean wait (h)" in result.out
+    assert "queue.svg" in result.err
 
 
-def test_unwritable_starts_do_not_lose_the_table(ask: Run) -> None:
+def test_unwritable_starts_do_not_lose_the_table(run: Run) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
-    said = ask("simulate week.swf --starts /dev/full")
-    assert said.code != 0
-    assert "mean wait (h)" in said.out
-    assert "cannot write /dev/full: the disk is full" in said.err
+    result = run("simulate week.swf --starts /dev/full")
+    assert result.code != 0
+    assert "mean wait (h)" in result.out
+    assert "cannot write /dev/full: the disk is full" in result.err
 
 
-def test_a_policy_may_be_called_as_anything(ask: Run, tmp_path: Path) -> None:
-    """As the other columns of the table too."""
+def test_policy_may_have_the_name_of_a_column(run: Run, tmp_path: Path) -> None:
+    """A policy may even have the name of another column of the table."""
     for name in ("measure", "change"):
         (tmp_path / f"{name}.toml").write_text('base = "easy"\n')
-    said = ask("simulate week.swf --policy measure.toml --policy change.toml").out.splitlines()
-    assert said[2].split() == ["MEASURE", "MEASURE", "CHANGE", "CHANGE"]
-    assert said[3].startswith("mean wait (h)")
-    assert said[3].endswith("+0.0%")
+    output = run("simulate week.swf --policy measure.toml --policy change.toml").out.splitlines()
+    assert output[2].split() == ["MEASURE", "MEASURE", "CHANGE", "CHANGE"]
+    assert output[3].startswith("mean wait (h)")
+    assert output[3].endswith("+0.0%")
 
 
-def test_looking_changes_no_schedule(ask: Run) -> None:
+def test_figures_do_not_change_the_schedule(run: Run) -> None:
     def fingerprint(words: str) -> str:
         return str(
-            json.loads(ask(f"simulate week.swf {words} --json").out)["data"][0]["fingerprint"]
+            json.loads(run(f"simulate week.swf {words} --json").out)["data"][0]["fingerprint"]
         )
 
     assert fingerprint("--plots figures") == fingerprint("")
 
 
-def test_refusal_says_if_no_project_can_pay(ask: Run) -> None:
-    said = ask("simulate week.swf --grant 0")
+def test_refusal_says_if_no_project_can_pay(run: Run) -> None:
+    result = run("simulate week.swf --grant 0")
     refused = next(
-        each for each in said.out.splitlines() if each.startswith("jobs refused for lack of credit")
+        line
+        for line in result.out.splitlines()
+        if line.startswith("jobs refused for lack of credit")
     )
-    assert (said.code, refused.split()[-1]) == (0, "100.00")
-    told = " ".join((said.out + said.err).split())
-    jobs = json.loads(ask("simulate week.swf --grant 0 --json").out)["data"][0]["refused_jobs"]
+    assert (result.code, refused.split()[-1]) == (0, "100.00")
+    output = " ".join((result.out + result.err).split())
+    jobs = json.loads(run("simulate week.swf --grant 0 --json").out)["data"][0]["refused_jobs"]
     assert (
         f"no job ran, {jobs} jobs refused for lack of credit: grant more, or let them run last"
-        " (--unpaid last)" in told
+        " (--unpaid last)" in output
     )
-    assert "no job ran" in ask("whatif week.swf --grant 0 --add-procs 8").err
-    assert "no job ran" not in ask("simulate week.swf --grant 0 --unpaid last").err
+    assert "no job ran" in run("whatif week.swf --grant 0 --add-procs 8").err
+    assert "no job ran" not in run("simulate week.swf --grant 0 --unpaid last").err
 
 
-def test_empty_trace_is_no_error(ask: Run, tmp_path: Path) -> None:
+def test_empty_trace_is_no_error(run: Run, tmp_path: Path) -> None:
     (tmp_path / "nobody.swf").write_text(HEAD + line(1, run=-1))
-    said = ask("simulate nobody.swf")
-    assert said.code == 0
-    assert "No job of this trace can be simulated" in said.err
-    assert "never ran" in said.err
-    assert ask("simulate nobody.swf --plots figures").code == 0
+    result = run("simulate nobody.swf")
+    assert result.code == 0
+    assert "No job of this trace can be simulated" in result.err
+    assert "never ran" in result.err
+    assert run("simulate nobody.swf --plots figures").code == 0
     assert not (tmp_path / "figures").exists()
 
 
-def test_what_a_policys_file_says_in_vain_is_reported_once(ask: Run, tmp_path: Path) -> None:
+def test_ignored_policy_settings_are_reported_once(run: Run, tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text(
         'base = "slurm"\n[scheduler]\nbf_continue = true\nbf_licenses = true\nbf_max_time = 60\n'
     )
@@ -574,60 +570,60 @@ def test_what_a_policys_file_says_in_vain_is_reported_once(ask: Run, tmp_path: P
         "policy site: changes nothing here: bf_continue, bf_max_time",
         "policy site: not simulated, and passed over: bf_licenses",
     ]
-    said = ask("simulate week.swf --policy slurm --policy site.toml")
-    assert [each for each in said.err.splitlines() if each.startswith("policy ")] == remarks
-    assert json.loads(ask("simulate week.swf --policy site.toml --json").out)["remarks"] == remarks
-    said = ask("whatif week.swf --policy site.toml --add-procs 8")
-    assert [each for each in said.err.splitlines() if each.startswith("policy ")] == remarks
-    assert "policy " not in ask("simulate week.swf --policy fairer.toml").err
+    result = run("simulate week.swf --policy slurm --policy site.toml")
+    assert [line for line in result.err.splitlines() if line.startswith("policy ")] == remarks
+    assert json.loads(run("simulate week.swf --policy site.toml --json").out)["remarks"] == remarks
+    result = run("whatif week.swf --policy site.toml --add-procs 8")
+    assert [line for line in result.err.splitlines() if line.startswith("policy ")] == remarks
+    assert "policy " not in run("simulate week.swf --policy fairer.toml").err
 
 
-def test_the_help_names_all_policies(ask: Run) -> None:
+def test_help_names_all_policies(run: Run) -> None:
     for command in ("simulate", "whatif"):
         assert f"{', '.join(POLICIES)}, or a file FILE.toml" in " ".join(
-            ask(f"{command} --help").out.split()
+            run(f"{command} --help").out.split()
         )
 
 
-def test_progress_is_told_when_asked_for(ask: Run, tmp_path: Path) -> None:
+def test_progress_is_reported_if_requested(run: Run, tmp_path: Path) -> None:
     (tmp_path / "long.swf").write_text(
         HEAD + "".join(line(number, number) for number in range(1, 20_000))
     )
-    said = ask("simulate long.swf --progress plain")
-    tenths = [each for each in said.err.splitlines() if each.startswith("easy ")]
+    result = run("simulate long.swf --progress plain")
+    tenths = [line for line in result.err.splitlines() if line.startswith("easy ")]
     assert len(tenths) >= 8
 
 
-def test_a_trace_from_a_pipe_is_read_once(ask: Run, tmp_path: Path) -> None:
-    """As `zcat week.swf.gz | fairbank simulate /dev/stdin` does."""
+def test_trace_from_a_pipe_is_read_once(run: Run, tmp_path: Path) -> None:
+    """`zcat week.swf.gz | fairbank simulate /dev/stdin` reads such a pipe."""
     text = (tmp_path / "week.swf").read_bytes()
 
-    def piped(words: str) -> Said:
+    def run_with_pipe(words: str) -> CommandResult:
         os.mkfifo(tmp_path / "pipe.swf")
         with ThreadPoolExecutor(1) as writer:
-            writing = writer.submit(_poured, tmp_path / "pipe.swf", text)
-            said = ask(words)
+            writing = writer.submit(write_to_pipe, tmp_path / "pipe.swf", text)
+            output = run(words)
             writing.result()
         (tmp_path / "pipe.swf").unlink()
-        return said
+        return output
 
     assert (
-        piped("simulate pipe.swf --policy easy -P --progress plain").out
-        == ask("simulate week.swf --policy easy -P").out
+        run_with_pipe("simulate pipe.swf --policy easy -P --progress plain").out
+        == run("simulate week.swf --policy easy -P").out
     )
-    twice = piped("simulate pipe.swf --policy easy --policy fcfs --procs 32")
+    twice = run_with_pipe("simulate pipe.swf --policy easy --policy fcfs --procs 32")
     assert (twice.code, "can be read only once" in twice.err) == (2, True)
-    granted = piped("simulate pipe.swf --policy easy --grant 90 --procs 32")
+    granted = run_with_pipe("simulate pipe.swf --policy easy --grant 90 --procs 32")
     assert (granted.code, "can be read only once" in granted.err) == (2, True)
 
 
-def _poured(pipe: Path, text: bytes) -> None:
-    with suppress(BrokenPipeError):  # nobody reads it to its end where it is refused
+def write_to_pipe(pipe: Path, text: bytes) -> None:
+    with suppress(BrokenPipeError):  # a refused trace is not read to its end
         pipe.write_bytes(text)
 
 
-def test_shares_count_in_the_fair_share_of_slurm_and_nowhere_else(ask: Run, tmp_path: Path) -> None:
-    """Three users come at once, and the first of them has no shares."""
+def test_shares_affect_only_policies_with_fair_share(run: Run, tmp_path: Path) -> None:
+    """Three users submit at once, and the first of them has no shares."""
     of_users = [
         line(number).replace(" 7 7 ", f" {user} {user} ")
         for number, user in enumerate((5, 6, 7), start=1)
@@ -638,7 +634,7 @@ def test_shares_count_in_the_fair_share_of_slurm_and_nowhere_else(ask: Run, tmp_
     for policy in ("slurm", "fcfs"):
         for shares in ("", "--shares some.csv"):
             assert (
-                ask(
+                run(
                     f"simulate three.swf --procs 1 --policy {policy} --starts starts.txt {shares}"
                 ).code
                 == 0
@@ -648,5 +644,5 @@ def test_shares_count_in_the_fair_share_of_slurm_and_nowhere_else(ask: Run, tmp_
     assert order.pop(("slurm", True)) == ["2", "3", "1"]
     assert set(map(tuple, order.values())) == {("1", "2", "3")}
     (tmp_path / "huge.csv").write_text("6,9999999999\n")
-    said = ask("simulate three.swf --procs 1 --policy slurm --shares huge.csv")
-    assert (said.code, "Slurm takes no such shares" in said.err, said.out) == (2, True, "")
+    result = run("simulate three.swf --procs 1 --policy slurm --shares huge.csv")
+    assert (result.code, "Slurm takes no such shares" in result.err, result.out) == (2, True, "")

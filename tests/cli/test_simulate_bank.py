@@ -1,4 +1,4 @@
-"""`fairbank simulate --grant`: the bank in the loop, as people and programs see it."""
+"""Tests of `fairbank simulate --grant`: a simulation with the bank, as table and as JSON."""
 
 from __future__ import annotations
 
@@ -22,75 +22,68 @@ STORIES = {
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_people_see(name: str, ask: Run) -> None:
-    told = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
-    assert told == kept(FOLDER / f"{name}.txt", told)
+def test_output_matches_the_golden_file(name: str, run: Run) -> None:
+    lines = session(f"fairbank {STORIES[name]}", run(STORIES[name]))
+    assert lines == kept(FOLDER / f"{name}.txt", lines)
 
 
 @pytest.mark.parametrize("unpaid", ["refuse", "last"])
 @pytest.mark.parametrize("policy", ["fifo", "fcfs", "easy", "conservative", "slurm"])
-def test_with_credit_enough_the_bank_changes_no_start(
-    policy: str, unpaid: str, ask: Run, tmp_path: Path
+def test_sufficient_credit_changes_no_start(
+    policy: str, unpaid: str, run: Run, tmp_path: Path
 ) -> None:
-    """A hold may be far above the charge: of the credit ten times as much is granted as
-    jobs use.
-    """
-    ask(f"simulate week.swf --policy {policy} --starts without.txt -q")
-    said = ask(
+    """A hold may be far above the charge: the grant is ten times what the jobs use."""
+    run(f"simulate week.swf --policy {policy} --starts without.txt -q")
+    result = run(
         f"simulate week.swf --policy {policy} --starts with.txt --grant 1000 --periods 1 --unpaid"
         f" {unpaid} --json"
     )
     assert (tmp_path / "with.txt").read_bytes() == (tmp_path / "without.txt").read_bytes()
-    row = json.loads(said.out)["data"][0]
+    row = json.loads(result.out)["data"][0]
     assert (row["refused_jobs"], row["unpaid_jobs"]) == (0, 0)
     assert row["charged_minutes"] + row["expired_minutes"] == row["granted_minutes"]
 
 
-def test_credit_of_accounts_goes_by_their_names(ask: Run) -> None:
-    """Two accounts of sacct: what the lines say that they used, and what that costs with none of it
-    granted.
-    """
-    found = json.loads(ask("simulate sacct.txt --procs 8 --grant 100 --json").out)["credit"]
-    assert {each["account"]: each["granted_minutes"] for each in found} == {
-        "astro": 240,
-        "bio": 172,
-    }
-    none = json.loads(ask("simulate sacct.txt --procs 8 --grant 0 --unpaid last --json").out)
-    assert {each["account"]: each["unpaid_minutes"] for each in none["credit"]} == {
+def test_credit_is_granted_by_account_name(run: Run) -> None:
+    """Two accounts of sacct: one is granted its recorded usage, and the other nothing."""
+    data = json.loads(run("simulate sacct.txt --procs 8 --grant 100 --json").out)["credit"]
+    assert {row["account"]: row["granted_minutes"] for row in data} == {"astro": 240, "bio": 172}
+    none = json.loads(run("simulate sacct.txt --procs 8 --grant 0 --unpaid last --json").out)
+    assert {row["account"]: row["unpaid_minutes"] for row in none["credit"]} == {
         "astro": 240,
         "bio": 172,
     }
     assert none["data"][0]["unpaid_jobs"] == none["data"][0]["jobs"]
 
 
-def test_it_is_told_how_many_of_the_jobs_the_measures_are_not_over(ask: Run) -> None:
-    """`jobs` counts those that were refused, and the starts, of which the measures are, do not."""
+def test_refused_jobs_are_counted_outside_the_measures(run: Run) -> None:
+    """`jobs` counts refused jobs too; the measures are over started jobs only."""
     row = json.loads(
-        ask("simulate week.swf --grant 70 --periods 3 --starts starts.txt --json").out
+        run("simulate week.swf --grant 70 --periods 3 --starts starts.txt --json").out
     )["data"][0]
     assert row["jobs"] - row["refused_jobs"] == len(Path("starts.txt").read_text().splitlines())
-    told = (
+    output = (
         f"refused for lack of credit: {row['refused_jobs']} jobs; the measures are over the others"
     )
-    assert told in " ".join(ask("simulate week.swf --grant 70 --periods 3").err.split())
-    both = " ".join(ask("whatif week.swf --grant 70 --periods 3 --drop-group 2").err.split())
+    assert output in " ".join(run("simulate week.swf --grant 70 --periods 3").err.split())
+    both = " ".join(run("whatif week.swf --grant 70 --periods 3 --drop-group 2").err.split())
     assert f"refused for lack of credit: {row['refused_jobs']} jobs (as recorded), " in both
-    assert "lack of credit" not in ask("simulate week.swf --grant 1000").err
+    assert "lack of credit" not in run("simulate week.swf --grant 1000").err
 
 
-def test_unknown_accounts_pay_as_one(ask: Run, tmp_path: Path) -> None:
+def test_unknown_accounts_share_one_allocation(run: Run, tmp_path: Path) -> None:
     (tmp_path / "unknown.swf").write_text(
         HEAD + "".join(line(number).replace(" 7 7 ", " -1 -1 ") for number in (1, 2))
     )
-    found = json.loads(ask("simulate unknown.swf --grant 1000 --json").out)
-    assert found["delivered"] == [
+    data = json.loads(run("simulate unknown.swf --grant 1000 --json").out)
+    assert data["delivered"] == [
         {"policy": "easy", "account": 0, "delivered": 1.0, "entitled": 1.0}
     ]
-    assert [(each["account"], each["charged_minutes"]) for each in found["credit"]] == [(0, 2)]
+    assert [(row["account"], row["charged_minutes"]) for row in data["credit"]] == [(0, 2)]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("simulate week.swf --periods 2", "add --grant PERCENT"),
         ("simulate week.swf --unpaid last", "add --grant PERCENT"),
@@ -104,8 +97,8 @@ def test_unknown_accounts_pay_as_one(ask: Run, tmp_path: Path) -> None:
         ("simulate nothing.swf --grant 50", "cannot read nothing.swf"),
     ],
 )
-def test_what_cannot_be_granted(ask: Run, words: str, told: str) -> None:
-    said = ask(words)
-    assert said.code != 0
-    assert said.out == ""
-    assert told in " ".join(said.err.split())
+def test_invalid_grant_is_refused(run: Run, words: str, message: str) -> None:
+    result = run(words)
+    assert result.code != 0
+    assert result.out == ""
+    assert message in " ".join(result.err.split())

@@ -1,4 +1,4 @@
-"""HADM's command: its verbs, filters, detail, order and forms."""
+"""HADM's command: its subcommands, filters, detail, order and output formats."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.cli.site import AYLA, JORGE, STRANGER
 
 
 def rows(hadm: Run, *words: object) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(hadm(*words, "--json").out)["data"]
-    return found
+    data: list[dict[str, Any]] = json.loads(hadm(*words, "--json").out)["data"]
+    return data
 
 
-def test_the_verbs(hadm: Run) -> None:
+def test_subcommands_are_listed(hadm: Run) -> None:
     verbs = ["projects", "allocations", "jobs", "failures"]
     assert [verb for verb in verbs if f"\n  {verb} " in hadm().out] == verbs
     assert hadm("project").code == 2
@@ -54,15 +54,15 @@ def test_projects_by_resource_and_activity(hadm: Run) -> None:
 
 
 @pytest.mark.parametrize("verb", ["jobs", "failures", "allocations", "projects"])
-def test_what_is_not_there_is_no_empty_list(hadm: Run, verb: str) -> None:
+def test_unknown_filter_value_is_an_error(hadm: Run, verb: str) -> None:
     for words, field in ((("-g", "99999"), "-g"), (("-A", "nope"), "-A"), (("-r", "nosuch"), "-r")):
-        said = hadm(verb, *words)
-        assert (said.code, said.out) == (3, "")
-        assert f"field: {field}" in said.err
-        assert "try: " in said.err
+        result = hadm(verb, *words)
+        assert (result.code, result.out) == (3, "")
+        assert f"field: {field}" in result.err
+        assert "try: " in result.err
 
 
-def test_remedies_are_in_its_own_words(hadm: Run, fairbank: Run) -> None:
+def test_remedies_name_sproject_commands(hadm: Run, fairbank: Run) -> None:
     for words in (("projects", "-A", "nope"), ("jobs", "-g", "nope")):
         assert "try: list yours with: sproject projects\n" in hadm(*words).err
     assert "try: list yours with: fairbank project list\n" in fairbank("balance", "-A", "nope").err
@@ -78,10 +78,10 @@ def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -
     )
     assert line[-4:] == ["100000", "4352", "36240", "59408"]
     projects = [
-        each.split("|")
-        for each in hadm("projects", "--detail", "-P", "-n", "-g", "chem_qmc").out.splitlines()
+        line.split("|")
+        for line in hadm("projects", "--detail", "-P", "-n", "-g", "chem_qmc").out.splitlines()
     ]
-    assert [each[4:] for each in projects if each[4] == "cpu"] == [
+    assert [line[4:] for line in projects if line[4] == "cpu"] == [
         ["cpu", "100000", "4352", "36240", "59408"]
     ]
     assert hadm("jobs", "--detail", "--helpformat").out.split()[-1] == "DEBIT"
@@ -89,7 +89,7 @@ def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -
 
 
 @pytest.mark.parametrize(
-    ("wanted", "order"),
+    ("sort", "order"),
     [
         ("BALANCE", [2, 3, 1]),
         ("-BALANCE", [1, 3, 2]),
@@ -97,17 +97,17 @@ def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -
         ("-end", [1, 2, 3]),
     ],
 )
-def test_the_order(hadm: Run, wanted: str, order: list[int]) -> None:
-    assert [row["id"] for row in rows(hadm, "allocations", "--detail", "--sort", wanted)] == order
+def test_sort_order(hadm: Run, sort: str, order: list[int]) -> None:
+    assert [row["id"] for row in rows(hadm, "allocations", "--detail", "--sort", sort)] == order
 
 
-def test_a_column_that_is_none(hadm: Run) -> None:
-    said = hadm("allocations", "--sort", "NOPE")
-    assert said.code == 2
-    assert "BALANCE" not in said.err  # that one comes with --detail
-    assert "ALLOC-ID" in said.err
+def test_unknown_sort_column_is_reported(hadm: Run) -> None:
+    result = hadm("allocations", "--sort", "NOPE")
+    assert result.code == 2
+    assert "BALANCE" not in result.err  # a column of --detail only
+    assert "ALLOC-ID" in result.err
 
 
-def test_its_words_are_hadms(hadm: Run) -> None:
+def test_states_are_named_as_in_hadm(hadm: Run) -> None:
     assert {row["status"] for row in rows(hadm, "jobs")} == {"executing", "completed"}
     assert "not enough credit" in " ".join(hadm("failures", "-l").out.split())

@@ -1,5 +1,5 @@
-"""The everyday commands start fast because they import little. What they import is asserted; what
-it costs is only reported.
+"""Start-up time: common commands import few modules. The imports are asserted; the time is only
+reported.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 
 from tests.cli.served_site import Bank
 
-# Each of these costs more than it would be worth at the start of a command (10 ms of CPU and up,
-# some of them hundreds).
+# Importing any of these takes too long at the start of a command: at least 10 ms of CPU, some
+# take hundreds.
 FORBIDDEN = frozenset(
     "msgspec msgpack sqlalchemy alembic litestar uvicorn uvloop psycopg jinja2 numpy asyncio"
     " logging dataclasses inspect subprocess uuid email http urllib.parse urllib.request ssl"
@@ -38,10 +38,10 @@ EVERYDAY = (
 )
 
 
-def started(words: list[str], bank: Bank) -> tuple[set[str], float]:
+def run_with_importtime(words: list[str], bank: Bank) -> tuple[set[str], float]:
     """Return the modules that a command imported, and the CPU milliseconds that it took."""
     before = getrusage(RUSAGE_CHILDREN)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", START, *words],
         env={
             **os.environ,
@@ -54,23 +54,23 @@ def started(words: list[str], bank: Bank) -> tuple[set[str], float]:
         check=False,
     )
     after = getrusage(RUSAGE_CHILDREN)
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert process.returncode == 0, process.stderr[-2000:]
     imported = {
         line.split("|")[2].strip()
-        for line in done.stderr.splitlines()
+        for line in process.stderr.splitlines()
         if line.startswith("import time:")
     }
     return imported, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
 
-def interpreters_own() -> set[str]:
-    """Return the modules that Python imports by itself: some environments add to it."""
-    done = subprocess.run(
+def interpreter_modules() -> set[str]:
+    """Return the modules that Python imports by itself, which depend on the environment."""
+    process = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", ""], capture_output=True, text=True, check=True
     )
     return {
         line.split("|")[2].strip()
-        for line in done.stderr.splitlines()
+        for line in process.stderr.splitlines()
         if line.startswith("import time:")
     }
 
@@ -79,13 +79,13 @@ def interpreters_own() -> set[str]:
 def test_nothing_heavy_is_imported(
     words: str, bank: Bank, record_property: Callable[[str, object], None]
 ) -> None:
-    imported, milliseconds = started(words.split(), bank)
+    imported, milliseconds = run_with_importtime(words.split(), bank)
     record_property("cpu_ms", round(milliseconds, 1))
     print(f"fairbank {words}: {milliseconds:.0f} ms of CPU, the timing of imports included")
     heavy = {
         name
-        for name in imported - interpreters_own()
-        if any(name == each or name.startswith(f"{each}.") for each in FORBIDDEN)
+        for name in imported - interpreter_modules()
+        if any(name == module or name.startswith(f"{module}.") for module in FORBIDDEN)
     }
     assert heavy == set()
     packages = {".".join(name.split(".")[:2]) for name in imported if name.startswith("fairbank.")}
@@ -96,7 +96,7 @@ def test_nothing_heavy_is_imported(
 
 
 def test_help_opens_no_connection(bank: Bank) -> None:
-    imported, _ = started(["--help"], bank)
+    imported, _ = run_with_importtime(["--help"], bank)
     assert not imported & {
         "socket",
         "json",
@@ -106,11 +106,11 @@ def test_help_opens_no_connection(bank: Bank) -> None:
     }
 
 
-# Before a small trace is simulated these would cost as much as simulating it.
+# Importing these would take as long as the simulation of a small trace.
 HEAVY = frozenset("msgspec numpy inspect asyncio sqlalchemy".split())
 
 
-def test_a_simulation_without_a_bank_pays_for_none(tmp_path: Path) -> None:
+def test_simulation_without_a_bank_imports_no_bank_library(tmp_path: Path) -> None:
     trace = tmp_path / "one.swf"
     trace.write_text("; MaxProcs: 8\n1 0 -1 60 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1\n")
     own = (
@@ -118,7 +118,7 @@ def test_a_simulation_without_a_bank_pays_for_none(tmp_path: Path) -> None:
         " file=sys.stderr)"
     )
     words = [sys.executable, "-c", own, "simulate", str(trace)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    succeeded, *imported = done.stderr.split()
+    process = subprocess.run(words, capture_output=True, text=True, check=True)
+    succeeded, *imported = process.stderr.split()
     assert succeeded == "0"
     assert not HEAVY & set(imported)

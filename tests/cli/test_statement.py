@@ -1,4 +1,4 @@
-"""Stories of people who read statements: found by name, in pages, with figures that add up."""
+"""Statements: selection by name, pages, and figures that add up."""
 
 from __future__ import annotations
 
@@ -22,43 +22,45 @@ def test_a_statement_is_found_by_project_and_resource(fairbank: Run) -> None:
     assert fairbank("statement", "-A", "chem_qmc", "-r", "storage").code == 3
 
 
-def test_a_statement_in_pages_is_the_same_statement(
+def test_paged_statement_equals_the_unpaged_one(
     fairbank: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
+    complete = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
     monkeypatch.setattr("fairbank.cli.framework.context.PAGE", 3)
     assert (
         json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--limit", "0", "--json").out)
-        == whole
+        == complete
     )
     assert len(json.loads(fairbank("jobs", "-a", "--limit", "0", "--json").out)["data"]) == 12
 
 
 @pytest.mark.parametrize("limit", [2, 3, 4, 5])
-def test_a_statement_has_no_more_entries_than_it_may_and_says_how_many(
+def test_statement_limit_is_applied_and_reported(
     fairbank: Run, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    """The limit may be at the end of a page or not. The sums at the end are those after its last
-    entry.
+    """The limit may be at the end of a page or not. The sums are those after the last entry
+    shown.
     """
-    whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
+    complete = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
     monkeypatch.setattr("fairbank.cli.framework.context.PAGE", 3)
     few = fairbank("statement", "1", "-S", "2026-01-01", "--limit", limit, "--json")
     part = json.loads(few.out)
-    assert part["data"] == whole["data"][:limit]
-    assert (part["whole"], whole["whole"]) == (False, True)
+    assert part["data"] == complete["data"][:limit]
+    assert (part["whole"], complete["whole"]) == (False, True)
     assert part["closing"]["held"] == part["data"][-1]["held"]
     assert f"There are more; this shows {limit}." in " ".join(few.err.split())
 
 
-def test_a_limit_that_is_just_enough_hides_nothing(fairbank: Run) -> None:
-    whole = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
-    just = fairbank("statement", "1", "-S", "2026-01-01", "--limit", len(whole["data"]), "--json")
-    assert json.loads(just.out) == whole
+def test_limit_equal_to_the_number_of_entries_hides_nothing(fairbank: Run) -> None:
+    complete = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
+    just = fairbank(
+        "statement", "1", "-S", "2026-01-01", "--limit", len(complete["data"]), "--json"
+    )
+    assert json.loads(just.out) == complete
     assert "There are more" not in just.err
 
 
-def test_a_statement_says_which_moments_its_sums_belong_to(fairbank: Run) -> None:
+def test_statement_states_the_times_of_its_sums(fairbank: Run) -> None:
     part = fairbank("statement", "1", "-S", "2026-07-01", "-E", "2026-09-01")
     assert (
         "(opening): the sums before 2026-07-01 00:00:00. (closing): those before 2026-09-01"
@@ -72,13 +74,13 @@ def test_a_statement_says_which_moments_its_sums_belong_to(fairbank: Run) -> Non
     assert "(closing)" not in few.out
 
 
-def test_the_proof_of_a_statement_is_in_figures_that_add_up(fairbank: Run) -> None:
+def test_statement_totals_add_up(fairbank: Run) -> None:
     proof = fairbank("statement", "1", "--units", "k").err.splitlines()[-1]
     assert proof.startswith("ok  used 2174400 + held 261120")
     assert proof.endswith("= granted 6000000 SU-minutes")
 
 
-def test_a_statement_tells_the_job_and_the_reason_of_a_refusal(fairbank: Run) -> None:
+def test_statement_shows_job_and_reason_of_a_refusal(fairbank: Run) -> None:
     (row,) = [
         row
         for row in json.loads(fairbank("statement", "2", "--json").out)["data"]
@@ -92,7 +94,7 @@ def test_a_statement_tells_the_job_and_the_reason_of_a_refusal(fairbank: Run) ->
     assert "not enough credit" in line
 
 
-def an_entry(
+def statement_entry(
     kind: str, amount: int, sign: int | None, details: dict[str, Any], **more: Any
 ) -> dict[str, Any]:
     sums = {"deposited": 600, "charged": 0, "held": 0, "available": 600}
@@ -111,23 +113,27 @@ def an_entry(
 @pytest.mark.parametrize(
     ("entry", "amount", "reason"),
     [
-        (an_entry("cap", 300, None, {"cap": 300}), "", "cap of ayla: 5 SU"),
-        (an_entry("cap", 0, None, {"cap": 0}), "", "cap of ayla: 0 SU"),
+        (statement_entry("cap", 300, None, {"cap": 300}), "", "cap of ayla: 5 SU"),
+        (statement_entry("cap", 0, None, {"cap": 0}), "", "cap of ayla: 0 SU"),
         (
-            an_entry("cap", 0, None, {"cap": None}, comment="she left"),
+            statement_entry("cap", 0, None, {"cap": None}, comment="she left"),
             "",
             "cap of ayla: none; she left",
         ),
         (
-            an_entry("declined", 300_000, None, {"message": "not enough unused credit"}),
+            statement_entry("declined", 300_000, None, {"message": "not enough unused credit"}),
             "",
             "not enough unused credit: requested 5000 SU",
         ),
-        (an_entry("terms", 0, None, {}, changed={"shared": True}), "", "shared"),
-        (an_entry("charge", 6, 1, {"written_off": 101}, charged=6), "+0.10", "1.68 written off"),
+        (statement_entry("terms", 0, None, {}, changed={"shared": True}), "", "shared"),
+        (
+            statement_entry("charge", 6, 1, {"written_off": 101}, charged=6),
+            "+0.10",
+            "1.68 written off",
+        ),
     ],
 )
-def test_what_changes_no_sum_has_no_amount_and_is_reported_in_words(
+def test_entry_without_an_amount_is_described_in_words(
     entry: dict[str, Any], amount: str, reason: str
 ) -> None:
     shown = {column.head: column for column in COLUMNS}

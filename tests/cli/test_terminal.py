@@ -1,4 +1,4 @@
-"""Output on a real terminal: widths, colours, questions, and a clean end."""
+"""Output on a real terminal: widths, colours, questions and termination."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """A command on a terminal of a given size."""
+    """Command that runs on a terminal of a given size."""
 
     def __init__(
         self, bank: Bank, *words: str, columns: int = 80, lines: int = 24, **environment: str
     ) -> None:
-        self.screen, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        surroundings = {
+        self.screen, child_end = pty.openpty()
+        fcntl.ioctl(child_end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        clean_env = {
             name: value
             for name, value in os.environ.items()
             if name not in ("COLUMNS", "LINES", "NO_COLOR")
         }
-        surroundings |= {
+        clean_env |= {
             "FAIRBANK_SERVER": bank.unix,
             "TZ": "America/New_York",
             "HOME": "/nowhere",
@@ -47,7 +47,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [sys.executable, "-c", START, *words],
             env={
-                **surroundings,
+                **clean_env,
                 "FAIRBANK_SERVER": bank.unix,
                 "TZ": "America/New_York",
                 "HOME": "/nowhere",
@@ -55,32 +55,32 @@ class Terminal:
                 "TERM": "xterm",
                 **environment,
             },
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=child_end,
+            stdout=child_end,
+            stderr=child_end,
             start_new_session=True,
         )
-        os.close(theirs)
-        self.said = ""
+        os.close(child_end)
+        self.output = ""
 
     def read(self) -> str:
-        """Return the output up to now, as far as it has come."""
+        """Return the output so far."""
         while select.select([self.screen], [], [], 0)[0]:
             try:
-                self.said += os.read(self.screen, 65_536).decode()
+                self.output += os.read(self.screen, 65_536).decode()
             except OSError:  # the other end is closed
                 break
-        return self.said
+        return self.output
 
     def type(self, words: str) -> None:
         os.write(self.screen, words.encode())
 
     def end(self) -> tuple[int, list[str]]:
-        """The exit code, and the lines as they stand on the screen."""
+        """Return the exit code and the lines on the screen."""
         wait_until(lambda: (self.read(), self.process.poll() is not None)[1], "the command to end")
         self.read()
         os.close(self.screen)
-        return self.process.returncode, self.said.replace("\r\n", "\n").splitlines()
+        return self.process.returncode, self.output.replace("\r\n", "\n").splitlines()
 
 
 @pytest.mark.parametrize("columns", [80, 120, 140])
@@ -100,7 +100,7 @@ def test_every_line_fits_the_terminal(bank: Bank, columns: int) -> None:
         assert [line for line in lines if len(ESCAPE.sub("", line)) > columns] == []
 
 
-def test_one_screen_holds_it_all(bank: Bank) -> None:
+def test_overview_fits_one_screen(bank: Bank) -> None:
     _, lines = Terminal(bank, "--as", "61002").end()
     assert len(lines) <= 24
     text = ESCAPE.sub("", "\n".join(lines))
@@ -119,16 +119,16 @@ def test_one_screen_holds_it_all(bank: Bank) -> None:
 def test_colours_are_for_terminals_and_never_the_only_signal(bank: Bank) -> None:
     _, coloured = Terminal(bank, "balance", "--as", "61001").end()
     assert any("\x1b[33m!\x1b[0m 2026-12-03" in line for line in coloured)
-    for how in (
+    for terminal in (
         Terminal(bank, "balance", "--as", "61001", NO_COLOR="1"),
         Terminal(bank, "balance", "--as", "61001", "--color", "never"),
     ):
-        _, plain = how.end()
+        _, plain = terminal.end()
         assert not any("\x1b" in line for line in plain)
         assert any("! 2026-12-03" in line for line in plain)
 
 
-def test_a_wide_terminal_shows_more(bank: Bank) -> None:
+def test_wide_terminal_shows_more(bank: Bank) -> None:
     _, lines = Terminal(bank, "balance", columns=160).end()
     assert "CATEGORY" in "".join(lines)
     _, lines = Terminal(bank, "balance", columns=80).end()
@@ -136,22 +136,24 @@ def test_a_wide_terminal_shows_more(bank: Bank) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "told"),
+    ("answer", "code", "message"),
     [("n\n", 1, "Nothing was changed."), ("\n", 1, "Nothing was changed."), ("y\n", 0, "entry ")],
 )
-def test_withdrawal_asks_on_a_terminal(own_bank: Bank, answer: str, code: int, told: str) -> None:
+def test_withdrawal_asks_on_a_terminal(
+    own_bank: Bank, answer: str, code: int, message: str
+) -> None:
     terminal = Terminal(own_bank, "withdraw", "3", "1", "--reason", "test")
     wait_until(lambda: "[y/N]" in terminal.read(), "the question")
-    assert "available 11,690 -> 11,689" in terminal.said
+    assert "available 11,690 -> 11,689" in terminal.output
     terminal.type(answer)
     ended, lines = terminal.end()
     assert ended == code
-    assert any(line.startswith(told) for line in lines)
+    assert any(line.startswith(message) for line in lines)
 
 
 def test_line_typed_before_the_question_is_no_answer(own_bank: Bank) -> None:
     terminal = Terminal(own_bank, "withdraw", "3", "1", "--reason", "test")
-    terminal.type("y\nfairbank balance\n")  # pasted with the command
+    terminal.type("y\nfairbank balance\n")  # pasted together with the command
     wait_until(lambda: "[y/N]" in terminal.read(), "the question")
     assert terminal.process.poll() is None
     terminal.type("\n")
@@ -185,12 +187,12 @@ def test_only_removing_ending_and_large_changes_ask(own_bank: Bank, words: str, 
     assert (code, "[y/N]" in "".join(lines)) == ((1, True) if asks else (0, False))
 
 
-def test_yes_leaves_the_question_out(own_bank: Bank) -> None:
+def test_yes_skips_the_question(own_bank: Bank) -> None:
     code, lines = Terminal(own_bank, "withdraw", "3", "1m", "--reason", "test", "--yes").end()
     assert (code, "[y/N]" in "".join(lines)) == (0, False)
 
 
-def test_ctrl_c_is_130_without_a_word(bank: Bank) -> None:
+def test_ctrl_c_exits_with_130_and_no_traceback(bank: Bank) -> None:
     terminal = Terminal(bank, "balance", "--watch", "5", "--as", "61001")
     wait_until(lambda: "AVAILABLE" in terminal.read(), "the first round")
     terminal.process.send_signal(signal.SIGINT)
@@ -199,7 +201,7 @@ def test_ctrl_c_is_130_without_a_word(bank: Bank) -> None:
     assert "Traceback" not in "".join(lines)
 
 
-def test_a_pipe_that_closes_early_is_no_trouble(bank: Bank) -> None:
+def test_early_closed_pipe_is_no_error(bank: Bank) -> None:
     environment = {**os.environ, "FAIRBANK_SERVER": bank.unix}
     shell = (
         f'"{sys.executable}" -c "{START}" jobs -a --csv --limit 0 | head -1; echo'
@@ -212,7 +214,7 @@ def test_a_pipe_that_closes_early_is_no_trouble(bank: Bank) -> None:
     assert done.stderr == ""
 
 
-def test_a_full_disk_is_reported(bank: Bank) -> None:
+def test_full_disk_is_reported(bank: Bank) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     with open("/dev/full", "w") as full:
@@ -258,7 +260,7 @@ def test_closed_input_and_error_are_no_fault(bank: Bank) -> None:
     assert "\nPROJECT " in done.stdout
 
 
-def test_a_terminal_that_cannot_show_it_gets_it_spelt_out(bank: Bank) -> None:
+def test_unencodable_characters_are_escaped(bank: Bank) -> None:
     done = subprocess.run(
         [sys.executable, "-c", START, "化学"],
         env={**os.environ, "PYTHONIOENCODING": "ascii", "FAIRBANK_SERVER": bank.unix},
@@ -275,7 +277,7 @@ def test_a_terminal_that_cannot_show_it_gets_it_spelt_out(bank: Bank) -> None:
 LONG = ("statement", "1", "-S", "2026-01-01")
 
 
-def test_what_is_longer_than_the_screen_is_shown_in_pages(bank: Bank, tmp_path: Path) -> None:
+def test_long_output_is_shown_in_the_pager(bank: Bank, tmp_path: Path) -> None:
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\nsed 's/^/page: /'\n")
     pager.chmod(0o755)
@@ -284,20 +286,20 @@ def test_what_is_longer_than_the_screen_is_shown_in_pages(bank: Bank, tmp_path: 
     answer = [line for line in lines if line.startswith("page: ")]
     assert answer[0].startswith("page: Allocation 1")
     assert "(closing)" in answer[-1]
-    assert lines[-1].startswith("ok  used")  # the talk comes after the pages, outside of them
-    for how in (
+    assert lines[-1].startswith("ok  used")  # stderr comes after the pages
+    for terminal in (
         Terminal(bank, *LONG, lines=60, PAGER=str(pager)),
         Terminal(bank, *LONG, "--no-pager", lines=10, PAGER=str(pager)),
         Terminal(bank, *LONG, lines=10, PAGER="cat"),
         Terminal(bank, *LONG, lines=10, PAGER=str(pager), TERM="dumb"),
         Terminal(bank, *LONG, lines=10, PAGER="/no/such/pager"),
     ):
-        code, lines = how.end()
+        code, lines = terminal.end()
         assert (code, [line for line in lines if line.startswith("page: ")]) == (0, [])
         assert any("(closing)" in line for line in lines)
 
 
-def test_pasted_lines_are_no_keys_for_the_pager(bank: Bank, tmp_path: Path) -> None:
+def test_typed_ahead_input_disables_the_pager(bank: Bank, tmp_path: Path) -> None:
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\nsed 's/^/page: /'\n")
     pager.chmod(0o755)
@@ -320,7 +322,7 @@ def test_less_is_left_with_q_and_survives_ctrl_c(bank: Bank) -> None:
     assert not any("(closing)" in line for line in lines)
 
 
-def test_a_reader_who_has_seen_enough_ends_the_pages(bank: Bank, tmp_path: Path) -> None:
+def test_pager_that_exits_early_is_no_error(bank: Bank, tmp_path: Path) -> None:
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\nhead -n 1\n")
     pager.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Stories of people who look at usage: by anything, over a period, and with what it remarks."""
+"""Usage by any column, over a period, with its notes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tests.cli.conftest import Run
 from tests.cli.site import AYLA, DANA, MINH
 
 
-def test_usage_of_several_is_their_sum(fairbank: Run) -> None:
+def test_usage_of_several_users_is_their_sum(fairbank: Run) -> None:
     def charged(*words: object) -> dict[str, int]:
         rows = json.loads(
             fairbank("usage", "-S", "2026-01-01", "--by", "month", "--json", *words).out
         )["data"]
         return {row["group"]: row["charged"] for row in rows}
 
-    both, one, other = charged("-u", f"{AYLA},{MINH}"), charged("-u", AYLA), charged("-u", MINH)
-    assert both == {month: one.get(month, 0) + other.get(month, 0) for month in one | other}
+    both, first, second = charged("-u", f"{AYLA},{MINH}"), charged("-u", AYLA), charged("-u", MINH)
+    assert both == {month: first.get(month, 0) + second.get(month, 0) for month in first | second}
 
 
 def test_usage_by_anything(fairbank: Run) -> None:
@@ -40,34 +40,32 @@ def test_usage_by_anything(fairbank: Run) -> None:
     assert [(row["group"], row["charged"]) for row in mine] == [(MINH, 9_549 * 60)]
 
 
-def test_a_time_that_is_none_is_reported_with_the_words_that_commands_take(fairbank: Run) -> None:
-    for said, words in (
+def test_invalid_time_is_reported_with_valid_examples(fairbank: Run) -> None:
+    for time_text, words in (
         ("yesterday", "now-7days, today"),
         ("25:00", "now-7days, today"),
         ("now+99999999weeks", "the years 1970 to 9999"),
     ):
-        told = fairbank("usage", "-S", said)
-        assert (told.code, words in " ".join(told.err.split())) == (2, True)
+        result = fairbank("usage", "-S", time_text)
+        assert (result.code, words in " ".join(result.err.split())) == (2, True)
 
 
 @pytest.mark.parametrize("words", ["usage", "statement 1", "jobs -a", "jobs --refused -a"])
-def test_a_period_that_ends_before_it_begins_is_wrong_usage(fairbank: Run, words: str) -> None:
-    said = fairbank(*words.split(), "-S", "2026-11-02", "-E", "2026-11-01")
-    assert said.code == 2
-    assert "ends before it begins" in said.err
-    assert "  field: -S\n  try: exchange -S and -E\n" in said.err
+def test_period_that_ends_before_it_begins_is_refused(fairbank: Run, words: str) -> None:
+    result = fairbank(*words.split(), "-S", "2026-11-02", "-E", "2026-11-01")
+    assert result.code == 2
+    assert "ends before it begins" in result.err
+    assert "  field: -S\n  try: exchange -S and -E\n" in result.err
     assert fairbank(*words.split(), "-S", "tomorrow", "-E", "now-1days").code == 2
     assert fairbank(*words.split(), "-S", "2026-11-01", "-E", "2026-11-01").code == 0
 
 
 @pytest.mark.parametrize("words", ["usage", "statement 1"])
-def test_a_period_of_which_only_the_end_is_said_tells_where_it_begins(
-    fairbank: Run, words: str
-) -> None:
-    said = fairbank(*words.split(), "--endtime", "2026-01-01")
-    assert said.code == 2
-    assert "(default: from now-30days on)" in " ".join(said.err.split())
-    assert "  field: --endtime\n  try: say where it begins: -S\n" in said.err
+def test_period_without_a_start_is_refused_with_the_default(fairbank: Run, words: str) -> None:
+    result = fairbank(*words.split(), "--endtime", "2026-01-01")
+    assert result.code == 2
+    assert "(default: from now-30days on)" in " ".join(result.err.split())
+    assert "  field: --endtime\n  try: say where it begins: -S\n" in result.err
 
 
 def test_usage_reports_idle_processors_and_waiting_times(fairbank: Run) -> None:
@@ -83,7 +81,7 @@ def test_usage_reports_idle_processors_and_waiting_times(fairbank: Run) -> None:
     assert "WASTED" not in fairbank("usage", "-S", "2026-01-01", "-u", DANA).err
 
 
-def test_users_most_of_whose_jobs_fail_early_are_told_of() -> None:
+def test_users_with_many_early_failures_are_reported() -> None:
     row = {"name": "minh", "runs": 9, "failed_early": 7, "early_exit_code": 127, "cpu_given": 0}
     assert remarks([row], "user") == [
         "minh: 7 of 9 jobs failed within 2 minutes of start (exit 127): fairbank jobs -u minh"
@@ -98,7 +96,7 @@ def test_users_most_of_whose_jobs_fail_early_are_told_of() -> None:
     assert remarks([{**row, "name": "2026-11"}], "month") == []
 
 
-def test_exits_of_several_answers_are_one_only_if_they_are_the_same() -> None:
+def test_exit_code_is_shown_only_if_all_are_equal() -> None:
     none, not_found, killed = (
         {"failed_early": n, "early_exit_code": code} for n, code in ((0, None), (2, 127), (1, 9))
     )

@@ -1,4 +1,4 @@
-"""Usage errors: one sentence with a suggestion, the exit codes of the table, never a traceback."""
+"""Usage errors: one sentence with a suggestion, the documented exit codes, never a traceback."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
 
 CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130}
-ELSEWHERE = {
-    "replay",
-    "simulate",
-    "demo",
-    "share",
-    "prio",
-}  # these would run for seconds, or ask a Slurm
+EXCLUDED = {"replay", "simulate", "demo", "share", "prio"}  # these run for seconds or need Slurm
 
 
 @pytest.mark.parametrize(
@@ -47,39 +41,40 @@ ELSEWHERE = {
         (["--alll"], "did you mean --all"),
     ],
 )
-def test_wrong_words(fairbank: Run, words: list[str], meant: str) -> None:
-    said = fairbank(*words)
-    assert said.code == 2
-    assert said.out == ""
-    assert said.err.startswith("fairbank: ")
-    assert meant in " ".join(said.err.split())
+def test_usage_error_gets_a_suggestion(fairbank: Run, words: list[str], meant: str) -> None:
+    result = fairbank(*words)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("fairbank: ")
+    assert meant in " ".join(result.err.split())
 
 
 @pytest.mark.parametrize("flag", ["-V", "--version"])
-def test_the_version(fairbank: Run, hadm: Run, flag: str) -> None:
+def test_version(fairbank: Run, hadm: Run, flag: str) -> None:
     assert fairbank(flag).out == f"fairbank {__version__}\n"
     assert hadm(flag).out == f"sproject (fairbank {__version__})\n"
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])
 def test_every_command_explains_itself(fairbank: Run, name: str) -> None:
-    said = fairbank(name, "--help")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith(f"fairbank {name}: ")
-    assert fairbank("help", name).out == said.out
-    if "Verbs:" in said.out:
+    result = fairbank(name, "--help")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"fairbank {name}: ")
+    assert fairbank("help", name).out == result.out
+    if "Verbs:" in result.out:
         verbs = [
-            line.split()[0] for line in said.out.split("Verbs:\n")[1].split("\n\n")[0].splitlines()
+            line.split()[0]
+            for line in result.out.split("Verbs:\n")[1].split("\n\n")[0].splitlines()
         ]
         pages = [fairbank(name, verb, "--help").out for verb in verbs]
     else:
-        pages = [said.out]
+        pages = [result.out]
     for page in pages:
         assert page.split("Examples:\n")[1].split("\n\n")[0].count("\n") == 2, "three examples"
         assert max(map(len, page.splitlines())) <= 120
 
 
-def test_the_usage_shows_all_that_must_be_said(fairbank: Run) -> None:
+def test_usage_line_shows_required_options(fairbank: Run) -> None:
     page = fairbank("alloc", "create", "--help").out
     assert (
         "Usage: fairbank alloc create -A PROJECT -r NAME --end TIME --reason TEXT [OPTIONS]\n"
@@ -91,7 +86,7 @@ def test_the_usage_shows_all_that_must_be_said(fairbank: Run) -> None:
     )
 
 
-def test_the_table_is_whole(fairbank: Run) -> None:
+def test_help_lists_every_command(fairbank: Run) -> None:
     shown = fairbank("--help").out
     for entry in COMMANDS:
         assert find(entry.name) is entry
@@ -99,7 +94,7 @@ def test_the_table_is_whole(fairbank: Run) -> None:
         assert fairbank("-h").out == fairbank("help").out == shown
 
 
-def test_options_may_stand_before_the_command(fairbank: Run) -> None:
+def test_options_may_precede_the_command(fairbank: Run) -> None:
     assert fairbank("--json", "balance").out == fairbank("balance", "--json").out
     assert (
         fairbank("--units", "m", "-P", "balance", "-n").out
@@ -115,10 +110,10 @@ def test_unreachable_bank_is_exit_6_with_a_remedy(fairbank: Run) -> None:
         ["deposit", "1", "1", "--reason", "x"],
         ["jobs", "--refused"],
     ):
-        said = fairbank(*words, "--server", "unix:/nowhere/bank.sock")
-        assert (said.code, said.out) == (6, "")
-        assert "fairbank serve" in said.err
-        assert "FAIRBANK_SERVER" in said.err
+        result = fairbank(*words, "--server", "unix:/nowhere/bank.sock")
+        assert (result.code, result.out) == (6, "")
+        assert "fairbank serve" in result.err
+        assert "FAIRBANK_SERVER" in result.err
 
 
 @pytest.mark.parametrize(
@@ -132,51 +127,50 @@ def test_unreachable_bank_is_exit_6_with_a_remedy(fairbank: Run) -> None:
     ],
 )
 def test_exit_code_is_that_of_the_error(fairbank: Run, error: FairbankError, code: int) -> None:
-    said = fairbank("doctor", services=FakeServices(error=error))
-    assert said.code == code
-    assert said.out == ""
+    result = fairbank("doctor", services=FakeServices(error=error))
+    assert result.code == code
+    assert result.out == ""
 
 
-def test_bug_is_one_sentence_without_verbose(
-    fairbank: Run, surroundings: pytest.MonkeyPatch
-) -> None:
+def test_bug_is_one_sentence_without_verbose(fairbank: Run, clean_env: pytest.MonkeyPatch) -> None:
     services = FakeServices(error=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
-    said = fairbank("doctor", services=services)
-    assert said.code == 1
+    result = fairbank("doctor", services=services)
+    assert result.code == 1
     assert (
-        said.err.splitlines()[0]
+        result.err.splitlines()[0]
         == "fairbank: this should not have happened: ZeroDivisionError: a\\x1b[31m"
     )
-    assert "FAIRBANK_DEBUG=1" in said.err
+    assert "FAIRBANK_DEBUG=1" in result.err
 
 
-def test_an_interruption_is_130(fairbank: Run) -> None:
+def test_interruption_exits_with_130(fairbank: Run) -> None:
     services = FakeServices(error=KeyboardInterrupt())  # type: ignore[arg-type]
     assert fairbank("doctor", services=services).code == 130
 
 
 def test_broken_pipe_is_silent(fairbank: Run) -> None:
     services = FakeServices(error=BrokenPipeError())  # type: ignore[arg-type]
-    said = fairbank("doctor", services=services)
-    assert (said.code, said.err) == (0, "")
+    result = fairbank("doctor", services=services)
+    assert (result.code, result.err) == (0, "")
 
 
-SAID = """list show create set users cap freeze add-user verify heads -A -u --me -a -j -r -o +ALLOC
-    --json --csv -P -n -l -v -q -t -p --limit --watch --by --help -S now-7days 1 2 99 chem_qmc 61001
+ARGUMENTS = """list show create set users cap freeze add-user verify heads -A -u --me -a -j -r -o
+    +ALLOC --json --csv -P -n -l -v -q -t -p --limit --watch --by --help -S now-7days 1 2 99
+    chem_qmc 61001
     --reason x --dry-run --units m --threshold bash -- --as --progress"""
 words = st.one_of(
-    st.sampled_from([entry.name for entry in COMMANDS if entry.name not in ELSEWHERE]),
-    st.sampled_from(SAID.split()),
+    st.sampled_from([entry.name for entry in COMMANDS if entry.name not in EXCLUDED]),
+    st.sampled_from(ARGUMENTS.split()),
     st.text(max_size=8),
 )
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(words, max_size=7))
-def test_no_arguments_give_a_traceback(changing: Run, said: list[str]) -> None:
-    if "--watch" in said or "-" in said:
-        return  # the one never ends, the other reads our own standard input
-    ended = changing(*said, services=FakeServices())
+def test_no_arguments_give_a_traceback(changing: Run, arguments: list[str]) -> None:
+    if "--watch" in arguments or "-" in arguments:
+        return  # --watch never ends, and - reads the standard input of the tests
+    ended = changing(*arguments, services=FakeServices())
     assert ended.code in CODES
     assert "should not have happened" not in ended.err
     assert ended.code == 0 or ended.err
@@ -185,11 +179,11 @@ def test_no_arguments_give_a_traceback(changing: Run, said: list[str]) -> None:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(words, max_size=5))
-def test_nor_do_they_with_hadms_command(hadm: Run, said: list[str]) -> None:
-    ended = hadm(*said)
+def test_no_arguments_of_sproject_give_a_traceback(hadm: Run, arguments: list[str]) -> None:
+    ended = hadm(*arguments)
     assert ended.code in CODES
     assert "should not have happened" not in ended.err
 
 
-def test_lists_are_asked_for_in_the_largest_pages_there_are() -> None:
+def test_client_page_size_is_the_maximum() -> None:
     assert PAGE == PAGE_MAX

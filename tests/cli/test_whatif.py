@@ -1,6 +1,4 @@
-"""`fairbank whatif`: the table that people see, the figures that programs read, and what cannot be
-asked.
-"""
+"""Tests of `fairbank whatif`: its table, its JSON and invalid input."""
 
 from __future__ import annotations
 
@@ -30,47 +28,47 @@ STORIES = {
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_people_see(name: str, ask: Run) -> None:
-    told = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
-    assert told == kept(FOLDER / f"{name}.txt", told)
+def test_output_matches_the_golden_file(name: str, run: Run) -> None:
+    lines = session(f"fairbank {STORIES[name]}", run(STORIES[name]))
+    assert lines == kept(FOLDER / f"{name}.txt", lines)
 
 
 @pytest.mark.parametrize("name", [name for name in STORIES if name != "json"])
 def test_eighty_columns_are_enough(name: str) -> None:
-    told = (FOLDER / f"{name}.txt").read_text().splitlines()[1:]
-    assert [line for line in told if len(line) > 80] == []
+    output = (FOLDER / f"{name}.txt").read_text().splitlines()[1:]
+    assert [line for line in output if len(line) > 80] == []
 
 
-def test_both_sides_are_what_simulate_gives(ask: Run) -> None:
-    """As recorded on the machine as it is; changed on the other machine, under the other policy."""
-    found = json.loads(
-        ask("whatif week.swf --policy fcfs --to-policy easy --add-procs 8 --json").out
+def test_both_sides_equal_the_simulation(run: Run) -> None:
+    """The recorded side has the machine as it is; the changed side another machine and policy."""
+    data = json.loads(
+        run("whatif week.swf --policy fcfs --to-policy easy --add-procs 8 --json").out
     )
     for side, words in (("recorded", "--policy fcfs"), ("changed", "--policy easy --procs 40")):
-        row = json.loads(ask(f"simulate week.swf {words} --json").out)["data"][0]
-        assert found[side] | {"fingerprint": None} == row | {"fingerprint": None}
-        assert {each["measure"]: each[side] for each in found["data"]} == {
-            each["measure"]: row[each["measure"]] for each in found["data"]
+        row = json.loads(run(f"simulate week.swf {words} --json").out)["data"][0]
+        assert data[side] | {"fingerprint": None} == row | {"fingerprint": None}
+        assert {measure["measure"]: measure[side] for measure in data["data"]} == {
+            measure["measure"]: row[measure["measure"]] for measure in data["data"]
         }
 
 
-def test_the_same_question_has_the_same_answer(ask: Run) -> None:
+def test_seed_determines_the_result(run: Run) -> None:
     words = "whatif week.swf --job 17 --size 2 --shaken 2 --json"
-    assert ask(words).out == ask(words).out != ask(f"{words} --seed 2").out
+    assert run(words).out == run(words).out != run(f"{words} --seed 2").out
 
 
-def test_a_job_changed_to_what_it_is_makes_no_difference_in_any_copy(ask: Run) -> None:
-    """The same copies stand beside each other: what differs is the change's doing."""
-    found = json.loads(ask("whatif week.swf --add-procs 8 --shaken 3 --json").out)
-    same = json.loads(ask("whatif week.swf --scale-limits 101 --policy fcfs --shaken 3 --json").out)
-    assert any(each["shaken"]["difference"]["mean"] for each in found["data"])
+def test_change_without_effect_has_no_difference(run: Run) -> None:
+    """Both sides use the same copies of the trace, so any difference comes from the change."""
+    data = json.loads(run("whatif week.swf --add-procs 8 --shaken 3 --json").out)
+    same = json.loads(run("whatif week.swf --scale-limits 101 --policy fcfs --shaken 3 --json").out)
+    assert any(row["shaken"]["difference"]["mean"] for row in data["data"])
     assert all(
-        each["shaken"]["difference"] == {"mean": 0, "low": 0, "high": 0} for each in same["data"]
+        row["shaken"]["difference"] == {"mean": 0, "low": 0, "high": 0} for row in same["data"]
     )
 
 
 @pytest.mark.parametrize(
-    ("words", "told", "remedy"),
+    ("words", "message", "remedy"),
     [
         ("whatif", "FILE", ""),
         ("whatif nothing.swf --add-procs 1", "cannot read nothing.swf", "name a trace"),
@@ -111,51 +109,51 @@ def test_a_job_changed_to_what_it_is_makes_no_difference_in_any_copy(ask: Run) -
         ("whatif week.swf --add-procs 8 --periods 2", "--periods", "add --grant PERCENT"),
     ],
 )
-def test_impossible_question_is_reported_with_the_remedy(
-    ask: Run, words: str, told: str, remedy: str
+def test_invalid_options_are_reported_with_the_remedy(
+    run: Run, words: str, message: str, remedy: str
 ) -> None:
-    said = ask(words)
-    assert said.code != 0
-    assert said.out == ""
-    flat = " ".join(said.err.split())
-    assert told in flat
+    result = run(words)
+    assert result.code != 0
+    assert result.out == ""
+    flat = " ".join(result.err.split())
+    assert message in flat
     assert remedy in flat
 
 
-def test_a_job_is_changed_only_where_its_number_is_its_own(ask: Run, tmp_path: Path) -> None:
-    """Parts of a run have the number of the whole; the tasks of an array are known by the number of
+def test_job_with_an_ambiguous_number_is_not_changed(run: Run, tmp_path: Path) -> None:
+    """Partial runs have the number of the whole job, and the tasks of an array have the number of
     the array.
     """
     (tmp_path / "twice.swf").write_text(
         HEAD + line(1) + line(2, status=2) + line(2) + line(1, submit=5)
     )
-    said = ask("whatif twice.swf --job 1 --size 2")
-    assert (said.code, said.out) == (2, "")
-    assert "there are 2 jobs 1 in this trace" in " ".join(said.err.split())
-    assert ask("whatif twice.swf --job 2 --size 2").code == 0
-    assert ask("whatif sacct.txt --procs 8 --job 4 --size 1").code == 0
+    result = run("whatif twice.swf --job 1 --size 2")
+    assert (result.code, result.out) == (2, "")
+    assert "there are 2 jobs 1 in this trace" in " ".join(result.err.split())
+    assert run("whatif twice.swf --job 2 --size 2").code == 0
+    assert run("whatif sacct.txt --procs 8 --job 4 --size 1").code == 0
 
 
-def test_a_job_that_is_left_out_is_not_changed(ask: Run) -> None:
-    """Two never ran, three has no size; five wants more processors than there are, until it is
-    changed.
+def test_omitted_job_is_not_changed(run: Run) -> None:
+    """Job 2 never ran and job 3 has no size; job 5 requests more processors than there are, until
+    it is changed.
     """
     for words, why in (
         ("2 --size 3", "never ran, or for an unknown time"),
         ("3 --limit 1:00", "no number of processors"),
     ):
-        said = ask(f"whatif dirt.swf --job {words}")
-        assert (said.code, said.out) == (3, "")
-        assert f"job {words[0]} is not simulated: {why}" in " ".join(said.err.split())
-    assert ask("whatif dirt.swf --job 5 --size 8").code == 0
-    assert ask("whatif dirt.swf --job 1 --size 9").code == 0
+        result = run(f"whatif dirt.swf --job {words}")
+        assert (result.code, result.out) == (3, "")
+        assert f"job {words[0]} is not simulated: {why}" in " ".join(result.err.split())
+    assert run("whatif dirt.swf --job 5 --size 8").code == 0
+    assert run("whatif dirt.swf --job 1 --size 9").code == 0
 
 
-def test_progress_has_a_stage_for_each_simulation(ask: Run, tmp_path: Path) -> None:
+def test_progress_names_each_simulation(run: Run, tmp_path: Path) -> None:
     line = "{0} {0} -1 10 -1 -1 -1 1 20 -1 1 7 7 -1 1 1 -1 -1\n"
     (tmp_path / "long.swf").write_text(
         "; MaxProcs: 8\n" + "".join(line.format(number) for number in range(1, 20_000))
     )
-    said = ask("whatif long.swf --add-procs 8 --shaken 2 --progress plain").err
+    output = run("whatif long.swf --add-procs 8 --shaken 2 --progress plain").err
     for stage in ("as recorded", "changed", "shaken 1 of 2", "shaken 2 of 2, changed"):
-        assert re.search(rf"^{stage} [4-9]\d%$", said, re.MULTILINE), stage
+        assert re.search(rf"^{stage} [4-9]\d%$", output, re.MULTILINE), stage

@@ -1,4 +1,4 @@
-"""`fairbank why` of a job of a trace: what people and programs see, and what cannot be."""
+"""Tests of `fairbank why` for a job of a trace: its table, its JSON and invalid input."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ STORIES = {
 HEAD = "; UnixStartTime: 1000000020\n; MaxProcs: 8\n"
 
 
-def line(number: int, submit: int, wanted: int, limit: int, run: int, user: int = 7) -> str:
-    return (
-        f"{number} {submit} -1 {run} {wanted} -1 -1 {wanted} {limit} -1 1 {user} 7 -1 1 1 -1 -1\n"
-    )
+def line(number: int, submit: int, requested: int, limit: int, run: int, user: int = 7) -> str:
+    size = f"{requested} -1 -1 {requested}"
+    return f"{number} {submit} -1 {run} {size} {limit} -1 1 {user} 7 -1 1 1 -1 -1\n"
 
 
 SEED = (
@@ -39,35 +38,37 @@ SEED = (
     line(3, 1, 4, 14_400, 7_200),
     line(4, 2, 4, 10_740, 10_740),
 )
-"""Two of eight nodes are free in three hours; a job wants all eight; one of four hours, and one of
-a minute less than three, want four.
+"""Jobs 1 to 4 on eight nodes: one holds two nodes for three hours, one requests all eight, and two
+request four nodes, for four hours and for a minute less than three.
 """
 
 ACCOUNTING = """\
 JobID|Submit|Start|End|Elapsed|State|User|Account|Timelimit|AllocCPUS|Suspended
-1|2026-11-21T08:00:00|2026-11-21T08:00:00|2026-11-21T09:00:00|01:00:00|COMPLETED|alice|astro|02:00:00|4|00:00:00
-2|2026-11-21T08:00:01|2026-11-21T09:00:00|2026-11-21T09:40:00|00:40:00|COMPLETED|bob|bio|01:10:00|8|00:00:00
-"""
+1|@08:00:00|@08:00:00|@09:00:00|01:00:00|COMPLETED|alice|astro|02:00:00|4|00:00:00
+2|@08:00:01|@09:00:00|@09:40:00|00:40:00|COMPLETED|bob|bio|01:10:00|8|00:00:00
+""".replace("@", "2026-11-21T")
 
 
 @pytest.fixture
-def ask(ask: Run, tmp_path: Path) -> Run:
-    """Beside the week of work on 32 processors, RCAC's example, and jobs of two accounts."""
+def run(run: Run, tmp_path: Path) -> Run:
+    """Run commands next to the week on 32 processors, RCAC's example, and the jobs of two
+    accounts.
+    """
     (tmp_path / "seed.swf").write_text(
         HEAD + "".join(SEED) + line(5, 90_000, 9, 60, 60) + line(6, 90_000, 1, 60, -1)
     )
     (tmp_path / "sacct.txt").write_text(ACCOUNTING)
-    return ask
+    return run
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_people_see(name: str, ask: Run) -> None:
-    told = session(f"fairbank {STORIES[name]}", ask(STORIES[name]))
-    assert told == kept(FOLDER / f"{name}.txt", told)
+def test_output_matches_the_golden_file(name: str, run: Run) -> None:
+    lines = session(f"fairbank {STORIES[name]}", run(STORIES[name]))
+    assert lines == kept(FOLDER / f"{name}.txt", lines)
 
 
 @pytest.mark.parametrize(
-    ("words", "told", "code"),
+    ("words", "message", "code"),
     [
         ("why 2 --trace nothing.swf", "cannot read nothing.swf", 3),
         ("why 2 --policy easy", "it changes nothing of a job at Slurm", 2),
@@ -115,41 +116,39 @@ def test_what_people_see(name: str, ask: Run) -> None:
     ],
 )
 def test_impossible_values_are_reported(
-    ask: Run, tmp_path: Path, words: str, told: str, code: int
+    run: Run, tmp_path: Path, words: str, message: str, code: int
 ) -> None:
     (tmp_path / "short.swf").write_text("; MaxProcs: 8\n1 2 3\n")
     (tmp_path / "twice.swf").write_text(HEAD + "".join(SEED) + line(2, 95_000, 1, 60, 60))
-    said = ask(words)
-    assert (said.code, said.out) == (code, "")
-    assert told in " ".join(said.err.split())
+    result = run(words)
+    assert (result.code, result.out) == (code, "")
+    assert message in " ".join(result.err.split())
 
 
-def test_the_same_question_has_the_same_answer_and_another_seed_other_simulated_runs(
-    ask: Run,
-) -> None:
+def test_seed_determines_the_simulated_runs(run: Run) -> None:
     def likely(words: str) -> object:
-        return json.loads(ask(f"why 120 --trace week.swf --policy fcfs --json {words}").out)[
+        return json.loads(run(f"why 120 --trace week.swf --policy fcfs --json {words}").out)[
             "data"
         ][0]["likely"]
 
     assert likely("") == likely("--seed 1")
     assert likely("--runs 10") != likely("--runs 10 --seed 2")
     assert (
-        json.loads(ask("why 120 --trace week.swf --policy fcfs --json --runs 10").out)["data"][0][
+        json.loads(run("why 120 --trace week.swf --policy fcfs --json --runs 10").out)["data"][0][
             "likely"
         ]["simulated_runs"]
         == 10
     )
 
 
-def test_where_there_is_no_range_it_is_explained(ask: Run, tmp_path: Path) -> None:
-    """Before the last job each of 15,000 has the machine for a minute: more passes than a simulated
-    run may take.
+def test_missing_start_range_is_explained(run: Run, tmp_path: Path) -> None:
+    """Before the last job 15,000 jobs have the machine for a minute each: more passes than one
+    simulated run may take.
     """
     (tmp_path / "long.swf").write_text(
         "; MaxProcs: 1\n" + "".join(line(number, 0, 1, 60, 60) for number in range(1, 15_003))
     )
-    document = json.loads(ask("why 15002 --trace long.swf --policy fcfs --runs 10 --json").out)
+    document = json.loads(run("why 15002 --trace long.swf --policy fcfs --runs 10 --json").out)
     assert document["data"][0]["likely"] is None
     assert document["warnings"] == [
         "no likely start: with 15,000 jobs ahead it is too far off to be simulated here"
@@ -157,45 +156,45 @@ def test_where_there_is_no_range_it_is_explained(ask: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("policy", "sooner"), [("fifo", "-p short"), ("fcfs", None)])
-def test_another_partition_is_tried_where_they_wait_apart(
-    ask: Run, tmp_path: Path, policy: str, sooner: str | None
+def test_another_partition_is_suggested_if_it_has_its_own_queue(
+    run: Run, tmp_path: Path, policy: str, sooner: str | None
 ) -> None:
-    """Job 4 waits behind job 3, which wants all eight processors; in the partition of job 2 none
-    waits.
+    """Job 4 waits behind job 3, which needs all eight processors; the partition of job 2 has no
+    queue.
     """
-    there = [(1, 2, 1), (2, 2, 2), (3, 8, 1), (4, 2, 1)]
+    specs = [(1, 2, 1), (2, 2, 2), (3, 8, 1), (4, 2, 1)]
     jobs = [
-        line(number, number, wanted, 60, 60).replace(" 1 1 -1 -1", f" 1 {partition} -1 -1")
-        for number, wanted, partition in there
+        line(number, number, requested, 60, 60).replace(" 1 1 -1 -1", f" 1 {partition} -1 -1")
+        for number, requested, partition in specs
     ]
     (tmp_path / "apart.swf").write_text(
         f"; MaxProcs: 8\n; Partition: 1 long\n; Partition: 2 short\n{''.join(jobs)}"
     )
-    found = json.loads(ask(f"why 4 --trace apart.swf --policy {policy} --json").out)["data"][0]
-    assert (found["suggestion"] and found["suggestion"]["option"]) == sooner
-    assert found["tried"] == (["-p short", "-n 1"] if policy == "fifo" else ["-n 1"])
+    data = json.loads(run(f"why 4 --trace apart.swf --policy {policy} --json").out)["data"][0]
+    assert (data["suggestion"] and data["suggestion"]["option"]) == sooner
+    assert data["tried"] == (["-p short", "-n 1"] if policy == "fifo" else ["-n 1"])
 
 
-def test_a_suggestion_comes_true_when_the_job_is_sent_so(ask: Run, tmp_path: Path) -> None:
-    """Job 3, of four hours, would start at once with 02:59:00, as the plan for job 2 leaves that
-    long.
+def test_suggested_option_gives_the_suggested_start(run: Run, tmp_path: Path) -> None:
+    """Job 3, of four hours, would start at once with 02:59:00, the time that the plan for job 2
+    leaves.
     """
-    found = json.loads(ask("why 3 --trace seed.swf --json").out)["data"][0]
-    assert found["suggestion"] == {"option": "-t 02:59:00", "start": "2001-09-09T01:47:01Z"}
-    other = (SEED[0], SEED[1], line(3, 1, 4, 179 * 60, 7_200), SEED[3])
-    (tmp_path / "other.swf").write_text(HEAD + "".join(other))
-    said = ask("why 3 --trace other.swf")
+    data = json.loads(run("why 3 --trace seed.swf --json").out)["data"][0]
+    assert data["suggestion"] == {"option": "-t 02:59:00", "start": "2001-09-09T01:47:01Z"}
+    changed = (SEED[0], SEED[1], line(3, 1, 4, 179 * 60, 7_200), SEED[3])
+    (tmp_path / "other.swf").write_text(HEAD + "".join(changed))
+    result = run("why 3 --trace other.swf")
     assert (
         "job 3 did not wait: under easy it started when it came, at 2001-09-09T01:47:01Z"
-        in " ".join(said.err.split())
+        in " ".join(result.err.split())
     )
 
 
-def test_what_a_policys_file_says_in_vain_is_told_here_too(ask: Run, tmp_path: Path) -> None:
+def test_ignored_policy_settings_are_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / "vain.toml").write_text('base = "slurm"\n[scheduler]\nbf_licenses = true\n')
-    told = ask("why 120 --trace week.swf --policy vain.toml")
-    assert told.code == 0
-    assert told.err == "policy vain: not simulated, and passed over: bf_licenses\n"
-    assert json.loads(ask("why 120 --trace week.swf --policy vain.toml --json").out)[
+    result = run("why 120 --trace week.swf --policy vain.toml")
+    assert result.code == 0
+    assert result.err == "policy vain: not simulated, and passed over: bf_licenses\n"
+    assert json.loads(run("why 120 --trace week.swf --policy vain.toml --json").out)[
         "warnings"
     ] == ["policy vain: not simulated, and passed over: bf_licenses"]

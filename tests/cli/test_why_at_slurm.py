@@ -1,8 +1,6 @@
-"""`fairbank why` of a job that waits at Slurm. What people see of the recorded queue is kept in
-tests/golden/why-at-slurm.
-
-After a wanted change: WRITE_GOLDEN=1 pytest tests/cli/test_why_at_slurm.py, and read the
-difference.
+"""Tests of `fairbank why` for a job that waits at Slurm. The expected output for the recorded queue
+is in tests/golden/why-at-slurm. After an intended change, run `WRITE_GOLDEN=1 pytest
+tests/cli/test_why_at_slurm.py` and read the diff.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from fairbank.cli.commands.slurm.why import missing_range
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.reason import explain_reason
 from fairbank.slurm.queue_snapshot.snapshot import COMMANDS
-from tests.cli.conftest import Run, Said, runner, session
+from tests.cli.conftest import CommandResult, Run, runner, session
 from tests.cli.served_site import Bank
 from tests.support.golden import GOLDEN, kept
 
@@ -32,39 +30,41 @@ JOBS = {
     )
     if name != "sbatch"
 }
-"""Those that waited, by name."""
+"""Numbers of the pending jobs, by name."""
 
 
 @pytest.fixture
-def ask(surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*words: object, folder: Path = QUEUE) -> Said:
+def run(clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: object, folder: Path = QUEUE) -> CommandResult:
         return runner(main.run, capsys)("why", *words, "--from", folder)
 
     return call
 
 
 @pytest.mark.parametrize("name", sorted(JOBS))
-def test_what_people_see(ask: Run, name: str) -> None:
-    told = session(f"fairbank why {JOBS[name]}", ask(JOBS[name]))
-    assert told == kept(FOLDER / f"{name}.txt", told)
+def test_output_matches_the_golden_file(run: Run, name: str) -> None:
+    lines = session(f"fairbank why {JOBS[name]}", run(JOBS[name]))
+    assert lines == kept(FOLDER / f"{name}.txt", lines)
 
 
-def test_nothing_is_kept_that_is_not_told() -> None:
+def test_every_golden_file_has_a_test() -> None:
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(JOBS)
 
 
 @pytest.mark.parametrize("name", sorted(JOBS))
-def test_the_reason_is_the_one_that_slurmctld_had(ask: Run, name: str) -> None:
-    """It is found again here: of the jobs' own reasons only those count that cannot be found."""
-    data = json.loads(ask(JOBS[name], "--json", "--no-likely", "--no-advice").out)["data"][0]
+def test_reason_equals_that_of_slurmctld(run: Run, name: str) -> None:
+    """The reason is recomputed: of the recorded reasons only those are used that cannot be
+    computed.
+    """
+    data = json.loads(run(JOBS[name], "--json", "--no-likely", "--no-advice").out)["data"][0]
     assert data["code"] == data["slurm_reason"]
     assert data["headline"].endswith(".")
     assert any(not check["ok"] for check in data["checks"]), "nothing keeps it waiting"
     assert explain_reason(data["code"])
 
 
-def test_for_programs(ask: Run) -> None:
-    document = json.loads(ask(JOBS["second"], "--json", "--no-likely").out)
+def test_json_output(run: Run) -> None:
+    document = json.loads(run(JOBS["second"], "--json", "--no-likely").out)
     assert (document["schema"], document["cluster"], document["warnings"]) == (
         "fairbank.why/1",
         "lab",
@@ -75,24 +75,24 @@ def test_for_programs(ask: Run) -> None:
     assert data["position"] is None or data["position"] <= data["waiting"]
 
 
-def test_a_task_of_an_array_has_the_name_that_squeue_gives_it(ask: Run) -> None:
+def test_array_task_is_named_as_in_squeue(run: Run) -> None:
     number = JOBS["tasks"]
     assert (
-        json.loads(ask(f"{number}_9", "--json", "--no-likely").out)["data"][0]["job"]
+        json.loads(run(f"{number}_9", "--json", "--no-likely").out)["data"][0]["job"]
         == f"{number}_9"
     )
-    assert json.loads(ask(number, "--json", "--no-likely").out)["data"][0]["job"] == f"{number}_1"
+    assert json.loads(run(number, "--json", "--no-likely").out)["data"][0]["job"] == f"{number}_1"
 
 
-def test_without_advice_nothing_is_suggested(ask: Run) -> None:
-    said = ask(JOBS["fast"], "--json", "--no-advice", "--no-likely")
-    assert said.code == 0
-    assert re.search(r'"?suggestion"?: null', said.out)
-    assert re.search(r'"?tried"?: null', said.out)
+def test_no_advice_omits_suggestions(run: Run) -> None:
+    result = run(JOBS["fast"], "--json", "--no-advice", "--no-likely")
+    assert result.code == 0
+    assert re.search(r'"?suggestion"?: null', result.out)
+    assert re.search(r'"?tried"?: null', result.out)
 
 
-def test_the_likely_start_may_be_left_out(ask: Run) -> None:
-    data = json.loads(ask(JOBS["gpus"], "--json", "--no-likely").out)["data"][0]
+def test_no_likely_omits_the_start_range(run: Run) -> None:
+    data = json.loads(run(JOBS["gpus"], "--json", "--no-likely").out)["data"][0]
     assert (data["likely"], data["expected"]) == (None, "2026-11-22T18:31:15Z")
 
 
@@ -123,10 +123,10 @@ def test_the_likely_start_may_be_left_out(ask: Run) -> None:
         ),
     ],
 )
-def test_why_there_is_no_range(
+def test_missing_start_range_is_explained(
     untold: NoStartRange | None, ahead: tuple[int, ...], words: list[str]
 ) -> None:
-    found = Explanation(
+    result = Explanation(
         number=3,
         code="BeginTime",
         headline="",
@@ -137,39 +137,39 @@ def test_why_there_is_no_range(
         expected=None,
         missing_range_reason=untold,
     )
-    assert missing_range(found) == words
+    assert missing_range(result) == words
 
 
-def test_without_accounting_there_is_no_likely_start(ask: Run, tmp_path: Path) -> None:
+def test_no_accounting_means_no_likely_start(run: Run, tmp_path: Path) -> None:
     copytree(QUEUE, tmp_path / "some")
     history = tmp_path / "some" / "history.txt"
     history.write_text("")
-    said = ask(JOBS["gpus"], folder=tmp_path / "some")
-    assert said.code == 0
+    result = run(JOBS["gpus"], folder=tmp_path / "some")
+    assert result.code == 0
     assert (
         "no likely start: accounting has no job with a time limit that ended in the last 14 days"
-        in " ".join(said.err.split())
+        in " ".join(result.err.split())
     )
     history.unlink()
-    said = ask(JOBS["gpus"], "--json", folder=tmp_path / "some")
-    document = json.loads(said.out)
-    assert (said.code, document["data"][0]["likely"]) == (0, None)
+    result = run(JOBS["gpus"], "--json", folder=tmp_path / "some")
+    document = json.loads(result.out)
+    assert (result.code, document["data"][0]["likely"]) == (0, None)
     assert [warning.split(" in ")[0] for warning in document["warnings"]] == [
         "no likely start: there is no history.txt"
     ]
 
 
-def test_what_of_accounting_cannot_be_read_is_counted(ask: Run, tmp_path: Path) -> None:
+def test_unreadable_accounting_lines_are_counted(run: Run, tmp_path: Path) -> None:
     copytree(QUEUE, tmp_path / "some")
     history = tmp_path / "some" / "history.txt"
     history.write_text(history.read_text() + "1|2|3\n")
-    said = ask(JOBS["gpus"], "--json", folder=tmp_path / "some")
-    document = json.loads(said.out)
-    assert (said.code, document["data"][0]["likely"]["simulated_runs"]) == (0, 100)
+    result = run(JOBS["gpus"], "--json", folder=tmp_path / "some")
+    document = json.loads(result.out)
+    assert (result.code, document["data"][0]["likely"]["simulated_runs"]) == (0, 100)
     assert "1 line of accounting could not be read" in document["warnings"][0]
 
 
-# --- what it depends on ---
+# --- dependencies ---
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,8 @@ def test_what_of_accounting_cannot_be_read_is_counted(ask: Run, tmp_path: Path) 
     [
         (
             "afterany:17(unfulfilled),afterok:15_*(unfulfilled)",
-            "Job 10 waits for 2 dependencies, the first of which is: job 17 has ended (Dependency).",
+            "Job 10 waits for 2 dependencies, the first of which is: "
+            "job 17 has ended (Dependency).",
             False,
             "job 17 has ended: not yet, it waits (Priority); "
             "every task of array 15 has completed: not yet, job 15_1 and 5 more wait (Priority)",
@@ -190,41 +191,44 @@ def test_what_of_accounting_cannot_be_read_is_counted(ask: Run, tmp_path: Path) 
         ),
         (
             "afterok:999(failed)?aftercorr:15_*(unfulfilled)",
-            "Job 10 waits for one of 2 dependencies, the first of which is: job 999 has completed (Dependency).",
+            "Job 10 waits for one of 2 dependencies, the first of which is: "
+            "job 999 has completed (Dependency).",
             False,
-            "one of these is enough: job 999 has completed: can never be satisfied, it is not in the queue any more; "
+            "one of these is enough: job 999 has completed: can never be satisfied, "
+            "it is not in the queue any more; "
             "the same task of array 15 has completed: not yet, job 15_1 and 5 more wait (Priority)",
         ),
         ("(null)", None, True, "none is open"),
         (
             "on:tuesdays",
-            "Job 10 waits: A job that it depends on has not started or ended as required (Dependency).",
+            "Job 10 waits: A job that it depends on has not started or ended as required "
+            "(Dependency).",
             False,
             "they cannot be parsed: on:tuesdays",
         ),
     ],
 )
-def test_each_dependency_is_reported_with_what_the_job_does(
-    ask: Run, tmp_path: Path, text: str, headline: str | None, ok: bool, evidence: str
+def test_each_dependency_is_reported_with_the_state_of_its_job(
+    run: Run, tmp_path: Path, text: str, headline: str | None, ok: bool, evidence: str
 ) -> None:
     copytree(QUEUE, tmp_path / "some")
     jobs = tmp_path / "some" / "jobs.txt"
     jobs.write_text(
         jobs.read_text().replace("Dependency=afterok:1(unfulfilled)", f"Dependency={text}")
     )
-    said = ask(JOBS["after"], "--json", "--no-likely", "--no-advice", folder=tmp_path / "some")
+    result = run(JOBS["after"], "--json", "--no-likely", "--no-advice", folder=tmp_path / "some")
     if headline is None:
-        assert (said.code, "can start" in said.err) == (7, True)
+        assert (result.code, "can start" in result.err) == (7, True)
         return
-    (data,) = json.loads(said.out)["data"]
+    (data,) = json.loads(result.out)["data"]
     assert data["headline"] == headline
     assert [check for check in data["checks"] if check["what"] == "dependencies"] == [
         {"what": "dependencies", "ok": ok, "evidence": evidence}
     ]
 
 
-def test_a_dependency_that_can_never_be_met_is_reported_with_how_the_job_ended(
-    ask: Run, tmp_path: Path
+def test_unsatisfiable_dependency_is_reported_with_the_final_job_state(
+    run: Run, tmp_path: Path
 ) -> None:
     copytree(QUEUE, tmp_path / "some")
     jobs = tmp_path / "some" / "jobs.txt"
@@ -233,120 +237,124 @@ def test_a_dependency_that_can_never_be_met_is_reported_with_how_the_job_ended(
         "Reason=DependencyNeverSatisfied Dependency=afterok:2(failed)",
     )
     jobs.write_text(re.sub(r"(?m)^(JobId=2 .*) JobState=RUNNING ", r"\1 JobState=TIMEOUT ", text))
-    said = ask(JOBS["after"], "--no-likely", "--no-advice", folder=tmp_path / "some")
-    told = " ".join(said.out.split())
+    result = run(JOBS["after"], "--no-likely", "--no-advice", folder=tmp_path / "some")
+    output = " ".join(result.out.split())
     assert (
-        "Job 10 waits for a dependency that can never be satisfied: job 2 has completed (DependencyNeverSatisfied)."
-        in told
+        "Job 10 waits for a dependency that can never be satisfied: job 2 has completed"
+        " (DependencyNeverSatisfied)." in output
     )
     assert (
-        "x dependencies: job 2 has completed: can never be satisfied, it ended as TIMEOUT; so it will never start: "
-        in told
+        "x dependencies: job 2 has completed: can never be satisfied, it ended as TIMEOUT;"
+        " so it will never start: " in output
     )
 
 
-# --- what the bank says ---
+# --- credit ---
 
 
 @pytest.fixture
-def of_bank(tmp_path: Path) -> Path:
-    """The same queue, with the names of the centre that the bank serves."""
-    other = tmp_path / "darwin"
-    copytree(QUEUE, other)
-    for path in other.glob("*.txt"):
+def bank_queue(tmp_path: Path) -> Path:
+    """Return the same queue, with the names of the site that the bank serves."""
+    folder = tmp_path / "darwin"
+    copytree(QUEUE, folder)
+    for path in folder.glob("*.txt"):
         text = re.sub(
             r"(Partitions?|PartitionName)=cpu\b", r"\1=idle-std", path.read_text()
         ).replace("wg_chem", "chem_qmc")
         path.write_text(re.sub(r"(ClusterName +)= lab", r"\1= darwin", text))
-    return other
+    return folder
 
 
-def test_the_bank_says_what_it_would_hold_and_has(ask: Run, bank: Bank, of_bank: Path) -> None:
-    said = ask(JOBS["second"], "--no-likely", "--no-advice", "--server", bank.unix, folder=of_bank)
-    assert (said.code, said.err) == (0, "")
+def test_needed_hold_and_available_credit_are_reported(
+    run: Run, bank: Bank, bank_queue: Path
+) -> None:
+    result = run(
+        JOBS["second"], "--no-likely", "--no-advice", "--server", bank.unix, folder=bank_queue
+    )
+    assert (result.code, result.err) == (0, "")
     assert "ok credit: needs a hold of 0.16 SU, available 59,408 of chem_qmc/cpu" in " ".join(
-        said.out.split()
+        result.out.split()
     )
 
 
-def test_a_bank_that_knows_nothing_of_the_project(
-    ask: Run, bank: Bank, surroundings: pytest.MonkeyPatch
+def test_project_unknown_to_the_bank_is_reported(
+    run: Run, bank: Bank, clean_env: pytest.MonkeyPatch
 ) -> None:
-    surroundings.setenv("FAIRBANK_SERVER", bank.unix)
-    said = ask(JOBS["second"], "--no-likely", "--no-advice")
-    assert said.code == 0
-    assert "credit:" not in said.out
-    assert said.err.startswith("nothing is known of its funds: ")
+    clean_env.setenv("FAIRBANK_SERVER", bank.unix)
+    result = run(JOBS["second"], "--no-likely", "--no-advice")
+    assert result.code == 0
+    assert "credit:" not in result.out
+    assert result.err.startswith("nothing is known of its funds: ")
 
 
-def test_a_bank_that_does_not_answer(ask: Run, of_bank: Path, tmp_path: Path) -> None:
-    said = ask(
+def test_unreachable_bank_is_a_warning(run: Run, bank_queue: Path, tmp_path: Path) -> None:
+    result = run(
         JOBS["second"],
         "--no-likely",
         "--no-advice",
         "--json",
         "--server",
         f"unix:{tmp_path}/none.sock",
-        folder=of_bank,
+        folder=bank_queue,
     )
-    document = json.loads(said.out)
-    assert said.code == 0
+    document = json.loads(result.out)
+    assert result.code == 0
     assert not [check for check in document["data"][0]["checks"] if check["what"] == "credit"]
     (warning,) = document["warnings"]
     assert warning.startswith("nothing is known of its funds: ")
 
 
-# --- what goes wrong ---
+# --- errors ---
 
 
-def test_unknown_job_is_not_found(ask: Run) -> None:
-    said = ask(999)
-    assert (said.code, said.out) == (3, "")
-    assert "slurmctld has no job 999 that waits" in said.err
-    assert "squeue --states=PENDING" in said.err
+def test_unknown_job_is_not_found(run: Run) -> None:
+    result = run(999)
+    assert (result.code, result.out) == (3, "")
+    assert "slurmctld has no job 999 that waits" in result.err
+    assert "squeue --states=PENDING" in result.err
 
 
-def test_a_job_that_runs(ask: Run) -> None:
-    said = ask(1)
-    assert (said.code, said.out) == (7, "")
-    assert "job 1 does not wait: it is running since" in said.err
-    assert "c01, c02, c03" in said.err.replace("\n    ", " ")
+def test_running_job_is_refused(run: Run) -> None:
+    result = run(1)
+    assert (result.code, result.out) == (7, "")
+    assert "job 1 does not wait: it is running since" in result.err
+    assert "c01, c02, c03" in result.err.replace("\n    ", " ")
 
 
-def test_what_is_no_job(ask: Run) -> None:
-    said = ask("render")
-    assert said.code == 2
-    assert "'render' is no job id" in said.err
+def test_invalid_job_id_is_reported(run: Run) -> None:
+    result = run("render")
+    assert result.code == 2
+    assert "'render' is no job id" in result.err
 
 
-def test_no_slurm_here(
-    surroundings: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+def test_missing_slurm_commands_are_reported(
+    clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    surroundings.setenv("PATH", str(tmp_path))
-    said = runner(main.run, capsys)("why", 7)
-    assert (said.code, said.out) == (6, "")
-    assert "cannot run scontrol" in said.err
-    assert "run this on a host that has Slurm's commands" in said.err.replace("\n      ", " ")
+    clean_env.setenv("PATH", str(tmp_path))
+    result = runner(main.run, capsys)("why", 7)
+    assert (result.code, result.out) == (6, "")
+    assert "cannot run scontrol" in result.err
+    assert "run this on a host that has Slurm's commands" in result.err.replace("\n      ", " ")
 
 
-def test_a_folder_that_lacks_an_answer(ask: Run, tmp_path: Path) -> None:
+def test_missing_file_is_reported(run: Run, tmp_path: Path) -> None:
     copytree(QUEUE, tmp_path / "some")
     (tmp_path / "some" / "limits.txt").unlink()
-    said = ask(JOBS["second"], folder=tmp_path / "some")
-    assert said.code == 3
-    assert "there is no limits.txt" in said.err
-    told = " ".join(said.err.split())
-    assert all(f"{name}.txt" in told for name in COMMANDS)
-    assert "docs/howto/explain-a-waiting-job.md says what to ask" in told
-    assert "sshare.txt" not in told
-    assert ask(JOBS["second"], folder=tmp_path / "none").code == 3
+    result = run(JOBS["second"], folder=tmp_path / "some")
+    assert result.code == 3
+    assert "there is no limits.txt" in result.err
+    output = " ".join(result.err.split())
+    assert all(f"{name}.txt" in output for name in COMMANDS)
+    assert "docs/howto/explain-a-waiting-job.md says what to ask" in output
+    assert "sshare.txt" not in output
+    assert run(JOBS["second"], folder=tmp_path / "none").code == 3
 
 
-def test_unreadable_input_is_reported_and_left_out(ask: Run, tmp_path: Path) -> None:
+def test_unreadable_input_is_reported_and_left_out(run: Run, tmp_path: Path) -> None:
     copytree(QUEUE, tmp_path / "some")
     jobs = tmp_path / "some" / "jobs.txt"
     jobs.write_text(jobs.read_text() + "JobId=900 JobName=x\n")
-    said = ask(JOBS["second"], folder=tmp_path / "some")
-    assert said.code == 8
-    assert "! not read: scontrol show job, line" in said.err
-    assert "user dave, account wg_chem" in said.out
+    result = run(JOBS["second"], folder=tmp_path / "some")
+    assert result.code == 8
+    assert "! not read: scontrol show job, line" in result.err
+    assert "user dave, account wg_chem" in result.out

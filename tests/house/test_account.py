@@ -1,4 +1,4 @@
-"""Servers run as an unprivileged user, who must be able to get at the programs."""
+"""Servers run as an unprivileged user, who must be able to read the programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_unprivileged_user_is_never_root() -> None:
     assert Account.number(12_345).uid != 0
 
 
-def test_a_folder_of_its_own_has_a_path_fit_for_a_socket() -> None:
+def test_private_directory_has_a_path_short_enough_for_a_socket() -> None:
     folder = Account.nobody().own_folder("fb-test-")
     try:
         assert folder.stat().st_uid == Account.nobody().uid
@@ -28,7 +28,7 @@ def test_a_folder_of_its_own_has_a_path_fit_for_a_socket() -> None:
 
 @as_root
 def test_programs_in_a_private_checkout_are_copied(tmp_path: Path) -> None:
-    """A checkout in /root: `nobody` may not enter."""
+    """The unprivileged user cannot enter a checkout in /root."""
     programs, spare = tmp_path / "private" / "programs", tmp_path / "spare"
     (programs / "bin").mkdir(parents=True)
     (programs / "bin" / "postgres").touch()
@@ -38,6 +38,6 @@ def test_programs_in_a_private_checkout_are_copied(tmp_path: Path) -> None:
     assert (copy / "bin" / "postgres").exists()
 
 
-def test_programs_within_reach_stay_where_they_are(tmp_path: Path) -> None:
+def test_readable_programs_are_not_copied(tmp_path: Path) -> None:
     assert Account.nobody().within_reach(Path("/usr/bin"), tmp_path) == Path("/usr/bin")
     assert Account.ourselves().within_reach(tmp_path, tmp_path / "spare") == tmp_path

@@ -1,6 +1,4 @@
-"""The benchmarks measure what they say, and the page about them is the one that their
-results draw.
-"""
+"""Benchmarks: they measure what they claim, and their page is drawn from their results."""
 
 from __future__ import annotations
 
@@ -44,8 +42,8 @@ from tests.support.postgres import PostgresServer, wheel_installation
 ALLOCATIONS, PAIRS, BATCH = 3, 12, 6
 MACHINE = Machine("2000-01-01", "abacus", 1, 1, "Linux x86_64", "3.11", "3.53", "18", 0.0)
 
-# What holds and charges leave behind, but for numbers of their own, links and times.
-LEFT_BEHIND = (
+# Rows that holds and charges write, without generated numbers, links and times.
+WRITTEN_ROWS = (
     "SELECT id, deposited, charged, held, overrun, seq FROM allocation ORDER BY id",
     "SELECT allocation, uid, charged, held, cap FROM user_sum ORDER BY allocation, uid",
     (
@@ -60,38 +58,36 @@ LEFT_BEHIND = (
 
 
 def rows(url: str) -> list[list[tuple[Any, ...]]]:
-    """Everything that was left behind at `url`, the registry aside."""
+    """Return all rows that were written at `url`, without the registry."""
     engine = create_engine(url)
     with engine.connect() as connection:
-        found = [[tuple(row) for row in connection.execute(text(each))] for each in LEFT_BEHIND]
+        result = [[tuple(row) for row in connection.execute(text(query))] for query in WRITTEN_ROWS]
     engine.dispose()
-    found[-1] = [row for row in found[-1] if row[0]]
-    return found
+    result[-1] = [row for row in result[-1] if row[0]]
+    return result
 
 
-def by_the_bank(url: str) -> list[list[tuple[Any, ...]]]:
+def rows_of_the_bank(url: str) -> list[list[tuple[Any, ...]]]:
     with books(url, ALLOCATIONS) as to:
         ledger.Holder(to).work(PAIRS, BATCH)
     return rows(url)
 
 
-# --- the loops by hand ---
+# --- hand-written loops ---
 
 
 @pytest.mark.parametrize("kind", [SqliteLoop, LinkingSqliteLoop])
-def test_the_loops_on_sqlite_write_what_the_bank_writes(
-    tmp_path: Path, kind: type[SqliteLoop]
-) -> None:
+def test_sqlite_loops_write_the_rows_of_the_bank(tmp_path: Path, kind: type[SqliteLoop]) -> None:
     file = tmp_path / "loop.sqlite"
     with (
         books(f"sqlite:///{file}", ALLOCATIONS) as to,
         closing(kind(file, to.allocations, ledger.FIRST)) as loop,
     ):
         assert loop.work(PAIRS, BATCH) == 2 * PAIRS
-    assert rows(f"sqlite:///{file}") == by_the_bank(f"sqlite:///{tmp_path}/bank.sqlite")
+    assert rows(f"sqlite:///{file}") == rows_of_the_bank(f"sqlite:///{tmp_path}/bank.sqlite")
 
 
-def test_the_linking_loop_gives_each_entry_its_own_link(tmp_path: Path) -> None:
+def test_linking_loop_gives_each_entry_its_own_link(tmp_path: Path) -> None:
     file = tmp_path / "loop.sqlite"
     with (
         books(f"sqlite:///{file}", ALLOCATIONS) as to,
@@ -110,7 +106,7 @@ def test_the_linking_loop_gives_each_entry_its_own_link(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [PostgresLoop, PostgresCopyLoop])
-def test_the_loops_on_postgresql_write_what_the_bank_writes(
+def test_postgresql_loops_write_the_rows_of_the_bank(
     postgres18: PostgresServer, kind: type[PostgresLoop]
 ) -> None:
     with postgres18.fresh_database() as theirs, postgres18.fresh_database() as ours:
@@ -119,7 +115,7 @@ def test_the_loops_on_postgresql_write_what_the_bank_writes(
             closing(kind(postgres18.conninfo(theirs), to.allocations, ledger.FIRST)) as loop,
         ):
             loop.work(PAIRS, BATCH)
-        assert rows(postgres18.url(theirs)) == by_the_bank(postgres18.url(ours))
+        assert rows(postgres18.url(theirs)) == rows_of_the_bank(postgres18.url(ours))
 
 
 @pytest.mark.slow
@@ -140,10 +136,10 @@ def test_pgbench_writes_as_many_rows_as_the_bank(
     assert sum(row[2] for row in allocations) == sum(row[2] for row in users) == 30 * len(runs)
 
 
-# --- the long past ---
+# --- generated history ---
 
 
-def test_the_audit_finds_nothing_in_the_invented_past() -> None:
+def test_audit_of_the_generated_history_has_no_findings() -> None:
     store, past = open_store(MEMORY), HistorySize(allocations=4, jobs_each=25)
     fill_store(store, past, say=lambda _: None)
     verdict = Audit(store).verify()
@@ -154,10 +150,10 @@ def test_the_audit_finds_nothing_in_the_invented_past() -> None:
     )
 
 
-# --- the plain ways ---
+# --- plain Python ---
 
 
-def test_plain_python_ranks_as_fairbank_does_the_tree_that_both_are_measured_on() -> None:
+def test_plain_python_and_fairbank_rank_the_benchmark_tree_equally() -> None:
     tree, usage = fairtree.grow_tree(2_000)
     assert (len(tree.rows), tree.shape.levels) == (2_000, fairtree.LEVELS)
     ours, plain = fair_tree(tree, usage), PlainFairTree(tree)
@@ -171,25 +167,25 @@ def test_plain_python_ranks_as_fairbank_does_the_tree_that_both_are_measured_on(
 # --- the page ---
 
 
-def test_the_crowd_before_a_full_machine_is_the_same_each_time_and_some_of_it_starts() -> None:
-    one, again = full_cluster(60, 200, free=12), full_cluster(60, 200, free=12)
-    assert list(one.queue.jobs()) == list(again.queue.jobs())
-    assert [job.placement for job in one.running] == [job.placement for job in again.running]
-    assert one.machine.free.idle.bit_count() <= 12
-    plan = run_passes(one, SchedulerParameters(), NOW)
-    assert plan == run_passes(again, SchedulerParameters(), NOW)
+def test_full_cluster_is_reproducible_and_some_jobs_start() -> None:
+    first, second = full_cluster(60, 200, free=12), full_cluster(60, 200, free=12)
+    assert list(first.queue.jobs()) == list(second.queue.jobs())
+    assert [job.placement for job in first.running] == [job.placement for job in second.running]
+    assert first.machine.free.idle.bit_count() <= 12
+    plan = run_passes(first, SchedulerParameters(), NOW)
+    assert plan == run_passes(second, SchedulerParameters(), NOW)
     assert len(plan.starts) == 27
     assert len(plan.reservations) > 50
 
 
-def test_the_page_is_the_one_that_the_results_draw() -> None:
+def test_page_is_drawn_from_the_stored_results() -> None:
     assert PAGE.read_text() == write_page(RESULTS), (
         "make bench draws it; without measuring: python -m benchmarks --draw"
     )
     assert {name: (FIGURES / name).read_bytes() for name in figures(RESULTS)} == figures(RESULTS)
 
 
-def test_what_was_measured_in_several_sizes_is_drawn_too() -> None:
+def test_measurements_in_several_sizes_are_drawn() -> None:
     table = Table(
         "A tick, over all",
         "By size.",

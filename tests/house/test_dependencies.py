@@ -17,9 +17,8 @@ Build = Callable[..., Graph]
 
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    """`build(store__sqlite="import os")` writes fairbank/store/sqlite.py and reads the package.
-
-    The packages are base, store and cli; only base is pure.
+    """Return a function that writes modules and reads the package: `build(store__sqlite="import
+    os")` writes fairbank/store/sqlite.py. The packages are base, store and cli; only base is pure.
     """
     monkeypatch.setattr(rules, "PURE", {"base": ""})
     monkeypatch.setattr(rules, "PACKAGES", {"base": "", "store": "base", "cli": "base"})
@@ -53,12 +52,12 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
 )
 def test_every_form_of_import_is_read(build: Build, statement: str) -> None:
     graph = build(base__units="class Units: ...", store__sqlite=statement)
-    assert ("store.sqlite", "base.units") in {(each.source, each.target) for each in graph.imports}
+    assert ("store.sqlite", "base.units") in {(item.source, item.target) for item in graph.imports}
 
 
 def test_name_defined_in_a_package_stands_for_the_package(build: Build) -> None:
     graph = build(base____init__="WORDS = ()", store__sqlite="from fairbank.base import WORDS")
-    assert [(each.source, each.target) for each in graph.imports] == [("store.sqlite", "base")]
+    assert [(item.source, item.target) for item in graph.imports] == [("store.sqlite", "base")]
 
 
 def test_forbidden_import_names_file_and_line(build: Build) -> None:

@@ -1,5 +1,5 @@
-"""The documentation says what the code does, builds without a warning, and loads nothing from
-elsewhere.
+"""Documentation: it agrees with the code, builds without a warning, and loads nothing from other
+servers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def test_every_error_is_described_with_its_status_and_exit_code(checkout: Path) 
     )
 
 
-def test_every_word_of_the_environment_is_described(checkout: Path) -> None:
+def test_every_environment_variable_is_described(checkout: Path) -> None:
     page = (checkout / "docs" / "reference" / "client.md").read_text()
     sources = [
         *(checkout / "src/fairbank/cli").rglob("*.py"),
@@ -69,7 +69,7 @@ def test_every_source_path_in_the_documentation_exists(checkout: Path) -> None:
     ] == []
 
 
-def test_every_command_has_its_manual_page(checkout: Path) -> None:
+def test_every_command_has_a_manual_page(checkout: Path) -> None:
     folder = checkout / "packaging" / "data" / "share" / "man"
     names = {
         "fairbank.1",
@@ -103,7 +103,7 @@ def test_every_decision_is_listed(checkout: Path) -> None:
     assert [page.name for page in folder.glob("[0-9]*.md") if f"({page.name})" not in index] == []
 
 
-def test_the_words_of_the_glossary_are_in_order(checkout: Path) -> None:
+def test_glossary_is_sorted(checkout: Path) -> None:
     words = re.findall(
         r"^\*\*([^*]+)\*\*", (checkout / "docs" / "glossary.md").read_text(), re.MULTILINE
     )
@@ -111,33 +111,33 @@ def test_the_words_of_the_glossary_are_in_order(checkout: Path) -> None:
 
 
 PLACES = re.compile(r"`((?:[a-z_]+/)+(?:[a-z_]+\.[a-z]+)?)`")
-"""Files and folders, as pages of developers name them: from the checkout or from the package."""
+"""Paths on developer pages, relative to the checkout or to the package."""
 
 
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/glossary.md"])
-def test_what_a_page_names_is_there(checkout: Path, page: str) -> None:
+def test_files_named_on_pages_exist(checkout: Path, page: str) -> None:
     written = (checkout / page).read_text()
-    gone = [
-        each
-        for each in PLACES.findall(written)
-        if not any((top / each).exists() for top in (checkout, checkout / "src/fairbank"))
+    missing = [
+        place
+        for place in PLACES.findall(written)
+        if not any((top / place).exists() for top in (checkout, checkout / "src/fairbank"))
     ]
-    assert gone == []
+    assert missing == []
 
 
 def test_architecture_page_lists_every_package(checkout: Path) -> None:
-    """The plan at the head of ARCHITECTURE.md: a line a package."""
+    """The plan at the top of ARCHITECTURE.md has one line per package."""
     _, _, plan = (checkout / "ARCHITECTURE.md").read_text().partition("src/fairbank/\n")
-    rooms = re.findall(r"^  ([a-z]+)/ ", plan.partition("```")[0], re.MULTILINE)
-    assert sorted(rooms) == sorted(
-        each.name
-        for each in (checkout / "src/fairbank").iterdir()
-        if (each / "__init__.py").exists()
+    packages = re.findall(r"^  ([a-z]+)/ ", plan.partition("```")[0], re.MULTILINE)
+    assert sorted(packages) == sorted(
+        path.name
+        for path in (checkout / "src/fairbank").iterdir()
+        if (path / "__init__.py").exists()
     )
 
 
 @pytest.mark.slow
-def test_the_pages_build_and_load_nothing_from_elsewhere(checkout: Path, tmp_path: Path) -> None:
+def test_pages_build_and_load_nothing_from_other_servers(checkout: Path, tmp_path: Path) -> None:
     built = subprocess.run(
         [
             sys.executable,
@@ -158,18 +158,20 @@ def test_the_pages_build_and_load_nothing_from_elsewhere(checkout: Path, tmp_pat
     pages = list(tmp_path.rglob("*.html"))
     assert len(pages) > 5
     assert [
-        (page.name, found)
+        (page.name, link)
         for page in pages
-        for found in LOADED_FROM_ELSEWHERE.findall(page.read_text())
+        for link in LOADED_FROM_ELSEWHERE.findall(page.read_text())
     ] == []
     assert [
         page.name for page in pages if 'class="mermaid"' in page.read_text()
-    ] == []  # the theme would fetch its drawing program
+    ] == []  # the theme would load mermaid from a server
 
 
 def _kinds(kind: type[FairbankError]) -> Iterator[type[FairbankError]]:
     for special in kind.__subclasses__():
-        if special.__module__ == kind.__module__:  # a door's own way to tell one is no new kind
+        if (
+            special.__module__ == kind.__module__
+        ):  # subclasses in other modules are no new kind of error
             yield special
             yield from _kinds(special)
 

@@ -1,5 +1,5 @@
-"""No server outlives the tests that started it, even when they are killed; and killing one kills
-its children.
+"""Servers of the tests: none outlives the tests, even if they are killed; killing one kills its
+children.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from tests.support.keeper import Kept, Order, children
 FAMILY = ["sh", "-c", "sleep 1000 & sleep 1000 & wait"]
 
 
-def test_stopping_ends_the_server_and_leaves_its_folder(tmp_path: Path) -> None:
-    kept = Kept(_order(tmp_path))
-    kept.stop()
-    assert not kept.running
+def test_stop_ends_the_server_and_leaves_its_directory(tmp_path: Path) -> None:
+    server = Kept(_order(tmp_path))
+    server.stop()
+    assert not server.running
     assert tmp_path.is_dir()
 
 
-def test_a_kill_reaches_the_children_too(tmp_path: Path) -> None:
-    kept = Kept(_order(tmp_path))
-    wait_until(lambda: len(children(kept.pid)) == 2, "the server to have two children")
-    family = [kept.pid, *children(kept.pid)]
-    kept.kill()
+def test_kill_ends_the_children_too(tmp_path: Path) -> None:
+    server = Kept(_order(tmp_path))
+    wait_until(lambda: len(children(server.pid)) == 2, "the server to have two children")
+    family = [server.pid, *children(server.pid)]
+    server.kill()
     wait_until(lambda: not any(map(_alive, family)), "the whole family to be gone")
 
 
-def test_stopping_or_killing_twice_is_no_harm(tmp_path: Path) -> None:
-    kept = Kept(_order(tmp_path))
-    for end in (kept.kill, kept.kill, kept.stop):
+def test_stop_and_kill_can_be_repeated(tmp_path: Path) -> None:
+    server = Kept(_order(tmp_path))
+    for end in (server.kill, server.kill, server.stop):
         end()
-        assert not kept.running
+        assert not server.running
 
 
-def test_the_server_goes_when_the_tests_are_killed(tmp_path: Path, checkout: Path) -> None:
+def test_server_ends_when_the_tests_are_killed(tmp_path: Path, checkout: Path) -> None:
     folder = tmp_path / "server"
     folder.mkdir()
     program = (

@@ -24,10 +24,10 @@ def places(rule: str, **texts: str) -> list[str]:
 
 
 def test_class_name_has_one_meaning() -> None:
-    found = places(
+    result = places(
         "class names", bank__a="class Asked: ...\nclass Own: ...", rest__b="class Asked: ..."
     )
-    assert found == [
+    assert result == [
         "bank/a.py:1: 2 classes have the name Asked",
         "rest/b.py:1: 2 classes have the name Asked",
     ]
@@ -74,10 +74,12 @@ def test_tables_and_urls_in_markdown_may_be_longer() -> None:
     assert [place.line for place in RULES["line length"]([File("docs/a.md", text)])] == [3]
 
 
-@pytest.mark.parametrize(("count", "found"), [(16, []), (17, ["bank/:1: 17 modules; at most 16"])])
-def test_folder_has_at_most_16_modules(count: int, found: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("count", "expected"), [(16, []), (17, ["bank/:1: 17 modules; at most 16"])]
+)
+def test_folder_has_at_most_16_modules(count: int, expected: list[str]) -> None:
     texts = {"bank____init__": "", **{f"bank__m{number}": "" for number in range(count)}}
-    assert places("folder size", **texts) == found
+    assert places("folder size", **texts) == expected
 
 
 def test_private_words_are_found_in_docstrings_strings_and_comments() -> None:

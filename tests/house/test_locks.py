@@ -1,6 +1,4 @@
-"""The locks hold what pyproject.toml asks for, with a hash for everything and no address for
-anything.
-"""
+"""Lock files: they match pyproject.toml, with a hash for every package and no download address."""
 
 from __future__ import annotations
 
@@ -23,22 +21,22 @@ GOOD = {
 
 
 @pytest.mark.parametrize("lock", [RUNTIME, DEV, SETUP])
-def test_no_place_of_download_stands_in_a_lock(checkout: Path, lock: str) -> None:
+def test_locks_contain_no_download_address(checkout: Path, lock: str) -> None:
     assert "://" not in (checkout / lock).read_text()
 
 
-def test_our_locks_answer_our_project(
+def test_locks_match_the_project(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(checkout)
     assert (main(), capsys.readouterr().err) == (0, "")
 
 
-def test_good_locks_raise_no_complaint() -> None:
+def test_valid_locks_have_no_faults() -> None:
     assert list(faults(PROJECT, GOOD)) == []
 
 
-def test_an_extra_that_the_development_lock_lacks_is_reported() -> None:
+def test_extra_missing_from_the_development_lock_is_reported() -> None:
     project = {**PROJECT, "project": {**PROJECT["project"], "optional-dependencies": {"x": ["y"]}}}
     assert list(faults(project, GOOD)) == [f"{DEV}: does not satisfy y; run `make lock`"]
 
@@ -63,5 +61,5 @@ def test_an_extra_that_the_development_lock_lacks_is_reported() -> None:
         ),
     ],
 )
-def test_a_stale_lock_is_reported(lock: str, text: str, complaint: str) -> None:
+def test_stale_lock_is_reported(lock: str, text: str, complaint: str) -> None:
     assert any(fault.startswith(complaint) for fault in faults(PROJECT, {**GOOD, lock: text}))

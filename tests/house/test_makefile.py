@@ -1,4 +1,4 @@
-"""`make test` goes through both halves, also where what was chosen is all in one of them."""
+"""Tests of `make test`: both halves run, even if all selected tests are in one of them."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def test_only_the_selected_tests_decide(
 ) -> None:
     tests = tmp_path / "test_halves.py"
     tests.write_text(TWO_HALVES)
-    made = make(checkout, f"TESTS={tests}", f"ARGS={chosen}")
-    assert (made.returncode == 0) == passes, made.stdout
-    assert "the slow half" in made.stdout
+    process = make(checkout, f"TESTS={tests}", f"ARGS={chosen}")
+    assert (process.returncode == 0) == passes, process.stdout
+    assert "the slow half" in process.stdout
 
 
 @pytest.mark.timeout(300)
 def test_selection_without_any_test_fails_with_a_message(checkout: Path, tmp_path: Path) -> None:
-    """For example after a spelling mistake. The next call works."""
+    """A misspelt selection matches nothing. The next call works."""
     tests = tmp_path / "test_halves.py"
     tests.write_text(TWO_HALVES)
-    made = make(checkout, f"TESTS={tests}", "ARGS=-k test_slwo")
-    assert (made.returncode, "ARGS and TESTS select no test" in made.stdout) == (2, True), (
-        made.stdout
+    process = make(checkout, f"TESTS={tests}", "ARGS=-k test_slwo")
+    assert (process.returncode, "ARGS and TESTS select no test" in process.stdout) == (2, True), (
+        process.stdout
     )
     assert make(checkout, f"TESTS={tests}", "ARGS=-k test_quick").returncode == 0
 
@@ -58,22 +58,22 @@ def test_half_without_tests_fails_if_nothing_is_selected(checkout: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("given", "beside"),
+    ("variables", "in_parallel"),
     [((), True), (("TESTS=tests/bank",), False), (("ARGS=-x",), False)],
     ids=str,
 )
-def test_all_tests_run_side_by_side_and_a_choice_of_them_in_one_process(
-    checkout: Path, given: tuple[str, ...], beside: bool
+def test_all_tests_run_in_parallel_and_selected_tests_in_one_process(
+    checkout: Path, variables: tuple[str, ...], in_parallel: bool
 ) -> None:
-    commands = make(checkout, "--dry-run", *given).stdout
-    assert commands.count("--numprocesses auto") == (2 if beside else 0)
-    assert commands.count("-p no:xdist") == (0 if beside else 2)
+    commands = make(checkout, "--dry-run", *variables).stdout
+    assert commands.count("--numprocesses auto") == (2 if in_parallel else 0)
+    assert commands.count("-p no:xdist") == (0 if in_parallel else 2)
 
 
 def test_test_slurm_of_another_release_runs_isolated_or_is_skipped(checkout: Path) -> None:
     here, within = (
-        make(checkout, "--dry-run", *given, verb="test-slurm").stdout
-        for given in ((), ("RELEASE=trixie",))
+        make(checkout, "--dry-run", *variables, verb="test-slurm").stdout
+        for variables in ((), ("RELEASE=trixie",))
     )
     assert "lab within trixie" in within
     assert (
@@ -84,30 +84,34 @@ def test_test_slurm_of_another_release_runs_isolated_or_is_skipped(checkout: Pat
     assert "69" not in here
 
 
-def test_a_lab_that_cannot_be_had_is_commands_apart_from_one_whose_tests_fail(
+def test_unavailable_test_slurm_is_skipped_and_failing_tests_are_not(
     checkout: Path, tmp_path: Path
 ) -> None:
-    """Only root may have one: here a python that ends as the lab does, and as pytest does."""
+    """Only root can start a test Slurm: here a fake python exits as the test Slurm and pytest
+    do.
+    """
     for code, passes in ((69, True), (1, False)):
         programs = tmp_path / str(code) / "bin"
         programs.mkdir(parents=True)
         (programs / "python").write_text(f"#!/bin/sh\nexit {code}\n")
         (programs / "python").chmod(0o755)
-        made = make(checkout, "RELEASE=trixie", verb="test-slurm", venv=programs.parent)
-        skipped = "Skipped: all tests with the Slurm of Debian trixie." in made.stdout.splitlines()
-        assert (made.returncode == 0, skipped) == (passes, passes), made.stdout
+        process = make(checkout, "RELEASE=trixie", verb="test-slurm", venv=programs.parent)
+        skipped = (
+            "Skipped: all tests with the Slurm of Debian trixie." in process.stdout.splitlines()
+        )
+        assert (process.returncode == 0, skipped) == (passes, passes), process.stdout
 
 
 def make(
-    checkout: Path, *given: str, verb: str = "test", venv: Path = Path(sys.prefix)
+    checkout: Path, *variables: str, verb: str = "test", venv: Path = Path(sys.prefix)
 ) -> subprocess.CompletedProcess[str]:
-    """The verb with this environment as it is: nothing is set up."""
-    around = {
+    """Run a make target in this environment, without setting it up."""
+    environment = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("MAKE", "MFLAGS", "PYTEST"))
     }
-    command = ["make", "-o", f"{venv}/.dev", verb, f"VENV={venv}", *given]
+    command = ["make", "-o", f"{venv}/.dev", verb, f"VENV={venv}", *variables]
     return subprocess.run(
-        command, cwd=checkout, env=around, capture_output=True, text=True, check=False
+        command, cwd=checkout, env=environment, capture_output=True, text=True, check=False
     )

@@ -1,5 +1,5 @@
-"""Files for a site: the package with the Lua of the plug-ins and the units, the units themselves,
-the recipe of the image.
+"""Files for a site: the package with the plug-ins' Lua files and the units, the units themselves,
+the image's recipe.
 """
 
 from __future__ import annotations
@@ -47,27 +47,27 @@ def unit(checkout: Path, name: str) -> configparser.SectionProxy:
     return read["Service" if name.endswith(".service") else "Timer"]
 
 
-# --- what is in the package ---
+# --- contents of the package ---
 
 
 def test_lua_files_and_units_are_in_the_package(checkout: Path) -> None:
-    """As links, since the package can only take what is below its folder: a new file needs a new
-    one.
+    """They are symbolic links, because the package takes only files below its directory: a new file
+    needs a new link.
     """
     share = checkout / "packaging" / "data" / "share" / "fairbank"
-    wanted = {
+    expected = {
         f"plugins/{file.relative_to(checkout / 'plugins')}": file
         for file in (checkout / "plugins").rglob("*.lua")
     }
     for folder in ("slurm", "systemd"):
-        wanted |= {
+        expected |= {
             f"{folder}/{file.name}": file for file in (checkout / "packaging" / folder).iterdir()
         }
     assert {
         str(link.relative_to(share)): link.resolve()
         for link in share.rglob("*")
         if not link.is_dir()
-    } == wanted
+    } == expected
 
 
 def test_build_backend_bound_admits_released_and_locked_versions(checkout: Path) -> None:
@@ -86,8 +86,8 @@ def test_build_backend_bound_admits_released_and_locked_versions(checkout: Path)
 
 @pytest.fixture(scope="module")
 def installed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package, installed as the guide says, without a network: where the guide says pip, uv
-    does it from its cache.
+    """Install the package as the guide says, but offline: uv installs from its cache in place of
+    pip.
     """
     folder = tmp_path_factory.mktemp("site")
     build = [
@@ -126,24 +126,24 @@ def installed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
                 *words[2:],
             ]
             words = [str(folder / word) if word.endswith(".whl") else word for word in words]
-        done = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
-        if "network was disabled" in done.stderr:
+        process = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+        if "network was disabled" in process.stderr:
             pytest.skip("uv's cache does not have the libraries of requirements.lock any more")
-        assert done.returncode == 0, done.stderr
+        assert process.returncode == 0, process.stderr
     return folder
 
 
 @pytest.mark.slow
-def test_the_package_as_the_guide_installs_it(installed: Path) -> None:
+def test_package_installed_as_in_the_guide(installed: Path) -> None:
     environment = {"PATH": f"{installed}/bin:{os.defpath}", "HOME": str(installed)}
 
-    def said(*words: str) -> str:
+    def output(*words: str) -> str:
         return subprocess.run(
             words, env=environment, capture_output=True, text=True, check=True, cwd=installed
         ).stdout
 
-    assert said("fairbank", "-V").startswith("fairbank ")
-    assert "fairbank.toml" in said("fairbank", "init", str(installed / "etc"))
+    assert output("fairbank", "-V").startswith("fairbank ")
+    assert "fairbank.toml" in output("fairbank", "init", str(installed / "etc"))
     checks = json.loads(
         subprocess.run(
             ["fairbank", "doctor", "--json", "--config", str(installed / "etc" / "fairbank.toml")],
@@ -153,17 +153,17 @@ def test_the_package_as_the_guide_installs_it(installed: Path) -> None:
             check=False,
         ).stdout
     )["data"]
-    assert any(each["ok"] and each["what"].startswith("the store opens") for each in checks)
+    assert any(check["ok"] and check["what"].startswith("the store opens") for check in checks)
     for role in (("agent", "run", "--help"), ("slurm", "sync", "--help"), ("reconcile", "--help")):
-        assert "Examples:" in said("fairbank", *role)
+        assert "Examples:" in output("fairbank", *role)
     share = installed / "opt" / "fairbank" / "share" / "fairbank"
     assert (share / "plugins" / "fairbank" / "rules.lua").is_file()
     assert not (share / "plugins" / "job_submit.lua").is_symlink()
     assert {file.name for file in (share / "systemd").iterdir()} == {*UNITS, *TIMERS}
 
 
-def understand(name: str, *words: str) -> None:
-    """Read a command's words as it would itself. Raises InvalidInput."""
+def parse_command(name: str, *words: str) -> None:
+    """Parse a command line with the command's own parser. Raises InvalidInput."""
     command = load_command(find(name).location)
     prog, rest = f"fairbank {name}", list(words)
     if isinstance(command, Noun):
@@ -177,32 +177,32 @@ COMMAND_LINE = re.compile(
 )
 
 
-def test_the_guides_commands_are_understood(checkout: Path) -> None:
-    """Each is read by its own parser, with its options; nothing is carried out."""
+def test_commands_of_the_guide_are_valid(checkout: Path) -> None:
+    """Each command line is parsed with its options and not run."""
     guide = (checkout / "docs" / "howto" / "install-next-to-slurm.md").read_text()
     lines = {typed or quoted for typed, quoted in COMMAND_LINE.findall(guide)}
     assert len(lines) > 15
     for line in sorted(lines):
-        understand(*shlex.split(line))
+        parse_command(*shlex.split(line))
 
 
 # --- systemd ---
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_a_unit_runs_a_command_that_there_is(checkout: Path, name: str) -> None:
+def test_units_run_existing_commands(checkout: Path, name: str) -> None:
     program, *words = unit(checkout, name)["ExecStart"].split()
     assert program == INSTALLED
-    understand(*words)
+    parse_command(*words)
 
 
 @pytest.mark.parametrize("name", UNITS)
 def test_units_keep_the_uid_of_clients(checkout: Path, name: str) -> None:
-    """In a user namespace SO_PEERCRED and MUNGE would tell of `nobody`."""
+    """In a user namespace SO_PEERCRED and MUNGE would report the user `nobody`."""
     assert "PrivateUsers" not in unit(checkout, name)
 
 
-def test_the_folders_of_the_units_are_those_of_the_settings(checkout: Path) -> None:
+def test_directories_of_the_units_match_the_settings(checkout: Path) -> None:
     agent, settings = unit(checkout, "fairbank-agent.service"), AgentSettings()
     for path in (settings.plugin.socket, settings.control.socket):
         assert Path(path).parent == Path("/run", agent["RuntimeDirectory"])
@@ -212,8 +212,8 @@ def test_the_folders_of_the_units_are_those_of_the_settings(checkout: Path) -> N
     )
 
 
-def test_bank_and_agent_share_no_folder_and_meet_without_settings(checkout: Path) -> None:
-    """The unit that stops first deletes a shared directory, and each unit wants it for its own
+def test_bank_and_agent_share_no_directory_and_connect_by_default(checkout: Path) -> None:
+    """The unit that stops first deletes a shared directory, and each unit needs it for its own
     user.
     """
     bank, agent = unit(checkout, "fairbank.service"), unit(checkout, "fairbank-agent.service")
@@ -225,7 +225,9 @@ def test_bank_and_agent_share_no_folder_and_meet_without_settings(checkout: Path
 
 
 @pytest.mark.parametrize(("plugin", "default"), [("prep", SOCKET), ("site_factor", TABLE)])
-def test_a_plugin_looks_where_the_agent_is(checkout: Path, plugin: str, default: str) -> None:
+def test_plugins_use_the_default_paths_of_the_agent(
+    checkout: Path, plugin: str, default: str
+) -> None:
     assert f'"{default}"' in (checkout / "plugins" / plugin / f"{plugin}_fairbank.c").read_text()
     assert f"`{default}`" in (checkout / "plugins" / plugin / "README.md").read_text()
     assert Path(default).parent == Path(
@@ -233,7 +235,7 @@ def test_a_plugin_looks_where_the_agent_is(checkout: Path, plugin: str, default:
     )
 
 
-def test_each_timer_has_its_service(checkout: Path) -> None:
+def test_each_timer_has_a_service(checkout: Path) -> None:
     assert all(name.replace(".timer", ".service") in UNITS for name in TIMERS)
     assert sorted([*UNITS, *TIMERS]) == sorted(
         file.name for file in (checkout / "packaging" / "systemd").iterdir()
@@ -251,34 +253,34 @@ def analyze() -> Callable[..., subprocess.CompletedProcess[str]]:
     )
 
 
-def test_systemd_understands_the_units(
+def test_systemd_verifies_the_units(
     checkout: Path, tmp_path: Path, analyze: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    """With our own program in the place of the installed one, which it looks for."""
+    """systemd-analyze looks for the installed program, so this program takes its place."""
     for file in (checkout / "packaging" / "systemd").iterdir():
         (tmp_path / file.name).write_text(file.read_text().replace(INSTALLED, FAIRBANK))
-    done = analyze("verify", "--man=no", *(str(tmp_path / name) for name in (*UNITS, *TIMERS)))
-    ours = [line for line in done.stderr.splitlines() if "fairbank" in line]
-    assert (done.returncode, ours) == (0, [])
+    process = analyze("verify", "--man=no", *(str(tmp_path / name) for name in (*UNITS, *TIMERS)))
+    ours = [line for line in process.stderr.splitlines() if "fairbank" in line]
+    assert (process.returncode, ours) == (0, [])
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_a_unit_may_do_little(
+def test_units_are_sandboxed(
     checkout: Path, name: str, analyze: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    done = analyze(
+    process = analyze(
         "security", "--offline=yes", "--no-pager", str(checkout / "packaging" / "systemd" / name)
     )
-    found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
-    assert found is not None, done.stderr
-    assert float(found[1]) <= EXPOSURE_MAX
+    result = re.search(r"Overall exposure level for \S+: ([\d.]+)", process.stdout)
+    assert result is not None, process.stderr
+    assert float(result[1]) <= EXPOSURE_MAX
 
 
 # --- the image ---
 
 
-def test_the_images_recipe_names_what_there_is(checkout: Path) -> None:
-    """Read, not built: there is no container engine where the tests run."""
+def test_image_recipe_names_existing_files(checkout: Path) -> None:
+    """The recipe is read and not built: there is no container engine where the tests run."""
     text = (checkout / "packaging" / "container" / "Containerfile").read_text().replace("\\\n", " ")
     steps = [
         line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")
@@ -310,7 +312,7 @@ def test_the_images_recipe_names_what_there_is(checkout: Path) -> None:
     ] == []
     for _, script in (step for step in steps if step[0] == "RUN"):
         assert subprocess.run(["sh", "-n", "-c", script], check=False).returncode == 0
-    assert dict(steps)["USER"] == "fairbank"  # the last of each kind
+    assert dict(steps)["USER"] == "fairbank"  # the last step of each kind
     assert json.loads(dict(steps)["CMD"]) == ["fairbank", "serve"]
 
 
@@ -335,6 +337,6 @@ def test_the_compose_file_starts_the_bank_after_its_database(checkout: Path) -> 
     assert not [
         name
         for service in (bank, database)
-        for name, said in service["environment"].items()
-        if "PASSWORD" in name and "${" not in said
+        for name, output in service["environment"].items()
+        if "PASSWORD" in name and "${" not in output
     ]

@@ -1,4 +1,4 @@
-"""The PostgreSQL servers of the tests are real: durable, killable, and able to refuse overlapping
+"""PostgreSQL servers of the tests: real, durable, killable, and able to refuse overlapping
 allocations.
 """
 
@@ -24,12 +24,12 @@ CREATE TABLE allocation (
 """
 
 
-def test_the_versions_are_what_the_fixtures_say(postgres18: PostgresServer) -> None:
+def test_postgres18_has_version_18(postgres18: PostgresServer) -> None:
     with psycopg.connect(postgres18.conninfo("postgres")) as connection:
         assert connection.info.server_version // 10_000 == 18
 
 
-def test_debians_version_too(postgres15: PostgresServer) -> None:
+def test_postgres15_has_version_15(postgres15: PostgresServer) -> None:
     with psycopg.connect(postgres15.conninfo("postgres")) as connection:
         assert connection.info.server_version // 10_000 == 15
 
@@ -43,7 +43,7 @@ def test_commits_are_durable(postgres_server: PostgresServer) -> None:
     assert settings == [("on",)] * 3
 
 
-def test_an_exclusion_constraint_over_project_resource_and_time(postgres_url: str) -> None:
+def test_overlapping_allocations_are_refused(postgres_url: str) -> None:
     engine = create_engine(postgres_url)
     insert = text("INSERT INTO allocation VALUES (:project, :resource, :start, :end)")
     try:
@@ -62,15 +62,15 @@ def test_an_exclusion_constraint_over_project_resource_and_time(postgres_url: st
     assert isinstance(refused.value.__cause__, errors.ExclusionViolation)
 
 
-def test_each_test_has_a_database_of_its_own(postgres18: PostgresServer) -> None:
-    with postgres18.fresh_database() as one, postgres18.fresh_database() as other:
-        with psycopg.connect(postgres18.conninfo(one)) as connection:
+def test_databases_of_tests_are_separate(postgres18: PostgresServer) -> None:
+    with postgres18.fresh_database() as first, postgres18.fresh_database() as second:
+        with psycopg.connect(postgres18.conninfo(first)) as connection:
             connection.execute("CREATE TABLE mine ()")
-        with psycopg.connect(postgres18.conninfo(other)) as connection:
+        with psycopg.connect(postgres18.conninfo(second)) as connection:
             assert connection.execute("SELECT to_regclass('mine')").fetchone() == (None,)
 
 
-def test_a_database_is_dropped_even_with_sessions_open_and_the_server_dead(
+def test_database_is_dropped_after_a_server_crash_with_open_sessions(
     postgres18: PostgresServer,
 ) -> None:
     with postgres18.fresh_database() as name:
@@ -85,11 +85,11 @@ def test_a_database_is_dropped_even_with_sessions_open_and_the_server_dead(
 
 @pytest.mark.campaign
 @pytest.mark.timeout(600)
-def test_what_was_committed_survives_kill_9(
+def test_committed_rows_survive_kill_9(
     postgres_server: PostgresServer, rounds: Callable[[int, int], int]
 ) -> None:
-    """The ground that the bank's own campaigns stand on: numbers are written one by one, and none
-    that was confirmed may be missing.
+    """The bank's own fault campaigns depend on this: numbers are written one by one, and every
+    confirmed number must survive.
     """
     with postgres_server.fresh_database() as name:
         with psycopg.connect(postgres_server.conninfo(name)) as connection:
@@ -106,12 +106,14 @@ def test_what_was_committed_survives_kill_9(
             writer.join()
             postgres_server.start()
             with psycopg.connect(postgres_server.conninfo(name)) as connection:
-                kept = {number for (number,) in connection.execute("SELECT number FROM written")}
-            assert kept >= set(confirmed)
+                survived = {
+                    number for (number,) in connection.execute("SELECT number FROM written")
+                }
+            assert survived >= set(confirmed)
 
 
 def _write_until_killed(conninfo: str, confirmed: list[int], enough: threading.Event) -> None:
-    """Commit one number after the other, and say when there are fifty more."""
+    """Commit one number after the other, and announce every fifty."""
     first = (
         confirmed[-1] if confirmed else 0
     ) + 2  # the last unconfirmed one may have been committed, or not
@@ -123,4 +125,4 @@ def _write_until_killed(conninfo: str, confirmed: list[int], enough: threading.E
                 if number == first + 50:
                     enough.set()
     except psycopg.OperationalError:
-        return  # killed, as announced
+        return  # the server was killed

@@ -1,5 +1,5 @@
-"""Small promises of the tree: one version, declared dependencies, one licence, verbs that explain
-themselves.
+"""Consistency of the source tree: one version, declared dependencies, one licence, documented make
+targets.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def test_the_version_is_the_same_in_both_places(project: dict[str, Any]) -> None
     assert fairbank.__version__ == project["version"]
 
 
-def test_what_the_code_imports_is_declared(checkout: Path, project: dict[str, Any]) -> None:
-    """A library that only the tests or another library bring along would be missing on a user's
-    machine one day.
+def test_imported_libraries_are_declared(checkout: Path, project: dict[str, Any]) -> None:
+    """A library that only the tests or another library install may be missing on a user's
+    machine.
     """
     extras = [line for lines in project["optional-dependencies"].values() for line in lines]
     declared = {
@@ -40,16 +40,16 @@ def test_what_the_code_imports_is_declared(checkout: Path, project: dict[str, An
     provided_by = packages_distributions()
     graph = Graph(checkout / "src" / "fairbank")
     undeclared = [
-        f"{graph.location(found)}: {found.target}"
-        for found in graph.imports
-        if not found.is_internal
-        and (top := found.target.partition(".")[0]) not in sys.stdlib_module_names
+        f"{graph.location(item)}: {item.target}"
+        for item in graph.imports
+        if not item.is_internal
+        and (top := item.target.partition(".")[0]) not in sys.stdlib_module_names
         and not declared & {canonicalize_name(name) for name in provided_by.get(top, [])}
     ]
     assert undeclared == []
 
 
-def test_the_licence_is_the_whole_licence(checkout: Path, project: dict[str, Any]) -> None:
+def test_licence_text_is_complete(checkout: Path, project: dict[str, Any]) -> None:
     licence = (checkout / "LICENSE").read_text()
     assert "Apache License" in licence
     assert "END OF TERMS AND CONDITIONS" in licence
@@ -57,7 +57,7 @@ def test_the_licence_is_the_whole_licence(checkout: Path, project: dict[str, Any
     assert "psycopg" in (checkout / "NOTICE").read_text()
 
 
-def test_make_alone_lists_the_verbs(checkout: Path) -> None:
+def test_make_without_a_target_lists_the_targets(checkout: Path) -> None:
     listed = subprocess.run(
         ["make", "--no-print-directory"], cwd=checkout, capture_output=True, text=True, check=True
     ).stdout
@@ -78,7 +78,7 @@ def test_make_alone_lists_the_verbs(checkout: Path) -> None:
     ] == []
 
 
-def test_ci_has_no_steps_of_its_own(checkout: Path) -> None:
+def test_ci_runs_only_make_targets(checkout: Path) -> None:
     lines = (checkout / ".ci" / "run").read_text().splitlines()
     commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
     assert {"make check", "make test", "make demo"} <= set(commands)

@@ -1,4 +1,6 @@
-"""The sessions in README, tutorial and how-tos can be pasted into a terminal, page by page."""
+"""Sessions in README, tutorial and how-to guides: they can be pasted into a terminal, page by
+page.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,9 @@ def _is_session(page: str) -> bool:
 
 @pytest.mark.parametrize("page", ["docs/tutorial.md", *filter(_is_session, HOWTOS)])
 def test_session_can_be_pasted(page: str, tmp_path: Path) -> None:
-    """A page is pasted whole, into bash on a terminal, in a home with only the files it shows.
-
-    `make` is left out: other tests run the demonstration. A block without any output is only run.
+    """The whole page is pasted into bash on a terminal, in a home directory with only the files it
+    shows. `make` is left out: other tests run the demonstration. A block without any output is only
+    run.
     """
     sessions = [
         block
@@ -51,7 +53,9 @@ def test_session_can_be_pasted(page: str, tmp_path: Path) -> None:
 
 
 def test_session_of_readme_can_be_pasted(tmp_path: Path) -> None:
-    """README shows a script, which GitHub copies as it is, and below it the output of all lines."""
+    """README shows a script, which GitHub copies unchanged, and below it the output of all
+    lines.
+    """
     _demo, _path, session = scripts((ROOT / "README.md").read_text())
     commands = [Command(line, "") for line in session.words.splitlines(keepends=True)]
     results = paste(commands, tmp_path)

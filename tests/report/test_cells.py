@@ -1,4 +1,4 @@
-"""One cell: its width on a terminal, and foreign text made harmless there and in a spreadsheet."""
+"""Table cells: width on a terminal, and untrusted text made harmless there and in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ foreign = st.text(alphabet=st.characters(), max_size=40)
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("original", "shown"),
     [
         ("chem_qmc", "chem_qmc"),
         ("red \x1b[31malarm", "red \\x1b[31malarm"),
@@ -29,38 +29,39 @@ foreign = st.text(alphabet=st.characters(), max_size=40)
         ("naïve", "naïve"),
     ],
 )
-def test_what_would_do_something_to_a_terminal_is_spelt_out(said: str, shown: str) -> None:
-    assert plain(said) == shown
+def test_control_characters_are_escaped(original: str, shown: str) -> None:
+    assert plain(original) == shown
 
 
 @given(foreign)
-def test_a_plain_text_prints_on_one_line(said: str) -> None:
-    assert plain(said).isprintable()
+def test_plain_text_is_printable(original: str) -> None:
+    assert plain(original).isprintable()
 
 
 @pytest.mark.parametrize(
-    ("said", "columns"), [("", 0), ("cpu", 3), ("化学", 4), ("ﾊﾝｶｸ", 4), ("e\u0301", 1), ("🧪", 2)]
+    ("original", "columns"),
+    [("", 0), ("cpu", 3), ("化学", 4), ("ﾊﾝｶｸ", 4), ("e\u0301", 1), ("🧪", 2)],
 )
-def test_width_is_what_a_terminal_takes(said: str, columns: int) -> None:
-    assert width(said) == columns
+def test_width_counts_terminal_columns(original: str, columns: int) -> None:
+    assert width(original) == columns
 
 
 @given(texts, st.integers(1, 30))
-def test_a_cut_text_fits_and_is_a_beginning(said: str, columns: int) -> None:
-    shown = cut(said, columns)
+def test_cut_text_fits_and_is_a_prefix(original: str, columns: int) -> None:
+    shown = cut(original, columns)
     assert width(shown) <= columns
-    assert shown == said or (shown.endswith("+") and said.startswith(shown[:-1]))
+    assert shown == original or (shown.endswith("+") and original.startswith(shown[:-1]))
 
 
 @given(texts, st.integers(0, 60), st.booleans())
-def test_padding_only_adds_blanks(said: str, columns: int, right: bool) -> None:
-    shown = padded(said, columns, right=right)
-    assert width(shown) == max(columns, width(said))
-    assert shown.strip(" ") == said.strip(" ")
+def test_padding_adds_only_spaces(original: str, columns: int, right: bool) -> None:
+    shown = padded(original, columns, right=right)
+    assert width(shown) == max(columns, width(original))
+    assert shown.strip(" ") == original.strip(" ")
 
 
 @pytest.mark.parametrize(
-    ("said", "written"),
+    ("original", "written"),
     [
         ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
         ("+1-2", "'+1-2"),
@@ -75,29 +76,29 @@ def test_padding_only_adds_blanks(said: str, columns: int, right: bool) -> None:
         ("chem_qmc", "chem_qmc"),
     ],
 )
-def test_no_cell_is_a_formula(said: str, written: str) -> None:
-    assert for_spreadsheet(said) == written
+def test_no_cell_is_a_formula(original: str, written: str) -> None:
+    assert for_spreadsheet(original) == written
 
 
 @given(st.lists(foreign, min_size=1, max_size=5))
-def test_a_csv_line_reads_back_as_one_row(said: list[str]) -> None:
-    cells = [plain(each) for each in said]
-    line = ",".join(for_spreadsheet(each) for each in cells)
+def test_csv_line_is_read_back_as_one_row(original: list[str]) -> None:
+    cells = [plain(text) for text in original]
+    line = ",".join(for_spreadsheet(cell) for cell in cells)
     (read,) = list(csv.reader(io.StringIO(line + "\n"))) or [[""]]
-    assert [each.removeprefix("'") for each in (read or [""])] == [
-        each.removeprefix("'") for each in cells
+    assert [cell.removeprefix("'") for cell in (read or [""])] == [
+        cell.removeprefix("'") for cell in cells
     ]
-    assert not any(each[:1] in "=@\t\r" for each in read if each)
+    assert not any(cell[:1] in "=@\t\r" for cell in read if cell)
 
 
 @given(texts, st.sampled_from(["|", ";", "::", "\\"]))
-def test_the_delimiter_never_stands_in_a_cell(said: str, delimiter: str) -> None:
+def test_cell_never_contains_the_delimiter(original: str, delimiter: str) -> None:
     if delimiter != "\\":
-        assert delimiter not in without(delimiter, said)
+        assert delimiter not in without(delimiter, original)
 
 
 @given(st.text(alphabet="ab -", max_size=200), st.integers(10, 60))
-def test_folding_breaks_no_word_and_loses_none(said: str, columns: int) -> None:
-    lines = folded(said, columns)
-    assert " ".join(lines).split() == said.split()
+def test_folding_keeps_every_word(original: str, columns: int) -> None:
+    lines = folded(original, columns)
+    assert " ".join(lines).split() == original.split()
     assert all(len(line) <= columns or " " not in line.strip() for line in lines)

@@ -1,4 +1,4 @@
-"""Confidence intervals: figures that can be looked up, and that they hold what they promise."""
+"""Confidence intervals: published figures, and coverage of the true mean."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ def test_quantiles_are_those_of_the_tables(freedom: int, known: float) -> None:
     assert quantile(freedom) == pytest.approx(known, abs=6e-4)
 
 
-def test_an_interval_by_hand() -> None:
+def test_interval_of_four_values() -> None:
     """1, 2, 3, 4: mean 2.5, variance 5/3, of the mean 5/12; with three degrees of freedom 3.1824
     times its root.
     """
-    found = interval([1, 2, 3, 4])
-    assert found is not None
-    assert found.mean == 2.5
-    assert found.half == pytest.approx(3.1824 * (5 / 12) ** 0.5)
+    bounds = interval([1, 2, 3, 4])
+    assert bounds is not None
+    assert bounds.mean == 2.5
+    assert bounds.half == pytest.approx(3.1824 * (5 / 12) ** 0.5)
 
 
-def test_nothing_follows_from_one_value() -> None:
+def test_one_value_has_no_interval() -> None:
     assert interval([]) is None
     assert interval([3.0]) is None
     assert interval([3.0, 3.0]) == (3.0, 0.0)
 
 
-def test_ninety_five_of_a_hundred_hold_the_truth() -> None:
-    """Of 4,000 samples of six from a normal distribution; three times the spread of that count is
-    41.
+def test_intervals_cover_the_mean_in_95_percent() -> None:
+    """4,000 samples of six values from a normal distribution; 41 is three standard deviations of
+    the count.
     """
     rng = Random(5)
     held = 0
     for _ in range(4_000):
-        found = interval([rng.gauss(10, 3) for _ in range(6)])
-        assert found is not None
-        held += abs(found.mean - 10) <= found.half
+        bounds = interval([rng.gauss(10, 3) for _ in range(6)])
+        assert bounds is not None
+        held += abs(bounds.mean - 10) <= bounds.half
     assert abs(held - 3_800) < 42

@@ -1,4 +1,4 @@
-"""The answer as JSON."""
+"""JSON output of the reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW = {"id": 1, "account": "chem\x1b[31m", "available": 90, "state": "active"}
 
 
 def test_amounts_are_integers_and_text_never_floats() -> None:
-    made = envelope(
+    document = envelope(
         "fairbank.balance/1",
         "2026-11-21T12:30:12Z",
         "darwin",
@@ -22,7 +22,7 @@ def test_amounts_are_integers_and_text_never_floats() -> None:
         ["! look"],
         DisplayFormat(separators=True),
     )
-    assert made == {
+    assert document == {
         "schema": "fairbank.balance/1",
         "as_of": "2026-11-21T12:30:12Z",
         "cluster": "darwin",
@@ -36,11 +36,11 @@ def test_amounts_are_integers_and_text_never_floats() -> None:
     assert envelope("x/1", None, None, [{"id": 1}], [], DisplayFormat())["data"] == [{"id": 1}]
 
 
-def test_json_does_nothing_to_a_terminal() -> None:
-    made = as_json(envelope("x/1", None, None, [ROW], ["\u202e"], DisplayFormat()))
-    assert made.isascii()
-    assert "\x1b" not in made
-    assert json.loads(made)["data"][0]["account"] == ROW["account"]
+def test_json_has_no_control_characters() -> None:
+    document = as_json(envelope("x/1", None, None, [ROW], ["\u202e"], DisplayFormat()))
+    assert document.isascii()
+    assert "\x1b" not in document
+    assert json.loads(document)["data"][0]["account"] == ROW["account"]
 
 
 COLUMNS = (Column("PROJECT", text("account")), Column("AVAILABLE", su("available"), right=True))
@@ -52,7 +52,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(
-    ("wanted", "order"),
+    ("sort", "order"),
     [
         ("PROJECT", "abc"),
         ("-PROJECT", "cba"),
@@ -61,16 +61,15 @@ ROWS = [
         ("-available,-project", "cba"),
     ],
 )
-def test_rows_in_the_order_asked_for(wanted: str, order: str) -> None:
+def test_rows_are_sorted_by_columns(sort: str, order: str) -> None:
     assert (
         "".join(
-            row["account"]
-            for row in sort_rows(COLUMNS, ROWS, wanted, DisplayFormat(separators=True))
+            row["account"] for row in sort_rows(COLUMNS, ROWS, sort, DisplayFormat(separators=True))
         )
         == order
     )
 
 
-def test_an_unknown_column_to_sort_by_is_reported() -> None:
+def test_unknown_sort_column_is_reported() -> None:
     with pytest.raises(InvalidInput, match="no column 'nope'"):
         sort_rows(COLUMNS, ROWS, "nope", DisplayFormat())

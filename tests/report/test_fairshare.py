@@ -1,4 +1,4 @@
-"""Figures of the recorded fair share: one line an association, in panels over the same days."""
+"""Figures of the recorded fair share: one line per association, in panels over the same days."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BIO = {
 }
 
 
-def after(days: int) -> str:
+def day_after(days: int) -> str:
     return (DAY + timedelta(days)).isoformat()
 
 
@@ -38,7 +38,7 @@ def test_figure_has_a_panel_for_each_measure_with_its_data() -> None:
         "level": 0.5,
         "factor": 0.25,
     }
-    rows = [{**row, "day": after(day)} for row in (BIO, physics) for day in (0, 1, 3)]
+    rows = [{**row, "day": day_after(day)} for row in (BIO, physics) for day in (0, 1, 3)]
     (figure,) = figures(rows, "fairbank report fairshare figures").values()
     texts = checked(figure)
     assert texts.title == "Fair share on darwin"
@@ -71,15 +71,15 @@ def test_levels_beyond_the_scale_stay_at_its_edge() -> None:
     assert levels == {"high": 8.0, "low": 0.125, "unused": 8.0}
 
 
-def test_a_day_alone_has_one_tick_and_many_days_have_five() -> None:
+def test_one_day_has_one_tick_and_many_days_have_five() -> None:
     (figure,) = figures([BIO], "fairbank report fairshare figures").values()
     assert [text for _, text in figure.across.ticks] == ["2026-11-18"]
     checked(figure)
-    (figure,) = figures([{**BIO, "day": after(day)} for day in range(400)], "").values()
+    (figure,) = figures([{**BIO, "day": day_after(day)} for day in range(400)], "").values()
     assert len(figure.across.ticks) == 5
 
 
-def test_figure_shows_those_that_used_most_and_no_root() -> None:
+def test_figure_shows_the_largest_users_without_root() -> None:
     rows = [{**BIO, "account": f"a{number}", "usage": float(number)} for number in range(9)]
     rows.append({**BIO, "account": "root", "shares": None, "usage": 99.0})
     rows.append({**BIO, "cluster": "other", "user": "carol", "partition": "idle"})

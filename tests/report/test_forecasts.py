@@ -1,4 +1,4 @@
-"""Forecasts in words, as a table, and for programs."""
+"""Forecasts in words, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BACKS = [
 ]
 
 
-def test_the_table() -> None:
+def test_forecast_table() -> None:
     assert table(FORECAST_COLUMNS, forecast_rows(BACKS), DisplayFormat()).lines == [
         "ACCOUNT  USER         LEVEL   SOONEST    LATEST",
         "bio                  unused       now       now",
@@ -38,7 +38,7 @@ def test_the_table() -> None:
     ]
 
 
-def test_in_words() -> None:
+def test_forecast_sentences() -> None:
     assert list(sentences(BACKS[1:], "level 1")) == [
         "chem is back at level 1 in 5.3 days to 9.8 days, if it pauses.",
         "ayla in chem (gpu) is back at level 1 in about 1 hour, if it pauses.",
@@ -46,10 +46,10 @@ def test_in_words() -> None:
     ]
 
 
-def test_for_programs() -> None:
-    found = forecast_data(BACKS, RankingRule(fair_tree=False))
-    assert found[0]["level"] == "inf"
-    assert found[2] == {
+def test_json_output() -> None:
+    result = forecast_data(BACKS, RankingRule(fair_tree=False))
+    assert result[0]["level"] == "inf"
+    assert result[2] == {
         "account": "chem",
         "user": "ayla",
         "partition": "gpu",
@@ -58,10 +58,10 @@ def test_for_programs() -> None:
         "soonest_seconds": 3600,
         "latest_seconds": 3600,
     }
-    assert (found[3]["user"], found[3]["soonest_seconds"]) == (None, None)
+    assert (result[3]["user"], result[3]["soonest_seconds"]) == (None, None)
 
 
-def test_what_is_taken_for_granted() -> None:
+def test_assumptions() -> None:
     assert (
         assumptions(RankingRule(fair_tree=True))[0] == "When each is back at level 1, if it pauses."
     )
@@ -89,5 +89,5 @@ def test_what_is_taken_for_granted() -> None:
         (1_234 * DAY, "1234 days"),
     ],
 )
-def test_lengths_of_time(seconds: float, shown: str) -> None:
+def test_durations(seconds: float, shown: str) -> None:
     assert span(seconds) == shown

@@ -1,6 +1,4 @@
-"""Figures as matplotlib draws them: their texts and data, read from its objects, and their
-files.
-"""
+"""Figures that matplotlib draws: their texts and data, read from its objects, and their files."""
 
 from __future__ import annotations
 
@@ -79,10 +77,10 @@ def bars(axes: Axes) -> list[Rectangle]:
     return [bar for bar in axes.patches if isinstance(bar, Rectangle)]
 
 
-def levels(axes: Axes) -> list[float]:
+def line_heights(axes: Axes) -> list[float]:
     """Return the heights of the horizontal lines."""
-    lines = [each for each in axes.collections if isinstance(each, LineCollection)]
-    return [float(segment[0][1]) for each in lines for segment in each.get_segments()]
+    lines = [line for line in axes.collections if isinstance(line, LineCollection)]
+    return [float(segment[0][1]) for line in lines for segment in line.get_segments()]
 
 
 @pytest.mark.parametrize("figure", [LINES, CONTOURS, WAITS, SHARES])
@@ -124,7 +122,7 @@ def test_each_policy_has_a_panel_with_its_name_above() -> None:
     assert [len(axes.collections) for axes in panels(canvas.draw(figure))] == [1, 1]
 
 
-def test_gaps_stay_gaps_and_a_point_alone_is_a_dot() -> None:
+def test_gaps_are_kept_and_a_single_point_is_a_dot() -> None:
     broken = Series("a", [(1.0, 3.0), (2.0, nan), (3.0, 4.0), (4.0, 5.0)])
     (axes,) = panels(canvas.draw(LineFigure(CAPTION, ACROSS, [Panel(UP, [broken])])))
     (line,) = axes.get_lines()
@@ -134,7 +132,7 @@ def test_gaps_stay_gaps_and_a_point_alone_is_a_dot() -> None:
     assert [line.get_marker() for line in axes.get_lines()] == ["", ""]
 
 
-def test_stairs_have_a_gap_where_nothing_is_known() -> None:
+def test_stairs_have_a_gap_between_separate_intervals() -> None:
     assert str(stairs([(0, 10, 5), (10, 20, 6), (40, 50, 7)])) == str(
         [(0, 5), (10, 5), (10, 6), (20, 6), (40, nan), (40, 7), (50, 7)]
     )
@@ -161,20 +159,20 @@ def test_boxes_show_quartiles_median_and_mean() -> None:
     boxes = [(box.get_y(), box.get_y() + box.get_height()) for box in bars(axes)]
     assert boxes == [(60, 7_200), (0, 0), (0, 90)]
     assert [points(dot)[0][1] for dot in axes.get_lines()] == [3_600, 5, 60]
-    assert levels(axes) == [600, 0, 30]
+    assert line_heights(axes) == [600, 0, 30]
     assert to_hex(bars(axes)[2].get_edgecolor()) == STYLES[1][0].lower()
 
 
-def test_bars_stand_beside_what_an_account_is_entitled_to() -> None:
+def test_bars_have_a_line_at_the_share() -> None:
     texts = checked(SHARES)
     assert texts.legend == ["easy", "line: entitled"]
     (axes,) = panels(canvas.draw(SHARES))
     assert [bar.get_height() for bar in bars(axes)] == [50, 0]
-    assert levels(axes) == [60]
+    assert line_heights(axes) == [60]
 
 
 @pytest.mark.parametrize("name", ["a$b$", "_hidden", "<&>", "an_account_with_a_very_long_name"])
-def test_names_are_shown_as_they_are(name: str) -> None:
+def test_names_are_shown_unchanged(name: str) -> None:
     groups = SHARES._replace(names=[name], groups=[Group(name, [1.0])])
     lines = LineFigure(CAPTION, ACROSS, [Panel(UP, [Series(name, RAMP.points)])])
     for figure in (groups, lines):
@@ -187,13 +185,13 @@ def test_names_are_shown_as_they_are(name: str) -> None:
         assert name in "".join(written)
 
 
-def test_control_characters_are_spelt_out() -> None:
+def test_control_characters_are_escaped() -> None:
     figure = SHARES._replace(groups=[Group("a\x07b", [1.0])])
     ElementTree.fromstring(canvas.render(figure, "svg"))
     assert "a\\x07b" in "".join(checked(figure).ticks)
 
 
-def test_nothing_to_draw_is_a_frame() -> None:
+def test_empty_figure_is_drawn() -> None:
     for figure in (
         LineFigure(CAPTION, ACROSS, [Panel(UP, [])]),
         LineFigure(CAPTION, ACROSS, [Panel(UP, [Series("a", [])])]),
@@ -203,7 +201,7 @@ def test_nothing_to_draw_is_a_frame() -> None:
 
 
 @pytest.mark.parametrize("figure", [LINES, CONTOURS, WAITS])
-def test_the_same_figure_is_the_same_bytes(figure: Figure) -> None:
+def test_figures_are_reproducible(figure: Figure) -> None:
     for form in ("svg", "png"):
         content = canvas.render(figure, form)
         assert content == canvas.render(figure, form)
@@ -218,14 +216,14 @@ def test_svg_has_a_title_and_no_date() -> None:
     assert b"dc:date" not in content
 
 
-def test_the_readers_own_settings_of_matplotlib_change_nothing() -> None:
+def test_users_matplotlib_settings_are_ignored() -> None:
     before = canvas.render(LINES, "svg")
     with rc_context({"font.size": 30, "lines.linewidth": 9}):
         assert canvas.render(LINES, "svg") == before
         assert rcParams["font.size"] == 30
 
 
-def test_without_matplotlib_the_remedy_is_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(Unavailable, match="figures need matplotlib") as raised:
         canvas.render(LINES, "svg")

@@ -1,4 +1,6 @@
-"""A priority explained: bars, the place in the queue, and why another job is ahead."""
+"""Explanation of a priority: bars, the position in the queue, and the reason why another job is
+ahead.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,7 @@ def test_job_with_a_lower_given_priority_is_not_ahead() -> None:
     )
 
 
-def test_of_equals_the_lower_number_goes_first() -> None:
+def test_lower_number_wins_between_equal_priorities() -> None:
     first, second = MINE, MINE._replace(job=812346)
     assert partition_queues([second, ELSEWHERE, first]) == {
         "gpu": [ELSEWHERE],
@@ -97,8 +99,8 @@ def test_of_equals_the_lower_number_goes_first() -> None:
     )
 
 
-def test_of_equals_the_one_that_was_submitted_first_goes_first() -> None:
-    """A requeued job keeps its number, and goes behind those that came while it ran."""
+def test_earlier_submission_wins_between_equal_priorities() -> None:
+    """A requeued job keeps its number, and is behind the jobs that were submitted while it ran."""
     requeued, later = MINE._replace(submitted=2_000), MINE._replace(job=812346, submitted=1_000)
     assert partition_queues([requeued, later])["idle"] == [later, requeued]
     assert explain_priority(requeued, [later, requeued], WEIGHTS)[-1].endswith(
@@ -106,15 +108,15 @@ def test_of_equals_the_one_that_was_submitted_first_goes_first() -> None:
     )
 
 
-def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
+def test_job_with_several_qos_is_not_behind_itself() -> None:
     dear = MINE._replace(qos=2000.0, qos_name="dear")
     rows = [MINE, dear, THEIRS, ELSEWHERE, MINE._replace(partition_name="gpu")]
     assert partition_queues(rows)["idle"] == [dear, THEIRS], "each once, where its best QOS puts it"
     assert [row.qos_name for row in best_rows(rows) if row.job == MINE.job] == ["dear", ""], (
         "once in each partition"
     )
-    told = explain_priority(dear, partition_queues(rows)["idle"], WEIGHTS)
-    assert (told[1], told[-1]) == (
+    explanation = explain_priority(dear, partition_queues(rows)["idle"], WEIGHTS)
+    assert (explanation[1], explanation[-1]) == (
         "priority 44,581, 1st of 2 that wait in idle",
         "No job is ahead of it there.",
     )
@@ -122,34 +124,37 @@ def test_a_job_that_asked_for_several_qos_is_not_behind_itself() -> None:
 
 def test_running_job_has_no_queue_neighbours() -> None:
     runs = THEIRS._replace(runs=True)
-    there = partition_queues([runs, MINE, GIVEN])
-    assert there == {"idle": [GIVEN, MINE]}
-    told = explain_priority(runs, there["idle"], WEIGHTS)
-    assert (told[1], told[-1]) == ("priority 43,611, and it runs", "  site factor           -20")
+    queues = partition_queues([runs, MINE, GIVEN])
+    assert queues == {"idle": [GIVEN, MINE]}
+    explanation = explain_priority(runs, queues["idle"], WEIGHTS)
+    assert (explanation[1], explanation[-1]) == (
+        "priority 43,611, and it runs",
+        "  site factor           -20",
+    )
     assert undated_note([runs]) == unnamed_note([runs._replace(account="")]) == [], (
         "squeue was asked for those that wait"
     )
 
 
-def test_the_least_priority_is_reported() -> None:
+def test_minimum_priority_is_reported() -> None:
     row = MINE._replace(nice=2**31 - 3)
     assert "  All together is less than 1, the least that a job has." in explain_priority(
         row, [row], WEIGHTS
     )
 
 
-def test_places_are_counted_as_people_do() -> None:
+def test_positions_are_ordinal_numbers() -> None:
     rows = [PriorityRow(number, "p", age=float(200 - number)) for number in range(1, 124)]
-    told = {
+    output = {
         rows[at].job: explain_priority(rows[at], rows, WEIGHTS)[1].split(", ")[1]
         for at in (0, 1, 2, 3, 10, 11, 12, 20, 100, 110, 121, 122)
     }
     assert [
-        place.split(" of ")[0] for place in told.values()
+        place.split(" of ")[0] for place in output.values()
     ] == "1st 2nd 3rd 4th 11th 12th 13th 21st 101st 111th 122nd 123rd".split()
 
 
-def test_for_programs() -> None:
+def test_json_output() -> None:
     mine, given = as_data([MINE, GIVEN])
     assert mine["priority"] == 42581
     one_by_one = {

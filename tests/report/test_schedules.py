@@ -1,4 +1,4 @@
-"""Schedules as CSV: what a spreadsheet reads of them."""
+"""Schedules as CSV for spreadsheets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def row(job: int, user: str = "ada") -> tuple[int | str, ...]:
     return (job, user, "bio", 10, 15, 20, 4, 5)
 
 
-def test_each_policy_has_a_line_for_each_job_and_the_heads_stand_once() -> None:
+def test_each_policy_has_a_line_for_each_job_below_one_header() -> None:
     lines = "".join(
         schedules_csv([("easy", [row(1), row(2)]), ("fcfs", [row(1)]), ("none", [])])
     ).splitlines()
@@ -23,13 +23,13 @@ def test_each_policy_has_a_line_for_each_job_and_the_heads_stand_once() -> None:
     ]
 
 
-def test_no_name_is_a_formula_or_leaves_its_cell() -> None:
+def test_names_are_escaped_in_csv() -> None:
     lines = "".join(schedules_csv([("-1+2", [row(1, '@a,"b"')])])).splitlines()
     (_, read) = csv.reader(lines)
     assert read[:3] == ["'-1+2", "1", '\'@a,"b"']
 
 
-def test_many_jobs_come_in_portions_and_none_is_lost() -> None:
+def test_many_jobs_are_written_in_parts() -> None:
     portions = list(schedules_csv([("easy", (row(number) for number in range(2 * LINES + 1)))]))
     assert [portion.count("\n") for portion in portions] == [1, LINES, LINES, 1]
     assert [line.split(",")[1] for line in "".join(portions).splitlines()[1:]] == [

@@ -1,5 +1,5 @@
-"""Fair share explained: levels in words, and when a project that used too much is back at its
-share.
+"""Explanation of fair share: levels in words, and the time when a project that used too much is
+back at its share.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ BACKS = [
 ]
 
 
-def test_the_tree() -> None:
+def test_tree_table() -> None:
     assert table(TREE_COLUMNS, tree_rows(ROWS, FAIR_TREE), DisplayFormat()).lines == [
         "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
         "bio                 40  0.400  0.180    2.22          under",
@@ -82,7 +82,7 @@ def test_the_tree() -> None:
     ]
 
 
-def test_what_moves_it() -> None:
+def test_reading_guide() -> None:
     assert reading_guide(ROWS, FAIR_TREE, BACKS) == [
         "Level: above 1 it used less than its share, below 1 more.",
         (
@@ -108,20 +108,20 @@ def test_what_moves_it() -> None:
     )
 
 
-def test_a_reset_moves_it_too() -> None:
-    said = reading_guide(ROWS, RankingRule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
-    assert "All usage is reset in 9 days: an idle account has its share back by then." in said
+def test_reading_guide_mentions_the_usage_reset() -> None:
+    output = reading_guide(ROWS, RankingRule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
+    assert "All usage is reset in 9 days: an idle account has its share back by then." in output
 
 
 def test_classic_factor_above_half_is_within_the_share() -> None:
     mild = [back._replace(level=0.5) for back in BACKS]
-    assert any("is back at factor 0.5 in" in each for each in reading_guide(ROWS, CLASSIC, mild))
+    assert any("is back at factor 0.5 in" in line for line in reading_guide(ROWS, CLASSIC, mild))
     assert not any(
-        "is back at" in each for each in reading_guide(ROWS, CLASSIC._replace(dampening=5), mild)
+        "is back at" in line for line in reading_guide(ROWS, CLASSIC._replace(dampening=5), mild)
     )
 
 
-def test_the_classic_rule_has_levels_too() -> None:
+def test_classic_rule_has_levels() -> None:
     assert level_of(
         ShareRow("a", shares=1, norm_shares=0.4, effective=0.52, level=0.0), CLASSIC
     ) == pytest.approx(0.769, abs=0.001)
@@ -130,7 +130,7 @@ def test_the_classic_rule_has_levels_too() -> None:
     assert level_of(ShareRow("root", effective=1.0), CLASSIC) is None
 
 
-def test_for_programs() -> None:
+def test_json_output() -> None:
     by_name = {(row["account"], row["user"]): row for row in tree_data(ROWS, FAIR_TREE)}
     assert by_name["new", None]["level"] == "inf"
     assert by_name["chem_qmc", "minh"]["shares"] == "parent"

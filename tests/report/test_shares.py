@@ -1,5 +1,5 @@
-"""Fair share in sshare's form, byte for byte as a real Slurm 22.05 printed it, and of the vectors
-that we know.
+"""Fair share in sshare's format, byte for byte as a real Slurm 22.05 printed it, and of known
+vectors.
 """
 
 from __future__ import annotations
@@ -28,30 +28,26 @@ QUESTIONS = [
     (rule, name)
     for rule in RULES
     for name in asked(rule, "sshare")
-    if name
-    not in (
-        "everything",
-        "unknown-field",
-    )  # the first is what the rows are read from; of the second there is only an error
+    if name not in ("everything", "unknown-field")  # the source of the rows, and an error message
 ]
 
 
 @pytest.mark.parametrize(("rule", "name"), QUESTIONS)
-def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
-    who, words = asked(rule, "sshare")[name]
-    given = dict(pairwise(words))
-    wanted = given.get("-o")
+def test_output_equals_that_of_slurm(rule: str, name: str) -> None:
+    user, words = asked(rule, "sshare")[name]
+    result = dict(pairwise(words))
+    expected = result.get("-o")
     fields = (
-        parse_fields(wanted)
-        if wanted
+        parse_fields(expected)
+        if expected
         else default_fields(
             long="-l" in words, partitions="-m" in words, fair_tree=rule == "fair-tree"
         )
     )
     rows = select_rows(
         standings(rule),
-        users=None if "-a" in words else given["-u"].split(",") if "-u" in words else [who],
-        accounts=given["-A"].split(",") if "-A" in words else None,
+        users=None if "-a" in words else result["-u"].split(",") if "-u" in words else [user],
+        accounts=result["-A"].split(",") if "-A" in words else None,
         users_only="-U" in words,
     )
     ending = (
@@ -61,13 +57,13 @@ def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
         if "-P" in words
         else LineFormat.PADDED
     )
-    made = "".join(
+    output = "".join(
         f"{line}\n" for line in lines(rows, fields, ending, header=not {"-n", "-h"} & set(words))
     )
-    assert made == printed(rule, f"sshare-{name}")
+    assert output == printed(rule, f"sshare-{name}")
 
 
-def test_the_text_of_two_departments_and_a_parent() -> None:
+def test_output_of_vector_v7() -> None:
     # vector V7, whose text is V17
     rows = [
         ShareRow("root", usage=1000, effective=1.0),
@@ -162,23 +158,23 @@ def _user(
         (1e-9, "levelfs", "  0.000000"),
     ],
 )
-def test_a_figure_that_is_too_wide_is_written_with_an_exponent(
+def test_too_wide_number_is_written_with_an_exponent(
     level: float | None, column: str, shown: str
 ) -> None:
-    (made,) = lines([ShareRow("a", level=level)], parse_fields(column), header=False)
-    assert made == f"{shown} "
+    (output,) = lines([ShareRow("a", level=level)], parse_fields(column), header=False)
+    assert output == f"{shown} "
 
 
-def test_usage_is_cut_off_and_whole_numbers_are_never_cut_short() -> None:
-    (made,) = lines(
+def test_usage_is_truncated_and_integers_are_never_cut() -> None:
+    (output,) = lines(
         [ShareRow("a", usage=123456789012.9, number=7)],
         parse_fields("rawusage%3,id%3"),
         header=False,
     )
-    assert made == "123456789012   7 "
+    assert output == "123456789012   7 "
 
 
-def test_a_name_cut_short_means_the_first_column_of_the_alphabet() -> None:
+def test_abbreviated_name_means_the_first_matching_column() -> None:
     assert [field.name for field in parse_fields("A,e,f,g,l,n,p,r,t,u,GRPTRESR,rawu,normu")] == [
         "Account", "EffectvUsage", "FairShare", "GrpTRESMins", "LevelFS", "NormShares", "Partition",
         "RawShares", "TRESRunMins", "User",
@@ -189,13 +185,13 @@ def test_a_name_cut_short_means_the_first_column_of_the_alphabet() -> None:
 @pytest.mark.parametrize(
     "wrong", ["nonsense", "account%", "account%x", "%5", "account user", "account%99999"]
 )
-def test_a_column_that_there_is_not_is_reported_with_those_that_there_are(wrong: str) -> None:
-    with pytest.raises(InvalidInput) as told:
+def test_unknown_column_is_reported_with_the_known_ones(wrong: str) -> None:
+    with pytest.raises(InvalidInput) as error:
         parse_fields(wrong)
-    assert told.value.field == "--format"
+    assert error.value.field == "--format"
     assert re.fullmatch(
         r"there are Account,.*,User|write NAME or NAME%WIDTH, as in account%30,user",
-        told.value.remedy or "",
+        error.value.remedy or "",
     )
 
 

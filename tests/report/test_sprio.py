@@ -1,5 +1,5 @@
-"""Priorities in sprio's form, byte for byte as a real Slurm 22.05 printed them, and of the vector
-that we know.
+"""Priorities in sprio's format, byte for byte as a real Slurm 22.05 printed them, and of a known
+vector.
 """
 
 from __future__ import annotations
@@ -23,11 +23,8 @@ from fairbank.report.sprio import (
 from tests.support.fairshare_recordings import asked, printed, priorities_then, weights_then
 
 RULES = ("fair-tree", "classic")
-NOTHING = (
-    "no-jobs",
-    "by-nice",
-)  # sprio says in words that there is no job, or that it cannot sort by its own S
-FINER = ("classic", "by-fair-share")  # factors differ there in digits that sprio does not print
+NOTHING = ("no-jobs", "by-nice")  # sprio prints a message: no jobs, or it cannot sort by S
+FINER = ("classic", "by-fair-share")  # sorted by digits that sprio does not print
 QUESTIONS = [
     (rule, name)
     for rule in RULES
@@ -37,32 +34,32 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize(("rule", "name"), QUESTIONS)
-def test_as_a_real_slurm_printed_it(rule: str, name: str) -> None:
+def test_output_equals_that_of_slurm(rule: str, name: str) -> None:
     _, words = asked(rule, "sprio")[name]
     weights = weights_then(rule)
-    given = dict(pairwise(words))
-    wanted = given.get("-o")
+    fields = dict(pairwise(words))
+    expected = fields.get("-o")
     format_ = (
-        parse_format(wanted)
-        if wanted
+        parse_format(expected)
+        if expected
         else default_format(weights, long="-l" in words, norm="-n" in words, users="-u" in words)
     )
     if "-w" in words:
-        made = weight_lines(weights, format_)
+        output = weight_lines(weights, format_)
     else:
         rows = select_rows(
             priorities_then(rule),
-            jobs=[int(job) for job in given["-j"].split(",")] if "-j" in words else None,
-            users=given["-u"].split(",") if "-u" in words else None,
-            partitions=given["-p"].split(",") if "-p" in words else None,
+            jobs=[int(job) for job in fields["-j"].split(",")] if "-j" in words else None,
+            users=fields["-u"].split(",") if "-u" in words else None,
+            partitions=fields["-p"].split(",") if "-p" in words else None,
         )
-        made = lines(
-            sort_rows(rows, weights, given.get("-S", "i")),
+        output = lines(
+            sort_rows(rows, weights, fields.get("-S", "i")),
             weights,
             format_,
             header="-h" not in words,
         )
-    assert "".join(f"{line}\n" for line in made) == printed(rule, f"sprio-{name}")
+    assert "".join(f"{line}\n" for line in output) == printed(rule, f"sprio-{name}")
 
 
 # vector V12: a job of 8 CPUs and 32 GiB that has waited for half of PriorityMaxAge
@@ -83,7 +80,7 @@ JOB = PriorityRow(
 )
 
 
-def test_columns_are_rounded_and_their_sum_is_cut_off() -> None:
+def test_columns_are_rounded_and_their_sum_is_truncated() -> None:
     assert JOB.priority == pytest.approx(6222.288633102749, abs=1e-9)
     (line,) = lines([JOB], WEIGHTS, parse_format("%A|%F|%J|%P|%Q|%S|%N|%T|%Y"), header=False)
     assert line == "500|4085|38|500|1000|50|100|cpu=50,mem=100|6222"
@@ -91,7 +88,7 @@ def test_columns_are_rounded_and_their_sum_is_cut_off() -> None:
     assert sum(map(int, shown[:5])) + 50 - 100 + 150 == 6223
 
 
-def test_factors_by_themselves() -> None:
+def test_normalised_factors() -> None:
     (line,) = lines([JOB], WEIGHTS, parse_format("%a|%b|%f|%j|%p|%q|%t|%16y"), header=False)
     assert (
         line == "0.5000000|0.0000000|0.4084789|0.0750000|0.5000000|0.5000000|cpu=0.05,mem=0.05|"
@@ -113,13 +110,15 @@ def test_half_is_rounded_to_the_even_number() -> None:
     ("age", "nice", "shown"),
     [(0.0, 0, "1"), (50.0, 100, "1"), (5.0, -2147483645, "2147483650"), (1.5, 0, "1")],
 )
-def test_a_job_that_is_not_held_has_at_least_1(age: float, nice: int, shown: str) -> None:
+def test_priority_of_a_job_that_is_not_held_is_at_least_1(
+    age: float, nice: int, shown: str
+) -> None:
     assert lines(
         [PriorityRow(1, "p", age=age, nice=nice)], WEIGHTS, parse_format("%Y"), header=False
     ) == [shown]
 
 
-def test_the_long_form_of_newer_slurms_has_account_and_qos() -> None:
+def test_long_format_of_newer_slurm_has_account_and_qos() -> None:
     row = PriorityRow(7, "cpu", "ayla", "chem_qmc_long", "a_long_quality", nice=5)
     head, line = lines([row], WEIGHTS, default_format(WEIGHTS, long=True, named=True))
     assert (
@@ -145,12 +144,12 @@ def test_the_long_form_of_newer_slurms_has_account_and_qos() -> None:
     )
 
 
-def test_only_factors_that_count_are_shown_unless_all_are_asked_for() -> None:
+def test_only_weighted_factors_are_shown_by_default() -> None:
     head, _ = lines([JOB], WeightRow(age=1), default_format(WeightRow(age=1)))
     assert head == "          JOBID PARTITION   PRIORITY       SITE        AGE"
 
 
-def test_every_letter_sorts_up_and_down() -> None:
+def test_every_field_sorts_in_both_directions() -> None:
     rows = [
         JOB,
         JOB._replace(job=2, age=1.0, partition_name="a", tres={}),
@@ -167,14 +166,14 @@ def test_every_letter_sorts_up_and_down() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["%z", "%.10", "no column", "", "%5x %i", "%i %9"])
-def test_a_letter_that_there_is_not_is_reported_with_those_that_there_are(wrong: str) -> None:
-    with pytest.raises(InvalidInput) as told:
+def test_invalid_format_is_reported(wrong: str) -> None:
+    with pytest.raises(InvalidInput) as error:
         parse_format(wrong)
-    assert (told.value.field, bool(told.value.remedy)) == ("--format", True)
+    assert (error.value.field, bool(error.value.remedy)) == ("--format", True)
 
 
 @pytest.mark.parametrize("wrong", ["z", "i,", "", "--i", "ii", "-"])
-def test_sorting_by_nothing_is_refused(wrong: str) -> None:
-    with pytest.raises(InvalidInput) as told:
+def test_invalid_sort_is_refused(wrong: str) -> None:
+    with pytest.raises(InvalidInput) as error:
         sort_rows([JOB], WEIGHTS, wrong)
-    assert told.value.field == "--sort"
+    assert error.value.field == "--sort"

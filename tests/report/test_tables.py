@@ -1,4 +1,6 @@
-"""Tables: they fit, they drop columns in a fixed order and say so, and never cut a figure."""
+"""Tables: they fit the terminal, drop columns in a fixed order with a note, and never truncate a
+figure.
+"""
 
 from __future__ import annotations
 
@@ -56,23 +58,23 @@ def row(
     }
 
 
-def test_a_table() -> None:
-    made = table(COLUMNS, [row(), row("bio", 60, -30)], LOOK)
-    assert made.lines == [
+def test_table_lines() -> None:
+    result = table(COLUMNS, [row(), row("bio", 60, -30)], LOOK)
+    assert result.lines == [
         "PROJECT   GRANTED  AVAILABLE  EXPIRES     NOTE",
         "chem_qmc   100000       1.50  2027-07-01",
         "bio             1      -0.50  2027-07-01",
     ]
-    assert made.dropped == []
+    assert result.dropped == []
 
 
-def test_heads_may_be_left_out() -> None:
+def test_header_may_be_omitted() -> None:
     assert table(COLUMNS, [row()], LOOK, header=False).lines == [
         "chem_qmc  100000  1.50  2027-07-01"
     ]
 
 
-def test_it_moves_closer_before_it_drops_and_drops_the_highest_first() -> None:
+def test_columns_move_closer_before_the_highest_is_dropped() -> None:
     rows = [row(note="x" * 5)]
     assert (
         table(COLUMNS, rows, LOOK, 47).lines[0] == "PROJECT   GRANTED  AVAILABLE  EXPIRES     NOTE"
@@ -90,10 +92,10 @@ def test_it_moves_closer_before_it_drops_and_drops_the_highest_first() -> None:
     )
 
 
-def test_a_column_that_may_be_cut_is_cut_before_one_goes() -> None:
-    made = table(COLUMNS, [row(note="a long story about it")], LOOK, 50)
-    assert made.lines[1] == "chem_qmc  100000      1.50 2027-07-01 a long stor+"
-    assert made.dropped == []
+def test_column_is_cut_before_one_is_dropped() -> None:
+    result = table(COLUMNS, [row(note="a long story about it")], LOOK, 50)
+    assert result.lines[1] == "chem_qmc  100000      1.50 2027-07-01 a long stor+"
+    assert result.dropped == []
 
 
 def test_wide_terminal_shows_more_columns() -> None:
@@ -101,9 +103,9 @@ def test_wide_terminal_shows_more_columns() -> None:
     assert "ALLOC" not in table(COLUMNS, [row()], LOOK, 119).lines[0]
 
 
-def test_wide_characters_keep_the_columns_straight() -> None:
-    made = table(COLUMNS, [row("化学"), row("chem")], LOOK)
-    assert made.lines == [
+def test_wide_characters_keep_the_columns_aligned() -> None:
+    result = table(COLUMNS, [row("化学"), row("chem")], LOOK)
+    assert result.lines == [
         "PROJECT  GRANTED  AVAILABLE  EXPIRES     NOTE",
         "化学      100000       1.50  2027-07-01",
         "chem      100000       1.50  2027-07-01",
@@ -111,7 +113,7 @@ def test_wide_characters_keep_the_columns_straight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "short", "told"),
+    ("minutes", "short", "expected"),
     [
         ([60, 120], False, ["1", "2"]),
         ([60, 25], False, ["1.00", "0.41"]),
@@ -121,15 +123,18 @@ def test_wide_characters_keep_the_columns_straight() -> None:
         ([-6_061, 45], True, ["-101", "0"]),
     ],
 )
-def test_amounts_below_each_other_have_the_same_decimals(
-    minutes: list[int], short: bool, told: list[str]
+def test_amounts_of_a_column_have_the_same_decimals(
+    minutes: list[int], short: bool, expected: list[str]
 ) -> None:
     column = Column("USED", su("used"), right=True, brief=True)
-    assert column.cells([{"used": each} for each in minutes], DisplayFormat(short=short)) == told
+    assert (
+        column.cells([{"used": amount} for amount in minutes], DisplayFormat(short=short))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
-    ("granted", "used", "held", "short", "told"),
+    ("granted", "used", "held", "short", "expected"),
     [
         ([1_535], [0], [0], True, [["25.58"], ["0"], ["0"], ["25.58"]]),
         (
@@ -142,11 +147,11 @@ def test_amounts_below_each_other_have_the_same_decimals(
         ([25], [10], [10], False, [["0.41"], ["0.16"], ["0.17"], ["0.08"]]),
     ],
 )
-def test_the_amounts_of_an_allocation_add_up(
-    granted: list[int], used: list[int], held: list[int], short: bool, told: list[list[str]]
+def test_amounts_of_an_allocation_add_up(
+    granted: list[int], used: list[int], held: list[int], short: bool, expected: list[list[str]]
 ) -> None:
-    """All have decimals or none has, by the largest. Cut off they would lack what used and held
-    lost; whole, each is the nearest.
+    """All amounts have decimals or none has, depending on the largest. Truncated amounts would not
+    add up; whole amounts are rounded to the nearest.
     """
     columns = [
         Column(name, Summand(name), right=True, brief=True)
@@ -156,23 +161,23 @@ def test_the_amounts_of_an_allocation_add_up(
         {"deposited": g, "charged": u, "held": h, "available": g - u - h}
         for g, u, h in zip(granted, used, held, strict=True)
     ]
-    assert [column.cells(rows, DisplayFormat(short=short)) for column in columns] == told
+    assert [column.cells(rows, DisplayFormat(short=short)) for column in columns] == expected
 
 
-def test_only_a_brief_column_loses_what_is_less_than_one() -> None:
+def test_only_brief_columns_drop_decimals() -> None:
     assert Column("USED", su("used"), right=True).cells(
         [{"used": 6_061}], DisplayFormat(short=True)
     ) == ["101.01"]
 
 
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1), st.booleans())
-def test_what_is_left_is_never_shown_as_more_than_it_is(minutes: list[int], short: bool) -> None:
+def test_remaining_amount_is_rounded_down(minutes: list[int], short: bool) -> None:
     cells = Column("LEFT", left("left"), right=True, brief=True).cells(
-        [{"left": each} for each in minutes], DisplayFormat(short=short)
+        [{"left": amount} for amount in minutes], DisplayFormat(short=short)
     )
-    assert len({len(each.partition(".")[2]) for each in cells}) == 1
-    for each, cell in zip(minutes, cells, strict=True):
-        assert Fraction(each, 60) - 1 < Fraction(cell) <= Fraction(each, 60)
+    assert len({len(cell.partition(".")[2]) for cell in cells}) == 1
+    for amount, cell in zip(minutes, cells, strict=True):
+        assert Fraction(amount, 60) - 1 < Fraction(cell) <= Fraction(amount, 60)
 
 
 names = st.text(max_size=30)
@@ -181,17 +186,17 @@ rows = st.lists(st.builds(row, names, amounts, amounts, names, st.integers(0, 2*
 
 
 @given(rows, st.integers(40, 200))
-def test_every_table_fits(some: list[Row], room: int) -> None:
-    for line in table(COLUMNS, some, DisplayFormat(separators=True, zone=EAST), room).lines:
+def test_every_table_fits(sample: list[Row], room: int) -> None:
+    for line in table(COLUMNS, sample, DisplayFormat(separators=True, zone=EAST), room).lines:
         assert width(line) <= room
         assert line.isprintable()
 
 
 @given(rows, st.integers(20, 200))
-def test_figures_are_never_cut(some: list[Row], room: int) -> None:
-    form = DisplayFormat(zone=EAST)
-    lines = table(COLUMNS, some, form, room, header=False).lines
-    figures = next(each for each in COLUMNS if each.head == "AVAILABLE").cells(some, form)
+def test_figures_are_never_cut(sample: list[Row], room: int) -> None:
+    look = DisplayFormat(zone=EAST)
+    lines = table(COLUMNS, sample, look, room, header=False).lines
+    figures = next(column for column in COLUMNS if column.head == "AVAILABLE").cells(sample, look)
     for figure, line in zip(figures, lines, strict=True):
         assert figure in line
 
@@ -204,7 +209,7 @@ def test_columns_given_by_name_are_never_dropped() -> None:
     ]
 
 
-def test_plus_adds_to_the_usual_columns() -> None:
+def test_plus_adds_to_the_default_columns() -> None:
     assert [column.head for column in choose(COLUMNS, "+ALLOC")] == [
         "PROJECT",
         "GRANTED",
@@ -218,31 +223,31 @@ def test_plus_adds_to_the_usual_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "wide"), [("USED%", None), ("used", None), ("USED%%9", 9), ("USED%9", 9)]
+    ("spec", "wide"), [("USED%", None), ("used", None), ("USED%%9", 9), ("USED%9", 9)]
 )
-def test_a_head_may_end_with_what_comes_before_a_width(said: str, wide: int | None) -> None:
-    (column,) = choose([Column("USED%", text("used"))], said)
+def test_column_name_may_end_with_a_percent_sign(spec: str, wide: int | None) -> None:
+    (column,) = choose([Column("USED%", text("used"))], spec)
     assert (column.head, column.wide) == ("USED%", wide)
 
 
-def test_a_width_cuts() -> None:
+def test_width_truncates_the_cell() -> None:
     (line,) = table(choose(COLUMNS, "PROJECT%4"), [row()], LOOK, header=False).lines
     assert line == "che+"
 
 
 @pytest.mark.parametrize(
-    "wanted", ["NOPE", "PROJECT%", "PROJECT%x", "PROJECT%0", "+NOPE", "PROJECT%99999", "\x1b[31m"]
+    "format_", ["NOPE", "PROJECT%", "PROJECT%x", "PROJECT%0", "+NOPE", "PROJECT%99999", "\x1b[31m"]
 )
-def test_a_wrong_column_is_reported_with_those_there_are(wanted: str) -> None:
-    with pytest.raises(InvalidInput) as told:
-        choose(COLUMNS, wanted)
-    assert told.value.field == "--format"
-    assert told.value.remedy is not None
-    assert "PROJECT" in told.value.remedy
-    assert told.value.message.isprintable()
+def test_unknown_column_is_reported_with_the_known_ones(format_: str) -> None:
+    with pytest.raises(InvalidInput) as expected:
+        choose(COLUMNS, format_)
+    assert expected.value.field == "--format"
+    assert expected.value.remedy is not None
+    assert "PROJECT" in expected.value.remedy
+    assert expected.value.message.isprintable()
 
 
-def test_lines_for_a_script_have_always_the_same_columns() -> None:
+def test_parsable_lines_always_have_the_same_columns() -> None:
     assert separate_cells(COLUMNS, [row(note="a|b\x1b")], LOOK) == [
         "PROJECT|GRANTED|AVAILABLE|EXPIRES|NOTE",
         "chem_qmc|100000|1.50|2027-07-01|a\\x7cb\\x1b",
@@ -252,7 +257,7 @@ def test_lines_for_a_script_have_always_the_same_columns() -> None:
     ]
 
 
-def test_lines_for_a_spreadsheet_hold_no_formula() -> None:
+def test_csv_lines_contain_no_formula() -> None:
     lines = csv(COLUMNS, [row("=cmd()", available=-90, note='say "no", please\n')], LOOK)
     assert lines == [
         "PROJECT,GRANTED,AVAILABLE,EXPIRES,NOTE",
@@ -260,7 +265,7 @@ def test_lines_for_a_spreadsheet_hold_no_formula() -> None:
     ]
 
 
-def test_programs_are_told_each_amount_to_the_minute() -> None:
+def test_csv_has_exact_minutes() -> None:
     """25 minutes are 0.41666... SU, and three times 0.41 are not 1.25."""
     lines = csv(
         with_minutes(COLUMNS),
@@ -276,17 +281,17 @@ def test_programs_are_told_each_amount_to_the_minute() -> None:
     assert separate_cells([only], [row()], LOOK._replace(units="k"), header=False) == ["90"]
 
 
-def test_times_are_shown_in_the_readers_zone() -> None:
-    some = {"at": "2026-11-21T02:14:00Z", "ran": 90_061, "share": 36, "none": None}
-    assert Column("X", moment("at")).cell(some, LOOK) == "2026-11-20 21:14:00"
-    assert Column("X", moment("at")).cell(some, LOOK._replace(short=True)) == "11-20 21:14"
+def test_times_are_shown_in_the_given_zone() -> None:
+    sample = {"at": "2026-11-21T02:14:00Z", "ran": 90_061, "share": 36, "none": None}
+    assert Column("X", moment("at")).cell(sample, LOOK) == "2026-11-20 21:14:00"
+    assert Column("X", moment("at")).cell(sample, LOOK._replace(short=True)) == "11-20 21:14"
     assert (
-        Column("X", moment("at")).cell(some, LOOK._replace(exact=True))
+        Column("X", moment("at")).cell(sample, LOOK._replace(exact=True))
         == "2026-11-20T21:14:00-05:00"
     )
-    assert Column("X", day("at")).cell(some, LOOK) == "2026-11-20"
-    assert Column("X", duration("ran")).cell(some, LOOK) == "1-01:01:01"
-    assert Column("X", percent("share")).cell(some, LOOK) == "36%"
+    assert Column("X", day("at")).cell(sample, LOOK) == "2026-11-20"
+    assert Column("X", duration("ran")).cell(sample, LOOK) == "1-01:01:01"
+    assert Column("X", percent("share")).cell(sample, LOOK) == "36%"
     assert LOOK.as_of(1_795_264_212) == "2026-11-21 07:30:12 -05:00"
     for show in (moment, day, duration, percent, su, left, text):
-        assert Column("X", show("none")).cell(some, LOOK) == ""
+        assert Column("X", show("none")).cell(sample, LOOK) == ""

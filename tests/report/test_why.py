@@ -1,5 +1,5 @@
-"""Explanation of a waiting job, in lines and as an object: unknown parts are left out, long ones
-cut.
+"""Explanation of a waiting job, in lines and as an object: unknown parts are omitted, long ones
+truncated.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from fairbank.scheduling.explain.answer import (
 )
 
 
-def why(**known: Any) -> Explanation:
-    """Explanation of job 7, with some of it different."""
+def why(**fields: Any) -> Explanation:
+    """Return the explanation of job 7, with some fields replaced."""
     return Explanation(
         **{
             "number": 7,
@@ -35,7 +35,7 @@ def why(**known: Any) -> Explanation:
             "ahead": (6,),
             "waiting": 3,
             "expected": None,
-            **known,
+            **fields,
         }
     )
 
@@ -45,12 +45,12 @@ JOB = JobExplanation(
 )
 
 
-def told(job: JobExplanation, room: int = 120) -> list[str]:
+def shown_lines(job: JobExplanation, room: int = 120) -> list[str]:
     return list(lines(job, DisplayFormat(), room))
 
 
-def test_what_there_is_to_say() -> None:
-    assert told(JOB) == [
+def test_lines_of_an_explanation() -> None:
+    assert shown_lines(JOB) == [
         "Job 7 (user ann)",
         "Came 1970-01-01 00:00:00, waits for 1-01:01:01 as of 1970-01-02 01:01:01 +00:00",
         "Job 7 waits behind job 6 (Priority).",
@@ -62,9 +62,9 @@ def test_what_there_is_to_say() -> None:
     ]
 
 
-def test_a_start_is_reported_as_far_as_it_is_known() -> None:
-    def start(**known: Any) -> str:
-        return told(JOB._replace(why=why(**known)))[7]
+def test_start_is_reported_as_far_as_known() -> None:
+    def start(**fields: Any) -> str:
+        return shown_lines(JOB._replace(why=why(**fields)))[7]
 
     assert (
         start(expected=60)
@@ -80,27 +80,27 @@ def test_a_start_is_reported_as_far_as_it_is_known() -> None:
     assert "to an unknown time" in start(likely=replace(both, latest=None))
 
 
-def test_a_job_without_a_place_and_one_behind_many() -> None:
-    assert "Queue     not in the queue: it waits for something other than resources" in told(
+def test_position_in_the_queue() -> None:
+    assert "Queue     not in the queue: it waits for something other than resources" in shown_lines(
         JOB._replace(why=why(position=None))
     )
     assert (
-        told(JOB._replace(why=why(position=1), ahead=[]))[6]
+        shown_lines(JOB._replace(why=why(position=1), ahead=[]))[6]
         == "Queue     1st of 3; no job is ahead"
     )
-    many = told(
+    many = shown_lines(
         JOB._replace(why=why(position=23, waiting=111), ahead=list(map(str, range(1, 23))))
     )[6]
     assert many == "Queue     23rd of 111; ahead: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 12 more"
     places = [
-        told(JOB._replace(why=why(position=place)))[6].split()[1]
+        shown_lines(JOB._replace(why=why(position=place)))[6].split()[1]
         for place in (3, 4, 11, 12, 13, 21, 101, 111)
     ]
     assert places == ["3rd", "4th", "11th", "12th", "13th", "21st", "101st", "111th"]
 
 
-def test_what_came_of_it() -> None:
-    assert told(
+def test_advice_and_actual_start_are_shown() -> None:
+    assert shown_lines(
         JOB._replace(
             why=why(advice=EarlierStartAdvice(EarlierStart("-n 4", 100_000), ())), started=3_600
         )
@@ -111,58 +111,60 @@ def test_what_came_of_it() -> None:
 
 
 def test_tried_changes_are_listed_if_none_helps() -> None:
-    found = told(
+    result = shown_lines(
         JOB._replace(why=why(advice=EarlierStartAdvice(None, ("-p cpu,gpu", "a shorter -t"))))
     )
     assert (
-        found[-1]
+        result[-1]
         == "Sooner    nothing that was tried would start it sooner: -p cpu,gpu; a shorter -t"
     )
     assert (
-        told(JOB._replace(why=why(advice=EarlierStartAdvice(None, ()))))[-1]
+        shown_lines(JOB._replace(why=why(advice=EarlierStartAdvice(None, ()))))[-1]
         == "Sooner    there is nothing to try that might start it sooner"
     )
 
 
-def test_the_time_zone_of_all_its_times_is_reported_once() -> None:
-    found = "\n".join(lines(JOB, DisplayFormat(zone=timezone(timedelta(hours=-5))), 120))
-    assert "as of 1970-01-01 20:01:01 -05:00" in found
-    assert found.count("-05:00") == 1
+def test_time_zone_is_shown_once() -> None:
+    result = "\n".join(lines(JOB, DisplayFormat(zone=timezone(timedelta(hours=-5))), 120))
+    assert "as of 1970-01-01 20:01:01 -05:00" in result
+    assert result.count("-05:00") == 1
 
 
-def test_lines_fit_the_terminal_and_do_nothing_to_it() -> None:
-    known = why(headline="word " * 40, checks=(JobCheck("no job ahead", False, "word " * 60),))
-    long = JOB._replace(why=known, facts={"user": "\x1b[31mann"})
-    found = told(long, 60)
-    assert max(map(len, found)) <= 60
-    assert not [line for line in found if "\x1b" in line]
-    checks = found[found.index("") + 1 :]
+def test_lines_fit_the_terminal_and_are_escaped() -> None:
+    fields = why(headline="word " * 40, checks=(JobCheck("no job ahead", False, "word " * 60),))
+    long = JOB._replace(why=fields, facts={"user": "\x1b[31mann"})
+    result = shown_lines(long, 60)
+    assert max(map(len, result)) <= 60
+    assert not [line for line in result if "\x1b" in line]
+    checks = result[result.index("") + 1 :]
     assert checks[0].startswith("Checks    x   no job ahead: word")
     assert checks[1].startswith("              word")
 
 
-def test_programs_are_told_all() -> None:
-    known = why(
+def test_json_output() -> None:
+    fields = why(
         expected=60,
         likely=StartRange(60, None, 50, 20),
         advice=EarlierStartAdvice(EarlierStart("-t 00:10:00", 0), ("-n 4", "a shorter -t")),
     )
-    found = as_data(JOB._replace(why=known, started=3_600, reason="Resources", expected_start=120))
-    assert (found["job"], found["ahead"], found["slurm_reason"], found["slurm_expects"]) == (
+    result = as_data(
+        JOB._replace(why=fields, started=3_600, reason="Resources", expected_start=120)
+    )
+    assert (result["job"], result["ahead"], result["slurm_reason"], result["slurm_expects"]) == (
         "7",
         ["6"],
         "Resources",
         "1970-01-01T00:02:00Z",
     )
-    assert found["likely"] == {
+    assert result["likely"] == {
         "earliest": "1970-01-01T00:01:00Z",
         "latest": None,
         "simulated_runs": 50,
         "started": 20,
     }
-    assert found["suggestion"] == {"option": "-t 00:10:00", "start": "1970-01-01T00:00:00Z"}
-    assert found["tried"] == ["-n 4", "a shorter -t"]
-    assert (found["expected"], found["started"], found["user"]) == (
+    assert result["suggestion"] == {"option": "-t 00:10:00", "start": "1970-01-01T00:00:00Z"}
+    assert result["tried"] == ["-n 4", "a shorter -t"]
+    assert (result["expected"], result["started"], result["user"]) == (
         "1970-01-01T00:01:00Z",
         "1970-01-01T01:00:00Z",
         "ann",
@@ -174,15 +176,17 @@ def test_programs_are_told_all() -> None:
     )
 
 
-def test_what_slurm_says_otherwise_stands_beside_it() -> None:
-    said = told(JOB._replace(why=why(expected=60), reason="Resources", expected_start=120), 200)[7]
-    assert said.endswith(
+def test_different_expectation_of_slurm_is_shown() -> None:
+    output = shown_lines(
+        JOB._replace(why=why(expected=60), reason="Resources", expected_start=120), 200
+    )[7]
+    assert output.endswith(
         "no job comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is"
         " Resources"
     )
-    assert "slurmctld's reason" not in told(JOB._replace(reason="Priority"))[7]
+    assert "slurmctld's reason" not in shown_lines(JOB._replace(reason="Priority"))[7]
 
 
-def test_lengths_of_time_and_lists_are_reported_in_words() -> None:
+def test_durations_and_lists_are_formatted() -> None:
     facts = {"limit_seconds": 3_600, "partitions": ("cpu", "gpu")}
-    assert told(JOB._replace(facts=facts))[0] == "Job 7 (limit 01:00:00, partitions cpu,gpu)"
+    assert shown_lines(JOB._replace(facts=facts))[0] == "Job 7 (limit 01:00:00, partitions cpu,gpu)"

@@ -23,8 +23,8 @@ from tests.support.conditions import wait_until
 BAD = "poison"
 
 
-def notes(*texts: str) -> list[SubmittedRequest]:
-    return [SubmittedRequest(AuditNote(details=each), Instant(1_000), 0) for each in texts]
+def note_requests(*texts: str) -> list[SubmittedRequest]:
+    return [SubmittedRequest(AuditNote(details=text), Instant(1_000), 0) for text in texts]
 
 
 def count_entries(store: Store) -> int:
@@ -33,13 +33,12 @@ def count_entries(store: Store) -> int:
 
 
 class GatedLedger(Ledger):
-    """Ledger that applies batches only after the gate opens.
-
-    `batches` are the texts of each batch. A batch with BAD in it fails with `failure`.
+    """Ledger that applies batches only after the gate opens. `batches` are the texts of each batch.
+    A batch with BAD in it fails with `failure`.
     """
 
-    def __init__(self, store: Store, patience: RetryPolicy) -> None:
-        super().__init__(store, Policy(), patience)
+    def __init__(self, store: Store, retry_policy: RetryPolicy) -> None:
+        super().__init__(store, Policy(), retry_policy)
         self.gate = threading.Event()
         self.batches: list[list[str]] = []
         self.failure: Exception = FairbankError("this request breaks the bank")
@@ -48,7 +47,9 @@ class GatedLedger(Ledger):
     def apply(
         self, batch: Sequence[SubmittedRequest], deadline: Deadline | None = None
     ) -> list[Outcome]:
-        texts = [str(each.request.details) for each in batch if isinstance(each.request, AuditNote)]
+        texts = [
+            str(entry.request.details) for entry in batch if isinstance(entry.request, AuditNote)
+        ]
         self.batches.append(texts)
         assert self.gate.wait(30)
         if BAD in texts:
@@ -58,21 +59,21 @@ class GatedLedger(Ledger):
 
 
 class QueueScene:
-    """Write queue in front of a gated ledger, with a clock that stands still.
-
-    `results` holds the result of each batch by its first text. `in_process`: the writers are at the
-    other end of a socket, as in a process of their own, but in this process, so that the test can
-    see them.
+    """Write queue in front of a gated ledger, with a clock that stands still. `results` holds the
+    result of each batch by its first text. `in_process`: the writers are at the other end of a
+    socket, as in a separate process, but in this process, so that the test can see them.
     """
 
     def __init__(
-        self, room: int = 5_000, store: Store | None = None, *, apart: bool = False
+        self, capacity: int = 5_000, store: Store | None = None, *, separate_process: bool = False
     ) -> None:
         self.now = 0.0
         self.bank = GatedLedger(store or MemoryStore(), RetryPolicy(30, lambda: self.now))
-        self.in_process = apart
+        self.in_process = separate_process
         self.queue, self.writers = (
-            connected_queue(self.bank, room) if apart else _local_queue(self.bank, room)
+            connected_queue(self.bank, capacity)
+            if separate_process
+            else _local_queue(self.bank, capacity)
         )
         self.results: dict[str, BatchResult] = {}
         self.observed: list[int] = []
@@ -80,7 +81,9 @@ class QueueScene:
         self._submitted = 0
 
     def submit(self, *texts: str) -> None:
-        self.queue.submit(notes(*texts), lambda came: self.results.__setitem__(texts[0], came))
+        self.queue.submit(
+            note_requests(*texts), lambda result: self.results.__setitem__(texts[0], result)
+        )
         self._submitted += len(texts)
 
     def submit_first(self) -> None:
@@ -88,14 +91,14 @@ class QueueScene:
         wait.
         """
         self.submit("first")
-        wait_until(lambda: self.bank.batches, "the bank to be asked")
+        wait_until(lambda: self.bank.batches, "the ledger to apply a batch")
 
     def wait_until_queued(self) -> None:
         """Wait until all submitted batches have reached the writers."""
         taken = sum(map(len, self.bank.batches))
         wait_until(
             lambda: self.writers.waiting + taken >= self._submitted,
-            "all that was handed in to arrive",
+            "all submitted batches to arrive",
         )
 
     def finish(self) -> None:
@@ -105,28 +108,28 @@ class QueueScene:
         self.queue.close()
 
     def granted(self) -> set[str]:
-        return {name for name, came in self.results.items() if isinstance(came, list)}
+        return {name for name, result in self.results.items() if isinstance(result, list)}
 
 
-def _local_queue(bank: Ledger, room: int) -> tuple[WriteQueue, WriterThreads]:
-    windows = WriterThreads(bank, waiting_max=room)
-    return windows, windows
+def _local_queue(bank: Ledger, capacity: int) -> tuple[WriteQueue, WriterThreads]:
+    writers = WriterThreads(bank, waiting_max=capacity)
+    return writers, writers
 
 
-def connected_queue(bank: Ledger, room: int = 10_000) -> tuple[WriteQueue, WriterThreads]:
+def connected_queue(bank: Ledger, capacity: int = 10_000) -> tuple[WriteQueue, WriterThreads]:
     """Return a queue whose writers read the other end of a socket, in a thread."""
-    line, theirs = socket.socketpair()
-    judging = ConnectionWriters(theirs, bank, read_frames(theirs), lambda: None)
+    server_end, worker_end = socket.socketpair()
+    writers = ConnectionWriters(worker_end, bank, read_frames(worker_end), lambda: None)
 
-    def judge() -> None:
-        with theirs:
-            judging.serve_until_end()
+    def serve() -> None:
+        with worker_end:
+            writers.serve_until_end()
 
-    thread = threading.Thread(target=judge, daemon=True)
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
 
     def ended() -> int:
         thread.join()
         return 0
 
-    return ProcessWriteQueue(bank, line, ended, waiting_max=room), judging
+    return ProcessWriteQueue(bank, server_end, ended, waiting_max=capacity), writers

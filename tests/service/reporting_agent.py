@@ -1,4 +1,4 @@
-"""A bank in memory, and the agent of its cluster who reports runs to it."""
+"""Site with a bank in memory and the agent that reports its cluster's runs."""
 
 from __future__ import annotations
 
@@ -28,33 +28,32 @@ STAFF = Staff(agents={AGENT: frozenset({"darwin"})})
 GROUPS = {ALICE: frozenset({30})}
 
 
-class Centre:
-    """The services of a bank in memory, and the agent of its cluster."""
+class ReportingSite:
+    """Services of a bank in memory, and the agent of its cluster."""
 
     def __init__(self, policy: Policy, groups: Mapping[int, frozenset[int]] | None) -> None:
         groups_of = None if groups is None else lambda uid: groups.get(uid, frozenset())
         self.ticks = Ticks()
         self.clusters: dict[str, Cluster] = {}
-        self.house = services(
+        self.services = services(
             MemoryStore(),
             clock=ManualClock(NOW),
             staff=STAFF,
             clusters=self.clusters,
-            policy=msgspec.structs.replace(
-                policy, clock_tolerance_seconds=END
-            ),  # the clock stands still, and runs end
+            # The clock stands still while runs end.
+            policy=msgspec.structs.replace(policy, clock_tolerance_seconds=END),
             key=b"k" * 32,
             groups_of=groups_of,
             monotonic=self.ticks,
         )
 
-    def ask(self, *requests: Request) -> list[Done]:
-        """Set the scene."""
-        outcomes = self.house.write_queue.apply(
-            [SubmittedRequest(each, NOW, 0) for each in requests]
+    def apply(self, *requests: Request) -> list[Done]:
+        """Apply requests that prepare the test."""
+        outcomes = self.services.write_queue.apply(
+            [SubmittedRequest(request, NOW, 0) for request in requests]
         )
-        assert all(isinstance(each, Done) for each in outcomes), outcomes
-        return [each for each in outcomes if isinstance(each, Done)]
+        assert all(isinstance(outcome, Done) for outcome in outcomes), outcomes
+        return [outcome for outcome in outcomes if isinstance(outcome, Done)]
 
     def project(
         self,
@@ -65,9 +64,11 @@ class Centre:
         parent: int | None = None,
         shared: bool = False,
     ) -> None:
-        """A project with an allocation, both of the same number as long as each has one."""
+        """Make a project with an allocation; both have the same number as long as each project has
+        one.
+        """
         project = (
-            self.ask(CreateProject(gname=name, gid=10 * number, account=name, parent=parent))[
+            self.apply(CreateProject(gname=name, gid=10 * number, account=name, parent=parent))[
                 0
             ].project
             or 0
@@ -81,52 +82,52 @@ class Centre:
             shared=shared,
             deposit=SuMinutes(credit),
         )
-        self.ask(opening)
-        self.house.project_cache.refresh()  # as the server does that enters a project
+        self.apply(opening)
+        self.services.project_cache.refresh()  # like the server that adds a project
 
-    def hear(self, report: RunReport) -> Outcome:
-        """The agent's report, judged. Raises what keeps it from being a request."""
-        (prepared,) = self.house.reports.prepare(identity_of(AGENT, STAFF, {}), [report])
+    def report_run(self, report: RunReport) -> Outcome:
+        """Apply a report of the agent. Raises the error of a report that is no valid request."""
+        (prepared,) = self.services.reports.prepare(identity_of(AGENT, STAFF, {}), [report])
         if not isinstance(prepared, SubmittedRequest):
             raise prepared
-        return self.house.write_queue.apply([prepared])[0]
+        return self.services.write_queue.apply([prepared])[0]
 
-    def kept(self, entry: int | None) -> Refusal:
-        """A refusal in the books, as staff see it."""
-        return self.house.runs.refusal(
+    def stored_refusal(self, entry: int | None) -> Refusal:
+        """Return the stored refusal, as staff see it."""
+        return self.services.runs.refusal(
             identity_of(0, Staff(superusers=frozenset({0})), {}), entry or 0
         )[1]
 
-    def refused_but_let_through(self, report: RunReport) -> Refusal:
-        """The refusal behind an answer that holds nothing."""
-        yes = self.hear(report)
-        assert isinstance(yes, Done)
-        assert (yes.amount, yes.allocation, yes.run) == (0, None, None)
-        return self.kept(yes.entry)
+    def observed_refusal(self, report: RunReport) -> Refusal:
+        """Return the stored refusal of a job that was let through without a hold."""
+        done = self.report_run(report)
+        assert isinstance(done, Done)
+        assert (done.amount, done.allocation, done.run) == (0, None, None)
+        return self.stored_refusal(done.entry)
 
-    def others(
-        self, asked: int, *, reason: Reason = Reason.INSUFFICIENT_CREDIT
+    def other_payers(
+        self, requested: int, *, reason: Reason = Reason.INSUFFICIENT_CREDIT
     ) -> list[Alternative]:
         """Return the other projects that could pay for a job of Alice's that project 1 cannot
         pay.
         """
         return list(
-            self.house.runs.alternatives(
-                Refusal(reason=reason, project=1, resource="cpu", owner=ALICE, asked=asked)
+            self.services.runs.alternatives(
+                Refusal(reason=reason, project=1, resource="cpu", owner=ALICE, asked=requested)
             )
         )
 
 
-def made(
+def make_site(
     policy: Policy | None = None, groups: Mapping[int, frozenset[int]] | None = None
-) -> Iterator[Centre]:
-    """One centre, for a fixture to yield."""
-    centre = Centre(policy or Policy(), groups)
-    yield centre
-    centre.house.close()
+) -> Iterator[ReportingSite]:
+    """Make one site, for a fixture to yield."""
+    site = ReportingSite(policy or Policy(), groups)
+    yield site
+    site.services.close()
 
 
-def started(account: str) -> RunStarted:
+def run_started(account: str) -> RunStarted:
     return RunStarted(
         run=Run("darwin", 1, 900),
         owner=ALICE,
@@ -138,7 +139,7 @@ def started(account: str) -> RunStarted:
     )
 
 
-def changed(account: str, limit_seconds: int) -> LimitChanged:
+def limit_changed(account: str, limit_seconds: int) -> LimitChanged:
     return LimitChanged(
         run=Run("darwin", 1, 900),
         owner=ALICE,
@@ -151,7 +152,7 @@ def changed(account: str, limit_seconds: int) -> LimitChanged:
     )
 
 
-def ended(account: str) -> RunEnded:
+def run_ended(account: str) -> RunEnded:
     return RunEnded(
         run=Run("darwin", 1, 900),
         owner=ALICE,

@@ -1,4 +1,4 @@
-"""Files that are there whole, or as they were."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def write(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def test_what_is_written_stands_there_and_nothing_beside_it(tmp_path: Path) -> None:
+def test_only_the_written_file_exists_afterwards(tmp_path: Path) -> None:
     write(tmp_path / "new", "one")
     write(tmp_path / "new", "two")
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"new": "two"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"new": "two"}
 
 
 @pytest.mark.parametrize("how", [OSError, KeyboardInterrupt])
-def test_when_it_fails_the_old_file_is_as_it_was(tmp_path: Path, how: type[BaseException]) -> None:
+def test_failure_keeps_the_old_file(tmp_path: Path, how: type[BaseException]) -> None:
     (tmp_path / "old").write_text("old")
     with pytest.raises(how), atomic_write(tmp_path / "old") as file:
         file.write(b"half")
         raise how
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "old"}
 
 
 def test_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
             write(tmp_path / "old", "n" * 5_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, room)
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "old"}
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
@@ -52,7 +52,7 @@ def test_termination_leaves_no_partial_output(tmp_path: Path, how: signal.Signal
         file.write(b"half")
         os.kill(os.getpid(), how)
     assert ended.value.code == 128 + how
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "old"}
     assert signal.getsignal(how) is signal.SIG_DFL
 
 
@@ -70,21 +70,21 @@ def test_signal_handlers_of_the_program_still_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
-def test_what_is_open_already_is_written_on_where_it_is(tmp_path: Path, folder: str) -> None:
-    """As with `--starts /dev/stdout > file`, to which we write ourselves before and after; opened
-    again it would be written from its beginning, and a file in its place would be another one.
+def test_open_file_descriptor_is_written_at_its_position(tmp_path: Path, folder: str) -> None:
+    """With `--starts /dev/stdout > file` the command writes to stdout before and after; opening the
+    file again would overwrite its beginning, and replacing it would write another file.
     """
     with (tmp_path / "out").open("wb", buffering=0) as out:
         out.write(b"before, ")
         check_writable(Path(folder, str(out.fileno())))
         write(Path(folder, str(out.fileno())), "there, ")
         out.write(b"after")
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         "out": "before, there, after"
     }
 
 
-def test_a_pipe_without_a_name_is_written_as_it_is() -> None:
+def test_unnamed_pipe_is_written_directly() -> None:
     reading, writing = os.pipe()
     write(Path(f"/dev/fd/{writing}"), "through")
     os.close(writing)
@@ -92,7 +92,7 @@ def test_a_pipe_without_a_name_is_written_as_it_is() -> None:
         assert read.read() == "through"
 
 
-def test_a_new_file_has_the_usual_rights(tmp_path: Path) -> None:
+def test_new_file_has_the_default_permissions(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         write(tmp_path / "new", "one")
@@ -101,31 +101,31 @@ def test_a_new_file_has_the_usual_rights(tmp_path: Path) -> None:
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
 
 
-def test_long_name_keeps_a_space_beside_it(tmp_path: Path) -> None:
+def test_file_with_the_longest_name_can_be_written(tmp_path: Path) -> None:
     write(tmp_path / ("n" * 255), "long")
     assert (tmp_path / ("n" * 255)).read_text() == "long"
 
 
-def test_looking_before_the_work_changes_nothing(tmp_path: Path) -> None:
+def test_check_writable_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("old")
     check_writable(tmp_path / "old")
     check_writable(tmp_path / "new")
     check_writable(Path(os.devnull))
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"old": "old"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "old"}
 
 
 @pytest.mark.parametrize("place", ["/proc/none", "/dev/fd/999999", "/dev/stdout/none"])
-def test_looking_tells_where_nothing_can_be_written(place: str) -> None:
+def test_check_writable_reports_unwritable_paths(place: str) -> None:
     with pytest.raises(OSError, match=r"No such file|Bad file descriptor|Not a directory"):
         check_writable(Path(place))
 
 
-def test_looking_tells_of_a_folder(tmp_path: Path) -> None:
+def test_check_writable_refuses_a_directory(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         check_writable(tmp_path)
 
 
-def test_a_link_goes_on_pointing_there_and_rights_stay(tmp_path: Path) -> None:
+def test_link_and_permissions_are_kept(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old")
     (tmp_path / "file").chmod(0o640)
     (tmp_path / "link").symlink_to("file")
@@ -135,7 +135,7 @@ def test_a_link_goes_on_pointing_there_and_rights_stay(tmp_path: Path) -> None:
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
+def test_named_pipe_is_written_directly(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     read: list[str] = []
     reader = Thread(target=lambda: read.append((tmp_path / "pipe").read_text()))
@@ -145,6 +145,6 @@ def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
     assert read == ["through"]
 
 
-def test_without_a_folder_it_cannot_be(tmp_path: Path) -> None:
+def test_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write(tmp_path / "none" / "file", "text")

@@ -1,4 +1,4 @@
-"""Paths of a backup: those that are allowed, and the messages for others."""
+"""Paths of a backup: the allowed ones, and the messages for others."""
 
 from __future__ import annotations
 
@@ -22,59 +22,59 @@ def backups() -> Backups:
     return Backups(MemoryStore(), ManualClock(Instant(0)))
 
 
-def test_a_file_that_is_there_is_replaced_only_when_wanted(
-    backups: Backups, tmp_path: Path
-) -> None:
+def test_existing_file_is_replaced_only_if_requested(backups: Backups, tmp_path: Path) -> None:
     file = tmp_path / "monday.fbk"
     file.write_text("of last week")
-    with pytest.raises(Conflict, match="already") as no:
+    with pytest.raises(Conflict, match="already") as error:
         backups.create(file)
-    assert (no.value.field, "--force" in str(no.value.remedy)) == ("FILE", True)
+    assert (error.value.field, "--force" in str(error.value.remedy)) == ("FILE", True)
     assert file.read_text() == "of last week"
     assert backups.create(file, replace=True) == verify_file(file)
     assert [*tmp_path.iterdir()] == [file]
 
 
-def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+def test_file_created_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     file, store = tmp_path / "monday.fbk", MemoryStore()
     granted(store, project("physics", 100))
 
-    def another_comes(done: int, of: int) -> None:
+    def create_meanwhile(done: int, of: int) -> None:
         file.write_text("of somebody else")
 
     with pytest.raises(Conflict, match="already"):
-        Backups(store, ManualClock(Instant(0))).create(file, another_comes)
+        Backups(store, ManualClock(Instant(0))).create(file, create_meanwhile)
     assert file.read_text() == "of somebody else"
     assert [*tmp_path.iterdir()] == [file]
 
 
-def test_progress_rises_to_the_whole_and_not_before(
+def test_progress_reaches_the_total_only_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backup_file, "_ROWS_AT_ONCE", 1)
-    file, store, told = tmp_path / "monday.fbk", MemoryStore(), list[tuple[int, int]]()
+    file, store, output = tmp_path / "monday.fbk", MemoryStore(), list[tuple[int, int]]()
     granted(store, *(project(f"group{number}", number) for number in range(1, 11)))
     backups = Backups(store, ManualClock(Instant(0)))
-    backups.create(file, lambda done, of: told.append((done, of)))
-    assert [done for done, _ in told] == [*[0] * 10, *range(1, 11), 10, 10]
-    assert {of for _, of in told} == {10}
+    backups.create(file, lambda done, of: output.append((done, of)))
+    assert [done for done, _ in output] == [*[0] * 10, *range(1, 11), 10, 10]
+    assert {of for _, of in output} == {10}
 
-    told.clear()
-    rows = verify_file(file, lambda done, of: told.append((done, of)))
-    assert told == sorted(told)
-    assert (len(told), told[-1]) == (rows + 1, (file.stat().st_size, file.stat().st_size))
+    output.clear()
+    rows = verify_file(file, lambda done, of: output.append((done, of)))
+    assert output == sorted(output)
+    assert (len(output), output[-1]) == (rows + 1, (file.stat().st_size, file.stat().st_size))
 
 
-def test_a_missing_folder_is_reported_with_what_makes_it(backups: Backups, tmp_path: Path) -> None:
-    with pytest.raises(NotFound) as no:
+def test_missing_directory_is_reported_with_the_mkdir_command(
+    backups: Backups, tmp_path: Path
+) -> None:
+    with pytest.raises(NotFound) as error:
         backups.create(tmp_path / "no such" / "monday.fbk")
-    assert (no.value.field, no.value.remedy) == (
+    assert (error.value.field, error.value.remedy) == (
         "FILE",
         f"make it first: mkdir -p '{tmp_path}/no such'",
     )
 
 
-def test_a_folder_is_no_file(backups: Backups, tmp_path: Path) -> None:
+def test_directory_is_refused(backups: Backups, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is a directory"):
         backups.create(tmp_path, replace=True)
 
@@ -88,21 +88,21 @@ def test_backup_replaces_only_regular_files(backups: Backups, tmp_path: Path) ->
 
 
 def test_disk_error_is_reported_with_the_file(backups: Backups, tmp_path: Path) -> None:
-    with pytest.raises(FairbankError, match="File name too long") as no:
+    with pytest.raises(FairbankError, match="File name too long") as error:
         backups.create(tmp_path / ("x" * 250))
-    assert no.value.field == "FILE"
+    assert error.value.field == "FILE"
 
 
 def test_backup_name_is_on_disk_before_it_is_reported(
     backups: Backups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept: list[tuple[int, bool]] = []
+    synced: list[tuple[int, bool]] = []
     flush = os.fsync
 
-    def noting(file: int) -> None:
-        kept.append((os.fstat(file).st_ino, (tmp_path / "a.fbk").exists()))
+    def record_fsync(file: int) -> None:
+        synced.append((os.fstat(file).st_ino, (tmp_path / "a.fbk").exists()))
         flush(file)
 
-    monkeypatch.setattr(os, "fsync", noting)
+    monkeypatch.setattr(os, "fsync", record_fsync)
     backups.create(tmp_path / "a.fbk")
-    assert kept == [((tmp_path / "a.fbk").stat().st_ino, False), (tmp_path.stat().st_ino, True)]
+    assert synced == [((tmp_path / "a.fbk").stat().st_ino, False), (tmp_path.stat().st_ino, True)]

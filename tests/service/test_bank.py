@@ -12,14 +12,12 @@ from fairbank.core.errors import Busy
 from fairbank.service.ledger import Ledger, RetryPolicy
 from fairbank.store.contract import Contention, Transaction
 from fairbank.store.memory.store import MemoryStore
-from tests.service.gated_bank import count_entries, notes
+from tests.service.gated_bank import count_entries, note_requests
 from tests.support.ticks import Ticks
 
 
-class Contended(MemoryStore):
-    """A store where other writers are in the way for so many tries, each of which takes a
-    second.
-    """
+class ContendedStore(MemoryStore):
+    """Store that other writers lock for a number of attempts, each of which takes a second."""
 
     def __init__(self, clock: Ticks, tries: int) -> None:
         super().__init__()
@@ -35,17 +33,17 @@ class Contended(MemoryStore):
             yield transaction
 
 
-def test_it_gives_up_when_its_patience_is_used_up_and_not_before() -> None:
+def test_retries_end_at_the_deadline_and_not_before() -> None:
     clock = Ticks()
-    store = Contended(clock, tries=1_000)
+    store = ContendedStore(clock, tries=1_000)
     with pytest.raises(Busy, match="held the locks"):
-        Ledger(store, Policy(), RetryPolicy(30, clock)).apply(notes("late"))
+        Ledger(store, Policy(), RetryPolicy(30, clock)).apply(note_requests("late"))
     assert (store.tried, clock.at) == (30, Ticks().at + 30)
     assert count_entries(store) == 0
 
 
-def test_what_comes_free_within_its_patience_is_carried_out_once() -> None:
+def test_request_is_applied_once_when_the_lock_is_released_in_time() -> None:
     clock = Ticks()
-    store = Contended(clock, tries=28)
-    assert len(Ledger(store, Policy(), RetryPolicy(30, clock)).apply(notes("in time"))) == 1
+    store = ContendedStore(clock, tries=28)
+    assert len(Ledger(store, Policy(), RetryPolicy(30, clock)).apply(note_requests("in time"))) == 1
     assert (store.tried, count_entries(store)) == (29, 1)

@@ -1,4 +1,4 @@
-"""The doctor: what is wrong is found from what was chosen."""
+"""Checks of the doctor on the services alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairbank.store.migration import migrate
 from tests.support.clock import ManualClock
 
 
-def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
+def test_observing_bank_is_healthy_and_reported(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     settings = BankSettings(
@@ -39,16 +39,18 @@ def test_a_bank_that_only_observes_is_well_and_says_so(tmp_path: Path) -> None:
         },
     )
     checks = [
-        each
-        for each in check_store_and_settings(settings, ManualClock(Instant(1_000)))
-        if "disk" not in each.what
+        check
+        for check in check_store_and_settings(settings, ManualClock(Instant(1_000)))
+        if "disk" not in check.what
     ]
-    assert all(each.ok for each in checks), checks
-    assert any("only observes" in each.what for each in checks)
+    assert all(check.ok for check in checks), checks
+    assert any("only observes" in check.what for check in checks)
 
 
 def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
-    """Also a token for the agent of no cluster; neither is wrong, for both may be yet to come."""
+    """A token for the agent of an unknown cluster is named too; neither is an error, because both
+    may be added later.
+    """
     url = f"sqlite:///{tmp_path}/fairbank.sqlite"
     migrate(url)
     settings = BankSettings(
@@ -66,24 +68,24 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
     requests: list[Request] = [
         CreateProject(gname="chem", gid=1, account="chem"),
         *(
-            Open(project=1, resource=each, deposit=SuMinutes(60), **period)
-            for each in ("cpu", "cpuu")
+            Open(project=1, resource=resource, deposit=SuMinutes(60), **period)
+            for resource in ("cpu", "cpuu")
         ),
         *(
-            IssueToken(digest=each.encode(), scopes=(f"agent:{each}",), **token)
-            for each in ("darwin", "darvin")
+            IssueToken(digest=cluster.encode(), scopes=(f"agent:{cluster}",), **token)
+            for cluster in ("darwin", "darvin")
         ),
     ]
     with closing(open_store(url)) as store:
         Ledger(store, settings.policy).apply(
-            [SubmittedRequest(each, Instant(10), 0) for each in requests]
+            [SubmittedRequest(request, Instant(10), 0) for request in requests]
         )
-    said = [
-        each
-        for each in check_store_and_settings(settings, ManualClock(Instant(1_000)))
-        if "so far" in each.what or "no cluster of" in each.what
+    output = [
+        check
+        for check in check_store_and_settings(settings, ManualClock(Instant(1_000)))
+        if "so far" in check.what or "no cluster of" in check.what
     ]
-    assert all(each.ok for each in said)
-    (credit, agent) = (each.what for each in said)
+    assert all(result.ok for result in output)
+    (credit, agent) = (result.what for result in output)
     assert credit.startswith("allocation 2 is of cpuu")
     assert agent.startswith("token 2 is for the agent of darvin")

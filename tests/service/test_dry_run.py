@@ -1,4 +1,4 @@
-"""Dry runs: the use cases that receive a request decide if it is carried out, not the user."""
+"""Dry runs: the receiving use case decides whether a request is applied, not the user."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGING = {"projects", "allocations", "runs", "undo", "shares", "tokens"}
 
 @pytest.fixture
 def bank() -> Iterator[Services]:
-    made = services(
+    bank = services(
         MemoryStore(),
         clock=ManualClock(1_795_000_000),
         staff=STAFF,
@@ -37,8 +37,8 @@ def bank() -> Iterator[Services]:
         policy=Policy(),
         key=b"key",
     )
-    yield made
-    made.close()
+    yield bank
+    bank.close()
 
 
 @pytest.fixture
@@ -47,29 +47,29 @@ def identity() -> Identity:
 
 
 def test_dry_run_and_write_use_the_same_user(bank: Services, identity: Identity) -> None:
-    with pytest.raises(DryRunResult) as told:
+    with pytest.raises(DryRunResult) as result:
         bank.dry_run().projects.create(identity, CHEM)
-    assert [each.entry.kind for each in told.value.entries] == [Kind.PROJECT]
+    assert [entry.entry.kind for entry in result.value.entries] == [Kind.PROJECT]
     assert bank.projects.find(ProjectQuery(), Page()) == []
     assert isinstance(bank.projects.create(identity, CHEM), Done)
 
 
-def test_what_would_be_refused_is_refused_with_the_same_words(
-    bank: Services, identity: Identity
-) -> None:
+def test_dry_run_is_refused_with_the_same_message(bank: Services, identity: Identity) -> None:
     bank.projects.create(identity, CHEM)
-    other = CreateProject(gname="bio", gid=CHEM.gid, account="bio")
-    no = bank.dry_run().projects.create(identity, other)
-    assert isinstance(no, Refusal)
-    assert no.reason is Reason.EXISTS
-    assert _replace(no, entry=None) == _replace(bank.projects.create(identity, other), entry=None)
+    duplicate = CreateProject(gname="bio", gid=CHEM.gid, account="bio")
+    refusal = bank.dry_run().projects.create(identity, duplicate)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is Reason.EXISTS
+    assert _replace(refusal, entry=None) == _replace(
+        bank.projects.create(identity, duplicate), entry=None
+    )
 
 
-def test_every_write_exists_in_both_forms(bank: Services) -> None:
+def test_every_write_has_a_dry_run(bank: Services) -> None:
     dry = bank.dry_run()
-    assert {name for name, each in vars(bank).items() if isinstance(each, UseCases)} >= CHANGING
-    for name, each in vars(dry).items():
-        if isinstance(each, UseCases):
-            assert each is not getattr(bank, name)
-            assert isinstance(each._context.handler, DryRun)
+    assert {name for name, value in vars(bank).items() if isinstance(value, UseCases)} >= CHANGING
+    for name, value in vars(dry).items():
+        if isinstance(value, UseCases):
+            assert value is not getattr(bank, name)
+            assert isinstance(value._context.handler, DryRun)
     assert dry.dry_run() is dry

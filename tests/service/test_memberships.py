@@ -18,32 +18,32 @@ from tests.support.clock import ManualClock
 from tests.support.ticks import Ticks
 
 
-class Watched(MemoryStore):
-    """Knows whether a snapshot is open."""
+class SnapshotStore(MemoryStore):
+    """Store that knows if a snapshot is open."""
 
-    looking = False
+    is_open = False
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
         with super().reading() as reader:
-            self.looking = True
+            self.is_open = True
             yield reader
-            self.looking = False
+            self.is_open = False
 
 
-def test_the_groups_are_asked_for_while_no_snapshot_is_open() -> None:
-    """They may come from a directory that takes its time, and a snapshot holds a connection, and on
-    SQLite the log's end.
+def test_groups_are_looked_up_outside_of_snapshots() -> None:
+    """A directory service may be slow, and a snapshot keeps a connection and, on SQLite, the end of
+    the log.
     """
-    store, seen = Watched(), []
+    store, snapshots = SnapshotStore(), []
     granted(store, project("physics", 100))
 
     def groups_of(uid: int) -> frozenset[int]:
-        seen.append(store.looking)
+        snapshots.append(store.is_open)
         return frozenset({100})
 
     assert Memberships(store, groups_of).roles(ALICE) == {1: Role.MEMBER}
-    assert seen == [False]
+    assert snapshots == [False]
 
 
 def test_removed_group_member_loses_access_even_if_clock_is_set_back() -> None:
@@ -54,7 +54,7 @@ def test_removed_group_member_loses_access_even_if_clock_is_set_back() -> None:
         {ALICE: frozenset({100})},
     )
     granted(store, project("physics", 100))
-    house = services(
+    bank = services(
         store,
         clock=wall,
         staff=Staff(),
@@ -65,12 +65,12 @@ def test_removed_group_member_loses_access_even_if_clock_is_set_back() -> None:
         monotonic=ticks,
     )
     try:
-        assert house.memberships.roles(ALICE) == {1: Role.MEMBER}
+        assert bank.memberships.roles(ALICE) == {1: Role.MEMBER}
         groups[ALICE] = frozenset()
         wall.at = Instant(wall.at - 3_600)
         ticks.at += GROUPS_TTL_SECONDS - 1
-        assert house.memberships.roles(ALICE) == {1: Role.MEMBER}, "it is not asked at each request"
+        assert bank.memberships.roles(ALICE) == {1: Role.MEMBER}, "not looked up for each request"
         ticks.at += 1
-        assert house.memberships.roles(ALICE) == {}
+        assert bank.memberships.roles(ALICE) == {}
     finally:
-        house.close()
+        bank.close()

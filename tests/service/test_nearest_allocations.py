@@ -6,12 +6,12 @@ import pytest
 
 from fairbank.bank.requests import Open
 from fairbank.core.time import Instant
-from fairbank.service import quotes as room
+from fairbank.service import quotes as quotes_module
 from fairbank.service.quotes import UncoveredJob, nearest_allocations
-from tests.service.reporting_agent import END, NOW, Centre
+from tests.service.reporting_agent import END, NOW, ReportingSite
 
 
-def opened(centre: Centre, project: int, resource: str, start: int, end: int) -> int:
+def open_allocation(site: ReportingSite, project: int, resource: str, start: int, end: int) -> int:
     request = Open(
         project=project,
         resource=resource,
@@ -19,29 +19,32 @@ def opened(centre: Centre, project: int, resource: str, start: int, end: int) ->
         start=Instant(start),
         end=Instant(end),
     )
-    return centre.ask(request)[0].allocation or 0
+    return site.apply(request)[0].allocation or 0
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 1_000])
-def test_each_job_has_the_one_of_its_line_and_resource_on_whichever_page_it_is(
-    centre: Centre, monkeypatch: pytest.MonkeyPatch, rows: int
+def test_nearest_allocation_has_the_job_project_and_resource_on_any_page(
+    site: ReportingSite, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    centre.project("faculty", 1, shared=True)
-    centre.project("group", 2, parent=1)
-    centre.project("bio", 3)
-    late, gpu = opened(centre, 2, "cpu", END + 50, END + 60), opened(centre, 2, "gpu", NOW, END)
-    before, over, on_gpu, bio, none = (
+    site.project("faculty", 1, shared=True)
+    site.project("group", 2, parent=1)
+    site.project("bio", 3)
+    late, gpu = (
+        open_allocation(site, 2, "cpu", END + 50, END + 60),
+        open_allocation(site, 2, "gpu", NOW, END),
+    )
+    before, after, on_gpu, bio, none = (
         UncoveredJob((2, 1), "cpu", NOW - 1),
         UncoveredJob((2, 1), "cpu", END + 40),
         UncoveredJob((2, 1), "gpu", END + 40),
         UncoveredJob((3,), "cpu", END),
         UncoveredJob((3,), "gpu", END),
     )
-    monkeypatch.setattr(room, "PAGE_MAX", rows)
-    found = nearest_allocations(centre.house.store, {before, over, on_gpu, bio, none})
-    assert {job: each.id for job, each in found.items()} == {
+    monkeypatch.setattr(quotes_module, "PAGE_MAX", rows)
+    result = nearest_allocations(site.services.store, {before, after, on_gpu, bio, none})
+    assert {job: allocation.id for job, allocation in result.items()} == {
         before: 1,
-        over: late,
+        after: late,
         on_gpu: gpu,
         bio: 3,
     }

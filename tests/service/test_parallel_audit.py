@@ -1,4 +1,4 @@
-"""The audit by several processes finds what the audit by one finds."""
+"""Audit by several processes: it finds what the audit by one process finds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LINK = bytes(32)
 
 @pytest.fixture
 def place(sql_place: Place) -> Place:
-    """Books with four allocations, and runs in two of them."""
+    """Write a ledger with four allocations, and runs in two of them."""
     store = sql_place.open()
     fill(store)
     granted(store, allocation(1, 5, resource="gpu"), allocation(2, 5, resource="gpu"))
@@ -41,49 +41,53 @@ def place(sql_place: Place) -> Place:
     return sql_place
 
 
-def lengths(*entries: int) -> list[Head]:
+def heads_with_entries(*entries: int) -> list[Head]:
     return [Head(book, seq, LINK) for book, seq in enumerate(entries)]
 
 
 @pytest.mark.parametrize(
     "heads",
-    [lengths(), lengths(0), lengths(5), lengths(2, 9, 1, 1, 1, 30, 0, 4), lengths(*[1] * 50)],
+    [
+        heads_with_entries(),
+        heads_with_entries(0),
+        heads_with_entries(5),
+        heads_with_entries(2, 9, 1, 1, 1, 30, 0, 4),
+        heads_with_entries(*[1] * 50),
+    ],
 )
 @pytest.mark.parametrize("pieces", [1, 2, 7])
-def test_every_book_lies_in_one_stretch(heads: list[Head], pieces: int) -> None:
+def test_every_chain_is_in_one_range(heads: list[Head], pieces: int) -> None:
     stretches = list(split_books(heads, pieces, 1))
     for book in (-SUM_MAX, -1, REGISTRY, 1, 2, 3, 10, 49, 50, 51, SUM_MAX):
-        assert sum(book in each for each in stretches) == 1
+        assert sum(book in part for part in stretches) == 1
 
 
-def test_stretches_are_about_equally_long() -> None:
-    assert list(split_books(lengths(2, 9, 1, 1, 1, 30, 0, 4), 4, 1)) == [
+def test_ranges_have_about_equal_lengths() -> None:
+    assert list(split_books(heads_with_entries(2, 9, 1, 1, 1, 30, 0, 4), 4, 1)) == [
         Books(None, 3),
         Books(3, 6),
         Books(6, None),
     ]
 
 
-def test_short_journals_are_one_stretch() -> None:
-    assert list(split_books(lengths(2, 9, 1), 8, 100)) == [EVERY_BOOK]
+def test_short_journal_is_one_range() -> None:
+    assert list(split_books(heads_with_entries(2, 9, 1), 8, 100)) == [EVERY_BOOK]
 
 
-def by_two(
-    store: Store, place: Place, heads: dict[int, Head], told: list[tuple[int, int]]
+def verify_with_two_processes(
+    store: Store, place: Place, heads: dict[int, Head], progress: list[tuple[int, int]]
 ) -> AuditResult:
     return verify(
         store,
         partial(open_store, place.url),
         heads,
-        lambda done, of: told.append((done, of)),
+        lambda done, of: progress.append((done, of)),
         jobs=2,
         entries_min=1,
     )
 
 
-def test_rows_that_are_not_as_the_journal_says_are_found_where_the_rows_beside_them_are_forgotten(
-    place: Place,
-) -> None:
+def test_altered_run_rows_are_found_one_by_one(place: Place) -> None:
     store = place.open()
     granted(store, *(hold(number, 10) for number in range(11, 15)))
     granted(store, *(charge(number, 5) for number in (11, 12, 14)))
@@ -95,7 +99,7 @@ def test_rows_that_are_not_as_the_journal_says_are_found_where_the_rows_beside_t
     place.run(f"UPDATE run SET state = 'released', held = 0, ended_at = 5 WHERE id = {third}")
     verdict = Audit(store).verify()
     assert verdict.runs == 6
-    assert [each.what.partition(": ")[0] for each in verdict.findings] == [
+    assert [finding.what.partition(": ")[0] for finding in verdict.findings] == [
         f"the row of run {job(11)} was added",
         f"the row of run {job(11)} is missing",
         f"the row of run {job(12)} was altered",
@@ -103,36 +107,36 @@ def test_rows_that_are_not_as_the_journal_says_are_found_where_the_rows_beside_t
     ]
 
 
-def test_two_processes_find_what_one_finds(place: Place) -> None:
+def test_two_processes_have_the_findings_of_one(place: Place) -> None:
     store = place.open()
-    heads = {each.book: each for each in Audit(store).journal_heads()}
-    told: list[tuple[int, int]] = []
-    assert by_two(store, place, heads, told) == Audit(store).verify(heads)
-    assert told[-1] == (store_entries(store), store_entries(store))
-    assert len(told) > 2
+    heads = {head.book: head for head in Audit(store).journal_heads()}
+    output: list[tuple[int, int]] = []
+    assert verify_with_two_processes(store, place, heads, output) == Audit(store).verify(heads)
+    assert output[-1] == (store_entries(store), store_entries(store))
+    assert len(output) > 2
 
     place.run("UPDATE allocation SET held = 31 WHERE id = 2")
     place.run("UPDATE run SET allocation = 9 WHERE allocation = 1")
     if place.is_postgres:
-        place.run("ALTER TABLE user_sum DISABLE TRIGGER ALL")  # foreign keys among them
+        place.run("ALTER TABLE user_sum DISABLE TRIGGER ALL")  # foreign keys included
     place.run("INSERT INTO user_sum VALUES (-4, 1001, 5, 0, NULL)")
     heads |= {3: Head(3, 9, LINK), 77: Head(77, 1, LINK)}
-    found = Audit(store).verify(heads)
-    assert {each.book for each in found.findings} == {-4, 1, 2, 3, 9, 77}
-    assert by_two(store, place, heads, told) == found
+    result = Audit(store).verify(heads)
+    assert {finding.book for finding in result.findings} == {-4, 1, 2, 3, 9, 77}
+    assert verify_with_two_processes(store, place, heads, output) == result
 
 
-def test_what_cannot_be_read_is_found_too(place: Place) -> None:
+def test_unreadable_value_is_a_finding(place: Place) -> None:
     if place.is_postgres:
         pytest.skip("columns have types there")
     place.run("UPDATE allocation SET seq = 'many' WHERE id = 2")
     store = place.open()
-    (finding,) = by_two(store, place, {}, []).findings
+    (finding,) = verify_with_two_processes(store, place, {}, []).findings
     assert finding.book == 2
     assert "the number of its last entry is 'many', due 3" in finding.what
 
 
-def test_a_process_that_dies_ends_the_audit_with_a_remedy(place: Place) -> None:
+def test_killed_process_ends_the_audit_with_a_remedy(place: Place) -> None:
     with pytest.raises(Unavailable, match="ended from outside"):
         verify(place.open(), partial(os._exit, 3), {}, jobs=2, entries_min=1)
 
@@ -142,7 +146,7 @@ def store_entries(store: Store) -> int:
         return reader.count_entries()
 
 
-TAKEN_UP = """
+SLOW_AUDIT = """
 import os, signal
 from fairbank.service.ops.audit_processes import verify
 from fairbank.store.factory import open_store
@@ -157,9 +161,9 @@ if __name__ == "__main__":
 """
 
 
-def test_no_process_outlives_an_audit_that_is_killed(place: Place, tmp_path: Path) -> None:
+def test_no_process_outlives_a_killed_audit(place: Place, tmp_path: Path) -> None:
     script = tmp_path / "audit.py"
-    script.write_text(TAKEN_UP.format(url=place.url))
+    script.write_text(SLOW_AUDIT.format(url=place.url))
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as audit:
         assert audit.stdout is not None
         worker = int(audit.stdout.readline())
@@ -170,30 +174,30 @@ def test_no_process_outlives_an_audit_that_is_killed(place: Place, tmp_path: Pat
     )
 
 
-def test_an_entry_that_cannot_be_read_is_named_with_its_book_and_its_field(place: Place) -> None:
+def test_unreadable_entry_is_named_with_its_allocation_and_field(place: Place) -> None:
     if place.is_postgres:
         pytest.skip("columns have types there")
     place.run("DROP TRIGGER journal_only_grows")
     place.run(
         "UPDATE journal SET amount = 'abc' WHERE id = (SELECT max(id) FROM journal WHERE book = 1)"
     )
-    (found,) = Audit(place.open()).verify().findings
-    assert found.book is None
-    assert found.what.startswith("a row cannot be read, so the audit ends here: entry ")
-    assert found.what.endswith(" of allocation 1 cannot be read: its amount is 'abc'")
+    (result,) = Audit(place.open()).verify().findings
+    assert result.book is None
+    assert result.what.startswith("a row cannot be read, so the audit ends here: entry ")
+    assert result.what.endswith(" of allocation 1 cannot be read: its amount is 'abc'")
 
 
 @pytest.mark.parametrize("book", [0, 1])
-def test_a_journal_that_lost_its_end_is_reported_as_such(place: Place, book: int) -> None:
+def test_truncated_journal_is_reported(place: Place, book: int) -> None:
     if place.is_postgres:
         place.run("ALTER TABLE journal DISABLE TRIGGER ALL")
     else:
         place.run("DROP TRIGGER journal_stays")
     place.run(f"DELETE FROM journal WHERE id = (SELECT max(id) FROM journal WHERE book = {book})")
     assert [
-        each.book
-        for each in Audit(place.open()).verify().findings
-        if "may have been cut at its end" in each.what
+        finding.book
+        for finding in Audit(place.open()).verify().findings
+        if "may have been cut at its end" in finding.what
     ] == [book]
 
 

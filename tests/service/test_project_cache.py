@@ -1,4 +1,4 @@
-"""The directory of projects: what is there is found, what is not costs next to nothing."""
+"""Project cache: known projects are found, and unknown ones cost next to nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from fairbank.bank.policy import Policy
 from fairbank.core.time import Instant
-from fairbank.service import project_cache as directory_module
+from fairbank.service import project_cache as cache_module
 from fairbank.service.access.identity import Staff
 from fairbank.service.project_cache import ProjectCache
 from fairbank.service.services import services
@@ -24,8 +24,8 @@ from tests.support.conditions import wait_until
 from tests.support.ticks import Ticks
 
 
-class Watched(MemoryStore):
-    """Counts how often it is read."""
+class CountingStore(MemoryStore):
+    """Store that counts its snapshots."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,45 +40,45 @@ class Watched(MemoryStore):
             yield reader
 
 
-def test_a_flood_of_unknown_accounts_reads_the_projects_once_a_second() -> None:
-    store, ticks = Watched(), Ticks()
-    directory = ProjectCache(store, ticks)
+def test_unknown_accounts_read_the_projects_once_a_second() -> None:
+    store, ticks = CountingStore(), Ticks()
+    cache = ProjectCache(store, ticks)
     for second in range(1, 4):
         for number in range(500):
-            assert directory.by_account(f"nosuch{number}") is None
+            assert cache.by_account(f"nosuch{number}") is None
         assert store.readings == second
         ticks.at += 1
 
 
-def test_a_project_that_another_server_entered_is_found_a_second_later() -> None:
-    store, ticks = Watched(), Ticks()
-    directory = ProjectCache(store, ticks)
-    assert directory.by_account("physics") is None
+def test_project_of_another_server_is_found_after_a_second() -> None:
+    store, ticks = CountingStore(), Ticks()
+    cache = ProjectCache(store, ticks)
+    assert cache.by_account("physics") is None
     granted(store, project("physics", 100))
-    assert directory.by_account("physics") is None
+    assert cache.by_account("physics") is None
     ticks.at += 1
-    found = directory.by_account("physics")
-    assert found is not None
-    assert directory.by_id(found.id) == found
+    result = cache.by_account("physics")
+    assert result is not None
+    assert cache.by_id(result.id) == result
 
 
 def test_a_known_account_is_read_again_only_when_it_is_stale() -> None:
-    store, ticks = Watched(), Ticks()
+    store, ticks = CountingStore(), Ticks()
     granted(store, project("physics", 100))
-    directory = ProjectCache(store, ticks)
+    cache = ProjectCache(store, ticks)
     for second in range(11):
         ticks.at = 100 + second
         for _ in range(10):
-            assert directory.by_account("physics") is not None
+            assert cache.by_account("physics") is not None
     assert store.readings == 3
 
 
 def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
-    """As after a reset by hand, or when a virtual machine was stopped: what the bank's clock says
-    has no part in it.
+    """The clock may be reset by hand or by a stopped virtual machine: the cache does not use the
+    bank's clock.
     """
-    store, ticks, wall = Watched(), Ticks(), ManualClock(10_000)
-    house = services(
+    store, ticks, wall = CountingStore(), Ticks(), ManualClock(10_000)
+    bank = services(
         store,
         clock=wall,
         staff=Staff(),
@@ -88,82 +88,84 @@ def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
         monotonic=ticks,
     )
     try:
-        assert house.project_cache.by_account("physics") is None
+        assert bank.project_cache.by_account("physics") is None
         granted(store, project("physics", 100))
         wall.at = Instant(wall.at - 3_600)
         ticks.at += 1
-        assert house.project_cache.by_account("physics") is not None
+        assert bank.project_cache.by_account("physics") is not None
     finally:
-        house.close()
+        bank.close()
 
 
-def test_a_number_that_another_server_entered_is_found_at_once() -> None:
-    store, ticks = Watched(), Ticks()
-    directory = ProjectCache(store, ticks)
-    assert directory.by_account("physics") is None
+def test_project_number_of_another_server_is_found_at_once() -> None:
+    store, ticks = CountingStore(), Ticks()
+    cache = ProjectCache(store, ticks)
+    assert cache.by_account("physics") is None
     granted(store, project("physics", 100))
-    assert directory.by_id(1).account == "physics"
+    assert cache.by_id(1).account == "physics"
 
 
 def test_cache_miss_of_many_requests_reads_once() -> None:
-    store, ticks = Watched(), Ticks()
+    store, ticks = CountingStore(), Ticks()
     granted(store, project("physics", 100))
-    directory = ProjectCache(store, ticks)
+    cache = ProjectCache(store, ticks)
     together = threading.Barrier(4)
 
-    def look() -> None:
+    def read_cache() -> None:
         together.wait()
-        directory.by_id(1)
+        cache.by_id(1)
 
-    store.before_reading = lambda: wait_until(lambda: together.n_waiting == 0, "all to look")
-    lookers = [threading.Thread(target=look) for _ in range(4)]
-    for each in lookers:
-        each.start()
-    for each in lookers:
-        each.join()
+    store.before_reading = lambda: wait_until(
+        lambda: together.n_waiting == 0, "all threads to read"
+    )
+    threads = [threading.Thread(target=read_cache) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert store.readings == 1
 
 
-def test_what_is_known_is_as_old_as_the_beginning_of_its_reading() -> None:
-    store, ticks = Watched(), Ticks()
-    directory = ProjectCache(store, ticks)
+def test_age_of_the_cache_counts_from_the_start_of_the_read() -> None:
+    store, ticks = CountingStore(), Ticks()
+    cache = ProjectCache(store, ticks)
 
-    def dawdle() -> None:
+    def delay() -> None:
         ticks.at += 3
 
-    store.before_reading = dawdle
-    directory.refresh()
+    store.before_reading = delay
+    cache.refresh()
     assert store.readings == 1
     store.before_reading = lambda: None
     granted(store, project("physics", 100))
-    assert directory.by_account("physics") is not None
+    assert cache.by_account("physics") is not None
 
 
-def test_a_new_child_has_its_whole_line_from_the_moment_it_is_known() -> None:
-    """Another thread looks between any two steps of a refresh."""
+def test_new_child_has_its_whole_project_chain_at_once() -> None:
+    """Another thread reads the cache between any two steps of a refresh."""
     store = MemoryStore()
     granted(store, project("parent", 100))
-    directory = ProjectCache(store, Ticks())
-    directory.refresh()
+    cache = ProjectCache(store, Ticks())
+    cache.refresh()
     granted(store, project("child", 101, parent=1))
-    seen: list[tuple[int, ...] | None] = []
+    chains: list[tuple[int, ...] | None] = []
 
-    def look() -> None:
-        child = directory.cached("child")
-        seen.append(directory.project_chain(child) if child else None)
+    def read_cache() -> None:
+        child = cache.cached("child")
+        chains.append(cache.project_chain(child) if child else None)
 
     def step(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        if frame.f_code.co_filename != directory_module.__file__:
+        if frame.f_code.co_filename != cache_module.__file__:
             return None
-        with ThreadPoolExecutor(1) as other:
-            other.submit(look).result()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(read_cache).result()
         return step
 
-    usual = sys.gettrace()
+    previous_trace = sys.gettrace()
     sys.settrace(step)
     try:
-        directory.refresh()
+        cache.refresh()
     finally:
-        sys.settrace(usual)
-    look()
-    assert set(seen) == {None, (2, 1)}
+        sys.settrace(previous_trace)
+    read_cache()
+    assert set(chains) == {None, (2, 1)}

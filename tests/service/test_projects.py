@@ -1,5 +1,5 @@
-"""Roles are given and taken by what everybody is when the request is judged, not by what its
-identity saw before.
+"""Changes of roles: they depend on the roles at the time of application, not on those that the
+identity had before.
 """
 
 from __future__ import annotations
@@ -30,31 +30,33 @@ SUPERUSER, PI, COORDINATOR, MEMBER = 1, 1001, 1002, 1003
 STAFF = Staff(frozenset({SUPERUSER}), frozenset(), {})
 
 
-class Centre:
-    """One project with a PI, a coordinator and a member."""
+class ProjectSite:
+    """Services with one project that has a PI, a coordinator and a member."""
 
     def __init__(self) -> None:
         self.store, clock = MemoryStore(), ManualClock(1_795_000_000)
-        self.counter = WriterThreads(Ledger(self.store, Policy()))
-        self.projects = Projects(bank_context(self.store, clock, handler=self.counter))
+        self.write_queue = WriterThreads(Ledger(self.store, Policy()))
+        self.projects = Projects(bank_context(self.store, clock, handler=self.write_queue))
         roles = {PI: Role.PI, COORDINATOR: Role.COORDINATOR, MEMBER: Role.MEMBER}
-        self.counter.apply([by_staff(CreateProject(gname="chem", gid=1, account="chem"))])
-        self.counter.apply(
-            [by_staff(SetMember(project=1, uid=uid, role=role)) for uid, role in roles.items()]
+        self.write_queue.apply([staff_request(CreateProject(gname="chem", gid=1, account="chem"))])
+        self.write_queue.apply(
+            [staff_request(SetMember(project=1, uid=uid, role=role)) for uid, role in roles.items()]
         )
 
     def identity(self, uid: int) -> Identity:
-        """A user with the permissions of now."""
+        """Return the identity of a user with their current permissions."""
         with self.store.reading() as reader:
             return identity_of(
-                uid, STAFF, {each.project: each.role for each in reader.memberships(uid)}
+                uid,
+                STAFF,
+                {membership.project: membership.role for membership in reader.memberships(uid)},
             )
 
     def roles(self) -> dict[int, Role]:
         with self.store.reading() as reader:
-            return {each.uid: each.role for each in reader.members(1, Page())}
+            return {member.uid: member.role for member in reader.members(1, Page())}
 
-    def meanwhile(
+    def set_member_after(
         self, change: SetMember, identity: Identity, uid: int, role: Role | None
     ) -> Outcome:
         """Return the result for a user whose permissions changed between the request and its
@@ -62,61 +64,65 @@ class Centre:
         """
         with ThreadPoolExecutor(1) as pool:
             with self.store.transaction():
-                self.counter.submit([by_staff(change)], lambda told: None)
-                wait_until(lambda: self.counter.waiting == 0, "the change is taken up")
-                asked = pool.submit(self.projects.set_member, identity, 1, uid, role)
-                wait_until(lambda: self.counter.waiting == 1, "the request waits in the queue")
-            return asked.result()
+                self.write_queue.submit([staff_request(change)], lambda result: None)
+                wait_until(lambda: self.write_queue.waiting == 0, "the change is taken up")
+                future = pool.submit(self.projects.set_member, identity, 1, uid, role)
+                wait_until(lambda: self.write_queue.waiting == 1, "the request waits in the queue")
+            return future.result()
 
 
-def by_staff(request: CreateProject | SetMember) -> SubmittedRequest:
+def staff_request(request: CreateProject | SetMember) -> SubmittedRequest:
     return SubmittedRequest(request, Instant(1_795_000_000), SUPERUSER)
 
 
 @pytest.fixture
-def centre() -> Iterator[Centre]:
-    made = Centre()
-    yield made
-    made.counter.close()
+def site() -> Iterator[ProjectSite]:
+    site = ProjectSite()
+    yield site
+    site.write_queue.close()
 
 
-def refused(outcome: Outcome) -> Reason:
+def refusal_reason(outcome: Outcome) -> Reason:
     assert isinstance(outcome, Refusal)
     return outcome.reason
 
 
 @pytest.mark.parametrize("role", [Role.COORDINATOR, Role.MEMBER, None])
-def test_a_coordinator_does_not_change_a_member_who_became_the_pi_meanwhile(
-    centre: Centre, role: Role | None
+def test_coordinator_cannot_change_a_member_promoted_to_pi_meanwhile(
+    site: ProjectSite, role: Role | None
 ) -> None:
     promotion = SetMember(project=1, uid=MEMBER, role=Role.PI)
     assert (
-        refused(centre.meanwhile(promotion, centre.identity(COORDINATOR), MEMBER, role))
+        refusal_reason(site.set_member_after(promotion, site.identity(COORDINATOR), MEMBER, role))
         is Reason.ROLE_ABOVE
     )
-    assert centre.roles()[MEMBER] is Role.PI
+    assert site.roles()[MEMBER] is Role.PI
 
 
-def test_user_who_lost_the_role_meanwhile_cannot_give_it(centre: Centre) -> None:
+def test_user_demoted_meanwhile_cannot_add_members(site: ProjectSite) -> None:
     demotion = SetMember(project=1, uid=COORDINATOR, role=None)
     assert (
-        refused(centre.meanwhile(demotion, centre.identity(COORDINATOR), 1004, Role.MEMBER))
+        refusal_reason(
+            site.set_member_after(demotion, site.identity(COORDINATOR), 1004, Role.MEMBER)
+        )
         is Reason.ROLE_ABOVE
     )
-    assert centre.roles() == {PI: Role.PI, MEMBER: Role.MEMBER}
+    assert site.roles() == {PI: Role.PI, MEMBER: Role.MEMBER}
 
 
-def test_coordinator_may_remove_a_member_demoted_meanwhile(centre: Centre) -> None:
-    centre.counter.apply([by_staff(SetMember(project=1, uid=MEMBER, role=Role.COORDINATOR))])
+def test_coordinator_may_remove_a_member_demoted_meanwhile(site: ProjectSite) -> None:
+    site.write_queue.apply([staff_request(SetMember(project=1, uid=MEMBER, role=Role.COORDINATOR))])
     demotion = SetMember(project=1, uid=MEMBER, role=Role.MEMBER)
-    assert isinstance(centre.meanwhile(demotion, centre.identity(COORDINATOR), MEMBER, None), Done)
-    assert MEMBER not in centre.roles()
+    assert isinstance(
+        site.set_member_after(demotion, site.identity(COORDINATOR), MEMBER, None), Done
+    )
+    assert MEMBER not in site.roles()
 
 
-def test_staff_may_do_all(centre: Centre) -> None:
-    assert isinstance(centre.projects.set_member(centre.identity(SUPERUSER), 1, PI, None), Done)
+def test_staff_may_remove_the_pi(site: ProjectSite) -> None:
+    assert isinstance(site.projects.set_member(site.identity(SUPERUSER), 1, PI, None), Done)
 
 
-def test_members_are_turned_away_at_the_door(centre: Centre) -> None:
+def test_members_may_not_change_roles(site: ProjectSite) -> None:
     with pytest.raises(Forbidden):
-        centre.projects.set_member(centre.identity(MEMBER), 1, 1004, Role.MEMBER)
+        site.projects.set_member(site.identity(MEMBER), 1, 1004, Role.MEMBER)

@@ -20,15 +20,15 @@ def quotes(*clusters: str) -> Quotes:
     )
 
 
-def test_the_only_cluster_is_meant() -> None:
+def test_only_cluster_is_the_default() -> None:
     assert quotes("darwin").only_cluster() == "darwin"
 
 
 @pytest.mark.parametrize(
     ("clusters", "known"), [((), "none"), (("darwin", "caviness"), "caviness, darwin")]
 )
-def test_of_none_or_several_none_is_meant(clusters: tuple[str, ...], known: str) -> None:
-    with pytest.raises(InvalidInput) as no:
+def test_no_default_without_exactly_one_cluster(clusters: tuple[str, ...], known: str) -> None:
+    with pytest.raises(InvalidInput) as error:
         quotes(*clusters).only_cluster()
-    assert no.value.field == "cluster"
-    assert known in str(no.value.remedy)
+    assert error.value.field == "cluster"
+    assert known in str(error.value.remedy)

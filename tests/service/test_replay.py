@@ -1,6 +1,4 @@
-"""A replay: what its checks say of a bank that writes off what no allocation can pay, and of one
-that records it.
-"""
+"""Replays: the checks of a bank that writes off unpaid usage, and of one that records it."""
 
 from __future__ import annotations
 
@@ -30,14 +28,14 @@ from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
 
-# Of 60 minutes that the one job uses, 54 are granted and, for its limit is shorter, 30 held.
+# The job uses 60 minutes; 54 are granted, and 30 are held because its limit is shorter.
 ONE_JOB = """\
 ; UnixStartTime: 843466800
   1 0 0 3600 1 -1 -1 1 1800 -1 1 12 7 1 1 1 -1 -1
 """
 
 
-def replayed(path: Path, overrun: Overrun) -> ReplayResult:
+def replay_one_job(path: Path, overrun: Overrun) -> ReplayResult:
     path.write_text(ONE_JOB)
     return replay(
         Ledger(MemoryStore(), Policy(overrun=overrun)),
@@ -47,40 +45,43 @@ def replayed(path: Path, overrun: Overrun) -> ReplayResult:
 
 
 @pytest.mark.parametrize(
-    ("overrun", "available", "off", "said"),
+    ("overrun", "available", "off", "claim"),
     [
         (Overrun.WRITE_OFF, 0, 6, "no allocation is overdrawn"),
         (Overrun.RECORD, -6, 0, "no allocation is overdrawn by more than its recorded overruns"),
     ],
 )
 def test_every_invariant_of_the_policy_holds(
-    tmp_path: Path, overrun: Overrun, available: int, off: int, said: str
+    tmp_path: Path, overrun: Overrun, available: int, off: int, claim: str
 ) -> None:
-    done = replayed(tmp_path / "one.swf", overrun)
-    assert ([each.available for each in done.balances], done.written_off) == ([available], off)
-    assert (done.checks[0].what, done.checks[0].figures) == (
-        said,
+    result = replay_one_job(tmp_path / "one.swf", overrun)
+    assert ([balance.available for balance in result.balances], result.written_off) == (
+        [available],
+        off,
+    )
+    assert (result.checks[0].what, result.checks[0].figures) == (
+        claim,
         f"the least available is {available} SU-minutes",
     )
-    assert [each.what for each in done.checks if not each.holds_true] == []
+    assert [check.what for check in result.checks if not check.holds_true] == []
 
 
-def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
-    """Before anything is read: its writer may not have begun."""
+def test_pipe_is_refused(tmp_path: Path) -> None:
+    """The refusal comes before any reading: the writer of the pipe may not have begun."""
     pipe = tmp_path / "trace.fifo"
     os.mkfifo(pipe)
-    both = os.open(pipe, os.O_RDWR)  # without somebody at the other end it could not even be opened
+    descriptor = os.open(pipe, os.O_RDWR)  # opening a pipe blocks until it has a reader
     try:
-        with pytest.raises(InvalidInput) as told:
+        with pytest.raises(InvalidInput) as error:
             replay(
                 Ledger(MemoryStore(), Policy()),
                 partial(open_trace, pipe),
                 ReplayPlan(cluster="trace"),
             )
     finally:
-        os.close(both)
-    assert told.value.message == f"{pipe} is a pipe, and a replay reads its trace twice"
-    assert (told.value.field, told.value.remedy) == (
+        os.close(descriptor)
+    assert error.value.message == f"{pipe} is a pipe, and a replay reads its trace twice"
+    assert (error.value.field, error.value.remedy) == (
         "FILE",
         "write it to a file first, and name that",
     )
@@ -89,7 +90,7 @@ def test_a_pipe_is_told_that_it_cannot_be_read_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("minutes", [60, 59], ids=["the same", "with other figures"])
 @pytest.mark.parametrize("between", [0, 600], ids=["next to it", "in another batch"])
 @pytest.mark.parametrize("limit", [1_800, 720_000], ids=["paid", "refused"])
-def test_a_job_that_stands_twice_is_reported_with_both_lines(
+def test_duplicate_job_is_reported_with_both_lines(
     tmp_path: Path, minutes: int, between: int, limit: int
 ) -> None:
     trace, job = tmp_path / "twice.swf", f"1 0 {{}} {{}} 1 -1 -1 1 {limit} -1 1 12 7 1 1 1 -1 -1\n"
@@ -104,38 +105,38 @@ def test_a_job_that_stands_twice_is_reported_with_both_lines(
             ]
         )
     )
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as error:
         replay(
             Ledger(MemoryStore(), Policy()), partial(open_trace, trace), ReplayPlan(cluster="trace")
         )
-    assert told.value.message == f"line {3 + between}: job 1 stands in line 2 already"
-    assert told.value.field == "FILE"
+    assert error.value.message == f"line {3 + between}: job 1 stands in line 2 already"
+    assert error.value.field == "FILE"
 
 
 @pytest.mark.parametrize("percent", [10, 1_000], ids=["most are refused", "all are paid"])
-def test_what_is_kept_of_a_trace_does_not_grow_with_it(tmp_path: Path, percent: int) -> None:
-    """Jobs one after the other, in a store that keeps its rows on disk: five times as many need no
-    more memory.
+def test_memory_does_not_grow_with_the_trace(tmp_path: Path, percent: int) -> None:
+    """Jobs run one after the other, in a store on disk: five times as many jobs need no more
+    memory.
     """
-    short, long = (_kept_at_the_end(tmp_path / str(jobs), jobs, percent) for jobs in (300, 1_500))
-    assert long - short < 100_000  # 80 bytes for each job more; a refused run alone would be 500
+    short, long = (_memory_at_the_end(tmp_path / str(jobs), jobs, percent) for jobs in (300, 1_500))
+    assert long - short < 100_000  # 80 bytes per further job; a refused run alone takes 500
 
 
-def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
-    """Bytes that are still in use when the last job is over."""
+def _memory_at_the_end(folder: Path, jobs: int, percent: int) -> int:
+    """Return the bytes that are still in use when the last job has ended."""
     folder.mkdir()
-    trace, url, kept = folder / "long.swf", f"sqlite:///{folder / 'bank.sqlite'}", 0
+    trace, url, used = folder / "long.swf", f"sqlite:///{folder / 'bank.sqlite'}", 0
     lines = (
         f"{number} {10 * number} 0 5 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n"
         for number in range(1, jobs + 1)
     )
     trace.write_text("".join(["; UnixStartTime: 843466800\n", *lines]))
 
-    def measure(what: str, done: int, of: int) -> None:
-        nonlocal kept
-        if what == "replaying" and done == of:
+    def measure(what: str, result: int, of: int) -> None:
+        nonlocal used
+        if what == "replaying" and result == of:
             gc.collect()
-            kept = tracemalloc.get_traced_memory()[0]
+            used = tracemalloc.get_traced_memory()[0]
 
     migrate(url)
     store = open_store(url)
@@ -150,7 +151,7 @@ def _kept_at_the_end(folder: Path, jobs: int, percent: int) -> int:
     finally:
         tracemalloc.stop()
         store.close()
-    return kept
+    return used
 
 
 def test_more_jobs_of_one_second_than_the_maximum_are_refused(
@@ -164,9 +165,9 @@ def test_more_jobs_of_one_second_than_the_maximum_are_refused(
             )
         )
     ).jobs
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as error:
         list(distinct(jobs))
-    assert told.value.message == "line 4: more than 3 jobs are submitted in one second"
+    assert error.value.message == "line 4: more than 3 jobs are submitted in one second"
 
 
 def test_more_open_jobs_than_the_maximum_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,13 +181,13 @@ def test_more_open_jobs_than_the_maximum_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(bank_replay, "OPEN_MAX", 2)
     assert len(list(run_events(Header(), read(BytesIO(apart)).jobs))) == 8
     monkeypatch.setattr(bank_replay, "OPEN_MAX", 3)
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as error:
         list(run_events(Header(), read(BytesIO(lines)).jobs))
-    assert told.value.message == "job 4: more than 3 jobs wait or run at one time"
+    assert error.value.message == "job 4: more than 3 jobs wait or run at one time"
 
 
-def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:
-    """By its name, where the header has one; a sentence is none."""
+def test_replay_reports_the_queue_as_qos(tmp_path: Path) -> None:
+    """The header may name the queue; a sentence in it is not a name."""
     trace, store = tmp_path / "queues.swf", MemoryStore()
     lines = ["; UnixStartTime: 843466800", "; Queue: 1 short", "; Queue: 2 for long jobs"]
     lines += [
@@ -201,14 +202,15 @@ def test_a_replay_tells_the_queue_of_a_job_as_its_qos(tmp_path: Path) -> None:
     )
     with store.reading() as reader:
         groups = [
-            (each.group, each.runs) for each in reader.usage(UsageQuery(), UsageBy.QOS, GroupPage())
+            (group.group, group.runs)
+            for group in reader.usage(UsageQuery(), UsageBy.QOS, GroupPage())
         ]
     assert groups == [("-", 1), ("queue0", 1), ("queue2", 1), ("short", 1)]
 
 
-def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
-    """Four processors asked for, eight given, each busy for a quarter of the hour; then a job of
-    which the log does not know it.
+def test_replay_reports_the_used_processor_time(tmp_path: Path) -> None:
+    """Four processors requested, eight allocated, each busy for a quarter of the hour; then a job
+    whose log lacks the used time.
     """
     trace, store = tmp_path / "busy.swf", MemoryStore()
     lines = [
@@ -220,9 +222,9 @@ def test_a_replay_tells_how_well_processors_were_used(tmp_path: Path) -> None:
     replay(Ledger(store, Policy()), partial(open_trace, trace), ReplayPlan(cluster="trace"))
     with store.reading() as reader:
         (used,) = reader.usage(UsageQuery(), UsageBy.USER, GroupPage())
-        told = {run.run.job_id: run.job_details for run in reader.runs(RunQuery(), Page())}
+        output = {run.run.job_id: run.job_details for run in reader.runs(RunQuery(), Page())}
     assert (used.cpu_seconds, used.given_seconds, used.waited_seconds) == (8 * 900, 8 * 3_600, 60)
-    assert told == {
+    assert output == {
         1: JobDetails(cpus=8, qos="queue1", tres="cpu=8", limit_seconds=1_800, cpu_seconds=7_200),
         2: JobDetails(cpus=1, qos="queue1", tres="cpu=1", limit_seconds=60),
     }

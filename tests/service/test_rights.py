@@ -1,4 +1,6 @@
-"""Refusals for lack of permission: they say who may, and name a scope only if it is what lacks."""
+"""Refusals for lack of permission: they name the permitted users, and a scope only if it is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +34,6 @@ READS = frozenset({"read"})
 def test_remedy_names_permitted_users_and_missing_scope(
     identity: Identity, what: Action, remedy: str
 ) -> None:
-    with pytest.raises(Forbidden, match=what.value) as no:
+    with pytest.raises(Forbidden, match=what.value) as error:
         check_allowed(identity, what, 1)
-    assert no.value.remedy == remedy
+    assert error.value.remedy == remedy

@@ -1,5 +1,5 @@
-"""The settings that `fairbank init` writes are read again, whatever is in the names; and mistakes
-name their place.
+"""Settings that `fairbank init` writes: they are read back for any name, and mistakes are reported
+with their place.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(names, names)
-def test_what_init_writes_is_read_again(file: Path, folder: str, url: str) -> None:
+def test_settings_written_by_init_are_read_back(file: Path, folder: str, url: str) -> None:
     file.write_text(example(Path("/") / folder, url), encoding="utf-8", newline="")
     settings = read_settings(file)
     assert (settings.store.url, settings.secret_file) == (url, f"{Path('/') / folder}/secret")
 
 
 def test_name_that_is_not_utf8_is_reported() -> None:
-    with pytest.raises(InvalidInput) as no:
+    with pytest.raises(InvalidInput) as error:
         example(Path("/srv/\udcff"), "memory:")
-    assert no.value.field == "FOLDER"
+    assert error.value.field == "FOLDER"
 
 
-def test_a_rule_out_of_range_is_reported_with_its_place(file: Path) -> None:
+def test_policy_value_out_of_range_is_reported_with_its_place(file: Path) -> None:
     file.write_text(
         example(Path("/srv"), "memory:").replace("[policy]", "[policy]\nhold_grace_seconds = 0")
     )
-    with pytest.raises(InvalidInput) as no:
+    with pytest.raises(InvalidInput) as error:
         read_settings(file)
-    assert no.value.field == "policy.hold_grace_seconds"
+    assert error.value.field == "policy.hold_grace_seconds"
 
 
-def test_only_states_in_which_jobs_end_cost_nothing(file: Path) -> None:
-    """A word misspelt would have every such job charged, for an unknown reason."""
-    asked = '[policy]\nfree_states = ["NODE_FAIL", "NODEFAIL"]'
-    file.write_text(example(Path("/srv"), "memory:").replace("[policy]", asked))
-    with pytest.raises(InvalidInput) as no:
+def test_free_states_must_be_final_job_states(file: Path) -> None:
+    """A misspelt state would silently charge every such job."""
+    policy = '[policy]\nfree_states = ["NODE_FAIL", "NODEFAIL"]'
+    file.write_text(example(Path("/srv"), "memory:").replace("[policy]", policy))
+    with pytest.raises(InvalidInput) as error:
         read_settings(file)
-    assert (no.value.field or "").startswith("policy.free_states[")
-    assert "'NODEFAIL'" in no.value.message
-    assert (no.value.remedy or "").startswith("one of: BOOT_FAIL, CANCELLED, COMPLETED, ")
+    assert (error.value.field or "").startswith("policy.free_states[")
+    assert "'NODEFAIL'" in error.value.message
+    assert (error.value.remedy or "").startswith("one of: BOOT_FAIL, CANCELLED, COMPLETED, ")
     file.write_text(
-        example(Path("/srv"), "memory:").replace("[policy]", asked.replace("NODEFAIL", "DEADLINE"))
+        example(Path("/srv"), "memory:").replace("[policy]", policy.replace("NODEFAIL", "DEADLINE"))
     )
     assert read_settings(file).policy.free_states == {"NODE_FAIL", "DEADLINE"}
 
@@ -85,13 +85,11 @@ def test_only_states_in_which_jobs_end_cost_nothing(file: Path) -> None:
         ("[clusters]\nother = 5", "clusters.other", "lists all settings"),
     ],
 )
-def test_of_several_clusters_the_one_that_is_wrong_is_named(
-    file: Path, lines: str, field: str, remedy: str
-) -> None:
+def test_invalid_cluster_setting_is_named(file: Path, lines: str, field: str, remedy: str) -> None:
     written = example(Path("/srv"), "memory:")
     if lines.startswith("[clusters]"):
         written = written.partition("[clusters")[0]
     file.write_text(f"{written}\n{lines}\n")
-    with pytest.raises(InvalidInput) as no:
+    with pytest.raises(InvalidInput) as error:
         read_settings(file)
-    assert (no.value.field, remedy in (no.value.remedy or "")) == (field, True)
+    assert (error.value.field, remedy in (error.value.remedy or "")) == (field, True)

@@ -1,4 +1,4 @@
-"""Upkeep: overdue holds expire and allocations end, also beside a row that cannot be read."""
+"""Upkeep: overdue holds expire and allocations end, even if another row cannot be read."""
 
 from __future__ import annotations
 
@@ -25,24 +25,26 @@ from tests.support.clock import ManualClock
 BEGIN, END, LATER = Instant(1_000), Instant(2_000), Instant(9_000)
 
 
-class Books:
-    """Books in a file, which a test may damage."""
+class LedgerFile:
+    """Ledger in a file, which a test may damage."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         migrate(f"sqlite:///{path}")
         self.store = SqliteStore(path)
-        self.counter = WriterThreads(Ledger(self.store, Policy()))
-        self.upkeep = Upkeep(self.store, self.counter, ManualClock(LATER), 0)
+        self.write_queue = WriterThreads(Ledger(self.store, Policy()))
+        self.upkeep = Upkeep(self.store, self.write_queue, ManualClock(LATER), 0)
 
-    def ask(self, *requests: Request) -> None:
-        outcomes = self.counter.apply([SubmittedRequest(each, BEGIN, 0) for each in requests])
-        assert all(isinstance(each, Done) for each in outcomes)
+    def apply(self, *requests: Request) -> None:
+        outcomes = self.write_queue.apply(
+            [SubmittedRequest(request, BEGIN, 0) for request in requests]
+        )
+        assert all(isinstance(outcome, Done) for outcome in outcomes)
 
     def grant(self, number: int) -> None:
-        """A project with an allocation of the same number."""
-        self.ask(CreateProject(gname=f"g{number}", gid=number, account=f"g{number}"))
-        self.ask(
+        """Make a project with an allocation of the same number."""
+        self.apply(CreateProject(gname=f"g{number}", gid=number, account=f"g{number}"))
+        self.apply(
             Open(
                 project=number,
                 resource="cpu",
@@ -54,16 +56,16 @@ class Books:
         )
 
     def hold(self, project: int, *jobs: int) -> None:
-        self.ask(*(_hold(project, each) for each in jobs))
+        self.apply(*(_hold(project, job) for job in jobs))
 
     def damage(self, allocation: int) -> None:
-        """Its row cannot be read any more."""
+        """Make the row of a project unreadable."""
         with driver.connect(str(self._path)) as connection:
             connection.execute("UPDATE allocation SET shared = 7 WHERE id = ?", (allocation,))
         connection.close()
 
     def close(self) -> None:
-        self.counter.close()
+        self.write_queue.close()
         self.store.close()
 
 
@@ -81,48 +83,48 @@ def _hold(project: int, job: int) -> Hold:
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> Iterator[Books]:
-    books = Books(tmp_path / "fairbank.sqlite")
-    yield books
-    books.close()
+def ledger(tmp_path: Path) -> Iterator[LedgerFile]:
+    ledger = LedgerFile(tmp_path / "fairbank.sqlite")
+    yield ledger
+    ledger.close()
 
 
-def test_everything_overdue_is_given_back_and_ended(books: Books) -> None:
-    books.grant(1)
-    for begin in (0, BATCH_MAX):  # more than one transaction takes
-        books.hold(1, *range(begin + 1, begin + BATCH_MAX + 1))
-    assert books.upkeep.sweep() == SweepResult(2 * BATCH_MAX, 1)
-    assert books.upkeep.sweep() == SweepResult(0, 0)
+def test_overdue_holds_lapse_and_allocations_end(ledger: LedgerFile) -> None:
+    ledger.grant(1)
+    for begin in (0, BATCH_MAX):  # more than fits one transaction
+        ledger.hold(1, *range(begin + 1, begin + BATCH_MAX + 1))
+    assert ledger.upkeep.sweep() == SweepResult(2 * BATCH_MAX, 1)
+    assert ledger.upkeep.sweep() == SweepResult(0, 0)
 
 
-def test_a_row_that_cannot_be_read_keeps_nothing_else_waiting(
-    books: Books, caplog: pytest.LogCaptureFixture
+def test_unreadable_row_does_not_block_others(
+    ledger: LedgerFile, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in (1, 2, 3):
-        books.grant(number)
-        books.hold(number, 10 * number, 10 * number + 1)
-    books.damage(1)
+        ledger.grant(number)
+        ledger.hold(number, 10 * number, 10 * number + 1)
+    ledger.damage(1)
     with caplog.at_level(logging.ERROR):
-        assert books.upkeep.sweep() == SweepResult(4, 2)
+        assert ledger.upkeep.sweep() == SweepResult(4, 2)
     assert [
-        each.message.partition(
+        record.message.partition(
             " is left as it is: the row of allocation 1 cannot be read: 7 is neither true nor false"
         )[0]
-        for each in caplog.records
+        for record in caplog.records
     ] == [
         "upkeep: the hold of run darwin/10@900.0",
         "upkeep: the hold of run darwin/11@900.0",
         "upkeep: the end of allocation 1",
     ]
-    assert books.upkeep.sweep() == SweepResult(0, 0)
+    assert ledger.upkeep.sweep() == SweepResult(0, 0)
 
 
-def test_not_even_where_a_whole_batch_cannot_be_read(
-    books: Books, monkeypatch: pytest.MonkeyPatch
+def test_unreadable_batch_does_not_block_others(
+    ledger: LedgerFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairbank.service.ops.upkeep.BATCH_MAX", 2)
     for number in (1, 2):
-        books.grant(number)
-        books.hold(number, *range(10 * number, 10 * number + 3))
-    books.damage(1)
-    assert books.upkeep.sweep() == SweepResult(3, 1)
+        ledger.grant(number)
+        ledger.hold(number, *range(10 * number, 10 * number + 3))
+    ledger.damage(1)
+    assert ledger.upkeep.sweep() == SweepResult(3, 1)

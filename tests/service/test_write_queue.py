@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -14,22 +15,23 @@ from tests.service.gated_bank import QueueScene, count_entries
 from tests.support.conditions import wait_until
 
 
-def test_what_gathers_is_judged_in_one_batch(scene: QueueScene) -> None:
+def test_waiting_batches_share_a_transaction(scene: QueueScene) -> None:
     scene.submit_first()
     scene.submit("a", "b")
     scene.submit("c")
     scene.finish()
     assert scene.bank.batches == [["first"], ["a", "b", "c"]]
-    assert [len(scene.results[name]) for name in ("first", "a", "c")] == [1, 2, 1]  # type: ignore[arg-type]
+    results = [scene.results[name] for name in ("first", "a", "c")]
+    assert [len(result) for result in results if isinstance(result, list)] == [1, 2, 1]
     assert scene.observed == [1, 3]
 
 
-def test_a_batch_is_no_longer_than_one_transaction_takes(scene: QueueScene) -> None:
+def test_transaction_has_at_most_batch_max_requests(scene: QueueScene) -> None:
     scene.submit_first()
     for name in "abc":
         scene.submit(*[name] * (BATCH_MAX // 2))
     scene.finish()
-    assert [len(each) for each in scene.bank.batches] == [1, BATCH_MAX, BATCH_MAX // 2]
+    assert [len(batch) for batch in scene.bank.batches] == [1, BATCH_MAX, BATCH_MAX // 2]
 
 
 class TwoWriterStore(MemoryStore):
@@ -38,51 +40,50 @@ class TwoWriterStore(MemoryStore):
     writers = 2
 
 
-def test_where_two_write_the_second_begins_while_the_first_is_at_work_but_only_with_enough(
-    apart: bool,
-) -> None:
-    scene = QueueScene(store=TwoWriterStore(), apart=apart)
+def test_second_writer_starts_only_with_enough_requests(separate_process: bool) -> None:
+    scene = QueueScene(store=TwoWriterStore(), separate_process=separate_process)
     scene.submit_first()
     scene.submit(*["few"] * (NEXT_BATCH_MIN - 1))
-    wait_until(lambda: len(scene.writers._changed._waiters) == 1, "the other window to be idle")  # type: ignore[attr-defined]
+    changed: Any = scene.writers._changed
+    wait_until(lambda: len(changed._waiters) == 1, "the other writer to be idle")
     scene.wait_until_queued()
     assert len(scene.bank.batches) == 1
     scene.submit("one more")
-    wait_until(lambda: len(scene.bank.batches) == 2, "the other window to begin")
+    wait_until(lambda: len(scene.bank.batches) == 2, "the other writer to begin")
     scene.submit("later")
     wait_until(lambda: scene.writers.waiting == 1, "it to wait")
     scene.finish()
-    assert [len(each) for each in scene.bank.batches] == [1, NEXT_BATCH_MIN, 1]
+    assert [len(batch) for batch in scene.bank.batches] == [1, NEXT_BATCH_MIN, 1]
     assert scene.granted() == {"first", "few", "one more", "later"}
     assert count_entries(scene.bank.store) == NEXT_BATCH_MIN + 2
 
 
-def test_two_windows_answer_what_waits_and_close(apart: bool) -> None:
-    scene = QueueScene(store=TwoWriterStore(), apart=apart)
+def test_two_writers_answer_waiting_requests_and_close(separate_process: bool) -> None:
+    scene = QueueScene(store=TwoWriterStore(), separate_process=separate_process)
     scene.submit_first()
-    scene.queue.submit([], lambda came: scene.results.__setitem__("nothing", came))
+    scene.queue.submit([], lambda result: scene.results.__setitem__("nothing", result))
     scene.submit("a")
     scene.finish()
     assert scene.granted() == {"first", "nothing", "a"}
-    assert not any(each.is_alive() for each in scene.writers._threads)
+    assert not any(thread.is_alive() for thread in scene.writers._threads)
 
 
-def test_queue_limit_lets_one_longer_batch_in_when_empty(apart: bool) -> None:
-    scene = QueueScene(room=500, apart=apart)
+def test_queue_limit_lets_one_longer_batch_in_when_empty(separate_process: bool) -> None:
+    scene = QueueScene(capacity=500, separate_process=separate_process)
     scene.submit(*["long"] * 600)
-    wait_until(lambda: scene.bank.batches, "the bank to be asked")
-    # from a process of their own nobody tells what is begun: there it counts until it is answered
-    if not apart:
+    wait_until(lambda: scene.bank.batches, "the ledger to apply a batch")
+    # A separate process does not report started requests: they count until they are answered.
+    if not separate_process:
         scene.submit(*["longer"] * 600)
     assert scene.queue.waiting == 600
     with pytest.raises(Busy, match="600 requests are waiting already"):
         scene.submit("one more")
     scene.finish()
-    assert scene.granted() == ({"long"} if apart else {"long", "longer"})
+    assert scene.granted() == ({"long"} if separate_process else {"long", "longer"})
     assert scene.queue.waiting == 0
 
 
-def test_what_one_transaction_does_not_take_is_not_taken_at_all(scene: QueueScene) -> None:
+def test_batch_larger_than_one_transaction_is_refused(scene: QueueScene) -> None:
     """A longer batch would be applied in parts, and Busy would no longer mean "not applied"."""
     with pytest.raises(ValueError, match="1001 requests do not fit into one transaction"):
         scene.submit(*["long"] * (BATCH_MAX + 1))
@@ -90,12 +91,12 @@ def test_what_one_transaction_does_not_take_is_not_taken_at_all(scene: QueueScen
     assert count_entries(scene.bank.store) == 0
 
 
-def test_closing_answers_what_waits_and_takes_nothing_more(scene: QueueScene) -> None:
+def test_close_answers_waiting_requests_and_refuses_new_ones(scene: QueueScene) -> None:
     scene.submit_first()
     scene.submit("a")
     closing = threading.Thread(target=scene.queue.close)
     closing.start()
-    wait_until(lambda: scene.queue._closed, "the counter to close")  # type: ignore[attr-defined]
+    wait_until(lambda: scene.queue._closed, "the queue to close")  # type: ignore[attr-defined]
     with pytest.raises(Busy, match="the server is stopping"):
         scene.submit("b")
     scene.bank.gate.set()

@@ -1,4 +1,4 @@
-"""Writers in a process of their own: an idle thread reads the socket and applies what it reads."""
+"""Writers in a separate process: an idle thread reads the socket and applies what it reads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fairbank.service.ledger import Deadline, RetryPolicy
 from fairbank.service.write_queue.child import ConnectionWriters, ServerDied, read_frames
 from fairbank.service.write_queue.protocol import RequestBatch, frame
 from fairbank.store.memory.store import MemoryStore
-from tests.service.gated_bank import GatedLedger, count_entries, notes
+from tests.service.gated_bank import GatedLedger, count_entries, note_requests
 from tests.support.conditions import wait_until
 
 
-class Seen(GatedLedger):
+class ThreadRecordingLedger(GatedLedger):
     """Ledger that records its threads."""
 
     def __init__(self) -> None:
@@ -33,83 +33,83 @@ class Seen(GatedLedger):
 
 
 @pytest.fixture
-def bank() -> Seen:
-    return Seen()
+def bank() -> ThreadRecordingLedger:
+    return ThreadRecordingLedger()
 
 
 @pytest.fixture
-def line() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Return both ends of a socket: the server's and ours."""
+def socket_pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Return both ends of a socket: the server's and the writer process's."""
     ends = socket.socketpair()
     yield ends
-    for each in ends:
-        each.close()
+    for end in ends:
+        end.close()
 
 
-def say(server: socket.socket, *texts: str) -> None:
-    server.sendall(frame([RequestBatch(0, 1.0, notes(*texts))]))
+def send_batch(server: socket.socket, *texts: str) -> None:
+    server.sendall(frame([RequestBatch(0, 1.0, note_requests(*texts))]))
 
 
-def unheard() -> None:
+def unexpected_loss() -> None:
     raise AssertionError("the server is there")
 
 
 def test_single_request_is_applied_by_its_reader(
-    bank: Seen, line: tuple[socket.socket, socket.socket]
+    bank: ThreadRecordingLedger, socket_pair: tuple[socket.socket, socket.socket]
 ) -> None:
-    server, ours = line
-    heard: list[int] = []
+    server, ours = socket_pair
+    reader_threads: list[int] = []
 
-    def hearing() -> Iterator[bytes]:
+    def recorded_frames() -> Iterator[bytes]:
         for body in read_frames(ours):
-            heard.append(threading.get_ident())
+            reader_threads.append(threading.get_ident())
             yield body
 
     bank.gate.set()
-    judging = ConnectionWriters(ours, bank, hearing(), unheard)
+    writers = ConnectionWriters(ours, bank, recorded_frames(), unexpected_loss)
 
-    def come_alone(number: int) -> None:
-        say(server, str(number))
+    def send_alone(number: int) -> None:
+        send_batch(server, str(number))
         wait_until(
-            lambda: count_entries(bank.store) == number and not judging._busy,
-            "it to be judged and all to be idle",
+            lambda: count_entries(bank.store) == number and not writers._busy,
+            "the request to be applied and all threads to be idle",
         )
 
     for number in range(1, 20):
-        come_alone(number)
+        send_alone(number)
     server.sendall(frame([]))
-    judging.serve_until_end()
-    assert bank.threads == heard[:-1]
+    writers.serve_until_end()
+    assert bank.threads == reader_threads[:-1]
 
 
-def test_what_comes_while_all_are_at_work_is_judged_before_the_orderly_end(
-    bank: Seen, line: tuple[socket.socket, socket.socket]
+def test_queued_batches_are_applied_before_an_orderly_end(
+    bank: ThreadRecordingLedger, socket_pair: tuple[socket.socket, socket.socket]
 ) -> None:
-    server, ours = line
-    judging = ConnectionWriters(ours, bank, read_frames(ours), unheard)
-    say(server, "first")
-    wait_until(lambda: bank.batches, "the bank to be asked")
-    say(server, "a")
-    say(server, "b")
+    server, ours = socket_pair
+    writers = ConnectionWriters(ours, bank, read_frames(ours), unexpected_loss)
+    send_batch(server, "first")
+    wait_until(lambda: bank.batches, "the ledger to apply a batch")
+    send_batch(server, "a")
+    send_batch(server, "b")
     server.sendall(frame([]))
-    wait_until(lambda: judging._closed, "the end to be heard")
+    wait_until(lambda: writers._closed, "the end frame to be read")
     bank.gate.set()
-    judging.serve_until_end()
+    writers.serve_until_end()
     assert bank.batches == [["first"], ["a", "b"]]
 
 
-def test_that_the_server_is_gone_is_noticed_while_all_are_at_work(
-    bank: Seen, line: tuple[socket.socket, socket.socket]
+def test_lost_server_is_noticed_while_all_threads_are_busy(
+    bank: ThreadRecordingLedger, socket_pair: tuple[socket.socket, socket.socket]
 ) -> None:
-    server, ours = line
+    server, ours = socket_pair
     gone = threading.Event()
-    judging = ConnectionWriters(ours, bank, read_frames(ours), gone.set)
-    say(server, "first")
-    wait_until(lambda: bank.batches, "the bank to be asked")
+    writers = ConnectionWriters(ours, bank, read_frames(ours), gone.set)
+    send_batch(server, "first")
+    wait_until(lambda: bank.batches, "the ledger to apply a batch")
     server.close()
     assert gone.wait(30)
     with pytest.raises(ServerDied):
-        judging.serve_until_end()
+        writers.serve_until_end()
     assert count_entries(bank.store) == 0
     bank.gate.set()
-    judging.close()
+    writers.close()

@@ -62,7 +62,7 @@ outcomes = st.lists(
 
 
 @given(st.lists(submitted_requests(of_anything), max_size=3))
-def test_requests_arrive_as_they_were_and_count_as_the_same(batch: list[SubmittedRequest]) -> None:
+def test_requests_arrive_unchanged_with_the_same_digest(batch: list[SubmittedRequest]) -> None:
     (arrived,) = decode_batches(encode([RequestBatch(7, 1.5, batch)]))
     assert arrived == RequestBatch(7, 1.5, batch)
     assert list(map(digest, arrived.batch)) == list(map(digest, batch))
@@ -71,25 +71,25 @@ def test_requests_arrive_as_they_were_and_count_as_the_same(batch: list[Submitte
 @pytest.mark.parametrize(
     "bank_request", requests(), ids=lambda bank_request: type(bank_request).__name__
 )
-def test_so_does_one_of_each_kind_with_all_its_particulars(bank_request: Request) -> None:
-    asked = SubmittedRequest(
+def test_each_kind_of_request_arrives_with_all_its_fields(bank_request: Request) -> None:
+    request = SubmittedRequest(
         bank_request, Instant(5), 7, acting_as=8, report_digest=b"\0\xff", latest=9
     )
-    (arrived,) = decode_batches(encode([RequestBatch(0, 0.0, [asked])]))
-    assert arrived.batch == [asked]
-    assert digest(arrived.batch[0]) == digest(asked)
+    (arrived,) = decode_batches(encode([RequestBatch(0, 0.0, [request])]))
+    assert arrived.batch == [request]
+    assert digest(arrived.batch[0]) == digest(request)
 
 
-def test_the_sample_has_nearly_every_kind() -> None:
-    kinds = {type(each) for each in requests()}
+def test_sample_contains_nearly_every_kind() -> None:
+    kinds = {type(request) for request in requests()}
     assert len(kinds) >= len(EveryKind.__args__) - 5
 
 
 @given(outcomes)
-def test_outcomes_arrive_in_their_order(came: list[Outcome]) -> None:
-    (answer,) = decode_replies(encode([encode_result(3, came)]))
+def test_results_arrive_in_order(results: list[Outcome]) -> None:
+    (answer,) = decode_replies(encode([encode_result(3, results)]))
     assert answer.number == 3
-    assert decode_result(answer) == came
+    assert decode_result(answer) == results
 
 
 @pytest.mark.parametrize(
@@ -102,19 +102,19 @@ def test_outcomes_arrive_in_their_order(came: list[Outcome]) -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_errors_arrive_as_they_were(error: FairbankError) -> None:
+def test_errors_arrive_unchanged(error: FairbankError) -> None:
     (answer,) = decode_replies(encode([encode_result(3, error)]))
     arrived = decode_result(answer)
     assert type(arrived) is type(error)
     assert vars(arrived) == vars(error)
 
 
-def test_a_fault_of_ours_arrives_as_a_fault() -> None:
+def test_unexpected_exception_arrives_as_runtime_error() -> None:
     arrived = decode_error(encode_error(KeyError("x")))
     assert (type(arrived), str(arrived)) == (RuntimeError, "KeyError: 'x'")
 
 
-def test_how_the_bank_is_opened_arrives_and_what_came_of_it() -> None:
+def test_worker_settings_and_start_result_arrive_unchanged() -> None:
     policy = Policy(overrun=Overrun.RECORD, enforce=False, free_states=frozenset({"FAILED"}))
     opening = WorkerSettings("postgresql://a:b@c/d", "wal", policy, 30.0, "json")
     assert decode_settings(encode(opening)) == opening
@@ -127,8 +127,8 @@ def pieces(data: bytes, cuts: Sequence[int]) -> Iterator[bytes]:
 
 
 @given(st.lists(st.binary(max_size=9), max_size=4), st.lists(st.integers(0, 99), max_size=6))
-def test_frames_are_found_wherever_the_line_cuts_them(said: list[bytes], cuts: list[int]) -> None:
+def test_frames_are_reassembled_from_any_pieces(bodies: list[bytes], cuts: list[int]) -> None:
     frames = FrameReader()
-    data = b"".join(map(frame, said))
+    data = b"".join(map(frame, bodies))
     arrived = [body for piece in pieces(data, cuts) for body in frames.feed(piece)]
-    assert [msgspec.msgpack.decode(each) for each in arrived] == said
+    assert [msgspec.msgpack.decode(body) for body in arrived] == bodies

@@ -26,7 +26,7 @@ from fairbank.setup.write_queue import start_write_queue
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
-from tests.service.gated_bank import count_entries, notes
+from tests.service.gated_bank import count_entries, note_requests
 from tests.support.conditions import wait_until
 from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
@@ -99,19 +99,19 @@ def test_closing_answers_queued_requests(queue: WriteQueue) -> None:
 
     def submit_many(first: int) -> None:
         for number in range(first, first + 50):
-            queue.submit(notes(str(number)), results.append)
+            queue.submit(note_requests(str(number)), results.append)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(submit_many, range(0, 200, 50)))
-    assert len(queue.apply(notes("one more", "and one"))) == 2
-    queue.submit(notes("the last"), results.append)
+    assert len(queue.apply(note_requests("one more", "and one"))) == 2
+    queue.submit(note_requests("the last"), results.append)
     queue.close()
     assert len(results) == 201
     assert all(isinstance(result, list) for result in results)
     assert count_entries(queue.bank.store) == 203
     assert queue.failure is None
     with pytest.raises(Busy, match="the server is stopping"):
-        queue.apply(notes("too late"))
+        queue.apply(note_requests("too late"))
 
 
 def test_callers_get_an_error_when_the_process_dies(
@@ -121,7 +121,7 @@ def test_callers_get_an_error_when_the_process_dies(
     os.kill(process, signal.SIGSTOP)
     results: list[BatchResult] = []
     for number in range(3):
-        queue.submit(notes(str(number)), results.append)
+        queue.submit(note_requests(str(number)), results.append)
     assert queue.waiting == 3
     os.kill(process, signal.SIGKILL)
     wait_until(lambda: len(results) == 3, "all callers to get a result")
@@ -135,7 +135,7 @@ def test_callers_get_an_error_when_the_process_dies(
         " progress" in caplog.text
     )
     with pytest.raises(Busy, match="the server is stopping"):
-        queue.apply(notes("after"))
+        queue.apply(note_requests("after"))
 
 
 def test_server_stops_when_its_write_queue_is_killed(server: FairbankServer) -> None:
@@ -217,7 +217,7 @@ def test_callers_get_results_while_the_event_loop_uses_the_queue(queue: WriteQue
 
     def submit_many() -> None:
         while not stop[0]:
-            answered.append(len(queue.apply(notes("x"))))
+            answered.append(len(queue.apply(note_requests("x"))))
 
     async def use_in_event_loop() -> None:
         for _ in range(20):

@@ -15,7 +15,7 @@ import pytest
 from fairbank.cli import main
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.parsers.values import AccountingJob
-from tests.cli.conftest import Said
+from tests.cli.conftest import CommandResult
 from tests.slurm.prices import priced
 from tests.slurm.reconcile.jobs import a_job, sacct_row
 from tests.support.recorded_slurm import Recorded
@@ -39,13 +39,13 @@ class CommandSite:
         """Return the stdout of a command; its exit code must be `code`."""
         return self.run(*words, code=code).out
 
-    def run(self, *words: str, code: int) -> Said:
+    def run(self, *words: str, code: int) -> CommandResult:
         """Run a command, check its exit code, and return its stdout and stderr."""
         self._capsys.readouterr()
         status = main.run(words)
         captured = self._capsys.readouterr()
         assert status == code, captured.out + captured.err
-        return Said(status, captured.out, captured.err)
+        return CommandResult(status, captured.out, captured.err)
 
     def reconcile(self, *words: str, code: int = 0) -> list[dict[str, object]]:
         """Return the rows of `fairbank reconcile`."""
