@@ -1,4 +1,4 @@
-"""Start of work in the agent's event loop, for the parts of the agent that need no more of it."""
+"""Interface by which parts of the agent start work in its event loop."""
 
 from __future__ import annotations
 
