@@ -1,4 +1,4 @@
-"""Reports of a cluster about a run: it starts, its time limit changed, it ended."""
+"""Reports of a cluster about a run: it starts, its time limit or resources changed, it ended."""
 
 from __future__ import annotations
 
@@ -12,12 +12,21 @@ from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
 
 
+class RunPiece(msgspec.Struct, frozen=True, kw_only=True):
+    """Part of a run before a change of its resources, priced by `billing`, else by `counts`."""
+
+    seconds: int
+    billing: Fraction | None = None
+    counts: Mapping[str, Fraction] | None = None
+
+
 class RunReport(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
     """Fields of all reports.
 
     `account` is the Slurm account that pays; `start` selects the allocation. The price comes from
     the first of `amount` (SU-minutes in total), `billing` (billing units as Slurm computed them)
-    and `counts` (TRES). `resource` is needed only if the bank does not know the partition.
+    and `counts` (TRES), which are those since the last change of the run's resources; `pieces` are
+    those before. `resource` is needed only if the bank does not know the partition.
     `job details` do not affect the price.
     """
 
@@ -32,6 +41,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
     amount: int | None = None
     billing: Fraction | None = None
     counts: Mapping[str, Fraction] | None = None
+    pieces: tuple[RunPiece, ...] = ()
     key: str | None = None
     comment: str | None = None
     job_details: JobDetails | None = None
@@ -42,7 +52,7 @@ class RunStarted(RunReport, frozen=True, kw_only=True, tag="start"):
 
 
 class LimitChanged(RunReport, frozen=True, kw_only=True, tag="change"):
-    """The time limit of the run is now `limit_seconds`."""
+    """The time limit of the run is now `limit_seconds`, or its resources have changed."""
 
 
 class RunEnded(RunReport, frozen=True, kw_only=True, tag="end"):

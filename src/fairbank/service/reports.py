@@ -11,7 +11,14 @@ from fairbank.bank.pricing import cost
 from fairbank.bank.requests import Adjust, Charge, Ending, Hold, Release, SubmittedRequest, Unpriced
 from fairbank.cluster.job import check_run
 from fairbank.cluster.partition import Cluster, find_cluster
-from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
+from fairbank.cluster.run_report import (
+    LimitChanged,
+    RunEnded,
+    RunPiece,
+    RunReport,
+    RunStarted,
+    fingerprint,
+)
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Instant
@@ -166,14 +173,11 @@ class RunReports(UseCases):
         if report.amount is not None:
             amount = report.amount
         else:
-            units = self._units(report)
-            if units is None:
-                raise InvalidInput(
-                    "nothing prices this run",
-                    field="billing",
-                    remedy="send billing, tres or amount",
-                )
-            amount = cost(units, self._factor(report), seconds)
+            units = _required(self._units(report))
+            pieces = [
+                (_required(self._units(report, piece)), piece.seconds) for piece in report.pieces
+            ]
+            amount = cost(units, self._factor(report), seconds, pieces)
         if not 0 <= amount <= AMOUNT_MAX:
             raise InvalidInput(
                 f"{amount} SU-minutes is out of range",
@@ -182,13 +186,15 @@ class RunReports(UseCases):
             )
         return SuMinutes(amount)
 
-    def _units(self, report: RunReport) -> Fraction | None:
-        if report.billing is not None:
-            return report.billing
-        if report.counts is None:
+    def _units(self, report: RunReport, piece: RunPiece | None = None) -> Fraction | None:
+        """Return the billing units of the run, or of a piece of it; None if nothing has them."""
+        priced = piece or report
+        if priced.billing is not None:
+            return priced.billing
+        if priced.counts is None:
             return None
         partition = self._cluster(report).partition(report.partition)
-        return billing(report.counts, partition.weights, partition.billing_rule)
+        return billing(priced.counts, partition.weights, partition.billing_rule)
 
     def _factor(self, report: RunReport) -> Fraction:
         cluster = self._context.clusters.get(report.run.cluster)
@@ -213,6 +219,14 @@ class RunReports(UseCases):
         return find_cluster(
             self._context.clusters, report.run.cluster, otherwise="; or send resource and billing"
         )
+
+
+def _required(units: Fraction | None) -> Fraction:
+    if units is None:
+        raise InvalidInput(
+            "nothing prices this run", field="billing", remedy="send billing, tres or amount"
+        )
+    return units
 
 
 def _priced_in(report: LimitChanged | RunEnded) -> str | None:

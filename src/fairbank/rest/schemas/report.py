@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Raw
 
 from fairbank.cluster.job import JobDetails, Run
-from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
+from fairbank.cluster.run_report import LimitChanged, RunEnded, RunPiece, RunReport, RunStarted
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import FINAL_STATES, PATTERN, final_state
@@ -61,11 +61,32 @@ corrected."""
 _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
 
+class PieceBody(Body, frozen=True, kw_only=True):
+    """Part of a run before a change of its resources, priced by the first of `billing` and `tres`
+    that is present.
+    """
+
+    seconds: Seconds
+    billing: Billing | None = None
+    tres: Tres | None = None
+
+
+PIECES_MAX = 1_000
+Pieces = Annotated[
+    list[PieceBody],
+    Meta(
+        max_length=PIECES_MAX,
+        description="parts of a resized run before its last change, in their order",
+    ),
+]
+
+
 class ReportBody(Body, frozen=True, kw_only=True, tag_field="do"):
     """Fields of all reports of a run.
 
     The price comes from the first of `amount`, `billing` and `tres` that is present. The latest
-    name, nodes, tres and time limit are kept, whatever sets the price.
+    name, nodes, tres and time limit are kept, whatever sets the price. Of a run whose resources
+    changed, `billing` and `tres` are those since the last change, `pieces` those before.
     """
 
     cluster: Name
@@ -81,6 +102,7 @@ class ReportBody(Body, frozen=True, kw_only=True, tag_field="do"):
     billing: Billing | None = None
     tres: Tres | None = None
     amount: Limit | None = None
+    pieces: Pieces | None = None
     name: JobName | None = None
     nodes: Nodes | None = None
     key: Key | None = None
@@ -94,7 +116,9 @@ class HoldReport(ReportBody, frozen=True, kw_only=True, tag="hold"):
 
 
 class AdjustReport(ReportBody, frozen=True, kw_only=True, tag="adjust"):
-    """The time limit of a run is now `time_limit` seconds (at least 1)."""
+    """The time limit of a run is now `time_limit` seconds (at least 1), or its resources have
+    changed.
+    """
 
     time_limit: Seconds
 
@@ -173,6 +197,7 @@ def _facts(body: AnyReport) -> dict[str, Any]:
         "amount": body.amount,
         "billing": None if body.billing is None else exact_fraction(body.billing),
         "counts": counts,
+        "pieces": tuple(_piece(body, piece) for piece in body.pieces or ()),
         "key": None if body.key is None else ids.key(body.key),
         "comment": None if body.comment is None else ids.comment(body.comment),
         "job_details": _job_details(body, qos, counts),
@@ -214,6 +239,14 @@ def _tres_counts(body: AnyReport, tres: str) -> Counts:
     if isinstance(body, CompleteReport):
         return parse_counts(tres)
     return parse_job_tres(tres, prices=body.amount is None and body.billing is None)
+
+
+def _piece(body: AnyReport, piece: PieceBody) -> RunPiece:
+    return RunPiece(
+        seconds=piece.seconds,
+        billing=None if piece.billing is None else exact_fraction(piece.billing),
+        counts=None if piece.tres is None else _tres_counts(body, piece.tres),
+    )
 
 
 def _job_details(body: AnyReport, qos: str | None, counts: Counts | None) -> JobDetails | None:
