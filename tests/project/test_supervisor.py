@@ -44,7 +44,8 @@ def test_server_ends_when_the_tests_are_killed(tmp_path: Path, checkout: Path) -
     folder.mkdir()
     program = (
         "import sys; from tests.support.supervisor import SupervisedProcess, ProcessSpec\n"
-        f"print(SupervisedProcess(ProcessSpec(**{asdict(_process_spec(folder))!r})).pid, flush=True)\n"
+        f"spec = ProcessSpec(**{asdict(_process_spec(folder))!r})\n"
+        "print(SupervisedProcess(spec).pid, flush=True)\n"
         "sys.stdin.read()"
     )
     with subprocess.Popen(
