@@ -204,9 +204,9 @@ class UsageQuery(PeriodQuery, frozen=True, kw_only=True):
 class Usage(msgspec.Struct, frozen=True):
     """Usage of a group of runs.
 
-    `group` is the uid, the day or month (ISO, in the zone of the query), the partition, the allocation, the job with its
-    cluster (`darwin/4711`), or the QOS, NO_QOS if it is not known. A restarted job, and a job id
-    that was used again, is one group.
+    `group` is the uid, the day or month (ISO, in the zone of the query), the partition, the
+    allocation, the job with its cluster (`darwin/4711`), or the QOS, NO_QOS if it is not known. A
+    restarted job, and a job id that was used again, is one group.
 
     `failed` counts runs that did not end as COMPLETED. `charged` is in SU-minutes, less refunds.
     `waited_seconds` is from submission to start. `cpu_seconds`, `given_seconds` and `wasted` are as
