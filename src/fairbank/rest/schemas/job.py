@@ -167,12 +167,12 @@ class UsageRow(Struct, frozen=True, kw_only=True):
 
     `group` is the uid, the day or month (in the zone of the request), the partition, the
     allocation, the job as `cluster/number`, or the QOS (`-` if unknown). `runs` are those that
-    ended, also those that cost nothing, such as after a node failure. `elapsed`, `waited` (from submission to start),
-    `cpu_seconds` and `cpu_given` are seconds: processors were busy for `cpu_seconds` of the
-    `cpu_given` that the runs had. `wasted` are the SU-minutes charged for the idle rest. These
-    three count only runs of which they are known. `failed_early` counts the runs that failed within
-    two minutes of their start; `early_exit_code` is their common exit code, null if it differs or
-    is not known.
+    ended, also those that cost nothing, such as after a node failure. `elapsed`, `waited` (from
+    submission to start), `cpu_seconds` and `cpu_given` are seconds: processors were busy for
+    `cpu_seconds` of the `cpu_given` that the runs had. `wasted` are the SU-minutes charged for the
+    idle rest. These three count only runs of which they are known. `failed_early` counts the runs
+    that failed within two minutes of their start; `early_exit_code` is their common exit code, null
+    if it differs or is not known.
     """
 
     group: str | int
