@@ -52,7 +52,7 @@ def test_final_state_and_cpu_time_are_reported(site: CommandSite) -> None:
     first, second = site.job(1, state="FAILED"), site.job(2)
     site.set_accounting(first, second)
     submitted = iso(first.submitted)[:-1]
-    site.slurm.say(
+    site.slurm.set_output(
         "sacct-spent",
         line(1, submitted, "127:0", "20:00.500")
         + line("1.batch", submitted, "1:0", "10:00")
@@ -130,7 +130,7 @@ def test_incomplete_record_with_uid_0_has_no_owner(site: CommandSite) -> None:
 def test_lost_epilog_before_the_period_is_found(site: CommandSite) -> None:
     job = site.job(1, submitted=site.now - 10 * DAY)
     site.report(job)
-    site.slurm.say("sacct-jobs", sacct_row(job))
+    site.slurm.set_output("sacct-jobs", sacct_row(job))
     (row,) = site.reconcile("--fix")
     assert (row["kind"], row["amount"]) == ("OPEN", 40)
 
@@ -164,7 +164,7 @@ def test_hold_of_a_running_job_is_kept(site: CommandSite) -> None:
         time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(job.submitted)),
         "RUNNING",
     ]
-    site.slurm.say("squeue", "\x1f".join(queued) + "\n")
+    site.slurm.set_output("squeue", "\x1f".join(queued) + "\n")
     assert site.reconcile("--fix") == []
     assert site.available() == 360
 
@@ -173,7 +173,7 @@ def test_unreadable_line_keeps_only_the_hold_of_its_job(site: CommandSite) -> No
     site.report(site.job(1))
     site.report(site.job(2))
     assert site.available() == 600 - 2 * 240
-    site.slurm.say("sacct-jobs", sacct_row(site.job(1)).replace("COMPLETED", "?"))
+    site.slurm.set_output("sacct-jobs", sacct_row(site.job(1)).replace("COMPLETED", "?"))
     result = site.run("reconcile", "--fix", code=8)
     assert "! not read: sacct, line 1, State: '?' is not a job state" in result.err
     assert site.available() == 360
@@ -183,8 +183,8 @@ def test_line_of_an_unknown_job_keeps_all_holds(site: CommandSite) -> None:
     """Charges are repaired all the same."""
     site.report(site.job(1))
     lost = site.job(2)
-    site.slurm.say("sacct", sacct_row(lost) + sacct_row(lost).replace("2", "?", 1))
-    site.slurm.say("sacct-jobs", sacct_row(lost))
+    site.slurm.set_output("sacct", sacct_row(lost) + sacct_row(lost).replace("2", "?", 1))
+    site.slurm.set_output("sacct-jobs", sacct_row(lost))
     result = site.run("reconcile", "--fix", code=8)
     assert "! not read: sacct, line 2, JobIDRaw: '?'" in result.err
     assert site.available() == 600 - 240 - 40
@@ -203,8 +203,8 @@ def test_job_that_never_ran_stops_no_repair(site: CommandSite) -> None:
 
 
 def test_unreadable_price_is_not_guessed(site: CommandSite) -> None:
-    site.slurm.say("sacct", sacct_row(site.job(1)) + sacct_row(site.job(2, tres="cpu=?")))
-    site.slurm.say("sacct-jobs", "")
+    site.slurm.set_output("sacct", sacct_row(site.job(1)) + sacct_row(site.job(2, tres="cpu=?")))
+    site.slurm.set_output("sacct-jobs", "")
     result = site.run("reconcile", "--fix", code=8)
     assert "! not read: sacct, line 2, AllocTRES" in result.err
     assert "its record in accounting is incomplete" in result.out
@@ -214,14 +214,14 @@ def test_unreadable_price_is_not_guessed(site: CommandSite) -> None:
 def test_owner_without_uid_is_charged_to_the_project(site: CommandSite) -> None:
     """Columns know the uid of a user who is gone, JSON knows only the name."""
     columns, from_json = site.job(1, owner=61_999, user="ghost"), site.job(2, user="gone")
-    site.slurm.say("sinfo", "slurm-wlm 24.11.5\n")
+    site.slurm.set_output("sinfo", "slurm-wlm 24.11.5\n")
     for name in ("sacct", "sacct-jobs"):
         jobs = [
             sacct_json(job)
             for job in (msgspec.structs.replace(columns, owner=None, user="ghost"), from_json)
         ]
-        site.slurm.say(f"{name}.json", json.dumps({"jobs": jobs}))
-    site.slurm.say("sacct-jobs", sacct_row(columns))
+        site.slurm.set_output(f"{name}.json", json.dumps({"jobs": jobs}))
+    site.slurm.set_output("sacct-jobs", sacct_row(columns))
     site.reconcile("--fix")
     rows = {row["job_id"]: row for row in site.client.get("/job")["data"]}
     assert (rows[1]["owner_uid"], rows[2]["owner_uid"]) == (61_999, NOBODY_UID)
@@ -248,8 +248,8 @@ def test_piece_before_the_period_is_charged_too(site: CommandSite) -> None:
     later = msgspec.structs.replace(
         records[1], elapsed=2 * DAY - HOUR, end=site.now - DAY, tres="cpu=0,mem=1M"
     )
-    site.slurm.say("sacct", sacct_row(later))
-    site.slurm.say("sacct-jobs", "".join(map(sacct_row, (records[0], later))))
+    site.slurm.set_output("sacct", sacct_row(later))
+    site.slurm.set_output("sacct-jobs", "".join(map(sacct_row, (records[0], later))))
     (row,) = site.reconcile("--fix")
     assert (row["kind"], row["submitted"]) == ("MISSING", records[0].submitted)
     charged = site.available()
@@ -268,15 +268,15 @@ def test_second_piece_is_no_run_of_its_own(site: CommandSite) -> None:
         before, do="complete", end=after.end, elapsed=3 * DAY, state="COMPLETED", tres="mem=1M",
         pieces=[{"seconds": HOUR, "tres": "cpu=4"}],
     )  # fmt: skip
-    site.slurm.say("sacct", sacct_row(after))
-    site.slurm.say("sacct-jobs", "".join(map(sacct_row, (before, after))))
+    site.slurm.set_output("sacct", sacct_row(after))
+    site.slurm.set_output("sacct-jobs", "".join(map(sacct_row, (before, after))))
     charged = site.available()
     assert site.reconcile("--fix") == []
     assert site.available() == charged
 
 
 def test_release_needs_visibility_of_all_jobs(site: CommandSite) -> None:
-    site.slurm.say("scontrol-show-config", "ClusterName = lab\nSlurmUser = slurm(64030)\n")
+    site.slurm.set_output("scontrol-show-config", "ClusterName = lab\nSlurmUser = slurm(64030)\n")
     site.report(site.job(1))
     for uid, done in ((61_009, "not released: Slurm may hide other users' jobs"), (64_030, None)):
         reconciler = Reconciler(SlurmCommands(uid=uid), BankClient(site.client), grace_seconds=HOUR)
@@ -356,7 +356,7 @@ def test_restarted_run_is_charged_as_its_own_run(site: CommandSite) -> None:
 
 def test_reconcile_without_slurmdbd_changes_nothing(site: CommandSite) -> None:
     site.report(site.job(1))
-    site.slurm.forget("sacct")
+    site.slurm.remove_output("sacct")
     result = site.run("reconcile", "--fix", code=6)
     assert "sacct ended with 1" in result.err
     assert site.available() == 360
