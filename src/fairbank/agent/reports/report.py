@@ -220,7 +220,7 @@ class ReportResult(msgspec.Struct, frozen=True):
     allocation: int | None = None
 
 
-_BY_REASON: Mapping[str, tuple[ResultKind, str]] = {
+BY_REASON: Mapping[str, tuple[ResultKind, str]] = {
     "INSUFFICIENT_CREDIT": (ResultKind.REFUSED, "Allocation_exhausted"),
     "CAPPED": (ResultKind.REFUSED, "User_cap_reached"),
     "NO_ALLOCATION": (ResultKind.REFUSED, "No_allocation"),
@@ -251,7 +251,7 @@ def result_of(answer: ReportAnswer) -> ReportResult:
         kind, reason = (ResultKind.FORBIDDEN, "") if is_forbidden else _UNBILLABLE
         remedies = [answer.remedy] if answer.remedy else []
         return ReportResult(kind, reason, _text(answer.detail, remedies))
-    kind, reason = _BY_REASON.get(refusal.reason, _UNBILLABLE)
+    kind, reason = BY_REASON.get(refusal.reason, _UNBILLABLE)
     if kind is ResultKind.LAPSED and refusal.resolution is not None:
         kind = _resolution_kind(refusal.resolution)
     return ReportResult(
