@@ -177,9 +177,10 @@ def _check_end(report: CompleteReport) -> None:
             field="end",
             remedy="send start and end in seconds since 1970, in that order",
         )
-    if report.elapsed > report.end - report.start + _CLOCK_STEP_SECONDS:
+    span = report.end - report.start
+    if report.elapsed > span + _CLOCK_STEP_SECONDS:
         raise InvalidInput(
-            f"elapsed is {report.elapsed} s, but start to end is only {report.end - report.start} s",
+            f"elapsed is {report.elapsed} s, but start to end is only {span} s",
             field="elapsed",
             remedy=f"send the run time in seconds: at most end - start + {_CLOCK_STEP_SECONDS}",
         )
