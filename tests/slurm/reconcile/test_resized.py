@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbank.cluster.run_report import RunPiece
 from fairbank.core.units import round_up
 from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.compare import Category, restart_count
@@ -64,8 +65,8 @@ def test_missing_resized_run_is_reported_with_its_pieces() -> None:
     finding = only_finding(compare_records([job]))
     assert (finding.category, finding.amount) == (Category.MISSING, 720)
     report = charge_report(job, None, 0, CLUSTER)
-    assert (report["tres"], report["elapsed"]) == ("cpu=4", 7_200)
-    assert report["pieces"] == [{"seconds": 3_600, "tres": "cpu=8"}]
+    assert (report.tres, report.elapsed) == ("cpu=4", 7_200)
+    assert report.pieces == (RunPiece(seconds=3_600, tres="cpu=8"),)
 
 
 def test_resize_is_no_restart() -> None:

@@ -6,6 +6,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from fairbank.cluster.run_report import RunPiece
+
 T = TypeVar("T")
 
 
@@ -23,13 +25,6 @@ class UnreadableLine(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.command}, line {self.line}, {self.field}: {self.why}"
-
-
-class Piece(msgspec.Struct, frozen=True, gc=False):
-    """Part of a run before a change of its resources: its seconds, and the TRES that it had."""
-
-    seconds: int
-    tres: str
 
 
 class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -57,7 +52,7 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     limit_seconds: int | None
     tres: str
     restart: int | None = None
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[RunPiece, ...] = ()
     gap: UnreadableLine | None = None
 
     @property
@@ -74,7 +69,7 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         The end of a short job may arrive at slurmdbd before its start; then partition and TRES are
         missing.
         """
-        has_tres = bool(self.tres) or self.start is None
+        has_tres = self.start is None or all([self.tres, *(piece.tres for piece in self.pieces)])
         return self.gap is None and bool(self.account and self.partition) and has_tres
 
 

@@ -46,7 +46,7 @@ class ClusterPrices:
         if rate is None:
             return None
         rates = (
-            (self._rate(job.partition, piece.tres, job.qos) or Fraction(0), piece.seconds)
+            (self._rate(job.partition, piece.tres or "", job.qos) or Fraction(0), piece.seconds)
             for piece in job.pieces
         )
         return cost(rate, _ONE, seconds, rates)

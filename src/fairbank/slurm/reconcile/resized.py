@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from fairbank.cluster.run_report import RunPiece
 from fairbank.core.time import LAST_INSTANT
-from fairbank.slurm.parsers.values import RESIZING, AccountingJob, Piece
+from fairbank.slurm.parsers.values import RESIZING, AccountingJob
 
 NEXT_RECORD_SECONDS = 2  # slurmctld and slurmdbd each cut their times to seconds
 
@@ -51,6 +52,6 @@ def _join(before: AccountingJob, last: AccountingJob) -> AccountingJob:
         start=before.start,
         elapsed=before.elapsed + last.elapsed,
         restart=before.restart,
-        pieces=(*before.pieces, Piece(seconds, before.tres)),
+        pieces=(*before.pieces, RunPiece(seconds=seconds, tres=before.tres or None)),
         gap=before.gap or last.gap,
     )
