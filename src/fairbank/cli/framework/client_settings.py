@@ -125,7 +125,7 @@ def _file(path: str) -> dict[str, str]:
         values: dict[str, Any] = tomllib.loads(text.decode())
     except ValueError as bad:
         raise InvalidInput(
-            f"{path} is not TOML: {bad}", field="client settings", remedy="fix the line named"
+            f"{path} is not TOML: {bad}", field=path, remedy="correct that line"
         ) from bad
     for key, value in values.items():
         if key not in KEYS or not isinstance(value, str):

@@ -56,8 +56,8 @@ def _check_settings(settings: BankSettings) -> Iterator[HealthCheck]:
     )
     for name, cluster in sorted(settings.clusters.items()):
         yield HealthCheck(
-            f"users that may report runs of cluster {name} (agents):"
-            f" {', '.join(map(str, sorted(cluster.agents))) or 'none'}",
+            f"users that may report runs of cluster {name}:"
+            f" {', '.join(f'uid {uid}' for uid in sorted(cluster.agents)) or 'none'}",
             bool(cluster.agents),
             f"agents = [UID] under [clusters.{name}]",
         )
