@@ -56,7 +56,7 @@ def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]
     )
     yield from folded(plain(f"Job {row.job} ({facts})"), width)
     yield from folded(
-        f"Submitted {form.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of"
+        f"Submitted {form.moment(row.submitted)}, waited {_lasted(row, row.as_of)} as of"
         f" {form.as_of(row.as_of)}",
         width,
     )
