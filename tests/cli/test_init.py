@@ -87,15 +87,15 @@ def test_impossible_directory_is_reported(fairbank: Run, tmp_path: Path) -> None
     assert (
         result.code,
         "field: FOLDER" in result.err,
-        "there is a file in its place" in " ".join(result.err.split()),
+        "a file of that name is in the way" in " ".join(result.err.split()),
     ) == (2, True, True)
     result = fairbank("init", tmp_path / "file")
-    assert (result.code, "there is a file in its place" in " ".join(result.err.split())) == (
+    assert (result.code, "a file of that name is in the way" in " ".join(result.err.split())) == (
         2,
         True,
     )
     result = fairbank("init", "/proc/fairbank")
-    assert (result.code, "there is no such place" in " ".join(result.err.split())) == (3, True)
+    assert (result.code, "no such file or directory" in " ".join(result.err.split())) == (3, True)
 
 
 @pytest.mark.parametrize("kilobytes", [4, 64, 160, 200, 240, 300])

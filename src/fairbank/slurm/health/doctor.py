@@ -73,7 +73,7 @@ class Doctor:
     def checks(self, cluster: str | None) -> Iterator[HealthCheck]:
         """Yield all checks. If slurmctld does not answer, its slurm.conf instead."""
         checks: list[HealthCheck] = []
-        version = self._try(checks, "Slurm's commands answer", lambda: self._slurm.version)
+        version = self._try(checks, "Slurm's commands", lambda: self._slurm.version)
         config = self._try(checks, "slurmctld answers", self._config)
         alive = config is not None
         if config is None:
