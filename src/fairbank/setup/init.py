@@ -55,7 +55,8 @@ def init(directory: str | None, store: str | None) -> list[str]:
         if not done:
             remedy = f"run it with: fairbank serve --config {shlex.quote(str(settings))}"
             raise Conflict(
-                f"there is a bank in {folder} already: settings, secret and a store with the current schema",
+                f"there is a bank in {folder} already: settings, secret, store of the current"
+                " schema",
                 field="FOLDER",
                 remedy=remedy,
             )

@@ -121,8 +121,8 @@ def check_current_schema(connection: Connection) -> None:
             " upgraded",
             field="store.url",
             remedy=(
-                "move the database away, or name an empty one as store.url; then create a new store:"
-                f" fairbank init {SETTINGS_DIRECTORY}"
+                "move the database away, or name an empty one as store.url; then create a new"
+                f" store: fairbank init {SETTINGS_DIRECTORY}"
             ),
         )
 

@@ -267,8 +267,8 @@ def test_agent_faults_are_reported() -> None:
         "the agent's outbox: cannot be written: disk full",
         "the agent's ends: 2 are too early for the bank's clock, and sent again later",
         (
-            "messages of slurmctld's plug-in that the agent cannot read: 3, the last: epilog: 'x' is"
-            " not known here (key); they are in /x/aside"
+            "messages of slurmctld's plug-in that the agent cannot read: 3, the last: epilog: 'x'"
+            " is not known here (key); they are in /x/aside"
         ),
     ]
     assert "agents = [64030] under [clusters.lab]" in [check.remedy for check in checks]

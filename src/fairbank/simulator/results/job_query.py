@@ -108,7 +108,7 @@ class _Search:
                     recorder.record_at(job.submitted)
                 elif at < job.submitted:
                     what = (
-                        f"job {job.name} was not submitted yet: it was submitted at {iso(zero + job.submitted)},"
+                        f"job {job.name} is submitted later: at {iso(zero + job.submitted)},"
                         f" second {job.submitted} of the trace"
                     )
                     raise InvalidInput(
@@ -154,7 +154,8 @@ def _result(
     when = f"{iso(zero + started)}, second {started} of the trace"
     if started == job.submitted:
         raise NotFound(
-            f"job {job.name} did not wait: under {policy.name} it started when it was submitted, at {when}",
+            f"job {job.name} did not wait: under {policy.name} it started when it was submitted,"
+            f" at {when}",
             field="JOBID",
         )
     if state is None:

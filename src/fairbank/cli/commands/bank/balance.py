@@ -129,8 +129,8 @@ def run(context: Context, options: Namespace) -> int:
     empty = (
         "There is no allocation that you may see."
         if options.all
-        else "There is no active allocation that you may see; --all shows also those that have ended or"
-        " begin later."
+        else "There is no active allocation that you may see; --all shows also those that have"
+        " ended or begin later."
     )
     listing = Listing(
         "fairbank.balance/1",
