@@ -9,7 +9,7 @@ import time
 import msgspec
 import pytest
 
-from fairbank.core.ids import NOBODY_UID
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, iso
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
@@ -224,7 +224,7 @@ def test_owner_without_uid_is_charged_to_the_project(site: CommandSite) -> None:
     site.slurm.set_output("sacct-jobs", sacct_row(columns))
     site.reconcile("--fix")
     rows = {row["job_id"]: row for row in site.client.get("/job")["data"]}
-    assert (rows[1]["owner_uid"], rows[2]["owner_uid"]) == (61_999, NOBODY_UID)
+    assert (rows[1]["owner_uid"], rows[2]["owner_uid"]) == (61_999, OVERFLOW_UID)
     assert (rows[1]["charged"], rows[2]["charged"]) == (40, 40)
 
 

@@ -245,7 +245,7 @@ class Reconciler:
 def read_jobs(
     slurm: SlurmCommands, since: int, until: int, progress: Progress = no_progress
 ) -> tuple[list[AccountingJob], tuple[UnreadableLine, ...]]:
-    """Return accounting's jobs of a period, read day by day, with the pieces of resized ones joined.
+    """Return accounting's jobs of a period, read day by day; pieces of resized ones are joined.
 
     Args:
         slurm: commands of the cluster.

@@ -12,7 +12,7 @@ from fairbank.cluster.partition import Cluster
 from fairbank.cluster.run_report import CompleteReport
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import LOST
-from fairbank.core.ids import NOBODY_UID
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.slurm.bank import BankClient, Progress, ReportObjection, no_progress
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd
 from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun
@@ -191,7 +191,7 @@ def charge_report(
         owner = run.owner
     if owner is None:
         # Nothing has the number of a user who is gone. The project still used the resources.
-        owner, comment = NOBODY_UID, f"{FROM_ACCOUNTING}; user {job.user!a} has no uid here"
+        owner, comment = OVERFLOW_UID, f"{FROM_ACCOUNTING}; user {job.user!a} has no uid here"
     if job.start is None or job.end is None:
         raise InvalidInput("it has no start or no end", field="Start")
     exit_code, exit_signal = (job_end and job_end.exit_code) or (None, None)
