@@ -94,7 +94,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def available(self) -> int:
-        """Credit that is left. It is negative only if policy records overruns or does not enforce."""
+        """Credit that is left. It is negative only if policy records overruns."""
         return self.deposited + self.credit_limit - self.charged - self.held
 
     @property

@@ -1,7 +1,7 @@
 """Range of likely starts of a job, from many simulated runs with sampled run times
 (docs/decisions/0030).
 
-It is a range, because nobody knows how long the other jobs will run: their time limits are upper
+It is a range, because it is unknown how long the other jobs will run: their time limits are upper
 bounds, and most jobs end long before them. Nine jobs of ten should start before its end, and one
 in ten before its begin.
 

@@ -229,7 +229,7 @@ class _Cycle:
         """Return the first start after now; None if bf_window ends before it.
 
         As in Slurm no time behind bf_window is tried, but the last step may lead behind it: such a
-        start is expected and takes no nodes, so that what may be far away blocks nobody today.
+        start is expected and takes no nodes, so that it delays no other job.
 
         More nodes become usable at two kinds of times: when jobs end (visited at the end of each
         stretch, as Slurm does), and when a plan or advanced reservation releases nodes. Both are
@@ -288,7 +288,7 @@ class _Cycle:
         return last
 
     def _next_release(self, possible: NodeSet, after: int) -> int | None:
-        """Return the next time at which a plan or advanced reservation releases some of the nodes."""
+        """Return the next time at which a plan or advanced reservation releases a node."""
         times = (
             self.planned_nodes.next_release(possible, after),
             self.nodes.reservations.next_release(after),

@@ -4,8 +4,8 @@
 process of its own.
 
 When the server stops, new requests get Busy, and those that wait are applied and answered. When
-the server or its process is killed, open transactions are rolled back, and nobody has an answer
-about them: clients repeat them with the same key. When the queue's process is killed, open batches
+the server or its process is killed, open transactions are rolled back and were not
+answered: clients repeat them with the same key. When the queue's process is killed, open batches
 get Unavailable ("not known whether"), and the server ends too (`failure`).
 """
 
