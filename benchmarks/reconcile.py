@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 import msgspec
 import psycopg
 
-from benchmarks.books import postgres_server, sqlite_folder
+from benchmarks.bank import postgres_server, sqlite_folder
 from benchmarks.history_data import BEGIN, CLUSTER, PARTITION, HistorySize, fill_store
 from benchmarks.measure import Figure, Say, Table, at_most
 from fairbank.bank.project import Project

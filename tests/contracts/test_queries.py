@@ -176,11 +176,11 @@ def test_audit_reads_whole_tables_in_order(filled: Store) -> None:
     assert [(run.allocation, run.id) for run in runs] == sorted(
         (run.allocation, run.id) for run in runs
     )
-    assert [(entry.book, entry.seq) for entry in entries] == sorted(
-        (entry.book, entry.seq) for entry in entries
+    assert [(entry.allocation, entry.seq) for entry in entries] == sorted(
+        (entry.allocation, entry.seq) for entry in entries
     )
     assert SnapshotReader(filled).count_entries() == len(entries)
-    assert offices[0].seq == sum(entry.book == REGISTRY for entry in entries)
+    assert offices[0].seq == sum(entry.allocation == REGISTRY for entry in entries)
     assert tokens == []
 
 

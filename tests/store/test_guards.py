@@ -119,7 +119,7 @@ def test_audit_finds_replaced_entry(file_place: Place) -> None:
         " 'open' AND amount > 0)"
     )
     findings = Audit(store).verify().findings
-    assert (1, 4) in {(finding.book, finding.entry) for finding in findings}
+    assert (1, 4) in {(finding.journal, finding.entry) for finding in findings}
     assert findings[0].what.startswith("it is not what was written: its link does not follow")
 
 

@@ -95,7 +95,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """
 
     id: int
-    book: int
+    allocation: int
     seq: int
     at: Instant
     kind: Kind
@@ -168,9 +168,9 @@ def subject_of(entry: Entry) -> tuple[int, int] | None:
     role, in any project.
     """
     if entry.kind in OF_TERMS:
-        return entry.book, TERMS
+        return entry.allocation, TERMS
     if entry.kind in _OF_USERS and entry.owner is not None:
-        return entry.book, entry.owner
+        return entry.allocation, entry.owner
     return None
 
 

@@ -259,11 +259,11 @@ class TransactionData:
         first = request.key is None or (submitted.actor, request.key) not in self.keyed_entries
         key = request.key if first else None
         is_identified = first and (key is not None or submitted.report_digest is not None)
-        book, seq, before, sums = self._head_of(allocation)
+        allocation_id, seq, before, sums = self._head_of(allocation)
         # By position: msgspec takes ten times as long to sort twenty keyword arguments.
         unlinked = Entry(
             self.next_entry_id() if number is None else number,
-            book,
+            allocation_id,
             seq,
             submitted.at,
             kind,
@@ -287,8 +287,8 @@ class TransactionData:
         if allocation is None:
             self.registry = RegistryHead(seq, entry.link)
         else:
-            after = self.allocations[book] = _replace(allocation, seq=seq, link=entry.link)
-            self.changes.touched.add(book)
+            after = self.allocations[allocation_id] = _replace(allocation, seq=seq, link=entry.link)
+            self.changes.touched.add(allocation_id)
             if kind is _TERMS:
                 self.changes.amended.append(after)
         return entry
@@ -296,7 +296,7 @@ class TransactionData:
     def _head_of(
         self, allocation: Allocation | None
     ) -> tuple[int, int, bytes, tuple[int, int, int, int, int]]:
-        """Return allocation, place, link before and sums of an entry. Raises RegistryNotLoaded."""
+        """Return allocation id, place, link before and sums of an entry. Raises RegistryNotLoaded."""
         if allocation is None:
             if self.registry is None:
                 raise RegistryNotLoaded
