@@ -20,7 +20,7 @@ from fairbank.rest.client.signers import read_token
 
 Absolute = Annotated[str, msgspec.Meta(pattern="^/", max_length=200)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=3_600)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=3_600, extra={"unit": "seconds"})]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=UID_MAX)]
 
 
@@ -103,7 +103,7 @@ class SiteFactorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     path: Absolute | None = None
     cluster: str | None = None
     refresh: Seconds = 15.0
-    stale: Annotated[int, msgspec.Meta(ge=1, le=86_400)] = 600
+    stale: Annotated[int, msgspec.Meta(ge=1, le=86_400, extra={"unit": "seconds"})] = 600
     weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 1_000
     rule: RuleName = "linear"
     credit: Bend = Bend()
@@ -122,7 +122,7 @@ class ReleaseSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     when_paid: bool = False
     every: Seconds = 60.0
-    again: Annotated[float, msgspec.Meta(ge=60, le=86_400)] = 600.0
+    again: Annotated[float, msgspec.Meta(ge=60, le=86_400, extra={"unit": "seconds"})] = 600.0
     token_file: Absolute | None = None
 
 
@@ -186,7 +186,7 @@ def agent_settings(content: bytes) -> AgentSettings:
     try:
         settings = msgspec.convert(_with_default_terms(table), AgentSettings)
     except msgspec.ValidationError as bad:
-        raise describe_invalid_setting(bad, AgentSettings, "docs/reference/agent.md") from bad
+        raise describe_invalid_setting(bad, AgentSettings) from bad
     parse_address(settings.bank.server, field="bank.server")
     senders, factor = settings.senders, settings.site_factor
     if senders.minimum > senders.maximum:

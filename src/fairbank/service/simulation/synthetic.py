@@ -112,5 +112,5 @@ def read_centre(path: Path) -> CentreSettings:
     """
     text = read_file(path, "model", "name a file that describes a centre")
     content = parse_toml(text, str(path), field="model")
-    with validated_settings(str(path), CentreSettings, "docs/howto/simulate.md"):
+    with validated_settings(str(path), CentreSettings):
         return msgspec.convert(content, CentreSettings)

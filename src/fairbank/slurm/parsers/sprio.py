@@ -1,4 +1,4 @@
-"""Factors of pending jobs: `sprio --noheader` with the `--format` of `format_of`."""
+"""Factors of pending jobs: output of `command`."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def letters_of(version: Version) -> str:
     return LETTERS + NAMES if version >= NAMED_SINCE else LETTERS
 
 
-def format_of(letters: str) -> str:
-    """Return the `--format` for these columns."""
-    return PIPE.join(f"%{letter}" for letter in letters)
+def command(letters: str) -> tuple[str, ...]:
+    """Return the command that prints these columns."""
+    return COMMAND, "--noheader", f"--format={PIPE.join(f'%{letter}' for letter in letters)}"
 
 
 def letters_in(text: str) -> str:
