@@ -103,9 +103,7 @@ def test_quote_for_several_partitions_is_refused(fairbank: Run) -> None:
     ) == (2, True, True)
 
 
-def test_the_banks_only_cluster_need_not_be_named(
-    fairbank: Run, clean_env: pytest.MonkeyPatch
-) -> None:
+def test_banks_only_cluster_need_not_be_named(fairbank: Run, clean_env: pytest.MonkeyPatch) -> None:
     clean_env.delenv("FAIRBANK_CLUSTER")
     result = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--as", AYLA)
     assert (result.code, "darwin/idle-std" in result.out) == (0, True)

@@ -12,7 +12,7 @@ from fairbank.report.columns import DisplayFormat, with_minutes
 from tests.cli.conftest import Run
 
 
-def test_a_statement_is_found_by_project_and_resource(fairbank: Run) -> None:
+def test_statement_is_found_by_project_and_resource(fairbank: Run) -> None:
     by_name = fairbank("statement", "-A", "chem_qmc", "-r", "gpu", "-S", "2026-01-01", "--csv")
     assert by_name == fairbank("statement", "2", "-S", "2026-01-01", "--csv")
     several = fairbank("statement", "-A", "chem_qmc")

@@ -61,7 +61,7 @@ def test_end_of_a_job_of_an_unknown_account_counts_once_its_project_exists(
     assert (done.amount, done.available) == (10, 90)
 
 
-def test_a_job_of_an_unknown_account_does_not_start(site: ReportingSite) -> None:
+def test_job_of_an_unknown_account_does_not_start(site: ReportingSite) -> None:
     refusal = site.report_run(run_started("chem"))
     assert isinstance(refusal, Refusal)
     assert (
@@ -97,7 +97,7 @@ def test_changed_limit_without_a_hold_is_recorded_by_an_observing_bank(
     )
 
 
-def test_an_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(
+def test_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(
     observing: ReportingSite,
 ) -> None:
     observing.apply(CreateProject(gname="bio", gid=20, account="bio"))

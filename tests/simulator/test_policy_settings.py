@@ -23,7 +23,7 @@ def slurm(text: str) -> SlurmScheduler:
 
 
 @pytest.mark.parametrize("base", POLICIES)
-def test_a_base_alone_is_the_policy_of_that_name(base: str) -> None:
+def test_base_alone_is_the_policy_of_that_name(base: str) -> None:
     result = policy_of("my own", f'base = "{base}"'.encode())
     assert result.name == "my own"
     assert type(result.scheduler(8)) is type(POLICIES[base].scheduler(8))

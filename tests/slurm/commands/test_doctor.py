@@ -22,7 +22,7 @@ def test_doctor_reports_faults_with_remedies(site: CommandSite, tmp_path: Path) 
         f"Configuration data as of {iso(site.now).removesuffix('Z')}\nClusterName ="
         " lab\nPriorityFlags = MAX_TRES\nAuthType = auth/none\n"
     )
-    site.slurm.say("scontrol-show-config", config)
+    site.slurm.set_output("scontrol-show-config", config)
     words = (
         "doctor",
         "--slurm",
@@ -85,7 +85,7 @@ def test_doctor_continues_without_slurmctld(
         str(tmp_path / "agent.toml"),
         "--json",
     )
-    site.slurm.forget("scontrol-show-config")
+    site.slurm.remove_output("scontrol-show-config")
     checks = {
         check["what"]: (check["ok"], check["remedy"])
         for check in json.loads(site.output(*words, code=8))["data"]
@@ -121,7 +121,7 @@ def test_doctor_continues_without_slurmctld(
 def test_doctor_without_slurm_or_bank(site: CommandSite, tmp_path: Path) -> None:
     site.bank.kill()
     assert "x   the bank answers: " in site.output("doctor", "--slurm", code=8)
-    site.slurm.forget("sinfo")
+    site.slurm.remove_output("sinfo")
     output = site.output("doctor", "--slurm", code=8)
     assert output.startswith("x   Slurm's commands answer: sinfo ended with 1")
     assert "x   the agent answers: " in output

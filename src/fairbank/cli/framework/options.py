@@ -56,6 +56,7 @@ def add_common(parser: Parser) -> None:
     about = "print notes, such as which columns a table left out"
     add_option(group, "-v, --verbose", about, action="count", default=0)
     add_option(group, " ".join(parser.free("-q", "--quiet")), "print only the answer and errors")
+    add_option(group, "--utc", "times in UTC, as input and as output")
     about = "when to use colours (default: auto; NO_COLOR turns them off)"
     add_option(group, "--color", about, choices=("auto", "always", "never"), default="auto")
 

@@ -14,6 +14,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import NO_DETAILS, Run, split_status
 from fairbank.core.time import iso
 from fairbank.core.units import exact_decimal
+from fairbank.rest.schemas.answers import ListResponse
 from fairbank.rest.schemas.envelope import row_of
 
 Status = Literal["executing", "completed"]
@@ -164,14 +165,14 @@ def refused_job(refusal: Refusal) -> tuple[str | None, int | None]:
 class UsageRow(Struct, frozen=True, kw_only=True):
     """Usage of a group of runs.
 
-    `group` is the uid, the day or month (UTC), the partition, the allocation, the job as
-    `cluster/number`, or the QOS (`-` if unknown). `runs` are those that ended, also those that cost
-    nothing, such as after a node failure. `elapsed`, `waited` (from submission to start),
-    `cpu_seconds` and `cpu_given` are seconds: processors were busy for `cpu_seconds` of the
-    `cpu_given` that the runs had. `wasted` are the SU-minutes charged for the idle rest. These
-    three count only runs of which they are known. `failed_early` counts the runs that failed within
-    two minutes of their start; `early_exit_code` is their common exit code, null if it differs or
-    is not known.
+    `group` is the uid, the day or month (in the zone of the request), the partition, the
+    allocation, the job as `cluster/number`, or the QOS (`-` if unknown). `runs` are those that
+    ended, also those that cost nothing, such as after a node failure. `elapsed`, `waited` (from
+    submission to start), `cpu_seconds` and `cpu_given` are seconds: processors were busy for
+    `cpu_seconds` of the `cpu_given` that the runs had. `wasted` are the SU-minutes charged for the
+    idle rest. These three count only runs of which they are known. `failed_early` counts the runs
+    that failed within two minutes of their start; `early_exit_code` is their common exit code, null
+    if it differs or is not known.
     """
 
     group: str | int
@@ -185,6 +186,12 @@ class UsageRow(Struct, frozen=True, kw_only=True):
     wasted: int
     failed_early: int
     early_exit_code: int | None
+
+
+class UsageResponse(ListResponse[UsageRow], frozen=True, kw_only=True):
+    """A page of usage rows. `zone` is the time zone of days and months."""
+
+    zone: str
 
 
 def usage_row(usage: Usage) -> UsageRow:

@@ -108,6 +108,8 @@ def run(context: Context, options: Namespace) -> int:
         "owner_uid": _owners(context, options),
         **context.period("now-30days"),
     }
+    zone = {"zone": context.zone_name} if options.by in ("day", "month") else {}
+    query |= zone
     seen: set[object] = set()
     groups = _usage(context, query, seen)
     check_accounts(context, options.account, seen, of_jobs=True)
@@ -117,10 +119,11 @@ def run(context: Context, options: Namespace) -> int:
         "fairbank.usage/1",
         _columns(options),
         rows,
-        caption(context),
+        "   ".join([caption(context), *(f"zone {name}" for name in zone.values())]),
         total=_total(rows) if len(rows) > 1 else None,
         notes=remarks(rows, options.by),
         empty="No job ended in that time.",
+        more=zone,
     )
     return show(context, listing)
 
