@@ -65,9 +65,8 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             _prepare(url, recorded, scale.past, say)
             if database == "PostgreSQL":
                 with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
-                    connection.execute(
-                        "VACUUM (ANALYZE)"
-                    )  # as PostgreSQL itself does within minutes
+                    # As PostgreSQL itself does within minutes.
+                    connection.execute("VACUUM (ANALYZE)")
             with _bank(url) as bank:
                 seen = []
                 for number in range(scale.rounds):

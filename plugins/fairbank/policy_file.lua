@@ -139,8 +139,9 @@ local function read_header(text)
   if not version then return nil, "it does not begin as a policy file does" end
   if tonumber(version) ~= M.VERSION then
     local age = tonumber(version) < M.VERSION and "older" or "newer"
-    return nil, "it is of the " .. age .. " version " .. version .. "; these plug-ins read version " ..
-      M.VERSION .. ": install plug-ins and fairbank of the same release, then: fairbank slurm sync"
+    return nil, "it is of the " .. age .. " version " .. version ..
+      "; these plug-ins read version " .. M.VERSION ..
+      ": install plug-ins and fairbank of the same release, then: fairbank slurm sync"
   end
   return { line = line, written = tonumber(written), digest = digest }
 end

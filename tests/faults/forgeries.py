@@ -191,8 +191,9 @@ def insert(tables: LedgerTables, table: str, row: Row) -> None:
 
 
 def rewrite(tables: LedgerTables) -> Callable[[], None]:
-    """Rewrite journal 1 from its first entry with 1,000 SU-minutes less and consistent links; return
-    the function that reverts it.
+    """Rewrite journal 1 from its first entry with 1,000 SU-minutes less and consistent links.
+
+    Return the function that reverts it.
     """
     snapshot = _snapshot(tables)
     link_before = NO_LINK

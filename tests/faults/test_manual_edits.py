@@ -1,4 +1,4 @@
-"""Manual edits of the tables, with triggers disabled: the audit finds each and names the journal."""
+"""Manual edits of the tables, with triggers disabled: the audit finds and locates each."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ WRITTEN_ROWS = (
         " elapsed_seconds FROM run ORDER BY allocation, id"
     ),
     (
-        "SELECT allocation, seq, kind, amount, owner, actor, deposited, charged, held, credit_limit,"
-        " overrun, comment FROM journal ORDER BY allocation, seq"
+        "SELECT allocation, seq, kind, amount, owner, actor, deposited, charged, held,"
+        " credit_limit, overrun, comment FROM journal ORDER BY allocation, seq"
     ),
 )
 

@@ -179,7 +179,8 @@ def test_unreadable_entry_is_named_with_its_allocation_and_field(place: Place) -
         pytest.skip("columns have types there")
     place.run("DROP TRIGGER journal_only_grows")
     place.run(
-        "UPDATE journal SET amount = 'abc' WHERE id = (SELECT max(id) FROM journal WHERE allocation = 1)"
+        "UPDATE journal SET amount = 'abc'"
+        " WHERE id = (SELECT max(id) FROM journal WHERE allocation = 1)"
     )
     (result,) = Audit(place.open()).verify().findings
     assert result.journal is None

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK
+from fairbank.bank.identity_enum import IdentityEnum
 from fairbank.core.time import Instant
-from fairbank.core.types import IdentityEnum
 
 REGISTRY = 0
 

@@ -21,7 +21,10 @@ NO_QOS = "-"
 
 
 class JournalRange(msgspec.Struct, frozen=True):
-    """Range of journals by the id of the allocation, from `first` up to, not including, `end`; None is unbounded."""
+    """Range of journals by the id of the allocation, from `first` up to, not including, `end`.
+
+    None is unbounded.
+    """
 
     first: int | None = None
     end: int | None = None

@@ -296,7 +296,7 @@ class TransactionData:
     def _head_of(
         self, allocation: Allocation | None
     ) -> tuple[int, int, bytes, tuple[int, int, int, int, int]]:
-        """Return allocation id, place, link before and sums of an entry. Raises RegistryNotLoaded."""
+        """Return allocation, place, link before and sums of an entry. Raises RegistryNotLoaded."""
         if allocation is None:
             if self.registry is None:
                 raise RegistryNotLoaded

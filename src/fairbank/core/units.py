@@ -91,7 +91,7 @@ def _shown_as(
     """Return the minutes that are shown with these two decimals, truncated or rounded.
 
     Raises:
-        InvalidInput: the decimals lie between two minutes; the remedy names those that are accepted.
+        InvalidInput: the decimals lie between two minutes; the remedy names them.
     """
     for minutes in (below, below + 1) if hours else ():
         if hundredths in (IN_SU.parts(minutes), (20 * minutes + 6) // 12):

@@ -153,7 +153,7 @@ def accepted_values(kind: Any, path: str) -> list[str]:
 
 
 def describe_type(shape: inspect.Type, plural: str = "", unit: str = "") -> str:
-    """Return the accepted values in words: "whole number from 1 to 64", "number of seconds above 0".
+    """Return the accepted values in words, such as "whole number of seconds from 1 to 64".
 
     Args:
         shape: the type.

@@ -146,9 +146,9 @@ class Reader(Protocol):
         Databases stream them in constant memory.
 
         Args:
-            kind: Entry (by `allocation`, `seq`), Allocation (by id), RunRecord (by allocation, id) or
-                UserRow (by allocation, uid); Project and Token (by id), Member (by project, uid) or
-                ShareRecord (in the order of the store).
+            kind: Entry (by `allocation`, `seq`), Allocation (by id), RunRecord (by allocation, id)
+                or UserRow (by allocation, uid); Project and Token (by id), Member (by project, uid)
+                or ShareRecord (in the order of the store).
             journals: those of the first four; the other kinds belong to none.
         """
         ...

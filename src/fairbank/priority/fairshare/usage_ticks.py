@@ -206,9 +206,8 @@ def recompute_usage(
         begin: usage at the begin.
     """
     records, gone = _checked(records, gone_at)
-    held = records._replace(
-        end=np.zeros_like(records.end)
-    )  # until it is gone, no tick knows of an end
+    # Until a job is gone, no tick knows of its end.
+    held = records._replace(end=np.zeros_like(records.end))
     usage, last, since = begin.usage, begin.last, begin.reset
     for now in ticks:
         usage = start_jobs(

@@ -129,7 +129,7 @@ def _check_form(stream: gzip.GzipFile, path: Path) -> None:
             f"{path} was written by an older version, from before the first release: its form is"
             f" {form}, and this Fairbank reads {FORMAT}",
             field="file",
-            remedy="create a new bank, and a backup of it: fairbank init, then fairbank backup create",
+            remedy="create a new bank: fairbank init; then a backup of it: fairbank backup create",
         )
     if form != FORMAT:
         raise InvalidInput(

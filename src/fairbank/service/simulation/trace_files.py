@@ -43,8 +43,10 @@ class _OpenTraceFile(NamedTuple):
 
 @contextmanager
 def _opened(path: Path, *, again: bool = False) -> Iterator[_OpenTraceFile]:
-    """Open a file, plain or compressed by gzip. Raises NotFound if it cannot be opened, InvalidInput for a
-    pipe that must be opened `again` later.
+    """Open a file, plain or compressed by gzip.
+
+    Raises NotFound if it cannot be opened, InvalidInput for a pipe that must be opened `again`
+    later and for another compression.
     """
     try:
         file = path.open("rb")

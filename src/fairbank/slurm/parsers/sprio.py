@@ -114,9 +114,8 @@ def unrounded(weighted: float, normal: float, weight: float, digits: int) -> flo
     if abs(about - weighted) < 0.5:
         return about
     end = weighted + copysign(0.5, about - weighted)
-    return (
-        end if round(end) == weighted else nextafter(end, weighted)
-    )  # halves are rounded to the even number
+    # Halves are rounded to the even number.
+    return end if round(end) == weighted else nextafter(end, weighted)
 
 
 def _line(padded: Cells) -> SprioLine:

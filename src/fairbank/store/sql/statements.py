@@ -189,11 +189,12 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
         equal(_r.allocation, query.allocation),
         equal(_r.owner, query.owner),
         equal(_r.state, query.state.value if query.state else None),
+        # A run without an outcome (NULL) is neither failed nor completed.
         (
             true()
             if query.failed is None
             else (_r.outcome != COMPLETED if query.failed else _r.outcome == COMPLETED)
-        ),  # NULL is neither
+        ),
         equal(_r.cluster, query.cluster),
         equal(_r.job_id, query.job_id),
         equal(_r.partition, query.partition),
@@ -299,7 +300,8 @@ def _of_job(cluster: str | None, job_id: int | None) -> Condition:
     return and_(of_cluster, true() if job_id is None else run.like(f"%/{job_id}@%"))
 
 
-# Built once, because that is slow. Parameters: `allocation`, `since` and `until`, or `allocation` and `at`.
+# Built once, because that is slow. Parameters: `allocation`, `since` and `until`, or `allocation`
+# and `at`.
 _STATEMENT = select(journal).where(
     _j.allocation == ALLOCATION,
     _j.seq > count_before_sql("since"),

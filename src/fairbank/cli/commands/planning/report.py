@@ -55,8 +55,8 @@ def _site_factor_figures(agent_config: str | None, command: str) -> Iterator[tup
         return
     from pathlib import Path
 
-    from fairbank.agent.settings import read_agent_settings
     from fairbank.priority.site_factor import rule_of
+    from fairbank.slurm.agent_settings import read_agent_settings
 
     try:
         settings = read_agent_settings(Path(agent_config)).site_factor

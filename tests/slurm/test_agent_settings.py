@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.outage_policy import OutagePolicy
-from fairbank.agent.settings import (
-    AgentSettings,
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
+from fairbank.rest.client import MungeSigner, TokenSigner
+from fairbank.slurm.agent_settings import (
+    SlurmAgentSettings,
     agent_settings,
     read_agent_settings,
     settings_file,
 )
-from fairbank.core.errors import Forbidden, InvalidInput, NotFound
-from fairbank.rest.client import MungeSigner, TokenSigner
 from tools.reference.pages.agent import AGENT_EXAMPLE
 
 
 def test_empty_file_gives_the_defaults() -> None:
-    assert agent_settings(b"") == AgentSettings()
+    assert agent_settings(b"") == SlurmAgentSettings()
 
 
 def test_partition_inherits_the_default_terms() -> None:
