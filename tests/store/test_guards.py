@@ -139,7 +139,7 @@ def test_journal_cannot_be_truncated(postgres_place: Place, table: str) -> None:
         ("UPDATE run SET refunded = charged + 1", "run_sums"),
         ("UPDATE run SET ended_at = NULL WHERE state = 'charged'", "run_resolved_once"),
         ("UPDATE run SET state = 'held' WHERE state = 'charged'", "run_resolved_once"),
-        ("UPDATE registry SET id = 1", "office_is_one"),
+        ("UPDATE registry SET id = 1", "registry_is_one"),
     ],
 )
 def test_invalid_figures_are_rejected(filled: Place, statement: str, rule: str) -> None:

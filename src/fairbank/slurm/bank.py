@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fairbank.agent.reports.report import bulk_body
 from fairbank.cluster.job import Run
+from fairbank.cluster.run_report import RunReport, encode_report
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.time import iso, parse_instant
 from fairbank.rest.client import Client
@@ -149,14 +151,13 @@ class BankClient:
         self._client.put(path, dict(body))
 
     def report(
-        self, reports: Sequence[Mapping[str, Any]], progress: Progress = no_progress
+        self, reports: Sequence[RunReport], progress: Progress = no_progress
     ) -> list[ReportObjection | None]:
         """Report runs; return in their order None for what is in the ledger, else the objection."""
         objections: list[ReportObjection | None] = []
         for first in range(0, len(reports), BATCH):
-            answers = self._client.post(
-                "/job/bulk", {"reports": list(reports[first : first + BATCH])}
-            )["data"]
+            body = bulk_body(list(map(encode_report, reports[first : first + BATCH])))
+            answers = self._client.post("/job/bulk", body)["data"]
             objections += [
                 None if answer["status"] in (200, 201) else _objection(answer) for answer in answers
             ]

@@ -138,17 +138,16 @@ def failure_row(
         known: facts that make the remedies more precise.
     """
     cluster, job_id = refused_job(refusal)
-    return FailureRow(
+    return row_of(
+        FailureRow,
+        refusal,
         id=entry.id,
         at=iso(entry.at),
-        allocation=refusal.allocation,
         project=refusal.project or None,
         account=account,
-        resource=refusal.resource,
         owner_uid=refusal.owner,
         cluster=cluster,
         job_id=job_id,
-        run=refusal.run,
         reason=refusal.reason.name,
         detail=sentence(refusal, known),
         comments=entry.comment if entry.comment is not None else refusal.reason.info.message,
