@@ -112,7 +112,7 @@ socket = "/srv/fairbank/fairbank.sock"
 counter = "threads"
 """
     )
-    message = "the file is of an older version: server.counter is no setting any more"
+    message = "the file is of an older version: there is no setting server.counter any more"
     with pytest.raises(InvalidInput, match=message) as error:
         read_settings(file)
     assert error.value.remedy == "rename it to write_queue"

@@ -255,4 +255,4 @@ def test_store_from_before_the_first_release_is_refused(bare_url: str, revision:
     for attempt in (migrate, open_store):
         with pytest.raises(Conflict, match="written by an older version") as refused:
             attempt(bare_url)
-        assert str(refused.value.remedy).startswith("create a new store: fairbank init")
+        assert str(refused.value.remedy).startswith("move the database away")

@@ -89,13 +89,18 @@ def _lines(counts: Counts, partition: Partition) -> tuple[Line, ...]:
 
 
 class Quote(msgspec.Struct, frozen=True):
-    """Bill with the allocation that would pay it, and whether the bank accepts the job now."""
+    """Bill with the allocation that would pay it, and whether the bank accepts the job now.
+
+    `reason` is the code and `detail` the message of the refusal if the credit cannot be used.
+    """
 
     bill: Bill
     allocation: int | None
     available: int
     fits: bool
     notes: tuple[str, ...] = ()
+    reason: str | None = None
+    detail: str | None = None
 
     @property
     def after(self) -> int:

@@ -114,12 +114,14 @@ def describe_invalid_setting(error: ValidationError, settings: type[Struct]) -> 
         keys = field_names(settings, table)
         if _RENAMED_KEYS.get(key) in keys:
             return InvalidInput(
-                f"the file is of an older version: {fault.path} is no setting any more",
+                f"the file is of an older version: there is no setting {fault.path} any more",
                 field=fault.path,
                 remedy=f"rename it to {_RENAMED_KEYS[key]}",
             )
         return InvalidInput(
-            f"{fault.path} is no setting", field=fault.path, remedy=f"there are: {', '.join(keys)}"
+            f"there is no setting {fault.path}",
+            field=fault.path,
+            remedy=f"there are: {', '.join(keys)}",
         )
     accepted = describe_type(inspect.UnionType(tuple(_shapes_at(settings, fault.path))))
     if fault.kind == "missing field":

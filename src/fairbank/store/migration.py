@@ -89,7 +89,10 @@ def check_known_schema(connection: Connection, version: str | None) -> None:
             "the store was written by an older version, from before the first release, which cannot"
             " be upgraded",
             field="store.url",
-            remedy=f"create a new store: fairbank init {SETTINGS_DIRECTORY}",
+            remedy=(
+                "move the database away, or name an empty one as store.url; then create a new"
+                f" store: fairbank init {SETTINGS_DIRECTORY}"
+            ),
         )
     if version not in REVISIONS:
         raise Conflict(

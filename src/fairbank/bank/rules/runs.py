@@ -70,7 +70,7 @@ def hold(context: RuleContext, request: Hold) -> Outcome:
         return early if enforce else observed_only(early)
     refusals = []
     for each in data.candidates(request.chain, request.resource, request.start):
-        reason = obstacle(data, each, request.owner, request.amount)
+        reason = obstacle(each, data.sums_of(each.id, request.owner), request.amount)
         if reason is None:
             return _grant(context, request, each)
         refusals.append((reason, each))
@@ -152,7 +152,8 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
         return again(newest)
     if (objection := future_timestamp(submitted, request)) is not None:
         return _refuse_future(context, request, allocation, objection)
-    reason = obstacle(data, allocation, known.owner, more) if more > 0 else None
+    sums = data.sums_of(allocation.id, known.owner)
+    reason = obstacle(allocation, sums, more) if more > 0 else None
     if reason is not None:
         if policy.enforce or not is_countable(allocation.charged + allocation.held + more):
             return refuse_change(context, known, reason, more)
@@ -365,7 +366,7 @@ def _payer(context: RuleContext, candidates: list[Allocation], owner: int, cost:
     """
 
     def drawback(each: Allocation) -> tuple[bool, bool, bool]:
-        reason = obstacle(context.data, each, owner, cost)
+        reason = obstacle(each, context.data.sums_of(each.id, owner), cost)
         return cost > each.available, reason is Reason.FROZEN, reason is Reason.CAPPED
 
     return min(candidates, key=drawback)
