@@ -7,6 +7,8 @@ import re
 from fairbank.core.errors import InvalidInput
 
 UID_MAX = 2**32 - 2  # the last uid a kernel hands out; 2**32 - 1 means "no user"
+OVERFLOW_UID = 65_534
+"""Linux's overflow uid: stands for a user who has no uid here."""
 JOB_ID_MAX = 2**32 - 1
 ID_MAX = 2**53 - 1
 COMMENT_MAX = 500

@@ -185,7 +185,11 @@ def _adjust_without_hold(context: RuleContext, request: Adjust) -> Outcome:
 
 
 def charge(context: RuleContext, request: Charge) -> Outcome:
-    """Charge a run to the allocation of its hold, even after its end; release the rest."""
+    """Charge a run to the allocation of its hold, even after its end; release the rest.
+
+    What the credit does not cover is divided by `Policy.split`. Caps and freezes are for starts:
+    they do not stop a charge.
+    """
     known = context.data.runs.get(request.run)
     if known is not None and known.state not in _CHARGEABLE:
         return closed_before(context, known, request, RunState.CHARGED, request.amount)
