@@ -21,6 +21,7 @@ from fairbank.cluster.run_report import (
     AdjustReport,
     CompleteReport,
     HoldReport,
+    RunPiece,
     RunReport,
     billing_units,
     check_report,
@@ -158,12 +159,12 @@ class RunReports(UseCases):
         """
         if report.amount is not None:
             return SuMinutes(report.amount)
-        units = self._units(report, counts)
-        if units is None:
-            raise InvalidInput(
-                "nothing prices this run", field="billing", remedy="send billing, tres or amount"
-            )
-        amount = cost(units, self._factor(report), seconds)
+        pieces = [
+            (_known(self._units(report, tres_counts(report, piece), piece)), piece.seconds)
+            for piece in report.pieces
+        ]
+        units = _known(self._units(report, counts))
+        amount = cost(units, self._factor(report), seconds, pieces)
         if amount > AMOUNT_MAX:
             raise InvalidInput(
                 f"this run costs {amount} SU-minutes, more than the bank can count",
@@ -172,9 +173,13 @@ class RunReports(UseCases):
             )
         return amount
 
-    def _units(self, report: RunReport, counts: Counts | None) -> Fraction | None:
-        if report.billing is not None or counts is None:
-            return billing_units(report)
+    def _units(
+        self, report: RunReport, counts: Counts | None, piece: RunPiece | None = None
+    ) -> Fraction | None:
+        """Return the billing units of a run, or of a piece of it; None if nothing prices it."""
+        priced = piece or report
+        if priced.billing is not None or counts is None:
+            return billing_units(priced)
         partition = self._cluster(report).partition(report.partition)
         return billing(counts, partition.weights, partition.billing_rule)
 
@@ -201,6 +206,14 @@ class RunReports(UseCases):
         return find_cluster(
             self._context.clusters, report.cluster, otherwise="; or send resource and billing"
         )
+
+
+def _known(units: Fraction | None) -> Fraction:
+    if units is None:
+        raise InvalidInput(
+            "nothing prices this run", field="billing", remedy="send billing, tres or amount"
+        )
+    return units
 
 
 def _priced_in(report: RunReport) -> str | None:
