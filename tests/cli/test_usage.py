@@ -66,7 +66,7 @@ def test_period_without_a_start_is_refused_with_the_default(fairbank: Run, words
     result = fairbank(*words.split(), "--endtime", "2026-01-01")
     assert result.code == 2
     assert "(default: from now-30days on)" in " ".join(result.err.split())
-    assert "  field: --endtime\n  try: say where it begins: -S\n" in result.err
+    assert "  field: --endtime\n  try: name its start with -S\n" in result.err
 
 
 def test_usage_reports_idle_processors_and_waiting_times(fairbank: Run) -> None:

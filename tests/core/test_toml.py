@@ -47,7 +47,12 @@ def test_valid_settings_are_read() -> None:
             "rooms",
             f"{PAGE} lists all settings",
         ),
-        (b"rooms = 3\ndoor = 1", f"{FILE}: door is no setting", "door", "there are: rooms, floor"),
+        (
+            b"rooms = 3\ndoor = 1",
+            f"{FILE}: there is no setting door",
+            "door",
+            "there are: rooms, floor",
+        ),
         (b"floor = 1", f"{FILE}: rooms is missing", "rooms", f"add it; {PAGE} lists all settings"),
         (
             b"rooms = 3\nfloor = 4",

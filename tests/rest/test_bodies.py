@@ -67,6 +67,7 @@ _JOB = {"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": []
             {"shared": 1, **WHY},
             "shared is 1, expected true or false, or nothing, got a whole number",
         ),
+        ("POST", "/job", report(5, billing="abc"), 'billing is "abc", expected a number'),
         ("POST", "/quote", _JOB, "time_limit is [], expected a whole number or text, got a list"),
         (
             "POST",

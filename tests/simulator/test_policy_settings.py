@@ -68,7 +68,12 @@ def test_all_that_the_file_says_counts() -> None:
         ("base = 1", "base", "expected text", "one of: conservative, easy"),
         ('base = "ezzy"', "base", "'ezzy'", "easy, fcfs"),
         ("base =", "policy", "not TOML", "fix the line"),
-        ('bass = "easy"', "bass", "bass is no setting", "there are: base, scheduler, priority"),
+        (
+            'bass = "easy"',
+            "bass",
+            "there is no setting bass",
+            "there are: base, scheduler, priority",
+        ),
         (
             'base = "easy"\n[scheduler]',
             "scheduler",

@@ -114,7 +114,7 @@ def describe_invalid_setting(
     if fault.kind == "unknown field":
         keys = ", ".join(field_names(settings, fault.path.rpartition(".")[0]))
         return InvalidInput(
-            f"{fault.path} is no setting",
+            f"there is no setting {fault.path}",
             field=fault.path,
             remedy=f"there are: {keys}" if keys else all_keys,
         )

@@ -97,6 +97,13 @@ def test_values_are_stored_once_a_day(world: World) -> None:
     assert store_values(world, OTHER_AGENT, cluster="beta") == (6, 0)
 
 
+def test_token_of_an_agent_may_store_values(world: World) -> None:
+    secret = world.token(STRANGER, "agent:alpha")
+    assert world.ask("POST", "/share", token=secret, json=upload()).status_code == 200
+    answer = world.ask("POST", "/share", token=secret, json=upload(cluster="beta"))
+    assert (answer.status_code, answer.json()["field"]) == (403, "cluster")
+
+
 def test_dry_run_changes_nothing(world: World) -> None:
     assert store_values(world, dry="?dry-run=true") == (6, 0)
     assert store_values(world, rows=ROWS[:2]) == (2, 0)

@@ -68,7 +68,7 @@ def test_policy_file_keeps_mode_and_survives_bad_output(site: CommandSite) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("prise = 1", "prise is no setting"),
+        ("prise = 1", "there is no setting prise"),
         ("price = 'never'", "invalid enum value 'never'"),
         ("[projects.nobody]\nqos = 'x'", "no project has the account 'nobody'"),
         ("a = [", "is not TOML"),

@@ -186,6 +186,14 @@ def test_refused_job_is_never_charged(state: str) -> None:
         )
 
 
+@pytest.mark.parametrize("waited", [1, 16, 60, 3_600])
+def test_job_that_waited_for_its_refusal_is_free(waited: int) -> None:
+    """Slurm counts the time in which the job waited for an agent that was away."""
+    job = a_job(1, elapsed=waited, state="REQUEUED")
+    refused = {(1, job.submitted): (job.end or 0) - 1}
+    assert compare_records([job], refused=refused).free == 1
+
+
 def test_run_after_a_refusal_is_missing() -> None:
     for ran, refused in (
         (a_job(1, elapsed=1, state="COMPLETED"), 0),

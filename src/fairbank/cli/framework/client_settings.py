@@ -129,7 +129,7 @@ def _file(path: str) -> dict[str, str]:
         ) from bad
     except tomllib.TOMLDecodeError as bad:
         raise InvalidInput(
-            f"{path} is not TOML: {bad}", field="client settings", remedy="fix the line named"
+            f"{path} is not TOML: {bad}", field=path, remedy="correct that line"
         ) from bad
     for key, value in values.items():
         if key not in KEYS or not isinstance(value, str):

@@ -127,7 +127,8 @@ class Terminal:
             return True
         sys.stdout.flush()
         _discard_input()
-        print(f"{plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+        lines = folded(f"{plain(question)} [y/N]", self.width - 1)
+        print(*lines, sep="\n", end=" ", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -246,13 +247,19 @@ class Context(Terminal):
             spans = f"from {self.format.moment(int(begins))} to {self.format.moment(int(ends))}"
             default = None if options.starttime else since
             why, remedy = (
-                (f" (default: from {default} on)", "say where it begins: -S")
+                (f" (default: from {default} on)", "name its start with -S")
                 if default
                 else ("", "exchange -S and -E")
             )
             field = "--endtime" if default else "--starttime"
             raise InvalidInput(
                 f"the period ends before it begins: {spans}{why}", field=field, remedy=remedy
+            )
+        if begins is not None and int(begins) > self.now():
+            raise InvalidInput(
+                f"the period begins in the future: {self.format.moment(int(begins))}",
+                field="--starttime",
+                remedy="name an earlier start: -S now-7days",
             )
         return {"since": begins, "until": ends}
 

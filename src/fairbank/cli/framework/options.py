@@ -226,7 +226,7 @@ def number(text: str) -> int:
     """Return the number of an allocation, job record or token."""
     if text.isascii() and text.isdigit() and len(text) <= 16 and 0 < int(text) <= ids.ID_MAX:
         return int(text)
-    raise ArgumentTypeError(f"{text[:40]!r} is not a number of the bank: whole, and from 1 on")
+    raise ArgumentTypeError(f"{text[:40]!r} is not a whole number from 1 on")
 
 
 def _watch(text: str) -> int:
@@ -256,9 +256,7 @@ def file_written(text: str) -> str:
 
 
 def _reason(text: str) -> str:
-    if not text.strip():
-        raise ArgumentTypeError("say why, in a few words")
-    return _checked(partial(ids.comment, field="--reason"), text)
+    return _checked(partial(ids.reason, field="--reason"), text)
 
 
 def _key(text: str) -> str:

@@ -191,7 +191,8 @@ class Authenticator:
     ) -> Identity:
         """Return the user who acts as another one, after the journal recorded it.
 
-        The scopes of an agent do not apply, like all other permissions of the user.
+        The scopes of an agent do not apply, like all other permissions of the user. The journal
+        keeps the note even if the request then fails.
         """
         staff = self._services.staff
         if signed_in.uid not in staff.superusers | staff.admins:
@@ -256,8 +257,12 @@ def parse_user(text: str) -> int:
     """
     if text.isascii() and text.isdigit() and len(text) <= 10:
         return ids.uid(int(text), field=AS_HEADER)
+    if not ids.is_name(text):
+        raise InvalidInput(
+            f"{text[:64]!r} is not a user", field=AS_HEADER, remedy="write a login name or a uid"
+        )
     try:
-        return pwd.getpwnam(ids.name(text, field=AS_HEADER)).pw_uid
+        return pwd.getpwnam(text).pw_uid
     except KeyError as missing:
         raise NotFound(
             f"there is no user {text}",

@@ -222,7 +222,7 @@ class QuoteCard(Struct, frozen=True, kw_only=True):
 
     `longest_seconds` is the longest time limit that the credit allows. `fits` is also true if a
     bank that only observes lets the job through without credit. `notes` say so, and name what the
-    price leaves out.
+    price leaves out. `reason` and `detail` say why the credit cannot be used, as in a refusal.
     """
 
     account: str
@@ -238,6 +238,8 @@ class QuoteCard(Struct, frozen=True, kw_only=True):
     after: int
     fits: bool
     longest_seconds: int
+    reason: str | None
+    detail: str | None
     notes: list[str]
 
 
@@ -267,5 +269,7 @@ def quote_card(quote: Quote, account: str, cluster: str) -> QuoteCard:
         after=quote.after,
         fits=quote.fits,
         longest_seconds=quote.longest_seconds,
+        reason=quote.reason,
+        detail=quote.detail,
         notes=list(quote.notes),
     )

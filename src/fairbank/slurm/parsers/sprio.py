@@ -126,9 +126,12 @@ def _line(padded: Cells) -> SprioLine:
         field: float(_signed(cells[letter.upper()], letter.upper(), most=2**40))
         for letter, field in FACTORS.items()
     }
-    priority = words.number(cells["Y"], "PRIORITY", most=PRIORITY_MAX)
+    # sprio adds the factors itself, so its sum may exceed the highest priority of a job.
+    priority = words.number(cells["Y"], "PRIORITY")
     part = words.decimal(cells["y"], "PRIORITY")
-    is_fixed = part > 1 or (not any(normal.values()) and not cells["T"] and part == priority)
+    has_factors = any(normal.values()) or bool(cells["T"])
+    # sprio does not normalise a fixed priority.
+    is_fixed = part == priority and (part > 1 or not has_factors)
     account = cells.get("o", "")
     return SprioLine(
         PriorityRow(

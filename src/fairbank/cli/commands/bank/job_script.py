@@ -155,11 +155,19 @@ def describe_job(options: Namespace) -> JobDescription:
         if sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
             words.append(f"{count} {name.removeprefix('gres/')}")
     doubts = [] if memory else ["no memory requested; the partition's default is not in this price"]
-    if options.array:
+    if options.array is not None:
+        if _ARRAY.fullmatch(options.array) is None:
+            raise InvalidInput(
+                f"{options.array[:40]!r} is not a range of array tasks",
+                field="--array",
+                remedy="write numbers and ranges, such as 1,5-8, 0-15:4 or 1-100%10",
+            )
         doubts.append(f"this is the price of one task of the array {options.array}")
     return JobDescription(tres, ", ".join(words), doubts)
 
 
+_TASKS = r"\d{1,9}(?:-\d{1,9}(?::\d{1,9})?)?"
+_ARRAY = re.compile(rf"{_TASKS}(?:,{_TASKS})*(?:%\d{{1,9}})?", re.ASCII)
 _COUNT = re.compile(r"(?:\d{1,9}-)?(\d{1,9})", re.ASCII)
 _SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
 _KIB = {"K": 1, "": 1024, "M": 1024, "G": 1024**2, "T": 1024**3}
@@ -205,7 +213,7 @@ def _memory(options: Namespace, nodes: int, cpus: int, gpus: int) -> int:
         raise InvalidInput(
             "--mem=0 is all of a node's memory; how much that is, the bank does not know",
             field="--mem",
-            remedy="say a size",
+            remedy="name a size, such as --mem=64G",
         )
     return each * nodes
 

@@ -71,12 +71,16 @@ def run(context: Context, options: Namespace) -> int:
     else:
         quote = {key: value for key, value in card.items() if key != "lines"}
         warnings = list(card["notes"])
+        if card["reason"]:
+            warnings.append(_verdict(card, context.format, unread))
         if unread:
             quote["fits"] = None if card["fits"] else False
             warnings.append(_not_priced(unread))
         more = {"quote": quote, "not_read": sorted(set(unread))}
         listing = Listing("fairbank.quote/1", COLUMNS, card["lines"], warnings=warnings, more=more)
         show(context, listing)
+        if options.form in ("csv", "parsable"):  # these have no place for it
+            context.note(*warnings)
     if not card["fits"]:
         return TOO_LITTLE
     return NOT_DONE if unread else 0
@@ -100,8 +104,9 @@ def _script(path: str) -> list[str]:
         raise NotFound(
             f"cannot read {path}: {error.strerror}", field="JOBFILE", remedy="name a batch script"
         ) from error
-    if not text.strip() or "\0" in text:
-        why = "a binary file" if text.strip() else "empty"
+    if "\0" in text or not text.startswith("#!"):
+        why = "a binary file" if "\0" in text else "without #! in its first line"
+        why = why if text.strip() else "empty"
         raise InvalidInput(
             f"{plain(path)} is not a batch script: it is {why}",
             field="JOBFILE",
@@ -137,9 +142,9 @@ def _needed(text: str | None, field: str, example: str) -> str:
     if text:
         return text
     raise InvalidInput(
-        f"a price needs {field.lstrip('-')}",
+        f"the option {field} is missing: without it the job has no price",
         field=field,
-        remedy=f"add {example}, or a script with such a line",
+        remedy=f"add {example}, or name a script with an #SBATCH line that has it",
     )
 
 
@@ -168,8 +173,12 @@ def _account(context: Context, options: Namespace) -> str:
     mine = [str(row["account"]) for row in context.rows("/project")]
     if len(mine) == 1:
         return mine[0]
-    there = f"yours: {', '.join(mine[:8])}" if mine else "you are in no project"
-    raise InvalidInput(f"which project pays? {there}", field="--account", remedy="add -A PROJECT")
+    there = f"your projects are {', '.join(mine[:8])}" if mine else "you are in no project"
+    raise InvalidInput(
+        f"the option --account is missing: {plain(there)}",
+        field="--account",
+        remedy="name the project that pays: -A PROJECT",
+    )
 
 
 def _cluster(context: Context, options: Namespace) -> str | None:
@@ -194,22 +203,20 @@ def _show_quote(
         context.say(f"  {padded(label, 18)}{plain(amount)}")
     context.say(f"  {padded('hold at start', 18)}{form.su(card['amount'])} SU")
     after = f" -> {form.left(card['after'])}" if card["fits"] and not unread else ""
-    context.say(
-        f"  {padded('available', 18)}{form.left(card['available'])}{after} SU  "
-        f" {_verdict(card, form, unread)}"
-    )
+    available = f"{form.left(card['available'])}{after} SU   {_verdict(card, form, unread)}"
+    context.say_lines(folded(f"  {padded('available', 18)}{available}", context.width))
     if card["fits"]:
         context.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")
     context.note(*_advice(card, job, unread, tres=bool(context.options.tres)))
 
 
 def _verdict(card: Row, form: DisplayFormat, unread: list[str]) -> str:
+    if not card["reason"]:
+        return "enough for what is priced" if unread else "fits"
     short = f"short by {form.lacking(card['amount'], card['available'])} SU"
-    if not card["fits"]:
-        return f"does not fit: {short}"
-    if card["amount"] > card["available"]:
-        return f"{short}, and let through"
-    return "enough for what is priced" if unread else "fits"
+    why = {"INSUFFICIENT_CREDIT": short, "CAPPED": f"{card['detail']}, {short}"}
+    text = why.get(card["reason"], card["detail"])
+    return f"{text}, and let through" if card["fits"] else f"does not fit: {text}"
 
 
 def _not_priced(unread: list[str]) -> str:

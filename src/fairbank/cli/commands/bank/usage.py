@@ -159,7 +159,7 @@ def _named_rows(rows: Sequence[Row], by: str) -> list[Row]:
         {
             **row,
             "name": _name(row["group"], by),
-            "share_permille": max(0, row["charged"]) * 1000 // whole,
+            "share_permille": (2000 * max(0, row["charged"]) + whole) // (2 * whole),
             "wasted": _wasted(row),
         }
         for row in rows
