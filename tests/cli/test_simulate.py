@@ -629,7 +629,7 @@ def test_help_names_all_policies(run: Run) -> None:
 
 def test_progress_is_reported_if_requested(run: Run, tmp_path: Path) -> None:
     (tmp_path / "long.swf").write_text(
-        HEAD + "".join(line(number, number) for number in range(1, 20_000))
+        HEAD + "".join(line(number, number) for number in range(1, 10_500))
     )
     result = run("simulate long.swf --progress plain")
     tenths = [line for line in result.err.splitlines() if line.startswith("easy ")]

@@ -162,7 +162,7 @@ def test_omitted_job_is_not_changed(run: Run) -> None:
 def test_progress_names_each_simulation(run: Run, tmp_path: Path) -> None:
     line = "{0} {0} -1 10 -1 -1 -1 1 20 -1 1 7 7 -1 1 1 -1 -1\n"
     (tmp_path / "long.swf").write_text(
-        "; MaxProcs: 8\n" + "".join(line.format(number) for number in range(1, 20_000))
+        "; MaxProcs: 8\n" + "".join(line.format(number) for number in range(1, 5_000))
     )
     output = run("whatif long.swf --add-procs 8 --perturbed 2 --progress plain").err
     for stage in ("as recorded", "changed", "perturbed 1 of 2", "perturbed 2 of 2, changed"):

@@ -257,7 +257,7 @@ def _held(file: HoldingsFile, nodes: dict[str, SharedNode]) -> Holdings:
         names = tuple(expand(partition.nodes, field=f"partitions[{place}].nodes"))
         owners = (partition.lab, partition.communal, partition.half_of)
         if sum(owner is not None for owner in owners) > 1:
-            remedy = "say one of lab, communal and half_of, or none for a public partition"
+            remedy = "name one of lab, communal and half_of, or none for a public partition"
             raise InvalidInput(
                 f"partition {partition.name} is of two kinds at once",
                 field=f"partitions[{place}]",

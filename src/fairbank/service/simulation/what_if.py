@@ -181,7 +181,7 @@ def size_with(machine: MachineChange, trace: FastTrace, processors: int | None) 
         if not nodes or not all_of_them or all_of_them % nodes:
             what = "the trace does not say how many processors a node has (MaxNodes and MaxProcs)"
             raise InvalidInput(
-                what, field="add-nodes", remedy="say how many processors: --add-procs N"
+                what, field="add-nodes", remedy="give the number of processors: --add-procs N"
             )
         size += machine.nodes * (all_of_them // nodes)
     if size < 1:

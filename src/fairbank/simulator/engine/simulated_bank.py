@@ -29,7 +29,7 @@ from fairbank.bank.transaction_data import (
 )
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.core.errors import Corrupt, FairbankError
-from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.simulator.engine.bank_replay import Fund
 from fairbank.simulator.engine.grants import Grants, fund_of, terms_of
@@ -118,7 +118,7 @@ class SimulatedBank:
             owner=_FIRST_UID + max(job.user, 0),
             amount=_cost(job, job.limit),
             start=Instant(start),
-            until=Instant(min(start + job.limit + self._policy.hold_grace_seconds, LAST_INSTANT)),
+            until=self._policy.hold_end(start, job.limit),
             billing=str(job.processors),
             limit_seconds=job.limit,
         )

@@ -124,12 +124,12 @@ def size_of(trace: FastTrace, processors: int | None) -> int:
             raise InvalidInput(
                 "accounting does not tell how many processors the machine has",
                 field="procs",
-                remedy="say how many: --procs N",
+                remedy="give the number: --procs N",
             )
         raise InvalidInput(
             "the header of the trace says neither MaxProcs nor MaxNodes",
             field="procs",
-            remedy="say how many: --procs N",
+            remedy="give the number: --procs N",
         )
     if not 0 < size <= PROCESSORS_MAX:
         raise InvalidInput(

@@ -192,7 +192,7 @@ class SqlRestore(ABC):
             if self._connection.execute(select(table).limit(1)).first() is not None:
                 raise Conflict(
                     f"the store is not empty: there is a {table.name}",
-                    remedy="restore into a new database, or say --replace",
+                    remedy="restore into a new database, or add --replace",
                 )
 
     @abstractmethod
