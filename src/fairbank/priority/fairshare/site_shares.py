@@ -164,8 +164,6 @@ def _twice(names: Sequence[str]) -> str | None:
     return next((name for name in names if times[name] > 1), None)
 
 
-PAGE = "docs/howto/compose-shares.md"
-
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 
@@ -222,7 +220,7 @@ def read_holdings(text: str) -> NodeHoldings:
             f"this is not TOML: {bad}", field="file", remedy="fix the line named"
         ) from bad
     except msgspec.ValidationError as bad:
-        raise describe_invalid_setting(bad, HoldingsFile, PAGE) from bad
+        raise describe_invalid_setting(bad, HoldingsFile) from bad
     nodes = _nodes(file)
     return NodeHoldings(file.reference, _held(file, nodes), dict(_charges(file, nodes)))
 

@@ -88,7 +88,7 @@ def what_if(
     """
     if not 0 <= question.copies <= COPIES_MAX or question.copies == 1:
         remedy = f"a number from 2 to {COPIES_MAX}: one copy has no spread"
-        raise InvalidInput(f"{question.copies} shaken copies", field="shaken", remedy=remedy)
+        raise InvalidInput(f"{question.copies} perturbed copies", field="perturbed", remedy=remedy)
     policies = policies_of(list(dict.fromkeys((question.policy, question.other))))
     for policy in policies:
         check_has_bank(policy, has_bank=budget is not None)
@@ -104,7 +104,7 @@ def what_if(
     _check_runs(met, recorded, other)
     copies = []
     for copy in range(1, question.copies + 1):
-        stage, seed = f"shaken {copy} of {question.copies}", f"{question.seed}/{copy}"
+        stage, seed = f"perturbed {copy} of {question.copies}", f"{question.seed}/{copy}"
         copies.append(
             ResultPair(
                 asker.run(before, stage, change=False, seed=seed),

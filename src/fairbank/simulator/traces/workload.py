@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.types import new_tuple
+from fairbank.core.named_tuples import new_tuple
 from fairbank.simulator.traces.fast_reader import FastLine, FastTrace, SeenNumbers
 
 PROCESSORS_MAX = 1 << 31
