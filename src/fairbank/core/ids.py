@@ -93,7 +93,7 @@ def reason(text: str, *, field: str = "comment") -> str:
     """Check a mandatory comment, which must not be blank."""
     if text.strip():
         return comment(text, field=field)
-    raise _refuse(f"the {field} is empty", field, "say in a few words why")
+    raise _refuse(f"the {field} is empty", field, "give the reason in a few words")
 
 
 def uid(number: int, *, field: str = "uid") -> int:

@@ -259,18 +259,19 @@ def _finding(
 
 
 def _is_price_right(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> bool:
-    cost = prices.end_price(job) or 0
+    cost = prices.end_price(job)
     booked = run.charged + run.written_off
     # A refund may have corrected the charge, or may have another reason: either sum may be right.
     paid = booked - run.refunded
-    # A released run was free by the bank's policy of then, or would be free by that of now.
-    was_free = run.state == "released" and (run.outcome == job.state or not cost)
-    return (
-        was_free
-        or paid == cost
-        or prices.is_right_price(booked, job)
-        or prices.is_right_price(paid, job)
-    )
+    if paid == (cost or 0):
+        return True
+    # The bank may have had another policy when it knew the same state: then either is right.
+    knew_state = run.outcome == job.state
+    if run.state == "released":
+        return knew_state or not cost
+    if cost == 0 and not knew_state:  # free, which the bank did not know
+        return False
+    return prices.is_right_price(booked, job) or prices.is_right_price(paid, job)
 
 
 class _RunIndex:
