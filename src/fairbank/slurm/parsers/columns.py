@@ -158,14 +158,18 @@ def fixed_width_records(text: str, widths: Mapping[str, int]) -> Iterator[Cells]
 def pairs_of(text: str) -> dict[str, str]:
     """Return the cells of `Key=value Key=value`.
 
-    Words without a sign belong to values that are not read, such as an administrator's reason. Of
-    equal keys the first is Slurm's; a reason at the end of the line may contain anything.
+    A word without a sign continues the value before it, such as `Account=dept bio`. Of equal keys
+    the first is Slurm's; a reason at the end of the line may contain anything.
     """
     cells: dict[str, str] = {}
+    last = ""  # key of the value that a word without a sign continues; empty for none
     for word in text.split():
         name, sign, value = word.partition("=")
         if sign:
+            last = "" if name in cells else name
             cells.setdefault(name, value)
+        elif last:
+            cells[last] += f" {word}"
     return cells
 
 
