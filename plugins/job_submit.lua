@@ -51,7 +51,7 @@ end
 -- which sbatch passes, shows which option it was.
 local function is_by_gres(desc)
   local environment = desc.script and desc.environment
-  local has_gpu = (desc.tres_per_node or ""):find("gpu", 1, true) ~= nil
+  local has_gpu = #plugin.request.add_gpus({}, desc.tres_per_node, "node") > 0
   return has_gpu and environment ~= nil and environment.SLURM_GPUS_PER_NODE == nil
 end
 

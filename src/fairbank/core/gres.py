@@ -16,8 +16,8 @@ GPU = "gpu"
 _OUTER_COMMA = re.compile(r",(?![^(]*\))")
 """Comma between two GRES, not one in parentheses as in `gpu:a100:2(IDX:0,2)`."""
 _PARTS = re.compile(r"([^()]+?)(?:\([^()]*\))?")
-_WORD = re.compile(r"[^\x00-\x20\x7f,:=()]{1,255}")
-_COUNT = re.compile(r"(\d{1,18})([KMGTP]?)(?:B|iB)?", re.ASCII | re.IGNORECASE)
+_WORD = re.compile(r"(?!-)[^\x00-\x20\x7f,:=()]{1,255}")
+_COUNT = re.compile(r"(\d{1,18})([KMGTP]?)", re.ASCII | re.IGNORECASE)
 _FACTORS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
 _NO_CONSUME = "no_consume"
 
@@ -27,7 +27,7 @@ class Gres(NamedTuple):
 
     name: str
     type: str
-    count: int
+    number: int
 
 
 def parse_gres(text: str, *, field: str = "gres") -> list[Gres]:

@@ -11,9 +11,11 @@ JOB_ID_MAX = 2**32 - 1
 ID_MAX = 2**53 - 1
 NAME_MAX = 255
 """Bytes of UTF-8; the columns of slurmdbd hold no more (tinytext)."""
-NAME_PATTERN = r"""^[^\x00-\x20\x7f,="'+-]([^\x00-\x1f\x7f,="']*[^\x00-\x20\x7f,="'])?$"""
+NAME_PATTERN = (
+    r"""^[^\x00-\x20\x7f\ufffd,="'+-]([^\x00-\x1f\x7f\ufffd,="']*[^\x00-\x20\x7f\ufffd,="'])?$"""
+)
 """Names as wide as Slurm's. Its commands take `,` `=` and quotes as separators, and a leading `+` or
-`-` as an operator.
+`-` as an operator. U+FFFD stands for bytes that are no UTF-8, of any name.
 """
 COMMENT_MAX = 500
 JOB_NAME_MAX = 128
@@ -52,6 +54,19 @@ def is_name(text: str) -> bool:
         and text.isprintable()
         and _NAME.fullmatch(text) is not None
         and (text.isascii() or len(text.encode()) <= NAME_MAX)
+    )
+
+
+def cluster(text: str, *, field: str = "cluster") -> str:
+    """Check the name of a cluster: a name without blanks, slashes or @.
+
+    slurmdbd has tables of this name, run ids (`cluster/job@submitted`) and lists of scopes contain
+    it.
+    """
+    if is_name(text) and not set(text) & set(" /@"):
+        return text
+    raise _refuse(
+        f"{text[:64]!r} is not the name of a cluster", field, "a name without blanks, / or @"
     )
 
 

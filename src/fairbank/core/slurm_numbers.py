@@ -33,7 +33,7 @@ STATIC_TRES = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pa
 
 NODES_MAX = 1_000_000
 CPUS_MAX = 10_000_000
-TRES_MAX = 500
+TRES_MAX = 4_000
 """Maximum length of a TRES string."""
 
 CPU_SECONDS_MAX = 10**15

@@ -30,8 +30,10 @@ Offers = list[tuple[Allocation, UserSums]]
 class Quotes(UseCases):
     """Use case: the price of a job, without a change of the ledger."""
 
-    def quote(self, identity: Identity, account: str, request: JobRequest) -> Quote:
+    def quote(self, identity: Identity, account: str, request: JobRequest, tasks: int = 1) -> Quote:
         """Return the price of a job with its lines, and the allocation that would carry it now.
+
+        `tasks` of an array must all be paid.
 
         Raises NotFound, InvalidInput.
         """
@@ -48,7 +50,7 @@ class Quotes(UseCases):
         offers = available_credit(self._store, [project_chain], priced.resource, identity.uid, now)[
             0
         ]
-        offer = quote(priced, offers, self._context.policy)
+        offer = quote(priced, offers, self._context.policy, tasks)
         return msgspec.structs.replace(offer, notes=(*offer.notes, *remarks(request, cluster)))
 
     def only_cluster(self) -> str:

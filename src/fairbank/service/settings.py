@@ -130,7 +130,7 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def cluster_map(self) -> dict[str, Cluster]:
         """Return the clusters by name. Raises InvalidInput with the key."""
         return {
-            ids.name(name, field=f"clusters.{name}"): _cluster(name, each)
+            ids.cluster(name, field=f"clusters.{name}"): _cluster(name, each)
             for name, each in self.clusters.items()
         }
 

@@ -170,9 +170,9 @@ def test_hold_of_a_running_job_is_kept(site: CommandSite) -> None:
 def test_no_hold_is_released_with_unreadable_lines(site: CommandSite) -> None:
     """The unreadable line may belong to the run."""
     site.report(site.job(1))
-    site.slurm.say("sacct-jobs", sacct_row(site.job(1)).replace("chem", "ch|em"))
+    site.slurm.say("sacct-jobs", sacct_row(site.job(1)).replace("chem", "ch,em"))
     result = site.run("reconcile", "--fix", code=8)
-    assert "! not read: sacct, line 1, Account: 'ch|em' is not a name" in result.err
+    assert "! not read: sacct, line 1, Account: 'ch,em' is not a name" in result.err
     assert site.available() == 360
 
 

@@ -53,7 +53,7 @@ _GROUPS = {
     UsageBy.DAY: re.compile(r"[1-9]\d{3}-\d\d-\d\d", re.ASCII),
     UsageBy.MONTH: re.compile(r"[1-9]\d{3}-\d\d", re.ASCII),
     UsageBy.PARTITION: re.compile(r".*"),
-    UsageBy.JOB: re.compile(r".{1,64}/\d{1,10}", re.ASCII),
+    UsageBy.JOB: re.compile(r".{1,255}/\d{1,10}", re.ASCII),
     UsageBy.QOS: re.compile(r".*"),
 }
 

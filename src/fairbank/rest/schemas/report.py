@@ -160,9 +160,7 @@ def _facts(body: AnyReport) -> dict[str, Any]:
     counts = None if body.tres is None else _tres_counts(body, body.tres)
     qos = None if body.qos is None else ids.name(body.qos, field="qos")
     return {
-        "run": Run(
-            ids.name(body.cluster, field="cluster"), body.job_id, body.submitted, body.restart
-        ),
+        "run": Run(ids.cluster(body.cluster), body.job_id, body.submitted, body.restart),
         "owner": body.owner_uid,
         "account": ids.name(body.account, field="account"),
         "partition": body.partition and ids.name(body.partition, field="partition"),

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from fairbank.core.array_tasks import TASKS_MAX
 from fairbank.core.ids import COMMENT_MAX, ID_MAX, NAME_MAX, NAME_PATTERN, UID_MAX
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Instant, parse_instant
@@ -156,7 +157,8 @@ class DescribedJob(Body, frozen=True, kw_only=True):
     """A job before it is submitted.
 
     `time_limit` is seconds as a number, or Slurm's form as text ("12:00:00"). `cluster` may be
-    omitted if the bank has only one.
+    omitted if the bank has only one. `tasks` is the number of tasks of an array, each of which
+    holds `tres`.
     """
 
     account: Name
@@ -165,6 +167,7 @@ class DescribedJob(Body, frozen=True, kw_only=True):
     tres: Tres
     time_limit: Seconds | Annotated[str, Meta(max_length=32)]
     qos: Name | None = None
+    tasks: Annotated[int, Meta(ge=1, le=TASKS_MAX)] = 1
 
 
 class NewToken(Body, frozen=True, kw_only=True):

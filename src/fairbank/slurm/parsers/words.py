@@ -188,7 +188,7 @@ def gpus(text: str, field: str) -> tuple[Gpus, ...]:
     counts: dict[str, int] = {}
     for gres in parse_gres(text, field=field) if text else ():
         if gres.name == GPU:
-            counts[gres.type] = counts.get(gres.type, 0) + gres.count
+            counts[gres.type] = counts.get(gres.type, 0) + gres.number
     return tuple(Gpus(kind, count) for kind, count in sorted(counts.items()) if count)
 
 
