@@ -34,7 +34,7 @@ _words = st.text(
     st.characters(exclude_categories=["Cc", "Cs", "Zs", "Zl", "Zp"], exclude_characters=",:=()/"),
     min_size=1,
     max_size=12,
-)
+).filter(lambda word: not word.startswith("-"))
 
 
 @given(name=_words, type_=_words.filter(lambda text: not text.isdigit()), count=st.integers(1, 999))

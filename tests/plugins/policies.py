@@ -64,6 +64,7 @@ SITE_POLICY = SubmissionPolicy(
 )
 
 _names = st.text("aZ_09.-@\\ä|", max_size=6).map("{}n".format).filter(is_name)
+_clusters = st.text("aZ_09.-", max_size=6).map("n{}".format)
 _kinds = st.text("az_09-", max_size=4).map("k{}".format)
 _weights = st.builds(
     Fraction, st.integers(0, 10**6), st.sampled_from([1, 2, 5, 16, 1000, 1024, 10_240, 1024**2])
@@ -119,7 +120,7 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
         unique_by=lambda balance: (balance.account, balance.resource),
     ).map(tuple)
     return SubmissionPolicy(
-        cluster=draw(_names),
+        cluster=draw(_clusters),
         written=draw(st.integers(0, 10**10)),
         projects=tuple(projects),
         partitions=tuple(partitions),

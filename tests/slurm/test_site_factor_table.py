@@ -128,7 +128,7 @@ def test_plugin_finds_every_value(
         file,
         encode(table),
         now,
-        "".join(f"{account} {partition}\n" for account, partition in queries),
+        "".join(f"{account}\t{partition}\n" for account, partition in queries),
     )
     assert output == [str(value_of(table, *query, now)) for query in queries]
 
@@ -242,7 +242,7 @@ def test_largest_table_is_read(check: Path, file: Path) -> None:
         NOW, 60, {"cpu": "cpu"}, {(f"a{number}", "cpu"): number for number in range(count)}
     )
     assert program_output(
-        check, file, encode(table), NOW, f"a0 cpu\na{count - 1} cpu\na{count} cpu\n"
+        check, file, encode(table), NOW, f"a0\tcpu\na{count - 1}\tcpu\na{count}\tcpu\n"
     ) == ["0", str(count - 1), "0"]
     assert program_output(check, file, encode(table) + bytes(304), NOW) == [
         "its length is not what its head says"

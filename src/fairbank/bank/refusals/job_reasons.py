@@ -38,7 +38,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "The partition bills a resource. Neither the project nor a parent that shares its credit"
         " has an allocation of that resource whose period contains the start of the job.",
         ("account", "entry"),
-        "an allocation, by staff: fairbank alloc create -A {payer} -r {resource} --start {begin}"
+        "an allocation, by staff: fairbank alloc create -A {payer:word} -r {resource} --start {begin}"
         " --end ... --reason '...'",
         details={
             Detail.STARTED: Case("the job started at {start:time}"),
@@ -103,7 +103,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
             Detail.UNKNOWN_ACCOUNT: Case(
                 "no project has the account {account!r}",
                 "use the right account, or have its project created, by staff: fairbank project"
-                " create GROUP -A {account}",
+                " create GROUP -A {account:word}",
             ),
         },
     ),

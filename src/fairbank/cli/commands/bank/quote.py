@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -166,7 +167,7 @@ def _one_partition(text: str) -> str:
         raise InvalidInput(
             "a price is of one partition only",
             field="--partition",
-            remedy=f"name one of them: -p {plain(first)}",
+            remedy=f"name one of them: -p {shlex.quote(plain(first))}",
         )
     return text
 
