@@ -21,7 +21,7 @@ local function integer(text)
 end
 
 local name = pattern_reader("^[^%c]+$", 255)
-local cluster = pattern_reader("^[^%c /@]+$", 255)
+local cluster = pattern_reader("^[^%c /@:]+$", 255)
 local resource = pattern_reader("^[a-z][a-z0-9_-]*$", 32)
 local tres = pattern_reader("^[a-z][^%c ]*$", 300)
 local action = one_of("refuse", "warn", "ignore")

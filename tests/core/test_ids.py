@@ -64,7 +64,7 @@ def test_name_has_no_separator_of_slurm_and_no_control_character(text: str) -> N
     assert "255 bytes" in str(no.value.remedy)
 
 
-@pytest.mark.parametrize("text", [*NOBODYS_NAME, "a b", "a/b", "a@b"])
+@pytest.mark.parametrize("text", [*NOBODYS_NAME, "a b", "a/b", "a@b", "a:b"])
 def test_cluster_has_no_separator_of_run_ids_and_scopes(text: str) -> None:
     with pytest.raises(InvalidInput, match="is not the name of a cluster"):
         ids.cluster(text)
@@ -151,7 +151,7 @@ FIELD_REMEDIES = {
         "1 to 255 bytes of printable text without , = or quotes, no blank at its ends, no + or -"
         " at its start",
     ),
-    ("cluster", "a name without blanks, / or @"),
+    ("cluster", "a name without blanks, / : or @"),
     ("resource", "a lower-case letter, then letters, digits, _ or -; at most 32 characters"),
     ("key", "1 to 128 printable ASCII characters without blanks"),
     ("comment", "one line of printable text, at most 500 characters"),

@@ -58,15 +58,15 @@ def is_name(text: str) -> bool:
 
 
 def cluster(text: str, *, field: str = "cluster") -> str:
-    """Check the name of a cluster: a name without blanks, slashes or @.
+    """Check the name of a cluster: a name without blanks, / : or @.
 
-    slurmdbd has tables of this name, run ids (`cluster/job@submitted`) and lists of scopes contain
-    it.
+    slurmdbd has tables of this name, run ids (`cluster/job@submitted`) and scopes
+    (`agent:cluster`) contain it.
     """
-    if is_name(text) and not set(text) & set(" /@"):
+    if is_name(text) and not set(text) & set(" /@:"):
         return text
     raise _refuse(
-        f"{text[:64]!r} is not the name of a cluster", field, "a name without blanks, / or @"
+        f"{text[:64]!r} is not the name of a cluster", field, "a name without blanks, / : or @"
     )
 
 

@@ -38,7 +38,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "The partition bills a resource. Neither the project nor a parent that shares its credit"
         " has an allocation of that resource whose period contains the start of the job.",
         ("account", "entry"),
-        "an allocation, by staff: fairbank alloc create -A {payer:word} -r {resource} --start {begin}"
+        "an allocation, by staff: fairbank alloc create -A {payer} -r {resource} --start {begin}"
         " --end ... --reason '...'",
         details={
             Detail.STARTED: Case("the job started at {start:time}"),

@@ -310,7 +310,7 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
         "short": show_shortfall(refusal.asked, refusal.available),
         "missing": -(-refusal.shortfall // MINUTES_IN_SU),
         "most": exact_su(max(0, refusal.available)),
-        "payer": known.account or refusal.project or "ACCOUNT",
+        "payer": shlex.quote(str(known.account or refusal.project or "ACCOUNT")),
         "begin": "..." if refusal.start is None else iso(refusal.start),
         "show": (
             "fairbank jobs -a -l" if allocation is None else f"fairbank alloc show {allocation}"

@@ -44,7 +44,7 @@ from fairbank.service.access.identity import check_cluster
 
 By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
 AfterGroup = Annotated[
-    str | None, QueryParameter(max_length=80, description="`next` of the previous page")
+    str | None, QueryParameter(max_length=300, description="`next` of the previous page")
 ]
 
 _GROUPS = {
@@ -112,7 +112,7 @@ def _parse_cursor(text: str | None, by: UsageBy) -> str | int | None:
 
 
 AfterShare = Annotated[
-    str | None, QueryParameter(max_length=300, description="`next` of the previous page")
+    str | None, QueryParameter(max_length=3_200, description="`next` of the previous page")
 ]
 Users = Annotated[bool, QueryParameter(description="include the users of the accounts")]
 
