@@ -14,7 +14,7 @@ from benchmarks.measure import Figure, Say, Table, at_least, at_most
 from benchmarks.plugin import PluginOrder, PluginRound, run
 from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, run_bank
 
 ALLOCATIONS = 1_000
 AT_ONCE = 2_000
@@ -50,7 +50,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         url = server.url(stack.enter_context(server.fresh_database()))
         with books(url, ALLOCATIONS):
             pass
-        bank = stack.enter_context(banking(url))
+        bank = stack.enter_context(run_bank(url))
         agent = stack.enter_context(
             agent_at(f"unix:{bank.socket}", tables='[terms]\noutage_policy = "open"\npatience = 5')
         )

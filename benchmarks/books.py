@@ -58,7 +58,7 @@ def postgres_installation() -> Installation:
 def postgres_server() -> Iterator[tuple[PostgresServer, Installation]]:
     """Yield a PostgreSQL with the configuration of initdb, fsync on."""
     installation = postgres_installation()
-    with serving(installation) as server:
+    with serving(installation, fsync=True) as server:
         yield server, installation
 
 

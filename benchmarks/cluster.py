@@ -21,7 +21,7 @@ from tests.slurm.bank_cluster import RICH, BankStack, agent_for, prices
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.prep_cluster import build, install, settings
 from tests.support.conditions import wait_until
-from tests.support.server import made
+from tests.support.server import create_bank
 
 CHECKOUT = Path(__file__).parents[1]
 USER = "alice"
@@ -150,7 +150,9 @@ def _place() -> Iterator[Place]:
         stack.callback(cluster.down)
         install(build(CHECKOUT, folder), cluster)
         server, _ = stack.enter_context(postgres_server())
-        bank = stack.enter_context(made(server.url(stack.enter_context(server.fresh_database()))))
+        bank = stack.enter_context(
+            create_bank(server.url(stack.enter_context(server.fresh_database())))
+        )
         bank.config.write_text(bank.config.read_text() + prices())
         bank.start()
         agent = agent_for(cluster, bank, tables="[terms]\n")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from benchmarks.books import books, sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_most
-from tests.support.server import FAIRBANK, banking
+from tests.support.server import FAIRBANK, run_bank
 
 HELP_MS, BALANCE_MS = 60, 120
 NOTHING, HELP, BALANCE = "python -c pass", "fairbank --help", "fairbank balance, over the socket"
@@ -21,7 +21,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
         url = f"sqlite:///{folder}/fairbank.sqlite"
         with books(url, 3):
             pass
-        with banking(url) as bank:
+        with run_bank(url) as bank:
             commands = {
                 NOTHING: [sys.executable, "-c", "pass"],
                 HELP: [FAIRBANK, "--help"],

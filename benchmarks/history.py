@@ -21,7 +21,7 @@ from benchmarks.measure import Figure, Say, Table, Target, at_least, at_most, pe
 from fairbank.service.ops.audit_processes import verify
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
-from tests.support.server import banking
+from tests.support.server import run_bank
 
 PAGE = 100
 BALANCE_MS, STATEMENT_MS, VERIFIED = 5, 100, 100_000
@@ -87,7 +87,7 @@ def _fill_database(database: str, url: str, past: HistorySize) -> float:
 
 def _table(database: str, url: str, filled: float, scale: Scale, say: Say) -> Table:
     audit = _audit(url, scale, say)
-    with banking(url) as bank, _connected(bank.socket) as connection:
+    with run_bank(url) as bank, _connected(bank.socket) as connection:
         balance = _time_requests(
             "the balance of one account", connection, _balances(scale.past), scale, say
         )

@@ -19,10 +19,9 @@ from benchmarks.load import LoadOrder, LoadRound, load
 from benchmarks.measure import Figure, Say, Table, ratio
 from tests.support.account import Account
 from tests.support.conditions import wait_until
-from tests.support.keeper import Kept
-from tests.support.keeper import Order as ToKeep
 from tests.support.postgres import PostgresServer
-from tests.support.server import banking
+from tests.support.server import run_bank
+from tests.support.supervisor import ProcessSpec, SupervisedProcess
 
 ALLOCATIONS = 1_000
 SINGLE, BULK, HADM = (
@@ -83,7 +82,7 @@ def contestants(seconds: float) -> Iterator[tuple[PostgresServer, Mapping[str, C
         ours, theirs = (stack.enter_context(server.fresh_database()) for _ in range(2))
         with books(server.url(ours), ALLOCATIONS):
             pass
-        bank = str(stack.enter_context(banking(server.url(ours))).socket)
+        bank = str(stack.enter_context(run_bank(server.url(ours))).socket)
         hadm = stack.enter_context(hadm_bank(server.conninfo(theirs)))
         clients = {
             SINGLE: Client(bank, CONNECTIONS, seconds, first_job=1),
@@ -155,8 +154,8 @@ def hadm_bank(conninfo: str) -> Iterator[str]:
     account = Account.ourselves()
     with sqlite_folder() as folder:
         path, log = folder / "hadm.sock", folder / "log"
-        kept = Kept(
-            ToKeep(
+        process = SupervisedProcess(
+            ProcessSpec(
                 command=[
                     sys.executable,
                     "-m",
@@ -176,13 +175,13 @@ def hadm_bank(conninfo: str) -> Iterator[str]:
         )
         try:
             wait_until(
-                lambda: _listens(path) or not kept.running, "HADM's way to listen", seconds=60
+                lambda: _listens(path) or not process.running, "HADM's way to listen", seconds=60
             )
-            if not kept.running:
+            if not process.running:
                 raise RuntimeError(log.read_text()[-2_000:])
             yield str(path)
         finally:
-            kept.stop()
+            process.stop()
 
 
 def _listens(path: Path) -> bool:

@@ -25,8 +25,8 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
-from tests.support.recorded_slurm import Recorded, line
-from tests.support.server import FairbankServer, made
+from tests.support.recorded_slurm import RecordedSlurm, line
+from tests.support.server import FairbankServer, create_bank
 
 SECONDS = 60
 TRES = "billing=1,cpu=1,mem=1000M,node=1"
@@ -61,7 +61,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             ("SQLite", f"sqlite:///{folder}/past.sqlite"),
             ("PostgreSQL", server.url(name)),
         ):
-            recorded = Recorded(folder / database)
+            recorded = RecordedSlurm(folder / database)
             _prepare(url, recorded, scale.past, say)
             if database == "PostgreSQL":
                 with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
@@ -82,7 +82,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     return [Table("Reconciling with accounting", about, tuple(figures), promises)]
 
 
-def _prepare(url: str, recorded: Recorded, past: HistorySize, say: Say) -> None:
+def _prepare(url: str, recorded: RecordedSlurm, past: HistorySize, say: Say) -> None:
     """Fill the bank and write the accounting records of the same runs, one file per day."""
     migrate(url)
     store = open_store(url)
@@ -108,7 +108,7 @@ def _prepare(url: str, recorded: Recorded, past: HistorySize, say: Say) -> None:
                 days[day].append(told)
     store.close()
     for day, lines in days.items():
-        recorded.say(f"sacct-{day}", "".join(lines))
+        recorded.set_output(f"sacct-{day}", "".join(lines))
     for name, text in {
         "sacct": "",
         "sacct-jobs": "",
@@ -116,7 +116,7 @@ def _prepare(url: str, recorded: Recorded, past: HistorySize, say: Say) -> None:
         "sinfo": "slurm 22.05.8",
         "scontrol-show-config": f"ClusterName = {CLUSTER}",
     }.items():
-        recorded.say(name, f"{text}\n")
+        recorded.set_output(name, f"{text}\n")
 
 
 def _day(at: int) -> str:
@@ -126,7 +126,7 @@ def _day(at: int) -> str:
 
 @contextmanager
 def _bank(url: str) -> Iterator[FairbankServer]:
-    with made(url) as server:
+    with create_bank(url) as server:
         prices = (
             f'\n[clusters.{CLUSTER}.partitions."{PARTITION}"]\nresource = "cpu"\nweights ='
             ' "CPU=1.0"\n'
@@ -136,7 +136,7 @@ def _bank(url: str) -> Iterator[FairbankServer]:
         yield server
 
 
-def _reconcile(bank: FairbankServer, recorded: Recorded, runs: int) -> float:
+def _reconcile(bank: FairbankServer, recorded: RecordedSlurm, runs: int) -> float:
     """Reconcile and return the seconds that it took."""
     slurm = SlurmCommands({**os.environ, **recorded.environment})
     reconciler = Reconciler(slurm, BankClient(Client(parse_address(f"unix:{bank.socket}"))))

@@ -24,13 +24,13 @@ FOR_TESTS = {"FAIRBANK_SHARED", "FAIRBANK_SHORT", "FAIRBANK_LIBMUNGE"}
 # measured on the first few draws only, so that check would fail at random.
 # `--hypothesis-profile campaign` tries more examples.
 settings.register_profile(
-    "house",
+    "fairbank",
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-settings.register_profile("campaign", settings.get_profile("house"), max_examples=5_000)
-settings.load_profile("house")
+settings.register_profile("campaign", settings.get_profile("fairbank"), max_examples=5_000)
+settings.load_profile("fairbank")
 
 
 def pytest_configure() -> None:

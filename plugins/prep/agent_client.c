@@ -233,7 +233,8 @@ extern void client_send(message_kind_t kind, const run_t *run, uint64_t number,
 	if (message)
 		wake_thread();
 	else if (dropped % 1000 == 1)
-		write_log(true, "message about JobId=%u dropped: the queue is full "
+		write_log(true, "message about JobId=%u dropped: it is too long, or the "
+			  "queue is full "
 			  "(%u messages at most, %lu dropped so far)",
 			  run->job_id, settings.max_messages, dropped);
 }

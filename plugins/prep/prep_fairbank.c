@@ -358,7 +358,7 @@ static void check_limit(const job_record_t *job, bool resend)
 	}
 }
 
-/* Release a job that was held because the agent did not answer. */
+/* Release a job that was held because the agent or the bank did not answer. */
 static void release(job_record_t *job)
 {
 	job->direct_set_prio = 0;
@@ -368,7 +368,7 @@ static void release(job_record_t *job)
 	if (is_refused(job))
 		xfree(job->admin_comment);
 	last_job_update = time(NULL);
-	info("%s: %pJ is released: the agent is back", plugin_type, job);
+	info("%s: %pJ is released: agent and bank answer", plugin_type, job);
 }
 
 static int scan_job(void *record, void *argument)

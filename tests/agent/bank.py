@@ -19,7 +19,7 @@ from fairbank.rest.json_body import read_json
 from fairbank.rest.problems import problem_of_refusal
 from fairbank.rest.schemas.answers import ReportAnswer
 from fairbank.rest.schemas.envelope import granted_answer
-from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
+from fairbank.rest.schemas.requests import ReportBatch
 from fairbank.service.access.identity import Identity, Staff
 from fairbank.service.services import services
 from fairbank.store.memory.store import MemoryStore
@@ -88,7 +88,8 @@ class InProcessBank:
 
     def _read(self, raw: msgspec.Raw) -> RunReport | FairbankError:
         try:
-            return run_report(read_json(raw, AnyReport))
+            report: RunReport = read_json(raw, RunReport)
+            return report
         except FairbankError as error:
             return error
 

@@ -16,7 +16,7 @@ from tests.agent.plugin import ACCOUNT, Plugin
 from tests.agent.running_agent import RunningAgent, agent_at
 from tests.agent.scenarios import CREDIT, world_with
 from tests.agent.world import World
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, run_bank
 
 SU = 60
 
@@ -92,7 +92,7 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with banking() as server:
+    with run_bank() as server:
         yield Site(server)
 
 

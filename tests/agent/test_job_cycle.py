@@ -66,7 +66,7 @@ def test_run_that_never_started_costs_nothing(
     assert site.job(1)["state"] == "released"
 
 
-def test_a_changed_limit_changes_the_hold(site: Site, agent: RunningAgent, plugin: Plugin) -> None:
+def test_changed_limit_changes_the_hold(site: Site, agent: RunningAgent, plugin: Plugin) -> None:
     allocation = site.project(ACCOUNT, 100 * SU)
     plugin.verdict(prolog_request(1))
     plugin.exchange(limit_event(1, 7_200), limit_event(1, 10_800))

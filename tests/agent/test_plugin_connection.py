@@ -18,7 +18,7 @@ from tests.agent.plugin import ACCOUNT, CLUSTER, Plugin, epilog_event, prolog_re
 from tests.agent.running_agent import RunningAgent, agent_at
 from tests.support.conditions import wait_until
 from tests.support.plugin_codec import encode_plugin_message
-from tests.support.server import banking
+from tests.support.server import run_bank
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ GARBAGE = {
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[tuple[Site, RunningAgent]]:
-    with banking() as server:
+    with run_bank() as server:
         site = Site(server)
         site.project(ACCOUNT, 1_000 * SU)
         with agent_at(site.address) as agent:

@@ -7,7 +7,8 @@ import pytest
 
 from fairbank.agent.outage_policy import refuse as refused_verdict
 from fairbank.agent.protocol import TEXT_MAX
-from fairbank.agent.reports.report import ResultKind, result_of
+from fairbank.agent.reports.report import BY_REASON, ResultKind, result_of
+from fairbank.bank.refusals import Reason
 from fairbank.rest.schemas.answers import Granted, RefusalDetails, ReportAnswer, RunResolution
 
 
@@ -26,6 +27,11 @@ def refuse(reason: str, remedies: list[str] | None = None) -> ReportAnswer:
         remedies=remedies or [],
     )
     return ReportAnswer(status=402, detail="not enough credit.", refusal=refusal)
+
+
+def test_every_reason_with_a_result_of_its_own_is_one_of_the_bank() -> None:
+    """The agent must not import the bank, so it has the reasons as text."""
+    assert BY_REASON.keys() <= {reason.name for reason in Reason}
 
 
 def resolved(state: str, elapsed: int | None) -> ReportAnswer:

@@ -72,14 +72,14 @@ def test_every_other_message_is_acknowledged(state: S, event: E) -> None:
     assert len(acknowledging & set(effects)) == 1
 
 
-def test_the_end_of_a_run_is_reported_unless_the_bank_holds_nothing() -> None:
+def test_end_of_a_run_is_reported_unless_the_bank_holds_nothing() -> None:
     for state in S:
         assert (F.SEND_END in step(state, E.EPILOG)[1]) == (state is not S.ENDED)
         never_started = F.SEND_END in step(state, E.EPILOG_NEVER_STARTED)[1]
         assert never_started == (state not in (S.ENDED, S.REFUSED))
 
 
-def test_a_deferred_run_is_never_forgotten_as_refused_without_its_end() -> None:
+def test_deferred_run_is_never_forgotten_as_refused_without_its_end() -> None:
     """Report the end of a deferred run: the bank may have its hold."""
     targets = {
         event: effects
@@ -114,7 +114,7 @@ def test_ended_is_final() -> None:
     assert {new for (state, _), (new, _) in TABLE.items() if state is S.ENDED} == {S.ENDED}
 
 
-def test_an_unlisted_pair_changes_nothing() -> None:
+def test_unlisted_pair_changes_nothing() -> None:
     assert step(S.NEW, E.HOLD_GRANTED) == (S.NEW, ())
 
 
@@ -124,7 +124,7 @@ def test_every_state_event_and_effect_is_used() -> None:
     assert {effect for _, effects in TABLE.values() for effect in effects} == set(F)
 
 
-def test_the_diagram_shows_changes_of_state_only() -> None:
+def test_diagram_shows_changes_of_state_only() -> None:
     lines = state_diagram().splitlines()
     assert lines[0] == "stateDiagram-v2"
     assert "    DEFERRED --> WAITING: PROLOG" in lines

@@ -114,7 +114,7 @@ def test_unreadable_file_is_an_error(tmp_path: Path) -> None:
         read_agent_settings(tmp_path / "none.toml")
     wrong = tmp_path / "agent.toml"
     wrong.write_text("x = 1")
-    with pytest.raises(InvalidInput, match=r"agent\.toml: x is no setting"):
+    with pytest.raises(InvalidInput, match=r"agent\.toml: there is no setting x"):
         read_agent_settings(wrong)
 
 

@@ -12,7 +12,7 @@ from tests.agent.plugin import ACCOUNT, Plugin, epilog_event, prolog_request
 from tests.agent.running_agent import agent_at
 from tests.cli.served_site import free_port
 from tests.support.conditions import wait_until
-from tests.support.server import banking
+from tests.support.server import run_bank
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ PATIENT = "[terms]\npatience = 60"
 def tcp_bank() -> Iterator[tuple[Site, str]]:
     """Provide a bank that also listens on TCP, and its address."""
     port = free_port()
-    with banking(server=f"port = {port}") as server:
+    with run_bank(server=f"port = {port}") as server:
         site = Site(server)
         site.project(ACCOUNT, 1_000 * SU)
         yield site, f"http://127.0.0.1:{port}"

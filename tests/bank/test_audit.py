@@ -170,7 +170,7 @@ def test_any_missing_row_is_found(story: StoryRunner, table: str) -> None:
         )  # a user who drew nothing needs no row
 
 
-def test_an_added_row_is_found(story: StoryRunner) -> None:
+def test_added_row_is_found(story: StoryRunner) -> None:
     work = story.work
     run = next(iter(work.runs.values()))
     project, member = work.projects[1], next(iter(work.members.values()))

@@ -62,7 +62,7 @@ def test_period_can_be_moved_into_free_time() -> None:
     assert (story.allocation("physics/cpu").start, story.allocation("physics/cpu").end) == (50, 250)
 
 
-def test_an_allocation_ends_after_it_starts_and_belongs_to_a_project() -> None:
+def test_allocation_ends_after_it_starts_and_belongs_to_a_project() -> None:
     play_story("""
         project physics
         open physics/cpu 100..100       -> INVALID_PERIOD

@@ -65,11 +65,11 @@ def test_bill_marks_the_lines_that_set_the_price() -> None:
     assert (drawn.factor, drawn.amount) == (Fraction(3, 2), 32 * 24 * 60 * 3 // 2)
 
 
-def test_a_free_qos_costs_nothing() -> None:
+def test_free_qos_costs_nothing() -> None:
     assert bill(job("standard", "cpu=64", "7-0", "idle"), DARWIN).amount == 0
 
 
-def test_an_unknown_partition_has_no_price() -> None:
+def test_unknown_partition_has_no_price() -> None:
     with pytest.raises(NotFound, match="no partition 'large'"):
         bill(job("large", "cpu=1", "60"), DARWIN)
 

@@ -46,7 +46,7 @@ def test_refusal_has_figures_and_changes_nothing() -> None:
     )
 
 
-def test_a_run_has_one_hold() -> None:
+def test_run_has_one_hold() -> None:
     play_story(
         PHYSICS
         + """
@@ -162,7 +162,7 @@ def test_charge_may_exceed_its_hold_within_the_credit() -> None:
 # --- which allocation ---
 
 
-def test_a_job_across_two_periods_is_charged_to_the_earlier() -> None:
+def test_job_across_two_periods_is_charged_to_the_earlier() -> None:
     play_story("""
         project physics
         open physics/cpu 0..100 with 50

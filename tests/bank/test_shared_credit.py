@@ -36,7 +36,7 @@ def test_own_credit_is_used_before_shared_credit() -> None:
     )
 
 
-def test_a_hold_is_never_split_over_two_allocations() -> None:
+def test_hold_is_never_split_over_two_allocations() -> None:
     play_story(
         FAMILY + "amend physics/cpu shared yes\n"
         "hold 1 alice optics/cpu 120 -> INSUFFICIENT_CREDIT available"
@@ -44,7 +44,7 @@ def test_a_hold_is_never_split_over_two_allocations() -> None:
     )
 
 
-def test_a_project_without_credit_of_its_own_draws_on_its_parents() -> None:
+def test_project_without_credit_of_its_own_draws_on_its_parents() -> None:
     play_story("""
         project college
         project physics under college

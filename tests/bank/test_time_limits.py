@@ -8,7 +8,7 @@ from tests.bank.stories import play_story
 from tests.bank.story_setups import PHYSICS
 
 
-def test_a_hold_grows_and_shrinks_with_the_time_limit() -> None:
+def test_hold_grows_and_shrinks_with_the_time_limit() -> None:
     play_story(
         PHYSICS
         + """
@@ -27,7 +27,7 @@ def test_a_hold_grows_and_shrinks_with_the_time_limit() -> None:
     )
 
 
-def test_a_hold_that_shrinks_needs_no_credit() -> None:
+def test_hold_that_shrinks_needs_no_credit() -> None:
     play_story(
         PHYSICS
         + """
@@ -43,7 +43,7 @@ def test_a_hold_that_shrinks_needs_no_credit() -> None:
     )
 
 
-def test_a_change_for_a_run_without_a_hold_is_refused() -> None:
+def test_change_for_a_run_without_a_hold_is_refused() -> None:
     story = play_story(
         PHYSICS
         + """

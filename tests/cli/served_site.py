@@ -15,7 +15,7 @@ from fairbank.core.errors import FairbankError
 from fairbank.rest.client import Client, parse_address
 from tests.support.account import Account
 from tests.support.conditions import wait_until
-from tests.support.keeper import Kept, Order
+from tests.support.supervisor import ProcessSpec, SupervisedProcess
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -33,8 +33,8 @@ def serve_site(**environment: str) -> Iterator[Bank]:
     """Serve a new site until the block ends."""
     folder = Account.ourselves().own_folder("fb-cli-")
     path, port, token = folder / "bank.sock", free_port(), folder / "token"
-    process = Kept(
-        Order(
+    process = SupervisedProcess(
+        ProcessSpec(
             command=[sys.executable, "-m", "tests.cli.site", str(path), str(port), str(token)],
             environment={
                 **os.environ,

@@ -87,15 +87,15 @@ def test_impossible_directory_is_reported(fairbank: Run, tmp_path: Path) -> None
     assert (
         result.code,
         "field: FOLDER" in result.err,
-        "there is a file in its place" in " ".join(result.err.split()),
+        "a file of that name is in the way" in " ".join(result.err.split()),
     ) == (2, True, True)
     result = fairbank("init", tmp_path / "file")
-    assert (result.code, "there is a file in its place" in " ".join(result.err.split())) == (
+    assert (result.code, "a file of that name is in the way" in " ".join(result.err.split())) == (
         2,
         True,
     )
     result = fairbank("init", "/proc/fairbank")
-    assert (result.code, "there is no such place" in " ".join(result.err.split())) == (3, True)
+    assert (result.code, "no such file or directory" in " ".join(result.err.split())) == (3, True)
 
 
 @pytest.mark.parametrize("kilobytes", [4, 64, 160, 200, 240, 300])
@@ -148,6 +148,26 @@ def test_help_names_the_migrate_command(fairbank: Run) -> None:
     page = " ".join(fairbank("init", "--help").out.split())
     assert "or migrate an older one" in page
     assert "stop the servers and make a backup first" in page
+
+
+def test_lost_secret_is_created_again(fairbank: Run, tmp_path: Path) -> None:
+    assert fairbank("init", tmp_path).code == 0
+    secret = tmp_path / "secret"
+    before = secret.read_text()
+    secret.unlink()
+    assert "fairbank init FOLDER" in fairbank("doctor", "--config", tmp_path / "fairbank.toml").out
+    again = fairbank("init", tmp_path)
+    assert (again.code, f"made {secret}" in again.out) == (0, True)
+    assert "Tokens created before are not valid any more" in again.out
+    assert before != secret.read_text()
+    assert fairbank("init", tmp_path).code == 7
+
+
+def test_damaged_secret_is_not_said_to_be_in_a_backup(fairbank: Run, tmp_path: Path) -> None:
+    assert fairbank("init", tmp_path).code == 0
+    (tmp_path / "secret").write_text("x\n")
+    checks = fairbank("doctor", "--config", tmp_path / "fairbank.toml")
+    assert (checks.code, "a backup of the bank does not hold it" in checks.out) == (8, True)
 
 
 def test_invalid_database_address_names_the_option(fairbank: Run, tmp_path: Path) -> None:

@@ -45,9 +45,8 @@ def test_refusals_have_remedies(fairbank: Run) -> None:
     assert "insufficient credit" in result.out
     assert "-A bio_fold (11690 SU available)" in " ".join(result.err.split())
     assert fairbank("jobs", "--refused", "-j", 812_350, "-a").out.count("812350") == 1
-    assert (
-        "No such job of yours was refused; -a shows all"
-        in fairbank("jobs", "--refused", "--as", DANA).err
+    assert "None of your jobs of this selection was refused; -a includes" in " ".join(
+        fairbank("jobs", "--refused", "--as", DANA).err.split()
     )
 
 
@@ -79,3 +78,9 @@ def test_jobs_are_reported_by_name_size_limit_and_exit(fairbank: Run) -> None:
         io.StringIO(fairbank("jobs", "-a", "-j", "700004", "-n", "--csv", "-o", columns).out)
     )
     assert name == "'=fit"  # escaped for spreadsheets
+
+
+def test_unknown_partition_is_not_found(fairbank: Run) -> None:
+    result = fairbank("jobs", "-p", "nosuch")
+    assert (result.code, "  field: -p\n" in result.err) == (3, True)
+    assert fairbank("jobs", "-p", "idle-std", "-j", "900000000").code == 0

@@ -61,5 +61,5 @@ def test_large_expiring_credit_is_reported_in_the_second_half() -> None:
     ("minutes", "words"),
     [(59, "0.98"), (599, "9.98"), (660, "11"), (60 * 7_729, "7,720"), (60 * 99_999, "99,900")],
 )
-def test_an_estimate_has_three_digits(minutes: int, words: str) -> None:
+def test_estimate_has_three_digits(minutes: int, words: str) -> None:
     assert about(minutes, LOOK) == words

@@ -12,8 +12,8 @@ import pytest
 
 from tests.cli.conftest import CommandResult, Run
 from tests.cli.output_values import fold
-from tests.support.fairshare_recordings import printed, said_more
-from tests.support.recorded_slurm import Recorded
+from tests.support.fairshare_recordings import other_output, printed
+from tests.support.recorded_slurm import RecordedSlurm
 
 FILES = {
     "sshare": "sshare-everything",
@@ -33,7 +33,7 @@ def run(fairbank: Run, tmp_path: Path) -> Callable[..., CommandResult]:
     def call(*words: object, rule: str = "fair-tree", **changed: str | None) -> CommandResult:
         output = (
             {name: printed(rule, recorded) for name, recorded in FILES.items()}
-            | said_more()
+            | other_output()
             | changed
         )
         for name, text in output.items():
@@ -81,7 +81,7 @@ def test_job_size_of_an_exclusive_job_may_differ(run: Callable[..., CommandResul
 def test_later_changes_are_reported(
     run: Callable[..., CommandResult], file: str, change: tuple[str, str], differences: list[str]
 ) -> None:
-    text = said_more().get(file) or printed("fair-tree", FILES[file])
+    text = other_output().get(file) or printed("fair-tree", FILES[file])
     assert change[0] in text
     result = run("prio", "--check", "-j", "10,11,12", **{file: text.replace(*change)})
     *lines, last = result.out.splitlines()
@@ -177,7 +177,7 @@ def test_missing_file_is_named(run: Callable[..., CommandResult], missing: str) 
 def test_commands_sent_to_slurm(
     fairbank: Run, tmp_path: Path, clean_env: pytest.MonkeyPatch
 ) -> None:
-    slurm = Recorded(tmp_path / "slurm")
+    slurm = RecordedSlurm(tmp_path / "slurm")
     answers = {
         "sshare": "sshare",
         "sprio": "sprio",
@@ -185,13 +185,13 @@ def test_commands_sent_to_slurm(
         "scontrol-show-job": "jobs",
     }
     for name, recorded in answers.items():
-        slurm.say(name, printed("fair-tree", FILES[recorded]))
-    slurm.say("scontrol-show-partition", printed("fair-tree", "partitions"))
-    slurm.say("squeue", "")
-    slurm.say("sinfo", "slurm-wlm 22.05.8\n")
-    slurm.say("scontrol-show-node", said_more()["nodes"])
-    slurm.say("sacctmgr-show-qos", said_more()["qos"])
-    slurm.say("sacctmgr-show-associations", said_more()["associations"])
+        slurm.set_output(name, printed("fair-tree", FILES[recorded]))
+    slurm.set_output("scontrol-show-partition", printed("fair-tree", "partitions"))
+    slurm.set_output("squeue", "")
+    slurm.set_output("sinfo", "slurm-wlm 22.05.8\n")
+    slurm.set_output("scontrol-show-node", other_output()["nodes"])
+    slurm.set_output("sacctmgr-show-qos", other_output()["qos"])
+    slurm.set_output("sacctmgr-show-associations", other_output()["associations"])
     clean_env.setenv("PATH", slurm.environment["PATH"])
     result = fairbank("prio", "--check", "-j", "10,12")
     assert (result.out, result.code) == ("2 rows computed: no differences\n", 0)
@@ -199,4 +199,4 @@ def test_commands_sent_to_slurm(
         "sacctmgr --noheader --parsable2 show associations cluster=lab"
         " format=account,user,partition,priority"
     )
-    assert {command, "scontrol --all --oneliner show job"} <= set(slurm.asked)
+    assert {command, "scontrol --all --oneliner show job"} <= set(slurm.command_lines)

@@ -45,3 +45,12 @@ def test_progress_without_a_total_shows_the_elapsed_time(monkeypatch: pytest.Mon
         "by the time since it was counted, not since it was waited for"
     )
     assert progress_lines(lines)[-1] == "", "the line is gone at the end"
+
+
+def test_progress_line_is_never_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = Terminal()
+    monkeypatch.setattr("sys.stderr", lines)
+    monkeypatch.setenv("COLUMNS", "40")
+    with Progress("read the journals", OPTIONS) as progress:
+        progress(100, 100)
+    assert max(map(len, progress_lines(lines))) == 39

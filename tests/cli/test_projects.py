@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.conftest import CommandResult, Run
 from tests.cli.output_values import entry_number, output_of
 from tests.cli.site import AYLA, MINH
@@ -100,3 +102,19 @@ def test_project_is_renamed_removed_and_restored(changing: Run) -> None:
     )
     output_of(changing("project", "set", "lab31", "--restore"))
     assert "lab31" in output_of(changing("project", "list"))
+
+
+def test_project_that_exists_is_reported_as_such(changing: Run) -> None:
+    create = ("project", "create", "exists_qmc", "--gid", "4711")
+    assert "project exists_qmc: number" in changing(*create).out
+    again = changing(*create)
+    assert (again.code, "project exists_qmc exists already: number" in again.out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [(["", "--gid", "4"], "GROUP"), ([""], "GROUP"), (["x", "--gid", "4", "-A", ""], "-A")],
+)
+def test_empty_project_name_is_refused(changing: Run, words: list[str], field: str) -> None:
+    result = changing("project", "create", *words)
+    assert (result.code, f"  field: {field}\n" in result.err) == (2, True)

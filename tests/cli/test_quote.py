@@ -61,7 +61,12 @@ def test_missing_quote_option_is_reported(fairbank: Run, words: list[str], named
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"", "it is empty"), (b"\n  \n", "it is empty"), (b"\x7fELF\2\1\0\0", "it is a binary file")],
+    [
+        (b"", "it is empty"),
+        (b"\n  \n", "it is empty"),
+        (b"\x7fELF\2\1\0\0", "it is a binary file"),
+        (b"srun x\n", "it is without #! in its first line"),
+    ],
 )
 def test_file_that_is_no_batch_script_is_refused(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, why: str
@@ -91,7 +96,8 @@ def test_observing_bank_quotes_every_job_as_affordable(
         assert "and let through" in result.out
         assert "the bank only observes" in result.err
         data = json.loads(fairbank(*dear, "--json", "--as", AYLA).out)
-        assert (data["quote"]["fits"], data["warnings"][1:]) == (True, [OBSERVED])
+        assert (data["quote"]["fits"], data["warnings"][1]) == (True, OBSERVED)
+        assert data["warnings"][2].endswith(", and let through")
 
 
 def test_quote_for_several_partitions_is_refused(fairbank: Run) -> None:
@@ -103,9 +109,7 @@ def test_quote_for_several_partitions_is_refused(fairbank: Run) -> None:
     ) == (2, True, True)
 
 
-def test_the_banks_only_cluster_need_not_be_named(
-    fairbank: Run, clean_env: pytest.MonkeyPatch
-) -> None:
+def test_banks_only_cluster_need_not_be_named(fairbank: Run, clean_env: pytest.MonkeyPatch) -> None:
     clean_env.delenv("FAIRBANK_CLUSTER")
     result = fairbank("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--as", AYLA)
     assert (result.code, "darwin/idle-std" in result.out) == (0, True)
@@ -171,3 +175,28 @@ def test_each_form_of_a_quote_tells_what_the_price_ignores(fairbank: Run) -> Non
     assert json.loads(fairbank(*ARRAY, "--json").out)["warnings"] == [doubt]
     for form in ("--csv", "-P"):
         assert doubt in fairbank(*ARRAY, form).err
+
+
+def test_frozen_or_capped_allocation_is_named_in_every_form(changing: Run) -> None:
+    job = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--as", AYLA)
+    allocation = json.loads(changing(*job, "--json").out)["quote"]["allocation"]
+    assert changing("alloc", "cap", allocation, AYLA, "0").code == 0
+    for form in ((), ("--csv",), ("-P",), ("--json",)):
+        result = changing(*job, *form)
+        assert result.code == 5
+        text = " ".join((result.out + result.err).split())
+        assert "the user's cap in this allocation is reached, short by " in text, form
+    assert changing("alloc", "freeze", allocation, "--reason", "test").code == 0
+    for form in ((), ("--csv",), ("-P",), ("--json",)):
+        result = changing(*job, *form)
+        text = " ".join((result.out + result.err).split())
+        assert (result.code, "does not fit: the allocation is frozen" in text) == (5, True), form
+    assert json.loads(changing(*job, "--json").out)["quote"]["reason"] == "FROZEN"
+
+
+@pytest.mark.parametrize("array", ["foo", "", "1-", "1,,2", "1-5%", "1:2"])
+def test_array_that_is_no_range_is_refused(fairbank: Run, array: str) -> None:
+    job = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--as", AYLA)
+    result = fairbank(*job, f"--array={array}")
+    assert (result.code, "field: --array" in result.err) == (2, True)
+    assert fairbank(*job, "--array=0-15:4,20%2").code == 0

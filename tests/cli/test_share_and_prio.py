@@ -14,22 +14,22 @@ from fairbank.cli.framework.host import Local
 from fairbank.slurm.rankings import read_shares
 from tests.cli.conftest import Run
 from tests.cli.output_values import fold
-from tests.support.fairshare_recordings import asked, printed
-from tests.support.recorded_slurm import Recorded, line
+from tests.support.fairshare_recordings import printed, recorded_commands
+from tests.support.recorded_slurm import RecordedSlurm, line
 
 NOT_OURS = {"unknown-field", "by-nice", "no-jobs", "no-header-h", "parsable", "jobs"}
 """Recordings of options that Fairbank spells or explains differently (-h is help)."""
 
 
 @pytest.fixture
-def slurm(tmp_path: Path, clean_env: pytest.MonkeyPatch) -> Recorded:
+def slurm(tmp_path: Path, clean_env: pytest.MonkeyPatch) -> RecordedSlurm:
     """Return the output of a Slurm with Fair Tree and the time of its recording."""
-    result = Recorded(tmp_path / "slurm")
-    result.say("sinfo", "slurm-wlm 22.05.8\n")
-    result.say("sshare", printed("fair-tree", "sshare-everything"))
-    result.say("sprio", printed("fair-tree", "sprio-everything"))
-    result.say("scontrol-show-config", printed("fair-tree", "config"))
-    result.say("squeue", queue((10, "wg_astro", 19), (11, "wg_bio", 19), (12, "wg_bio", 20)))
+    result = RecordedSlurm(tmp_path / "slurm")
+    result.set_output("sinfo", "slurm-wlm 22.05.8\n")
+    result.set_output("sshare", printed("fair-tree", "sshare-everything"))
+    result.set_output("sprio", printed("fair-tree", "sprio-everything"))
+    result.set_output("scontrol-show-config", printed("fair-tree", "config"))
+    result.set_output("squeue", queue((10, "wg_astro", 19), (11, "wg_bio", 19), (12, "wg_bio", 20)))
     clean_env.setenv("PATH", result.environment["PATH"])
     return result
 
@@ -42,19 +42,19 @@ def queue(*jobs: tuple[int, str, int]) -> str:
 
 
 @pytest.fixture
-def run(fairbank: Run, slurm: Recorded) -> Run:
+def run(fairbank: Run, slurm: RecordedSlurm) -> Run:
     return fairbank
 
 
-def recorded_commands(program: str) -> list[tuple[str, list[str]]]:
+def commands_of_root(program: str) -> list[tuple[str, list[str]]]:
     return [
         (name, words)
-        for name, (user, words) in asked("fair-tree", program).items()
+        for name, (user, words) in recorded_commands("fair-tree", program).items()
         if user == "root" and name not in NOT_OURS
     ]
 
 
-@pytest.mark.parametrize(("name", "words"), recorded_commands("sshare"))
+@pytest.mark.parametrize(("name", "words"), commands_of_root("sshare"))
 def test_share_with_the_options_of_sshare(run: Run, name: str, words: list[str]) -> None:
     if os.geteuid() and not {"-a", "-u"} & set(words):
         words = ["-u", "root", *words]  # recorded as root
@@ -63,7 +63,7 @@ def test_share_with_the_options_of_sshare(run: Run, name: str, words: list[str])
     assert result.out == printed("fair-tree", f"sshare-{name}")
 
 
-@pytest.mark.parametrize(("name", "words"), recorded_commands("sprio"))
+@pytest.mark.parametrize(("name", "words"), commands_of_root("sprio"))
 def test_prio_with_the_options_of_sprio(run: Run, name: str, words: list[str]) -> None:
     result = run("prio", *("--noheader" if word == "-h" else word for word in words))
     assert (result.code, result.err) == (0, "")
@@ -85,10 +85,10 @@ def test_csv_has_the_cells_of_the_table(run: Run) -> None:
     assert priorities == [line.split("|") for line in barred.out.splitlines()]
 
 
-def test_commands_that_share_and_prio_run(run: Run, slurm: Recorded) -> None:
+def test_commands_that_share_and_prio_run(run: Run, slurm: RecordedSlurm) -> None:
     run("share")
     run("prio")
-    assert slurm.asked == [
+    assert slurm.command_lines == [
         (
             "sshare --all --partition --noheader --parsable2"
             " --format=Account,Cluster,User,Partition,RawShares,NormShares,RawUsage,NormUsage,"
@@ -105,9 +105,9 @@ def test_commands_that_share_and_prio_run(run: Run, slurm: Recorded) -> None:
     ]
 
 
-def test_time_until_reset_is_counted_from_the_stated_time(slurm: Recorded) -> None:
+def test_time_until_reset_is_counted_from_the_stated_time(slurm: RecordedSlurm) -> None:
     """The time until the next reset is counted from the time that the output states."""
-    slurm.say(
+    slurm.set_output(
         "scontrol-show-config",
         printed("fair-tree", "config").replace("ResetPeriod = NONE", "ResetPeriod = DAILY"),
     )
@@ -141,10 +141,12 @@ def test_explanation_of_one_job(run: Run) -> None:
     assert run("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
 
 
-def test_requeued_job_is_behind_jobs_submitted_while_it_ran(run: Run, slurm: Recorded) -> None:
+def test_requeued_job_is_behind_jobs_submitted_while_it_ran(run: Run, slurm: RecordedSlurm) -> None:
     first, *_ = printed("fair-tree", "sprio-everything").splitlines()
-    slurm.say("sprio", "".join(f"{number}{first.removeprefix('10')}\n" for number in (10, 12)))
-    slurm.say("squeue", queue((10, "wg_astro", 40), (12, "wg_astro", 20)))
+    slurm.set_output(
+        "sprio", "".join(f"{number}{first.removeprefix('10')}\n" for number in (10, 12))
+    )
+    slurm.set_output("squeue", queue((10, "wg_astro", 40), (12, "wg_astro", 20)))
     assert (
         run("prio", "--explain", "-j", "12").out.splitlines()[-1] == "No job is ahead of it there."
     )
@@ -161,8 +163,8 @@ def test_json_factors_are_rounded(run: Run) -> None:
     ]
 
 
-def test_why_without_own_pending_jobs_says_so(run: Run, slurm: Recorded) -> None:
-    slurm.say(
+def test_why_without_own_pending_jobs_says_so(run: Run, slurm: RecordedSlurm) -> None:
+    slurm.set_output(
         "sprio",
         "".join(
             f"{line}\n"
@@ -179,9 +181,11 @@ def test_why_without_own_pending_jobs_says_so(run: Run, slurm: Recorded) -> None
     assert fold(run("prio", "--explain", "-u", "nobody").err) == "No such job waits."
 
 
-def test_a_job_is_explained_once_in_each_partition(run: Run, slurm: Recorded) -> None:
+def test_job_is_explained_once_in_each_partition(run: Run, slurm: RecordedSlurm) -> None:
     lines = printed("fair-tree", "sprio-everything").splitlines(keepends=True)
-    slurm.say("sprio", "".join([*lines, *(line for line in lines if line.startswith("12 "))]))
+    slurm.set_output(
+        "sprio", "".join([*lines, *(line for line in lines if line.startswith("12 "))])
+    )
     result = run("prio", "--explain", "-j", "12")
     assert result.out.count("Job 12 ") == 1
     assert "1st of 2 that wait in gpu" in result.out
@@ -199,7 +203,7 @@ def test_json_output(run: Run) -> None:
     assert run("share", "--helpformat").out.split()[0] == "Account"
 
 
-def test_newer_slurm_prints_account_and_qos(run: Run, slurm: Recorded) -> None:
+def test_newer_slurm_prints_account_and_qos(run: Run, slurm: RecordedSlurm) -> None:
     """Each row has its own QOS: for a job that requested several, squeue prints all of them in one
     field.
     """
@@ -208,36 +212,36 @@ def test_newer_slurm_prints_account_and_qos(run: Run, slurm: Recorded) -> None:
         for line in printed("fair-tree", "sprio-everything").splitlines()
         if line.startswith(("10", "12"))
     ]
-    slurm.say("sinfo", "slurm 23.02.7\n")
-    slurm.say(
+    slurm.set_output("sinfo", "slurm 23.02.7\n")
+    slurm.set_output(
         "sprio",
         "".join(
             f"{line}|wg_astro|{qos}\n"
             for line, qos in zip([*lines, lines[1]], ("normal", "high", "low"), strict=True)
         ),
     )
-    slurm.say("squeue", "")
+    slurm.set_output("squeue", "")
     assert [row["qos"] for row in json.loads(run("prio", "--json").out)["data"]] == [
         "normal",
         "high",
         "low",
     ]
-    assert "|%T|%t|%o|%n" in "".join(slurm.asked)
+    assert "|%T|%t|%o|%n" in "".join(slurm.command_lines)
     head, first, *_ = run("prio", "-l").out.splitlines()
     assert re.findall(r"\S+", head)[2:4] == ["USER", "ACCOUNT"]
     assert "QOSNAME" in head
     assert re.findall(r"\S+", first)[2:4] == ["alice", "wg_astro"]
 
 
-def test_job_that_is_not_pending_is_reported(run: Run, slurm: Recorded) -> None:
+def test_job_that_is_not_pending_is_reported(run: Run, slurm: RecordedSlurm) -> None:
     result = run("prio", "-j", "99,12")
     assert (result.code, result.err) == (3, "Not waiting, or held, or not eligible yet: 99.\n")
-    slurm.say("sprio", "Unable to find jobs matching user/id(s) specified\n")
+    slurm.set_output("sprio", "Unable to find jobs matching user/id(s) specified\n")
     result = run("prio")
     assert (result.code, result.err) == (0, "No such job waits.\n")
 
 
-def test_saved_output_of_slurm_is_read(run: Run, slurm: Recorded, tmp_path: Path) -> None:
+def test_saved_output_of_slurm_is_read(run: Run, slurm: RecordedSlurm, tmp_path: Path) -> None:
     for name in ("sshare", "sprio"):
         (tmp_path / f"{name}.txt").write_text(printed("classic", f"{name}-everything"))
     (tmp_path / "config.txt").write_text(printed("classic", "config"))
@@ -246,7 +250,7 @@ def test_saved_output_of_slurm_is_read(run: Run, slurm: Recorded, tmp_path: Path
     assert json.loads(run("share", "--json", "--from", tmp_path).out)["as_of"].startswith(
         "2026-11-21T23:5"
     )
-    assert slurm.asked == []
+    assert slurm.command_lines == []
     (tmp_path / "sshare.txt").unlink()
     result = run("share", "--from", tmp_path)
     assert result.code == 3
@@ -270,7 +274,7 @@ def test_missing_squeue_output_is_reported(run: Run, tmp_path: Path) -> None:
     assert run("prio", "--from", tmp_path, "--json").err == ""
 
 
-def test_running_jobs_are_not_counted_as_pending(run: Run, slurm: Recorded) -> None:
+def test_running_jobs_are_not_counted_as_pending(run: Run, slurm: RecordedSlurm) -> None:
     """With CALCULATE_RUNNING sprio lists running jobs too; squeue is asked for pending jobs."""
     assert "priority 29,726, 1st of 2 that wait in gpu" in run("prio", "--explain", "-j", "12").out
     config = re.sub(
@@ -278,8 +282,8 @@ def test_running_jobs_are_not_counted_as_pending(run: Run, slurm: Recorded) -> N
         "PriorityFlags = CALCULATE_RUNNING",
         printed("fair-tree", "config"),
     )
-    slurm.say("scontrol-show-config", config)
-    slurm.say("squeue", queue((12, "wg_bio", 20)))
+    slurm.set_output("scontrol-show-config", config)
+    slurm.set_output("squeue", queue((12, "wg_bio", 20)))
     assert run("prio", "-o", "%i").out.split()[1:] == [
         "10",
         "11",
@@ -297,12 +301,16 @@ def test_running_jobs_are_not_counted_as_pending(run: Run, slurm: Recorded) -> N
     assert {
         row["job_id"] for row in json.loads(run("prio", "--json").out)["data"] if not row["runs"]
     } == {12}
-    slurm.say("squeue", "")
+    slurm.set_output("squeue", "")
     assert "and it runs" in run("prio", "--explain", "-j", "12").out
 
 
-def test_unreadable_line_is_reported_and_the_others_are_shown(run: Run, slurm: Recorded) -> None:
-    slurm.say("sprio", printed("fair-tree", "sprio-everything").replace("|33631 ", "|33.631 "))
+def test_unreadable_line_is_reported_and_the_others_are_shown(
+    run: Run, slurm: RecordedSlurm
+) -> None:
+    slurm.set_output(
+        "sprio", printed("fair-tree", "sprio-everything").replace("|33631 ", "|33.631 ")
+    )
     result = run("prio", "--noheader")
     assert result.out == "".join(
         printed("fair-tree", "sprio-no-header").splitlines(keepends=True)[1:]
@@ -315,8 +323,8 @@ def test_unreadable_line_is_reported_and_the_others_are_shown(run: Run, slurm: R
     assert result.code == 8
 
 
-def test_priority_basic_is_refused(run: Run, slurm: Recorded) -> None:
-    slurm.say(
+def test_priority_basic_is_refused(run: Run, slurm: RecordedSlurm) -> None:
+    slurm.set_output(
         "scontrol-show-config",
         printed("fair-tree", "config").replace("priority/multifactor", "priority/basic"),
     )
@@ -325,8 +333,8 @@ def test_priority_basic_is_refused(run: Run, slurm: Recorded) -> None:
     assert "PriorityType" in result.err
 
 
-def test_unreachable_slurm_exits_with_6(run: Run, slurm: Recorded) -> None:
-    slurm.forget("sshare")
+def test_unreachable_slurm_exits_with_6(run: Run, slurm: RecordedSlurm) -> None:
+    slurm.remove_output("sshare")
     assert run("share").code == 6
 
 
@@ -335,7 +343,7 @@ def test_unreachable_slurm_exits_with_6(run: Run, slurm: Recorded) -> None:
     [("share", "-o", "nonsense"), ("prio", "-o", "%z"), ("prio", "-S", "z"), ("prio", "-j", "x")],
 )
 def test_usage_errors_are_reported_without_running_slurm(
-    run: Run, slurm: Recorded, words: tuple[str, ...]
+    run: Run, slurm: RecordedSlurm, words: tuple[str, ...]
 ) -> None:
     result = run(*words)
     assert result.code == 2

@@ -44,7 +44,9 @@ def test_option_without_effect_is_refused(
     fairbank: Run, words: tuple[str, ...], field: str
 ) -> None:
     result = fairbank(*words)
-    assert (result.code, result.out) == (2, ""), "before Slurm is asked, which is not even there"
+    assert (result.code, result.out) == (2, ""), (
+        "before a command of Slurm runs, which is not even there"
+    )
     assert f"field: {field}" in result.err
     assert "try: " in result.err
 

@@ -134,7 +134,7 @@ def test_several_policies_and_progress(run: Run) -> None:
         ("simulate --jobs 600000", "more than the default site runs in 3660 days"),
         ("simulate --model nothing.toml", "cannot read nothing.toml"),
         ("simulate --model broken.toml", "broken.toml is not TOML"),
-        ("simulate --model strange.toml", "pools[0].cores is no setting"),
+        ("simulate --model strange.toml", "there is no setting pools[0].cores"),
         ("simulate --model empty.toml", "this users of a synthetic centre cannot be"),
         ("simulate --model poolless.toml", "this pools of a synthetic centre cannot be"),
         ("simulate --model twice.toml", "that no other one has"),

@@ -12,7 +12,7 @@ from fairbank.report.columns import DisplayFormat, with_minutes
 from tests.cli.conftest import Run
 
 
-def test_a_statement_is_found_by_project_and_resource(fairbank: Run) -> None:
+def test_statement_is_found_by_project_and_resource(fairbank: Run) -> None:
     by_name = fairbank("statement", "-A", "chem_qmc", "-r", "gpu", "-S", "2026-01-01", "--csv")
     assert by_name == fairbank("statement", "2", "-S", "2026-01-01", "--csv")
     several = fairbank("statement", "-A", "chem_qmc")
@@ -143,3 +143,9 @@ def test_entry_without_an_amount_is_described_in_words(
     ) == (amount, reason)
     exact = {column.head: column for column in with_minutes(COLUMNS)}["AMOUNT-MINUTES"]
     assert exact.cell(entry, DisplayFormat(exact=True)) == ("6" if amount else "")
+
+
+def test_period_that_begins_in_the_future_is_refused(fairbank: Run) -> None:
+    result = fairbank("statement", "1", "-S", "now+1day")
+    assert (result.code, "the period begins in the future" in result.err) == (2, True)
+    assert "  field: -S\n" in result.err

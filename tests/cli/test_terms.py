@@ -181,7 +181,7 @@ def test_statement_shows_changed_terms(changing: Run) -> None:
     assert newest("set", CPU, "--credit-limit", 0)[1] == {"credit_limit": 0}
 
 
-def test_an_allocation_is_extended_and_closed(changing: Run) -> None:
+def test_allocation_is_extended_and_closed(changing: Run) -> None:
     assert "2028-09-01" in output_of(
         changing("alloc", "extend", CPU, "2028-09-01", "--reason", "renewed")
     )

@@ -238,7 +238,8 @@ def test_projects_and_tokens_cannot_be_undone(changing: Run) -> None:
         message = " ".join(output_of(changing("undo", number, "--reason", "x", *more), 7).split())
         assert "an entry of this kind cannot be undone: project." in message
         assert "project remove" in message
-    assert changing("project", "create", "lab9", "--gid", 50_009).out.startswith("project lab9: ")
+    again = changing("project", "create", "lab9", "--gid", 50_009)
+    assert again.out.startswith("project lab9 exists already: ")
     created = changing("token", "create", "laptop")
     token = created.err.split()[1]
     assert f"to take it back: fairbank token revoke {token}" in " ".join(created.err.split())

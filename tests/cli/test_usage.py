@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_period_without_a_start_is_refused_with_the_default(fairbank: Run, words
     result = fairbank(*words.split(), "--endtime", "2026-01-01")
     assert result.code == 2
     assert "(default: from now-30days on)" in " ".join(result.err.split())
-    assert "  field: --endtime\n  try: say where it begins: -S\n" in result.err
+    assert "  field: --endtime\n  try: name its start with -S\n" in result.err
 
 
 def test_usage_reports_idle_processors_and_waiting_times(fairbank: Run) -> None:
@@ -106,3 +107,20 @@ def test_exit_code_is_shown_only_if_all_are_equal() -> None:
         same_exit(not_found, killed),
         same_exit(none, none),
     ] == [*(127, 127), *(None, None)]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Rome", "America/New_York", "Australia/Sydney", "UTC"])
+def test_months_of_usage_lie_in_the_period_in_every_zone(
+    fairbank: Run, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        words = ("usage", "-S", "2026-07-01", "-E", "2026-08-01", "--by", "month", "--json")
+        answer = json.loads(fairbank(*words).out)
+        in_utc = json.loads(fairbank(*words, "--utc").out)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert ([row["group"] for row in answer["data"]], answer["zone"]) == (["2026-07"], zone)
+    assert in_utc["zone"] == "UTC"

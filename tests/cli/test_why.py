@@ -83,12 +83,13 @@ def test_output_matches_the_golden_file(name: str, run: Run) -> None:
         ("why 6 --trace seed.swf", "job 6 is not simulated: never ran", 3),
         (
             "why 4 --trace seed.swf",
-            "job 4 did not wait: under easy it started when it came, at 2001-09-09T01:47:02Z",
+            "job 4 did not wait: under easy it started when it was submitted, at"
+            " 2001-09-09T01:47:02Z",
             3,
         ),
         (
             "why 3 --trace seed.swf --at 0",
-            "job 3 was not there yet: it came at 2001-09-09T01:47:01Z, second 1 of the trace",
+            "job 3 is submitted later: at 2001-09-09T01:47:01Z, second 1 of the trace",
             2,
         ),
         (
@@ -185,7 +186,7 @@ def test_suggested_option_gives_the_suggested_start(run: Run, tmp_path: Path) ->
     (tmp_path / "other.swf").write_text(HEAD + "".join(changed))
     result = run("why 3 --trace other.swf")
     assert (
-        "job 3 did not wait: under easy it started when it came, at 2001-09-09T01:47:01Z"
+        "job 3 did not wait: under easy it started when it was submitted, at 2001-09-09T01:47:01Z"
         in " ".join(result.err.split())
     )
 

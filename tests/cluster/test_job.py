@@ -13,7 +13,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import ID_MAX, JOB_ID_MAX
 
 
-def test_a_run_is_never_the_job_id_alone() -> None:
+def test_run_is_never_the_job_id_alone() -> None:
     before, after_wrap, requeued = (
         Run("darwin", 7, 1_000),
         Run("darwin", 7, 9_000),
@@ -41,7 +41,7 @@ def test_runs_in_range(run: Run) -> None:
         (Run("darwin", 1, 0, 65_536), "restart"),
     ],
 )
-def test_the_part_out_of_range_is_named(run: Run, field: str) -> None:
+def test_part_out_of_range_is_named(run: Run, field: str) -> None:
     with pytest.raises(InvalidInput) as no:
         check_run(run)
     assert no.value.field == field
@@ -61,7 +61,7 @@ runs = st.builds(
 
 
 @given(runs)
-def test_a_run_is_read_from_its_own_text(run: Run) -> None:
+def test_run_is_read_from_its_own_text(run: Run) -> None:
     assert Run.parse(str(run)) == run
 
 

@@ -81,7 +81,7 @@ def test_job_runs_one_task_per_node_by_default() -> None:
         ({"gpus": (Gpus("", -1),)}, "gpus"),
     ],
 )
-def test_a_job_that_contradicts_itself_is_explained(said: dict[str, Any], field: str) -> None:
+def test_job_that_contradicts_itself_is_explained(said: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as no:
         ResourceRequest(**said)
     assert no.value.field == field

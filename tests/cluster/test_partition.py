@@ -17,7 +17,7 @@ DARWIN = Cluster(
 )
 
 
-def test_a_partition_bills_one_resource_by_the_dearest_tres() -> None:
+def test_partition_bills_one_resource_by_the_dearest_tres() -> None:
     assert DARWIN.partition("gpu-v100").resource == "gpu"
     assert DARWIN.partition("standard").billing_rule is BillingRule.MAX_TRES
 

@@ -20,6 +20,7 @@ from fairbank.bank.query import (
 from fairbank.bank.requests import Charge, Deposit, Lapse, Refund, Release
 from fairbank.cluster.job import JobDetails
 from fairbank.core.time import DAY, Instant
+from fairbank.core.time_zone import parse_zone, zone_offsets
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
 from tests.contracts.small_site import (
@@ -122,6 +123,13 @@ def test_usage_can_be_grouped(store: Store) -> None:
         ("2026-01-02", 2, 1, 65, 7),
     ]
     assert groups(UsageBy.MONTH) == [("2025-12", 1, 0, 10, 1), ("2026-01", 3, 2, 85, 9)]
+    east = zone_offsets(parse_zone("Europe/Rome"), 0, NEW_YEAR + 2 * DAY)
+    assert groups(UsageBy.MONTH, offsets=east) == [("2026-01", 4, 2, 95, 10)]
+    west = zone_offsets(parse_zone("America/New_York"), 0, NEW_YEAR + 2 * DAY)
+    assert groups(UsageBy.DAY, offsets=west) == [
+        ("2025-12-31", 2, 1, 30, 3),
+        ("2026-01-01", 2, 1, 65, 7),
+    ]
     assert groups(UsageBy.PARTITION) == [("standard", 4, 2, 95, 10)]
     assert groups(UsageBy.JOB) == [
         ("darwin/1", 1, 0, 10, 1),

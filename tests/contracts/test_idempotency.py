@@ -122,13 +122,13 @@ def test_run_is_held_and_closed_once(store: Store) -> None:
     assert no.reason is Reason.RUN_CLOSED
 
 
-def test_a_requeued_run_is_another_run(store: Store) -> None:
+def test_requeued_run_is_another_run(store: Store) -> None:
     fill(store)
     granted(store, hold(1, 100), hold(1, 100, run=job(1, restart=1)))
     assert len(contents(store)[4]) == 2
 
 
-def test_the_same_batch_twice_is_one_batch(store: Store) -> None:
+def test_same_batch_twice_is_one_batch(store: Store) -> None:
     fill(store)
     requests = (
         hold(1, 10, key="h1"),

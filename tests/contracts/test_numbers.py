@@ -55,7 +55,7 @@ def test_entry_numbers_of_two_servers_follow_time(sql_place: Place) -> None:
     assert entries == sorted(set(entries))
 
 
-def test_a_dry_run_takes_no_numbers(store: Store) -> None:
+def test_dry_run_takes_no_numbers(store: Store) -> None:
     """Neither numbers that people type nor numbers of entries are used up, on PostgreSQL too, where
     a drawn number is lost.
     """

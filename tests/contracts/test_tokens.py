@@ -92,7 +92,7 @@ def test_tokens_come_in_pages(store: Store) -> None:
     assert reader.tokens(1001, Page(2, after=numbers[4])) == []
 
 
-def test_a_revoked_token_stays_revoked(store: Store) -> None:
+def test_revoked_token_stays_revoked(store: Store) -> None:
     (number,) = issued(store, LAPTOP)
     granted(store, RevokeToken(token=number), at=NOW)
     assert reason(ask(store, RevokeToken(token=number), at=LATER)) is Reason.UNKNOWN_TOKEN

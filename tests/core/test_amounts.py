@@ -139,12 +139,12 @@ def test_anything_else_is_no_amount(text: str) -> None:
         "1.234,567",
     ],
 )
-def test_a_comma_only_separates_thousands(text: str) -> None:
+def test_comma_only_separates_thousands(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse_su(text)
 
 
-def test_a_long_text_is_not_repeated_in_full() -> None:
+def test_long_text_is_not_repeated_in_full() -> None:
     for text in ("x" * 10_000, "0.001" + "," * 10_000, "9" * 10_000):
         with pytest.raises(InvalidInput) as no:
             parse_su(text)
@@ -253,7 +253,7 @@ def test_enormous_amounts_are_refused_with_the_most_there_is(text: str) -> None:
     assert str(AMOUNT_MAX) in str(no.value.remedy)
 
 
-def test_the_largest_amount_can_be_moved() -> None:
+def test_largest_amount_can_be_moved() -> None:
     assert parse_su(f"{AMOUNT_MAX}m") == AMOUNT_MAX == amount(AMOUNT_MAX)
 
 

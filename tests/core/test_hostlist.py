@@ -35,7 +35,7 @@ from fairbank.core.hostlist import HOSTS_MAX, compress, expand
         ("", ""),
     ],
 )
-def test_a_list_names_its_hosts_in_its_order(text: str, hosts: str) -> None:
+def test_list_names_its_hosts_in_its_order(text: str, hosts: str) -> None:
     assert expand(text) == hosts.split()
 
 
@@ -53,7 +53,7 @@ def test_a_list_names_its_hosts_in_its_order(text: str, hosts: str) -> None:
         ("a[0-9999]b[0-999]", "names too many hosts"),
     ],
 )
-def test_a_list_that_cannot_be_read_is_reported_with_its_place(text: str, told: str) -> None:
+def test_list_that_cannot_be_read_is_reported_with_its_place(text: str, told: str) -> None:
     with pytest.raises(InvalidInput) as no:
         expand(text, field="nodelist")
     assert told in no.value.message
@@ -65,7 +65,7 @@ def test_a_list_that_cannot_be_read_is_reported_with_its_place(text: str, told: 
     )
 
 
-def test_the_hosts_of_a_whole_list_are_counted_together() -> None:
+def test_hosts_of_a_whole_list_are_counted_together() -> None:
     with pytest.raises(InvalidInput, match=r"too many hosts"):
         expand(",".join(["a[0-65535]"] * (HOSTS_MAX // 65_536 + 1)))
 

@@ -128,7 +128,7 @@ def test_comments_cannot_move_a_terminal(text: str) -> None:
         ("a\x1b", r"it has the character '\x1b'"),
     ],
 )
-def test_a_comment_that_cannot_be_kept_is_explained(text: str, fault: str) -> None:
+def test_comment_that_cannot_be_kept_is_explained(text: str, fault: str) -> None:
     with pytest.raises(InvalidInput) as no:
         ids.comment(text, field="reason")
     assert no.value.message == f"this reason cannot be kept: {fault}"

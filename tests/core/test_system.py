@@ -18,8 +18,8 @@ from fairbank.core.os_errors import is_full, translate_os_error
         (errno.EDQUOT, FairbankError, "the disk is full", "free disk space"),
         (errno.EROFS, Forbidden, "read-only", "can be written"),
         (errno.EACCES, Forbidden, "you may not write there", "of your own"),
-        (errno.ENOTDIR, InvalidInput, "there is a file in its place", "name another"),
-        (errno.ENOENT, NotFound, "no such place", "name one"),
+        (errno.ENOTDIR, InvalidInput, "a file of that name is in the way", "name another"),
+        (errno.ENOENT, NotFound, "no such file or directory", "name a path"),
         (errno.EIO, FairbankError, "Input/output error", "who runs this host"),
     ],
 )

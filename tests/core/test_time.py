@@ -105,7 +105,7 @@ def test_other_texts_are_no_instant(text: str) -> None:
         *("99999-12-31", "+10000-01-01T00:00Z", "-12026-11-21", "9" * 13, "@9999999999999"),
     ],
 )
-def test_an_instant_that_is_out_of_range_is_reported_as_such(text: str) -> None:
+def test_instant_that_is_out_of_range_is_reported_as_such(text: str) -> None:
     with pytest.raises(InvalidInput, match="is out of range") as no:
         parse_instant(text, field="start")
     assert (no.value.field, no.value.remedy) == ("start", "a time in the years 1970 to 9999")
@@ -176,7 +176,7 @@ def test_time_limits_are_rounded_up_to_minutes_as_slurm_does(text: str, minutes:
     "text",
     ["-1", "INFINITE", "unlimited", "UNLIMITED", "infinite", "0", "00", "0:0", "0:0:0", "0-0"],
 )
-def test_a_hold_needs_a_finite_limit(text: str) -> None:
+def test_hold_needs_a_finite_limit(text: str) -> None:
     """sbatch takes 0 for no limit."""
     with pytest.raises(InvalidInput, match="finite time limit"):
         parse_duration(text)
@@ -229,7 +229,7 @@ def test_durations_as_sacct_prints_them(seconds: int, shown: str) -> None:
 
 
 @given(st.integers(1, 10**9))
-def test_a_shown_duration_is_a_time_limit(minutes: int) -> None:
+def test_shown_duration_is_a_time_limit(minutes: int) -> None:
     assert (
         parse_duration(show_duration(minutes * 60)) == minutes * 60 == parse_duration(str(minutes))
     )

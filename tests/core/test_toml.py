@@ -35,14 +35,24 @@ def test_valid_settings_are_read() -> None:
     ("text", "message", "field", "remedy"),
     [
         (b"rooms = [", f"{FILE} is not TOML: ", "--lab", "fix the line named"),
-        (b"rooms = 3 # \xff", f"{FILE} is not TOML: ", "--lab", "fix the line named"),
+        (
+            "rooms = 3".encode("utf-16"),
+            f"{FILE} is not UTF-8: byte 0 is 0xff",
+            "--lab",
+            "save it as text in UTF-8",
+        ),
         (
             b"rooms = 'many'",
             f"{FILE}: rooms: expected a whole number",
             "rooms",
             f"{PAGE} lists all settings",
         ),
-        (b"rooms = 3\ndoor = 1", f"{FILE}: door is no setting", "door", "there are: rooms, floor"),
+        (
+            b"rooms = 3\ndoor = 1",
+            f"{FILE}: there is no setting door",
+            "door",
+            "there are: rooms, floor",
+        ),
         (b"floor = 1", f"{FILE}: rooms is missing", "rooms", f"add it; {PAGE} lists all settings"),
         (
             b"rooms = 3\nfloor = 4",

@@ -200,7 +200,7 @@ def test_weights_with_slurms_suffix_rule(text: str, name: str, weight: Fraction)
     assert parse_weights(text) == {name: weight}
 
 
-def test_a_tenth_is_a_tenth() -> None:
+def test_tenth_is_a_tenth() -> None:
     assert parse_weights("CPU=0.1") == {"cpu": Fraction(1, 10)}
 
 
@@ -297,7 +297,7 @@ jobs = st.dictionaries(names, st.fractions(0, 1000))
 
 
 @given(jobs, weightings)
-def test_a_maximum_is_never_dearer_than_the_sum(
+def test_maximum_is_never_dearer_than_the_sum(
     counts: dict[str, Fraction], weights: dict[str, Fraction]
 ) -> None:
     dearest, gres_apart, everything = (

@@ -38,7 +38,7 @@ def test_rounding_up_covers_the_cost_by_less_than_a_minute(exact: Fraction) -> N
     assert 0 <= round_up(exact) - exact < 1
 
 
-def test_a_cost_that_no_float_can_hold_is_still_exact() -> None:
+def test_cost_that_no_float_can_hold_is_still_exact() -> None:
     assert round_up(Fraction(2**53) + Fraction(1, 10**30)) == 2**53 + 1
 
 

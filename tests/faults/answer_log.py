@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.ledger_tables import LedgerTables
-from tests.support.wire import Answer, Lost, Wire
+from tests.support.wire import Answer, ResponseLost, Wire
 
 PAUSE_SECONDS = 0.02
 RESOLUTIONS, REFUSALS = {"charge", "release"}, {"refusal", "declined"}
@@ -44,7 +44,7 @@ class AnswerLog:
                 answer = await rng.choice(wires).ask(
                     "POST", path, sent, key=None if report else key
                 )
-            except Lost:
+            except ResponseLost:
                 self.lost += 1
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue

@@ -14,7 +14,7 @@ import pytest
 
 from tests.faults.load_backups import back_up_under_load
 from tests.support.postgres import PostgresServer
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, run_bank
 from tests.support.wire import run
 
 LogFigure = Callable[[str], None]
@@ -75,7 +75,7 @@ def new_database(postgres18: PostgresServer) -> Iterator[Callable[[], str]]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def running_bank(request: pytest.FixtureRequest) -> Iterator[FairbankServer]:
     """Provide a running bank on each store."""
-    with banking(
+    with run_bank(
         request.getfixturevalue("database") if request.param == "postgresql" else None
     ) as server:
         yield server
@@ -84,7 +84,7 @@ def running_bank(request: pytest.FixtureRequest) -> Iterator[FairbankServer]:
 @pytest.fixture(scope="session")
 def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Provide a backup taken while clients worked: two projects, a few thousand entries."""
-    with banking() as server:
+    with run_bank() as server:
         (record,), _ = run(
             back_up_under_load(server, 1, 1, tmp_path_factory.mktemp("backup"), thousands=1)
         )

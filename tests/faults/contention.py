@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.faults.answer_log import PAUSE_SECONDS, UNAVAILABLE, AnswerLog
 from tests.faults.site import SU, Client, create_project
-from tests.support.wire import Lost, Wire
+from tests.support.wire import ResponseLost, Wire
 
 ACCOUNT = "physics"
 
@@ -129,7 +129,7 @@ async def watch(
     while not over.is_set():
         try:
             answer = await wire.ask("GET", f"/alloc/{allocation}")
-        except Lost:
+        except ResponseLost:
             answer_log.lost += 1
             await asyncio.sleep(PAUSE_SECONDS)
             continue

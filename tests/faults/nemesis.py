@@ -13,7 +13,7 @@ from typing import Protocol
 from tests.faults.answer_log import PAUSE_SECONDS, AnswerLog
 from tests.faults.site import Client
 from tests.support.server import FairbankServer
-from tests.support.wire import Lost, Wire
+from tests.support.wire import ResponseLost, Wire
 
 WAIT_SECONDS = 120
 MOST_ANSWERS = 80
@@ -98,7 +98,7 @@ async def wait_until_answering(bank: FairbankServer) -> None:
     async def has_answer() -> bool:
         try:
             return (await wire.ask("GET", "/balance")).status == 200
-        except Lost:
+        except ResponseLost:
             return False
 
     deadline = time.monotonic() + WAIT_SECONDS

@@ -12,7 +12,7 @@ import pytest
 from tests.faults.in_process import heads, restore
 from tests.faults.load_backups import back_up_under_load, check_accepts_runs, check_restored
 from tests.faults.nemesis import wait_until_answering
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, run_bank
 from tests.support.wire import run
 
 LogFigure = Callable[[str], None]
@@ -41,7 +41,7 @@ def check_backups_in_other_store(
     log_figure(
         f"{len(records)} backups of {counts} entries, of {len(answer_log.answers)} in the end"
     )
-    with banking(target) as restored:
+    with run_bank(target) as restored:
         run(check_accepts_runs(restored))
         second_backup = folder / "again.fbk"
         assert restored.command("backup", "create", str(second_backup)).returncode == 0
@@ -63,7 +63,7 @@ def test_backups_under_load_are_restored_from_sqlite_to_postgresql_and_back(
     seed: int,
     log_figure: LogFigure,
 ) -> None:
-    with banking() as server:
+    with run_bank() as server:
         check_backups_in_other_store(
             server, new_database, rounds(10, 2), seed, tmp_path, log_figure
         )
@@ -74,7 +74,7 @@ def test_backups_under_load_are_restored_from_postgresql_to_sqlite_and_back(
     database: str, tmp_path: Path, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
     files = (f"sqlite:///{tmp_path}/{number}.sqlite" for number in range(100))
-    with banking(database) as server:
+    with run_bank(database) as server:
         check_backups_in_other_store(
             server, lambda: next(files), rounds(10, 2), seed, tmp_path, log_figure
         )

@@ -16,7 +16,7 @@ from tests.faults.forgeries import KEYS
 from tests.faults.in_process import findings
 from tests.faults.ledger_tables import LedgerTables
 from tests.faults.sample import write_sample
-from tests.support.server import made
+from tests.support.server import create_bank
 
 LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
@@ -85,7 +85,7 @@ def test_audit_command_reports_damage_and_its_remedy_works(
     error.
     """
     rng = random.Random(seed)
-    with made() as bank:
+    with create_bank() as bank:
         write_sample(bank.store)
         file = bank.folder / "fairbank.sqlite"
         content = file.read_bytes()

@@ -11,7 +11,7 @@ from tests.faults.answer_log import UNAVAILABLE, AnswerLog, check_books
 from tests.faults.contention import Contention
 from tests.faults.ledger_tables import LedgerTables
 from tests.support.postgres import PostgresServer
-from tests.support.server import FairbankServer, banking, banking_twice
+from tests.support.server import FairbankServer, run_bank, run_two_banks
 from tests.support.wire import run
 
 LogFigure = Callable[[str], None]
@@ -53,10 +53,10 @@ def test_two_hundred_clients_on_postgresql_never_overdraw(
     contention = Contention(clients=200, runs=rounds(60, 8), seed=seed)
     with postgres.fresh_database() as name, check_no_deadlocks(postgres.url(name), log_figure):
         if count == 1:
-            with banking(postgres.url(name)) as server:
+            with run_bank(postgres.url(name)) as server:
                 run_contention(contention, [server], log_figure)
         else:
-            with banking_twice(postgres.url(name)) as servers:
+            with run_two_banks(postgres.url(name)) as servers:
                 run_contention(contention, servers, log_figure)
 
 
@@ -64,7 +64,7 @@ def test_two_hundred_clients_on_postgresql_never_overdraw(
 def test_two_hundred_clients_on_sqlite_never_overdraw(
     rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    with banking() as server:
+    with run_bank() as server:
         run_contention(Contention(clients=200, runs=rounds(60, 8), seed=seed), [server], log_figure)
 
 
@@ -72,7 +72,7 @@ def test_two_hundred_clients_on_sqlite_never_overdraw(
 def test_full_write_queue_answers_503_and_loses_no_request(
     database: str, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    with banking(database, server="waiting_max = 20") as server:
+    with run_bank(database, server="waiting_max = 20") as server:
         answer_log = run_contention(
             Contention(clients=200, runs=rounds(20, 3), seed=seed), [server], log_figure
         )
@@ -81,11 +81,11 @@ def test_full_write_queue_answers_503_and_loses_no_request(
 
 @pytest.mark.slow
 def test_sixty_clients_on_two_servers_never_overdraw(database: str, log_figure: LogFigure) -> None:
-    with banking_twice(database) as servers:
+    with run_two_banks(database) as servers:
         run_contention(Contention(clients=60, runs=4, seed=1), servers, log_figure)
 
 
 @pytest.mark.slow
 def test_sixty_clients_on_sqlite_never_overdraw(log_figure: LogFigure) -> None:
-    with banking() as server:
+    with run_bank() as server:
         run_contention(Contention(clients=60, runs=4, seed=1), [server], log_figure)

@@ -17,7 +17,7 @@ from tests.faults.in_process import findings, heads, restore
 from tests.faults.nemesis import wait_until_answering
 from tests.faults.sample import write_sample
 from tests.faults.site import SU, create_project
-from tests.support.server import FairbankServer, made
+from tests.support.server import FairbankServer, create_bank
 from tests.support.wire import Wire, run
 
 LogFigure = Callable[[str], None]
@@ -68,7 +68,9 @@ def alter_digit(line: bytes, rng: random.Random) -> bytes:
 def test_damaged_backup_changes_nothing(
     place: str, request: pytest.FixtureRequest, backup: Path, tmp_path: Path, log_figure: LogFigure
 ) -> None:
-    with made(request.getfixturevalue("database") if place == "postgresql" else None) as bank:
+    with create_bank(
+        request.getfixturevalue("database") if place == "postgresql" else None
+    ) as bank:
         write_sample(bank.store)
         before, path, count = heads(bank.store), tmp_path / "damaged.fbk", 0
         for what, content in damaged_copies(backup, random.Random(1), 2):
@@ -177,7 +179,7 @@ def test_killed_init_can_be_run_again(
     log_figure: LogFigure,
 ) -> None:
     rng, kills = random.Random(seed), 0
-    with made() as other:
+    with create_bank() as other:
         begun = time.monotonic()
         assert other.command("init", str(tmp_path / "whole")).returncode == 0
         longest = time.monotonic() - begun

@@ -21,7 +21,7 @@ from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
 from tests.faults.sample import BEGIN, write_sample
 from tests.support.indexes import hollow
-from tests.support.server import FairbankServer, made
+from tests.support.server import FairbankServer, create_bank
 
 
 def deposit(store: Store, key: str) -> Done:
@@ -36,7 +36,7 @@ def deposit(store: Store, key: str) -> Done:
 @pytest.fixture
 def bank() -> Iterator[FairbankServer]:
     """Provide a sample ledger whose indexes of keys and of runs by project are empty."""
-    with made() as bank:
+    with create_bank() as bank:
         write_sample(bank.store)
         with closing(open_store(bank.store)) as store:
             deposit(store, "march")

@@ -16,9 +16,9 @@ from tests.faults.contention import Contention, watch
 from tests.faults.ledger_tables import LedgerTables
 from tests.faults.nemesis import Nemesis, Victim, report_until
 from tests.support.conditions import wait_until
-from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
-from tests.support.server import FairbankServer, banking, banking_twice
+from tests.support.server import FairbankServer, run_bank, run_two_banks
+from tests.support.supervisor import children
 from tests.support.wire import run
 
 LogFigure = Callable[[str], None]
@@ -97,7 +97,7 @@ def campaign(
 def test_two_servers_and_postgresql_recover_from_kills_in_any_order(
     postgres: PostgresServer, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    with postgres.fresh_database() as name, banking_twice(postgres.url(name)) as (first, second):
+    with postgres.fresh_database() as name, run_two_banks(postgres.url(name)) as (first, second):
         campaign(
             [first, second],
             {"first": first, "second": second, "postgres": postgres},
@@ -111,7 +111,7 @@ def test_two_servers_and_postgresql_recover_from_kills_in_any_order(
 def test_server_on_sqlite_recovers_from_kills(
     rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    with banking() as server:
+    with run_bank() as server:
         campaign([server], {"server": server}, rounds(40, 4), seed, log_figure)
 
 
@@ -120,7 +120,7 @@ def test_server_on_sqlite_recovers_from_kills(
 def test_server_and_its_write_queue_process_recover_from_kills(
     database: str, child: bool, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    with banking(database, server='write_queue = "process"') as server:
+    with run_bank(database, server='write_queue = "process"') as server:
         campaign(
             [server],
             {"counter" if child else "server": SingleProcess(server, child=child)},
@@ -134,11 +134,11 @@ def test_server_and_its_write_queue_process_recover_from_kills(
 def test_server_and_database_recover_from_one_kill_each(
     postgres18: PostgresServer, database: str, log_figure: LogFigure
 ) -> None:
-    with banking(database) as server:
+    with run_bank(database) as server:
         campaign([server], {"server": server, "postgres": postgres18}, 2, 3, log_figure)
 
 
 @pytest.mark.slow
 def test_server_on_sqlite_recovers_from_one_kill(log_figure: LogFigure) -> None:
-    with banking() as server:
+    with run_bank() as server:
         campaign([server], {"server": server}, 1, 1, log_figure)

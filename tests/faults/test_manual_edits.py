@@ -30,7 +30,7 @@ from tests.faults.in_process import store_at
 from tests.faults.ledger_tables import LedgerTables, Row
 from tests.faults.sample import write_sample
 from tests.support.postgres import PostgresServer
-from tests.support.server import made
+from tests.support.server import create_bank
 
 LogFigure = Callable[[str], None]
 
@@ -231,7 +231,7 @@ def test_consistent_forgery_is_found_by_saved_heads(sample: Sample) -> None:
 def test_audit_command_exits_with_8_and_names_the_book(
     forge: Callable[[LedgerTables], object], book: int, name: str
 ) -> None:
-    with made() as bank:
+    with create_bank() as bank:
         write_sample(bank.store)
         heads = bank.folder / "monday.heads"
         heads.write_text(bank.command("audit", "heads").stdout)
@@ -242,7 +242,7 @@ def test_audit_command_exits_with_8_and_names_the_book(
 
 @pytest.mark.slow
 def test_audit_command_names_the_altered_column(database: str) -> None:
-    with made(database) as bank:
+    with create_bank(database) as bank:
         write_sample(bank.store)
         LedgerTables(bank.store).change(
             "UPDATE allocation SET deposited = deposited + 1 WHERE id = 2"

@@ -6,14 +6,16 @@ import pytest
 
 from tests.faults.ledger_tables import LedgerTables
 from tests.faults.sample import write_sample
-from tests.support.server import made
+from tests.support.server import create_bank
 
 
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"])
 def test_database_without_a_table_is_reported_as_damaged(
     place: str, request: pytest.FixtureRequest
 ) -> None:
-    with made(request.getfixturevalue("database") if place == "postgresql" else None) as bank:
+    with create_bank(
+        request.getfixturevalue("database") if place == "postgresql" else None
+    ) as bank:
         write_sample(bank.store)
         LedgerTables(bank.store).rows(
             "DROP TABLE run" if place == "sqlite" else "DROP TABLE run CASCADE"

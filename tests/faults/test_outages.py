@@ -16,7 +16,7 @@ from tests.faults.ledger_tables import LedgerTables
 from tests.faults.nemesis import wait_for, wait_until_answering
 from tests.faults.site import SU, create_project, report
 from tests.support.postgres import PostgresServer
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, run_bank
 from tests.support.wire import Answer, Wire, run
 
 Outage = Callable[[], object]
@@ -66,7 +66,7 @@ async def check_outage(server: FairbankServer, begin: Outage, end: Outage) -> No
 def test_stopped_database_is_reported_as_unavailable(
     postgres18: PostgresServer, database: str
 ) -> None:
-    with banking(database) as server:
+    with run_bank(database) as server:
         run(check_outage(server, postgres18.stop, postgres18.start))
         assert server.command("audit", "verify").returncode == 0
 
@@ -75,7 +75,7 @@ def test_stopped_database_is_reported_as_unavailable(
 def test_read_only_database_is_reported_as_unavailable(database: str) -> None:
     tables = LedgerTables(database)
 
-    with banking(database) as server:
+    with run_bank(database) as server:
         run(
             check_outage(
                 server, lambda: set_read_only(tables, "on"), lambda: set_read_only(tables, "off")
@@ -98,7 +98,7 @@ def set_read_only(tables: LedgerTables, value: str) -> None:
 @pytest.mark.campaign
 def test_database_without_connections_is_reported(database: str) -> None:
     tables = LedgerTables(database)
-    with banking(database) as server, ExitStack() as connections:
+    with run_bank(database) as server, ExitStack() as connections:
         run(
             check_outage(
                 server, lambda: take_all_connections(tables, connections), connections.close
@@ -159,6 +159,6 @@ def waiting(tables: LedgerTables) -> bool:
 
 @pytest.mark.campaign
 def test_foreign_lock_is_reported_as_busy(database: str) -> None:
-    with banking(database) as server:
+    with run_bank(database) as server:
         run(wait_behind_a_lock(server, LedgerTables(database)))
         assert server.command("audit", "verify").returncode == 0

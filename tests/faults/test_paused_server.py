@@ -14,7 +14,7 @@ from tests.faults.answer_log import AnswerLog, check_books
 from tests.faults.contention import Contention
 from tests.faults.ledger_tables import LedgerTables
 from tests.faults.nemesis import report_until, wait_for
-from tests.support.server import FairbankServer, banking_twice
+from tests.support.server import FairbankServer, run_two_banks
 from tests.support.wire import run
 
 LogFigure = Callable[[str], None]
@@ -66,7 +66,7 @@ def test_paused_server_does_not_stop_the_other(
     database: str, seed: int, log_figure: LogFigure
 ) -> None:
     """A pause may take a minute."""
-    with banking_twice(database) as (first, second):
+    with run_two_banks(database) as (first, second):
         answer_log, seconds = run(pause_repeatedly(first, second, 8, seed))
         figures = check_books(answer_log, LedgerTables(database))
         log_figure(

@@ -15,7 +15,7 @@ from fairbank.cli.commands.planning.replay import replay_trace
 from fairbank.core.time import Instant
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import SyntheticSite, month
-from tests.support.server import FairbankServer, made
+from tests.support.server import FairbankServer, create_bank
 from tests.support.traces import JOBS
 
 LogFigure = Callable[[str], None]
@@ -26,7 +26,7 @@ STARTS = Instant(1_793_491_200)  # 2026-11-01
 @pytest.fixture
 def command_server() -> Iterator[FairbankServer]:
     """Provide a server to run commands; a replay creates its own ledger."""
-    with made() as bank:
+    with create_bank() as bank:
         yield bank
 
 

@@ -18,7 +18,7 @@ from tests.faults.ledger_tables import LedgerTables
 from tests.faults.load_backups import CLIENTS, check_accepts_runs, expected_balances
 from tests.faults.nemesis import report_until, wait_for
 from tests.faults.site import SU, create_project
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, run_bank
 from tests.support.wire import Wire, run
 
 LogFigure = Callable[[str], None]
@@ -105,14 +105,14 @@ async def restore_under_load(
 
 @pytest.mark.slow
 def test_running_server_answers_from_the_restored_database(database: str, backup: Path) -> None:
-    with banking(database) as server:
+    with run_bank(database) as server:
         run(restore_when_idle(server, backup))
     assert findings(database) == ()
 
 
 @pytest.mark.campaign
 def test_running_server_on_sqlite_answers_from_the_restored_database(backup: Path) -> None:
-    with banking() as server:
+    with run_bank() as server:
         run(restore_when_idle(server, backup))
         assert findings(server.store) == ()
 

@@ -17,8 +17,8 @@ from tests.faults.ledger_tables import LedgerTables
 from tests.faults.nemesis import Nemesis
 from tests.faults.site import SU, create_project
 from tests.support.postgres import PostgresServer
-from tests.support.server import FairbankServer, banking, banking_twice
-from tests.support.wire import Lost, Wire, run
+from tests.support.server import FairbankServer, run_bank, run_two_banks
+from tests.support.wire import ResponseLost, Wire, run
 
 LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
@@ -55,7 +55,7 @@ async def watch_total(bank: FairbankServer, over: asyncio.Event, answer_log: Ans
     while not over.is_set():
         try:
             answer = await wire.ask("GET", "/balance?limit=1000")
-        except Lost:
+        except ResponseLost:
             await asyncio.sleep(PAUSE_SECONDS)
             continue
         answer_log.check_answer(answer)
@@ -131,7 +131,7 @@ def test_transfers_keep_the_total_while_servers_and_database_are_killed(
     postgres18: PostgresServer, database: str, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
     kills, answer_log, done = rounds(40, 2), AnswerLog(), asyncio.Event()
-    with banking_twice(database) as (first, second):
+    with run_two_banks(database) as (first, second):
         nemesis = Nemesis(
             [first, second],
             {"first": first, "second": second, "postgres": postgres18},
@@ -156,7 +156,7 @@ def test_transfers_keep_the_total_while_servers_and_database_are_killed(
 def test_transfers_keep_the_total_on_postgresql(
     postgres: PostgresServer, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    with postgres.fresh_database() as name, banking_twice(postgres.url(name)) as servers:
+    with postgres.fresh_database() as name, run_two_banks(postgres.url(name)) as servers:
         campaign(servers, rounds(500, 60), seed, log_figure)
 
 
@@ -164,11 +164,11 @@ def test_transfers_keep_the_total_on_postgresql(
 def test_transfers_keep_the_total_on_sqlite(
     rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    with banking() as server:
+    with run_bank() as server:
         campaign([server], rounds(500, 60), seed, log_figure)
 
 
 @pytest.mark.slow
 def test_few_transfers_keep_the_total(database: str, log_figure: LogFigure) -> None:
-    with banking_twice(database) as servers:
+    with run_two_banks(database) as servers:
         campaign(servers, 6, 1, log_figure)

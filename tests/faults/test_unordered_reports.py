@@ -17,7 +17,7 @@ from tests.faults.in_process import heads as heads_of
 from tests.faults.ledger_tables import LedgerTables, Row
 from tests.faults.site import DAY, SU, add_allocation, create_project, report
 from tests.support.conditions import wait_until
-from tests.support.server import FairbankServer, banking
+from tests.support.server import FairbankServer, run_bank
 from tests.support.wire import Answer, Wire, run
 
 LogFigure = Callable[[str], None]
@@ -198,7 +198,7 @@ def campaign(server: FairbankServer, jobs: int, seed: int, log_figure: LogFigure
 def test_unordered_repeated_and_lost_reports_give_the_same_ledger_on_postgresql(
     database: str, rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    with banking(database) as server:
+    with run_bank(database) as server:
         campaign(server, rounds(3_000, 120), seed, log_figure)
 
 
@@ -206,13 +206,13 @@ def test_unordered_repeated_and_lost_reports_give_the_same_ledger_on_postgresql(
 def test_unordered_repeated_and_lost_reports_give_the_same_ledger_on_sqlite(
     rounds: Rounds, seed: int, log_figure: LogFigure
 ) -> None:
-    with banking() as server:
+    with run_bank() as server:
         campaign(server, rounds(3_000, 120), seed, log_figure)
 
 
 @pytest.mark.slow
 def test_reports_in_any_order_give_the_same_ledger(database: str, log_figure: LogFigure) -> None:
-    with banking(database) as server:
+    with run_bank(database) as server:
         campaign(server, 30, 1, log_figure)
 
 
@@ -241,7 +241,7 @@ async def report_end_without_hold(
 
 @pytest.mark.campaign
 def test_end_without_hold_is_a_late_charge() -> None:
-    with banking() as server:
+    with run_bank() as server:
         charged, failures, (hold, end), balance = run(report_end_without_hold(server))
         assert (charged.status, charged.data["amount"], failures.data) == (201, 5 * SU, [])
         assert (hold.status, hold.body["refusal"]["reason"]) == (409, "RUN_CLOSED")
@@ -251,7 +251,7 @@ def test_end_without_hold_is_a_late_charge() -> None:
 
 @pytest.mark.slow
 def test_end_without_hold_is_refused_and_stored_if_late_charges_are_off() -> None:
-    with banking(policy="late_charges = false") as server:
+    with run_bank(policy="late_charges = false") as server:
         refused, failures, (hold, end), balance = run(report_end_without_hold(server))
         assert (refused.status, refused.body["refusal"]["reason"]) == (404, "NO_HOLD")
         (remaining,) = failures.data
@@ -272,7 +272,7 @@ def test_hold_without_end_lapses_and_its_late_end_is_charged() -> None:
     """The server closes expired holds once a minute, so this takes more than a minute;
     tests/bank/test_report_order.py tests the rule itself.
     """
-    with banking(policy="hold_grace_seconds = 1") as server:
+    with run_bank(policy="hold_grace_seconds = 1") as server:
         run(lapse(server))
         assert server.command("audit", "verify").returncode == 0
 

@@ -220,7 +220,7 @@ def test_billing_is_monotonic_and_rules_are_ordered(
         assert (billable(more, nowhere, prices(NAMES, [weights], adding)) >= before).all()
 
 
-def test_the_largest_counts_and_weights_stay_finite() -> None:
+def test_largest_counts_and_weights_stay_finite() -> None:
     held = np.full((1, len(NAMES)), 2**64 - 3, np.uint64)
     everything = {name: Fraction(10**15) for name in NAMES}
     assert np.isfinite(

@@ -113,7 +113,7 @@ def test_half_life_beyond_slurm_range_is_refused(half_life: int) -> None:
         fading(half_life)
 
 
-def test_a_clock_that_goes_back_is_refused() -> None:
+def test_clock_that_goes_back_is_refused() -> None:
     with pytest.raises(InvalidInput, match="the clock went back by 5 s") as refused:
         Decay().remaining(-5)
     assert refused.value.field == "now"

@@ -113,7 +113,7 @@ def test_job_size_relative_to_time(nodes: int, cpus: int, minutes: int, expected
     )[0] == pytest.approx(1 - expected, abs=1e-9)
 
 
-def test_a_job_larger_than_the_cluster_counts_as_the_whole_cluster() -> None:
+def test_job_larger_than_the_cluster_counts_as_the_whole_cluster() -> None:
     job = single_job(cluster(), nodes=11, cpus=161)
     assert combination.job_size_factor(job, cluster(), MultifactorSettings())[0] == 1.0
 

@@ -153,7 +153,7 @@ def test_earliest_is_before_latest_and_not_negative(
         assert math.isfinite(result.latest)
 
 
-def test_a_longer_half_life_takes_longer_in_proportion() -> None:
+def test_longer_half_life_takes_longer_in_proportion() -> None:
     slow, fast = back_after(HALF, fading(14 * DAY)).latest, back_after(HALF, WEEK).latest
     assert slow is not None
     assert fast is not None

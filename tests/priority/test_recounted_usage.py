@@ -107,7 +107,7 @@ def test_without_enforced_limits_last_interval_of_job_is_lost() -> None:
     )
 
 
-def test_a_job_that_ends_at_a_tick_is_still_charged_by_it() -> None:
+def test_job_that_ends_at_a_tick_is_still_charged_by_it() -> None:
     records = job(ALICE, NOON, NOON + 900, cpus=4)
     assert (
         float(
@@ -250,7 +250,7 @@ def test_tick_charges_running_jobs(state: set[str], charges: bool) -> None:
     assert is_charged(state) is charges
 
 
-def test_a_cleared_usage_factor_is_1() -> None:
+def test_cleared_usage_factor_is_1() -> None:
     assert usage_factors(np.array([0, 1, -1, 2]), np.array([2.0, -1.0, 0.0])).tolist() == [
         2.0,
         1.0,
@@ -314,7 +314,7 @@ def test_decay_only_reduces_and_accounts_are_sums_of_children(
 
 @settings(max_examples=50)
 @given(some_records(), after, st.permutations(range(7)))
-def test_the_order_of_accounts_changes_nothing(
+def test_order_of_accounts_changes_nothing(
     records: ChargedJobs, ticks: list[int], order: list[int]
 ) -> None:
     place = np.array(order)

@@ -135,14 +135,14 @@ def test_sigmoid_of_steepness_0_is_linear(fraction: float, midpoint: float) -> N
 
 
 @given(fraction=parts, steepness=st.floats(0, 1e9), midpoint=midpoints)
-def test_a_negative_steepness_is_the_same_curve(
+def test_negative_steepness_is_the_same_curve(
     fraction: float, steepness: float, midpoint: float
 ) -> None:
     assert Sigmoid(-steepness, midpoint).of(fraction) == Sigmoid(steepness, midpoint).of(fraction)
 
 
 @pytest.mark.parametrize("steepness", [1e5, 1e9, 1e300])
-def test_a_steep_sigmoid_is_a_step_at_its_midpoint(steepness: float) -> None:
+def test_steep_sigmoid_is_a_step_at_its_midpoint(steepness: float) -> None:
     assert Sigmoid(steepness, 0.3).of([0.0, 0.2, 0.299, 0.3, 0.301, 0.9, 1.0]).round(
         6
     ).tolist() == [0, 0, 0, 0.5, 1, 1, 1]
@@ -200,7 +200,7 @@ credits, days = st.integers(0, 9_999), st.integers(0, 999)
     weight=st.integers(0, 10**6),
 )
 @example(deposited=100, used=5, longest=10, left=3, weight=1_000)  # 664.9999999999999 in doubles
-def test_the_linear_rule_is_exact(
+def test_linear_rule_is_exact(
     deposited: int, used: int, longest: int, left: int, weight: int
 ) -> None:
     exact = (

@@ -15,10 +15,10 @@ from fairbank.slurm.fairshare_view import shares as share_view
 from fairbank.slurm.fairshare_view.priorities import compute_priorities, merge_factors
 from fairbank.slurm.parsers.job_lines import read_pending
 from tests.support.fairshare_recordings import (
-    asked,
-    grounds,
     printed,
     priorities_then,
+    priority_inputs,
+    recorded_commands,
     standings,
     weights_then,
 )
@@ -37,7 +37,7 @@ def rows(rule: str) -> list[PriorityRow]:
     )
     given = [row for row in priorities_then(rule) if row.direct is not None]
     return sort_rows(
-        [*compute_priorities(priorities_then(rule), grounds(rule), factors), *given],
+        [*compute_priorities(priorities_then(rule), priority_inputs(rule), factors), *given],
         weights_then(rule),
     )
 
@@ -45,7 +45,7 @@ def rows(rule: str) -> list[PriorityRow]:
 QUESTIONS = [
     (rule, name)
     for rule in RULES
-    for name in asked(rule, "sprio")
+    for name in recorded_commands(rule, "sprio")
     if (rule, name) != ("classic", "format-left")
     and name
     in (
@@ -65,7 +65,7 @@ QUESTIONS = [
 
 @pytest.mark.parametrize(("rule", "name"), QUESTIONS)
 def test_output_equals_recorded_sprio(rule: str, name: str) -> None:
-    _, words = asked(rule, "sprio")[name]
+    _, words = recorded_commands(rule, "sprio")[name]
     weights = weights_then(rule)
     fields = dict(pairwise(words))
     expected = fields.get("-o")

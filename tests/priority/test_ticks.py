@@ -78,7 +78,7 @@ def test_four_cpus_for_three_ticks_then_three_idle_ticks() -> None:
     )  # V10 took doubles all the way; Slurm's ledger is a long double
 
 
-def test_a_short_job_is_charged_once_at_its_end() -> None:
+def test_short_job_is_charged_once_at_its_end() -> None:
     books = end_jobs(
         empty(), job(ALICE, NOON + 50, NOON + 150, cpus=8), PAYERS, WEEK, last=NOON, now=NOON + 150
     )
@@ -285,7 +285,7 @@ def test_too_many_run_seconds_name_row_and_remedy() -> None:
 # --- clocks ---
 
 
-def test_a_clock_that_goes_back_is_refused() -> None:
+def test_clock_that_goes_back_is_refused() -> None:
     with pytest.raises(InvalidInput, match="went back by 300 s"):
         apply_tick(empty(), NOBODY, PAYERS, WEEK, last=NOON, now=NOON - 300)
 
@@ -297,7 +297,7 @@ def test_second_tick_at_same_time_changes_nothing() -> None:
     assert again.associations.raw.tolist() == books.associations.raw.tolist()
 
 
-def test_a_first_tick_charges_jobs_from_their_start() -> None:
+def test_first_tick_charges_jobs_from_their_start() -> None:
     books = apply_tick(empty(), job(ALICE, NOON), PAYERS, NEVER, last=0, now=NOON + 900)
     assert raw(books, ALICE) == 900
     assert (

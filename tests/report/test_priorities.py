@@ -67,7 +67,7 @@ def test_priority_bars_and_jobs_ahead() -> None:
     ]
 
 
-def test_a_given_priority_has_no_factors() -> None:
+def test_given_priority_has_no_factors() -> None:
     assert explain_priority(GIVEN, QUEUE, WEIGHTS)[1:] == [
         "priority 99,999, 1st of 3 that wait in idle",
         "  An administrator gave it this priority; no factor counts.",

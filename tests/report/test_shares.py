@@ -21,20 +21,20 @@ from fairbank.report.sshare import (
     parse_fields,
     select_rows,
 )
-from tests.support.fairshare_recordings import asked, printed, standings
+from tests.support.fairshare_recordings import printed, recorded_commands, standings
 
 RULES = ("fair-tree", "classic")
 QUESTIONS = [
     (rule, name)
     for rule in RULES
-    for name in asked(rule, "sshare")
+    for name in recorded_commands(rule, "sshare")
     if name not in ("everything", "unknown-field")  # the source of the rows, and an error message
 ]
 
 
 @pytest.mark.parametrize(("rule", "name"), QUESTIONS)
 def test_output_equals_that_of_slurm(rule: str, name: str) -> None:
-    user, words = asked(rule, "sshare")[name]
+    user, words = recorded_commands(rule, "sshare")[name]
     result = dict(pairwise(words))
     expected = result.get("-o")
     fields = (

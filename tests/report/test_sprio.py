@@ -20,7 +20,12 @@ from fairbank.report.sprio import (
     sort_rows,
     weight_lines,
 )
-from tests.support.fairshare_recordings import asked, printed, priorities_then, weights_then
+from tests.support.fairshare_recordings import (
+    printed,
+    priorities_then,
+    recorded_commands,
+    weights_then,
+)
 
 RULES = ("fair-tree", "classic")
 NOTHING = ("no-jobs", "by-nice")  # sprio prints a message: no jobs, or it cannot sort by S
@@ -28,14 +33,14 @@ FINER = ("classic", "by-fair-share")  # sorted by digits that sprio does not pri
 QUESTIONS = [
     (rule, name)
     for rule in RULES
-    for name in asked(rule, "sprio")
+    for name in recorded_commands(rule, "sprio")
     if name not in NOTHING and (rule, name) != FINER
 ]
 
 
 @pytest.mark.parametrize(("rule", "name"), QUESTIONS)
 def test_output_equals_that_of_slurm(rule: str, name: str) -> None:
-    _, words = asked(rule, "sprio")[name]
+    _, words = recorded_commands(rule, "sprio")[name]
     weights = weights_then(rule)
     fields = dict(pairwise(words))
     expected = fields.get("-o")

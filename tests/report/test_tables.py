@@ -295,3 +295,13 @@ def test_times_are_shown_in_the_given_zone() -> None:
     assert LOOK.as_of(1_795_264_212) == "2026-11-21 07:30:12 -05:00"
     for show in (moment, day, duration, percent, su, left, text):
         assert Column("X", show("none")).cell(sample, LOOK) == ""
+
+
+def test_extra_columns_do_not_shorten_the_others() -> None:
+    columns = (
+        Column("OUTLOOK", lambda row, form: "short" if form.short else "the long text"),
+        *(Column(f"MORE-{place}", text("note"), extra=True) for place in range(4)),
+    )
+    rows = [row(note="x" * 30)]
+    for room in (119, 120, 140, 200):
+        assert table(columns, rows, LOOK, room).lines[1].startswith("the long text")

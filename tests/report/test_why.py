@@ -52,7 +52,7 @@ def shown_lines(job: JobExplanation, room: int = 120) -> list[str]:
 def test_lines_of_an_explanation() -> None:
     assert shown_lines(JOB) == [
         "Job 7 (user ann)",
-        "Came 1970-01-01 00:00:00, waits for 1-01:01:01 as of 1970-01-02 01:01:01 +00:00",
+        "Submitted 1970-01-01 00:00:00, waited 1-01:01:01 as of 1970-01-02 01:01:01 +00:00",
         "Job 7 waits behind job 6 (Priority).",
         "",
         "Checks    x   no job ahead: ahead is job 6",
@@ -105,7 +105,7 @@ def test_advice_and_actual_start_are_shown() -> None:
             why=why(advice=EarlierStartAdvice(EarlierStart("-n 4", 100_000), ())), started=3_600
         )
     )[-2:] == [
-        "Sooner    with -n 4 it would start by 1970-01-02 03:46:40, as things stand",
+        "Sooner    with -n 4 it would start by 1970-01-02 03:46:40, if the queue does not change",
         "In fact   under this policy it started at 1970-01-01 01:00:00, after 01:00:00",
     ]
 

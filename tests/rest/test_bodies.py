@@ -53,39 +53,40 @@ _JOB = {"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": []
             "POST",
             "/job/{job}/refund",
             {"amount": "5", **WHY},
-            "amount: expected a whole number, or nothing, got text",
+            'amount is "5", expected a whole number, or nothing, got text',
         ),
         (
             "PUT",
             "/alloc/{allocation}/cap/7",
             {"cap": 1.5},
-            f"cap: expected a whole number, or nothing, got {FRACTION}",
+            f"cap is 1.5, expected a whole number, or nothing, got {FRACTION}",
         ),
         (
             "PATCH",
             "/alloc/{allocation}",
             {"shared": 1, **WHY},
-            "shared: expected true or false, or nothing, got a whole number",
+            "shared is 1, expected true or false, or nothing, got a whole number",
         ),
-        ("POST", "/quote", _JOB, "time_limit: expected a whole number or text, got a list"),
+        ("POST", "/job", report(5, billing="abc"), 'billing is "abc", expected a number'),
+        ("POST", "/quote", _JOB, "time_limit is [], expected a whole number or text, got a list"),
         (
             "POST",
             "/token",
             {"label": "x", "scopes": []},
-            "scopes: expected a list, at least 1 long",
+            "scopes is [], expected a list, at least 1 long",
         ),
         (
             "POST",
             "/project",
             {"gname": "x" * 256, "gid": 5},
-            "gname: expected text, at most 255 long",
+            f'gname is "{"x" * 39}..., expected text, at most 255 long',
         ),
     ],
 )
 def test_error_names_the_expected_type_in_plain_words(
     shared_world: World, method: str, path: str, body: dict[str, Any], detail: str
 ) -> None:
-    field = detail.partition(":")[0]
+    field = detail.partition(" ")[0]
     problem = refused(
         shared_world, SUPERUSER, method, path.format(**shared_world.own), 400, field, json=body
     )
@@ -161,7 +162,7 @@ def test_body_without_json_content_type_is_refused(
 ) -> None:
     headers = {} if content_type is None else {"content-type": content_type}
     path = f"/alloc/{shared_world.own['allocation']}/deposit"
-    refused(
+    problem = refused(
         shared_world,
         SUPERUSER,
         "POST",
@@ -171,6 +172,9 @@ def test_body_without_json_content_type_is_refused(
         content=b'{"amount":5,"comment":"x"}',
         headers=headers,
     )
+    sent = repr(content_type) if content_type else "is missing"
+    assert sent in problem["detail"]
+    assert "application/json" in problem["remedy"]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +203,10 @@ def test_compressed_body_is_refused(
 
 def test_too_large_body_is_refused(shared_world: World) -> None:
     body = b'{"reports":[' + b" " * BODY_MAX + b"]}"
-    refused(shared_world, AGENT, "POST", "/job/bulk", 413, None, content=body, headers=JSON)
+    problem = refused(
+        shared_world, AGENT, "POST", "/job/bulk", 413, None, content=body, headers=JSON
+    )
+    assert f"{BODY_MAX} bytes" in problem["detail"]
 
 
 def test_too_large_body_without_content_length_is_refused(shared_world: World) -> None:

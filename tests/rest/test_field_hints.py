@@ -10,10 +10,10 @@ import pytest
 
 import fairbank
 from fairbank.bank.refusals import Facts, Reason, Refusal
+from fairbank.cluster.run_report import RunReport
 from fairbank.core import errors as errors
 from fairbank.rest.app import ROUTES
 from fairbank.rest.problems import field_of, fields_of, fields_of_body, problem_of_refusal
-from fairbank.rest.schemas.report import AnyReport
 from tests.rest.responses import WHY, refused
 from tests.rest.world import SUPERUSER, World, report
 
@@ -23,10 +23,10 @@ ALL_FIELDS = frozenset().union(*(fields_of(route) for route in ROUTES))
 
 @pytest.mark.parametrize("reason", Reason)
 def test_every_refusal_names_a_field_and_a_remedy(reason: Reason) -> None:
-    assert set(reason.info.request_fields) <= ALL_FIELDS | fields_of_body(AnyReport)
+    assert set(reason.info.request_fields) <= ALL_FIELDS | fields_of_body(RunReport)
     about = {"allocation": 1, "project": 1, "owner": 1, "resource": "cpu", "run": "alpha/1@0.0"}
     refusal = Refusal(reason=reason, **about)  # type: ignore[arg-type]
-    problem = problem_of_refusal(refusal, fields=ALL_FIELDS | fields_of_body(AnyReport))
+    problem = problem_of_refusal(refusal, fields=ALL_FIELDS | fields_of_body(RunReport))
     assert problem.field in reason.info.request_fields
     assert problem.remedy
     assert "{" not in problem.remedy

@@ -46,14 +46,14 @@ def test_invalid_amount_names_the_accepted_range(shared_world: World) -> None:
     )
     assert (
         problem["detail"]
-        == "amount: expected a whole number, got a number with a fraction or an exponent"
+        == "amount is 1.5, expected a whole number, got a number with a fraction or an exponent"
     )
     assert problem["remedy"] == "send a whole number: no quotes, no fraction, no exponent"
     problem = refused(
         shared_world, SUPERUSER, "POST", path, 400, "amount", json={"amount": -5, **WHY}
     )
     assert (problem["detail"], problem["remedy"]) == (
-        "amount: expected a whole number >= 1",
+        "amount is -5, expected a whole number of at least 1",
         "at least 1 SU-minutes",
     )
 

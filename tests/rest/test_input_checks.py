@@ -217,6 +217,8 @@ def test_unsupported_method_is_refused_with_allow(shared_world: World, method: s
         405,
         {"GET", "HEAD", "OPTIONS", "POST"},
     )
+    assert method in answer.json()["detail"]
+    assert answer.headers["allow"] in answer.json()["remedy"]
 
 
 def test_options_lists_the_methods_for_authenticated_users(shared_world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -44,7 +45,9 @@ def test_body_that_is_not_json_names_the_byte(body: bytes, detail: str) -> None:
 def test_number_beyond_64_bits_names_its_field(number: int) -> None:
     error = refusal_of(b'{"amount":%d,"comment":"x"}' % number)
     assert error.field == "amount"
-    assert error.message.startswith(("amount: expected a whole number ", "amount: number out of"))
+    assert re.match(
+        r"amount is -?\d+(\.\.\.)?, (expected a whole number|number out of) ", error.message
+    )
 
 
 @given(

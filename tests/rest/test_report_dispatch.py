@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fairbank.service.reports import RunReports
 from tests.rest.responses import JSON
 from tests.rest.world import AGENT, MEMBER, World, report
 
@@ -46,7 +47,7 @@ def test_response_is_that_of_the_framework(
 def test_failure_of_a_handler_is_a_500_without_internals(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairbank.rest.routes.job.run_report", lambda data: 1 / 0)
+    monkeypatch.setattr(RunReports, "can_prepare_now", lambda *_: 1 / 0)
     answer = world.ask("POST", "/job", AGENT, json=report(1))
     assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
     assert "ZeroDivision" not in answer.text

@@ -79,7 +79,7 @@ def test_filter_by_account_shows_users_no_more(counter: StatementCounter) -> Non
     assert counter.count_balances(STRANGER, "account=chem") == (0, 2)
 
 
-def test_a_page_of_debits_takes_one_statement(counter: StatementCounter) -> None:
+def test_page_of_debits_takes_one_statement(counter: StatementCounter) -> None:
     for query in ("", f"?owner_uid={MEMBER}&limit=1", "?account=chem"):
         assert counter.world.ask("GET", f"/debit{query}", SUPERUSER).status_code == 200
         assert statements_taken(counter.statements) == 1

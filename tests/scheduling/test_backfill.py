@@ -29,7 +29,7 @@ def test_rcac_example_with_eight_nodes() -> None:
 @pytest.mark.parametrize(
     ("minutes", "starts"), [(178, {3: "n1"}), (179, {3: "n1"}), (180, {}), (181, {})]
 )
-def test_a_job_that_ends_at_the_second_at_which_the_plan_begins_does_not_fit(
+def test_job_that_ends_at_the_second_at_which_the_plan_begins_does_not_fit(
     minutes: int, starts: dict[int, str]
 ) -> None:
     scene = Scene(rack(2)).runs(1, "n2", 180).waits(2, 2).waits(3, 1, minutes=minutes)
@@ -56,7 +56,7 @@ def test_plans_keep_whole_nodes_though_the_job_needs_a_part_of_one() -> None:
     assert output.planned == {2: (60, "n1"), 3: (120, "n1")}
 
 
-def test_a_job_is_planned_when_the_last_of_those_that_it_needs_has_ended() -> None:
+def test_job_is_planned_when_the_last_of_those_that_it_needs_has_ended() -> None:
     scene = Scene(rack(4)).runs(1, "n1", 10).runs(2, "n2", 20).runs(3, "n3", 30).runs(4, "n4", 40)
     assert scene.waits(5, 2).backfill().planned == {5: (20, "n[1-2]")}
 
@@ -69,7 +69,7 @@ def test_job_waits_for_the_last_end_after_a_reservation() -> None:
     assert scene.waits(5, 3, 60).backfill().planned == {5: (180, "n[1-3]")}
 
 
-def test_a_job_that_should_have_ended_is_expected_to_end_soon() -> None:
+def test_job_that_should_have_ended_is_expected_to_end_soon() -> None:
     """At its limit a job gets SIGTERM, and SIGKILL half a minute later. After that it may end at
     any second.
     """
@@ -144,7 +144,7 @@ def test_less_time_ends_before_a_reservation_of_others_and_with_its_own() -> Non
     assert scene.waits(1, 1, 600, time_min=1_800, reservation="class").backfill().minutes == {1: 50}
 
 
-def test_a_preemptor_looks_at_nodes_that_are_busy_until_a_plan_begins_elsewhere() -> None:
+def test_preemptor_looks_at_nodes_that_are_busy_until_a_plan_begins_elsewhere() -> None:
     scene = Scene(rack(3)).runs(7, "n[1-2]", 600, qos="scavenge").runs(8, "n3", 30, qos="normal")
     scene.preemption = Preemption(
         by=PreemptBy.QOS,
@@ -156,7 +156,7 @@ def test_a_preemptor_looks_at_nodes_that_are_busy_until_a_plan_begins_elsewhere(
     assert output.planned == {1: (30, "n3")}
 
 
-def test_a_task_of_an_array_is_planned_up_to_the_count_that_is_allowed() -> None:
+def test_task_of_an_array_is_planned_up_to_the_count_that_is_allowed() -> None:
     scene = Scene(rack(1)).runs(1, "n1", 60)
     for task in range(4):
         scene.waits(10 + task, minutes=60, array=10, task=task)
@@ -170,7 +170,7 @@ def test_plans_keep_off_reservations_and_fit_between_them() -> None:
     assert scene.waits(2, minutes=41).backfill().planned == {2: (200, "n1")}
 
 
-def test_a_node_that_is_idle_but_reserved_is_planned_for_when_the_reservation_ends() -> None:
+def test_node_that_is_idle_but_reserved_is_planned_for_when_the_reservation_ends() -> None:
     scene = Scene(rack(2)).runs(1, "n2", 60).reserves("class", "n1", -10, 5)
     assert scene.waits(2).backfill().planned == {2: (5, "n1")}
 
@@ -204,7 +204,7 @@ def test_partition_limit_does_not_hold_jobs_of_other_partitions(stops: bool) -> 
     assert output.reasons == {3: "QOSMaxJobsPerUserLimit"}
 
 
-def test_a_preemptor_takes_its_place_now_and_those_behind_see_the_difference() -> None:
+def test_preemptor_takes_its_place_now_and_those_behind_see_the_difference() -> None:
     scene = (
         Scene(rack(2))
         .runs(7, "n1", 60, qos="scavenge")
@@ -283,7 +283,7 @@ def test_stretches_double_or_grow_by_the_configured_length(
         (3600, 13, False),
     ],
 )
-def test_a_plan_and_a_reservation_begin_with_a_step(
+def test_plan_and_a_reservation_begin_with_a_step(
     resolution: int, minutes: int, starts: bool
 ) -> None:
     """Both nodes are requested, or reserved, from minute 61 on. In steps of ten minutes, counted

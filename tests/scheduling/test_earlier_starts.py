@@ -30,7 +30,7 @@ def at(option: str, start: int | None) -> Candidate:
         (None, (None, None, None), None),
     ],
 )
-def test_the_change_that_starts_it_soonest(
+def test_change_that_starts_it_soonest(
     expected: int | None, starts: tuple[int | None, ...], found: tuple[str, int] | None
 ) -> None:
     output = ("first", "second", "third")
@@ -45,7 +45,7 @@ def in_the_gap(limit: int) -> int:
     return 0 if limit <= 3 * HOUR else 10 * HOUR
 
 
-def test_the_longest_limit_that_starts_it_as_soon_as_the_shortest() -> None:
+def test_longest_limit_that_starts_it_as_soon_as_the_shortest() -> None:
     (result,) = shorter_limit(5 * HOUR, in_the_gap)
     assert result.option == "a shorter -t"
     assert (

@@ -55,7 +55,7 @@ def seed() -> Scene:
     )
 
 
-def test_the_head_of_the_queue_waits_for_nodes() -> None:
+def test_head_of_the_queue_waits_for_nodes() -> None:
     result = told(seed(), 2)
     assert (
         result.headline
@@ -232,7 +232,7 @@ class Everybody(StartLimits):
         return self
 
 
-def test_a_limit_is_reported_with_its_sentence() -> None:
+def test_limit_is_reported_with_its_sentence() -> None:
     scene = Scene(rack(1)).waits(1)
     scene.limits = Everybody()
     result = told(scene, 1)
@@ -243,7 +243,7 @@ def test_a_limit_is_reported_with_its_sentence() -> None:
     )
 
 
-def test_a_job_that_does_not_wait_is_not_explained() -> None:
+def test_job_that_does_not_wait_is_not_explained() -> None:
     with pytest.raises(NotFound, match="job 9 does not wait"):
         told(seed(), 9)
     with pytest.raises(NotFound, match="job 4 does not wait"):
@@ -392,7 +392,7 @@ def test_every_dependency_is_reported_with_its_state() -> None:
         (Dependency(kind="someday", job=7), JobStates(), "someday job 7: not yet"),
     ],
 )
-def test_a_dependency_is_reported_by_its_kind(on: Dependency, seen: JobStates, told: str) -> None:
+def test_dependency_is_reported_by_its_kind(on: Dependency, seen: JobStates, told: str) -> None:
     assert depending(on, seen={on.job: seen}).startswith(f"- dependencies: {told}")
 
 
@@ -424,7 +424,7 @@ def test_a_dependency_is_reported_by_its_kind(on: Dependency, seen: JobStates, t
         ),
     ],
 )
-def test_the_reason_names_the_job_that_is_waited_for(
+def test_reason_names_the_job_that_is_waited_for(
     held: str, on: list[Dependency], any_of: bool, headline: str
 ) -> None:
     scene = Scene(rack(1)).waits(1, held=held)
@@ -477,7 +477,7 @@ def test_job_of_a_deleted_reservation_is_checked_on_all_nodes() -> None:
 
 
 @pytest.mark.parametrize("reason", sorted(set(NAMES.values())))
-def test_a_job_that_is_held_for_any_reason_of_slurms_gets_its_sentence(reason: str) -> None:
+def test_job_that_is_held_for_any_reason_of_slurms_gets_its_sentence(reason: str) -> None:
     result = told(Scene(rack(1)).waits(1, held=reason), 1)
     assert result.code == reason
     assert result.headline == f"Job 1 waits: {explain_reason(reason).removesuffix('.')} ({reason})."

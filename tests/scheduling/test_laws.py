@@ -53,9 +53,7 @@ def test_no_processor_is_given_twice_and_every_job_starts_once(
 
 @every_policy
 @given(jobs=workloads)
-def test_the_same_jobs_give_the_same_schedule(
-    policy: SimulationPolicy, jobs: list[TraceJob]
-) -> None:
+def test_same_jobs_give_the_same_schedule(policy: SimulationPolicy, jobs: list[TraceJob]) -> None:
     assert simulated(jobs, policy) == simulated(jobs, policy)
 
 
@@ -93,7 +91,7 @@ def test_no_job_is_delayed_by_a_later_one(here: OnProcessors) -> None:
 
 
 @given(snapshots)
-def test_a_conservative_plan_is_feasible(here: OnProcessors) -> None:
+def test_conservative_plan_is_feasible(here: OnProcessors) -> None:
     """If every job uses its whole limit, the plan never exceeds the machine at any second."""
     at = places(conservative(here, NOW, fully=True))
     waiting = list(here.queue.jobs())
@@ -111,7 +109,7 @@ def test_complete_plan_starts_no_other_job(pass_: Any, here: OnProcessors) -> No
 
 @pytest.mark.parametrize("pass_", [easy, conservative])
 @given(here=snapshots)
-def test_a_pass_changes_nothing(pass_: Any, here: OnProcessors) -> None:
+def test_pass_changes_nothing(pass_: Any, here: OnProcessors) -> None:
     before = (here.machine.free, list(here.running), list(here.queue.jobs()))
     assert pass_(here, NOW) == pass_(here, NOW)
     assert (here.machine.free, list(here.running), list(here.queue.jobs())) == before

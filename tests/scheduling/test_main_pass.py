@@ -35,7 +35,7 @@ def test_partitions_do_not_wait_for_each_other_unless_they_share_nodes() -> None
     )  # n2 is idle, and kept for job 2
 
 
-def test_a_job_in_two_partitions_starts_once() -> None:
+def test_job_in_two_partitions_starts_once() -> None:
     scene = Scene(rack(2), PartitionRules(name="batch"), PartitionRules(name="long"))
     assert scene.waits(1, partitions=("batch", "long")).main().starts == {1: "n1"}
     busy = Scene(
@@ -69,7 +69,7 @@ def test_job_that_can_never_run_is_reported_and_delays_no_job() -> None:
 
 @pytest.mark.parametrize("partitions", [("small", "batch"), ("batch", "small")])
 @pytest.mark.parametrize(("ahead", "why"), [(0, "Resources"), (1, "Priority")])
-def test_a_job_waits_in_one_partition_though_it_could_never_run_in_the_other(
+def test_job_waits_in_one_partition_though_it_could_never_run_in_the_other(
     partitions: tuple[str, str], ahead: int, why: str
 ) -> None:
     fast = Node(name="fast", cpus=4, memory=4_000, features=frozenset({"fast"}))
@@ -103,7 +103,7 @@ def test_nodes_that_are_down_are_waited_for() -> None:
     assert output.reasons == {1: "ReqNodeNotAvail", 2: "Resources", 3: "Priority"}
 
 
-def test_a_job_that_named_its_nodes_keeps_only_those_from_others() -> None:
+def test_job_that_named_its_nodes_keeps_only_those_from_others() -> None:
     output = Scene(rack(3)).runs(1, "n1", 60).waits(2, 1, required=("n1",)).waits(3).main()
     assert output.starts == {3: "n2"}
     assert output.reasons == {2: "Resources"}
@@ -116,7 +116,7 @@ def test_jobs_below_backfill_thresholds_get_no_reservation() -> None:
     assert scene.main(bf_min_prio_reserve=8).starts == {3: "n2"}
 
 
-def test_the_pass_ends_where_its_parameters_say() -> None:
+def test_pass_ends_where_its_parameters_say() -> None:
     scene = Scene(rack(5))
     for number in range(1, 6):
         scene.waits(number)
@@ -148,7 +148,7 @@ def test_jobs_behind_the_first_are_counted() -> None:
     assert scene.main(full=True, default_queue_depth=2).starts == {4: "n2"}
 
 
-def test_an_array_is_rejected_with_its_first_task_that_does_not_fit() -> None:
+def test_array_is_rejected_with_its_first_task_that_does_not_fit() -> None:
     scene = Scene(rack(2)).runs(1, "n1", 60)
     for task in range(3):
         scene.waits(10 + task, array=10, task=task)

@@ -23,7 +23,7 @@ def test_nodesets_behave_like_sets(ones: set[int], others: set[int]) -> None:
 
 
 @given(some, counts)
-def test_the_first_of_them_are_the_lowest(ones: set[int], count: int) -> None:
+def test_first_of_them_are_the_lowest(ones: set[int], count: int) -> None:
     assert node_set.first(node_set.of(ones), count) == node_set.of(sorted(ones)[:count])
 
 
@@ -38,7 +38,7 @@ def test_runs_are_as_long_as_they_can_be(ones: set[int], length: int) -> None:
 
 
 @given(st.lists(st.booleans(), max_size=100))
-def test_a_flag_for_each_node_makes_a_set(flags: list[bool]) -> None:
+def test_flag_for_each_node_makes_a_set(flags: list[bool]) -> None:
     assert node_set.pack_flags(np.array(flags, np.bool_)) == node_set.of(
         place for place, flag in enumerate(flags) if flag
     )

@@ -28,7 +28,7 @@ def numbers(scene: Scene, **said: Any) -> list[int]:
     return [entry.job.number for entry in entries]
 
 
-def test_the_first_difference_decides() -> None:
+def test_first_difference_decides() -> None:
     scene = Scene(rack(4), LOW, HIGH).reserves("class", "n1", -10, 90)
     scene.preemption = BY_QOS
     scene.waits(8, age=60).waits(7, age=60)  # the smaller number
@@ -47,7 +47,7 @@ def test_without_preemption_a_reservation_goes_before_tiers() -> None:
     assert numbers(scene) == [2, 1]
 
 
-def test_a_job_in_two_partitions_stands_in_the_queue_twice_with_the_priority_of_each() -> None:
+def test_job_in_two_partitions_stands_in_the_queue_twice_with_the_priority_of_each() -> None:
     scene = Scene(rack(4), LOW, PartitionRules(name="long"))
     scene.waits(1, partitions=("batch", "long"), priorities=(5, 50)).waits(2, priority=20)
     entries, _ = ranked(scene.snapshot)

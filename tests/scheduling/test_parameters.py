@@ -96,7 +96,7 @@ def test_no_setting_is_out_of_range(said: dict[str, Any]) -> None:
     assert no.value.field in said
 
 
-def test_the_main_pass_is_due_when_asked_for_but_not_too_often() -> None:
+def test_main_pass_is_due_when_asked_for_but_not_too_often() -> None:
     parameters = SchedulerParameters(sched_interval=60, sched_min_interval=2_000)
     assert [parameters.main_is_due(0, True, now) for now in (2_000, 2_001)] == [False, True]
     assert not parameters.main_is_due(0, False, 10**12)

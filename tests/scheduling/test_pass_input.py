@@ -33,7 +33,7 @@ def test_no_two_reservations_have_a_name() -> None:
         _ = Scene(rack(2)).reserves("class", "n1", 0, 60).reserves("class", "n2", 0, 60).snapshot
 
 
-def test_a_reservation_holds_those_of_its_nodes_that_are_there() -> None:
+def test_reservation_holds_those_of_its_nodes_that_are_there() -> None:
     """A node may be removed from the cluster while it is reserved. No pass may fail because of
     that.
     """
@@ -42,7 +42,7 @@ def test_a_reservation_holds_those_of_its_nodes_that_are_there() -> None:
 
 
 @pytest.mark.parametrize("by", [PreemptBy.PARTITION, PreemptBy.QOS])
-def test_a_job_may_outlive_its_partition(by: PreemptBy) -> None:
+def test_job_may_outlive_its_partition(by: PreemptBy) -> None:
     scene = Scene(rack(2), PartitionRules(name="batch", tier=2), PartitionRules(name="removed"))
     scene.runs(1, "n1", 60, partition="removed").waits(2, nodes=2)
     scene.preemption, scene.cluster = (

@@ -24,7 +24,7 @@ from tests.scheduling.clusters import (
 )
 
 
-def test_the_lightest_nodes_go_first_and_heavier_ones_only_where_these_are_too_few() -> None:
+def test_lightest_nodes_go_first_and_heavier_ones_only_where_these_are_too_few() -> None:
     machine = SmallMachine(
         [
             *rack(2, weight=8),
@@ -155,7 +155,7 @@ def test_range_of_nodes_gets_as_many_as_are_free() -> None:
     )
 
 
-def test_a_core_is_given_away_whole() -> None:
+def test_core_is_given_away_whole() -> None:
     machine = SmallMachine(rack(1, cpus=8, threads=2))
     assert machine.task_cpus(cpus_per_task=3) == [4]
     machine.start(cpus_per_task=3)
@@ -219,7 +219,7 @@ def test_where_cpus_are_shared_idle_ones_are_taken_first() -> None:
     ] == ["n1", "nowhere", "n1", "nowhere"]
 
 
-def test_an_exclusive_partition_gives_whole_nodes() -> None:
+def test_exclusive_partition_gives_whole_nodes() -> None:
     machine = SmallMachine(rack(2), PartitionRules(name="batch", sharing=OverSubscribe.EXCLUSIVE))
     assert [machine.start() for _ in range(3)] == ["n1", "n2", "nowhere"]
 

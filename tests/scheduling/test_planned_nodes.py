@@ -69,7 +69,7 @@ def test_nodes_are_found_again_when_a_plan_ends(
 
 
 @given(plans, nodes, st.integers(0, WINDOW - 1))
-def test_the_first_plan_on_some_nodes_is_found(
+def test_first_plan_on_some_nodes_is_found(
     some: list[tuple[NodeSet, int, int]], those: NodeSet, begin: int
 ) -> None:
     space, free = planned(some)
@@ -89,7 +89,7 @@ def _of(some: list[tuple[NodeSet, int, int]]) -> NodeSet:
 
 
 @given(plans, plans, st.integers(0, 80))
-def test_a_node_is_idle_when_the_last_of_its_jobs_has_ended(
+def test_node_is_idle_when_the_last_of_its_jobs_has_ended(
     running: list[tuple[NodeSet, int, int]], starting: list[tuple[NodeSet, int, int]], at: int
 ) -> None:
     idling = IdleNodes(EVERYBODY & ~_of(running), sorted((end, those) for those, end, _ in running))

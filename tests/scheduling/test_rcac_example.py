@@ -85,7 +85,7 @@ def test_large_job_may_start_before_its_plan_unless_short_jobs_delay_it() -> Non
     )
 
 
-def test_the_other_would_start_now_with_a_minute_less_than_three_hours() -> None:
+def test_other_would_start_now_with_a_minute_less_than_three_hours() -> None:
     explanation = explain_on_nodes(example().snapshot, SchedulerParameters(), 3, NOW)
     assert explanation.advice is not None
     assert explanation.advice.suggestion == EarlierStart("-t 02:59:00", NOW)

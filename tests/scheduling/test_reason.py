@@ -23,7 +23,7 @@ def test_every_reason_has_a_sentence_of_its_own() -> None:
     assert table == kept(GOLDEN / "scheduling" / "reasons.txt", table)
 
 
-def test_the_table_has_the_218_strings_of_slurm() -> None:
+def test_table_has_the_218_strings_of_slurm() -> None:
     assert set(range(221)) - NAMES.keys() == {34, 76, 77}
     assert sorted(number for number, name in NAMES.items() if name == "PartitionDown") == [6, 19]
     for text in map(explain_reason, NAMES.values()):

@@ -27,7 +27,7 @@ def test_every_policy_has_a_definition() -> None:
 
 @pytest.mark.parametrize("policy", DEFINITIONS)
 @given(jobs=workloads)
-def test_a_schedule_is_as_defined(policy: str, jobs: list[TraceJob]) -> None:
+def test_schedule_is_as_defined(policy: str, jobs: list[TraceJob]) -> None:
     assert simulated(jobs, POLICIES[policy]) == reference_schedules.schedule(
         jobs, SIZE, DEFINITIONS[policy]
     )
@@ -36,7 +36,7 @@ def test_a_schedule_is_as_defined(policy: str, jobs: list[TraceJob]) -> None:
 @pytest.mark.parametrize("policy", DEFINITIONS)
 @given(jobs=crowds)
 @settings(max_examples=5, deadline=None)
-def test_a_long_queue_is_served_as_defined(policy: str, jobs: list[TraceJob]) -> None:
+def test_long_queue_is_served_as_defined(policy: str, jobs: list[TraceJob]) -> None:
     assert simulated(jobs, POLICIES[policy]) == reference_schedules.schedule(
         jobs, SIZE, DEFINITIONS[policy]
     )

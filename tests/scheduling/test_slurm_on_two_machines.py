@@ -157,7 +157,7 @@ asked = st.builds(
 
 @given(snapshots(), asked, st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_the_main_pass_starts_the_same_jobs(
+def test_main_pass_starts_the_same_jobs(
     case: QueueCase, asked: SchedulerParameters, full: bool
 ) -> None:
     now = case.now

@@ -41,7 +41,7 @@ def known(**ratios: list[float]) -> RunTimeHistory[str]:
     return history
 
 
-def test_the_last_ratios_are_kept_in_order() -> None:
+def test_last_ratios_are_kept_in_order() -> None:
     ratios = RunTimeRatios(3)
     for ratio in (0.5, 0.9, 0.1, 0.5, 0.7):
         ratios.add(ratio)
@@ -67,13 +67,13 @@ def test_copy_leaves_the_original_unchanged() -> None:
     assert history.ratios("ann") == [0.2] * ENOUGH
 
 
-def test_a_job_lasts_a_ratio_of_its_user_times_its_limit() -> None:
+def test_job_lasts_a_ratio_of_its_user_times_its_limit() -> None:
     history = known(ann=[0.1, 0.2, 0.3, 0.4, 0.5])
     drawn = {RunTimeSampler(history, Random(seed)).run_time("ann", 1_000) for seed in range(100)}
     assert drawn == {100, 200, 300, 400, 500}
 
 
-def test_a_job_that_runs_lasts_longer_than_it_has() -> None:
+def test_job_that_runs_lasts_longer_than_it_has() -> None:
     history = known(ann=[0.1, 0.2, 0.3, 0.4, 0.5])
     drawn = {
         RunTimeSampler(history, Random(seed)).run_time("ann", 1_000, 300) for seed in range(100)
@@ -128,7 +128,7 @@ def test_simulated_run_ends_when_no_job_waits() -> None:
     ) == SimulatedStart(None, 1)
 
 
-def test_the_range_leaves_out_a_tenth_at_each_end() -> None:
+def test_range_leaves_out_a_tenth_at_each_end() -> None:
     starts = iter(range(100))
     assert start_range(lambda random, most: SimulatedStart(next(starts), 1)) == StartRange(
         9, 89, 100, 100
@@ -194,7 +194,7 @@ def test_end_of_a_reservation_lets_a_job_start() -> None:
     assert (expected.earliest, expected.latest) == (NOW + 90 * 60, NOW + 90 * 60)
 
 
-def test_the_more_stand_ahead_the_fewer_passes_are_made() -> None:
+def test_more_stand_ahead_the_fewer_passes_are_made() -> None:
     made = [affordable_passes(ahead) for ahead in (0, 50, 500, 10**6)]
     assert made == sorted(made, reverse=True)
     assert (made[0], made[-1]) == (1_000, 1)
@@ -249,7 +249,7 @@ def test_no_start_range_for_a_limit_that_no_end_lifts() -> None:
     )
 
 
-def test_a_job_that_may_start_later_has_a_range_as_well() -> None:
+def test_job_that_may_start_later_has_a_range_as_well() -> None:
     """No other job waits at first. A job with a higher priority then has its node until ten minutes
     later.
     """
@@ -277,7 +277,7 @@ def test_held_job_has_no_position(
     assert (explanation.likely, explanation.missing_range_reason) == (None, missing_range_reason)
 
 
-def test_a_job_that_may_start_later_and_is_kept_by_a_limit_is_reported() -> None:
+def test_job_that_may_start_later_and_is_kept_by_a_limit_is_reported() -> None:
     scene = Scene(rack(1)).waits(1, minutes=60, user="bob", eligible=NOW + HOUR)
     scene.limits = OneEach("batch", there=frozenset({("batch", "bob")}))
     explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=known())

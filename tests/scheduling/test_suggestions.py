@@ -16,12 +16,12 @@ def suggested(scene: Scene, number: int) -> EarlierStart | None:
     ).suggestion
 
 
-def test_a_limit_that_fits_the_gap_before_a_large_job() -> None:
+def test_limit_that_fits_the_gap_before_a_large_job() -> None:
     scene = Scene(rack(8)).runs(1, "n[7-8]", 180).waits(2, 8, minutes=600, priority=9)
     assert suggested(scene.waits(3, 4, minutes=240), 3) == EarlierStart("-t 02:59:00", NOW)
 
 
-def test_a_job_whose_partition_was_removed_may_go_to_one_that_is_there() -> None:
+def test_job_whose_partition_was_removed_may_go_to_one_that_is_there() -> None:
     assert suggested(Scene(rack(1)).waits(1, partitions=("removed",)), 1) == EarlierStart(
         "-p removed,batch", NOW
     )
@@ -53,7 +53,7 @@ def test_zero_memory_is_never_suggested() -> None:
     assert suggested(scene.waits(2, exclusive=False, memory_per_node=1), 2) is None
 
 
-def test_a_node_that_is_shared() -> None:
+def test_node_that_is_shared() -> None:
     scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=1_000)
     assert suggested(scene.waits(2, memory_per_node=1_000), 2) == EarlierStart(
         "without --exclusive", NOW

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
+from decimal import Decimal
 
 import msgspec
 
@@ -11,9 +11,8 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.refusals import Alternative, Reason, Refusal
 from fairbank.bank.requests import CreateProject, Open, Request, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
-from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster
-from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted
+from fairbank.cluster.run_report import AdjustReport, CompleteReport, HoldReport, RunReport
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Staff, identity_of
@@ -127,41 +126,47 @@ def make_site(
     site.services.close()
 
 
-def run_started(account: str) -> RunStarted:
-    return RunStarted(
-        run=Run("darwin", 1, 900),
-        owner=ALICE,
+def run_started(account: str) -> HoldReport:
+    return HoldReport(
+        cluster="darwin",
+        job_id=1,
+        submitted=900,
+        owner_uid=ALICE,
         account=account,
         resource="cpu",
         start=NOW,
-        limit_seconds=3_600,
-        billing=Fraction(1),
+        time_limit=3_600,
+        billing=Decimal(1),
     )
 
 
-def limit_changed(account: str, limit_seconds: int) -> LimitChanged:
-    return LimitChanged(
-        run=Run("darwin", 1, 900),
-        owner=ALICE,
+def limit_changed(account: str, limit_seconds: int) -> AdjustReport:
+    return AdjustReport(
+        cluster="darwin",
+        job_id=1,
+        submitted=900,
+        owner_uid=ALICE,
         account=account,
         resource="cpu",
         start=NOW,
-        limit_seconds=limit_seconds,
-        billing=Fraction(1),
+        time_limit=limit_seconds,
+        billing=Decimal(1),
         key="change",
     )
 
 
-def run_ended(account: str) -> RunEnded:
-    return RunEnded(
-        run=Run("darwin", 1, 900),
-        owner=ALICE,
+def run_ended(account: str) -> CompleteReport:
+    return CompleteReport(
+        cluster="darwin",
+        job_id=1,
+        submitted=900,
+        owner_uid=ALICE,
         account=account,
         resource="cpu",
         start=NOW,
-        billing=Fraction(1),
-        ended=Instant(NOW + 600),
-        outcome="COMPLETED",
-        elapsed_seconds=600,
+        billing=Decimal(1),
+        end=NOW + 600,
+        state="COMPLETED",
+        elapsed=600,
         key="end",
     )

@@ -62,7 +62,7 @@ def test_project_of_another_server_is_found_after_a_second() -> None:
     assert cache.by_id(result.id) == result
 
 
-def test_a_known_account_is_read_again_only_when_it_is_stale() -> None:
+def test_known_account_is_read_again_only_when_it_is_stale() -> None:
     store, ticks = CountingStore(), Ticks()
     granted(store, project("physics", 100))
     cache = ProjectCache(store, ticks)
@@ -73,7 +73,7 @@ def test_a_known_account_is_read_again_only_when_it_is_stale() -> None:
     assert store.readings == 3
 
 
-def test_a_wall_clock_set_back_keeps_no_project_unknown() -> None:
+def test_wall_clock_set_back_keeps_no_project_unknown() -> None:
     """The clock may be reset by hand or by a stopped virtual machine: the cache does not use the
     bank's clock.
     """

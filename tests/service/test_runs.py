@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import msgspec
 import pytest
 
 from fairbank.bank.refusals import Reason, Refusal, remedies
 from fairbank.bank.requests import CreateProject
 from fairbank.bank.rules import Done
-from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.cluster.run_report import RunReport
 from fairbank.core.errors import InvalidInput
@@ -31,7 +28,7 @@ def test_start_and_change_need_a_time_limit_from_any_reporter(
     """Without a time limit a hold would lapse while its job runs."""
     for amount in (None, SuMinutes(60)):
         with pytest.raises(InvalidInput) as bad:
-            site.report_run(msgspec.structs.replace(report, limit_seconds=0, amount=amount))
+            site.report_run(msgspec.structs.replace(report, time_limit=0, amount=amount))
         assert (bad.value.field, bad.value.remedy) == (
             "time_limit",
             "send the limit in seconds, at least 1",
@@ -61,7 +58,7 @@ def test_end_of_a_job_of_an_unknown_account_counts_once_its_project_exists(
     assert (done.amount, done.available) == (10, 90)
 
 
-def test_a_job_of_an_unknown_account_does_not_start(site: ReportingSite) -> None:
+def test_job_of_an_unknown_account_does_not_start(site: ReportingSite) -> None:
     refusal = site.report_run(run_started("chem"))
     assert isinstance(refusal, Refusal)
     assert (
@@ -97,7 +94,7 @@ def test_changed_limit_without_a_hold_is_recorded_by_an_observing_bank(
     )
 
 
-def test_an_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(
+def test_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(
     observing: ReportingSite,
 ) -> None:
     observing.apply(CreateProject(gname="bio", gid=20, account="bio"))
@@ -122,15 +119,13 @@ def test_an_observing_bank_stops_no_job_whose_account_or_allocation_is_missing(
 
 def test_reported_amount_is_charged_even_for_zero_elapsed_time(site: ReportingSite) -> None:
     site.project("chem", 1, credit=100)
-    short = msgspec.structs.replace(run_ended("chem"), amount=40, elapsed_seconds=0)
+    short = msgspec.structs.replace(run_ended("chem"), amount=40, elapsed=0)
     done = site.report_run(short)
     assert isinstance(done, Done)
     assert (done.amount, done.available) == (40, 60)
-    for number, free in ((2, {"amount": 40, "outcome": "NODE_FAIL"}), (3, {"elapsed_seconds": 0})):
+    for number, free in ((2, {"amount": 40, "state": "NODE_FAIL"}), (3, {"elapsed": 0})):
         charged = site.report_run(
-            msgspec.structs.replace(
-                run_ended("chem"), run=Run("darwin", number, 900), key=None, **free
-            )
+            msgspec.structs.replace(run_ended("chem"), job_id=number, key=None, **free)
         )
         assert isinstance(charged, Done)
         assert (charged.amount, charged.available) == (0, 60)
@@ -149,7 +144,7 @@ def test_shorter_time_limit_is_advised_only_if_it_changes_the_price(site: Report
 # --- partitions missing from the settings ---
 
 
-COUNTED = {"billing": None, "counts": {"cpu": Fraction(1)}, "partition": "old"}
+COUNTED = {"billing": None, "tres": "cpu=1", "partition": "old"}
 
 
 def test_run_in_a_renamed_partition_is_refused_until_it_is_known_again(site: ReportingSite) -> None:

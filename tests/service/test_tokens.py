@@ -128,14 +128,14 @@ def test_chain_of_tokens_has_a_maximum_length(registry: TokenRegistry) -> None:
         registry.tokens.create(identity_of_token(token), label="one more", scopes=["read"], days=9)
 
 
-def test_an_unknown_secret_is_not_repeated(registry: TokenRegistry) -> None:
+def test_unknown_secret_is_not_repeated(registry: TokenRegistry) -> None:
     secret = new_secret()
     with pytest.raises(Unauthenticated) as error:
         registry.tokens.find(secret)
     assert secret not in f"{error.value.message}{error.value.remedy}"
 
 
-def test_a_token_is_revoked_once(registry: TokenRegistry) -> None:
+def test_token_is_revoked_once(registry: TokenRegistry) -> None:
     token, secret = registry.tokens.create(identity(), label="x", scopes=["read"], days=1)
     registry.tokens.revoke(identity(), token.id)
     with pytest.raises(Unauthenticated, match="the token was revoked at"):
@@ -183,7 +183,7 @@ def test_unknown_scopes_are_refused(registry: TokenRegistry, scopes: list[str]) 
     requested=st.frozensets(st.sampled_from(["read", "write", "agent:alpha", "agent:beta"])),
     owner=st.sampled_from([SUPERUSER, ADMIN, USER]),
 )
-def test_a_token_never_has_more_rights_than_its_maker(
+def test_token_never_has_more_rights_than_its_maker(
     uid: int, having: frozenset[str], requested: frozenset[str], owner: int
 ) -> None:
     """Only superusers grant what they do not have: an agent's scope, a token of another user."""

@@ -146,7 +146,7 @@ def test_jobs_without_credit_keep_their_queue_order(policy: SimulationPolicy) ->
     assert order == [0, 1, 3, 5, 2, 4, 6]
 
 
-def test_a_new_period_brings_new_credit_and_the_old_expires() -> None:
+def test_new_period_brings_new_credit_and_the_old_expires() -> None:
     jobs = [job(0, 0, 4), job(1, HOUR, 4), job(2, DAY // 2, 4, HOUR, 60)]
     result = ran(jobs, granted({1: 480}, periods=2))
     assert result.starts == {0: 0, 2: DAY // 2}

@@ -191,7 +191,7 @@ def lines_of(jobs: int) -> list[str]:
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_a_trace_of_many_blocks(block: int, mark: str, end: str) -> None:
+def test_trace_of_many_blocks(block: int, mark: str, end: str) -> None:
     text = mark + "\n".join(lines_of(1_000)) + end
     assert len(text) > 2 * block
     assert skimmed(text) == [fast_line(job) for job in read(BytesIO(text.encode())).jobs]
@@ -269,7 +269,7 @@ def test_refusal_quotes_the_file(first: str, then: str, told: str) -> None:
 
 
 @pytest.mark.parametrize("kept", [0.5, 0.9, 0.999])
-def test_a_gzip_that_was_cut_is_refused_at_the_same_line(kept: float) -> None:
+def test_gzip_that_was_cut_is_refused_at_the_same_line(kept: float) -> None:
     packed = gzip.compress("\n".join(lines_of(20_000)).encode(), mtime=0)
     cut = packed[: int(len(packed) * kept)]
     with gzip.open(BytesIO(cut)) as stream:

@@ -78,7 +78,7 @@ def test_lost_capacity_is_at_most_the_waiting_demand() -> None:
     assert result.loss_of_capacity == (9 * 8 + 10 * 0 + 10 * 0) / (10 * result.makespan)
 
 
-def test_a_short_run_counts_as_ten_seconds() -> None:
+def test_short_run_counts_as_ten_seconds() -> None:
     result, _ = measured(1, "fcfs", job(0, 0, 90, 1), job(1, 0, 1, 1))
     assert result.mean_slowdown == (1 + 91 / 10) / 2
 
@@ -146,7 +146,7 @@ def test_share_error_is_usage_beyond_the_share() -> None:
     ]
 
 
-def test_a_run_over_the_end_of_a_week_is_delivered_in_both() -> None:
+def test_run_over_the_end_of_a_week_is_delivered_in_both() -> None:
     sharing = delivered({1: 1}, (WINDOW - 30, [job(0, 0, 100, 2, user=1)]))
     assert [(week.begin, week.delivered) for week in sharing.weeks()] == [(0, 60), (WINDOW, 140)]
 
@@ -161,7 +161,7 @@ def test_nothing_delivered_is_nothing_to_measure() -> None:
     assert (sharing.share_error(), sharing.jain(), sharing.weeks()) == (None, None, [])
 
 
-def test_a_file_of_shares_has_names_or_numbers() -> None:
+def test_file_of_shares_has_names_or_numbers() -> None:
     assert read_holdings(["account,shares", "astro, 30", "", "007,5"]) == {"astro": 30, "7": 5}
     assert shares_by_number(read_holdings(["12,30", "7,5"]), None) == {12: 30, 7: 5}
     assert read_holdings(["User, Shares", "shares,5"]) == {"shares": 5}

@@ -23,7 +23,7 @@ def slurm(text: str) -> SlurmScheduler:
 
 
 @pytest.mark.parametrize("base", POLICIES)
-def test_a_base_alone_is_the_policy_of_that_name(base: str) -> None:
+def test_base_alone_is_the_policy_of_that_name(base: str) -> None:
     result = policy_of("my own", f'base = "{base}"'.encode())
     assert result.name == "my own"
     assert type(result.scheduler(8)) is type(POLICIES[base].scheduler(8))
@@ -68,7 +68,12 @@ def test_all_that_the_file_says_counts() -> None:
         ("base = 1", "base", "expected text", "one of: conservative, easy"),
         ('base = "ezzy"', "base", "'ezzy'", "easy, fcfs"),
         ("base =", "policy", "not TOML", "fix the line"),
-        ('bass = "easy"', "bass", "bass is no setting", "there are: base, scheduler, priority"),
+        (
+            'bass = "easy"',
+            "bass",
+            "there is no setting bass",
+            "there are: base, scheduler, priority",
+        ),
         (
             'base = "easy"\n[scheduler]',
             "scheduler",

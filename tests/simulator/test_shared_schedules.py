@@ -68,7 +68,7 @@ def test_every_trace_has_its_line_under_every_policy_in_the_table(written: Writt
 
 
 @pytest.mark.parametrize(("stem", "policy"), STATED)
-def test_the_table_has_the_stated_figures(written: Written, stem: str, policy: str) -> None:
+def test_table_has_the_stated_figures(written: Written, stem: str, policy: str) -> None:
     (trace,) = [name for name, known in TRACES.items() if known == stem]
     row = written[trace, policy]
     assert_stated((row.mean_wait, row.mean_slowdown, row.utilisation), STATED[stem, policy])
@@ -77,7 +77,7 @@ def test_the_table_has_the_stated_figures(written: Written, stem: str, policy: s
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("trace", "policy"), QUICK)
-def test_a_schedule_is_the_one_in_the_table(
+def test_schedule_is_the_one_in_the_table(
     written: Written, recorded: Callable[[str], Path], trace: str, policy: str
 ) -> None:
     [outcome] = simulate_each(partial(in_file, recorded(TRACES[trace])), [policy], SimulationPlan())

@@ -41,13 +41,13 @@ def trace(recorded: Callable[[str], Path]) -> Reader:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_real_trace_is_read_whole(trace: Reader, name: str) -> None:
+def test_real_trace_is_read_whole(trace: Reader, name: str) -> None:
     header, jobs = trace(name)
     assert len(jobs) == header.max_records == JOBS[name]
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_real_trace_survives_being_written(trace: Reader, name: str) -> None:
+def test_real_trace_survives_being_written(trace: Reader, name: str) -> None:
     result = trace(name)
     assert whole(BytesIO("".join(write(*result)).encode())) == result
 

@@ -23,9 +23,7 @@ def test_job_that_fits_a_hole_starts_at_the_next_backfill() -> None:
 
 
 @pytest.mark.parametrize(("minutes", "begin"), [(59, 1_700_000_000), (60, 1_700_010_800)])
-def test_a_job_must_be_gone_before_the_step_in_which_a_plan_begins(
-    minutes: int, begin: int
-) -> None:
+def test_job_must_be_gone_before_the_step_in_which_a_plan_begins(minutes: int, begin: int) -> None:
     """Half of the machine is free for an hour; after that all of it is planned for two hours. The
     job of 60 minutes is planned for 1_700_010_840 (tests/scheduling/test_slurm_on_two_machines.py),
     and starts when the large job has ended.
@@ -98,7 +96,7 @@ def test_number_of_tested_jobs_per_user_is_limited() -> None:
     assert starts(jobs, 8, parameters=SchedulerParameters(bf_max_job_user=2))[2:] == [30, 60, 90]
 
 
-def test_a_user_in_two_groups_is_two_associations() -> None:
+def test_user_in_two_groups_is_two_associations() -> None:
     jobs = [
         job(0, 0, 6, HOUR),
         job(1, 1, 8, HOUR),

@@ -83,7 +83,7 @@ CASES = [
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("trace", "policy", "every"), CASES)
-def test_the_stated_coverage(
+def test_stated_coverage(
     request: pytest.FixtureRequest, trace: str, policy: str, every: int
 ) -> None:
     """If a figure changes, the test prints the new one for this table and the page."""

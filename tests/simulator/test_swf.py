@@ -42,7 +42,7 @@ A_DAY_AT_A_SMALL_CENTRE = b"""\
 """
 
 
-def test_a_trace_is_a_header_and_its_jobs() -> None:
+def test_trace_is_a_header_and_its_jobs() -> None:
     header, jobs = read(BytesIO(A_DAY_AT_A_SMALL_CENTRE))
     assert header == Header(
         version="2.2",
@@ -107,7 +107,7 @@ def test_standard_forms_are_accepted(written: bytes, meant: dict[str, int]) -> N
     assert only(written) == only(line())._replace(**meant)
 
 
-def test_a_job_with_no_processors_says_so() -> None:
+def test_job_with_no_processors_says_so() -> None:
     assert only(line(requested_processors=-1, allocated_processors=0)).processors is None
 
 
@@ -128,7 +128,7 @@ def test_jobs_are_read_when_they_are_asked_for() -> None:
         next(jobs)
 
 
-def test_a_compressed_trace_reads_the_same() -> None:
+def test_compressed_trace_reads_the_same() -> None:
     packed = BytesIO(gzip.compress(A_DAY_AT_A_SMALL_CENTRE))
     with gzip.open(packed) as stream:
         assert list(read(stream).jobs) == list(read(BytesIO(A_DAY_AT_A_SMALL_CENTRE)).jobs)
@@ -186,7 +186,7 @@ def test_written_trace_reads_back(header: Header, some: list[SwfJob]) -> None:
     assert list(trace.jobs) == some
 
 
-def test_the_mark_that_some_editors_begin_a_file_with_is_passed_over() -> None:
+def test_mark_that_some_editors_begin_a_file_with_is_passed_over() -> None:
     assert read(BytesIO(b"\xef\xbb\xbf; MaxProcs: 8\n")).header.max_procs == 8
 
 

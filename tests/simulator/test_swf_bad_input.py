@@ -110,7 +110,7 @@ def changed(column: int, word: str) -> bytes:
         (b"1" * (LINE_LIMIT + 1), f"longer than {LINE_LIMIT} bytes", None, "one job a line"),
     ],
 )
-def test_a_bad_line_is_named(
+def test_bad_line_is_named(
     second_line: bytes, message: str, field: str | None, remedy: str
 ) -> None:
     jobs = read(BytesIO(GOOD + second_line)).jobs
@@ -143,7 +143,7 @@ def test_a_bad_line_is_named(
         ("; Queue: \u0663 long".encode(), "line 2: Queue is '\u0663'"),
     ],
 )
-def test_a_bad_number_in_the_header_is_named(comment: bytes, message: str) -> None:
+def test_bad_number_in_the_header_is_named(comment: bytes, message: str) -> None:
     with pytest.raises(InvalidInput) as said:
         read(BytesIO(b"; Version: 2\n" + comment + b"\n" + GOOD))
     assert said.value.message.startswith(message)
@@ -151,7 +151,7 @@ def test_a_bad_number_in_the_header_is_named(comment: bytes, message: str) -> No
 
 
 @pytest.mark.parametrize("label", ["MaxProcs", "MaxNodes", "UnixStartTime"])
-def test_a_header_that_contradicts_itself_is_refused(label: str) -> None:
+def test_header_that_contradicts_itself_is_refused(label: str) -> None:
     comments = f"; {label}: 16\n; {label}: 16\n; {label}: UNKNOWN\n"
     assert 16 in read(BytesIO(comments.encode() + GOOD)).header
     with pytest.raises(InvalidInput) as said:
@@ -163,7 +163,7 @@ def test_a_header_that_contradicts_itself_is_refused(label: str) -> None:
     assert said.value.remedy == "remove the header comment that is wrong"
 
 
-def test_a_header_may_say_that_it_does_not_know() -> None:
+def test_header_may_say_that_it_does_not_know() -> None:
     header = read(
         BytesIO(
             b"; MaxProcs: UNKNOWN\n; MaxNodes:\n; MaxRuntime: -1\n; UnixStartTime: unknown\n;"
@@ -185,7 +185,7 @@ def test_header_cannot_send_terminal_controls() -> None:
 
 
 @pytest.mark.parametrize("cut", [0.1, 0.5, 0.99])
-def test_a_truncated_gzip_file_names_the_line_it_reached(cut: float) -> None:
+def test_truncated_gzip_file_names_the_line_it_reached(cut: float) -> None:
     whole = gzip.compress(b"".join(b"%d " % n + GOOD[2:] for n in range(20_000)))
     reached: list[int] = []
     with (
@@ -212,7 +212,7 @@ def test_damaged_compression_is_malformed() -> None:
         drain(stream)
 
 
-def test_a_disk_that_fails_is_not_a_malformed_trace() -> None:
+def test_disk_that_fails_is_not_a_malformed_trace() -> None:
     class Dying:
         def readline(self, size: int, /) -> bytes:
             raise OSError(5, "Input/output error")
@@ -250,7 +250,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_gzip_bomb_is_refused_in_little_memory(name: str) -> None:
+def test_gzip_bomb_is_refused_in_little_memory(name: str) -> None:
     unit, message = BOMBS[name]
     packed = bomb(unit, 64)
     with (
@@ -267,7 +267,7 @@ def test_comments_among_the_jobs_are_bounded_too() -> None:
         drain(BytesIO(GOOD + b";\n" * REMARK_LIMIT))
 
 
-def test_a_long_trace_takes_no_more_memory_than_a_short_one() -> None:
+def test_long_trace_takes_no_more_memory_than_a_short_one() -> None:
     packed = bomb(GOOD, 1)
     with gzip.open(BytesIO(packed)) as stream, peak_below(2**20):
         assert drain(stream) > 20_000
@@ -298,7 +298,7 @@ class peak_below:  # noqa: N801 - reads as a phrase
         (b"1 100 0 60000 1000000000001 -1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1\n", "allocated processors"),
     ],
 )
-def test_a_job_that_costs_more_than_the_bank_counts(line: bytes, field: str) -> None:
+def test_job_that_costs_more_than_the_bank_counts(line: bytes, field: str) -> None:
     with pytest.raises(
         InvalidInput,
         match="line 2: .* processors for .* at most 1000000000000000 processor-minutes",

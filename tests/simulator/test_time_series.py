@@ -42,7 +42,7 @@ def job(number: int, submitted: int, run: int, processors: int = 1) -> TraceJob:
     return TraceJob(number, submitted, processors, run, run, 1, number, 1, 1)
 
 
-def test_a_day_on_four_processors() -> None:
+def test_day_on_four_processors() -> None:
     """One job has the machine for an hour; another waits for it, and then uses half of it for an
     hour.
     """
@@ -59,7 +59,7 @@ def test_a_day_on_four_processors() -> None:
     assert {each.mean for each in expected if 1900 < each.since < 3500} == {2}
 
 
-def test_the_last_stretch_is_as_long_as_the_simulation() -> None:
+def test_last_stretch_is_as_long_as_the_simulation() -> None:
     """A machine that is full until the end is also full in the last interval."""
     course = TimeSeries(1)
     course.take((0, [job(0, 0, 1001)]))

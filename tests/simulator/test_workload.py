@@ -40,7 +40,7 @@ def written(centre: SyntheticSite, seed: int) -> bytes:
     return "".join(write(*month(centre, seed))).encode()
 
 
-def test_the_month_of_the_demo() -> None:
+def test_month_of_the_demo() -> None:
     header, stream = month(SyntheticSite(), seed=1)
     jobs = list(stream)
     assert [job.number for job in jobs] == list(range(1, 4_001))
@@ -52,7 +52,7 @@ def test_the_month_of_the_demo() -> None:
 
 
 @given(centres, seeds)
-def test_the_same_seed_gives_the_same_bytes(centre: SyntheticSite, seed: int) -> None:
+def test_same_seed_gives_the_same_bytes(centre: SyntheticSite, seed: int) -> None:
     assert written(centre, seed) == written(centre, seed)
 
 
@@ -75,7 +75,7 @@ def test_another_seed_gives_another_month() -> None:
 
 
 @given(centres, seeds)
-def test_a_month_is_a_trace(centre: SyntheticSite, seed: int) -> None:
+def test_month_is_a_trace(centre: SyntheticSite, seed: int) -> None:
     header, jobs = month(centre, seed)
     again = read(BytesIO(written(centre, seed)))
     assert again.header == header
@@ -97,7 +97,7 @@ def test_fcfs_keeps_the_order(centre: SyntheticSite, seed: int) -> None:
         assert starts == sorted(starts)
 
 
-def test_a_job_waits_only_while_the_machine_is_too_full_for_it() -> None:
+def test_job_waits_only_while_the_machine_is_too_full_for_it() -> None:
     centre = SyntheticSite(pools=(SitePartition("cpu", 256),), jobs=1_000)
     jobs = [job for job in month(centre, 3).jobs if job.end_time is not None]
     waited = [
@@ -155,7 +155,7 @@ def test_every_end_happens() -> None:
     assert {job.status for job in jobs if job.number in header.node_failures} == {Status.FAILED}
 
 
-def test_the_shapes_are_those_of_the_literature() -> None:
+def test_shapes_are_those_of_the_literature() -> None:
     jobs = list(
         month(SyntheticSite(jobs=20_000, pools=(SitePartition("cpu", 4_096),)), seed=1).jobs
     )
@@ -200,7 +200,7 @@ def test_the_shapes_are_those_of_the_literature() -> None:
         ({"starts": -1}, "starts"),
     ],
 )
-def test_a_centre_that_cannot_be_is_refused(wrong: dict[str, object], field: str) -> None:
+def test_centre_that_cannot_be_is_refused(wrong: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidInput) as said:
         SyntheticSite(**wrong)  # type: ignore[arg-type]
     assert said.value.field == field

@@ -81,7 +81,7 @@ def test_edits_count_the_changed_jobs() -> None:
         (Resized(1, 7_200), job(2, asked=1, limit=7_200)),
     ],
 )
-def test_a_job_of_another_size_or_limit(wanted: Resized, became: FastLine) -> None:
+def test_job_of_another_size_or_limit(wanted: Resized, became: FastLine) -> None:
     """On other processors a job runs as long; with a limit shorter than its run it ends at the
     limit.
     """

@@ -17,7 +17,7 @@ from tests.slurm.lab.machine import SIZES
 from tests.slurm.lab.people import TEAMS
 from tests.slurm.prep_cluster import install, plugin_configured, socket_of
 from tests.support.conditions import wait_until
-from tests.support.server import FAIRBANK, FairbankServer, made
+from tests.support.server import FAIRBANK, FairbankServer, create_bank
 
 SU = 60
 RICH = 1_000_000 * SU
@@ -160,7 +160,7 @@ def new_stack(cluster: Cluster, plugin: Path, tables: str = TERMS) -> Iterator[B
     """
     cluster.calm()
     with (
-        made() as bank,
+        create_bank() as bank,
         running_stack(cluster, plugin, bank, agent_for(cluster, bank, tables)) as stack,
     ):
         try:

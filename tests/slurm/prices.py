@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.support.server import FairbankServer, made
+from tests.support.server import FairbankServer, create_bank
 
 WEIGHTS = {
     "cpu": ("cpu", "CPU=1.0,Mem=0.5G"),
@@ -41,7 +41,7 @@ BILLING = (
 @contextmanager
 def priced(prices: str = PRICES, policy: str = "") -> Iterator[FairbankServer]:
     """Start a bank with these prices and no others, and these lines in its policy."""
-    with made() as bank:
+    with create_bank() as bank:
         before, table, after = (
             bank.config.read_text().partition("[clusters.local]")[0].partition("[policy]\n")
         )

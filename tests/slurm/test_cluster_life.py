@@ -63,7 +63,7 @@ def test_dead_node_fails_its_jobs_and_returns(slurm: Cluster, record_figure: Rec
     slurm.wait_for_nodes("idle", nodes=["c03"], seconds=60)
 
 
-def test_a_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
+def test_killed_controller_keeps_its_jobs(slurm: Cluster) -> None:
     running = slurm.submit("alice", script=UNTIL_RELEASED)
     waiting = slurm.submit("bob", "--hold")
     slurm.wait_for(running, "RUNNING")

@@ -102,7 +102,7 @@ def test_doctor_on_an_installation_and_its_faults(
     doctor_cluster: DoctorCluster, record_figure: RecordFigure
 ) -> None:
     assert (
-        f"the submission policy {doctor_cluster.policy}: the file does not exist"
+        f"submission policy {doctor_cluster.policy}: the file does not exist"
         in doctor_cluster.failed_checks()
     )
     synced = doctor_cluster.fairbank("slurm", "sync")
@@ -119,7 +119,7 @@ def test_doctor_on_an_installation_and_its_faults(
 
     doctor_cluster.agent.kill()
     (silent,) = doctor_cluster.failed_checks()
-    assert silent.startswith("the agent answers: no agent answers at ")
+    assert silent.startswith("agent: no agent answers at ")
     doctor_cluster.agent.start()
     wait_until(
         lambda: doctor_cluster.failed_checks() == [],
@@ -130,7 +130,7 @@ def test_doctor_on_an_installation_and_its_faults(
     doctor_cluster.cluster.stop(MUNGED)
     try:
         assert any(
-            "munged" in check or check.startswith("Slurm's commands answer")
+            "munged" in check or check.startswith("Slurm's commands")
             for check in doctor_cluster.failed_checks()
         )
     finally:

@@ -224,7 +224,7 @@ def test_job_cancelled_before_the_verdict_ends_at_once(prep: PrepCluster) -> Non
     assert (end.run, end.begun) == (prep.agent.requests(job)[0].run, False)
 
 
-def test_a_requeued_job_is_another_run(prep: PrepCluster) -> None:
+def test_requeued_job_is_another_run(prep: PrepCluster) -> None:
     job = prep.slurm.submit("alice", "--requeue", script="[ $SLURM_RESTART_COUNT ] || sleep 600")
     prep.slurm.wait_for(job, "RUNNING")
     prep.slurm.root("scontrol", "requeue", str(job))

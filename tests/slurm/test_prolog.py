@@ -16,7 +16,7 @@ from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.readable_checkout import PYTHON, install_client, require_system_python
 from tests.support.conditions import wait_until
-from tests.support.server import FairbankServer, made
+from tests.support.server import FairbankServer, create_bank
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
@@ -79,7 +79,7 @@ class Bank:
 @pytest.fixture
 def bank(slurm: Cluster) -> Iterator[Bank]:
     require_system_python()
-    with made() as server:
+    with create_bank() as server:
         slurm_user = int(
             slurm.root("scontrol", "show", "config")
             .partition("SlurmUser")[2]

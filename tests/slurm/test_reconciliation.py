@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.cluster.run_report import HoldReport
 from fairbank.core.time import DAY
 from fairbank.rest.client import Client, parse_address
 from fairbank.slurm.bank import BankClient
@@ -153,17 +154,18 @@ def test_orphan_and_open_holds_are_fixed(pair: ReconciledCluster) -> None:
     submitted = next(queued.submitted for queued in pair.slurm.queue().rows if queued.job_id == job)
     start = int(time.time()) - 5
     for number in (job, 4_000_000_000):  # this job, and one that Slurm does not know
-        hold = {
-            "cluster": "lab",
-            "job_id": number,
-            "submitted": submitted,
-            "owner_uid": 60_604,
-            "account": "wg_chem",
-            "partition": "cpu",
-        }
-        assert pair.bank.report(
-            [{"do": "hold", **hold, "start": start, "time_limit": 600, "tres": "cpu=1"}]
-        ) == [None]
+        hold = HoldReport(
+            cluster="lab",
+            job_id=number,
+            submitted=submitted,
+            owner_uid=60_604,
+            account="wg_chem",
+            partition="cpu",
+            start=start,
+            time_limit=600,
+            tres="cpu=1",
+        )
+        assert pair.bank.report([hold]) == [None]
     assert pair.kinds() == [Category.ORPHAN]
     assert pair.reconcile(fix=True).is_clean
     assert pair.kinds() == []

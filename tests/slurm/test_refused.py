@@ -19,7 +19,7 @@ from tests.slurm.lab.people import PEOPLE
 from tests.slurm.prep_cluster import build, install_lua
 from tests.slurm.readable_checkout import PYTHON, SPROJECT, install_client, require_system_python
 from tests.support.conditions import wait_until
-from tests.support.server import FAIRBANK, made
+from tests.support.server import FAIRBANK, create_bank
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -62,7 +62,10 @@ def stack(
     require_system_python()
     cluster.calm()
     plugin = build(checkout, tmp_path_factory.mktemp("plugins"))
-    with made() as bank, running_stack(cluster, plugin, bank, agent_for(cluster, bank)) as stack:
+    with (
+        create_bank() as bank,
+        running_stack(cluster, plugin, bank, agent_for(cluster, bank)) as stack,
+    ):
         (project,) = (
             project["id"] for project in stack.rows("/project") if project["account"] == TEAM
         )

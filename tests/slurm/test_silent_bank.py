@@ -24,7 +24,7 @@ from tests.slurm.prep_cluster import PATIENCE as PLUGIN_PATIENCE
 from tests.slurm.prep_cluster import build, socket_of
 from tests.slurm.test_charged_runs import wait_for_accounting
 from tests.support.conditions import wait_until
-from tests.support.server import made
+from tests.support.server import create_bank
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
@@ -56,7 +56,7 @@ class SilentBankStack:
 def silent_stack(cluster: Cluster, checkout: Path, tmp_path: Path) -> Iterator[SilentBankStack]:
     cluster.calm()
     plugin = build(checkout, tmp_path / "plugins")
-    with made() as bank:
+    with create_bank() as bank:
         proxy = FaultyRequestProxy(tmp_path / "bank.sock", bank.socket, random.Random(1))
         agent = RunningAgent(
             f"unix:{proxy.path}",

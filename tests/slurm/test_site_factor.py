@@ -27,7 +27,7 @@ from tests.slurm.prep_cluster import (
     socket_of,
 )
 from tests.support.conditions import wait_until
-from tests.support.server import made
+from tests.support.server import create_bank
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
 
@@ -116,7 +116,7 @@ def stack(
         f'[site_factor]\npath = "{table}"\ncluster = "lab"\nrefresh = 0.5\nstale = {STALE}\nweight'
         f" = {WEIGHT}\n"
     )
-    with made() as bank:
+    with create_bank() as bank:
         bank.config.write_text(bank.config.read_text() + LAB)
         bank.start()
         agent = RunningAgent(

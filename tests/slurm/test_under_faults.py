@@ -44,7 +44,7 @@ from tests.slurm.load import (
 from tests.slurm.prep_cluster import build, socket_of
 from tests.support.conditions import wait_until
 from tests.support.postgres import PostgresServer
-from tests.support.server import made
+from tests.support.server import create_bank
 from tests.support.small_disk import small_disk
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(3_600)]
@@ -84,7 +84,7 @@ def fault_stack(
     rng = random.Random(SEED)
     with (
         postgres18.fresh_database() as name,
-        made(postgres18.url(name)) as bank,
+        create_bank(postgres18.url(name)) as bank,
         small_disk(tmp_path / "disk", "8m") as disk,
     ):
         to_bank = FaultyRequestProxy(tmp_path / "bank.sock", bank.socket, rng)

@@ -27,7 +27,7 @@ from tests.slurm.lab.shell import UNTIL_RELEASED
 from tests.slurm.load import Operator
 from tests.slurm.prep_cluster import build
 from tests.support.conditions import wait_until
-from tests.support.server import made
+from tests.support.server import create_bank
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
@@ -37,7 +37,10 @@ def stack(
     cluster: Cluster, checkout: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BankStack]:
     plugin = build(checkout, tmp_path_factory.mktemp("plugins"))
-    with made() as bank, running_stack(cluster, plugin, bank, agent_for(cluster, bank)) as stack:
+    with (
+        create_bank() as bank,
+        running_stack(cluster, plugin, bank, agent_for(cluster, bank)) as stack,
+    ):
         yield stack
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 import pytest
 from sqlalchemy.exc import DBAPIError
@@ -16,6 +18,7 @@ from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention
 from fairbank.store.sqlite.store import writing_engine
 from fairbank.store.urls import parse_url, path_of
+from tests.contracts.conftest import IN_SQL, places
 from tests.contracts.databases import Place
 from tests.contracts.small_site import END, START, allocation, charge, contents, fill, granted, hold
 
@@ -25,13 +28,27 @@ INSERT INTO allocation VALUES
 """
 
 
-@pytest.fixture
-def filled(sql_place: Place) -> Place:
-    store = sql_place.open()
+def fill_with_a_charge(place: Place) -> Place:
+    store = place.open()
     fill(store)
     granted(store, hold(1, 100), hold(2, 50))
     granted(store, charge(1, 55))
-    return sql_place
+    return place
+
+
+@pytest.fixture
+def filled(sql_place: Place) -> Place:
+    """Return a ledger with a hold and a charge."""
+    return fill_with_a_charge(sql_place)
+
+
+@pytest.fixture(scope="module", params=IN_SQL)
+def unchanged(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    """Yield the same ledger for all tests whose statement is rejected."""
+    for place in places(request.param, request, tmp_path_factory.mktemp("guards")):
+        yield fill_with_a_charge(place)
 
 
 def insert(
@@ -46,9 +63,9 @@ def insert(
     ("start", "end"),
     [(START, END), (START + 1, END - 1), (0, START + 1), (END - 1, END + 1), (0, 2 * END)],
 )
-def test_overlapping_periods_are_rejected(filled: Place, start: int, end: int) -> None:
+def test_overlapping_periods_are_rejected(unchanged: Place, start: int, end: int) -> None:
     with pytest.raises(DBAPIError, match="allocation_periods_apart"):
-        insert(filled, 9, start, end)
+        insert(unchanged, 9, start, end)
 
 
 def test_adjacent_and_unrelated_periods_are_accepted(filled: Place) -> None:
@@ -86,11 +103,11 @@ def test_period_can_be_shortened(filled: Place) -> None:
         "DELETE FROM allocation WHERE id = 2",
     ],
 )
-def test_journal_cannot_be_updated_or_deleted(filled: Place, statement: str) -> None:
-    before = contents(filled.open())
+def test_journal_cannot_be_updated_or_deleted(unchanged: Place, statement: str) -> None:
+    before = contents(unchanged.open())
     with pytest.raises(DBAPIError, match="never changed or deleted"):
-        filled.run(statement)
-    assert contents(filled.open()) == before
+        unchanged.run(statement)
+    assert contents(unchanged.open()) == before
 
 
 def test_journal_cannot_be_replaced(file_place: Place) -> None:
@@ -123,10 +140,10 @@ def test_audit_finds_replaced_entry(file_place: Place) -> None:
     assert findings[0].what.startswith("it is not what was written: its link does not follow")
 
 
-@pytest.mark.parametrize("table", ["journal", "run", "allocation"])
-def test_journal_cannot_be_truncated(postgres_place: Place, table: str) -> None:
-    with pytest.raises(DBAPIError, match="never changed or deleted"):
-        postgres_place.run(f"TRUNCATE {table} CASCADE")
+def test_journal_cannot_be_truncated(postgres_place: Place) -> None:
+    for table in ("journal", "run", "allocation"):
+        with pytest.raises(DBAPIError, match="never changed or deleted"):
+            postgres_place.run(f"TRUNCATE {table} CASCADE")
 
 
 @pytest.mark.parametrize(
@@ -142,9 +159,9 @@ def test_journal_cannot_be_truncated(postgres_place: Place, table: str) -> None:
         ("UPDATE registry SET id = 1", "office_is_one"),
     ],
 )
-def test_invalid_figures_are_rejected(filled: Place, statement: str, rule: str) -> None:
+def test_invalid_figures_are_rejected(unchanged: Place, statement: str, rule: str) -> None:
     with pytest.raises(DBAPIError, match=rule):
-        filled.run(statement)
+        unchanged.run(statement)
 
 
 @pytest.mark.parametrize(
@@ -156,9 +173,9 @@ def test_invalid_figures_are_rejected(filled: Place, statement: str, rule: str) 
         "UPDATE project SET account = 'physics'",
     ],
 )
-def test_unique_values_are_enforced(filled: Place, statement: str) -> None:
+def test_unique_values_are_enforced(unchanged: Place, statement: str) -> None:
     with pytest.raises(DBAPIError, match=r"(?i)unique"):
-        filled.run(statement)
+        unchanged.run(statement)
 
 
 def test_constraint_violation_is_reported_as_a_bug(filled: Place) -> None:

@@ -166,7 +166,7 @@ def test_row_lock_timeout_is_contention(place: Place, impatient: PostgresStore) 
     granted(impatient, hold(1, 5))
 
 
-def test_a_deadlock_is_contention(place: Place) -> None:
+def test_deadlock_is_contention(place: Place) -> None:
     """Batches lock in order and never deadlock each other; an administrator may cause one."""
     store = place.open()
     fill(store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from fairbank.store.queries import queries
 from fairbank.store.sql import statements
 from fairbank.store.sqlite.store import SqliteStore
 from fairbank.store.urls import path_of
+from tests.contracts.conftest import ON_POSTGRES, places
 from tests.contracts.databases import Place
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
@@ -106,17 +108,28 @@ def test_undo_query_is_the_same_in_all_stores(file_place: Place, name: str) -> N
     assert [line for line in plan if "USING INDEX journal_undoing" in line]
 
 
+@pytest.fixture(scope="module", params=ON_POSTGRES)
+def postgres_store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PostgresStore]:
+    """Yield an empty ledger on each PostgreSQL, for query plans only."""
+    for place in places(request.param, request, tmp_path_factory.mktemp("plans")):
+        store = PostgresStore(make_url(place.url))
+        yield store
+        store.close()
+
+
 @pytest.mark.parametrize("name", [*LOOK_UPS, "write"])
-def test_postgres_finds_every_row_by_its_key(postgres_place: Place, name: str) -> None:
+def test_postgres_finds_every_row_by_its_key(postgres_store: PostgresStore, name: str) -> None:
     """Also in a new database without statistics, where it would prefer to scan whole tables and
     continue while these grow.
     """
-    store = PostgresStore(make_url(postgres_place.url))
     nothing = ", ".join("NULL" for _ in set(re.findall(r"\$\d+", POSTGRES[name])))
-    with store._write_transaction() as connection:
-        connection.exec_driver_sql(f"PREPARE asked AS {POSTGRES[name]}")
-        plan = connection.exec_driver_sql(f"EXPLAIN EXECUTE asked ({nothing})").scalars().all()
-    store.close()
+    with postgres_store._write_transaction() as connection:
+        connection.exec_driver_sql(f"PREPARE {name}_plan AS {POSTGRES[name]}")
+        plan = (
+            connection.exec_driver_sql(f"EXPLAIN EXECUTE {name}_plan ({nothing})").scalars().all()
+        )
     assert not [line for line in plan if "Seq Scan" in line]
     assert [line for line in plan if "Index" in line or "Bitmap" in line or "Conflict" in line]
 

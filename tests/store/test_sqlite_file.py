@@ -215,7 +215,7 @@ def test_all_readers_in_use_is_busy(file: Path) -> None:
     store.close()
 
 
-def test_a_reader_cannot_write(file: Path) -> None:
+def test_reader_cannot_write(file: Path) -> None:
     store = SqliteStore(file)
     with pytest.raises(Unavailable, match="readonly"), store.reading() as reader:
         reader._connection.exec_driver_sql("DELETE FROM nonce")  # type: ignore[attr-defined]

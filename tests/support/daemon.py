@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 
 from tests.support.account import Account
 from tests.support.conditions import wait_until
-from tests.support.keeper import Kept, Order
+from tests.support.supervisor import ProcessSpec, SupervisedProcess
 
 
 class Daemon(ABC):
@@ -22,7 +22,7 @@ class Daemon(ABC):
         self._account = account
         self.folder = account.own_folder(prefix, mode=mode)
         self.log = self.folder / "log"
-        self._process: Kept | None = None
+        self._process: SupervisedProcess | None = None
 
     @property
     @abstractmethod
@@ -53,7 +53,7 @@ class Daemon(ABC):
         """
         if self.running:
             return
-        self._process = Kept(self._order())
+        self._process = SupervisedProcess(self._process_spec())
         wait_until(
             lambda: self._answers() or not self.running, f"{self.name} to answer", seconds=60
         )
@@ -84,8 +84,8 @@ class Daemon(ABC):
         """Return the end of the server's output."""
         return self.log.read_text(errors="replace")[-characters:] if self.log.exists() else ""
 
-    def _order(self) -> Order:
-        return Order(
+    def _process_spec(self) -> ProcessSpec:
+        return ProcessSpec(
             command=self._command(),
             environment=self.environment,
             folder=str(self.folder),

@@ -23,7 +23,7 @@ def printed(rule: str, name: str) -> str:
     return (GOLDEN / rule / f"{name}.txt").read_text()
 
 
-def asked(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
+def recorded_commands(rule: str, program: str) -> dict[str, tuple[str, list[str]]]:
     """Return the user and the arguments of each recorded command of a program, by file name."""
     result = {}
     for line in (GOLDEN / rule / "QUESTIONS").read_text().splitlines():
@@ -58,7 +58,7 @@ def priorities_then(rule: str) -> list[PriorityRow]:
     return [priority_row(row, weights_then(rule)) for row in answer.rows]
 
 
-def said_more() -> dict[str, str]:
+def other_output() -> dict[str, str]:
     """Return further output of that cluster, by file name: nodes, QOS, and priorities of
     associations.
     """
@@ -72,11 +72,11 @@ def said_more() -> dict[str, str]:
 
 
 @cache
-def grounds(rule: str) -> PriorityInputs:
+def priority_inputs(rule: str) -> PriorityInputs:
     """Return the inputs of the priorities of that moment. Job 18 had been tried on six whole
     nodes.
     """
-    settings, more = config.read_config(printed(rule, "config")), said_more()
+    settings, more = config.read_config(printed(rule, "config")), other_output()
     return PriorityInputs(
         config.read_settings(settings).factors,
         settings[config.TRACKED],

@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 _PROGRAM = """#!/bin/sh
 name=${0##*/} day= jobs= json=
-{ printf %s "$name"; printf ' %s' "$@"; echo; } >> FOLDER/asked
+{ printf %s "$name"; printf ' %s' "$@"; echo; } >> FOLDER/command_lines
 for word; do
     case $word in
     --jobs=*) jobs=-jobs ;;
@@ -52,7 +52,7 @@ OF_2205 = {
 }
 
 
-class Recorded:
+class RecordedSlurm:
     """Directory of the programs. With `environment` they replace the commands of Slurm."""
 
     def __init__(self, folder: Path) -> None:
@@ -65,28 +65,28 @@ class Recorded:
             program.chmod(0o755)
 
     @classmethod
-    def of_the_lab(cls, folder: Path) -> Recorded:
+    def of_the_lab(cls, folder: Path) -> RecordedSlurm:
         """Return a Slurm 22.05 after the morning that was recorded in the lab."""
         result = cls(folder)
         for name, file in OF_2205.items():
-            result.say(name, (GOLDEN / "slurm-22.05" / file).read_text())
-        result.say("sacct-jobs", "")
-        result.say("sacct-spent", "")
-        result.say("sshare", "")
+            result.set_output(name, (GOLDEN / "slurm-22.05" / file).read_text())
+        result.set_output("sacct-jobs", "")
+        result.set_output("sacct-spent", "")
+        result.set_output("sshare", "")
         return result
 
-    def say(self, name: str, text: str) -> None:
+    def set_output(self, name: str, text: str) -> None:
         """Set the output of a command from now on."""
         (self._answers / name).write_text(text)
 
-    def forget(self, name: str) -> None:
+    def remove_output(self, name: str) -> None:
         """Let the command fail from now on."""
         (self._answers / name).unlink()
 
     @property
-    def asked(self) -> list[str]:
+    def command_lines(self) -> list[str]:
         """Return the command lines in order."""
-        log = self._answers / "asked"
+        log = self._answers / "command_lines"
         return log.read_text().splitlines() if log.exists() else []
 
     @property

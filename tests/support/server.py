@@ -29,7 +29,7 @@ class FairbankServer(Daemon):
     """
 
     name = "the bank"
-    orphans_seconds = 5.0  # the counter ends by itself, and says so
+    orphans_seconds = 5.0  # the write queue process ends by itself, and logs it
 
     def __init__(self, store: str | None = None, **sections: str) -> None:
         super().__init__(Account.ourselves(), "fb-srv-")
@@ -86,7 +86,7 @@ class FairbankServer(Daemon):
 
 
 @contextmanager
-def made(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
+def create_bank(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
     """Create a bank for the time of the block; it need not run for its commands."""
     server = FairbankServer(store, **sections)
     try:
@@ -96,17 +96,17 @@ def made(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
 
 
 @contextmanager
-def banking(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
+def run_bank(store: str | None = None, **sections: str) -> Iterator[FairbankServer]:
     """Run a bank for the time of the block."""
-    with made(store, **sections) as server:
+    with create_bank(store, **sections) as server:
         server.start()
         yield server
 
 
 @contextmanager
-def banking_twice(store: str) -> Iterator[tuple[FairbankServer, FairbankServer]]:
+def run_two_banks(store: str) -> Iterator[tuple[FairbankServer, FairbankServer]]:
     """Run two banks on one database, started side by side."""
-    with made(store) as one, made(store) as two, ThreadPoolExecutor(2) as pool:
+    with create_bank(store) as one, create_bank(store) as two, ThreadPoolExecutor(2) as pool:
         for started in [pool.submit(server.start) for server in (one, two)]:
             started.result()
         yield one, two

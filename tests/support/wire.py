@@ -16,7 +16,7 @@ HEAD_MAX = 64 * 1024
 T = TypeVar("T")
 
 
-class Lost(Exception):
+class ResponseLost(Exception):
     """No complete response arrived, so it is unknown whether the request was carried out."""
 
 
@@ -46,7 +46,7 @@ class Wire:
     async def ask(
         self, method: str, path: str, body: Any = None, *, key: str | None = None
     ) -> Answer:
-        """Send one request. Raises Lost; then the next request has a new connection."""
+        """Send one request. Raises ResponseLost; then the next request has a new connection."""
         sent = b"" if body is None else json.dumps(body).encode()
         head = [f"{method} {path} HTTP/1.1", "host: bank"]
         if body is not None:
@@ -61,7 +61,7 @@ class Wire:
                 )
         except (OSError, EOFError, asyncio.LimitOverrunError) as gone:
             self.drop()
-            raise Lost(f"{method} {path}: {gone!r}") from gone
+            raise ResponseLost(f"{method} {path}: {gone!r}") from gone
         except asyncio.CancelledError:
             self.drop()
             raise

@@ -1,7 +1,8 @@
 """Messages between the PrEp plug-in and the agent, and the encoding of their frames.
 
-docs/decisions/0012 has the grammar: a frame is four bytes of length and a body; a body is a word
-for its kind, then `key=value` lines in any order, each key once.
+A frame is the length of its body in four bytes, the most significant first, and the body in
+UTF-8: a word for its kind, then lines `key=value` in any order, each key once. Control characters
+and % in values are written as %XX. The reasons are in docs/decisions/0012.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ class Greeting(msgspec.Struct, frozen=True, kw_only=True):
 class PluginMessage(msgspec.Struct, frozen=True, kw_only=True):
     """Message of the plug-in about a run.
 
-    `number` identifies the message on its connection. `limit_seconds` is None for no limit; times
-    are seconds since 1970. `array` is (array job id, task), `het` (leader's job id, component).
-    `billing` and `tres` are as Slurm computes and writes them. The owner chooses `name` freely.
+    `number` identifies the message, also on a later connection. `limit_seconds` is None for no
+    limit; times are seconds since 1970. `array` is (array job id, task), `het` (leader's job id,
+    component). `billing` and `tres` are as Slurm computes and writes them. The owner chooses `name`
+    freely.
     """
 
     number: int

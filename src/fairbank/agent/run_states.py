@@ -39,7 +39,7 @@ class AgentEvent(Enum):
     """Event of a run: a message of slurmctld, a decision of the agent, or a result of the bank."""
 
     PROLOG = auto()
-    PROLOG_IN_OUTAGE = auto()  # the bank is down
+    PROLOG_IN_OUTAGE = auto()  # the bank is down, which matters for a run deferred before
     PROLOG_UNLIMITED_RUN = auto()  # no time limit, and the partition has unbillable = "run"
     PROLOG_UNLIMITED_REFUSE = auto()  # no time limit, and unbillable = "refuse"
     LIMIT_SAME = auto()
@@ -102,7 +102,8 @@ Row = tuple[frozenset[S] | set[S], Sequence[E], S | None, tuple[F, ...]]
 ROWS: Sequence[Row] = (
     # --- slurmctld asks whether the run may start
     ({S.NEW, S.DEFERRED}, (E.PROLOG,), S.WAITING, (F.ASK_BANK,)),
-    # Also in an outage a new run waits: the bank may come back within the partition's patience.
+    # Also in an outage a new run waits: the bank may come back within the partition's patience. If
+    # that is over already, the engine decides at once, by `TIMEOUT_RUN` or `TIMEOUT_DEFER`.
     ({S.NEW}, (E.PROLOG_IN_OUTAGE,), S.WAITING, (F.ASK_BANK,)),
     # The plug-in missed the refusal, and the bank is still away.
     ({S.DEFERRED}, (E.PROLOG_IN_OUTAGE,), None, (F.REPEAT_REFUSAL,)),

@@ -2,7 +2,8 @@
 
 Each allocation has a chain of its own. Everything without an allocation is in the chain of the
 registry (journal 0): projects, members, tokens, actions as another user, and refusals without
-allocation.
+allocation. The hash has no key: who can write the database can compute a whole chain again. Only
+the last links that `fairbank audit heads` has saved elsewhere show that.
 """
 
 from __future__ import annotations

@@ -233,10 +233,26 @@ def _add_rows(locks: LockSet, request: requests.OtherRequest) -> None:
             _add_user(locks, request.allocation, request.uid, request.project, request.by)
         case requests.Undo():
             _add_undo(locks, request)
+        case _:
+            _add_registry_rows(locks, request)
+
+
+def _add_registry_rows(
+    locks: LockSet,
+    request: requests.CreateProject
+    | requests.AmendProject
+    | requests.RemoveProject
+    | requests.SetMember
+    | requests.IssueToken
+    | requests.RevokeToken
+    | requests.AuditNote,
+) -> None:
+    """Add the rows of a request whose entry belongs to no allocation."""
+    locks.registry = True
+    match request:
         case requests.CreateProject():
             locks.creating.append(request)
             locks.creates += 1
-            locks.registry = True
             if request.parent is not None:
                 locks.projects.add(request.parent)
         case requests.AmendProject():
@@ -246,24 +262,19 @@ def _add_rows(locks: LockSet, request: requests.OtherRequest) -> None:
             locks.with_parents |= bool(request.parent) or request.restore
             if request.gid is not None or request.account is not None:
                 locks.renaming.add(request.project)
-            locks.registry = True
         case requests.RemoveProject():
             locks.projects.add(request.project)
             locks.closing.add(request.project)
-            locks.registry = True
         case requests.SetMember():
             locks.projects.add(request.project)
             _add_roles(locks, request.project, request.uid, request.by)
-            locks.registry = True
         case requests.IssueToken():
             locks.digests.add(request.digest)
             locks.issues += 1
-            locks.registry = True
         case requests.RevokeToken():
             locks.tokens.add(request.token)
-            locks.registry = True
         case requests.AuditNote():
-            locks.registry = True
+            pass
         case _:
             assert_never(request)
 

@@ -1,4 +1,6 @@
-"""Spending pace of an allocation, projected to its end."""
+"""Spending pace of an allocation, projected to its end. The server computes it with its clock, so
+that commands, pages and notices say the same.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ class OutlookState(Enum):
 
 
 class Outlook(NamedTuple):
-    """Outlook with the time at which the allocation will be empty, if before its end, and the
-    unused rest of its grant at its end, in SU-minutes.
+    """Outlook. `at` is the time at which the allocation will be empty before its end, or now if it
+    is empty. `left_over` is the unused rest of its grant at its end, in SU-minutes.
     """
 
     state: OutlookState
@@ -35,9 +37,9 @@ def outlook(
 ) -> Outlook:
     """Project the pace of an allocation to its end.
 
-    Held credit only lowers what is left over at the end; for the run-out date it is still left.
-    There is no pace during the first day. A credit limit does not expire, so it is not counted as
-    unused.
+    For the run-out date held credit is still left; at the end at least what is held now is used.
+    There is no pace during the first day, in which one large job would set it. A credit limit does
+    not expire, so it is not counted as unused.
 
     Args:
         granted: SU-minutes of the grant.

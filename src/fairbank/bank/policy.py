@@ -26,8 +26,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `late_charges`: a finished run without a hold is charged; otherwise it is refused, and the
     refusal is kept. `free_states`: final job states that cost nothing; with FAILED, CANCELLED and
     TIMEOUT as well the bank charges like Maui's DEBITSUCCESSFULWC. `hold_grace_seconds`: time after
-    its limit at which the hold of a run lapses without a report. `clock_tolerance_seconds`: how far
-    the times of a report may be ahead of the bank's clock; a report from further in the future is
+    its limit at which the hold of a run lapses without a report, long enough for an outage of a
+    day; a report that comes later is charged all the same. `clock_tolerance_seconds`: how far the
+    times of a report may be ahead of the bank's clock; a report from further in the future is
     refused.
     """
 
@@ -41,7 +42,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def split(self, cost: int, available: int) -> Split:
         """Split the cost of a run that an allocation can pay only in part.
 
-        Both arguments are in SU-minutes.
+        The usage has happened, so it is never refused, and no other allocation pays the rest.
+
+        Args:
+            cost: SU-minutes of the run.
+            available: SU-minutes that may be charged: the credit that is left, and the run's hold.
         """
         if cost <= available:
             return Split(cost)

@@ -11,6 +11,7 @@ from fairbank.bank.allocation import Standing
 from fairbank.bank.entry import Kind
 from fairbank.bank.run import RunState, UserSums
 from fairbank.core.time import Instant
+from fairbank.core.time_zone import ZoneOffsets
 
 PAGE_MAX = 1_000
 """Maximum number of rows of a page. A store may read one more, to see whether more rows follow."""
@@ -190,18 +191,22 @@ class UsageBy(Enum):
 
 
 class UsageQuery(PeriodQuery, frozen=True, kw_only=True):
-    """Query for closed runs by their end; other fields as in RunQuery."""
+    """Query for closed runs by their end; other fields as in RunQuery.
+
+    Days and months are those of the time zone with `offsets`, which cover the period.
+    """
 
     allocation: int | None = None
     resource: str | None = None
+    offsets: ZoneOffsets = ()
 
 
 class Usage(msgspec.Struct, frozen=True):
     """Usage of a group of runs.
 
-    `group` is the uid, the day or month (UTC, ISO), the partition, the allocation, the job with its
-    cluster (`darwin/4711`), or the QOS, NO_QOS if it is not known. A restarted job, and a job id
-    that was used again, is one group.
+    `group` is the uid, the day or month (ISO, in the zone of the query), the partition, the
+    allocation, the job with its cluster (`darwin/4711`), or the QOS, NO_QOS if it is not known. A
+    restarted job, and a job id that was used again, is one group.
 
     `failed` counts runs that did not end as COMPLETED. `charged` is in SU-minutes, less refunds.
     `waited_seconds` is from submission to start. `cpu_seconds`, `given_seconds` and `wasted` are as

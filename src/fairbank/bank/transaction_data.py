@@ -280,18 +280,23 @@ class TransactionData:
             before,
         )
         entry = _replace(unlinked, link=link_of(unlinked, before))
+        self._record(entry, allocation)
+        return entry
+
+    def _record(self, entry: Entry, allocation: Allocation | None) -> None:
+        """Add an entry and make it the last one of its journal."""
         self.entries.append(entry)
         self.run_entries[entry.id] = entry
-        if key is not None:
-            self.keyed_entries[entry.actor, key] = entry
+        if entry.key is not None:
+            self.keyed_entries[entry.actor, entry.key] = entry
         if allocation is None:
-            self.registry = RegistryHead(seq, entry.link)
-        else:
-            after = self.allocations[book] = _replace(allocation, seq=seq, link=entry.link)
-            self.changes.touched.add(book)
-            if kind is _TERMS:
-                self.changes.amended.append(after)
-        return entry
+            self.registry = RegistryHead(entry.seq, entry.link)
+            return
+        after = _replace(allocation, seq=entry.seq, link=entry.link)
+        self.allocations[after.id] = after
+        self.changes.touched.add(after.id)
+        if entry.kind is _TERMS:
+            self.changes.amended.append(after)
 
     def _head_of(
         self, allocation: Allocation | None

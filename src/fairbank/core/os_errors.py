@@ -13,23 +13,27 @@ _FULL = (FairbankError, "the disk is full", MAKE_ROOM)
 _NOT_OURS = (
     Forbidden,
     "you may not write there",
-    "name a place of your own, or run this as the user whose it is",
+    "name a path in a directory of your own, or run the command as the owner of this one",
 )
 _IN_THE_WAY = (
     InvalidInput,
-    "there is a file in its place, or a folder in that of a file",
-    "name another",
+    "a file of that name is in the way, or a directory where a file is expected",
+    "name another path",
 )
 _ERRORS: Mapping[int | None, tuple[type[FairbankError], str, str]] = {
     ENOSPC: _FULL,
     EDQUOT: _FULL,
-    EROFS: (Forbidden, "that file system is read-only", "name a place that can be written"),
+    EROFS: (
+        Forbidden,
+        "that file system is read-only",
+        "name a path on a file system that can be written",
+    ),
     EACCES: _NOT_OURS,
     EPERM: _NOT_OURS,
     EEXIST: _IN_THE_WAY,
     ENOTDIR: _IN_THE_WAY,
     EISDIR: _IN_THE_WAY,
-    ENOENT: (NotFound, "there is no such place", "name one whose folder is there, or can be made"),
+    ENOENT: (NotFound, "no such file or directory", "name a path in a directory that exists"),
 }
 
 

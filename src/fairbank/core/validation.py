@@ -21,6 +21,7 @@ _INDEX = re.compile(r"\[[^]]*\]")
 """Index into a table or a list, in msgspec's path."""
 _TYPES = re.compile(r"(?P<got>got )?`(?P<types>\w+(?: \| \w+)*)`")
 _BOUND = re.compile(r"Expected `int` ([<>]=) (-?\d+)")
+_COMPARISON = re.compile(r" ([<>]=) (-?\d+)$")
 _LENGTH = re.compile(r" of length ([<>]=) (\d+)")
 _TYPE_WORDS = {
     "int": "a whole number",
@@ -61,9 +62,14 @@ class ValidationFault(NamedTuple):
     @property
     def message(self) -> str:
         """msgspec's sentence in plain words: "expected a whole number, or nothing, got text"."""
-        words = _TYPES.sub(_type_words, self.text)
+        words = _TYPES.sub(
+            _type_words, self.text.replace("Invalid decimal string", "Expected `float`")
+        )
         words = _LENGTH.sub(
             lambda m: f", {'at least' if m[1] == '>=' else 'at most'} {m[2]} long", words
+        )
+        words = _COMPARISON.sub(
+            lambda m: f" of at {'least' if m[1] == '>=' else 'most'} {m[2]}", words
         )
         return words[:1].lower() + words[1:200]
 
@@ -73,6 +79,8 @@ class ValidationFault(NamedTuple):
         expected = self.text.partition(",")[0].replace(" | null", "")
         if self.text.startswith("Number out of range") or expected == "Expected `int`":
             return "send a whole number: no quotes, no fraction, no exponent"
+        if self.text == "Invalid decimal string":
+            return "send a number such as 1.5"
         if expected == "Expected `bool`":
             return "true or false"
         if length := _LENGTH.search(self.text):
@@ -107,7 +115,7 @@ def describe_invalid_setting(
     if fault.kind == "unknown field":
         keys = ", ".join(field_names(settings, fault.path.rpartition(".")[0]))
         return InvalidInput(
-            f"{fault.path} is no setting",
+            f"there is no setting {fault.path}",
             field=fault.path,
             remedy=f"there are: {keys}" if keys else all_keys,
         )
@@ -186,7 +194,13 @@ def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+    except UnicodeDecodeError as bad:
+        raise InvalidInput(
+            f"{name} is not UTF-8: byte {bad.start} is 0x{text[bad.start]:02x}",
+            field=field,
+            remedy="save it as text in UTF-8",
+        ) from bad
+    except tomllib.TOMLDecodeError as bad:
         raise InvalidInput(
             f"{name} is not TOML: {bad}", field=field, remedy="fix the line named"
         ) from bad

@@ -56,7 +56,7 @@ def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]
     )
     yield from folded(plain(f"Job {row.job} ({facts})"), width)
     yield from folded(
-        f"Came {form.moment(row.submitted)}, waits for {_lasted(row, row.as_of)} as of"
+        f"Submitted {form.moment(row.submitted)}, waited {_lasted(row, row.as_of)} as of"
         f" {form.as_of(row.as_of)}",
         width,
     )
@@ -134,7 +134,11 @@ def _sooner(advice: EarlierStartAdvice, now: int, form: DisplayFormat) -> str:
         tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"
         return tried if advice.tried else "there is nothing to try that might start it sooner"
     option = found.option if found.option.startswith("without ") else f"with {found.option}"
-    when = "at once" if found.at <= now else f"by {form.moment(found.at)}, as things stand"
+    when = (
+        "at once"
+        if found.at <= now
+        else f"by {form.moment(found.at)}, if the queue does not change"
+    )
     return f"{option} it would start {when}"
 
 

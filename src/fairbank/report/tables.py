@@ -81,7 +81,8 @@ def _fitting(
     """Return the richest grid that fits, and the headers of the dropped columns.
 
     Tried in order: all columns with two blanks between them, with one blank, with short times and
-    amounts, with truncated columns, then with one column after the other dropped.
+    amounts, with truncated columns, then with one column after the other dropped. Extra columns
+    never make the others short: a wider terminal shows no less of a column.
     """
     chosen = [column for column in columns if not column.extra or width >= WIDE]
     # Extra columns are dropped first, then those with the highest `drop`.
@@ -95,7 +96,7 @@ def _fitting(
             cells = zip(*(column.cells(rows, shown) for column in chosen), strict=True)
             heads = [[column.head for column in chosen]] if header else []
             grid = _Grid(chosen, [*heads, *map(list, cells)], gap)
-            if grid.total() <= width:
+            if grid.total() <= width or any(column.extra for column in chosen):
                 break
         if grid.total(least=True) <= width or not going:
             return grid, [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -11,7 +12,7 @@ import msgspec
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.validation import ValidationFault, accepted_values
-from fairbank.rest.schemas.report import ReportBatch
+from fairbank.rest.schemas.requests import ReportBatch
 
 SEE_DOCS = "/docs describes what may be sent"
 _UNITS = {
@@ -21,6 +22,9 @@ _UNITS = {
     ),
 }
 """Units of numbers in these fields."""
+_PATH_PART = re.compile(r"[^].[]+")
+_SHOWN_MAX = 40
+"""Characters of an invalid value that a message shows."""
 
 
 def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
@@ -37,7 +41,7 @@ def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
         # of this second look are less precise than the first one.
         with suppress(msgspec.DecodeError, ValueError, RecursionError):
             _refuse_repeated_keys(bytes(body), kind)
-        raise _invalid_body(ValidationFault.of(error), kind) from error
+        raise _invalid_body(ValidationFault.of(error), bytes(body), kind) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(
             f"the body cannot be read: {error}", remedy="send one complete JSON object in UTF-8"
@@ -61,7 +65,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-def _invalid_body(fault: ValidationFault, kind: Any) -> InvalidInput:
+def _invalid_body(fault: ValidationFault, body: bytes, kind: Any) -> InvalidInput:
     path = fault.path
     if fault.kind == "missing field":
         return InvalidInput(f"{path} is missing", field=path, remedy=f"send {path}; {SEE_DOCS}")
@@ -71,6 +75,12 @@ def _invalid_body(fault: ValidationFault, kind: Any) -> InvalidInput:
             f"{path!r} is not a field here", field=path, remedy=f"leave it out; {SEE_DOCS}"
         )
     message = f"{path or 'the body'}: {fault.message}"
+    # The rest of the body may be no JSON; then the value cannot be found.
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, LookupError, RecursionError):
+        if path:
+            is_named = fault.message.startswith("invalid")
+            wrong = "not an accepted value" if is_named else fault.message
+            message = f"{path} is {_value_at(path, body)}, {wrong}"
     if kind is ReportBatch and not path:
         return InvalidInput(
             message, field="reports", remedy='send {"reports": [...]}, the reports in their order'
@@ -80,6 +90,19 @@ def _invalid_body(fault: ValidationFault, kind: Any) -> InvalidInput:
     else:
         remedy = f"{fault.remedy or SEE_DOCS}{_UNITS.get(path, '') if fault.has_bound else ''}"
     return InvalidInput(message, field=path or None, remedy=remedy)
+
+
+def _value_at(path: str, body: bytes) -> str:
+    """Return the beginning of the value at the path, as it was sent."""
+    value = msgspec.Raw(body)
+    for name in _PATH_PART.findall(path):
+        if name.isdecimal():
+            value = _decoder(list[msgspec.Raw]).decode(value)[int(name)]
+        else:
+            value = _decoder(dict[str, msgspec.Raw]).decode(value)[name]
+    text = bytes(value).decode(errors="replace")
+    text = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
+    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def _refuse_repeated_keys(body: bytes, kind: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from litestar import Litestar
@@ -14,19 +14,10 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, License, SecurityScheme
 
 from fairbank import __version__
+from fairbank.cluster import run_report
 from fairbank.rest.dry_run import RESPONSE_SCHEMA, describe_dry_run
 from fairbank.rest.request import ApiRequest
-from fairbank.rest.schemas import (
-    activity,
-    alloc,
-    answers,
-    job,
-    report,
-    requests,
-    server,
-    share,
-    statement,
-)
+from fairbank.rest.schemas import activity, alloc, answers, job, requests, server, share, statement
 
 _DESCRIPTION = """\
 Amounts are SU-minutes, whole numbers. Times are UTC. Lists have pages: `limit`, and `after` with
@@ -97,7 +88,7 @@ _TAGS = {
 _TAG_OF = {word: tag for tag, (_, words) in _TAGS.items() for word in words}
 
 _RESPONSES = (activity, alloc, answers, job, server, share, statement)
-_BODIES = (report, requests, share)
+_BODIES = (run_report, requests, share)
 
 _REF = "#/components/schemas/{name}"
 _MODULE_PREFIX = re.compile(rb"fairbank\.rest\.schemas\.[a-z]+\.")
@@ -172,10 +163,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 def _schemas(names: Iterable[str]) -> dict[str, Any]:
     """Return msgspec's schemas of these types, and of all types that they refer to."""
     _, known = msgspec.json.schema_components(list(_types()), ref_template=_REF)
-    reports = [
-        {"$ref": _REF.format(name=kind.__name__)}
-        for kind in (report.HoldReport, report.AdjustReport, report.CompleteReport)
-    ]
+    reports = [{"$ref": _REF.format(name=kind.__name__)} for kind in get_args(run_report.RunReport)]
     known["ReportBatch"]["properties"]["reports"]["items"] = {"anyOf": reports}
     schemas: dict[str, Any] = {}
     pending = set(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, tzinfo
 from typing import Annotated, Literal, NamedTuple
 
 from litestar.concurrency import sync_to_thread
@@ -13,6 +14,7 @@ from fairbank.bank.query import ALL, PAGE_MAX, Page, ProjectQuery, Visibility
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import Instant, iso, parse_instant
+from fairbank.core.time_zone import parse_zone
 from fairbank.rest.request import ApiRequest
 
 Number = Annotated[int, PathParameter(ge=1, le=ids.ID_MAX)]
@@ -25,6 +27,13 @@ OneTime = Annotated[
     str | None,
     QueryParameter(
         max_length=40, description="2026-11-21, 2026-11-21T07:30Z, or seconds since 1970"
+    ),
+]
+OneZone = Annotated[
+    str,
+    QueryParameter(
+        max_length=64,
+        description="time zone of days and months, and of times without one: Europe/Rome, +05:30",
     ),
 ]
 ActiveAt = Annotated[
@@ -62,26 +71,28 @@ def recent(limit: Limit = 100, after: After = None, order: Order = "newest") -> 
 
 
 class Period(NamedTuple):
-    """A period: since <= t < until."""
+    """A period: since <= t < until. `zone` is the time zone of the request."""
 
     since: Instant | None
     until: Instant | None
+    zone: tzinfo
 
 
-def period(since: OneTime = None, until: OneTime = None) -> Period:
+def period(since: OneTime = None, until: OneTime = None, zone: OneZone = "UTC") -> Period:
     """Parse a period.
 
     Raises:
-        InvalidInput: a time is invalid, or the period ends before it begins.
+        InvalidInput: a time or the zone is invalid, or the period ends before it begins.
     """
-    start, end = one_time(since, "since"), one_time(until, "until")
+    where = parse_zone(zone)
+    start, end = one_time(since, "since", where), one_time(until, "until", where)
     if start is not None and end is not None and end < start:
         raise InvalidInput(
             f"the period ends before it begins: until {iso(end)}, since {iso(start)}",
             field="until",
             remedy="a period is since <= t < until: exchange the two",
         )
-    return Period(start, end)
+    return Period(start, end, where)
 
 
 class AllocationFilters(NamedTuple):
@@ -151,9 +162,9 @@ def _named_projects(*, only_visible: bool) -> Callable[..., Awaitable[ProjectIds
     return named_projects
 
 
-def one_time(text: str | None, field: str) -> Instant | None:
-    """Parse a time; raise InvalidInput with `field`."""
-    return None if text is None else parse_instant(text, field=field)
+def one_time(text: str | None, field: str, zone: tzinfo = UTC) -> Instant | None:
+    """Parse a time, in `zone` if it names none; raise InvalidInput with `field`."""
+    return None if text is None else parse_instant(text, zone=zone, field=field)
 
 
 def check_key(key: str | None) -> str | None:
@@ -196,7 +207,8 @@ def job_filters(
         owner_uid,
         cluster,
         job_id,
-        *period,
+        period.since,
+        period.until,
     )
 
 

@@ -21,6 +21,7 @@ from fairbank.core.validation import ValidationFault
 from fairbank.rest.auth.credentials import CHALLENGE
 from fairbank.rest.json_body import SEE_DOCS, missing_body
 from fairbank.rest.parameters import SENT_NAMES
+from fairbank.rest.request import BODY_MAX
 from fairbank.rest.schemas.answers import Problem
 from fairbank.rest.schemas.envelope import refusal_details
 
@@ -124,7 +125,7 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return _on_failure(request, error)
     if isinstance(error, ValidationException):
-        return response_of(problem_of_error(_bad_parameter(error)))
+        return response_of(problem_of_error(_bad_parameter(request, error)))
     if error.detail == _BAD_HOST:
         return response_of(
             problem_of_error(
@@ -133,10 +134,25 @@ def _on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[
                 )
             )
         )
-    detail, remedy = _MESSAGES.get(status, (str(error.detail)[:200], SEE_DOCS))
     headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
     if "allow" in headers:
         headers["allow"] = allowed(headers["allow"].split(", "))
+    match status:
+        case HTTPStatus.NOT_FOUND:
+            detail, remedy = "no such address", "/docs lists all"
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            detail = f"this address does not accept {request.method}"
+            remedy = f"it accepts {headers.get('allow')}"
+        case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            detail = f"the body has more than {BODY_MAX} bytes"
+            remedy = f"send at most {BODY_MAX} bytes; split it"
+        case HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+            content_type = request.headers.get("content-type")
+            sent = f"is {content_type[:64]!r}" if content_type else "is missing"
+            detail = f"the header Content-Type {sent}"
+            remedy = "send JSON, with Content-Type: application/json"
+        case _:
+            detail, remedy = str(error.detail)[:200], SEE_DOCS
     return response_of(problem_of(status.phrase.lower(), status, detail, remedy), headers)
 
 
@@ -152,15 +168,9 @@ def _on_failure(request: Request[Any, Any, Any], error: Exception) -> Response[P
 
 
 _BAD_HOST = "Invalid host header"  # the framework's message
-_MESSAGES: Mapping[int, tuple[str, str]] = {
-    404: ("no such address", "/docs lists all"),
-    405: ("the address does not support this method", "see Allow"),
-    413: ("the body is too large", "send at most 4 MiB; split it"),
-    415: ("the body is not JSON", "send Content-Type: application/json"),
-}
 
 
-def _bad_parameter(error: ValidationException) -> InvalidInput:
+def _bad_parameter(request: Request[Any, Any, Any], error: ValidationException) -> InvalidInput:
     first = next(iter(error.extra or ()), None)
     if not isinstance(first, dict):
         fault = ValidationFault("invalid value", "", str(error.detail))
@@ -169,8 +179,10 @@ def _bad_parameter(error: ValidationException) -> InvalidInput:
     if name == "data":
         return missing_body()
     fault = ValidationFault("invalid value", SENT_NAMES.get(name, name), first.get("message", ""))
+    value = request.query_params.get(fault.path, request.path_params.get(fault.path))
+    shown = ":" if value is None else f" is {str(value)[:64]!r},"
     return InvalidInput(
-        f"{fault.path}: {fault.message}", field=fault.path, remedy=fault.remedy or SEE_DOCS
+        f"{fault.path}{shown} {fault.message}", field=fault.path, remedy=fault.remedy or SEE_DOCS
     )
 
 

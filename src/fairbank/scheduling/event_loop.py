@@ -42,8 +42,11 @@ class EventLoop(Generic[J, P]):
     def events(self, arrivals: Iterable[J]) -> Iterator[tuple[int, list[J]]]:
         """Yield each time at which a pass may be due, with the jobs that arrive then.
 
-        The jobs that end at that time have ended already; the caller queues those that arrive.
-        Arrivals come in the order of their submit times and are read one ahead, not all at once.
+        The jobs that end at that time have ended already, so that a job which arrives in that
+        second finds their processors free; the caller queues those that arrive, and then runs its
+        passes. Equal ends are ordered by the fields of `RunningJob`. Each job runs for at least a
+        second. Arrivals come in the order of their submit times and are read one ahead, not all at
+        once.
         """
         ends, end, on_end = self.ends, self.snapshot.end, self.on_end
         coming = iter(arrivals)

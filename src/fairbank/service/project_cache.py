@@ -93,7 +93,7 @@ class ProjectCache:
         project = self._projects.by_id.get(number)
         if project is None:
             raise NotFound(
-                f"there is no project {number}",
+                f"there is no project {number} that you may see",
                 field="project",
                 remedy="list them: fairbank project list",
             )

@@ -12,7 +12,8 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.pricing import Quote, bill, quote, remarks
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
-from fairbank.bank.refusals import nearest
+from fairbank.bank.refusals import Reason, nearest
+from fairbank.bank.rules.context import obstacle
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.cluster.job import JobRequest
@@ -41,7 +42,7 @@ class Quotes(UseCases):
         project = self._project_cache.by_account(account)
         if project is None or project.removed or not identity.visibility.sees(project.id):
             raise NotFound(
-                f"there is no project with the account {account!r}",
+                f"there is no project with the account {account!r} that you may see",
                 field="account",
                 remedy="list yours with: fairbank project list",
             )
@@ -51,16 +52,23 @@ class Quotes(UseCases):
             0
         ]
         offer = quote(priced, offers, self._context.policy, tasks)
-        return msgspec.structs.replace(offer, notes=(*offer.notes, *remarks(request, cluster)))
+        payer = (each for each in offers if each[0].id == offer.allocation)
+        reason = next((obstacle(*each, offer.total) for each in payer), Reason.NO_ALLOCATION)
+        return msgspec.structs.replace(
+            offer,
+            notes=(*offer.notes, *remarks(request, cluster)),
+            reason=reason and reason.name,
+            detail=reason and reason.info.message,
+        )
 
     def only_cluster(self) -> str:
         """Return the only cluster of the bank. Raises InvalidInput if there are several."""
         if len(self._context.clusters) == 1:
             return next(iter(self._context.clusters))
         raise InvalidInput(
-            "which cluster?",
+            "the cluster is missing, and the bank has several",
             field="cluster",
-            remedy=f"name one; {cluster_names(self._context.clusters)}",
+            remedy=f"name one with -M; {cluster_names(self._context.clusters)}",
         )
 
 

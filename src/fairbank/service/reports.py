@@ -4,18 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-
-from msgspec.structs import asdict
+from typing import Any
 
 from fairbank.bank.pricing import cost
-from fairbank.bank.requests import Adjust, Charge, Ending, Hold, Release, SubmittedRequest, Unpriced
-from fairbank.cluster.job import check_run
+from fairbank.bank.requests import (
+    Adjust,
+    Charge,
+    Hold,
+    Release,
+    ReportRequest,
+    SubmittedRequest,
+    Unpriced,
+)
 from fairbank.cluster.partition import Cluster, find_cluster
-from fairbank.cluster.run_report import LimitChanged, RunEnded, RunReport, RunStarted, fingerprint
+from fairbank.cluster.run_report import (
+    AdjustReport,
+    CompleteReport,
+    HoldReport,
+    RunReport,
+    billing_units,
+    check_report,
+    fingerprint,
+    job_details,
+    outcome_of,
+    tres_counts,
+)
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
-from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Instant
-from fairbank.core.tres import billing
+from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.core.tres import Counts, billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.service.access.identity import Identity, check_cluster
 from fairbank.service.use_cases import UseCases
@@ -46,7 +63,8 @@ class RunReports(UseCases):
         prepared: list[PreparedReport] = []
         for report in reports:
             try:
-                check_cluster(identity, report.run.cluster)
+                check_report(report)
+                check_cluster(identity, report.cluster)
                 prepared.append(
                     SubmittedRequest(
                         self._request(report),
@@ -61,137 +79,113 @@ class RunReports(UseCases):
                 prepared.append(error)
         return prepared
 
-    def _request(self, report: RunReport) -> Hold | Adjust | Charge | Release | Unpriced:
-        check_run(report.run)
-        ids.uid(report.owner, field="owner_uid")
-        _checked_seconds(report.limit_seconds, "time_limit")
-        until = Instant(
-            min(
-                report.start + report.limit_seconds + self._context.policy.hold_grace_seconds,
-                LAST_INSTANT,
-            )
-        )
+    def _request(self, report: RunReport) -> ReportRequest:
+        counts = tres_counts(report)
         match report:
-            case RunStarted():
-                return self._hold(report, until)
-            case LimitChanged():
-                _check_limit(report)
-                return self._adjust(report, until)
-            case RunEnded():
-                return self._resolution(report)
-            case _:
-                raise InvalidInput(
-                    "a report is a start, a change or an end",
-                    field="do",
-                    remedy="one of hold, adjust, complete",
+            case HoldReport():
+                return self._hold(report, counts)
+            case AdjustReport():
+                return Adjust(
+                    **self._facts(report, counts),
+                    resource=self._resource_if_known(report),
+                    amount=self._price(report, counts, _finite_limit(report)),
+                    until=self._until(report),
+                    priced_in=_priced_in(report),
                 )
+            case CompleteReport():
+                return self._resolution(report, counts)
 
-    def _hold(self, report: RunStarted, until: Instant) -> Hold:
+    def _hold(self, report: HoldReport, counts: Counts | None) -> Hold:
+        limit_seconds = _finite_limit(report)
+        facts = self._facts(report, counts)
         project = self._project_cache.cached(report.account)
         # A removed project gets no hold, but the ends of its runs are charged.
         removed = project.id if project is not None and project.removed else None
-        _check_limit(report)
         # A reported price holds for any time limit, so it has no rate.
-        units = None if report.amount is not None else self._units(report)
+        units = None if report.amount is not None else self._units(report, counts)
         return Hold(
-            run=report.run,
-            chain=self._project_cache.project_chain(project) if project and removed is None else (),
-            account=None if project else report.account,
+            **(facts if removed is None else facts | {"chain": ()}),
             removed=removed,
             resource=self._resource(report),
-            owner=report.owner,
-            amount=self._price(report, report.limit_seconds),
-            start=report.start,
-            until=until,
+            amount=self._price(report, counts, limit_seconds),
+            until=self._until(report),
             partition=report.partition,
             billing=None if units is None else str(units * self._factor(report)),
-            limit_seconds=report.limit_seconds,
-            key=report.key,
-            comment=report.comment,
-            job_details=report.job_details,
+            limit_seconds=limit_seconds,
         )
 
-    def _adjust(self, report: LimitChanged, until: Instant) -> Adjust:
-        project = self._project_cache.cached(report.account)
-        return Adjust(
-            run=report.run,
-            amount=self._price(report, report.limit_seconds),
-            until=until,
-            start=report.start,
-            chain=self._project_cache.project_chain(project) if project else (),
-            account=None if project else report.account,
-            resource=self._resource_if_known(report),
-            owner=report.owner,
-            key=report.key,
-            comment=report.comment,
-            job_details=report.job_details,
-            priced_in=_priced_in(report),
+    def _resolution(
+        self, report: CompleteReport, counts: Counts | None
+    ) -> Charge | Release | Unpriced:
+        outcome = outcome_of(report)
+        free = outcome in self._context.policy.free_states or (
+            report.amount is None and not report.elapsed
         )
-
-    def _resolution(self, report: RunEnded) -> Charge | Release | Unpriced:
-        _checked_seconds(report.elapsed_seconds, "elapsed")
-        project = self._project_cache.cached(report.account)
-        free = report.outcome in self._context.policy.free_states or (
-            report.amount is None and not report.elapsed_seconds
-        )
-        end = Ending(
-            run=report.run,
-            ended=report.ended,
-            outcome=report.outcome,
-            elapsed_seconds=report.elapsed_seconds,
-            chain=self._project_cache.project_chain(project) if project else (),
-            # The usage of an unknown account is not lost: it is recorded as refused.
-            account=None if project else report.account,
-            resource=self._resource_if_known(report),
-            owner=report.owner,
-            start=report.start,
-            partition=report.partition,
-            key=report.key,
-            comment=report.comment,
-            job_details=report.job_details,
-        )
+        end: dict[str, Any] = {
+            **self._facts(report, counts),
+            "resource": self._resource_if_known(report),
+            "partition": report.partition,
+            "ended": report.end,
+            "outcome": outcome,
+            "elapsed_seconds": report.elapsed,
+        }
         try:
-            amount = SuMinutes(0) if free else self._price(report, report.elapsed_seconds)
+            amount = SuMinutes(0) if free else self._price(report, counts, report.elapsed)
         except NotFound as unknown:
             # The partition was renamed since: the usage is not lost, it is recorded as refused.
-            return Unpriced(why=unknown.message, **asdict(end))
+            return Unpriced(why=unknown.message, **end)
         if not amount:
-            return Release(**asdict(end))
-        return Charge(amount=amount, priced_in=_priced_in(report), **asdict(end))
+            return Release(**end)
+        return Charge(amount=amount, priced_in=_priced_in(report), **end)
 
-    def _price(self, report: RunReport, seconds: int) -> SuMinutes:
+    def _facts(self, report: RunReport, counts: Counts | None) -> dict[str, Any]:
+        """Return the fields that all requests about a run have."""
+        project = self._project_cache.cached(report.account)
+        return {
+            "run": report.run,
+            "chain": self._project_cache.project_chain(project) if project else (),
+            # The usage of an unknown account is not lost: it is recorded as refused.
+            "account": None if project else report.account,
+            "owner": report.owner_uid,
+            "start": report.start,
+            "key": report.key,
+            "comment": report.comment,
+            "job_details": job_details(report, counts),
+        }
+
+    def _until(self, report: RunReport) -> Instant:
+        """Return the time at which a hold without an end lapses."""
+        grace_seconds = self._context.policy.hold_grace_seconds
+        return Instant(min(report.start + report.time_limit + grace_seconds, LAST_INSTANT))
+
+    def _price(self, report: RunReport, counts: Counts | None, seconds: int) -> SuMinutes:
         """Return the cost of `seconds` of the run. Raises InvalidInput if the report has nothing to
-        price it by.
+        price it by, or if the cost is too large.
         """
         if report.amount is not None:
-            amount = report.amount
-        else:
-            units = self._units(report)
-            if units is None:
-                raise InvalidInput(
-                    "nothing prices this run",
-                    field="billing",
-                    remedy="send billing, tres or amount",
-                )
-            amount = cost(units, self._factor(report), seconds)
-        if not 0 <= amount <= AMOUNT_MAX:
+            return SuMinutes(report.amount)
+        units = self._units(report, counts)
+        if units is None:
             raise InvalidInput(
-                f"{amount} SU-minutes is out of range",
-                field="amount",
-                remedy=f"from 0 to {AMOUNT_MAX}",
+                "nothing prices this run", field="billing", remedy="send billing, tres or amount"
             )
-        return SuMinutes(amount)
+        amount = cost(units, self._factor(report), seconds)
+        if amount > AMOUNT_MAX:
+            raise InvalidInput(
+                f"this run costs {amount} SU-minutes, more than the bank can count",
+                field="tres" if report.billing is None else "billing",
+                remedy=f"at most {AMOUNT_MAX} SU-minutes",
+            )
+        return amount
 
-    def _units(self, report: RunReport) -> Fraction | None:
-        if report.billing is not None:
-            return report.billing
-        if report.counts is None:
-            return None
+    def _units(self, report: RunReport, counts: Counts | None) -> Fraction | None:
+        if report.billing is not None or counts is None:
+            return billing_units(report)
         partition = self._cluster(report).partition(report.partition)
-        return billing(report.counts, partition.weights, partition.billing_rule)
+        return billing(counts, partition.weights, partition.billing_rule)
 
     def _factor(self, report: RunReport) -> Fraction:
-        cluster = self._context.clusters.get(report.run.cluster)
+        cluster = self._context.clusters.get(report.cluster)
         return cluster.qos_factor(report.qos) if cluster else Fraction(1)
 
     def _resource(self, report: RunReport) -> str:
@@ -211,29 +205,21 @@ class RunReports(UseCases):
 
     def _cluster(self, report: RunReport) -> Cluster:
         return find_cluster(
-            self._context.clusters, report.run.cluster, otherwise="; or send resource and billing"
+            self._context.clusters, report.cluster, otherwise="; or send resource and billing"
         )
 
 
-def _priced_in(report: LimitChanged | RunEnded) -> str | None:
+def _priced_in(report: RunReport) -> str | None:
     """Return the partition whose weights price the run; None if the report has its own price."""
     return report.partition if report.amount is None and report.billing is None else None
 
 
-def _check_limit(report: RunReport) -> None:
-    """Raise InvalidInput without a finite limit, which sets the cost and the end of the hold."""
-    if not report.limit_seconds:
-        raise InvalidInput(
-            "a hold needs a finite time limit",
-            field="time_limit",
-            remedy="send the limit in seconds, at least 1",
-        )
-
-
-def _checked_seconds(seconds: int, field: str) -> None:
-    if not 0 <= seconds <= LIMIT_MAX_SECONDS:
-        raise InvalidInput(
-            f"{seconds} s is out of range",
-            field=field,
-            remedy=f"whole seconds from 0 to {LIMIT_MAX_SECONDS}; holds need a finite limit",
-        )
+def _finite_limit(report: RunReport) -> int:
+    """Return the time limit, which sets the cost and the end of the hold. Raises InvalidInput."""
+    if report.time_limit:
+        return report.time_limit
+    raise InvalidInput(
+        "a hold needs a finite time limit",
+        field="time_limit",
+        remedy="send the limit in seconds, at least 1",
+    )

@@ -179,7 +179,9 @@ def read_settings(path: Path) -> BankSettings:
         text = path.read_bytes()
     except PermissionError as error:
         raise Forbidden(
-            f"you may not read the settings {path}", field="config", remedy="ask as the bank's user"
+            f"you may not read the settings {path}",
+            field="config",
+            remedy="run the command as the bank's user",
         ) from error
     except OSError as error:
         raise NotFound(

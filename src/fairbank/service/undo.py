@@ -87,7 +87,7 @@ def _find_entry(reader: Reader, identity: Identity, number: int) -> Entry:
     found = reader.entries(msgspec.structs.replace(wanted, visibility=identity.visibility), Page(1))
     if not found:
         raise NotFound(
-            f"there is no entry {number}, or you may not see it",
+            f"there is no entry {number} that you may see",
             field="entry",
             remedy=(
                 "the number is printed by the command that made it, and in the column ENTRY of:"

@@ -77,5 +77,5 @@ def only(rows: Sequence[T], what: str, field: str, remedy: str) -> T:
         NotFound: there is no such row, or the user may not see it.
     """
     if not rows:
-        raise NotFound(f"there is no {what}", field=field, remedy=remedy)
+        raise NotFound(f"there is no {what} that you may see", field=field, remedy=remedy)
     return rows[0]

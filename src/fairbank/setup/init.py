@@ -21,9 +21,10 @@ SETTINGS = "fairbank.toml"
 
 
 def init(directory: str | None, store: str | None) -> list[str]:
-    """Create settings, secret and an empty store in a directory, or migrate an older store.
+    """Create settings, secret and an empty store in a directory.
 
-    Returns what was done, in sentences. Raises Conflict if there is a current bank already.
+    If there are settings, migrate an older store and replace a missing secret. Returns what was
+    done, in sentences. Raises Conflict if nothing is missing.
     """
     folder = Path(directory) if directory else default_directory()
     try:
@@ -40,14 +41,26 @@ def init(directory: str | None, store: str | None) -> list[str]:
                 field="--store",
                 remedy="name another FOLDER",
             )
-        if not migrate(known.store.url, journal=known.store.journal):
+        done = []
+        if migrate(known.store.url, journal=known.store.journal):
+            done.append(f"migrated {redacted_url(known.store.url)}")
+        secret = Path(known.secret_file)
+        if not secret.exists():
+            read_secret(secret, create=True)
+            done += [
+                f"made {secret}",
+                "Tokens created before are not valid any more. Create them again with: fairbank"
+                " token create",
+            ]
+        if not done:
             remedy = f"run it with: fairbank serve --config {shlex.quote(str(settings))}"
             raise Conflict(
-                f"there is a bank in {folder} already, and its schema is current",
+                f"there is a bank in {folder} already: settings, secret, store of the current"
+                " schema",
                 field="FOLDER",
                 remedy=remedy,
             )
-        return [f"migrated {redacted_url(known.store.url)}"]
+        return done
     url = store or f"sqlite:///{quote(str(folder.resolve()))}/fairbank.sqlite"
     text = example(folder.resolve(), url)
     with _nothing_left_behind(_files(folder, url), folder, new=new):

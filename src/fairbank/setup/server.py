@@ -67,7 +67,8 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
 def _has_process(settings: BankSettings) -> bool:
     """Return whether the write queue has its own process.
 
-    A store in memory is in one process only, and SQLite has one writer and nothing to wait for.
+    A store in memory is in one process only. On SQLite one transaction writes at a time, and its
+    commit is not a round trip during which another process could work.
     """
     return (
         settings.server.write_queue is WriteQueuePlace.PROCESS

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fairbank.agent.reports.report import bulk_body, read_answers
 from fairbank.cluster.job import Run
+from fairbank.cluster.run_report import RunReport, encode_report
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.time import iso, parse_instant
 from fairbank.rest.client import Client
+from fairbank.rest.schemas.answers import ReportAnswer
 from fairbank.slurm.reconcile.bank_records import (
     BankAllocation,
     BankCluster,
@@ -149,17 +152,14 @@ class BankClient:
         self._client.put(path, dict(body))
 
     def report(
-        self, reports: Sequence[Mapping[str, Any]], progress: Progress = no_progress
+        self, reports: Sequence[RunReport], progress: Progress = no_progress
     ) -> list[ReportObjection | None]:
         """Report runs; return in their order None for what is in the ledger, else the objection."""
         objections: list[ReportObjection | None] = []
         for first in range(0, len(reports), BATCH):
-            answers = self._client.post(
-                "/job/bulk", {"reports": list(reports[first : first + BATCH])}
-            )["data"]
-            objections += [
-                None if answer["status"] in (200, 201) else _objection(answer) for answer in answers
-            ]
+            bodies = list(map(encode_report, reports[first : first + BATCH]))
+            rows = self._client.post("/job/bulk", bulk_body(bodies)).get("data")
+            objections += map(_objection, read_answers(rows, len(bodies), field="server"))
             progress("post", len(objections), len(reports))
         return objections
 
@@ -181,11 +181,10 @@ class BankClient:
                 return
 
 
-def _objection(answer: Mapping[str, Any]) -> ReportObjection:
-    reason = (answer.get("refusal") or {}).get("reason")
-    return ReportObjection(
-        str(answer.get("detail") or answer["status"]),
-        answer.get("remedy"),
-        reason,
-        answer.get("field"),
-    )
+def _objection(answer: ReportAnswer) -> ReportObjection | None:
+    """Return the bank's objection; None for a report that is in the ledger."""
+    if answer.granted is not None:
+        return None
+    reason = None if answer.refusal is None else answer.refusal.reason
+    detail = answer.detail or str(answer.status)
+    return ReportObjection(detail, answer.remedy, reason, answer.field)

@@ -239,13 +239,13 @@ class SlurmCommands(SlurmOutput):
         except subprocess.TimeoutExpired as error:
             raise Unavailable(
                 f"{name} did not answer within {self._timeout_seconds:g} s",
-                field="slurm",
+                field=name,
                 remedy=_AGAIN,
             ) from error
         except OSError as error:
             remedy = "run this on a host that has Slurm's commands, with them in PATH"
             raise Unavailable(
-                f"cannot run {name}: {error.strerror}", field="slurm", remedy=remedy
+                f"cannot run {name}: {error.strerror}", field=name, remedy=remedy
             ) from error
         text = (process.stderr + process.stdout).decode(errors="replace")
         if process.returncode and not any(word in text for word in quiet):
@@ -253,7 +253,7 @@ class SlurmCommands(SlurmOutput):
             # Whatever a command prints must be safe to print again.
             shown = "".join(letter if letter.isprintable() else "?" for letter in first[:200])
             raise Unavailable(
-                f"{name} ended with {process.returncode}: {shown}", field="slurm", remedy=_AGAIN
+                f"{name} ended with {process.returncode}: {shown}", field=name, remedy=_AGAIN
             )
         return process.stdout
 

@@ -77,24 +77,10 @@ def import_people(
         progress: called with the stage, and how much of how much is done.
     """
     name = slurm.check_cluster(cluster)
-    answers = (associations, coordinators, partitions, nodes, qos) = (
-        slurm.associations(),
-        slurm.coordinators(),
-        slurm.partitions(),
-        slurm.nodes(),
-        slurm.qos(),
-    )
-    machine = SlurmMachine(
-        cluster=name,
-        partitions=partitions.rows,
-        nodes=nodes.rows,
-        qos=qos.rows,
-        flags=slurm.config.get("PriorityFlags", ""),
-        slurm_uid=slurm_uid(slurm.config),
-    )
+    machine, people, unreadable = _read_cluster(slurm, name)
     known = bank.projects(progress, removed=True)
     plan = plan_import(
-        SlurmPeople(associations=associations.rows, coordinators=coordinators.rows),
+        people,
         known,
         lambda account: gids[account] if account in gids else _gid_of(account),
         find_uid,
@@ -111,11 +97,35 @@ def import_people(
     return ImportResult(
         cluster=name,
         plan=plan,
-        settings=price_settings(machine, associations.rows),
+        settings=price_settings(machine, people.associations),
         differences=differences,
-        unreadable=tuple(line for answer in answers for line in answer.unreadable),
+        unreadable=unreadable,
         refused=tuple(refused),
     )
+
+
+def _read_cluster(
+    slurm: SlurmCommands, name: str
+) -> tuple[SlurmMachine, SlurmPeople, tuple[UnreadableLine, ...]]:
+    """Return the cluster, its accounts and users, and the lines that could not be read."""
+    answers = (associations, coordinators, partitions, nodes, qos) = (
+        slurm.associations(),
+        slurm.coordinators(),
+        slurm.partitions(),
+        slurm.nodes(),
+        slurm.qos(),
+    )
+    machine = SlurmMachine(
+        cluster=name,
+        partitions=partitions.rows,
+        nodes=nodes.rows,
+        qos=qos.rows,
+        flags=slurm.config.get("PriorityFlags", ""),
+        slurm_uid=slurm_uid(slurm.config),
+    )
+    people = SlurmPeople(associations=associations.rows, coordinators=coordinators.rows)
+    unreadable = tuple(line for answer in answers for line in answer.unreadable)
+    return machine, people, unreadable
 
 
 def _enter(

@@ -63,8 +63,8 @@ class PolicyPartition(msgspec.Struct, frozen=True):
     minutes.
 
     `gpus` are its GPU types, empty without GPUs. `memory_per_cpu` is given to jobs that request no
-    memory, `default_minutes` to those without a time limit. The size of the nodes prices jobs that
-    take whole nodes.
+    memory, `default_minutes` to those without a time limit. The size of the nodes gives
+    the CPUs of jobs with --exclusive and the memory of those with --mem=0.
     """
 
     partition: Partition

@@ -7,12 +7,12 @@ docs/howto/install-next-to-slurm.md has the limits of this way.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from fairbank.agent.protocol import one_line
-from fairbank.agent.reports.report import ResultKind, read_answers, result_of
+from fairbank.agent.reports.report import ResultKind, bulk_body, read_answers, result_of
+from fairbank.cluster.run_report import HoldReport, encode_report
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.rest.client import Client
@@ -75,7 +75,7 @@ def read_environment(environ: Mapping[str, str]) -> PrologCall:
     )
 
 
-def hold_request(call: PrologCall, job: StartingJob) -> dict[str, Any]:
+def hold_request(call: PrologCall, job: StartingJob) -> HoldReport:
     """Return the report that requests a hold.
 
     Raises InvalidInput for a job without a time limit.
@@ -86,20 +86,19 @@ def hold_request(call: PrologCall, job: StartingJob) -> dict[str, Any]:
             field="TimeLimit",
             remedy="-t HH:MM:SS",
         )
-    return {
-        "do": "hold",
-        "cluster": call.cluster,
-        "job_id": call.job_id,
-        "submitted": job.submitted,
-        "restart": call.restart,
-        "owner_uid": call.uid,
-        "account": call.account,
-        "partition": call.partition,
-        **({"qos": job.qos} if job.qos else {}),
-        "start": job.start,
-        "time_limit": job.limit_seconds,
-        "tres": job.tres,
-    }
+    return HoldReport(
+        cluster=call.cluster,
+        job_id=call.job_id,
+        submitted=job.submitted,
+        restart=call.restart,
+        owner_uid=call.uid,
+        account=call.account,
+        partition=call.partition,
+        qos=job.qos or None,
+        start=job.start,
+        time_limit=job.limit_seconds,
+        tres=job.tres,
+    )
 
 
 def refusal_of(answer: ReportAnswer) -> str | None:
@@ -142,7 +141,7 @@ def run_prolog(
     call = read_environment(environ)
     job = slurm.starting_job(call.name)
     try:
-        answer = client.post("/job/bulk", {"reports": [hold_request(call, job)]})
+        answer = client.post("/job/bulk", bulk_body([encode_report(hold_request(call, job))]))
         refusal = refusal_of(only_answer(answer.get("data")))
     except InvalidInput as error:
         refusal = f"{error.message}. Try {error.remedy}"

@@ -208,6 +208,9 @@ def _funds(
             wanted=quote_data["amount"],
             available=quote_data["available"],
             observed=bool(quote_data["fits"]) and quote_data["amount"] > quote_data["available"],
+            detail=(
+                None if quote_data["reason"] == "INSUFFICIENT_CREDIT" else quote_data["detail"]
+            ),
         )
         for quote_data in quotes
     ]

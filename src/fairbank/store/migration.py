@@ -120,7 +120,10 @@ def check_current_schema(connection: Connection) -> None:
             "the store was written by a Fairbank from before the first release, which cannot be"
             " upgraded",
             field="store.url",
-            remedy=f"create a new store: fairbank init {SETTINGS_DIRECTORY}",
+            remedy=(
+                "move the database away, or name an empty one as store.url; then create a new"
+                f" store: fairbank init {SETTINGS_DIRECTORY}"
+            ),
         )
 
 

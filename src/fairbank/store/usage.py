@@ -1,4 +1,4 @@
-"""Usage by group: names of groups, days and months in UTC for every database."""
+"""Usage by group: names of groups, days and months for every database."""
 
 from __future__ import annotations
 

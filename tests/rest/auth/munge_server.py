@@ -26,8 +26,8 @@ from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.unix_socket import bind_unix
 from tests.support.account import Account
 from tests.support.conditions import wait_until
-from tests.support.keeper import Kept, Order
 from tests.support.munge import Munged
+from tests.support.supervisor import ProcessSpec, SupervisedProcess
 
 BANK = "bank.example.org"
 ASKED = BoundRequest.of("POST", "/job?page=2", b'{"amount": 60}', BANK)
@@ -129,11 +129,13 @@ class MungeServer:
             "PYTHONPATH": os.pathsep.join([str(checkout), *filter(None, sys.path)]),
         }
         self._log = folder / "log"
-        self._kept = Kept(
-            Order(command, environment, str(folder), str(self._log), us.uid, us.gid, us.groups, 15)
+        self._process = SupervisedProcess(
+            ProcessSpec(
+                command, environment, str(folder), str(self._log), us.uid, us.gid, us.groups, 15
+            )
         )
-        wait_until(lambda: self._listens() or not self._kept.running, "the server to listen")
-        assert self._kept.running, self._log.read_text()
+        wait_until(lambda: self._listens() or not self._process.running, "the server to listen")
+        assert self._process.running, self._log.read_text()
 
     def ask(
         self,
@@ -151,7 +153,7 @@ class MungeServer:
             return answer.status, answer.read().decode()
 
     def close(self) -> None:
-        self._kept.stop()
+        self._process.stop()
 
     def _listens(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:

@@ -15,7 +15,7 @@ from tests.support.account import Account
 
 def test_key_is_created_once_and_is_private(tmp_path: Path) -> None:
     path = tmp_path / "key"
-    with pytest.raises(NotFound, match="no key"):
+    with pytest.raises(NotFound, match="secret is missing"):
         read_secret(path)
     key = read_secret(path, create=True)
     assert len(key) == 32

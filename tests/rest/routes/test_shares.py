@@ -103,7 +103,7 @@ def test_values_are_stored_once_a_day(world: World) -> None:
     assert store_values(world, OTHER_AGENT, cluster="beta") == (6, 0)
 
 
-def test_a_dry_run_changes_nothing(world: World) -> None:
+def test_dry_run_changes_nothing(world: World) -> None:
     assert store_values(world, dry="?dry-run=true") == (6, 0)
     assert store_values(world, rows=ROWS[:2]) == (2, 0)
     assert store_values(world, dry="?dry-run=true") == (4, 2)

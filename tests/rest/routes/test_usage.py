@@ -86,3 +86,20 @@ def test_usage_counts_idle_cpus_and_early_failures(world: World) -> None:
     ] == [60, 240, 75, 3, None]
     world.ask("POST", "/job", AGENT, json=report(74, **{**fields, "end": NOW + 90}, exit_code=127))
     assert data(world, f"/usage?since={NOW + 90}&until={NOW + 91}")[0]["early_exit_code"] == 127
+
+
+def test_days_and_times_are_those_of_the_requested_zone(shared_world: World) -> None:
+    # The job ended at NOW, 2026-11-18T11:06:40Z: there the next day has begun.
+    query = "/usage?by=day&zone=Pacific/Kiritimati"
+    answer = shared_world.ask("GET", query, PI).json()
+    assert ([row["group"] for row in answer["data"]], answer["zone"]) == (
+        ["2026-11-19"],
+        "Pacific/Kiritimati",
+    )
+    assert len(data(shared_world, f"{query}&since=2026-11-19&until=2026-11-20")) == 1
+    assert data(shared_world, f"{query}&since=2026-11-18&until=2026-11-19") == []
+
+
+def test_unknown_zone_is_refused(shared_world: World) -> None:
+    answer = shared_world.ask("GET", "/usage?by=day&zone=Rome", PI)
+    assert (answer.status_code, answer.json()["field"]) == (400, "zone")

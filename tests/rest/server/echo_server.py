@@ -23,7 +23,7 @@ from fairbank.rest.server.log import log_to
 from fairbank.rest.server.unix_socket import bind_unix
 from tests.support.account import Account
 from tests.support.conditions import wait_until
-from tests.support.keeper import Kept, Order
+from tests.support.supervisor import ProcessSpec, SupervisedProcess
 
 HEAD_SECONDS = 1.0  # of this server for a complete head, and for each part of a body
 PER_USER_MAX = 8  # maximum number of connections of one user
@@ -91,11 +91,11 @@ class EchoServer:
         }
         command = [sys.executable, "-m", __name__, self.path, loop]
         self.log = log = folder / "log"
-        self._kept = Kept(
-            Order(command, environment, str(folder), str(log), us.uid, us.gid, us.groups, 15)
+        self._process = SupervisedProcess(
+            ProcessSpec(command, environment, str(folder), str(log), us.uid, us.gid, us.groups, 15)
         )
-        wait_until(lambda: self._listens() or not self._kept.running, "the server to listen")
-        assert self._kept.running, log.read_text()
+        wait_until(lambda: self._listens() or not self._process.running, "the server to listen")
+        assert self._process.running, log.read_text()
 
     def unix(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
@@ -108,7 +108,7 @@ class EchoServer:
         return socket.create_connection(address, timeout=10, source_address=(come_from, 0))
 
     def close(self) -> None:
-        self._kept.stop()
+        self._process.stop()
 
     def _listens(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:

@@ -28,9 +28,9 @@ from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
 from tests.service.gated_bank import count_entries, note_requests
 from tests.support.conditions import wait_until
-from tests.support.keeper import children
 from tests.support.postgres import PostgresServer
-from tests.support.server import FairbankServer, banking, made
+from tests.support.server import FairbankServer, create_bank, run_bank
+from tests.support.supervisor import children
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ def server(postgres18: PostgresServer) -> Iterator[FairbankServer]:
     """Provide a bank on PostgreSQL whose write queue is a process."""
     with (
         postgres18.fresh_database() as name,
-        banking(postgres18.url(name), server=IN_PROCESS) as server,
+        run_bank(postgres18.url(name), server=IN_PROCESS) as server,
     ):
         yield server
 
@@ -155,7 +155,7 @@ def test_killed_server_leaves_no_write_queue_process(server: FairbankServer) -> 
     os.kill(server.pid, signal.SIGKILL)
     wait_until(lambda: has_ended(process), "the write queue process to end")
     assert "the server is gone, and its write queue ends" in server.tail()
-    wait_until(lambda: not server.running, "the keeper to notice")
+    wait_until(lambda: not server.running, "the supervisor to end")
     server.restart()
     ask(server, 2)
 
@@ -171,16 +171,16 @@ def test_signal_to_the_process_group_stops_both_in_order(
     os.kill(server.pid, number)
     wait_until(lambda: not server.running, "the server to end")
     assert has_ended(process)
-    assert "counter" not in server.tail()
+    assert "write queue" not in server.tail()
 
 
 def test_sqlite_has_its_write_queue_in_the_server() -> None:
-    with banking(server=IN_PROCESS) as server:
+    with run_bank(server=IN_PROCESS) as server:
         assert not children(server.pid)
 
 
 def test_unknown_kind_of_write_queue_is_refused() -> None:
-    with made(server='write_queue = "cellar"') as server:
+    with create_bank(server='write_queue = "cellar"') as server:
         done = server.command("serve")
     assert done.returncode
     assert "field: server.write_queue\n  try: one of: threads, process" in done.stderr

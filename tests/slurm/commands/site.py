@@ -18,7 +18,7 @@ from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import CommandResult
 from tests.slurm.prices import priced
 from tests.slurm.reconcile.jobs import a_job, sacct_row
-from tests.support.recorded_slurm import Recorded
+from tests.support.recorded_slurm import RecordedSlurm
 from tests.support.server import FairbankServer
 
 ME, MY_UID = pwd.getpwuid(os.geteuid()).pw_name, os.geteuid()
@@ -29,7 +29,7 @@ class CommandSite:
     """Running bank and recorded Slurm output, and the commands that use both."""
 
     def __init__(
-        self, bank: FairbankServer, slurm: Recorded, capsys: pytest.CaptureFixture[str]
+        self, bank: FairbankServer, slurm: RecordedSlurm, capsys: pytest.CaptureFixture[str]
     ) -> None:
         self.bank, self.slurm, self._capsys = bank, slurm, capsys
         self.now = int(time.time())
@@ -56,8 +56,8 @@ class CommandSite:
 
     def set_accounting(self, *jobs: AccountingJob) -> None:
         """Set the jobs that accounting reports."""
-        self.slurm.say("sacct", "".join(map(sacct_row, jobs)))
-        self.slurm.say("sacct-jobs", "".join(map(sacct_row, jobs)))
+        self.slurm.set_output("sacct", "".join(map(sacct_row, jobs)))
+        self.slurm.set_output("sacct-jobs", "".join(map(sacct_row, jobs)))
 
     def job(self, number: int, **facts: object) -> AccountingJob:
         """Return a job of the current user that began two hours ago and took ten minutes."""
@@ -92,19 +92,19 @@ def command_site(
     """Start a bank that knows no projects, and a recorded Slurm with partitions, the account chem
     with the current user, and bio below it.
     """
-    slurm = Recorded.of_the_lab(folder / "slurm")
-    slurm.say(
+    slurm = RecordedSlurm.of_the_lab(folder / "slurm")
+    slurm.set_output(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\n",
     )
-    slurm.say("sacctmgr-show-account", f"root|\nchem|{ME}\nbio|\n")
-    slurm.say(
+    slurm.set_output("sacctmgr-show-account", f"root|\nchem|{ME}\nbio|\n")
+    slurm.set_output(
         "scontrol-show-config",
         f"ClusterName = lab\nPriorityFlags = MAX_TRES\nSlurmUser = {ME}({MY_UID})\n",
     )
-    slurm.say("sacct", "")
-    slurm.say("squeue", "")
-    slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\n")
+    slurm.set_output("sacct", "")
+    slurm.set_output("squeue", "")
+    slurm.set_output("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\n")
     environment.setenv("PATH", slurm.environment["PATH"])
     with priced(prices, policy) as bank:
         for name, value in bank.environment.items():

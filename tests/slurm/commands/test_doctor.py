@@ -22,7 +22,7 @@ def test_doctor_reports_faults_with_remedies(site: CommandSite, tmp_path: Path) 
         f"Configuration data as of {iso(site.now).removesuffix('Z')}\nClusterName ="
         " lab\nPriorityFlags = MAX_TRES\nAuthType = auth/none\n"
     )
-    site.slurm.say("scontrol-show-config", config)
+    site.slurm.set_output("scontrol-show-config", config)
     words = (
         "doctor",
         "--slurm",
@@ -47,9 +47,9 @@ def test_doctor_reports_faults_with_remedies(site: CommandSite, tmp_path: Path) 
     assert "AuthType=auth/munge" in checks["Slurm signs by auth/none"]
     assert (
         "start it with: fairbank agent"
-        in checks[f"the agent answers: no agent answers at {tmp_path}/agent.sock"]
+        in checks[f"agent: no agent answers at {tmp_path}/agent.sock"]
     )
-    assert checks[f"the submission policy {policy}: the file does not exist"].startswith(
+    assert checks[f"submission policy {policy}: the file does not exist"].startswith(
         "fairbank slurm sync writes it"
     )
     site.output("slurm", "sync", "--site", str(rules))
@@ -85,7 +85,7 @@ def test_doctor_continues_without_slurmctld(
         str(tmp_path / "agent.toml"),
         "--json",
     )
-    site.slurm.forget("scontrol-show-config")
+    site.slurm.remove_output("scontrol-show-config")
     checks = {
         check["what"]: (check["ok"], check["remedy"])
         for check in json.loads(site.output(*words, code=8))["data"]
@@ -95,33 +95,27 @@ def test_doctor_continues_without_slurmctld(
     ]
     assert str(checks[away][1]).startswith("start it: systemctl start slurmctld")
     assert checks["Slurm 22.05.8 of cluster lab: its answers are known"][0]
-    assert checks["slurmdbd answers"][0]
+    assert checks["slurmdbd"][0]
     assert checks["slurmctld loads prep/fairbank"][0]
     assert "AuthType=auth/munge" in str(checks["Slurm signs by auth/none"][1])
     assert [ok for what, (ok, _) in checks.items() if what.startswith("the clock of the bank")] == [
         True
     ]
-    for wrong in (
-        "the agent answers: no agent",
-        f"the submission policy {policy}",
-        f"{tmp_path}/job_submit.lua",
-    ):
+    for wrong in ("agent: no agent", f"submission policy {policy}", f"{tmp_path}/job_submit.lua"):
         assert [ok for what, (ok, _) in checks.items() if wrong in what] == [False], wrong
     conf.unlink()
     remaining = {
         check["what"]: check["ok"] for check in json.loads(site.output(*words, code=8))["data"]
     }
-    assert [
-        what for what in remaining if what.startswith(f"slurm.conf is read: cannot read {conf}")
-    ]
+    assert [what for what in remaining if what.startswith(f"slurm.conf: cannot read {conf}")]
     assert not [what for what in remaining if "prep/fairbank" in what or "job_submit" in what]
-    assert [what for what in remaining if what.startswith("the agent answers: no agent")]
+    assert [what for what in remaining if what.startswith("agent: no agent")]
 
 
 def test_doctor_without_slurm_or_bank(site: CommandSite, tmp_path: Path) -> None:
     site.bank.kill()
-    assert "x   the bank answers: " in site.output("doctor", "--slurm", code=8)
-    site.slurm.forget("sinfo")
+    assert "x   bank: " in site.output("doctor", "--slurm", code=8)
+    site.slurm.remove_output("sinfo")
     output = site.output("doctor", "--slurm", code=8)
-    assert output.startswith("x   Slurm's commands answer: sinfo ended with 1")
-    assert "x   the agent answers: " in output
+    assert output.startswith("x   Slurm's commands: sinfo ended with 1")
+    assert "x   agent: " in output

@@ -48,7 +48,7 @@ def journal_heads(site: CommandSite) -> Any:
 
 
 def test_import_creates_planned_projects_and_members(priced_site: CommandSite) -> None:
-    priced_site.slurm.say(
+    priced_site.slurm.set_output(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nbio||chem|50||\nchem|{ME}||10||\n"
         f"chem|{OTHER}||10||\nbio|{OTHER}||1||\n",
@@ -239,10 +239,10 @@ def test_sync_makes_the_planned_changes(site: CommandSite) -> None:
     site.output("project", "create", "gone", "--gid", "50008")
     site.output("project", "remove", "4", "--yes")
     accounts = "root|||1||\nchem||root|50||\nbio||root|50||\ngone||root|1||\n"
-    site.slurm.say(
+    site.slurm.set_output(
         "sacctmgr-show-associations", f"{accounts}chem|{OTHER}||10||\ngone|{OTHER}||1||\n"
     )
-    site.slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\ngone||0|\n")
+    site.slurm.set_output("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\ngone||0|\n")
     command = ("slurm", "sync", "--no-policy", "--accounts", "--fence", "--remove")
     planned = [
         line.removeprefix("sacctmgr -i ").partition("   #")[0]
@@ -260,11 +260,11 @@ def test_sync_makes_the_planned_changes(site: CommandSite) -> None:
     assert sum("parent=" in line for line in planned) == 2
     assert sum("GrpTRESMins=" in line for line in planned) == 4
     assert "name=gone" in planned[-1]
-    assert not [line for line in site.slurm.asked if "--immediate" in line]
+    assert not [line for line in site.slurm.command_lines if "--immediate" in line]
     assert site.output(*command).endswith(f"made: {len(planned)} changes\n")
     assert [
         line.removeprefix("sacctmgr --immediate ")
-        for line in site.slurm.asked
+        for line in site.slurm.command_lines
         if "--immediate" in line
     ] == planned
 

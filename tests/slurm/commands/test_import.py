@@ -59,7 +59,7 @@ def test_omitted_rows_give_exit_code_8(bare_site: CommandSite) -> None:
     """A nightly import reports an unknown user every night, until an administrator lists them in
     --pass-over.
     """
-    bare_site.slurm.say(
+    bare_site.slurm.set_output(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nchem|{ME}||10||\nchem|nobody-here||10||\n",
     )
@@ -77,7 +77,7 @@ def test_omitted_rows_give_exit_code_8(bare_site: CommandSite) -> None:
 
 
 def test_ignored_account_and_its_runs_are_not_imported(site: CommandSite) -> None:
-    site.slurm.say(
+    site.slurm.set_output(
         "sacctmgr-show-associations",
         f"root|||1||\nchem||root|50||\nold||root|50||\nold|{ME}||10||\nolder||old|1||\n",
     )

@@ -104,8 +104,8 @@ def test_job_owner_and_nodes_come_from_slurms_environment() -> None:
 
 
 def test_hold_request_of_a_job() -> None:
-    body = hold_request(CALL, JOB)
-    assert (body["submitted"], body["restart"], body["time_limit"], body["tres"]) == (
+    report = hold_request(CALL, JOB)
+    assert (report.submitted, report.restart, report.time_limit, report.tres) == (
         1_795_278_540,
         1,
         600,

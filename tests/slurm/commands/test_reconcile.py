@@ -50,7 +50,7 @@ def test_final_state_and_cpu_time_are_reported(site: CommandSite) -> None:
     first, second = site.job(1, state="FAILED"), site.job(2)
     site.set_accounting(first, second)
     submitted = iso(first.submitted)[:-1]
-    site.slurm.say(
+    site.slurm.set_output(
         "sacct-spent",
         line(1, submitted, "127:0", "20:00.500")
         + line("1.batch", submitted, "1:0", "10:00")
@@ -128,7 +128,7 @@ def test_incomplete_record_with_uid_0_has_no_owner(site: CommandSite) -> None:
 def test_lost_epilog_before_the_period_is_found(site: CommandSite) -> None:
     job = site.job(1, submitted=site.now - 10 * DAY)
     site.report(job)
-    site.slurm.say("sacct-jobs", sacct_row(job))
+    site.slurm.set_output("sacct-jobs", sacct_row(job))
     (row,) = site.reconcile("--fix")
     assert (row["kind"], row["amount"]) == ("OPEN", 40)
 
@@ -162,7 +162,7 @@ def test_hold_of_a_running_job_is_kept(site: CommandSite) -> None:
         time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(job.submitted)),
         "RUNNING",
     ]
-    site.slurm.say("squeue", "\x1f".join(queued) + "\n")
+    site.slurm.set_output("squeue", "\x1f".join(queued) + "\n")
     assert site.reconcile("--fix") == []
     assert site.available() == 360
 
@@ -170,14 +170,14 @@ def test_hold_of_a_running_job_is_kept(site: CommandSite) -> None:
 def test_no_hold_is_released_with_unreadable_lines(site: CommandSite) -> None:
     """The unreadable line may belong to the run."""
     site.report(site.job(1))
-    site.slurm.say("sacct-jobs", sacct_row(site.job(1)).replace("chem", "ch,em"))
+    site.slurm.set_output("sacct-jobs", sacct_row(site.job(1)).replace("chem", "ch,em"))
     result = site.run("reconcile", "--fix", code=8)
     assert "! not read: sacct, line 1, Account: 'ch,em' is not a name" in result.err
     assert site.available() == 360
 
 
 def test_release_needs_visibility_of_all_jobs(site: CommandSite) -> None:
-    site.slurm.say("scontrol-show-config", "ClusterName = lab\nSlurmUser = slurm(64030)\n")
+    site.slurm.set_output("scontrol-show-config", "ClusterName = lab\nSlurmUser = slurm(64030)\n")
     site.report(site.job(1))
     for uid, done in ((61_009, "not released: Slurm may hide other users' jobs"), (64_030, None)):
         reconciler = Reconciler(SlurmCommands(uid=uid), BankClient(site.client), grace_seconds=HOUR)
@@ -257,7 +257,7 @@ def test_restarted_run_is_charged_as_its_own_run(site: CommandSite) -> None:
 
 def test_reconcile_without_slurmdbd_changes_nothing(site: CommandSite) -> None:
     site.report(site.job(1))
-    site.slurm.forget("sacct")
+    site.slurm.remove_output("sacct")
     result = site.run("reconcile", "--fix", code=6)
     assert "sacct ended with 1" in result.err
     assert site.available() == 360

@@ -25,7 +25,7 @@ from fairbank.slurm.held_jobs import (
 from fairbank.slurm.parsers.squeue import HELD_FORMAT, HeldJob, read_held_jobs
 from fairbank.slurm.parsers.values import ParsedRows
 from tests.agent.conftest import SU, Site
-from tests.support.server import banking
+from tests.support.server import run_bank
 
 HOUR = 3_600
 JOB = HeldJob(name="7", account="chem", partition="cpu", qos=None, limit_seconds=HOUR, tres="cpu=1")
@@ -214,7 +214,7 @@ def test_aborted_round_continues_in_the_next() -> None:
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    with banking() as server:
+    with run_bank() as server:
         yield Site(server)
 
 

@@ -16,20 +16,20 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.importer import import_people
 from fairbank.slurm.reconcile.import_plan import PlannedProject
 from fairbank.slurm.sync import sync_accounts
-from tests.support.recorded_slurm import Recorded
-from tests.support.server import banking
+from tests.support.recorded_slurm import RecordedSlurm
+from tests.support.server import run_bank
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    with banking() as server:
+    with run_bank() as server:
         yield Client(parse_address(f"unix:{server.socket}"))
 
 
 def test_import_and_sync_skip_a_removed_project(client: Client, tmp_path: Path) -> None:
-    recorded = Recorded.of_the_lab(tmp_path / "slurm")
+    recorded = RecordedSlurm.of_the_lab(tmp_path / "slurm")
     slurm, bank = SlurmCommands({**os.environ, **recorded.environment}), BankClient(client)
     people = slurm.associations().rows
     accounts = sorted({association.account for association in people} - {"root"})

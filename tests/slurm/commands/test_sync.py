@@ -58,7 +58,7 @@ def test_policy_file_keeps_mode_and_survives_bad_output(site: CommandSite) -> No
     site.output("slurm", "sync", "--site", str(rules))
     assert policy.stat().st_mode & 0o777 == 0o640
     before = policy.read_text()
-    site.slurm.say("scontrol-show-node", "NodeName=c01 RealMemory=1 Partitions=cpu\n")
+    site.slurm.set_output("scontrol-show-node", "NodeName=c01 RealMemory=1 Partitions=cpu\n")
     result = site.run("slurm", "sync", "--site", str(rules), code=2)
     assert "scontrol show node, line 1, CPUTot: is not there" in " ".join(result.err.split())
     assert policy.read_text() == before
@@ -68,7 +68,7 @@ def test_policy_file_keeps_mode_and_survives_bad_output(site: CommandSite) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("prise = 1", "prise is no setting"),
+        ("prise = 1", "there is no setting prise"),
         ("price = 'never'", "invalid enum value 'never'"),
         ("[projects.nobody]\nqos = 'x'", "no project has the account 'nobody'"),
         ("a = [", "is not TOML"),
@@ -84,7 +84,7 @@ def test_account_options_need_accounts(site: CommandSite, word: str) -> None:
     result = site.run("slurm", "sync", word, code=WRONG_USAGE)
     assert f"field: {word}" in result.err
     assert "--accounts" in result.err
-    assert not [line for line in site.slurm.asked if line.startswith("sacctmgr")]
+    assert not [line for line in site.slurm.command_lines if line.startswith("sacctmgr")]
 
 
 def test_accounts_and_limits_follow_the_projects(site: CommandSite) -> None:
@@ -98,18 +98,18 @@ def test_accounts_and_limits_follow_the_projects(site: CommandSite) -> None:
         "sacctmgr -i modify account where name=bio cluster=lab set GrpTRESMins=billing=0",
         "sacctmgr -i modify account where name=lab7 cluster=lab set GrpTRESMins=billing=0",
     ]
-    assert not [line for line in site.slurm.asked if "--immediate" in line]
+    assert not [line for line in site.slurm.command_lines if "--immediate" in line]
     assert site.output("slurm", "sync", "--no-policy", "--accounts", "--fence").endswith(
         "made: 4 changes\n"
     )
-    assert [line for line in site.slurm.asked if "--immediate" in line] == [
+    assert [line for line in site.slurm.command_lines if "--immediate" in line] == [
         f"sacctmgr --immediate {line.removeprefix('sacctmgr -i ').partition('   #')[0]}"
         for line in planned
     ]
 
 
 def test_no_limit_is_set_with_unreadable_sshare(site: CommandSite) -> None:
-    site.slurm.say("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||lots|\n")
+    site.slurm.set_output("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||lots|\n")
     result = site.run("slurm", "sync", "--no-policy", "--accounts", "--fence", code=2)
     assert "sshare, line 3, RawUsage" in " ".join(result.err.split())
-    assert not [line for line in site.slurm.asked if "--immediate" in line]
+    assert not [line for line in site.slurm.command_lines if "--immediate" in line]

@@ -99,7 +99,7 @@ def test_complete_installation_has_no_failed_check() -> None:
     texts = [check.what for check in checks]
     assert "the bank prices 3 partitions as Slurm bills them (max_tres)" in texts
     assert "slurmctld is connected to the agent: 22.05.8" in texts
-    assert "the agent lets SlurmUser in (slurm(64030))" in texts
+    assert "the agent accepts the users 0, 64030; SlurmUser is slurm(64030)" in texts
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_unusable_accounting_is_reported() -> None:
     }
     assert failed_checks(slurm_checks.accounting_checks(lacking, MACHINE)) == [
         "accounting is stored by none",
-        "GPUs are counted in accounting",
+        "GPUs in accounting: no",
     ]
     assert (
         failed_checks(
@@ -212,7 +212,10 @@ def test_prolog_script_replaces_the_plugin() -> None:
 @pytest.mark.parametrize(
     ("parameters", "expected"),
     [
-        ("fairbank_socket=/elsewhere", "plug-in and agent meet at /elsewhere"),
+        (
+            "fairbank_socket=/elsewhere",
+            "socket of the agent: /run/fairbank-agent/prep.sock; of the plug-in: /elsewhere",
+        ),
         (
             "fairbank_poll_interval=1,fairbank_patience=10",
             "the plug-in waits 10 s for the agent, the agent 10 s for the bank",
@@ -258,14 +261,14 @@ def test_agent_faults_are_reported() -> None:
         )
     )
     assert failed_checks(checks) == [
-        "the agent lets SlurmUser in (slurm(64030))",
+        "the agent accepts the users 0; SlurmUser is slurm(64030)",
         "slurmctld is connected to the agent: no",
-        "the agent reaches the bank: you may not report runs of lab",
+        "the agent's connection to the bank: you may not report runs of lab",
         "the agent's outbox: cannot be written: disk full",
         "the agent's ends: 2 are too early for the bank's clock, and sent again later",
         (
-            "the agent understands slurmctld's plug-in, but for 3 frames, the last: epilog: 'x' is"
-            " not known here (key); they are in /x/aside"
+            "messages of slurmctld's plug-in that the agent cannot read: 3, the last: epilog: 'x'"
+            " is not known here (key); they are in /x/aside"
         ),
     ]
     assert "agents = [64030] under [clusters.lab]" in [check.remedy for check in checks]
@@ -280,7 +283,7 @@ def test_agent_before_its_first_request_to_the_bank() -> None:
         )
         if not check.ok
     ]
-    assert check.what == "the agent reaches the bank: it has not asked yet"
+    assert check.what == "the agent's connection to the bank: not tried yet"
     assert "plug-in has named the cluster" in (check.remedy or "")
 
 

@@ -54,7 +54,7 @@ def test_settings_of_2205() -> None:
     )
 
 
-def test_the_classic_rule_of_2205() -> None:
+def test_classic_rule_of_2205() -> None:
     settings = read_settings(read_config(printed("classic", "config")))
     assert (settings.fair_share.algorithm, settings.fair_share.dampening) == (Algorithm.CLASSIC, 1)
     assert settings.factors.weights == PriorityWeights(

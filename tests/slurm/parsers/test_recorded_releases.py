@@ -21,7 +21,7 @@ NEWER = sorted(
 )
 
 
-def test_a_newer_release_is_recorded() -> None:
+def test_newer_release_is_recorded() -> None:
     assert "24.11" in NEWER
 
 

@@ -145,7 +145,7 @@ def test_incomplete_record_is_completed_from_the_reported_start() -> None:
     assert (finding.category, finding.amount, finding.job) == (Category.OPEN, 40, job)
     assert finding.job is not None
     report = charge_report(finding.job, run, 0, CLUSTER)
-    assert (report["partition"], report["tres"], report["elapsed"], report["time_limit"]) == (
+    assert (report.partition, report.tres, report.elapsed, report.time_limit) == (
         "cpu",
         job.tres,
         600,

@@ -12,7 +12,7 @@ from tests.slurm.reconcile.jobs import CLUSTER, a_job, bank_run
 
 def test_report_of_a_missing_run() -> None:
     job = a_job(7)
-    assert charge_report(job, None, 2, CLUSTER) == {
+    assert msgspec.to_builtins(charge_report(job, None, 2, CLUSTER)) == {
         "do": "complete", "cluster": "lab", "job_id": 7, "submitted": job.submitted, "restart": 2,
         "owner_uid": 60_601, "account": "chem",
         "partition": "cpu", "qos": "normal", "start": job.start, "time_limit": 3_600,
@@ -27,14 +27,14 @@ def test_run_is_closed_with_the_identity_of_the_bank() -> None:
     report = charge_report(
         job, bank_run(job, state="held", restart=3, submitted=job.submitted - 30), 0, CLUSTER
     )
-    assert (report["submitted"], report["restart"]) == (job.submitted - 30, 3)
+    assert (report.submitted, report.restart) == (job.submitted - 30, 3)
 
 
 def test_unknown_user_is_reported_not_guessed() -> None:
     job = a_job(7, owner=None)
     with pytest.raises(InvalidInput, match="this host has no user 'alice'"):
         charge_report(job, None, 0, CLUSTER)
-    assert charge_report(job, bank_run(a_job(7), state="held"), 0, CLUSTER)["owner_uid"] == 60_601
+    assert charge_report(job, bank_run(a_job(7), state="held"), 0, CLUSTER).owner_uid == 60_601
 
 
 def test_start_after_the_end_is_set_to_the_end() -> None:
@@ -43,4 +43,4 @@ def test_start_after_the_end_is_set_to_the_end() -> None:
     assert job.start is not None
     set_back = msgspec.structs.replace(job, end=job.start - 1_800)
     report = charge_report(set_back, bank_run(job, state="held"), 0, CLUSTER)
-    assert (report["start"], report["end"], report["elapsed"]) == (set_back.end, set_back.end, 0)
+    assert (report.start, report.end, report.elapsed) == (set_back.end, set_back.end, 0)

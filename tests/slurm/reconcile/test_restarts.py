@@ -17,7 +17,7 @@ def test_reused_job_id_is_another_run() -> None:
     assert only_finding(compare_records([old, new], [bank_run(old)])).job == new
 
 
-def test_a_requeued_job_is_another_run() -> None:
+def test_requeued_job_is_another_run() -> None:
     first = a_job(1, state="REQUEUED")
     second = a_job(1, submitted=(first.end or 0) + 1)
     assert (

@@ -32,7 +32,7 @@ def reasons(shadow: ShadowResult) -> list[ShadowReason]:
     return [refusal.reason for refusal in shadow.refused]
 
 
-def test_a_run_holds_its_limit_and_costs_its_time() -> None:
+def test_run_holds_its_limit_and_costs_its_time() -> None:
     (row,) = shadow_of([a_job(1)], an_allocation(1, 2, 1_000)).rows
     assert row == ShadowAccount(account="chem", resource="cpu", jobs=1, charged=40, left=960)
 
@@ -54,7 +54,7 @@ def test_free_states_of_the_bank_are_free(cluster: BankCluster, state: str, char
     assert (row.charged, row.left) == (charged, 1_000 - charged)
 
 
-def test_a_running_job_still_holds() -> None:
+def test_running_job_still_holds() -> None:
     (row,) = shadow_of([a_job(1, state="RUNNING")], an_allocation(1, 2, 1_000)).rows
     assert (row.held, row.charged, row.left) == (240, 0, 760)
 

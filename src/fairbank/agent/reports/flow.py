@@ -1,6 +1,12 @@
 """Flow of reports: from the run states through memory, outbox and send queue to the bank.
 
 There is no I/O and no clock here; the disk and the senders tell how it went.
+
+If the agent is killed, the next one restores the stored reports and sends the same bodies, keys
+included, so the bank answers as before. A report that was not stored was not acknowledged: the
+plug-in sends its message again, under a new key, and the bank recognises the same report of a run.
+If slurmctld is killed too, the plug-in's first scan of its jobs reports their ends again. What is
+lost all the same lapses at the bank, and `fairbank reconcile` charges it.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ The agent and PrologSlurmctld (slurm.prolog) share the results, so that both tre
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.agent.protocol import EpilogEvent, PluginMessage
+from fairbank.cluster.run_report import AdjustReport, CompleteReport, HoldReport, encode_report
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.core.ids import clean_job_name
@@ -64,14 +66,13 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     do: ReportKind
     cluster: str
     account: str
-    partition: str
+    partition: str = ""
     billing: str
     time_limit: int = 0
     qos: str = ""
 
 
 _read_facts = msgspec.json.Decoder(ReportFacts).decode
-_encode = msgspec.json.Encoder().encode
 
 
 def report_body(message: PluginMessage, kind: ReportKind, key: str) -> bytes:
@@ -82,24 +83,8 @@ def report_body(message: PluginMessage, kind: ReportKind, key: str) -> bytes:
         kind: kind of the report.
         key: idempotency key.
     """
-    return _encode(_message_fields(message, kind) | {"key": key})
-
-
-def hold_facts(message: PluginMessage) -> ReportFacts:
-    """Return the facts of a hold report on a message."""
-    return msgspec.convert(_message_fields(message, ReportKind.HOLD), ReportFacts)
-
-
-def facts_of(report: PendingReport) -> ReportFacts:
-    """Return the facts in a report's JSON."""
-    return _read_facts(report.body)
-
-
-def _message_fields(message: PluginMessage, kind: ReportKind) -> dict[str, Any]:
-    """Return the fields of a report on a message, except its idempotency key."""
-    run = message.run
-    body: dict[str, Any] = {
-        "do": kind.value,
+    run, limit_seconds = message.run, message.limit_seconds or 0
+    facts: dict[str, Any] = {
         "cluster": run.cluster,
         "job_id": run.job_id,
         "submitted": run.submitted,
@@ -108,45 +93,52 @@ def _message_fields(message: PluginMessage, kind: ReportKind) -> dict[str, Any]:
         "account": message.account,
         "partition": message.partition,
         "start": message.start,
-        "billing": exact_decimal(message.billing),
+        "billing": Decimal(exact_decimal(message.billing)),
+        "qos": message.qos or None,
+        "time_limit": limit_seconds,
+        "name": clean_job_name(message.name),
+        "tres": message.tres if _is_job_tres(message.tres) else None,
+        "key": key,
     }
-    if message.qos:
-        body["qos"] = message.qos
-    if message.limit_seconds is not None:
-        body["time_limit"] = message.limit_seconds
-    body |= name_and_tres(message.name, message.tres)
-    if kind is ReportKind.COMPLETE and isinstance(message, EpilogEvent):
-        # After slurmctld's clock was set back a run may end before its start. Accounting takes its
-        # end as its start then, and so do we.
-        body["start"] = min(message.start, message.end)
-        body["end"] = message.end
-        # A run that never started has no elapsed time, whatever the clock says.
-        body["elapsed"] = message.elapsed_seconds if message.begun else 0
-        # slurmctld may have requeued the job already: its state is then PENDING or RUNNING.
-        body["state"] = final_state(message.state) or REQUEUED
-        if message.begun and message.exit_status < 65_536:
-            body["exit_code"] = message.exit_status // 256
-            body["exit_signal"] = message.exit_status % 128
-    return body
+    if kind is ReportKind.HOLD:
+        return encode_report(HoldReport(**facts))
+    if kind is ReportKind.ADJUST or not isinstance(message, EpilogEvent):
+        return encode_report(AdjustReport(**facts))
+    has_status = message.begun and message.exit_status < 65_536
+    # After slurmctld's clock was set back a run may end before its start. Accounting takes its end
+    # as its start then, and so do we.
+    facts["start"] = min(message.start, message.end)
+    return encode_report(
+        CompleteReport(
+            **facts,
+            end=message.end,
+            # A run that never started has no elapsed time, whatever the clock says.
+            elapsed=message.elapsed_seconds if message.begun else 0,
+            # slurmctld may have requeued the job already: its state is then PENDING or RUNNING.
+            state=final_state(message.state) or REQUEUED,
+            exit_code=message.exit_status // 256 if has_status else None,
+            exit_signal=message.exit_status % 128 if has_status else None,
+        )
+    )
 
 
-def name_and_tres(name: str, tres: str) -> dict[str, str]:
-    """Return a job's name and TRES as report fields, without what the bank would refuse.
+def hold_facts(message: PluginMessage) -> ReportFacts:
+    """Return the facts of a hold report on a message."""
+    return _read_facts(report_body(message, ReportKind.HOLD, ""))
 
-    Neither is worth a refusal: they are for display only.
-    """
-    fields: dict[str, str] = {}
-    if (job_name := clean_job_name(name)) is not None:
-        fields["name"] = job_name
-    if tres and len(tres) <= TRES_MAX and _is_job_tres(tres):
-        fields["tres"] = tres
-    return fields
+
+def facts_of(report: PendingReport) -> ReportFacts:
+    """Return the facts in a report's JSON."""
+    return _read_facts(report.body)
 
 
 # All messages of a run have the same TRES, as have most jobs of a user. Without the cache the
 # parser takes a third of the agent's time for a message.
 @lru_cache(1_024)
 def _is_job_tres(text: str) -> bool:
+    """Return True for TRES that the bank accepts. They are for display: not worth a refusal."""
+    if not text or len(text) > TRES_MAX:
+        return False
     try:
         parse_job_tres(text, prices=False)
     except InvalidInput:
@@ -161,7 +153,7 @@ def convert_report(report: PendingReport, kind: ReportKind, key: str) -> Pending
     """
     body = msgspec.json.decode(report.body) | {"do": kind.value, "key": key}
     return msgspec.structs.replace(
-        report, kind=kind, body=_encode(body), converted=True, stored=False, attempts=0
+        report, kind=kind, body=msgspec.json.encode(body), converted=True, stored=False, attempts=0
     )
 
 
@@ -228,7 +220,7 @@ class ReportResult(msgspec.Struct, frozen=True):
     allocation: int | None = None
 
 
-_BY_REASON: Mapping[str, tuple[ResultKind, str]] = {
+BY_REASON: Mapping[str, tuple[ResultKind, str]] = {
     "INSUFFICIENT_CREDIT": (ResultKind.REFUSED, "Allocation_exhausted"),
     "CAPPED": (ResultKind.REFUSED, "User_cap_reached"),
     "NO_ALLOCATION": (ResultKind.REFUSED, "No_allocation"),
@@ -259,7 +251,7 @@ def result_of(answer: ReportAnswer) -> ReportResult:
         kind, reason = (ResultKind.FORBIDDEN, "") if is_forbidden else _UNBILLABLE
         remedies = [answer.remedy] if answer.remedy else []
         return ReportResult(kind, reason, _text(answer.detail, remedies))
-    kind, reason = _BY_REASON.get(refusal.reason, _UNBILLABLE)
+    kind, reason = BY_REASON.get(refusal.reason, _UNBILLABLE)
     if kind is ResultKind.LAPSED and refusal.resolution is not None:
         kind = _resolution_kind(refusal.resolution)
     return ReportResult(

@@ -118,8 +118,9 @@ def done(
     )
 
 
-def obstacle(data: TransactionData, allocation: Allocation, owner: int, more: int) -> Reason | None:
-    """Return the reason why an allocation cannot pay `more` for a user; None if it can.
+def obstacle(allocation: Allocation, sums: UserSums, more: int) -> Reason | None:
+    """Return the reason why an allocation cannot pay `more` for the user of the sums; None if it
+    can.
 
     A freeze counts until it is thawed, even after the period.
     """
@@ -127,7 +128,6 @@ def obstacle(data: TransactionData, allocation: Allocation, owner: int, more: in
         return Reason.FROZEN
     if more > allocation.available:
         return Reason.INSUFFICIENT_CREDIT
-    sums = data.sums_of(allocation.id, owner)
     if sums.cap is not None and sums.charged + sums.held + more > sums.cap:
         return Reason.CAPPED
     return None

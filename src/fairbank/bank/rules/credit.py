@@ -90,7 +90,7 @@ def refund(context: RuleContext, request: Refund) -> Outcome:
         )
     left = known.charged - known.refunded
     amount = left if request.amount is None else request.amount
-    if amount == 0:
+    if amount == 0:  # a request asks for at least 1, so nothing is left
         return Refusal(
             Reason.NOTHING_TO_REFUND,
             Detail.CHARGED,

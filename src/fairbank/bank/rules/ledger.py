@@ -89,7 +89,8 @@ def apply(data: TransactionData, submitted: requests.SubmittedRequest, policy: P
 def _may_count_later(request: requests.Request, refusal: Refusal) -> bool:
     """Return whether the key of a refused request stays free.
 
-    Usage has happened, and a report that came before its hold may be sent again after it.
+    Usage has happened, and a report that came before its hold may be sent again after it. The
+    refusals that rules record themselves leave the key free with `RuleContext.without_key`.
     """
     return refusal.reason is Reason.NO_HOLD or isinstance(
         request, requests.Charge | requests.Release | requests.Unpriced

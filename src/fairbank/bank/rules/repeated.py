@@ -16,7 +16,10 @@ _replace = msgspec.structs.replace
 
 
 def again(entry: Entry) -> Outcome:
-    """Return the first answer to a request, from its entry."""
+    """Return the first answer to a request, from its entry.
+
+    A refusal changes nothing, so it is the same answer whether it is the first or not.
+    """
     if entry.kind in (Kind.REFUSAL, Kind.DECLINED):
         refusal = refusal_of(entry)
         return _replace(observed_only(refusal), again=True) if refusal.observed else refusal

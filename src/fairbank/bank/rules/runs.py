@@ -70,7 +70,7 @@ def hold(context: RuleContext, request: Hold) -> Outcome:
         return early if enforce else observed_only(early)
     refusals = []
     for each in data.candidates(request.chain, request.resource, request.start):
-        reason = obstacle(data, each, request.owner, request.amount)
+        reason = obstacle(each, data.sums_of(each.id, request.owner), request.amount)
         if reason is None:
             return _grant(context, request, each)
         refusals.append((reason, each))
@@ -150,7 +150,8 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
         return again(newest)
     if (objection := future_timestamp(submitted, request)) is not None:
         return _refuse_future(context, request, allocation, objection)
-    reason = obstacle(data, allocation, known.owner, more) if more > 0 else None
+    sums = data.sums_of(allocation.id, known.owner)
+    reason = obstacle(allocation, sums, more) if more > 0 else None
     if reason is not None:
         if policy.enforce or not is_countable(allocation.charged + allocation.held + more):
             return refuse_change(context, known, reason, more)
@@ -182,7 +183,11 @@ def _adjust_without_hold(context: RuleContext, request: Adjust) -> Outcome:
 
 
 def charge(context: RuleContext, request: Charge) -> Outcome:
-    """Charge a run to the allocation of its hold, even after its end; release the rest."""
+    """Charge a run to the allocation of its hold, even after its end; release the rest.
+
+    What the credit does not cover is divided by `Policy.split`. Caps and freezes are for starts:
+    they do not stop a charge.
+    """
     known = context.data.runs.get(request.run)
     if known is not None and known.state not in _CHARGEABLE:
         return closed_before(context, known, request, RunState.CHARGED, request.amount)
@@ -363,7 +368,7 @@ def _payer(context: RuleContext, candidates: list[Allocation], owner: int, cost:
     """
 
     def drawback(each: Allocation) -> tuple[bool, bool, bool]:
-        reason = obstacle(context.data, each, owner, cost)
+        reason = obstacle(each, context.data.sums_of(each.id, owner), cost)
         return cost > each.available, reason is Reason.FROZEN, reason is Reason.CAPPED
 
     return min(candidates, key=drawback)

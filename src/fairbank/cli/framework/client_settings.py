@@ -123,9 +123,13 @@ def _file(path: str) -> dict[str, str]:
 
     try:
         values: dict[str, Any] = tomllib.loads(text.decode())
-    except ValueError as bad:
+    except UnicodeDecodeError as bad:
         raise InvalidInput(
-            f"{path} is not TOML: {bad}", field="client settings", remedy="fix the line named"
+            f"{path} is not UTF-8", field="client settings", remedy="save it as text in UTF-8"
+        ) from bad
+    except tomllib.TOMLDecodeError as bad:
+        raise InvalidInput(
+            f"{path} is not TOML: {bad}", field=path, remedy="correct that line"
         ) from bad
     for key, value in values.items():
         if key not in KEYS or not isinstance(value, str):

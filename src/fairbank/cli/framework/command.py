@@ -102,8 +102,7 @@ class Noun(NamedTuple):
         if not word or word.startswith("-"):
             raise InvalidInput(f"{prog} needs a verb", remedy=there)
         raise InvalidInput(
-            f"{plain(word[:40])!r} is no verb of {prog}{did_you_mean(word, self.verbs)}",
-            remedy=there,
+            f"{prog} has no verb {plain(word[:40])!r}{did_you_mean(word, self.verbs)}", remedy=there
         )
 
     def execute(self, prog: str, words: list[str]) -> int:

@@ -6,11 +6,12 @@ import os
 import sys
 import time
 from contextlib import contextmanager
+from datetime import UTC, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.client_settings import Settings, read_client_settings
-from fairbank.cli.framework.host import Local
+from fairbank.cli.framework.host import Local, zone_name
 from fairbank.cli.framework.screen import pager_of, show_text, terminal_width
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import Instant, parse_instant, parse_moment
@@ -57,13 +58,23 @@ class Terminal:
         """Return whether stdout is a terminal."""
         return sys.stdout.isatty()
 
+    @property
+    def zone(self) -> tzinfo:
+        """Return the time zone of input and output."""
+        return UTC if self.options.utc else Local()
+
+    @property
+    def zone_name(self) -> str:
+        """Return the time zone in the form for the bank. Raises InvalidInput if it has no name."""
+        return "UTC" if self.options.utc else zone_name()
+
     @cached_property
     def format(self) -> DisplayFormat:
         form = getattr(self.options, "form", None)
         return DisplayFormat(
             units=getattr(self.options, "units", "h"),
             separators=self.for_people and form is None,
-            zone=Local(),
+            zone=self.zone,
             exact=form is not None,
         )
 
@@ -116,7 +127,8 @@ class Terminal:
             return True
         sys.stdout.flush()
         _discard_input()
-        print(f"{plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+        lines = folded(f"{plain(question)} [y/N]", self.width - 1)
+        print(*lines, sep="\n", end=" ", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -222,7 +234,7 @@ class Context(Terminal):
         word = typed or default
         if word is None:
             return None
-        return f"{parse_moment(word, self.now(), Local(), field=field)}"
+        return f"{parse_moment(word, self.now(), self.zone, field=field)}"
 
     def period(self, since: str | None = None) -> dict[str, str | None]:
         """Return -S and -E for the bank; `since` is the default of -S. Raises InvalidInput."""
@@ -235,13 +247,19 @@ class Context(Terminal):
             spans = f"from {self.format.moment(int(begins))} to {self.format.moment(int(ends))}"
             default = None if options.starttime else since
             why, remedy = (
-                (f" (default: from {default} on)", "say where it begins: -S")
+                (f" (default: from {default} on)", "name its start with -S")
                 if default
                 else ("", "exchange -S and -E")
             )
             field = "--endtime" if default else "--starttime"
             raise InvalidInput(
                 f"the period ends before it begins: {spans}{why}", field=field, remedy=remedy
+            )
+        if begins is not None and int(begins) > self.now():
+            raise InvalidInput(
+                f"the period begins in the future: {self.format.moment(int(begins))}",
+                field="--starttime",
+                remedy="name an earlier start: -S now-7days",
             )
         return {"since": begins, "until": ends}
 

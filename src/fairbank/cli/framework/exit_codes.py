@@ -21,7 +21,7 @@ EXIT_CODES: Mapping[int, str] = {
     TOO_LITTLE: "too little left, or --threshold not met",
     NO_ANSWER: "the bank does not answer: safe to repeat",
     CONFLICT: "conflict: there with other content, or its state does not allow it",
-    FOUND: "it ran and found something wrong, or had to leave something out; it says what",
+    FOUND: "the command ran and found a fault, or left something out; its output names it",
     INTERRUPTED: "interrupted",
 }
 

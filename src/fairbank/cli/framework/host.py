@@ -7,7 +7,7 @@ import time
 from datetime import datetime, timedelta, tzinfo
 from functools import cache
 
-from fairbank.core.errors import NotFound
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import plain
 
 
@@ -39,6 +39,31 @@ class Local(tzinfo):
             if wall[:6] == fields:
                 break
         return wall
+
+
+def zone_name() -> str:
+    """Return the time zone of TZ or of this host: its name, or an offset such as `+05:30`.
+
+    Raises:
+        InvalidInput: the zone has summer time and no name.
+    """
+    from fairbank.core.time_zone import parse_zone
+
+    name = os.environ.get("TZ", "").removeprefix(":")
+    if not name:
+        name = os.path.realpath("/etc/localtime").rpartition("/zoneinfo/")[2]
+    try:
+        parse_zone(name)
+    except InvalidInput as error:
+        if time.daylight:
+            raise InvalidInput(
+                "the time zone of this host has no name that the bank could use",
+                field="TZ",
+                remedy="set it by name, such as TZ=Europe/Rome, or use --utc",
+            ) from error
+        east = time.localtime().tm_gmtoff // 60
+        return f"{'-' if east < 0 else '+'}{abs(east) // 60:02}:{abs(east) % 60:02}"
+    return name
 
 
 def user_name(uid: object) -> str:

@@ -56,6 +56,7 @@ def add_common(parser: Parser) -> None:
     about = "print notes, such as which columns a table left out"
     add_option(group, "-v, --verbose", about, action="count", default=0)
     add_option(group, " ".join(parser.free("-q", "--quiet")), "print only the answer and errors")
+    add_option(group, "--utc", "times in UTC, as input and as output")
     about = "when to use colours (default: auto; NO_COLOR turns them off)"
     add_option(group, "--color", about, choices=("auto", "always", "never"), default="auto")
 
@@ -225,7 +226,7 @@ def number(text: str) -> int:
     """Return the number of an allocation, job record or token."""
     if text.isascii() and text.isdigit() and len(text) <= 16 and 0 < int(text) <= ids.ID_MAX:
         return int(text)
-    raise ArgumentTypeError(f"{text[:40]!r} is not a number of the bank: whole, and from 1 on")
+    raise ArgumentTypeError(f"{text[:40]!r} is not a whole number from 1 on")
 
 
 def _watch(text: str) -> int:
@@ -256,7 +257,7 @@ def file_written(text: str) -> str:
 
 def _reason(text: str) -> str:
     if not text.strip():
-        raise ArgumentTypeError("say why, in a few words")
+        raise ArgumentTypeError("the text is empty: give the reason")
     return _checked(partial(ids.comment, field="--reason"), text)
 
 

@@ -113,7 +113,8 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
     if lost := [head for head in made.dropped if head in summands]:
         context.note(
             "",
-            f"{', '.join(lost)}: not shown for want of width, so rows do not add up; -l shows all.",
+            f"{', '.join(lost)}: not shown, as the terminal is too narrow; so rows do not add up."
+            " -l shows all columns.",
         )
     if made.dropped:
         context.detail(

@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
             meant = did_you_mean(word.partition("=")[0], known)
             what = "option" if word.startswith("-") else "argument"
             raise InvalidInput(
-                f"{plain(word[:40])!r} is no {what} of {self.prog}{meant}",
+                f"{self.prog} has no {what} {plain(word[:40])!r}{meant}",
                 remedy=f"{self.prog} --help",
             )
         return options

@@ -7,6 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.options import add_option
+from fairbank.cli.framework.screen import terminal_width
+from fairbank.report.cells import cut
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -42,7 +44,9 @@ class Progress:
             self._draw("")
 
     def _draw(self, line: str) -> None:
-        print(f"{CLEAR_LINE}{line}", end="", file=sys.stderr, flush=True)
+        # A line that wraps could not be cleared: CLEAR_LINE clears only its last row.
+        text = cut(line, terminal_width() - 1)
+        print(f"{CLEAR_LINE}{text}", end="", file=sys.stderr, flush=True)
 
     def say(self, what: str) -> None:
         """Show the current step, whose progress is unknown."""

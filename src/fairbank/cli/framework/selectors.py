@@ -23,9 +23,10 @@ def find_allocation(
         return number
     if account is None:
         raise InvalidInput(
-            "which allocation?",
+            "the argument ALLOC is missing",
             field="ALLOC",
-            remedy="its number, or -A PROJECT -r RESOURCE; fairbank alloc list shows them",
+            remedy="name the number of an allocation, or -A PROJECT -r RESOURCE; list them with:"
+            " fairbank alloc list",
         )
     rows = context.rows("/balance", {"account": account, "resource": resource})
     if not rows:
@@ -82,21 +83,31 @@ def check_listed(
         context, options.get("resource"), {row["resource"] for row in rows if "resource" in row}
     )
     if of_jobs:
-        _check_clusters(context, options.get("clusters"), {row.get("cluster") for row in rows})
+        _check_job_names(context, "cluster", "--clusters", rows)
+        _check_job_names(context, "partition", "--partition", rows)
 
 
-def _check_clusters(
-    context: Context, clusters: Sequence[str] | None, shown: Collection[object]
+def _check_job_names(
+    context: Context, what: str, option: str, rows: Sequence[Mapping[str, object]]
 ) -> None:
-    """Check that the bank knows the clusters, or had jobs of them. Raises NotFound."""
-    missing = [name for name in clusters or () if name not in shown]
-    known = [str(cluster["name"]) for cluster in context.get("/cluster")["data"]] if missing else []
+    """Check that the bank knows the clusters or partitions of an option, or had jobs of them.
+
+    Raises NotFound.
+    """
+    names = vars(context.options).get(option.removeprefix("--"))
+    shown = {row.get(what) for row in rows}
+    missing = [name for name in names or () if name not in shown]
+    clusters = context.get("/cluster")["data"] if missing else []
+    known = [str(cluster["name"]) for cluster in clusters]
+    if what == "partition":
+        known = [str(part["name"]) for cluster in clusters for part in cluster["partitions"]]
+    # A refusal has no partition.
+    paths = _OF_JOBS if what == "cluster" else ("/job",)
     for name in missing:
-        query = {"cluster": name, "limit": 1}
-        if name not in known and not any(context.get(path, query)["data"] for path in _OF_JOBS):
-            raise _not_visible(
-                "cluster", name, "--clusters", known, "have it entered in the settings"
-            )
+        query = {what: name, "limit": 1}
+        if name not in known and not any(context.get(path, query)["data"] for path in paths):
+            remedy = "have it added to the settings"
+            raise _not_visible(what, name, option, known, remedy)
 
 
 def check_resources(

@@ -145,8 +145,8 @@ class ChargedJobs(NamedTuple):
 
     `association`, `qos`, `partition_qos`: rows that are charged, -1 for none. `factor`: usage
     factor of the job's own QOS. `start`, `end`: times; `end` is 0 while the job runs. `limit`:
-    minutes. `billable`: billing units as a double; `alloc` [jobs, TRES]: counts as in
-    `billing.allocated`.
+    minutes. `billable`: billing units as a double; `alloc` [jobs, TRES]: counts as
+    Slurm allocated them.
     """
 
     association: Ints

@@ -184,7 +184,7 @@ def check_counted(run_seconds: Doubles, rows: Ints) -> None:
         raise InvalidInput(
             f"row {rows[wrong[0]]} would hold {run_seconds[wrong[0]].max():.3g} run-seconds, more"
             " than a count of 63 bits",
-            field="time limit",
+            field="time_limit",
             remedy="give jobs a time limit: without one Slurm counts 4294967295 minutes",
         )
 

@@ -1,5 +1,9 @@
 """Ticks of Slurm's priority thread over all usage, and the same usage recomputed from job records
-(slurm-rules.md, "Usage").
+(docs/reference/slurm-rules.md, "Usage").
+
+No command uses this module yet: it is for a workload manager of our own, which must keep the usage
+itself. Next to Slurm, `sshare` reports usage that is decayed already. The tests compare it with
+the usage that a real slurmctld keeps.
 """
 
 from __future__ import annotations

@@ -191,7 +191,8 @@ class Authenticator:
     ) -> Identity:
         """Return the user who acts as another one, after the journal recorded it.
 
-        The scopes of an agent do not apply, like all other permissions of the user.
+        The scopes of an agent do not apply, like all other permissions of the user. The journal
+        keeps the note even if the request then fails.
         """
         staff = self._services.staff
         if signed_in.uid not in staff.superusers | staff.admins:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path  # only for types: this module is imported by commands
 
 _KEY_BYTES = 32
+_CREATE_AGAIN = (
+    "create a new one with: fairbank init FOLDER, that of fairbank.toml; tokens created before are"
+    " not valid any more"
+)
 
 
 def read_secret(path: Path, *, create: bool = False) -> bytes:
@@ -35,14 +39,16 @@ def read_secret(path: Path, *, create: bool = False) -> bytes:
         return _read_private(path)
     except FileNotFoundError as missing:
         raise NotFound(
-            f"there is no key in {path}", field="secret", remedy="create one with: fairbank init"
+            f"the secret is missing: there is no file {path}",
+            field="secret_file",
+            remedy=f"copy it back, or {_CREATE_AGAIN}",
         ) from missing
     except OSError as bad:
         if is_full(bad):
-            raise translate_os_error(bad, f"cannot create {path}", field="secret") from bad
+            raise translate_os_error(bad, f"cannot create {path}", field="secret_file") from bad
         raise Forbidden(
             f"the key in {path} cannot be used: {bad.strerror}",
-            field="secret",
+            field="secret_file",
             remedy="replace it by a regular file of the bank's user",
         ) from bad
 
@@ -60,14 +66,17 @@ def _read_private(path: Path) -> bytes:
     ):
         raise Forbidden(
             f"others can read or change the key in {path}",
-            field="secret",
+            field="secret_file",
             remedy=f"chown it to the bank's user; chmod 600 {path}",
         )
     if not re.fullmatch(rb"[0-9a-f]{%d}\n?" % (2 * _KEY_BYTES), text):
         raise Corrupt(
             f"{path} does not contain a key",
-            field="secret",
-            remedy=f"one line of {2 * _KEY_BYTES} hexadecimal digits; restore it from a backup",
+            field="secret_file",
+            remedy=(
+                f"copy it back (one line of {2 * _KEY_BYTES} hexadecimal digits; a backup of the"
+                f" bank does not hold it), or delete it and {_CREATE_AGAIN}"
+            ),
         )
     return bytes.fromhex(text.decode("ascii"))
 

@@ -56,8 +56,7 @@ from fairbank.rest.schemas.job import (
     job_row,
     quote_card,
 )
-from fairbank.rest.schemas.report import AnyReport, ReportBatch, run_report
-from fairbank.rest.schemas.requests import DescribedJob, NewRefund
+from fairbank.rest.schemas.requests import DescribedJob, NewRefund, ReportBatch
 
 InOutcome = Annotated[
     Literal["completed", "failed"] | None,
@@ -78,7 +77,7 @@ T = TypeVar("T")
 
 @write_route(post, "/job", opt={"scope": "report"}, responses=GRANTED_BEFORE, sync_to_thread=None)
 async def report_run(
-    request: ApiRequest, data: JSONBody[AnyReport]
+    request: ApiRequest, data: JSONBody[RunReport]
 ) -> Response[ItemResponse[Granted]]:
     """Report that a run is about to start, that its time limit changed, or that it ended.
 
@@ -87,7 +86,7 @@ async def report_run(
     during a run.
     """
     _refuse_key_header(request, 'send it in the body, as "key"')
-    outcome = await _apply(request, run_report(data))
+    outcome = await _apply(request, data)
     if isinstance(outcome, Refusal):
         raise RefusalError(outcome, await _help(request, outcome))
     return created_response(outcome, request.services.clock)
@@ -172,12 +171,13 @@ def _prepare(request: ApiRequest, data: ReportBatch) -> list[SubmittedRequest | 
 
 def _parse(raw: msgspec.Raw) -> RunReport | FairbankError:
     try:
-        return run_report(read_json(raw, AnyReport))
+        report: RunReport = read_json(raw, RunReport)
+        return report
     except FairbankError as error:
         return error
 
 
-_REPORT_FIELDS = fields_of_body(AnyReport)
+_REPORT_FIELDS = fields_of_body(RunReport)
 
 
 def _report_answer(result: Outcome | FairbankError, known: RemedyFacts) -> ReportAnswer:

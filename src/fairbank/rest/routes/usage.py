@@ -14,6 +14,7 @@ from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
 from fairbank.cluster.share_record import ShareQuery
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, iso
+from fairbank.core.time_zone import ZoneOffsets, zone_offsets
 from fairbank.rest.dry_run import SAME_RESPONSE
 from fairbank.rest.parameters import (
     PERIOD,
@@ -28,8 +29,8 @@ from fairbank.rest.parameters import (
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route, write_route
 from fairbank.rest.schemas.answers import ItemResponse, ListResponse
-from fairbank.rest.schemas.envelope import item_response, page_response
-from fairbank.rest.schemas.job import UsageRow, usage_row
+from fairbank.rest.schemas.envelope import item_response, page_response, split_page
+from fairbank.rest.schemas.job import UsageResponse, usage_row
 from fairbank.rest.schemas.requests import parse_when
 from fairbank.rest.schemas.share import (
     NewShares,
@@ -69,8 +70,9 @@ def show_usage(
     owner_uid: OneUid = None,
     limit: Limit = 100,
     after: AfterGroup = None,
-) -> ListResponse[UsageRow]:
+) -> UsageResponse:
     """Return sums over finished runs, in groups. `since` and `until` select by the end of a run.
+    Days and months are those of `zone`.
 
     `project`, `gid`, `gname` and `account` select the project that a run was for, also if
     another one paid.
@@ -78,6 +80,12 @@ def show_usage(
     """
     group_by = UsageBy(by)
     page = GroupPage(limit, _parse_cursor(after, group_by))
+    now = request.services.clock.now()
+    offsets: ZoneOffsets = ()
+    if group_by in (UsageBy.DAY, UsageBy.MONTH):
+        # No run ended later, and an open period has no end.
+        until = min(now + DAY, LAST_INSTANT if period.until is None else period.until)
+        offsets = zone_offsets(period.zone, period.since or 0, until)
     query = UsageQuery(
         visibility=request.identity.visibility,
         projects=projects,
@@ -86,10 +94,17 @@ def show_usage(
         owner=owner_uid,
         since=period.since,
         until=period.until,
+        offsets=offsets,
     )
-    found = request.services.runs.usage(query, group_by, page.and_one)
-    return page_response(
-        "usage", request.services.clock, limit, found, usage_row, attrgetter("group")
+    rows, next_ = split_page(
+        limit, request.services.runs.usage(query, group_by, page.and_one), attrgetter("group")
+    )
+    return UsageResponse(
+        schema="fairbank.usage/1",
+        as_of=iso(now),
+        data=[usage_row(row) for row in rows],
+        next=next_,
+        zone=str(period.zone),
     )
 
 

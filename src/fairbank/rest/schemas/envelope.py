@@ -105,15 +105,11 @@ def granted_answer(done: Done) -> Granted:
 def refusal_details(refusal: Refusal, known: RemedyFacts) -> RefusalDetails:
     """Return a refusal with its amounts and remedies; `known` is what the bank can suggest."""
     resolution = refusal.resolution
-    return RefusalDetails(
+    return row_of(
+        RefusalDetails,
+        refusal,
         reason=refusal.reason.name,
         **refusal.figures._asdict(),
-        allocation=refusal.allocation,
-        project=refusal.project,
-        resource=refusal.resource,
-        owner=refusal.owner,
-        run=refusal.run,
-        entry=refusal.entry,
         remedies=list(remedies(refusal, known)),
         resolution=(
             RunResolution(

@@ -14,6 +14,7 @@ from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import NO_DETAILS, Run, split_status
 from fairbank.core.time import iso
 from fairbank.core.units import exact_decimal
+from fairbank.rest.schemas.answers import ListResponse
 from fairbank.rest.schemas.envelope import row_of
 
 Status = Literal["executing", "completed"]
@@ -137,17 +138,16 @@ def failure_row(
         known: facts that make the remedies more precise.
     """
     cluster, job_id = refused_job(refusal)
-    return FailureRow(
+    return row_of(
+        FailureRow,
+        refusal,
         id=entry.id,
         at=iso(entry.at),
-        allocation=refusal.allocation,
         project=refusal.project or None,
         account=account,
-        resource=refusal.resource,
         owner_uid=refusal.owner,
         cluster=cluster,
         job_id=job_id,
-        run=refusal.run,
         reason=refusal.reason.name,
         detail=sentence(refusal, known),
         comments=entry.comment if entry.comment is not None else refusal.reason.info.message,
@@ -164,14 +164,14 @@ def refused_job(refusal: Refusal) -> tuple[str | None, int | None]:
 class UsageRow(Struct, frozen=True, kw_only=True):
     """Usage of a group of runs.
 
-    `group` is the uid, the day or month (UTC), the partition, the allocation, the job as
-    `cluster/number`, or the QOS (`-` if unknown). `runs` are those that ended, also those that cost
-    nothing, such as after a node failure. `elapsed`, `waited` (from submission to start),
-    `cpu_seconds` and `cpu_given` are seconds: processors were busy for `cpu_seconds` of the
-    `cpu_given` that the runs had. `wasted` are the SU-minutes charged for the idle rest. These
-    three count only runs of which they are known. `failed_early` counts the runs that failed within
-    two minutes of their start; `early_exit_code` is their common exit code, null if it differs or
-    is not known.
+    `group` is the uid, the day or month (in the zone of the request), the partition, the
+    allocation, the job as `cluster/number`, or the QOS (`-` if unknown). `runs` are those that
+    ended, also those that cost nothing, such as after a node failure. `elapsed`, `waited` (from
+    submission to start), `cpu_seconds` and `cpu_given` are seconds: processors were busy for
+    `cpu_seconds` of the `cpu_given` that the runs had. `wasted` are the SU-minutes charged for the
+    idle rest. These three count only runs of which they are known. `failed_early` counts the runs
+    that failed within two minutes of their start; `early_exit_code` is their common exit code, null
+    if it differs or is not known.
     """
 
     group: str | int
@@ -185,6 +185,12 @@ class UsageRow(Struct, frozen=True, kw_only=True):
     wasted: int
     failed_early: int
     early_exit_code: int | None
+
+
+class UsageResponse(ListResponse[UsageRow], frozen=True, kw_only=True):
+    """A page of usage rows. `zone` is the time zone of days and months."""
+
+    zone: str
 
 
 def usage_row(usage: Usage) -> UsageRow:
@@ -217,7 +223,7 @@ class QuoteCard(Struct, frozen=True, kw_only=True):
     `amount` is the price of one task, `total` that of all `tasks` of an array; `after` and `fits`
     are about the total. `longest_seconds` is the longest time limit that the credit allows. `fits` is also true if a
     bank that only observes lets the job through without credit. `notes` say so, and name what the
-    price leaves out.
+    price leaves out. `reason` and `detail` say why the credit cannot be used, as in a refusal.
     """
 
     account: str
@@ -235,6 +241,8 @@ class QuoteCard(Struct, frozen=True, kw_only=True):
     after: int
     fits: bool
     longest_seconds: int
+    reason: str | None
+    detail: str | None
     notes: list[str]
 
 
@@ -266,5 +274,7 @@ def quote_card(quote: Quote, account: str, cluster: str) -> QuoteCard:
         after=quote.after,
         fits=quote.fits,
         longest_seconds=quote.longest_seconds,
+        reason=quote.reason,
+        detail=quote.detail,
         notes=list(quote.notes),
     )

@@ -1,43 +1,35 @@
 """Request bodies. They are read strictly: no unknown fields, no conversions, bounds checked.
 
-Times are text (`2026-11-21T07:30:12Z`) or seconds since 1970, as text or as a number. Names are
-checked by `core.ids`; the patterns here only document them in the OpenAPI document.
+Times are text (`2026-11-21T07:30:12Z`) or seconds since 1970, as text or as a number.
+`cluster.run_report` has the reports of runs.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from fairbank.core.array_tasks import TASKS_MAX
-from fairbank.core.ids import COMMENT_MAX, ID_MAX, NAME_MAX, NAME_PATTERN, UID_MAX
-from fairbank.core.slurm_numbers import TRES_MAX
-from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS, Instant, parse_instant
-from fairbank.core.units import AMOUNT_MAX
+from fairbank.core.fields import (
+    Amount,
+    Comment,
+    Epoch,
+    Id,
+    Limit,
+    Name,
+    Reason,
+    Seconds,
+    Tres,
+    Uid,
+    Word,
+)
+from fairbank.core.ids import ID_MAX
+from fairbank.core.time import Instant, parse_instant
 from fairbank.rest.schemas.answers import RoleWord
 
-Id = Annotated[int, Meta(ge=1, le=ID_MAX)]
-Uid = Annotated[int, Meta(ge=0, le=UID_MAX, description="a Unix id")]
-Amount = Annotated[int, Meta(ge=1, le=AMOUNT_MAX, description="SU-minutes")]
-Limit = Annotated[int, Meta(ge=0, le=AMOUNT_MAX, description="SU-minutes; 0 for none")]
-Epoch = Annotated[int, Meta(ge=0, le=LAST_INSTANT, description="seconds since 1970")]
-Seconds = Annotated[int, Meta(ge=0, le=LIMIT_MAX_SECONDS)]
-Name = Annotated[str, Meta(max_length=NAME_MAX, extra_json_schema={"pattern": NAME_PATTERN})]
-NameOrNone = Annotated[
-    str, Meta(max_length=NAME_MAX, extra_json_schema={"pattern": f"^$|{NAME_PATTERN}"})
-]
-Word = Annotated[str, Meta(max_length=32, extra_json_schema={"pattern": "^[a-z][a-z0-9_-]*$"})]
-Comment = Annotated[str, Meta(max_length=COMMENT_MAX, description="one line of printable text")]
-Reason = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=COMMENT_MAX,
-        description="why; one line of printable text",
-        extra_json_schema={"pattern": r"\S"},
-    ),
-]
+REPORTS_MAX = 1_000
+
 Moment = Annotated[
     str,
     Meta(
@@ -47,7 +39,6 @@ Moment = Annotated[
     ),
 ]
 When = Moment | Epoch
-Tres = Annotated[str, Meta(max_length=TRES_MAX, examples=["cpu=8,mem=16G,gres/gpu=1"])]
 
 
 def parse_when(value: When, *, field: str) -> Instant:
@@ -181,3 +172,12 @@ class NewToken(Body, frozen=True, kw_only=True):
     scopes: Annotated[list[Annotated[str, Meta(max_length=300)]], Meta(min_length=1, max_length=32)]
     days: Annotated[int, Meta(ge=1, le=731)] = 90
     uid: Uid | None = None
+
+
+class ReportBatch(Body, frozen=True, kw_only=True):
+    """Reports of runs, applied in order in one transaction.
+
+    Each report is parsed separately: an invalid one does not affect the others.
+    """
+
+    reports: Annotated[list[Raw], Meta(min_length=1, max_length=REPORTS_MAX)]

@@ -11,10 +11,11 @@ from msgspec import Meta, Struct
 from fairbank.cluster.share_record import ShareKey, ShareRecord, share_key
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
+from fairbank.core.fields import Name, NameOrNone
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import DAY, Instant, iso
 from fairbank.rest.schemas.envelope import row_of
-from fairbank.rest.schemas.requests import Body, Name, NameOrNone, When
+from fairbank.rest.schemas.requests import Body, When
 
 SHARES_IN_REQUEST_MAX = 10_000
 Part = Annotated[float, Meta(ge=0, le=1)]

@@ -24,7 +24,8 @@ _SEPARATED = AmountFormat(separators=True)
 class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
     """Credit in SU-minutes: the hold when the job starts, and what is available.
 
-    `observed`: the bank only observes, and lets jobs start without credit.
+    `observed`: the bank only observes, and lets jobs start without credit. `detail`: message of
+    the refusal if there is another reason than too little credit, such as a frozen allocation.
     """
 
     project: str
@@ -32,6 +33,7 @@ class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
     wanted: int
     available: int
     observed: bool = False
+    detail: str | None = None
 
     @property
     def is_enough(self) -> bool:
@@ -46,7 +48,8 @@ class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
         figures = f"a hold of {show_su(self.wanted, _SEPARATED)} SU, {available}"
         if self.wanted <= self.available:
             return figures
-        short = f"{figures}: short by {show_shortfall(self.wanted, self.available)}"
+        why = self.detail or f"short by {show_shortfall(self.wanted, self.available)}"
+        short = f"{figures}: {why}"
         return f"{short}, which the bank only observes" if self.observed else short
 
 

@@ -1,6 +1,10 @@
 """Range of likely starts of a job, from many simulated runs with sampled run times
 (docs/decisions/0030).
 
+It is a range, because it is unknown how long the other jobs will run: their time limits are upper
+bounds, and most jobs end long before them. Nine jobs of ten should start before its end, and one
+in ten before its begin.
+
 A simulated run takes all running and pending jobs, samples their run times
 (`run_times.RunTimeSampler`), and lets the scheduler go on from event to event until the job starts.
 The range leaves out the first tenth and the last tenth of all starts. What the past cannot tell is

@@ -3,7 +3,8 @@ start of each of these (slurm-rules.md, "Backfill").
 
 It tests the queue once. A job starts if it fits now on nodes that no plan needs before it would
 end. For each other job, whole nodes are planned at the first time that is found, and the jobs
-behind keep off them. All plans are forgotten before the next pass.
+behind keep off them. All plans are forgotten before the next pass. The result calls the plan of a
+job its `JobReservation`. Slurm's advanced reservations are another thing: `nodes.reservations`.
 
 Slurm guesses a start, finds a plan in its way, and guesses again from there, as long as bf_max_time
 permits. This pass visits the times at which more nodes are free in order, and skips those at which
@@ -174,7 +175,7 @@ class _Cycle:
     def _can_reserve(self, entry: QueueEntry) -> bool:
         """Return True if nodes are reserved for the job if it cannot start now.
 
-        There is no reservation for jobs that are too young or too low, for an entry with
+        Nothing is planned for jobs that are too young or too low, for an entry with
         preference, which comes again without it, nor beyond the maximum for a job, array or
         partition.
         """
@@ -196,8 +197,8 @@ class _Cycle:
     def _earliest_start(
         self, entry: QueueEntry, request: PlacementRequest, *, later: bool
     ) -> _JobStart | None:
-        """Return the first start on nodes that neither plans nor reservations need until the job
-        would end. `later`: search after now, too.
+        """Return the first start on nodes that neither plans nor advanced reservations need until
+        the job would end. `later`: search after now, too.
         """
         possible = entry.nodes & self.nodes.cluster.usable & request.possible()
         if possible.bit_count() < request.least or request.required & possible != request.required:
@@ -225,18 +226,21 @@ class _Cycle:
         seconds: int,
         not_before: int,
     ) -> _JobStart | None:
-        """Return the first start after now, within the window of backfill.
+        """Return the first start after now; None if bf_window ends before it.
+
+        As in Slurm no time behind bf_window is tried, but the last step may lead behind it: such a
+        start is expected and takes no nodes, so that it delays no other job.
 
         More nodes become usable at two kinds of times: when jobs end (visited at the end of each
-        stretch, as Slurm does), and when a plan or reservation releases nodes. Both are visited in
-        order.
+        stretch, as Slurm does), and when a plan or advanced reservation releases nodes. Both are
+        visited in order.
 
         Args:
             job: the pending job.
             request: its request.
             possible: nodes of its partition that could run it.
             seconds: how long it must be able to run.
-            not_before: every window that begins earlier has too few nodes.
+            not_before: every span that begins earlier has too few nodes.
         """
         enough_from = self.end_times.enough_nodes_from(request, possible)
         if enough_from is None:
@@ -257,7 +261,7 @@ class _Cycle:
                 begin = at = release
             elif end is not None:
                 # The job starts when the last job that it needs to end has ended, which may be
-                # before the end of the stretch. So its window begins with the stretch.
+                # before the end of the stretch. So its span begins with the stretch.
                 at = end
                 begin = (
                     visited if visited >= enough_from else self._last_release(possible, visited, at)
@@ -284,7 +288,7 @@ class _Cycle:
         return last
 
     def _next_release(self, possible: NodeSet, after: int) -> int | None:
-        """Return the next time at which a plan or reservation releases some of the nodes."""
+        """Return the next time at which a plan or advanced reservation releases a node."""
         times = (
             self.planned_nodes.next_release(possible, after),
             self.nodes.reservations.next_release(after),
@@ -301,7 +305,7 @@ class _Cycle:
         seconds: int,
     ) -> tuple[NodeSet, int]:
         """Return the nodes for a job that starts at `at`, from `begin` until it ends, and a time
-        before which every window has too few.
+        before which every span has too few.
 
         A plan for the same time as this one begins earlier, with its step of bf_resolution. It must
         not count against the nodes that are free by then.
@@ -365,7 +369,7 @@ class _Cycle:
         return longest if until >= self.now + longest else max((until - self.now) // 60 * 60, least)
 
     def _reserve(self, entry: QueueEntry, start: _JobStart) -> None:
-        """Plan whole nodes for the job. A start behind the window is expected, but not planned."""
+        """Plan whole nodes for the job. A start behind bf_window is expected, but not planned."""
         job, partition = entry.job, entry.rules.name
         expected = self.expected.get(job.number)
         if expected is None or start.at < expected.at:

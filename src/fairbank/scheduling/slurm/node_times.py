@@ -33,7 +33,8 @@ _STRIDE = 8
 
 class PlannedNodes:
     """Nodes without a plan, as steps: `free[i]` from `begins[i]` until the next step begins. The
-    last step lasts for ever, but nothing is planned behind `end`.
+    last step lasts for ever, but nothing is planned behind `end`: that of bf_window, in steps of
+    bf_resolution as in Slurm.
     """
 
     def __init__(self, nodes: NodeSet, now: int, window: int, resolution: int) -> None:
@@ -54,18 +55,18 @@ class PlannedNodes:
         fitting_nodes: Callable[[int], NodeSet],
     ) -> tuple[NodeSet, int]:
         """Return nodes without a plan from `begin` until `end`, and a time before which no such
-        window has enough.
+        span has enough.
 
         If the job fits on fewer than `least` of them, these are some of the nodes, and the time is
         later than `begin`.
 
         The end is tested first, so that the first steps that together leave too few say how far the
-        window must move.
+        span must move.
 
         Args:
             among: nodes that the job may use.
-            begin: begin of the window in seconds, included.
-            end: end of the window in seconds, included.
+            begin: begin of the span in seconds, included.
+            end: end of the span in seconds, included.
             least: number of nodes that the job needs.
             fitting_nodes: function from a time to the nodes on which the job fits. Later there
                 are never fewer.
@@ -103,7 +104,7 @@ class PlannedNodes:
         return next((self.begins[at] for at in steps if nodes & self.free[at] != nodes), None)
 
     def take(self, nodes: NodeSet, begin: int, end: int) -> None:
-        """Plan the nodes for a job. Times behind the window are ignored."""
+        """Plan the nodes for a job. Times behind `end` are ignored."""
         # From the step in which the plan begins until the one in which it ends, at least one.
         resolution = self.resolution
         first = begin // resolution * resolution

@@ -56,7 +56,7 @@ class SchedulerParameters(msgspec.Struct, frozen=True, kw_only=True):
     bf_job_part_count_reserve: _JobLimit = 0
     bf_one_resv_per_job: bool = False
     bf_continue: bool = False
-    bf_window_linear: Annotated[int, _Range(0, _MOST, "seconds; 0 for a window that doubles")] = 0
+    bf_window_linear: Annotated[int, _Range(0, _MOST, "seconds; 0 for stretches that double")] = 0
 
     def __post_init__(self) -> None:
         for name, allowed in _RANGES.items():

@@ -142,7 +142,7 @@ class Action(Enum):
 
 
 # Project roles that may do it in their own project. Superusers may do everything; admins may see
-# everything and change nothing.
+# everything and change nothing as themselves.
 ALLOWED_TO_ROLES: Mapping[Action, frozenset[Role]] = {
     Action.SET_MEMBER: frozenset({Role.PI, Role.COORDINATOR}),
     Action.SET_CAP: frozenset({Role.PI, Role.COORDINATOR}),

@@ -56,7 +56,8 @@ def _check_settings(settings: BankSettings) -> Iterator[HealthCheck]:
     )
     for name, cluster in sorted(settings.clusters.items()):
         yield HealthCheck(
-            f"cluster {name} has an agent that may report its runs",
+            f"users that may report runs of cluster {name}:"
+            f" {', '.join(f'uid {uid}' for uid in sorted(cluster.agents)) or 'none'}",
             bool(cluster.agents),
             f"agents = [UID] under [clusters.{name}]",
         )
@@ -145,7 +146,7 @@ def _check_ledger(store: Store, clock: Clock) -> Iterator[HealthCheck]:
     except Corrupt as corrupt:
         yield HealthCheck(f"the ledger cannot be read: {corrupt.message}", False, corrupt.remedy)
         return
-    what = f"long past their time: {overdue} of the holds, {expired} of the allocations"
+    what = f"past their end, but not closed: holds {overdue}, allocations {expired}"
     yield HealthCheck(what, not overdue and not expired, "run the server: it sweeps every minute")
 
 

@@ -2,6 +2,11 @@
 
 `write_queue.writers` applies the requests in threads of this process, `write_queue.process` in a
 process of its own.
+
+When the server stops, new requests get Busy, and those that wait are applied and answered. When
+the server or its process is killed, open transactions are rolled back and were not
+answered: clients repeat them with the same key. When the queue's process is killed, open batches
+get Unavailable ("not known whether"), and the server ends too (`failure`).
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class _Search:
                 )
                 raise InvalidInput(
                     what,
-                    field="JOB",
+                    field="JOBID",
                     remedy="give one of them another number there, in the first column",
                 )
             if job.name == asked.job and self.job is None:
@@ -108,7 +108,7 @@ class _Search:
                     recorder.record_at(job.submitted)
                 elif at < job.submitted:
                     what = (
-                        f"job {job.name} was not there yet: it came at {iso(zero + job.submitted)},"
+                        f"job {job.name} is submitted later: at {iso(zero + job.submitted)},"
                         f" second {job.submitted} of the trace"
                     )
                     raise InvalidInput(
@@ -125,12 +125,12 @@ class _Search:
             if name in numbers:
                 return NotFound(
                     f"job {name} is not simulated: {reason.value}",
-                    field="JOB",
-                    remedy="ask about another one",
+                    field="JOBID",
+                    remedy="name another job",
                 )
         return NotFound(
             f"there is no job {name} in this trace",
-            field="JOB",
+            field="JOBID",
             remedy="give its number in the trace, the first column",
         )
 
@@ -154,8 +154,9 @@ def _result(
     when = f"{iso(zero + started)}, second {started} of the trace"
     if started == job.submitted:
         raise NotFound(
-            f"job {job.name} did not wait: under {policy.name} it started when it came, at {when}",
-            field="JOB",
+            f"job {job.name} did not wait: under {policy.name} it started when it was submitted,"
+            f" at {when}",
+            field="JOBID",
         )
     if state is None:
         what = f"job {job.name} does not wait any more: under {policy.name} it started at {when}"

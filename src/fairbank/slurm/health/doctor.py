@@ -71,14 +71,14 @@ class Doctor:
         self._agent, self._munge, self._site = agent, munge, site
 
     def checks(self, cluster: str | None) -> Iterator[HealthCheck]:
-        """Yield all checks. If slurmctld does not answer, its slurm.conf is read instead."""
+        """Yield all checks. If slurmctld does not answer, its slurm.conf instead."""
         checks: list[HealthCheck] = []
-        version = self._try(checks, "Slurm's commands answer", lambda: self._slurm.version)
+        version = self._try(checks, "Slurm's commands", lambda: self._slurm.version)
         config = self._try(checks, "slurmctld answers", self._config)
         alive = config is not None
         if config is None:
             read = partial(assumed_config, self._slurm.conf)
-            config = self._try(checks, "slurm.conf is read", read) or {}
+            config = self._try(checks, "slurm.conf", read) or {}
         yield from checks
         name = config.get("ClusterName", "")
         if cluster is not None and name not in ("", cluster):
@@ -104,19 +104,19 @@ class Doctor:
     ) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
         if alive:
-            slurm_time = self._try(checks, "slurmctld shows its clock", self._slurm.clock)
+            slurm_time = self._try(checks, "clock of slurmctld", self._slurm.clock)
             if slurm_time is not None:
                 checks.append(slurm_checks.clock_check(int(time.time()), slurm_time, "slurmctld"))
         if config:
             checks.append(slurm_checks.authentication_check(config))
         if config.get("AuthType", "auth/munge") == "auth/munge":
-            text = "munged makes and reads credentials on this host"
+            text = "munged on this host"
             checks.append(run_check(text, lambda: self._munge(munge_socket(config))))
         cluster = self._bank_cluster(checks, name)
         machine = None
         if alive:
             read = partial(self._machine, config, name or "")
-            machine = self._try(checks, "partitions, nodes and QOS are read", read)
+            machine = self._try(checks, "partitions, nodes and QOS", read)
         if machine is not None:
             checks += [
                 *slurm_checks.accounting_checks(config, machine),
@@ -127,23 +127,23 @@ class Doctor:
         elif config and not alive:
             unknown = SlurmMachine(cluster=name or "", partitions=())
             checks += slurm_checks.accounting_checks(config, unknown)
-            checks.append(run_check("slurmdbd answers", self._slurm.qos))
+            checks.append(run_check("slurmdbd", self._slurm.qos))
         yield from checks
 
     def _bank_cluster(self, checks: list[HealthCheck], name: str | None) -> Cluster | None:
         """Return the cluster with the bank's prices, or None."""
-        answer = self._try(checks, "the bank answers", lambda: self._client.get("/whoami"))
+        answer = self._try(checks, "bank", lambda: self._client.get("/whoami"))
         if answer is None:
             return None
         bank_time = parse_instant(answer["as_of"])
         checks.append(slurm_checks.clock_check(int(time.time()), bank_time, "the bank"))
         prices = partial(BankClient(self._client).cluster, name)
-        return self._try(checks, "the bank shows its prices", prices)
+        return self._try(checks, "prices of the bank", prices)
 
     def _agent_checks(self, config: slurm_checks.Config) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
         by_script = slurm_checks.uses_prolog_script(config)
-        agent = None if by_script else self._try(checks, "the agent answers", self._agent)
+        agent = None if by_script else self._try(checks, "agent", self._agent)
         yield from checks
         if config:
             yield from slurm_checks.plugin_checks(config, agent)
@@ -157,7 +157,7 @@ class Doctor:
         self, config: slurm_checks.Config, status: Mapping[str, Any] | None
     ) -> Iterator[HealthCheck]:
         checks: list[HealthCheck] = []
-        settings = self._try(checks, "slurm.conf is read", lambda: conf_settings(conf_path(config)))
+        settings = self._try(checks, "slurm.conf", lambda: conf_settings(conf_path(config)))
         yield from checks
         if settings is not None:
             table = find_table(plugin_files.table_path(settings))
@@ -169,7 +169,7 @@ class Doctor:
         checks: list[HealthCheck] = []
         for path in filter(None, (self._site.policy, self._site.public_policy)):
             read = partial(self._policy, config, path)
-            if policy := self._try(checks, f"the submission policy {path}", read):
+            if policy := self._try(checks, f"submission policy {path}", read):
                 checks += slurm_checks.policy_checks(policy, int(time.time()))
         yield from checks
 

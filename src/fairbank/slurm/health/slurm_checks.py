@@ -88,7 +88,7 @@ def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthC
     if any(node.gpus for node in machine.nodes):
         counted = "gres/gpu" in config.get("AccountingStorageTRES", "").split(",")
         remedy = "AccountingStorageTRES=gres/gpu in slurm.conf, then restart slurmctld"
-        yield HealthCheck("GPUs are counted in accounting", counted, remedy)
+        yield HealthCheck(f"GPUs in accounting: {'yes' if counted else 'no'}", counted, remedy)
 
 
 def authentication_check(config: Config) -> HealthCheck:
@@ -194,7 +194,7 @@ def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthChe
     patience = settings.get("fairbank_patience", "")
     seconds = float(patience) if patience.isascii() and patience.isdigit() else PATIENCE_SECONDS
     yield HealthCheck(
-        f"plug-in and agent meet at {socket}",
+        f"socket of the agent: {agent.socket}; of the plug-in: {socket}",
         socket == agent.socket,
         f"the agent listens at {agent.socket}: PrEpParameters=fairbank_socket={agent.socket}, or"
         " plugin.socket in its settings",
@@ -221,7 +221,8 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
     user = slurm_uid(config)
     if user is not None:
         remedy = f"plugin.slurm_user = {user} in the agent's settings"
-        text = f"the agent lets SlurmUser in ({config.get('SlurmUser', '')})"
+        users = ", ".join(map(str, sorted(agent.slurm_users)))
+        text = f"the agent accepts the users {users}; SlurmUser is {config.get('SlurmUser', '')}"
         yield HealthCheck(text, user in agent.slurm_users, remedy)
     cluster = config.get("ClusterName")
     connected = [plugin["slurm"] for plugin in status["plugins"] if plugin["cluster"] == cluster]
@@ -253,20 +254,20 @@ def _bank_check(bank: Mapping[str, Any]) -> HealthCheck:
         remedy = (
             "it asks when slurmctld's plug-in has named the cluster: check that it is connected"
         )
-        return HealthCheck("the agent reaches the bank: it has not asked yet", False, remedy)
+        return HealthCheck("the agent's connection to the bank: not tried yet", False, remedy)
     cause = "" if bank["reachable"] else f": {bank['error']}"
     remedy = bank["remedy"] or "bank.server in the agent's settings; fairbank status there"
-    return HealthCheck(f"the agent reaches the bank{cause}", bank["reachable"], remedy)
+    return HealthCheck(f"the agent's connection to the bank{cause}", bank["reachable"], remedy)
 
 
 def _frame_check(quarantine: Mapping[str, Any] | None) -> HealthCheck:
     if quarantine is None:
         remedy = "restart it: systemctl restart fairbank-agent"
         return HealthCheck("the agent is older than this command", False, remedy)
-    text, frames = "the agent understands slurmctld's plug-in", quarantine["frames"]
+    frames = quarantine["frames"]
+    text = f"messages of slurmctld's plug-in that the agent cannot read: {frames}"
     if frames:
-        text += f", but for {frames} frames, the last: {quarantine['last']}"
-        text += f"; they are in {quarantine['path']}"
+        text += f", the last: {quarantine['last']}; they are in {quarantine['path']}"
     return HealthCheck(text, not frames, quarantine["remedy"])
 
 

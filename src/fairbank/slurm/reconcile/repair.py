@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import msgspec
 
 from fairbank.cluster.partition import Cluster
+from fairbank.cluster.run_report import CompleteReport
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import LOST
 from fairbank.slurm.bank import BankClient, Progress, ReportObjection, no_progress
@@ -76,7 +76,7 @@ class Repairer:
     ) -> list[RepairOutcome]:
         """Report to the bank what can be repaired, and return the outcome of each finding."""
         outcomes: list[RepairOutcome] = []
-        reported: list[tuple[ReconcileFinding, Mapping[str, Any]]] = []
+        reported: list[tuple[ReconcileFinding, CompleteReport]] = []
         # Charges come first: the rest of a hold that they return can be held again at once.
         for finding in sorted(
             findings, key=lambda finding: finding.category in REPAIRED_BY_RELEASE
@@ -111,7 +111,7 @@ class Repairer:
                 outcomes.append(RepairOutcome(finding=finding, problem=problem))
         return outcomes
 
-    def _report(self, finding: ReconcileFinding) -> dict[str, Any] | None:
+    def _report(self, finding: ReconcileFinding) -> CompleteReport | None:
         """Return the report that repairs the finding; None if an administrator has to decide.
 
         Raises InvalidInput if the report lacks something.
@@ -128,8 +128,8 @@ class Repairer:
         elif finding.category not in REPAIRED_BY_CHARGE:
             return None
         restart = restart_count(job, self._history[job.job_id])
-        report = charge_report(job, run, restart, self._cluster)
-        return report | usage_fields(self._job_ends.get((job.job_id, job.submitted)))
+        job_end = self._job_ends.get((job.job_id, job.submitted))
+        return charge_report(job, run, restart, self._cluster, job_end)
 
     def _require_payer(self, job: AccountingJob) -> None:
         """Raise InvalidInput if no allocation could pay: the bank would only refuse it again."""
@@ -165,8 +165,12 @@ FROM_ACCOUNTING = "reconciled with accounting"
 
 
 def charge_report(
-    job: AccountingJob, run: BankRun | None, restart: int, cluster: Cluster
-) -> dict[str, Any]:
+    job: AccountingJob,
+    run: BankRun | None,
+    restart: int,
+    cluster: Cluster,
+    job_end: JobEnd | None = None,
+) -> CompleteReport:
     """Return the report of an end as accounting has it.
 
     Args:
@@ -174,6 +178,7 @@ def charge_report(
         run: its run in the ledger, whose submission and restart the report keeps; None if unknown.
         restart: restarts before this execution.
         cluster: of the job.
+        job_end: exit code and processor time, where known.
 
     Raises:
         InvalidInput: the record lacks something that a report needs.
@@ -187,38 +192,31 @@ def charge_report(
         )
     if job.start is None or job.end is None:
         raise InvalidInput("it has no start or no end", field="Start")
-    return {
-        "do": "complete",
-        "cluster": cluster.name,
-        "job_id": job.job_id,
-        "submitted": job.submitted if run is None else run.submitted,
-        "restart": restart if run is None else run.restart,
-        "owner_uid": owner,
-        "account": job.account,
-        "partition": job.partition,
-        **({"qos": job.qos} if job.qos else {}),
+    exit_code, exit_signal = (job_end and job_end.exit_code) or (None, None)
+    return CompleteReport(
+        cluster=cluster.name,
+        job_id=job.job_id,
+        submitted=job.submitted if run is None else run.submitted,
+        restart=restart if run is None else run.restart,
+        owner_uid=owner,
+        account=job.account,
+        partition=job.partition,
+        qos=job.qos or None,
         # The end lies before the start if a clock was set back meanwhile.
-        "start": min(job.start, job.end),
-        "time_limit": job.limit_seconds or 0,
-        "end": job.end,
-        "elapsed": job.elapsed,
-        "state": job.state,
-        "tres": job.tres,
-        "comment": FROM_ACCOUNTING,
-    }
+        start=min(job.start, job.end),
+        time_limit=job.limit_seconds or 0,
+        end=job.end,
+        elapsed=job.elapsed,
+        state=job.state,
+        tres=job.tres,
+        comment=FROM_ACCOUNTING,
+        exit_code=exit_code,
+        exit_signal=exit_signal,
+        cpu_seconds=None if job_end is None else job_end.cpu_seconds,
+    )
 
 
-def usage_fields(end: JobEnd | None) -> dict[str, Any]:
-    """Return the fields of a report with the exit code and the processor time, where known."""
-    fields: dict[str, Any] = {}
-    if end is not None and end.exit_code is not None:
-        fields["exit_code"], fields["exit_signal"] = end.exit_code
-    if end is not None and end.cpu_seconds is not None:
-        fields["cpu_seconds"] = end.cpu_seconds
-    return fields
-
-
-def release_report(run: BankRun, cluster: str, now: int) -> dict[str, Any]:
+def release_report(run: BankRun, cluster: str, now: int) -> CompleteReport:
     """Return the report that releases the hold of a run that Slurm does not know.
 
     Args:
@@ -226,18 +224,17 @@ def release_report(run: BankRun, cluster: str, now: int) -> dict[str, Any]:
         cluster: its cluster.
         now: time that is entered as its end; no time is charged.
     """
-    return {
-        "do": "complete",
-        "cluster": cluster,
-        "job_id": run.job_id,
-        "submitted": run.submitted,
-        "restart": run.restart,
-        "owner_uid": run.owner,
-        "account": run.account,
-        "partition": run.partition,
-        "start": run.start,
-        "end": max(now, run.start),
-        "elapsed": 0,
-        "state": LOST,
-        "comment": "Slurm no longer knows this run",
-    }
+    return CompleteReport(
+        cluster=cluster,
+        job_id=run.job_id,
+        submitted=run.submitted,
+        restart=run.restart,
+        owner_uid=run.owner,
+        account=run.account,
+        partition=run.partition,
+        start=run.start,
+        end=max(now, run.start),
+        elapsed=0,
+        state=LOST,
+        comment="Slurm no longer knows this run",
+    )

@@ -36,7 +36,8 @@ from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
-from fairbank.core.time import DAY, Instant
+from fairbank.core.time import Instant
+from fairbank.core.time_zone import local_day
 from fairbank.store.memory.conditions import (
     all_equal,
     allocation_matches,
@@ -62,8 +63,6 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
     UsageBy.QOS: lambda run: (
         NO_QOS if run.job_details is None or run.job_details.qos is None else run.job_details.qos
     ),
-    UsageBy.DAY: lambda run: (run.ended or 0) // DAY,
-    UsageBy.MONTH: lambda run: (run.ended or 0) // DAY,
 }
 
 
@@ -253,7 +252,9 @@ class MemoryReader:
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         groups: dict[str | int, list[RunRecord]] = {}
         for run in self._used(query):
-            groups.setdefault(_GROUP[by](run), []).append(run)
+            group_of = _GROUP.get(by)
+            group = group_of(run) if group_of else local_day(run.ended or 0, query.offsets)
+            groups.setdefault(group, []).append(run)
         after: Any = group_after(page.after, by)
         wanted = sorted(
             ((group, runs) for group, runs in groups.items() if after is None or group > after),

@@ -48,7 +48,9 @@ _encode = msgspec.json.Encoder().encode
 
 class PostgresTransaction(SqlTransaction):
     """Batch in one transaction at READ COMMITTED. Row locks, not the snapshot, exclude other
-    writers.
+    writers: a SELECT with FOR NO KEY UPDATE that has waited for a lock returns the newest committed
+    row. What is read without a lock, such as runs, is read in a later statement, which sees all
+    that was committed before.
 
     BEGIN is sent with the first statement and COMMIT with the last: a batch of reports takes four
     round trips, not six.

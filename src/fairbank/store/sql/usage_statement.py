@@ -23,6 +23,7 @@ from fairbank.bank.query import NO_QOS, GroupPage, UsageBy, UsageQuery
 from fairbank.bank.run import RESOLVED
 from fairbank.cluster.job import COMPLETED
 from fairbank.core.time import DAY
+from fairbank.core.time_zone import ZoneOffsets
 from fairbank.store.schema import run
 from fairbank.store.sql.conditions import (
     between,
@@ -65,6 +66,15 @@ _FIGURES: tuple[ColumnElement[Any], ...] = (
 )
 
 
+def _local_day(offsets: ZoneOffsets) -> ColumnElement[Any]:
+    """Return the day of a run's end, as `core.time_zone.local_day`."""
+    day = literal_column(str(DAY), BigInteger)
+    if not offsets:
+        return _r.ended_at // day
+    whens = [(_r.ended_at >= begin, _r.ended_at + east) for begin, east in reversed(offsets)]
+    return case(*whens, else_=_r.ended_at) // day
+
+
 def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
     """Select groups with their figures. Days are numbered from 1970, for months too: databases
     disagree on calendars.
@@ -77,7 +87,7 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
         UsageBy.JOB: bytewise(job),
         UsageBy.QOS: bytewise(func.coalesce(_r.qos, literal_column(f"'{NO_QOS}'", Text))),
     }
-    group = by_name.get(by, _r.ended_at // literal_column(str(DAY), BigInteger))
+    group = by_name.get(by, _local_day(query.offsets))
     after = group_after(page.after, by)
     wanted = [
         _r.state.in_([each.value for each in RESOLVED]),

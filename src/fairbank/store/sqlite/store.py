@@ -44,6 +44,8 @@ _LOCKED = "locked"
 class SqliteStore(SqlStore):
     """Store with one connection that writes, in its own pool, and a few that read."""
 
+    # Takes the one write lock of the database at once, so no row needs a lock, and a second process
+    # waits before it has read anything.
     begin_writing = "BEGIN IMMEDIATE"
     begin_reading = "BEGIN"
 

@@ -33,7 +33,7 @@ def _add_create(parser: Parser) -> None:
     add_option(parser, "--start TIME", "valid from here on (default: today)", default="today")
     add_option(parser, "--end TIME", "valid up to here, not included", required=True)
     add_option(parser, "--amount AMOUNT", "what is deposited at once: 100, 12.5, 20k, 1.5M, 90m")
-    add_option(parser, "--credit-limit AMOUNT", "how far below zero it may be drawn")
+    add_option(parser, "--credit-limit AMOUNT", "how far below zero the available credit may go")
     add_option(parser, "--shared", "the project's children may draw on it too")
     add_writing(parser)
 
@@ -95,7 +95,7 @@ def _add_set(parser: Parser) -> None:
     add_allocation(parser)
     add_option(parser, "--start TIME", "valid from here on")
     add_option(parser, "--end TIME", "valid up to here, not included")
-    about = "how far below zero it may be drawn; 0 for none"
+    about = "how far below zero the available credit may go; 0 for none"
     add_option(parser, "--credit-limit AMOUNT", about)
     shared = parser.add_mutually_exclusive_group()
     about = "the project's children may draw on it too"
@@ -118,7 +118,7 @@ def _set(context: Context, options: Namespace) -> int:
         raise InvalidInput(
             "nothing is to change",
             field="--end",
-            remedy="say --start, --end, --credit-limit, --shared or --not-shared",
+            remedy="add --start, --end, --credit-limit, --shared or --not-shared",
         )
     return _amend(context, row, changes, "Change", _begun_before(context, row, start))
 
@@ -204,7 +204,7 @@ def _amend(
 def _add_cap(parser: Parser) -> None:
     add_allocation(parser)
     add_user(parser)
-    add_option(parser, "amount AMOUNT", "the most that the user may draw in all; or: none")
+    add_option(parser, "amount AMOUNT", "the most that the user may use in all; or: none")
     add_writing(parser, reason="optional")
 
 
@@ -256,8 +256,8 @@ VERBS = {
         _add_extend,
         _extend,
     ),
-    "freeze": _event_command("freeze", "let nothing be drawn for now; for staff"),
-    "thaw": _event_command("thaw", "let it be drawn on again; for staff"),
+    "freeze": _event_command("freeze", "stop the use of the credit for now; for staff"),
+    "thaw": _event_command("thaw", "allow the use of the credit again; for staff"),
     "end": _event_command("end", "end an allocation before its time; for staff"),
     "close": _event_command("end", "the same as end; for staff"),
     "reopen": Command(

@@ -27,8 +27,8 @@ from fairbank.cli.framework.write import (
     write,
 )
 from fairbank.core.errors import Conflict, InvalidInput, NotFound
-from fairbank.core.units import parse_su
-from fairbank.report.cells import plain
+from fairbank.core.units import MINUTES_IN_SU, parse_su
+from fairbank.report.cells import counted, plain
 from fairbank.report.columns import instant_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ if TYPE_CHECKING:
     from fairbank.report.columns import Row
 
 AMOUNT = "SU: 100, 12.5, 20k, 1.5M; or minutes: 90m"
+
+
+def _amount(context: Context, minutes: int) -> str:
+    """Return `400 SU`, or `0.01 SU (1 minute)` if two decimals do not give the exact amount."""
+    exact = "" if minutes * 100 % MINUTES_IN_SU == 0 else f" ({counted(minutes, 'minute')})"
+    return f"{context.format.su(minutes)} SU{exact}"
 
 
 def _moved(context: Context, what: str, answer: Row, of: str = "") -> str:
@@ -57,10 +63,10 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
     amount = parse_su(options.amount, field="AMOUNT")
     row = context.one(f"/alloc/{options.allocation}")
     noun = "withdrawal" if sign < 0 else verb
-    what = f"{noun} of {context.format.su(amount)} SU {direction} {allocation_name(row)}"
+    what = f"{noun} of {_amount(context, amount)} {direction} {allocation_name(row)}"
     question = (
         f"{what}: available {context.format.left(row['available'])} ->"
-        f" {context.format.left(row['available'] + sign * amount)}. Go on?"
+        f" {context.format.left(row['available'] + sign * amount)}. Continue?"
     )
     request = WriteRequest(
         "POST",
@@ -128,14 +134,14 @@ def _transfer(context: Context, options: Namespace) -> int:
     source = context.one(f"/alloc/{options.source}", "FROM")
     target = context.one(f"/alloc/{options.target}", "TO")
     what = (
-        f"transfer of {context.format.su(amount)} SU from {allocation_name(source)}"
+        f"transfer of {_amount(context, amount)} from {allocation_name(source)}"
         f" to {allocation_name(target)}"
     )
     request = WriteRequest(
         "POST",
         f"/alloc/{source['id']}/transfer",
         {"to": target["id"], "amount": amount},
-        f"{what}. Go on?" if amount >= LARGE else None,
+        f"{what}. Continue?" if amount >= LARGE else None,
     )
     sentence = partial(_moved, context, what, of=f" in allocation {source['id']}")
     return write(context, "fairbank.transfer/1", request, sentence)
@@ -173,7 +179,7 @@ def _refund(context: Context, options: Namespace) -> int:
     row = context.one(f"/alloc/{job['allocation']}")
     su = context.format.su
     back = job["charged"] - job["refunded"] if amount is None else amount
-    what = f"refund of {su(back)} SU of job {job['job_id']} to {allocation_name(row)}"
+    what = f"refund of {_amount(context, back)} of job {job['job_id']} to {allocation_name(row)}"
     question = what
     warnings = []
     if job["refunded"]:
@@ -188,7 +194,7 @@ def _refund(context: Context, options: Namespace) -> int:
         "POST",
         f"/job/{job['id']}/refund",
         {} if amount is None else {"amount": amount},
-        f"{question}. Go on?" if asks else None,
+        f"{question}. Continue?" if asks else None,
     )
     answer = post(context, request)
     if answer and answer.get("again"):
@@ -258,7 +264,7 @@ def _undo(context: Context, options: Namespace) -> int:
     def sentence(answer: Row) -> str:
         return what if answer["allocation"] is None else _moved(context, what, answer)
 
-    request = request._replace(question=f"{what}. Go on?")
+    request = request._replace(question=f"{what}. Continue?")
     return write(context, "fairbank.undo/1", request, sentence)
 
 
@@ -283,7 +289,7 @@ def _describe(context: Context, row: Row) -> str:
             return f"the role of {user} in {row['account']} back to {details['role']}"
         case _:
             job = f" of job {row['job_id']}" if row["job_id"] is not None else ""
-            return f"{row['kind']} of {context.format.su(row['amount'])} SU{job}, {name}"
+            return f"{row['kind']} of {_amount(context, row['amount'])}{job}, {name}"
 
 
 UNDO = Command(

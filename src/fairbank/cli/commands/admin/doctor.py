@@ -100,15 +100,11 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     path, socket = Path(settings.server.socket), f"unix:{settings.server.socket}"
     return [
         run_check(
-            "the secret is there, and no other user can read it",
-            lambda: read_secret(Path(settings.secret_file)),
+            f"secret file {settings.secret_file}", lambda: read_secret(Path(settings.secret_file))
         ),
         *check_store_and_settings(settings, SystemClock(), at_work),
-        run_check(
-            f"the server answers on {socket}",
-            lambda: Client(parse_address(socket)).get("/health", {}),
-        ),
-        run_check("the open files that the server may have", lambda: demand_enough(path)),
+        run_check(f"server at {socket}", lambda: Client(parse_address(socket)).get("/health", {})),
+        run_check("limit of open files", lambda: demand_enough(path)),
     ]
 
 

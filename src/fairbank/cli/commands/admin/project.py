@@ -18,6 +18,7 @@ from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.selectors import find_project, group_query
 from fairbank.cli.framework.write import WriteRequest, write
 from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.ids import name as check_name
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, text
 
@@ -117,17 +118,19 @@ def _add_create(parser: Parser) -> None:
 
 
 def _create(context: Context, options: Namespace) -> int:
+    check_name(options.group, field="GROUP")
     body = {
         "gname": options.group,
         "gid": _gid_of(options.group) if options.gid is None else options.gid,
-        "account": options.account or options.group,
+        "account": options.group if options.account is None else options.account,
         "parent": _parent(context, options),
     }
 
     def sentence(answer: Row) -> str:
+        existed = "" if answer["entry"] else " exists already"
         return (
-            f"project {answer['account']}: number {answer['id']}, group {answer['gname']}"
-            f" ({answer['gid']})"
+            f"project {answer['account']}{existed}: number {answer['id']}, group"
+            f" {answer['gname']} ({answer['gid']})"
         )
 
     return write(context, "fairbank.project/1", WriteRequest("POST", "/project", body), sentence)

@@ -6,7 +6,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import host_command
-from fairbank.cli.framework.options import add_config, add_option, count
+from fairbank.cli.framework.options import add_config, add_option, at_least_one
 from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ INIT = host_command(
 def _add_serve(parser: Parser) -> None:
     add_config(parser)
     about = "listen on this TCP port too (default: as the settings say)"
-    add_option(parser, "--port N", about, type=count)
+    add_option(parser, "--port N", about, type=at_least_one)
 
 
 def _serve(context: Context, options: Namespace) -> int:

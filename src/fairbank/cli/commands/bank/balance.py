@@ -10,7 +10,7 @@ from fairbank.cli.framework.exit_codes import TOO_LITTLE
 from fairbank.cli.framework.options import add_accounts, add_option
 from fairbank.cli.framework.output import Listing, caption, show, wants
 from fairbank.cli.framework.selectors import check_listed, spread
-from fairbank.core.time import DAY
+from fairbank.core.time import DAY, MINUTE
 from fairbank.core.units import MINUTES_IN_SU, WORTH, parse_su, show_su
 from fairbank.report.cells import counted
 from fairbank.report.columns import (
@@ -71,11 +71,22 @@ def _runs_out(row: Row, form: DisplayFormat) -> str:
     return show_outlook(row, form._replace(decimals=0) if whole else form)
 
 
+def _pace(row: Row, form: DisplayFormat) -> str:
+    return f"{form.su(row['pace'])}/d" if row["pace"] or form.exact else "-"
+
+
+class _CreditLimit(Summand):
+    """Shows - in a table where the allocation has no credit limit."""
+
+    def __call__(self, row: Row, form: DisplayFormat) -> str:
+        return super().__call__(row, form) if row["credit_limit"] or form.exact else "-"
+
+
 WITHOUT_MINE = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource")),
     Column("GRANTED", Summand("granted"), right=True, drop=4, brief=True),
-    Column("LIMIT", Summand("limit"), right=True, extra=True, drop=4, brief=True),
+    Column("LIMIT", _CreditLimit("limit"), right=True, extra=True, drop=4, brief=True),
     Column("USED", Summand("used"), right=True, drop=2, brief=True),
     Column("HELD", Summand("held"), right=True, drop=1, brief=True),
     Column("AVAILABLE", Summand("available"), right=True, brief=True),
@@ -85,9 +96,7 @@ WITHOUT_MINE = (
     Column("ALLOC", text("id"), right=True, extra=True),
     Column("CATEGORY", text("category"), extra=True),
     Column("LEFT", lambda row, form: f"{row['days_left']} d", right=True, extra=True),
-    Column(
-        "PACE", lambda row, form: f"{form.su(row['pace'])}/d", right=True, extra=True, brief=True
-    ),
+    Column("PACE", _pace, right=True, extra=True, brief=True),
     Column("STATE", text("state"), extra=True),
 )
 COLUMNS = (*WITHOUT_MINE, Column("MINE", su("mine"), right=True, extra=True))
@@ -95,7 +104,7 @@ COLUMNS = (*WITHOUT_MINE, Column("MINE", su("mine"), right=True, extra=True))
 
 def add(parser: Parser) -> None:
     add_accounts(parser)
-    add_option(parser, "-a, --all", "also allocations that are over, frozen, or to come")
+    add_option(parser, "-a, --all", "also allocations that are frozen, have ended or begin later")
     about = "exit code 5 unless each allocation shown has at least N left (100, 90m, 20k)"
     add_option(parser, "--threshold N", about)
 
@@ -120,8 +129,8 @@ def run(context: Context, options: Namespace) -> int:
     empty = (
         "There is no allocation that you may see."
         if options.all
-        else "There is no active allocation that you may see; with --all also those that are over"
-        " or to come."
+        else "There is no active allocation that you may see; --all shows also those that have"
+        " ended or begin later."
     )
     listing = Listing(
         "fairbank.balance/1",
@@ -172,18 +181,25 @@ def _warning(row: Row, now: int, form: DisplayFormat) -> str | None:
     usage = f"fairbank usage --alloc {row['id']}"
     match OutlookState(row["outlook"]):
         case OutlookState.RUNS_OUT:
-            days = (instant_of(row["runs_out"]) - now) // DAY
-            if days >= SOON_DAYS:
+            seconds = instant_of(row["runs_out"]) - now
+            if seconds >= SOON_DAYS * DAY:
                 return None
-            return f"! {_name(row)}: at this pace empty in {counted(days, 'day')}.  See: {usage}"
+            return f"! {_name(row)}: at this pace empty in {_time_left(seconds)}.  See: {usage}"
         case OutlookState.EMPTY if row["charged"]:
             since = form.day(instant_of(row["start"]))
             return f"!! {_name(row)}: empty; new jobs are refused.  See: {usage} -S {since}"
         case OutlookState.UNUSED:
-            left = counted(row["days_left"], "day")
+            left = _time_left(instant_of(row["end"]) - now)
             return f"! {_name(row)}: under-used, {left} left.  See: {usage} --by month"
         case _:
             return None
+
+
+def _time_left(seconds: int) -> str:
+    """Return whole days; below one day whole hours, at least one."""
+    if seconds >= DAY:
+        return counted(seconds // DAY, "day")
+    return counted(max(1, seconds // (60 * MINUTE)), "hour")
 
 
 COMMAND = Command(

@@ -159,7 +159,7 @@ def describe_job(options: Namespace) -> JobDescription:
         if sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
             words.append(f"{count} {name.removeprefix('gres/')}")
     doubts = [] if memory else ["no memory requested; the partition's default is not in this price"]
-    array_tasks = _array_tasks(options.array) if options.array else 1
+    array_tasks = _array_tasks(options.array) if options.array is not None else 1
     return JobDescription(tres, ", ".join(words), doubts, array_tasks)
 
 
@@ -185,7 +185,7 @@ def _gpus(text: str | None, option: str) -> int:
 
 
 def _array_tasks(text: str) -> int:
-    remedy = "write for example 1-10, 1-7:2, 1,5,9 or 1-10%4"
+    remedy = "write numbers and ranges, such as 1,5-8, 0-15:4 or 1-100%10"
     return len(set(chain.from_iterable(parse_array(text, field="--array", remedy=remedy))))
 
 
@@ -234,7 +234,7 @@ def _memory(options: Namespace, nodes: int, cpus: int, gpus: int) -> int:
             raise InvalidInput(
                 f"{option}=0 is all of a node's memory; how much that is, the bank does not know",
                 field=option,
-                remedy="say a size",
+                remedy=f"name a size, such as {option}=64G",
             )
         return each * times
     return 0

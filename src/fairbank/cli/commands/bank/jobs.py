@@ -167,8 +167,8 @@ def run(context: Context, options: Namespace) -> int:
     if options.refused:
         rows = refusals(context, query, options.limit)
         schema, shown = "fairbank.failure/1", REFUSED
-        mine = "No such job of yours was refused"
-        others = "No such job was refused, of those that you may see."
+        mine = "None of your jobs of this selection was refused"
+        others = "No job of this selection that you may see was refused."
     else:
         query |= {
             "state": "held" if options.running else None,
@@ -178,12 +178,14 @@ def run(context: Context, options: Namespace) -> int:
         rows = jobs(context, query, options.limit)
         schema = "fairbank.job/1"
         shown = columns(running=options.running, mine=owners == [context.me()])
-        mine = "There is no such job of yours"
-        others = "There is no such job that you may see."
+        mine = "You have no job of this selection"
+        others = "There is no job of this selection that you may see."
     check_listed(context, rows, of_jobs=True)
     if options.refused and options.form is None:
         notes = _advice(context, rows)
-    empty = others if owners is None else f"{mine}; -a shows all that you may see."
+    empty = (
+        others if owners is None else f"{mine}; -a includes the jobs of others that you may see."
+    )
     return show(context, Listing(schema, shown, rows, caption(context), notes=notes, empty=empty))
 
 

@@ -88,6 +88,8 @@ def _list_quote(context: Context, card: Row, doubts: list[str], unread: list[str
     """Print the lines of the bill as a list with the facts of the whole job."""
     quote = {key: value for key, value in card.items() if key != "lines"}
     warnings = [*doubts, *card["notes"]]
+    if card["reason"]:
+        warnings.append(_verdict(card, context.format, unread))
     if unread:
         quote["fits"] = None if card["fits"] else False
         warnings.append(_not_priced(unread))
@@ -95,7 +97,7 @@ def _list_quote(context: Context, card: Row, doubts: list[str], unread: list[str
     rows = card["lines"] if form == "json" else [{**line, **quote} for line in card["lines"]]
     more = {"quote": quote, "not_read": sorted(set(unread))}
     show(context, Listing("fairbank.quote/1", COLUMNS, rows, warnings=warnings, more=more))
-    if form in ("csv", "parsable"):
+    if form in ("csv", "parsable"):  # these have no place for it
         context.note(*warnings)
 
 
@@ -117,8 +119,9 @@ def _script(path: str) -> list[str]:
         raise NotFound(
             f"cannot read {path}: {error.strerror}", field="JOBFILE", remedy="name a batch script"
         ) from error
-    if not text.strip() or "\0" in text:
-        why = "a binary file" if text.strip() else "empty"
+    if "\0" in text or not text.startswith("#!"):
+        why = "a binary file" if "\0" in text else "without #! in its first line"
+        why = why if text.strip() else "empty"
         raise InvalidInput(
             f"{plain(path)} is not a batch script: it is {why}",
             field="JOBFILE",
@@ -154,9 +157,9 @@ def _needed(text: str | None, field: str, example: str) -> str:
     if text:
         return text
     raise InvalidInput(
-        f"a price needs {field.lstrip('-')}",
+        f"the option {field} is missing: without it the job has no price",
         field=field,
-        remedy=f"add {example}, or a script with such a line",
+        remedy=f"add {example}, or name a script with an #SBATCH line that has it",
     )
 
 
@@ -185,8 +188,12 @@ def _account(context: Context, options: Namespace) -> str:
     mine = [str(row["account"]) for row in context.rows("/project")]
     if len(mine) == 1:
         return mine[0]
-    there = f"yours: {', '.join(mine[:8])}" if mine else "you are in no project"
-    raise InvalidInput(f"which project pays? {there}", field="--account", remedy="add -A PROJECT")
+    there = f"your projects are {', '.join(mine[:8])}" if mine else "you are in no project"
+    raise InvalidInput(
+        f"the option --account is missing: {plain(there)}",
+        field="--account",
+        remedy="name the project that pays: -A PROJECT",
+    )
 
 
 def _cluster(context: Context, options: Namespace) -> str | None:
@@ -217,10 +224,8 @@ def _show_quote(
             f"  {padded('whole array', 18)}{card['tasks']:,} tasks, {form.su(card['total'])} SU"
         )
     after = f" -> {form.left(card['after'])}" if card["fits"] and not unread else ""
-    context.say(
-        f"  {padded('available', 18)}{form.left(card['available'])}{after} SU  "
-        f" {_verdict(card, form, unread)}"
-    )
+    available = f"{form.left(card['available'])}{after} SU   {_verdict(card, form, unread)}"
+    context.say_lines(folded(f"  {padded('available', 18)}{available}", context.width))
     if card["fits"]:
         context.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")
     context.note(*_advice(card, job, unread, tres=bool(context.options.tres)))
@@ -231,12 +236,12 @@ def _array(card: Row) -> str:
 
 
 def _verdict(card: Row, form: DisplayFormat, unread: list[str]) -> str:
+    if not card["reason"]:
+        return "enough for what is priced" if unread else "fits"
     short = f"short by {form.lacking(card['total'], card['available'])} SU"
-    if not card["fits"]:
-        return f"does not fit: {short}"
-    if card["total"] > card["available"]:
-        return f"{short}, and let through"
-    return "enough for what is priced" if unread else "fits"
+    why = {"INSUFFICIENT_CREDIT": short, "CAPPED": f"{card['detail']}, {short}"}
+    text = why.get(card["reason"], card["detail"])
+    return f"{text}, and let through" if card["fits"] else f"does not fit: {text}"
 
 
 def _not_priced(unread: list[str]) -> str:

@@ -109,6 +109,8 @@ def run(context: Context, options: Namespace) -> int:
         "owner_uid": _owners(context, options),
         **context.period("now-30days"),
     }
+    zone = {"zone": context.zone_name} if options.by in ("day", "month") else {}
+    query |= zone
     seen: set[object] = set()
     groups = _usage(context, query, seen)
     check_accounts(context, options.account, seen, of_jobs=True)
@@ -118,10 +120,11 @@ def run(context: Context, options: Namespace) -> int:
         "fairbank.usage/1",
         _columns(options),
         rows,
-        caption(context),
+        "   ".join([caption(context), *(f"zone {name}" for name in zone.values())]),
         total=_total(rows) if len(rows) > 1 else None,
         notes=remarks(rows, options.by),
         empty="No job ended in that time.",
+        more=zone,
     )
     return show(context, listing)
 
@@ -157,7 +160,7 @@ def _named_rows(rows: Sequence[Row], by: str) -> list[Row]:
         {
             **row,
             "name": _name(row["group"], by),
-            "share_permille": max(0, row["charged"]) * 1000 // whole,
+            "share_permille": (2000 * max(0, row["charged"]) + whole) // (2 * whole),
             "wasted": _wasted(row),
         }
         for row in rows

@@ -114,7 +114,7 @@ def _question(options: Namespace) -> Question:
             "add --add-nodes, --add-procs, --drop-user, --drop-group, --job, --scale-limits or "
             "--to-policy"
         )
-        raise InvalidInput("nothing would change", field="whatif", remedy=remedy)
+        raise InvalidInput("nothing would change", remedy=remedy)
     seed = 1 if options.seed is None else options.seed
     return Question(options.policy, policy, changes, machine, options.shaken, seed)
 

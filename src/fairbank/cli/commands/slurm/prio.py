@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_unreadable, say_json
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
-from fairbank.cli.framework.host import Local, own_name
+from fairbank.cli.framework.host import own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import counted
@@ -138,7 +138,7 @@ def _check(context: Context, options: Namespace) -> int:
     """Return 8 if a factor differs from the one computed from Slurm's output."""
     from fairbank.slurm.rankings import read_recomputed_priorities
 
-    priorities = read_recomputed_priorities(options.folder, context.now(), Local())
+    priorities = read_recomputed_priorities(options.folder, context.now(), context.zone)
     commands = "sprio -l, scontrol show job, sshare -a -l -P"
     if print_unreadable(context, priorities.unreadable, commands):
         raise InvalidInput(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.commands.slurm.share_compose import COMPOSE
 from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_unreadable, say_json
 from fairbank.cli.framework.command import Command, Noun
-from fairbank.cli.framework.host import Local, own_name
+from fairbank.cli.framework.host import own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
@@ -121,7 +121,7 @@ def run(context: Context, options: Namespace) -> int:
     fields = parse_fields(options.format) if options.format else None
     from fairbank.slurm.rankings import read_shares
 
-    shares = read_shares(options.folder, context.now(), Local())
+    shares = read_shares(options.folder, context.now(), context.zone)
     code = print_unreadable(context, shares.unreadable, SSHARE)
     shares = _there(context, shares)
     rows = select_rows(
@@ -200,7 +200,7 @@ def _record(context: Context, options: Namespace) -> int:
     from fairbank.slurm.fairshare_view.shares import daily_records
     from fairbank.slurm.rankings import read_shares
 
-    shares = read_shares(options.folder, context.now(), Local())
+    shares = read_shares(options.folder, context.now(), context.zone)
     rows = daily_records(shares.cluster, shares.rows, shares.rule)
     path = "/share?dry-run=true" if options.dry_run else "/share"
     kept = 0

@@ -10,7 +10,7 @@ revision = "0001"
 down_revision = None
 
 # Triggers: periods of a project and resource never overlap, the journal only grows, allocations and
-# runs are never deleted. Only a restore with `replace` drops the last two, inside its own
+# runs are never deleted. Only a restore with `replace` lifts the last two, inside its own
 # transaction (`fairbank.store.sql.store`).
 _POSTGRESQL_GUARDS = (
     "CREATE EXTENSION IF NOT EXISTS btree_gist",

@@ -316,7 +316,7 @@ def test_image_recipe_names_existing_files(checkout: Path) -> None:
     assert json.loads(dict(steps)["CMD"]) == ["fairbank", "serve"]
 
 
-def test_the_compose_file_starts_the_bank_after_its_database(checkout: Path) -> None:
+def test_compose_file_starts_the_bank_after_its_database(checkout: Path) -> None:
     yaml = pytest.importorskip("yaml")
     services = yaml.safe_load((checkout / "packaging" / "container" / "compose.yaml").read_text())[
         "services"

@@ -25,7 +25,7 @@ def project(checkout: Path) -> dict[str, Any]:
     return read
 
 
-def test_the_version_is_the_same_in_both_places(project: dict[str, Any]) -> None:
+def test_version_is_the_same_in_both_places(project: dict[str, Any]) -> None:
     assert fairbank.__version__ == project["version"]
 
 

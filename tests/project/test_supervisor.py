@@ -12,20 +12,20 @@ from pathlib import Path
 
 from tests.support.account import Account
 from tests.support.conditions import wait_until
-from tests.support.keeper import Kept, Order, children
+from tests.support.supervisor import ProcessSpec, SupervisedProcess, children
 
 FAMILY = ["sh", "-c", "sleep 1000 & sleep 1000 & wait"]
 
 
 def test_stop_ends_the_server_and_leaves_its_directory(tmp_path: Path) -> None:
-    server = Kept(_order(tmp_path))
+    server = SupervisedProcess(_process_spec(tmp_path))
     server.stop()
     assert not server.running
     assert tmp_path.is_dir()
 
 
 def test_kill_ends_the_children_too(tmp_path: Path) -> None:
-    server = Kept(_order(tmp_path))
+    server = SupervisedProcess(_process_spec(tmp_path))
     wait_until(lambda: len(children(server.pid)) == 2, "the server to have two children")
     family = [server.pid, *children(server.pid)]
     server.kill()
@@ -33,7 +33,7 @@ def test_kill_ends_the_children_too(tmp_path: Path) -> None:
 
 
 def test_stop_and_kill_can_be_repeated(tmp_path: Path) -> None:
-    server = Kept(_order(tmp_path))
+    server = SupervisedProcess(_process_spec(tmp_path))
     for end in (server.kill, server.kill, server.stop):
         end()
         assert not server.running
@@ -43,8 +43,9 @@ def test_server_ends_when_the_tests_are_killed(tmp_path: Path, checkout: Path) -
     folder = tmp_path / "server"
     folder.mkdir()
     program = (
-        "import sys; from tests.support.keeper import Kept, Order\n"
-        f"print(Kept(Order(**{asdict(_order(folder))!r})).pid, flush=True)\n"
+        "import sys; from tests.support.supervisor import SupervisedProcess, ProcessSpec\n"
+        f"spec = ProcessSpec(**{asdict(_process_spec(folder))!r})\n"
+        "print(SupervisedProcess(spec).pid, flush=True)\n"
         "sys.stdin.read()"
     )
     with subprocess.Popen(
@@ -58,9 +59,9 @@ def test_server_ends_when_the_tests_are_killed(tmp_path: Path, checkout: Path) -
     wait_until(lambda: not folder.exists(), "its folder to be removed")
 
 
-def _order(folder: Path) -> Order:
+def _process_spec(folder: Path) -> ProcessSpec:
     us = Account.ourselves()
-    return Order(
+    return ProcessSpec(
         command=FAMILY,
         environment={"PATH": "/usr/bin:/bin"},
         folder=str(folder),
