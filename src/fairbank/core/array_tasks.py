@@ -18,8 +18,9 @@ def parse_array(text: str, *, field: str, remedy: str) -> list[range]:
         InvalidInput: the text is invalid or has too many tasks; the error names `field`.
     """
     parts: list[range] = []
-    for part in text.partition("%")[0].split(","):
-        match = _PART.fullmatch(part)
+    tasks, has_throttle, throttle = text.partition("%")
+    for part in tasks.split(","):
+        match = _PART.fullmatch(part) if throttle.isdecimal() or not has_throttle else None
         first, last, step = map(int, match.groups(default="0")) if match else (0, 0, 0)
         if match is None or (match[3] and not step) or (match[2] and last < first):
             raise InvalidInput(
