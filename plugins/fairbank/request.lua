@@ -94,6 +94,9 @@ end
 -- Return the smallest count of each TRES that the job can hold. Memory is in MiB.
 function M.counts(job, partition)
   local nodes = math.max(job.nodes or 1, 1)
+  if job.tasks and job.tasks_per_node then
+    nodes = math.max(nodes, math.ceil(job.tasks / job.tasks_per_node))
+  end
   local cpus = math.max(job.cpus or 1, nodes)
   if partition.node_cpus > 0 then
     nodes = math.max(nodes, math.ceil(cpus / partition.node_cpus))
@@ -104,7 +107,8 @@ function M.counts(job, partition)
   local counts = { cpu = cpus, node = nodes, mem = memory(job, partition, cpus, nodes, gpus) }
   if gpus > 0 then
     counts["gres/gpu"] = gpus
-    if next(by_type) == nil and #partition.gpus == 1 then by_type[partition.gpus[1]:lower()] = gpus end
+    local only_type = #partition.gpus == 1 and partition.gpus[1]:lower()
+    if only_type and next(by_type) == nil then by_type[only_type] = gpus end
     for type, count in pairs(by_type) do counts["gres/gpu:" .. type] = count end
   end
   return counts

@@ -231,9 +231,10 @@ static int prepare_hold(void *record, void *argument)
 	hold_t *hold = argument;
 
 	set_comment(job, hold->verdict);
-	/* Slurm cancels a job that must be requeued if `requeue` is 0, as --no-requeue sets it. It
-	   tests for 0 only, and its own value is 1: bit 2 allows the requeue, and finish_hold()
-	   clears it again without losing what the user asked for. */
+	/* job_requeue() refuses a job whose `requeue` is 0, as --no-requeue sets it. In slurmctld
+	   of 22.05 to 26.05 the field is 0 or 1, and running jobs are tested for 0 only: bit 2
+	   allows the requeue. A state file with more than 1 cannot be loaded, so finish_hold()
+	   clears the bit under the same lock. It keeps what the user asked for. */
 	job->details->requeue |= 2;
 	return 0;
 }

@@ -25,6 +25,17 @@ def test_lua_reads_options_for_gpus_as_the_bank_does(lua: Lua) -> None:
 
 
 @pytest.mark.parametrize(
+    ("tasks", "per_node", "nodes"), [(8, 4, 2), (7, 4, 2), (4, 4, 1), (1, None, 1)]
+)
+def test_nodes_follow_from_the_tasks_of_each_node(
+    lua: Lua, tasks: int, per_node: int | None, nodes: int
+) -> None:
+    job = lua.table(tasks=tasks, tasks_per_node=per_node, gpus=lua.table(), cpus=tasks)
+    partition = lua.table(node_cpus=0, node_memory=0, memory_per_cpu=0, gpus=lua.table())
+    assert lua.module("request").counts(job, partition).node == nodes
+
+
+@pytest.mark.parametrize(
     ("name", "word"),
     [("bio@gpu", "bio@gpu"), ("dept bio", "'dept bio'"), ("a;b", "'a;b'"), ("1d", "1d")],
 )

@@ -67,7 +67,7 @@ class PartitionTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     a tenth of a second.
     """
 
-    patience: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
+    patience: Annotated[float, msgspec.Meta(gt=0, le=3600, extra={"unit": "seconds"})] = 10.0
     outage_policy: OutagePolicy = OutagePolicy.CLOSED
     refusal: Literal["hold", "cancel"] = "hold"
     unbillable: Literal["refuse", "run"] = "refuse"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 import msgspec
@@ -40,15 +41,22 @@ class Bill(msgspec.Struct, frozen=True):
     amount: SuMinutes
 
 
-def cost(units: Fraction, factor: Fraction, seconds: int) -> SuMinutes:
+def cost(
+    units: Fraction, factor: Fraction, seconds: int, pieces: Iterable[tuple[Fraction, int]] = ()
+) -> SuMinutes:
     """Return the price of a run in SU-minutes: exact, then rounded up once (HADM, "Service Units").
 
     Args:
         units: billing units.
         factor: factor of the QOS.
         seconds: duration.
+        pieces: billing units and seconds of a resized run before its last change, in their order.
     """
-    return round_up(units * factor * seconds / 60)
+    total, rest = Fraction(0), seconds
+    for piece_units, piece_seconds in pieces:
+        part = min(piece_seconds, rest)
+        total, rest = total + piece_units * part, rest - part
+    return round_up((total + units * rest) * factor / 60)
 
 
 def longest_paid(per_hour: Fraction, available: int) -> int:

@@ -1,4 +1,4 @@
-"""Reports of a cluster about a run: it starts, its time limit changed, it ended.
+"""Reports of a cluster about a run: it starts, its time limit or resources changed, it ended.
 
 The structs are the JSON bodies of `POST /job`, which clients encode and the bank reads, and the
 reports that the bank turns into requests. Decoding checks types and bounds, `check_report` the
@@ -54,6 +54,28 @@ corrected."""
 _BILLING_MAX, _BILLING_PLACES = 10**12, 30
 
 
+class RunPiece(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """Part of a run before a change of its resources, priced by the first of `billing` and `tres`
+    that is present.
+    """
+
+    seconds: Seconds
+    billing: Billing | None = None
+    tres: Tres | None = None
+
+
+PIECES_MAX = 1_000
+Pieces = Annotated[
+    tuple[RunPiece, ...],
+    Meta(
+        max_length=PIECES_MAX,
+        description="parts of a resized run before its last change, in their order",
+    ),
+]
+
+
 class BaseReport(
     msgspec.Struct,
     frozen=True,
@@ -65,7 +87,8 @@ class BaseReport(
     """Fields of all reports of a run.
 
     The price comes from the first of `amount`, `billing` and `tres` that is present. The latest
-    name, nodes, tres and time limit are kept, whatever sets the price.
+    name, nodes, tres and time limit are kept, whatever sets the price. Of a run whose resources
+    changed, `billing` and `tres` are those since the last change, `pieces` those before.
     """
 
     cluster: Name
@@ -81,6 +104,7 @@ class BaseReport(
     billing: Billing | None = None
     tres: Tres | None = None
     amount: Limit | None = None
+    pieces: Pieces = ()
     name: JobName | None = None
     nodes: Nodes | None = None
     key: Key | None = None
@@ -98,7 +122,9 @@ class HoldReport(BaseReport, frozen=True, kw_only=True, tag="hold"):
 
 
 class AdjustReport(BaseReport, frozen=True, kw_only=True, tag="adjust"):
-    """The time limit of a run is now `time_limit` seconds (at least 1)."""
+    """The time limit of a run is now `time_limit` seconds (at least 1), or its resources have
+    changed.
+    """
 
     time_limit: Seconds
 
@@ -186,14 +212,15 @@ def _check_end(report: CompleteReport) -> None:
         )
 
 
-def tres_counts(report: RunReport) -> Counts | None:
-    """Return the quantities of the TRES. Raises InvalidInput."""
-    if report.tres is None:
+def tres_counts(report: RunReport, piece: RunPiece | None = None) -> Counts | None:
+    """Return the quantities of the TRES of a report, or of a piece. Raises InvalidInput."""
+    priced = piece or report
+    if priced.tres is None:
         return None
     # An end is never refused for its TRES: the run used them already.
     if isinstance(report, CompleteReport):
-        return parse_counts(report.tres)
-    return parse_job_tres(report.tres, prices=report.amount is None and report.billing is None)
+        return parse_counts(priced.tres)
+    return parse_job_tres(priced.tres, prices=report.amount is None and priced.billing is None)
 
 
 def job_details(report: RunReport, counts: Counts | None) -> JobDetails:
@@ -242,13 +269,13 @@ def outcome_of(report: CompleteReport) -> str:
     return final
 
 
-def billing_units(report: RunReport) -> Fraction | None:
+def billing_units(priced: RunReport | RunPiece) -> Fraction | None:
     """Return the reported billing units, exactly.
 
     Raises:
         InvalidInput: they are not finite or have too many digits (1e999999 would fill the memory).
     """
-    number = report.billing
+    number = priced.billing
     if number is None:
         return None
     exponent = number.as_tuple().exponent

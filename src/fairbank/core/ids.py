@@ -7,6 +7,8 @@ import re
 from fairbank.core.errors import InvalidInput
 
 UID_MAX = 2**32 - 2  # the last uid a kernel hands out; 2**32 - 1 means "no user"
+OVERFLOW_UID = 65_534
+"""Linux's overflow uid: stands for a user who has no uid here."""
 JOB_ID_MAX = 2**32 - 1
 ID_MAX = 2**53 - 1
 NAME_MAX = 255
@@ -14,8 +16,8 @@ NAME_MAX = 255
 NAME_PATTERN = (
     r"""^[^\x00-\x20\x7f\ufffd,="'+-]([^\x00-\x1f\x7f\ufffd,="']*[^\x00-\x20\x7f\ufffd,="'])?$"""
 )
-"""Names as wide as Slurm's. Its commands take `,` `=` and quotes as separators, and a leading `+` or
-`-` as an operator. U+FFFD stands for bytes that are no UTF-8, of any name.
+"""Names as wide as Slurm's. Its commands take `,` `=` and quotes as separators, and a leading `+`
+or `-` as an operator. U+FFFD stands for bytes that are no UTF-8, of any name.
 """
 COMMENT_MAX = 500
 JOB_NAME_MAX = 128
@@ -121,7 +123,7 @@ def reason(text: str, *, field: str = "comment") -> str:
     """Check a mandatory comment, which must not be blank."""
     if text.strip():
         return comment(text, field=field)
-    raise _refuse(f"the {field} is empty", field, "say in a few words why")
+    raise _refuse(f"the {field} is empty", field, "give the reason in a few words")
 
 
 def uid(number: int, *, field: str = "uid") -> int:

@@ -126,7 +126,7 @@ def parse_job_tres(text: str, *, prices: bool = True, field: str = "tres") -> di
         raise InvalidInput(
             "a job holds at least one CPU, and whole ones",
             field=field,
-            remedy="say how many it holds: cpu=1 or more",
+            remedy="give its number of CPUs: cpu=1 or more",
         )
     return counts
 

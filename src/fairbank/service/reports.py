@@ -21,6 +21,7 @@ from fairbank.cluster.run_report import (
     AdjustReport,
     CompleteReport,
     HoldReport,
+    RunPiece,
     RunReport,
     billing_units,
     check_report,
@@ -31,7 +32,6 @@ from fairbank.cluster.run_report import (
 )
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
-from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.tres import Counts, billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.service.access.identity import Identity, check_cluster
@@ -89,7 +89,7 @@ class RunReports(UseCases):
                     **self._facts(report, counts),
                     resource=self._resource_if_known(report),
                     amount=self._price(report, counts, _finite_limit(report)),
-                    until=self._until(report),
+                    until=self._context.policy.hold_end(report.start, report.time_limit),
                     priced_in=_priced_in(report),
                 )
             case CompleteReport():
@@ -108,7 +108,7 @@ class RunReports(UseCases):
             removed=removed,
             resource=self._resource(report),
             amount=self._price(report, counts, limit_seconds),
-            until=self._until(report),
+            until=self._context.policy.hold_end(report.start, report.time_limit),
             partition=report.partition,
             billing=None if units is None else str(units * self._factor(report)),
             limit_seconds=limit_seconds,
@@ -153,23 +153,18 @@ class RunReports(UseCases):
             "job_details": job_details(report, counts),
         }
 
-    def _until(self, report: RunReport) -> Instant:
-        """Return the time at which a hold without an end lapses."""
-        grace_seconds = self._context.policy.hold_grace_seconds
-        return Instant(min(report.start + report.time_limit + grace_seconds, LAST_INSTANT))
-
     def _price(self, report: RunReport, counts: Counts | None, seconds: int) -> SuMinutes:
         """Return the cost of `seconds` of the run. Raises InvalidInput if the report has nothing to
         price it by, or if the cost is too large.
         """
         if report.amount is not None:
             return SuMinutes(report.amount)
-        units = self._units(report, counts)
-        if units is None:
-            raise InvalidInput(
-                "nothing prices this run", field="billing", remedy="send billing, tres or amount"
-            )
-        amount = cost(units, self._factor(report), seconds)
+        pieces = [
+            (_known(self._units(report, tres_counts(report, piece), piece)), piece.seconds)
+            for piece in report.pieces
+        ]
+        units = _known(self._units(report, counts))
+        amount = cost(units, self._factor(report), seconds, pieces)
         if amount > AMOUNT_MAX:
             raise InvalidInput(
                 f"this run costs {amount} SU-minutes, more than the bank can count",
@@ -178,9 +173,13 @@ class RunReports(UseCases):
             )
         return amount
 
-    def _units(self, report: RunReport, counts: Counts | None) -> Fraction | None:
-        if report.billing is not None or counts is None:
-            return billing_units(report)
+    def _units(
+        self, report: RunReport, counts: Counts | None, piece: RunPiece | None = None
+    ) -> Fraction | None:
+        """Return the billing units of a run, or of a piece of it; None if nothing prices it."""
+        priced = piece or report
+        if priced.billing is not None or counts is None:
+            return billing_units(priced)
         partition = self._cluster(report).partition(report.partition)
         return billing(counts, partition.weights, partition.billing_rule)
 
@@ -207,6 +206,14 @@ class RunReports(UseCases):
         return find_cluster(
             self._context.clusters, report.cluster, otherwise="; or send resource and billing"
         )
+
+
+def _known(units: Fraction | None) -> Fraction:
+    if units is None:
+        raise InvalidInput(
+            "nothing prices this run", field="billing", remedy="send billing, tres or amount"
+        )
+    return units
 
 
 def _priced_in(report: RunReport) -> str | None:

@@ -6,7 +6,7 @@ import os
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -18,6 +18,7 @@ from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.core.validation import parse_toml, toml_string, validated_settings
 from fairbank.service.access.identity import Staff
 
+Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
 
@@ -45,7 +46,7 @@ class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     url: str
-    journal: str | None = None
+    journal: Literal["wal", "truncate"] | None = None
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,7 +62,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     socket: str
     host: str = "127.0.0.1"
-    port: int | None = None
+    port: Port | None = None
     munge: bool = False
     munge_socket: str | None = None
     name: str = "fairbank"
@@ -190,7 +191,7 @@ def read_settings(path: Path) -> BankSettings:
             remedy="make them with: fairbank init",
         ) from error
     settings_table = parse_toml(text, str(path), field="config")
-    with validated_settings(str(path), BankSettings, "docs/reference/settings.md"):
+    with validated_settings(str(path), BankSettings):
         _check_clusters(settings_table)
         settings = msgspec.convert(settings_table, BankSettings)
         settings.cluster_map()
@@ -226,7 +227,7 @@ def example(directory: Path, url: str) -> str:
     Raises InvalidInput for a name that TOML cannot hold: it must be UTF-8.
     """
     return f"""\
-# The settings of this Fairbank; docs/reference/settings.md explains every key.
+# Settings of this Fairbank. The reference page "Settings" explains every key.
 secret_file = {_toml_string(f"{directory}/secret", "FOLDER")}
 
 [store]

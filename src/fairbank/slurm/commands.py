@@ -35,6 +35,9 @@ from fairbank.slurm.parsers.values import (
 TIMEOUT_SECONDS = 300.0
 """Time limit of a command: sacct for a month of a busy cluster can take minutes."""
 
+IDS_PER_COMMAND = 500
+"""Job ids in one command, which keeps its arguments below the system's limit."""
+
 _USER_SETTINGS = (
     "SACCT_",
     "SQUEUE_",
@@ -138,7 +141,30 @@ class SlurmCommands(SlurmOutput):
         command = ("sacct", "--allusers", "--allocations", "--duplicates", *selection)
         output = self._json(*command)
         parsed = self._table(sacct.JOBS, *command) if output is None else sacct.read_json(output)
-        return msgspec.structs.replace(parsed, rows=tuple(_with_uid(job) for job in parsed.rows))
+        rows = [_with_uid(job) for job in parsed.rows]
+        unowned = sorted({job.job_id for job in rows if job.owner is None and job.has_ended})
+        if output is not None and unowned:
+            owners = self._owners(unowned)
+            rows = [
+                msgspec.structs.replace(job, owner=owners.get((job.job_id, job.submitted)))
+                if job.owner is None
+                else job
+                for job in rows
+            ]
+        return msgspec.structs.replace(parsed, rows=tuple(rows))
+
+    def _owners(self, numbers: Sequence[int]) -> dict[tuple[int, int], int | None]:
+        """Return owners by job id and submission.
+
+        JSON has only the names of users, columns also the uids: that of a user who is gone too.
+        """
+        owners: dict[tuple[int, int], int | None] = {}
+        for first in range(0, len(numbers), IDS_PER_COMMAND):
+            which = _of_jobs(numbers[first : first + IDS_PER_COMMAND])
+            command = ("sacct", "--allusers", "--allocations", "--duplicates", *which)
+            for job in self._table(sacct.JOBS, *command).rows:
+                owners[job.job_id, job.submitted] = job.owner
+        return owners
 
     def queue(self) -> ParsedRows[QueuedJob]:
         """Return the jobs that slurmctld knows."""
@@ -356,16 +382,11 @@ def _user_with_uid(user: str) -> str:
         return user
 
 
-def output_of(
-    folder: str | None, remedy: str, timeout_seconds: float = TIMEOUT_SECONDS
-) -> SlurmOutput:
+def output_of(folder: str | None, timeout_seconds: float = TIMEOUT_SECONDS) -> SlurmOutput:
     """Return the recorded output in a folder, or without one the output of Slurm's commands.
 
     Args:
         folder: folder with the recorded output.
-        remedy: remedy of the error if a file is missing there.
         timeout_seconds: time limit of each command.
     """
-    return (
-        RecordedOutput(folder, remedy) if folder else SlurmCommands(timeout_seconds=timeout_seconds)
-    )
+    return RecordedOutput(folder) if folder else SlurmCommands(timeout_seconds=timeout_seconds)

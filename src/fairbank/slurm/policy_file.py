@@ -24,7 +24,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
-VERSION = 1
+VERSION = 2  # 1 was written before the first release
 POLICY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes; the plug-ins read no more."""
 
@@ -126,7 +126,8 @@ def read_header(text: bytes) -> PolicyHeader:
             remedy="write it again: fairbank slurm sync",
         )
     if int(match[1]) != VERSION:
-        message = f"it has version {int(match[1])}, and this release writes version {VERSION}"
+        age = "older" if int(match[1]) < VERSION else "newer"
+        message = f"it is of the {age} version {int(match[1])}; this release has version {VERSION}"
         raise InvalidInput(
             message,
             field="policy",

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from fairbank.agent.reports.report import cannot_connect
-from fairbank.agent.settings import AgentSettings
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
@@ -31,6 +30,7 @@ from fairbank.priority.site_factor import (
     scale_factors,
 )
 from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.agent_settings import SlurmAgentSettings
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
 from fairbank.slurm.sync import replace_file
@@ -44,9 +44,8 @@ TABLE_SIZE_MAX = 16 * 1024 * 1024
 STALE_MAX = 2**31 - 1
 
 _MAGIC = b"FBSITEF\n"
-_HEAD = struct.Struct(
-    "<8sII QIIII"
-)  # magic, version, sum of all that follows; written, stale after, partitions, entries, nothing
+# Magic, version, sum of all that follows; written, stale after, partitions, entries, nothing.
+_HEAD = struct.Struct("<8sII QIIII")
 _SUMMED = 16  # where begins what the sum is of
 _ROW = struct.Struct("<256s40siI")  # an account or a partition, a resource, a value, nothing
 _NAME, _RESOURCE = 255, 39
@@ -231,7 +230,9 @@ class TableWriter:
     `now` returns seconds since 1970 by the clock of slurmctld's host.
     """
 
-    def __init__(self, settings: AgentSettings, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, settings: SlurmAgentSettings, *, now: Callable[[], float] = time.time
+    ) -> None:
         """Raises FairbankError if the credentials for the bank cannot be read."""
         address = parse_address(settings.bank.server, field="bank.server")
         signer = settings.bank.signer(settings.site_factor.token_file)

@@ -51,6 +51,26 @@ def test_run_is_held_and_charged(world: World) -> None:
     }  # fmt: skip
 
 
+def test_each_piece_of_a_resized_run_is_held_and_charged_once(world: World) -> None:
+    """Half an hour with eight processors, then one: the hold and the charge follow."""
+    held = world.ask("POST", "/job", AGENT, json=report(94, billing=8)).json()["data"]
+    assert held["amount"] == 480
+    pieces = [{"seconds": 1_800, "billing": "8"}]
+    smaller = report(94, do="adjust", billing=1, pieces=pieces)
+    assert world.ask("POST", "/job", AGENT, json=smaller).json()["data"]["amount"] == -210
+    end = report(
+        94, do="complete", billing=1, pieces=pieces,
+        end=NOW + 2_400, elapsed=2_400, state="COMPLETED",
+    )  # fmt: skip
+    assert world.ask("POST", "/job", AGENT, json=end).json()["data"]["amount"] == 240 + 10
+
+
+def test_piece_without_a_price_is_refused(world: World) -> None:
+    body = report(95, pieces=[{"seconds": 60}])
+    answer = world.ask("POST", "/job", AGENT, json=body)
+    assert (answer.status_code, answer.json()["field"]) == (400, "billing")
+
+
 def test_end_with_too_many_cpu_seconds_is_charged(world: World) -> None:
     """The report is sent alone and in a batch; a repeated report gets the same answer."""
     for number in (91, 92):

@@ -103,6 +103,13 @@ def test_values_are_stored_once_a_day(world: World) -> None:
     assert store_values(world, OTHER_AGENT, cluster="beta") == (6, 0)
 
 
+def test_token_of_an_agent_may_store_values(world: World) -> None:
+    secret = world.token(STRANGER, "agent:alpha")
+    assert world.ask("POST", "/share", token=secret, json=upload()).status_code == 200
+    answer = world.ask("POST", "/share", token=secret, json=upload(cluster="beta"))
+    assert (answer.status_code, answer.json()["field"]) == (403, "cluster")
+
+
 def test_dry_run_changes_nothing(world: World) -> None:
     assert store_values(world, dry="?dry-run=true") == (6, 0)
     assert store_values(world, rows=ROWS[:2]) == (2, 0)
@@ -175,10 +182,12 @@ def test_values_are_listed_by_day_and_page(world: World) -> None:
 
 @pytest.mark.parametrize("uid", [ADMIN, PI, MEMBER, STRANGER, OTHER_AGENT])
 @pytest.mark.parametrize("dry", ["", "?dry-run=true"])
-def test_only_the_agent_of_a_cluster_may_store_values(world: World, uid: int, dry: str) -> None:
-    answer = world.ask("POST", f"/share{dry}", uid, json=upload())
+def test_only_the_agent_of_a_cluster_may_store_values(
+    shared_world: World, uid: int, dry: str
+) -> None:
+    answer = shared_world.ask("POST", f"/share{dry}", uid, json=upload())
     assert (answer.status_code, answer.json()["field"]) == (403, "cluster")
-    assert data(world, "/share", SUPERUSER) == []
+    assert data(shared_world, "/share", SUPERUSER) == []
 
 
 @pytest.mark.parametrize(
@@ -198,8 +207,10 @@ def test_only_the_agent_of_a_cluster_may_store_values(world: World, uid: int, dr
         ({"at": "noon"}, "at"),
     ],
 )
-def test_invalid_value_names_its_row(world: World, changed: dict[str, Any], field: str) -> None:
-    answer = world.ask("POST", "/share", AGENT, json=upload(**changed))
+def test_invalid_value_names_its_row(
+    shared_world: World, changed: dict[str, Any], field: str
+) -> None:
+    answer = shared_world.ask("POST", "/share", AGENT, json=upload(**changed))
     assert (answer.status_code, answer.json()["field"].startswith(field)) == (400, True), (
         answer.text
     )
@@ -227,8 +238,8 @@ def test_cursor_of_any_names_is_read_back(names: tuple[str, str, str]) -> None:
 
 
 @pytest.mark.parametrize("after", ["x", "alpha/many/a/b/c", "a/1/b/c/d/e"])
-def test_invalid_cursor_is_refused(world: World, after: str) -> None:
-    answer = world.ask("GET", f"/share?after={after}", SUPERUSER)
+def test_invalid_cursor_is_refused(shared_world: World, after: str) -> None:
+    answer = shared_world.ask("GET", f"/share?after={after}", SUPERUSER)
     assert (answer.status_code, answer.json()["field"]) == (400, "after")
 
 

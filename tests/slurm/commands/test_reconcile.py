@@ -9,13 +9,15 @@ import time
 import msgspec
 import pytest
 
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, iso
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.compare import Category
 from fairbank.slurm.reconcile.reconciler import Reconciler
 from tests.slurm.commands.site import HOUR, CommandSite
-from tests.slurm.reconcile.jobs import sacct_row
+from tests.slurm.reconcile.jobs import sacct_json, sacct_row
 from tests.support.recorded_slurm import line
 
 pytestmark = pytest.mark.slow
@@ -167,13 +169,110 @@ def test_hold_of_a_running_job_is_kept(site: CommandSite) -> None:
     assert site.available() == 360
 
 
-def test_no_hold_is_released_with_unreadable_lines(site: CommandSite) -> None:
-    """The unreadable line may belong to the run."""
+def test_unreadable_line_keeps_only_the_hold_of_its_job(site: CommandSite) -> None:
     site.report(site.job(1))
-    site.slurm.set_output("sacct-jobs", sacct_row(site.job(1)).replace("chem", "ch,em"))
+    site.report(site.job(2))
+    assert site.available() == 600 - 2 * 240
+    site.slurm.set_output("sacct-jobs", sacct_row(site.job(1)).replace("COMPLETED", "?"))
     result = site.run("reconcile", "--fix", code=8)
-    assert "! not read: sacct, line 1, Account: 'ch,em' is not a name" in result.err
+    assert "! not read: sacct, line 1, State: '?' is not a job state" in result.err
     assert site.available() == 360
+
+
+def test_line_of_an_unknown_job_keeps_all_holds(site: CommandSite) -> None:
+    """Charges are repaired all the same."""
+    site.report(site.job(1))
+    lost = site.job(2)
+    site.slurm.set_output("sacct", sacct_row(lost) + sacct_row(lost).replace("2", "?", 1))
+    site.slurm.set_output("sacct-jobs", sacct_row(lost))
+    result = site.run("reconcile", "--fix", code=8)
+    assert "! not read: sacct, line 2, JobIDRaw: '?'" in result.err
+    assert site.available() == 600 - 240 - 40
+
+
+def test_job_that_never_ran_stops_no_repair(site: CommandSite) -> None:
+    site.report(site.job(1))
+    waiting = site.job(2, state="PENDING", partition="cpu,gpu")
+    site.set_accounting(
+        waiting,
+        msgspec.structs.replace(waiting, job_id=3, state="CANCELLED", end=site.now, account=""),
+    )
+    result = site.run("reconcile", "--fix", code=0)
+    assert "not read" not in result.err
+    assert site.available() == 600
+
+
+def test_unreadable_price_is_not_guessed(site: CommandSite) -> None:
+    site.slurm.set_output("sacct", sacct_row(site.job(1)) + sacct_row(site.job(2, tres="cpu=?")))
+    site.slurm.set_output("sacct-jobs", "")
+    result = site.run("reconcile", "--fix", code=8)
+    assert "! not read: sacct, line 2, AllocTRES" in result.err
+    assert "its record in accounting is incomplete" in result.out
+    assert site.available() == 560
+
+
+def test_owner_without_uid_is_charged_to_the_project(site: CommandSite) -> None:
+    """Columns know the uid of a user who is gone, JSON knows only the name."""
+    columns, from_json = site.job(1, owner=61_999, user="ghost"), site.job(2, user="gone")
+    site.slurm.set_output("sinfo", "slurm-wlm 24.11.5\n")
+    for name in ("sacct", "sacct-jobs"):
+        jobs = [
+            sacct_json(job)
+            for job in (msgspec.structs.replace(columns, owner=None, user="ghost"), from_json)
+        ]
+        site.slurm.set_output(f"{name}.json", json.dumps({"jobs": jobs}))
+    site.slurm.set_output("sacct-jobs", sacct_row(columns))
+    site.reconcile("--fix")
+    rows = {row["job_id"]: row for row in site.client.get("/job")["data"]}
+    assert (rows[1]["owner_uid"], rows[2]["owner_uid"]) == (61_999, OVERFLOW_UID)
+    assert (rows[1]["charged"], rows[2]["charged"]) == (40, 40)
+
+
+def resized(site: CommandSite, first: int) -> list[AccountingJob]:
+    """Return the records of a job that gave back half of its processors after an hour."""
+    before = site.job(1, submitted=first, elapsed=HOUR, state="RESIZING", tres="cpu=4")
+    after = site.job(1, submitted=first + HOUR, elapsed=HOUR, tres="cpu=2")
+    return [before, after]
+
+
+def test_each_piece_of_a_resized_job_is_charged_once(site: CommandSite) -> None:
+    site.set_accounting(*resized(site, site.now - 3 * HOUR))
+    (row,) = site.reconcile("--fix")
+    assert (row["kind"], row["amount"], row["done"]) == ("MISSING", 60 * 4 + 60 * 2, "yes")
+    assert site.available() == 600 - 360
+    assert site.reconcile("--fix") == []
+
+
+def test_piece_before_the_period_is_charged_too(site: CommandSite) -> None:
+    records = resized(site, site.now - 3 * DAY)
+    later = msgspec.structs.replace(
+        records[1], elapsed=2 * DAY - HOUR, end=site.now - DAY, tres="cpu=0,mem=1M"
+    )
+    site.slurm.set_output("sacct", sacct_row(later))
+    site.slurm.set_output("sacct-jobs", "".join(map(sacct_row, (records[0], later))))
+    (row,) = site.reconcile("--fix")
+    assert (row["kind"], row["submitted"]) == ("MISSING", records[0].submitted)
+    charged = site.available()
+    assert site.reconcile("--fix") == []
+    assert site.available() == charged
+
+
+def test_second_piece_is_no_run_of_its_own(site: CommandSite) -> None:
+    """The agent has charged the run; accounting lists its second piece alone."""
+    before, after = resized(site, site.now - 4 * DAY)
+    after = msgspec.structs.replace(
+        after, elapsed=3 * DAY - HOUR, end=site.now - DAY, tres="mem=1M"
+    )
+    site.report(before, tres="cpu=1")
+    site.report(
+        before, do="complete", end=after.end, elapsed=3 * DAY, state="COMPLETED", tres="mem=1M",
+        pieces=[{"seconds": HOUR, "tres": "cpu=4"}],
+    )  # fmt: skip
+    site.slurm.set_output("sacct", sacct_row(after))
+    site.slurm.set_output("sacct-jobs", "".join(map(sacct_row, (before, after))))
+    charged = site.available()
+    assert site.reconcile("--fix") == []
+    assert site.available() == charged
 
 
 def test_release_needs_visibility_of_all_jobs(site: CommandSite) -> None:

@@ -31,3 +31,25 @@ def test_shadow_posts_nothing(site: CommandSite) -> None:
         "1 would have been refused: it has no finite time limit",
         "1 would have been refused: the project has no allocation of this resource",
     ]
+
+
+def test_waiting_job_counts_in_its_dearest_partition(site: CommandSite) -> None:
+    waiting = site.job(1, state="PENDING", partition="cpu,gpu", tres="cpu=4,gres/gpu=1")
+    site.set_accounting(waiting, site.job(2, state="PENDING", account=""))
+    rows = json.loads(site.output("shadow", "--json"))["data"]
+    assert [(row["account"], row["resource"], row["jobs"]) for row in rows] == [
+        ("", "cpu", 1),
+        ("chem", "gpu", 1),
+    ]
+    refused = json.loads(site.output("shadow", "--refused", "--json"))["data"]
+    assert {refusal["job_id"]: refusal["reason"] for refusal in refused} == {
+        1: "NO_ALLOCATION",
+        2: "NO_PROJECT",
+    }
+
+
+def test_job_without_a_readable_price_is_named(site: CommandSite) -> None:
+    site.set_accounting(site.job(1), site.job(2, tres="cpu=?"))
+    result = site.run("shadow", "--json", code=0)
+    assert [row["jobs"] for row in json.loads(result.out)["data"]] == [1]
+    assert "! not read: sacct, line 2, AllocTRES" in result.err

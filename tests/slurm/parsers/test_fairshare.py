@@ -199,7 +199,7 @@ def test_user_below_a_foreign_account_is_reported() -> None:
         ((1, "a,b"), "PARTITION"),
         ((3, "a|b"), "t"),
         ((4, "-1"), "PRIORITY"),
-        ((4, "4294967296"), "PRIORITY"),
+        ((4, "9" * 17), "PRIORITY"),
         ((5, "nan"), "PRIORITY"),
         ((6, "1.5"), "SITE"),
         ((6, "99999999999"), "SITE"),

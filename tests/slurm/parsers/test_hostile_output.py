@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,9 +94,25 @@ def test_damaged_cell_is_reported_by_its_column(place: int, text: str) -> None:
         (line,) = parsed.unreadable
         assert (line.line, parsed.rows) == (1, ())
         assert line.field == sacct.JOBS.columns[place]
+        assert line.job_id == (None if place == 0 else 7)
     else:
         (read,) = parsed.rows
         assert isinstance(read, AccountingJob)
+        assert read.gap is None or read.gap.field == sacct.JOBS.columns[place]
+
+
+PRICE_CELLS = ("UID", "Account", "Partition", "QOS", "TimelimitRaw", "AllocTRES")
+
+
+@pytest.mark.parametrize("field", PRICE_CELLS)
+def test_unreadable_price_cell_leaves_the_job_readable(field: str) -> None:
+    job = a_job(7)
+    cells = dict(zip(sacct.JOBS.columns, sacct_row(job).rstrip("\n").split("\x1f"), strict=True))
+    (read,) = sacct.JOBS.read("\x1f".join((cells | {field: "\x7f"}).values())).rows
+    assert read.gap is not None
+    assert (read.gap.field, read.gap.job_id) == (field, 7)
+    assert (read.job_id, read.submitted, read.end) == (job.job_id, job.submitted, job.end)
+    assert not read.is_complete
 
 
 VALUES = st.recursive(

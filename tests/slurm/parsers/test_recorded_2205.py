@@ -232,12 +232,9 @@ def test_incomplete_json_job_affects_only_itself() -> None:
     jobs["jobs"][2]["time"]["submission"] = 0
     jobs["jobs"][4]["state"]["current"], jobs["jobs"][5]["tres"]["allocated"][0]["count"] = [], -3
     parsed = sacct.read_json(json.dumps(jobs).encode())
-    assert [(line.line, line.field) for line in parsed.unreadable] == [
-        (3, "time.submission"),
-        (5, "state"),
-        (6, "tres"),
-    ]
-    assert len(parsed.rows) == len(jobs["jobs"]) - 3
+    assert [(line.line, line.field) for line in parsed.unreadable] == [(3, "Submit"), (5, "State")]
+    assert len(parsed.rows) == len(jobs["jobs"]) - 2
+    assert [(job.gap.line, job.gap.field) for job in parsed.rows if job.gap] == [(6, "AllocTRES")]
 
 
 def test_unset_or_infinite_limit_is_none() -> None:

@@ -58,7 +58,13 @@ def sacct_row(job: AccountingJob, name: str | None = None) -> str:
     name_column = [] if name is None else [name]
     alloc = billed if job.start is not None and job.tres else ""
     limit = "UNLIMITED" if job.limit_seconds is None else job.limit_seconds // 60
-    owner = (job.owner, job.user, job.account, job.partition, job.qos or "")
+    owner = (
+        "" if job.owner is None else job.owner,
+        job.user,
+        job.account,
+        job.partition,
+        job.qos or "",
+    )
     return line(
         job.job_id,
         iso(job.submitted)[:-1],
@@ -72,6 +78,37 @@ def sacct_row(job: AccountingJob, name: str | None = None) -> str:
         alloc,
         job.tres and billed,
     )
+
+
+def sacct_json(job: AccountingJob) -> dict[str, object]:
+    """Return the job as `sacct --json` has it since 23.11: without the uid."""
+    requested = [
+        {
+            "type": name.partition("/")[0],
+            "name": name.partition("/")[2],
+            "count": int(count.rstrip("M")),
+        }
+        for name, _, count in (part.partition("=") for part in job.tres.split(",") if part)
+    ]
+    limit = None if job.limit_seconds is None else job.limit_seconds // 60
+    flagged = job.state in ("REQUEUED", "RESIZING")
+    return {
+        "job_id": job.job_id,
+        "account": job.account,
+        "partition": job.partition,
+        "qos": job.qos,
+        "user": job.user,
+        "association": {"user": job.user},
+        "time": {
+            "submission": job.submitted,
+            "start": job.start or 0,
+            "end": job.end or 0,
+            "elapsed": job.elapsed,
+            "limit": {"set": limit is not None, "infinite": False, "number": limit or 0},
+        },
+        "state": {"current": ["PENDING", job.state] if flagged else [job.state]},
+        "tres": {"allocated": requested if job.start else [], "requested": requested},
+    }
 
 
 def bank_run(

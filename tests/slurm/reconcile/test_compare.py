@@ -53,6 +53,16 @@ def test_free_run_with_another_state_is_matched() -> None:
     )
 
 
+def test_charge_of_a_free_run_is_wrong_if_the_bank_knew_another_state() -> None:
+    """A node failed, slurmctld requeued the job at once, and the agent reported REQUEUED."""
+    job = a_job(1, state="NODE_FAIL")
+    charged = bank_run(job, outcome="REQUEUED")
+    assert only_finding(compare_records([job], [charged])).category is Category.AMOUNT
+    assert compare_records([job], [bank_run(job, outcome="REQUEUED", refunded=40)]).matched == 1
+    # The bank knew the state: it was not free by the policy of then.
+    assert compare_records([job], [bank_run(job)]).matched == 1
+
+
 def test_run_with_a_clock_set_back_is_matched() -> None:
     """slurmdbd and the plug-in both report an elapsed time of 0, so the agent releases the hold."""
     job = a_job(1, elapsed=0)
@@ -184,6 +194,14 @@ def test_refused_job_is_never_charged(state: str) -> None:
         assert compare_records([job], refused={(1, job.submitted): refused}) == ReconcileComparison(
             matched=0, free=1, late=0, findings=()
         )
+
+
+@pytest.mark.parametrize("waited", [1, 16, 60, 3_600])
+def test_job_that_waited_for_its_refusal_is_free(waited: int) -> None:
+    """Slurm counts the time in which the job waited for an agent that was away."""
+    job = a_job(1, elapsed=waited, state="REQUEUED")
+    refused = {(1, job.submitted): (job.end or 0) - 1}
+    assert compare_records([job], refused=refused).free == 1
 
 
 def test_run_after_a_refusal_is_missing() -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 
-from fairbank.core.errors import InvalidInput
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.slurm.reconcile.repair import charge_report
 from tests.slurm.reconcile.jobs import CLUSTER, a_job, bank_run
 
@@ -30,10 +29,11 @@ def test_run_is_closed_with_the_identity_of_the_bank() -> None:
     assert (report.submitted, report.restart) == (job.submitted - 30, 3)
 
 
-def test_unknown_user_is_reported_not_guessed() -> None:
+def test_run_of_an_owner_without_uid_gets_the_overflow_uid() -> None:
     job = a_job(7, owner=None)
-    with pytest.raises(InvalidInput, match="this host has no user 'alice'"):
-        charge_report(job, None, 0, CLUSTER)
+    report = charge_report(job, None, 0, CLUSTER)
+    assert (report.owner_uid, report.account) == (OVERFLOW_UID, "chem")
+    assert report.comment == "reconciled with accounting; user 'alice' has no uid here"
     assert charge_report(job, bank_run(a_job(7), state="held"), 0, CLUSTER).owner_uid == 60_601
 
 

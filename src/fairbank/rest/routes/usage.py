@@ -163,7 +163,7 @@ def list_shares(
     )
 
 
-@write_route(post, "/share", status_code=200, opt=SAME_RESPONSE)
+@write_route(post, "/share", status_code=200, opt={**SAME_RESPONSE, "scope": "report"})
 def record_shares(request: ApiRequest, data: JSONBody[NewShares]) -> ItemResponse[SharesKept]:
     """Store the fair-share values of a cluster, once a day (UTC). Values that an association
     already has for that day stay.

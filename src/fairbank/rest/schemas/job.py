@@ -221,9 +221,10 @@ class QuoteCard(Struct, frozen=True, kw_only=True):
     """A price and its calculation: amount = billing x factor x seconds / 60, rounded up once.
 
     `amount` is the price of one task, `total` that of all `tasks` of an array; `after` and `fits`
-    are about the total. `longest_seconds` is the longest time limit that the credit allows. `fits` is also true if a
-    bank that only observes lets the job through without credit. `notes` say so, and name what the
-    price leaves out. `reason` and `detail` say why the credit cannot be used, as in a refusal.
+    are about the total. `longest_seconds` is the longest time limit that the credit allows. `fits`
+    is also true if a bank that only observes lets the job through without credit. `notes` say so,
+    and name what the price leaves out. `reason` and `detail` say why the credit cannot be
+    used, as in a refusal.
     """
 
     account: str

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from fairbank.core.array_tasks import TASKS_MAX
+from fairbank.cluster.array_tasks import TASKS_MAX
 from fairbank.core.fields import (
     Amount,
     Comment,

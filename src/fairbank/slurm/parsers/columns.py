@@ -14,6 +14,7 @@ import msgspec
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
 from fairbank.slurm.parsers.words import Reader, quote_unknown
+from fairbank.slurm.parsers.words import job_id as job_number
 
 DELIMITER = "\x1f"
 """Unit separator, which no user types; sacct and squeue take any delimiter."""
@@ -68,12 +69,23 @@ def read_rows(command: str, records: Records, reader: Callable[[Cells], T | None
         try:
             value = reader(record)
         except InvalidInput as error:
-            unreadable.append(
-                UnreadableLine(command, record.line, error.field or "", error.message)
-            )
+            unreadable.append(unreadable_line(command, record, error))
         else:
             rows += [] if value is None else [value]
     return ParsedRows(tuple(rows), tuple(unreadable))
+
+
+_JOB_COLUMNS = ("JobIDRaw", "JobID", "JobId")
+
+
+def unreadable_line(command: str, cells: Cells, error: InvalidInput) -> UnreadableLine:
+    """Return the report of a line with a cell that could not be read, and of its job if known."""
+    text = next((cells[name] for name in _JOB_COLUMNS if name in cells), "")
+    try:
+        job_id = job_number(text, "") if text else None
+    except InvalidInput:
+        job_id = None
+    return UnreadableLine(command, cells.line, error.field or "", error.message, job_id)
 
 
 class Table(msgspec.Struct, Generic[T], frozen=True):

@@ -6,6 +6,8 @@ No column holds text that users write freely, so no user can forge a record.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,15 +15,38 @@ from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import REQUEUED
 from fairbank.slurm.parsers import words
-from fairbank.slurm.parsers.columns import Cells, Table
-from fairbank.slurm.parsers.values import AccountingJob, JobEnd, ParsedRows, UnreadableLine
+from fairbank.slurm.parsers.columns import Cells, Records, Table, read_rows, unreadable_line
+from fairbank.slurm.parsers.values import (
+    RESIZING,
+    AccountingJob,
+    JobEnd,
+    ParsedRows,
+    UnreadableLine,
+)
+from fairbank.slurm.parsers.words import Reader
+
+V = TypeVar("V")
 
 
 def read_job(cells: Cells) -> AccountingJob:
-    """Read one execution of a job from at least the cells of JOBS."""
+    """Read one execution of a job from at least the cells of JOBS.
+
+    Only the cells that identify and time it are required. A cell that only its price needs may be
+    unreadable, and is then blank: a job that never ran needs none of them.
+    """
+    gap: UnreadableLine | None = None
+
+    def read_or_blank(field: str, reader: Reader[V], blank: V) -> V:
+        nonlocal gap
+        try:
+            return cells.read(field, reader)
+        except InvalidInput as error:
+            gap = gap or unreadable_line("sacct", cells, error)
+            return blank
+
     start = cells.read("Start", words.instant)
-    partition = cells.read("Partition", words.name_or_blank)
-    uid = cells.read("UID", _uid)
+    partition = read_or_blank("Partition", _partitions, "")
+    uid = read_or_blank("UID", words.optional(_uid), None)
     return AccountingJob(
         job_id=cells.read("JobIDRaw", words.job_id),
         submitted=cells.read("Submit", words.known_instant),
@@ -33,14 +58,20 @@ def read_job(cells: Cells) -> AccountingJob:
         # Before slurmdbd has received the start of a job, it knows the user's name from the
         # association, and 0 as the uid.
         owner=uid if uid or partition else None,
-        account=cells.read("Account", words.name),
+        account=read_or_blank("Account", words.name_or_blank, ""),
         partition=partition,
-        qos=cells.read("QOS", words.name_or_none),
-        limit_seconds=cells.read("TimelimitRaw", words.minutes),
-        tres=cells.read(
-            "AllocTRES" if cells["AllocTRES"] or start is not None else "ReqTRES", words.tres
+        qos=read_or_blank("QOS", words.name_or_none, None),
+        limit_seconds=read_or_blank("TimelimitRaw", words.minutes, None),
+        tres=read_or_blank(
+            "AllocTRES" if cells["AllocTRES"] or start is not None else "ReqTRES", words.tres, ""
         ),
+        restart=cells.read(RESTARTS, words.optional(words.number), ""),
+        gap=gap,
     )
+
+
+RESTARTS = "Restarts"
+"""Count of restarts, which only JSON has."""
 
 
 JOBS = Table(
@@ -71,6 +102,11 @@ Not JobName, Comment or WorkDir: their owners write them, with pipes and line en
 
 def _uid(text: str, field: str) -> int:
     return words.number(text, field, most=ids.UID_MAX)
+
+
+def _partitions(text: str, field: str) -> str:
+    """Return the partition. A job that has not started may have several, with commas between."""
+    return text and ",".join(words.names(text, field))
 
 
 _EXIT = re.compile(r"(\d{1,3}):(\d{1,3})", re.ASCII)
@@ -111,7 +147,8 @@ def _cpu_seconds(text: str, field: str) -> int | None:
 
 # --- JSON ---
 
-# A number may be an object that tells whether it is set; states are lists.
+# A number may be an object that tells whether it is set; states are lists. Each job becomes the
+# cells of JOBS, so that both forms have one reader.
 
 _JSON_COMMAND = "sacct --json"
 NOT_COUNTED = (None, -2)
@@ -122,55 +159,19 @@ class _Jobs(msgspec.Struct, frozen=True):
     jobs: list[msgspec.Raw]
 
 
-class _Number(msgspec.Struct, frozen=True):
-    set: bool = True
-    infinite: bool = False
-    number: float = 0
-
-
-_OneNumber = _Number | int | None  # which of the times are plain differs from release to release
-
-
-class _Times(msgspec.Struct, frozen=True):
-    submission: _OneNumber
-    start: _OneNumber = None
-    end: _OneNumber = None
-    elapsed: _OneNumber = None
-    limit: _OneNumber = None
-
-
-class _State(msgspec.Struct, frozen=True):
-    current: list[str] | str
-
-
-class _Amount(msgspec.Struct, frozen=True):
-    """Amount of a TRES; memory in MiB."""
-
-    type: str
-    name: str | None
-    count: int | None
-
-
-class _Tres(msgspec.Struct, frozen=True):
-    allocated: list[_Amount] = []
-    requested: list[_Amount] = []
-
-
-class _Owner(msgspec.Struct, frozen=True):
-    user: str | None = None
-
-
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    job_id: int
-    account: str
-    partition: str
-    qos: str | None = None
-    user: str | None = None
-    association: _Owner = _Owner()
-    time: _Times
-    state: _State
-    tres: _Tres
-    restart_cnt: _OneNumber = None
+    """Job, of which no value is trusted to have its type."""
+
+    job_id: Any = None
+    account: Any = None
+    partition: Any = None
+    qos: Any = None
+    user: Any = None
+    association: Any = None
+    time: Any = None
+    state: Any = None
+    tres: Any = None
+    restart_cnt: Any = None
 
 
 def read_json(text: bytes) -> ParsedRows[AccountingJob]:
@@ -184,65 +185,86 @@ def read_json(text: bytes) -> ParsedRows[AccountingJob]:
         raise InvalidInput(
             f"{_JSON_COMMAND}: {error}", field="sacct", remedy="is it Slurm's, and built with JSON?"
         ) from error
-    rows: list[AccountingJob] = []
-    unreadable: list[UnreadableLine] = []
+    return read_rows(_JSON_COMMAND, _json_records(jobs), read_job)
+
+
+def _json_records(jobs: Sequence[msgspec.Raw]) -> Records:
     decode = msgspec.json.Decoder(_Job).decode
     for number, raw in enumerate(jobs, 1):
         try:
-            rows.append(_accounting_job(decode(raw)))
-            continue
-        except InvalidInput as error:
-            field, why = error.field or "", error.message
+            yield Cells(number, _json_cells(decode(raw)))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            why, _, where = str(error).partition(" - at `")
-            field = where.rstrip("`").removeprefix("$.") or "job"
-        unreadable.append(UnreadableLine(_JSON_COMMAND, number, field, why))
-    return ParsedRows(tuple(rows), tuple(unreadable))
+            yield UnreadableLine(_JSON_COMMAND, number, "job", str(error))
 
 
-def _accounting_job(row: _Job) -> AccountingJob:
-    time, limit = row.time, _value(row.time.limit)
-    start = words.epoch(_value(time.start) or 0, "time.start")
-    tres = row.tres.allocated or ([] if start else row.tres.requested)
-    current = row.state.current
-    states = [current] if isinstance(current, str) else current
-    return AccountingJob(
-        job_id=_within(row.job_id, 1, ids.JOB_ID_MAX, "job_id"),
-        submitted=words.required_instant(
-            words.epoch(_value(time.submission) or 0, "time.submission"), "time.submission"
-        ),
-        start=start,
-        end=words.epoch(_value(time.end) or 0, "time.end"),
-        elapsed=_within(_value(time.elapsed) or 0, 0, 10**10, "time.elapsed"),
-        # Of a requeued run accounting stores only that flag; sacct prints PENDING before it.
-        # Other flags, such as COMPLETING, follow the state itself.
-        state=REQUEUED if REQUEUED in states else words.state((states or [""])[0], "state"),
+def _json_cells(job: _Job) -> dict[str, str]:
+    """Return the cells of JOBS, and RESTARTS. There is no UID: JSON has the names only."""
+    times, tres = _fields(job.time), _fields(job.tres)
+    return {
+        "JobIDRaw": _text(job.job_id),
+        "Submit": _time(times.get("submission")),
+        "Start": _time(times.get("start")),
+        "End": _time(times.get("end")),
+        "ElapsedRaw": _number(times.get("elapsed")) or "0",
+        "State": _state(_fields(job.state).get("current")),
+        "UID": "",
         # Without `user`, accounting still knows the association.
-        user=row.user or row.association.user or "",
-        owner=None,
-        account=words.name(row.account, "account"),
-        partition=row.partition and words.name(row.partition, "partition"),
-        qos=words.name(row.qos, "qos") if row.qos else None,
-        limit_seconds=None if limit is None else _within(limit, 0, 10**9, "time.limit") * 60,
-        tres=words.tres(
-            ",".join(
-                f"{each.type}{f'/{each.name}' if each.name else ''}={each.count}"
-                for each in tres
-                if each.count not in NOT_COUNTED
-            ),
-            "tres",
-        ),
-        restart=_value(row.restart_cnt),
+        "User": _text(job.user) or _text(_fields(job.association).get("user")),
+        "Account": _text(job.account),
+        "Partition": _text(job.partition),
+        "QOS": _text(job.qos),
+        "TimelimitRaw": _number(times.get("limit")),
+        "AllocTRES": _tres(tres.get("allocated")),
+        "ReqTRES": _tres(tres.get("requested")),
+        RESTARTS: _number(job.restart_cnt),
+    }
+
+
+def _fields(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    """Return a value as a cell; of another type than expected, in a form that no reader takes."""
+    if value is None:
+        return ""
+    is_plain = isinstance(value, str | int) and not isinstance(value, bool)
+    return str(value) if is_plain else f"{value!r:.40}"
+
+
+def _number(value: object) -> str:
+    """Return a number as a cell; empty if it is not set or infinite."""
+    if not isinstance(value, dict):
+        return _text(value)
+    if not value.get("set", True) or value.get("infinite"):
+        return ""
+    number = value.get("number", 0)
+    return _text(int(number) if isinstance(number, float) and number.is_integer() else number)
+
+
+def _time(value: object) -> str:
+    """Return a time as a cell; 0 stands for never."""
+    text = _number(value)
+    return "" if text == "0" else f"@{text}" if text else ""
+
+
+_RECORDED_FLAGS = (RESIZING, REQUEUED)
+"""Flags that accounting records instead of a state. sacct prints PENDING before them."""
+
+
+def _state(current: object) -> str:
+    states = current if isinstance(current, list) else [current]
+    flags = [flag for flag in _RECORDED_FLAGS if flag in states]
+    return _text((flags or states or [""])[0])
+
+
+def _tres(amounts: object) -> str:
+    """Return TRES as in columns, with memory in MiB."""
+    if not isinstance(amounts, list):
+        return _text(amounts)
+    rows = [_fields(amount) for amount in amounts]
+    return ",".join(
+        f"{row.get('type')}{f'/{name}' if (name := row.get('name')) else ''}={count}"
+        for row in rows
+        if (count := row.get("count", "?")) not in NOT_COUNTED
     )
-
-
-def _value(number: _OneNumber) -> int | None:
-    if not isinstance(number, _Number):
-        return number
-    return int(number.number) if number.set and not number.infinite else None
-
-
-def _within(value: int, low: int, high: int, field: str) -> int:
-    if low <= value <= high:
-        return value
-    raise InvalidInput(f"{value} is not from {low} to {high}", field=field)

@@ -1,4 +1,4 @@
-"""Factors of pending jobs: `sprio --noheader` with the `--format` of `format_of`."""
+"""Factors of pending jobs: output of `command`."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def letters_of(version: Version) -> str:
     return LETTERS + NAMES if version >= NAMED_SINCE else LETTERS
 
 
-def format_of(letters: str) -> str:
-    """Return the `--format` for these columns."""
-    return PIPE.join(f"%{letter}" for letter in letters)
+def command(letters: str) -> tuple[str, ...]:
+    """Return the command that prints these columns."""
+    return COMMAND, "--noheader", f"--format={PIPE.join(f'%{letter}' for letter in letters)}"
 
 
 def letters_in(text: str) -> str:
@@ -114,9 +114,8 @@ def unrounded(weighted: float, normal: float, weight: float, digits: int) -> flo
     if abs(about - weighted) < 0.5:
         return about
     end = weighted + copysign(0.5, about - weighted)
-    return (
-        end if round(end) == weighted else nextafter(end, weighted)
-    )  # halves are rounded to the even number
+    # Halves are rounded to the even number.
+    return end if round(end) == weighted else nextafter(end, weighted)
 
 
 def _line(padded: Cells) -> SprioLine:
@@ -126,9 +125,12 @@ def _line(padded: Cells) -> SprioLine:
         field: float(_signed(cells[letter.upper()], letter.upper(), most=2**40))
         for letter, field in FACTORS.items()
     }
-    priority = words.number(cells["Y"], "PRIORITY", most=PRIORITY_MAX)
+    # sprio adds the factors itself, so its sum may exceed the highest priority of a job.
+    priority = words.number(cells["Y"], "PRIORITY")
     part = words.decimal(cells["y"], "PRIORITY")
-    is_fixed = part > 1 or (not any(normal.values()) and not cells["T"] and part == priority)
+    has_factors = any(normal.values()) or bool(cells["T"])
+    # sprio does not normalise a fixed priority.
+    is_fixed = part == priority and (part > 1 or not has_factors)
     account = cells.get("o", "")
     return SprioLine(
         PriorityRow(

@@ -6,7 +6,25 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from fairbank.cluster.run_report import RunPiece
+
 T = TypeVar("T")
+
+
+class UnreadableLine(msgspec.Struct, frozen=True):
+    """Line (in JSON, job) with a field that could not be read, and the reason.
+
+    `job_id` is None if the line may belong to any job.
+    """
+
+    command: str
+    line: int
+    field: str
+    why: str
+    job_id: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.command}, line {self.line}, {self.field}: {self.why}"
 
 
 class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -15,6 +33,9 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Instants are seconds since 1970, None for unknown; `limit_seconds` is None without a finite
     limit. `tres` is what was allocated (for a pending job, requested), as `cpu=4,mem=4000M,node=1`.
     `owner` is None where the output has only the name; `restart` where it does not count restarts.
+    A job that never started may have several partitions, with commas between them, and no account.
+    `pieces` are those of a resized job before its last change; `tres` is the last piece's.
+    `gap` is a cell that its price needs and that could not be read; then its value is blank.
     """
 
     job_id: int
@@ -31,6 +52,8 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     limit_seconds: int | None
     tres: str
     restart: int | None = None
+    pieces: tuple[RunPiece, ...] = ()
+    gap: UnreadableLine | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -41,11 +64,13 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_complete(self) -> bool:
-        """True if slurmdbd has received the start.
+        """True if the price of the job is known from this record.
 
-        The end of a short job may arrive before its start; then partition and TRES are missing.
+        The end of a short job may arrive at slurmdbd before its start; then partition and TRES are
+        missing.
         """
-        return bool(self.partition) and (bool(self.tres) or self.start is None)
+        has_tres = self.start is None or all([self.tres, *(piece.tres for piece in self.pieces)])
+        return self.gap is None and bool(self.account and self.partition) and has_tres
 
 
 class JobEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -62,6 +87,8 @@ STATES_WITH_NODES = frozenset(
 )
 """States in which a job has nodes."""
 
+RESIZING = "RESIZING"
+"""State of a record that ended because the resources of its job changed."""
 UNFINISHED_STATES = STATES_WITH_NODES | {"PENDING"}
 """States of a job that slurmctld has not finished with. In any other state it has ended."""
 
@@ -140,18 +167,6 @@ class SlurmNode(msgspec.Struct, frozen=True):
     memory: int
     partitions: tuple[str, ...]
     gpus: tuple[str, ...] = ()
-
-
-class UnreadableLine(msgspec.Struct, frozen=True):
-    """Line (in JSON, job) that was left out, with the field and the reason."""
-
-    command: str
-    line: int
-    field: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.command}, line {self.line}, {self.field}: {self.why}"
 
 
 class ParsedRows(msgspec.Struct, Generic[T], frozen=True):

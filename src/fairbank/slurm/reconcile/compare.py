@@ -21,8 +21,8 @@ from fairbank.slurm.reconcile.prices import ClusterPrices
 START_TOLERANCE_SECONDS = 2  # slurmctld and slurmdbd each cut their times to seconds
 REPORT_DELAY_SECONDS = 60  # the agent reports an end within seconds, if the bank answers
 REFUSED_START_SECONDS = 15
-"""Time that accounting may count for a run that was refused at its start, until Slurm requeues or
-cancels it."""
+"""Time after a refusal in which Slurm requeues or cancels the job. Before it, the job may have
+waited for any time: for an agent that was away."""
 REQUEUE_SECONDS = 3_600  # a requeued job is submitted again when its epilogs are done
 RESTORED_STATES = frozenset({REQUEUED, "CANCELLED"})
 """States that Slurm records for a run that was refused at its start."""
@@ -79,6 +79,7 @@ class ReconcileInput(msgspec.Struct, frozen=True, kw_only=True):
     runs      runs of the ledger that started then, and all that are open
     queue     jobs that slurmctld knows
     refused   time of the bank's last refusal of a run, by job id and submission
+    unreadable  ids of jobs with a line that could not be read: their runs are not judged
     """
 
     cluster: BankCluster
@@ -90,6 +91,7 @@ class ReconcileInput(msgspec.Struct, frozen=True, kw_only=True):
     runs: Sequence[BankRun]
     queue: Sequence[QueuedJob]
     refused: Mapping[tuple[int, int], int] = {}
+    unreadable: Collection[int] = frozenset()
 
     def is_recent(self, job: AccountingJob) -> bool:
         """Return True while the agent's report of the end may still be on its way."""
@@ -110,7 +112,7 @@ class ReconcileInput(msgspec.Struct, frozen=True, kw_only=True):
             return False
         return (
             job.state in RESTORED_STATES
-            and job.elapsed <= REFUSED_START_SECONDS
+            and job.end - refused <= REFUSED_START_SECONDS
             and job.start - START_TOLERANCE_SECONDS <= refused <= job.end
         )
 
@@ -210,6 +212,8 @@ def classify_leftover(
     """
     job = (run.job_id, run.submitted)
     grace_start = sides.now - sides.grace_seconds
+    if run.job_id in sides.unreadable:
+        return None
     if run.state == "held":
         if job in alive or run.start > grace_start:
             return None
@@ -233,10 +237,12 @@ def complete_record(job: AccountingJob, run: BankRun | None) -> AccountingJob:
         return job
     return msgspec.structs.replace(
         job,
+        account=job.account or run.account,
         partition=job.partition or run.partition,
         tres=job.tres or run.tres,
         qos=job.qos or run.qos,
         limit_seconds=job.limit_seconds or run.limit_seconds,
+        gap=None,
     )
 
 
@@ -253,18 +259,19 @@ def _finding(
 
 
 def _is_price_right(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> bool:
-    cost = prices.end_price(job) or 0
+    cost = prices.end_price(job)
     booked = run.charged + run.written_off
     # A refund may have corrected the charge, or may have another reason: either sum may be right.
     paid = booked - run.refunded
-    # A released run was free by the bank's policy of then, or would be free by that of now.
-    was_free = run.state == "released" and (run.outcome == job.state or not cost)
-    return (
-        was_free
-        or paid == cost
-        or prices.is_right_price(booked, job)
-        or prices.is_right_price(paid, job)
-    )
+    if paid == (cost or 0):
+        return True
+    # The bank may have had another policy when it knew the same state: then either is right.
+    knew_state = run.outcome == job.state
+    if run.state == "released":
+        return knew_state or not cost
+    if cost == 0 and not knew_state:  # free, which the bank did not know
+        return False
+    return prices.is_right_price(booked, job) or prices.is_right_price(paid, job)
 
 
 class _RunIndex:

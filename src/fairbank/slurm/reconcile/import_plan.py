@@ -274,7 +274,9 @@ def plan_allocations(
         if project is None or partition is None or price is None:
             continue
         resource = partition.resource
-        if job.start is None or not job.elapsed or funds.payers(project.id, resource, job.start):
+        if job.start is None or not job.elapsed or not job.is_complete:
+            continue
+        if funds.payers(project.id, resource, job.start):
             continue
         starts = [allocation.start for allocation in funds.own(project.id, resource)]
         gaps[project.id, resource, bisect_right(starts, job.start)].append((job.start, price))

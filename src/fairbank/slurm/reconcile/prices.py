@@ -41,13 +41,21 @@ class ClusterPrices:
 
     def price(self, job: AccountingJob, seconds: int) -> int | None:
         """Return the SU-minutes of a job for a time; None if the bank does not price its
-        partition.
+        partition. Each piece of a resized job is priced by its own TRES and time.
         """
-        kind = (job.partition, job.tres, job.qos)
-        if kind not in self._rates:
-            self._rates[kind] = self._rate(job)
-        rate = self._rates[kind]
-        return None if rate is None else cost(rate, _ONE, seconds)
+        rate = self._rate(job.partition, job.tres, job.qos)
+        if rate is None:
+            return None
+        rates = (
+            (self._rate(job.partition, piece.tres or "", job.qos) or Fraction(0), piece.seconds)
+            for piece in job.pieces
+        )
+        return cost(rate, _ONE, seconds, rates)
+
+    def in_dearest_partition(self, job: AccountingJob) -> AccountingJob:
+        """Return the job in the dearest partition of those that it requested."""
+        jobs = [msgspec.structs.replace(job, partition=name) for name in job.partition.split(",")]
+        return max(jobs, key=lambda job: self.price(job, 3_600) or 0) if len(jobs) > 1 else job
 
     def end_price(self, job: AccountingJob) -> int | None:
         """Return the SU-minutes of a job that ended: 0 in a free state, None without a price."""
@@ -67,15 +75,20 @@ class ClusterPrices:
         )
         return least - SLACK_MINUTES <= charged <= most + SLACK_MINUTES
 
-    def _rate(self, job: AccountingJob) -> Fraction | None:
+    def _rate(self, partition: str, tres: str, qos: str | None) -> Fraction | None:
+        kind = (partition, tres, qos)
+        if kind not in self._rates:
+            self._rates[kind] = self._compute_rate(*kind)
+        return self._rates[kind]
+
+    def _compute_rate(self, name: str, tres: str, qos: str | None) -> Fraction | None:
         try:
-            partition = self._cluster.partition(job.partition)
+            partition = self._cluster.partition(name)
         except NotFound:
             return None
-        counts = parse_counts(job.tres) if job.tres else {}
-        return billing(
-            counts, partition.weights, partition.billing_rule
-        ) * self._cluster.qos_factor(job.qos)
+        counts = parse_counts(tres) if tres else {}
+        units = billing(counts, partition.weights, partition.billing_rule)
+        return units * self._cluster.qos_factor(qos)
 
 
 class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ import msgspec
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
 from fairbank.slurm.bank import BankClient, Progress, StoredRefusal, no_progress
-from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.commands import IDS_PER_COMMAND, SlurmCommands
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd, ParsedRows, UnreadableLine
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
@@ -25,6 +25,7 @@ from fairbank.slurm.reconcile.compare import (
     compare,
 )
 from fairbank.slurm.reconcile.repair import Repairer, RepairOutcome
+from fairbank.slurm.reconcile.resized import join_resized
 
 GRACE_SECONDS = 3_600
 """Time for which either side may lag before what is missing there counts as lost."""
@@ -33,7 +34,6 @@ PERIOD_MARGIN_SECONDS = DAY
 """Margin around a period in which its runs are searched in the ledger. There a run starts when its
 hold was requested, by another clock; a slurmctld that was down requests it again."""
 
-IDS_PER_COMMAND = 500  # keeps the arguments of sacct below the system's limit
 MAY_BE_CHARGED = frozenset({*REPAIRED_BY_CHARGE, Category.REFUSED})
 NEEDS_HISTORY = frozenset(
     {*REPAIRED_BY_CHARGE, *REPAIRED_BY_RELEASE, Category.REFUSED, Category.UNACCOUNTED}
@@ -103,13 +103,19 @@ class Reconciler:
         sides, refusals, unreadable = self._read_input(prices, since, until, progress)
         comparison = compare(sides)
         history = self._history(comparison, progress)
-        comparison, sides = _compare_with_history(sides, comparison, history.rows)
-        unreadable += history.unreadable
+        unreadable = tuple(dict.fromkeys((*unreadable, *history.unreadable)))
+        sides = self._with_history(sides, comparison, history)
+        comparison = compare(sides)
+        unreadable += tuple(
+            finding.job.gap
+            for finding in comparison.findings
+            if finding.category is Category.INCOMPLETE and finding.job and finding.job.gap
+        )
         outcomes = [RepairOutcome(finding=finding) for finding in comparison.findings]
         repairer = Repairer(
             self._bank,
             prices,
-            history.rows,
+            join_resized(history.rows),
             self._now,
             retry_refused=retry_refused,
             doubt=self._doubt(unreadable),
@@ -136,9 +142,9 @@ class Reconciler:
         # alive, not lost.
         queue = self._slurm.queue()
         jobs, unreadable = read_jobs(self._slurm, since, until, progress)
+        unreadable += queue.unreadable
         first = min((job.start for job in jobs if job.start is not None), default=since)
-        start = max(0, min(first, since) - PERIOD_MARGIN_SECONDS)
-        runs = self._runs(prices.name, start, until + PERIOD_MARGIN_SECONDS, len(jobs), progress)
+        runs = self._runs(prices.name, min(first, since), until, len(jobs), progress)
         refusals = self._bank.refusals(prices.name, since)
         sides = ReconcileInput(
             cluster=prices,
@@ -146,18 +152,20 @@ class Reconciler:
             until=until,
             now=self._now,
             grace_seconds=self._grace_seconds,
-            jobs=[job for job in jobs if job.end is None or since <= job.end < until],
+            jobs=[job for job in jobs if _is_in_period(job, since, until)],
             runs=runs,
             queue=queue.rows,
             refused={run: refusal.at for run, refusal in refusals.items()},
+            unreadable=_job_ids_of(unreadable),
         )
-        return sides, refusals, unreadable + queue.unreadable
+        return sides, refusals, unreadable
 
     def _runs(
         self, cluster: str, since: int, until: int, expected: int, progress: Progress
     ) -> list[BankRun]:
         runs: dict[int, BankRun] = {}
-        for run in self._bank.runs(cluster, since, until):
+        start = max(0, since - PERIOD_MARGIN_SECONDS)
+        for run in self._bank.runs(cluster, start, until + PERIOD_MARGIN_SECONDS):
             runs[run.id] = run
             progress("bank", len(runs), max(expected, len(runs)))
         return list(runs.values())
@@ -179,6 +187,42 @@ class Reconciler:
             progress("history", min(first + IDS_PER_COMMAND, len(numbers)), len(numbers))
         return ParsedRows(tuple(rows), tuple(unreadable))
 
+    def _with_history(
+        self,
+        sides: ReconcileInput,
+        comparison: ReconcileComparison,
+        history: ParsedRows[AccountingJob],
+    ) -> ReconcileInput:
+        """Add the ends of runs that seem lost, and the earlier pieces of resized jobs.
+
+        Both may lie before the period.
+        """
+        doubtful = {
+            (finding.run.job_id, finding.run.submitted)
+            for finding in comparison.findings
+            if finding.run is not None and finding.job is None
+        }
+        joined = join_resized(history.rows)
+        resized = {job.job_id for job in joined if job.pieces}
+        more = [
+            job
+            for job in joined
+            if (job.job_id, job.submitted) in doubtful
+            or (job.job_id in resized and _is_in_period(job, sides.since, sides.until))
+        ]
+        # A piece that was listed without those before it is not a run.
+        kept = [job for job in sides.jobs if job.job_id not in resized]
+        runs = sides.runs
+        first = min((job.start for job in more if job.pieces and job.start), default=sides.since)
+        if first < min((job.start for job in sides.jobs if job.start), default=sides.since):
+            runs = self._runs(sides.cluster.name, first, sides.until, len(runs), no_progress)
+        return msgspec.structs.replace(
+            sides,
+            jobs=[*kept, *more],
+            runs=runs,
+            unreadable={*sides.unreadable, *_job_ids_of(history.unreadable)},
+        )
+
     def _job_ends(self, comparison: ReconcileComparison) -> list[JobEnd]:
         """Return exit codes and processor times. No price needs them, so gaps are accepted."""
         numbers = _job_ids(comparison, MAY_BE_CHARGED)
@@ -189,9 +233,9 @@ class Reconciler:
 
     def _doubt(self, unreadable: Sequence[UnreadableLine]) -> InvalidInput | None:
         """Return the reason why a run that Slurm did not list may exist nevertheless."""
-        if unreadable:
-            text = "not released: some of Slurm's output could not be read"
-            return InvalidInput(text, remedy="fix those lines first")
+        if any(line.job_id is None for line in unreadable):
+            text = "not released: a line of Slurm's output may belong to it and could not be read"
+            return InvalidInput(text, remedy="see the lines above that were not read")
         if not self._slurm.can_see_all_jobs:
             text = "not released: Slurm may hide other users' jobs"
             return InvalidInput(text, remedy="run this as root or as SlurmUser")
@@ -201,7 +245,7 @@ class Reconciler:
 def read_jobs(
     slurm: SlurmCommands, since: int, until: int, progress: Progress = no_progress
 ) -> tuple[list[AccountingJob], tuple[UnreadableLine, ...]]:
-    """Return accounting's jobs of a period, read day by day.
+    """Return accounting's jobs of a period, read day by day; pieces of resized ones are joined.
 
     Args:
         slurm: commands of the cluster.
@@ -218,7 +262,7 @@ def read_jobs(
         jobs |= {(job.job_id, job.submitted, job.start): job for job in answer.rows}
         unreadable += answer.unreadable
         progress("sacct", done, len(days))
-    return list(jobs.values()), tuple(dict.fromkeys(unreadable))
+    return join_resized(jobs.values()), tuple(dict.fromkeys(unreadable))
 
 
 def _days(since: int, until: int) -> Iterator[tuple[int, int]]:
@@ -246,17 +290,9 @@ def _with_refusal(outcome: RepairOutcome, refusals: Refusals) -> RepairOutcome:
     return msgspec.structs.replace(outcome, objection=refusal.objection)
 
 
-def _compare_with_history(
-    sides: ReconcileInput, comparison: ReconcileComparison, history: Sequence[AccountingJob]
-) -> tuple[ReconcileComparison, ReconcileInput]:
-    """Compare again, with the ends of runs that seem lost: they may lie before the period."""
-    doubtful = {
-        (finding.run.job_id, finding.run.submitted)
-        for finding in comparison.findings
-        if finding.run is not None and finding.job is None
-    }
-    more = [job for job in history if (job.job_id, job.submitted) in doubtful]
-    if not more:
-        return comparison, sides
-    sides = msgspec.structs.replace(sides, jobs=[*sides.jobs, *more])
-    return compare(sides), sides
+def _is_in_period(job: AccountingJob, since: int, until: int) -> bool:
+    return job.end is None or since <= job.end < until
+
+
+def _job_ids_of(lines: Sequence[UnreadableLine]) -> frozenset[int]:
+    return frozenset(line.job_id for line in lines if line.job_id is not None)

@@ -12,6 +12,7 @@ from fairbank.cluster.partition import Cluster
 from fairbank.cluster.run_report import CompleteReport
 from fairbank.core.errors import InvalidInput
 from fairbank.core.final_state import LOST
+from fairbank.core.ids import OVERFLOW_UID
 from fairbank.slurm.bank import BankClient, Progress, ReportObjection, no_progress
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd
 from fairbank.slurm.reconcile.bank_records import BankFunds, BankRun
@@ -20,6 +21,7 @@ from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_RELEASE,
     Category,
     ReconcileFinding,
+    complete_record,
     restart_count,
 )
 
@@ -183,13 +185,13 @@ def charge_report(
     Raises:
         InvalidInput: the record lacks something that a report needs.
     """
-    owner = run.owner if job.owner is None and run is not None else job.owner
+    job = complete_record(job, run)
+    owner, comment = job.owner, FROM_ACCOUNTING
+    if owner is None and run is not None:
+        owner = run.owner
     if owner is None:
-        raise InvalidInput(
-            f"this host has no user {job.user!a}",
-            field="User",
-            remedy="run this on a host that knows the users",
-        )
+        # Nothing has the number of a user who is gone. The project still used the resources.
+        owner, comment = OVERFLOW_UID, f"{FROM_ACCOUNTING}; user {job.user!a} has no uid here"
     if job.start is None or job.end is None:
         raise InvalidInput("it has no start or no end", field="Start")
     exit_code, exit_signal = (job_end and job_end.exit_code) or (None, None)
@@ -209,7 +211,8 @@ def charge_report(
         elapsed=job.elapsed,
         state=job.state,
         tres=job.tres,
-        comment=FROM_ACCOUNTING,
+        pieces=job.pieces,
+        comment=comment,
         exit_code=exit_code,
         exit_signal=exit_signal,
         cpu_seconds=None if job_end is None else job_end.cpu_seconds,

@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
 from fairbank.slurm.reconcile.bank_records import (
     BankAllocation,
     BankCluster,
@@ -57,10 +57,11 @@ class ShadowAccount(msgspec.Struct, kw_only=True):
 
 
 class ShadowResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of all accounts, and the refusals."""
+    """Results of all accounts, the refusals, and the cells for which jobs are left out."""
 
     rows: tuple[ShadowAccount, ...]
     refused: tuple[ShadowRefusal, ...]
+    unreadable: tuple[UnreadableLine, ...] = ()
 
 
 class ShadowInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,20 +78,32 @@ def simulate(jobs: Sequence[AccountingJob], world: ShadowInput) -> ShadowResult:
 
     Pending jobs come last, as starting now.
     """
-    shadow = _ShadowBank(world)
+    shadow, prices = _ShadowBank(world), ClusterPrices(world.cluster)
+    jobs = [prices.in_dearest_partition(job) for job in jobs]
     for job, is_end in _events(jobs, world.now):
         if is_end:
             shadow.end(job)
         else:
             shadow.start(job)
-    return ShadowResult(rows=tuple(shadow.rows()), refused=tuple(shadow.refused))
+    return ShadowResult(
+        rows=tuple(shadow.rows()),
+        refused=tuple(shadow.refused),
+        unreadable=tuple(job.gap for job in jobs if job.gap is not None and _counts(job)),
+    )
+
+
+def _counts(job: AccountingJob) -> bool:
+    """Return True if the job has started or may start; others were cancelled before."""
+    return job.start is not None or job.state == "PENDING"
 
 
 def _events(jobs: Sequence[AccountingJob], now: int) -> Iterator[tuple[AccountingJob, bool]]:
     """Yield each job at its start and, with True, at its end, by time."""
     events: list[tuple[int, int, int, AccountingJob]] = []
     for job in {(each.job_id, each.submitted, each.start): each for each in jobs}.values():
-        if not job.is_complete or (job.start is None and job.state != "PENDING"):
+        # slurmdbd may lack the start of a job; then partition and TRES are missing.
+        is_lost = not job.partition or (job.start is not None and not job.tres)
+        if job.gap is not None or is_lost or not _counts(job):
             continue
         begins = now if job.start is None else job.start
         events.append((begins, 1, job.job_id, job))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.framework.options import add_clusters, add_option
 from fairbank.cli.framework.parser import Parser
-from fairbank.core.array_tasks import parse_array
+from fairbank.cluster.array_tasks import parse_array
 from fairbank.core.errors import InvalidInput
 from fairbank.core.gres import GPU, Gres, parse_gpus, parse_gres
 

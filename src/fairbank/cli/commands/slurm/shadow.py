@@ -70,6 +70,7 @@ def run(context: Context, options: Namespace) -> int:
             now=context.now(),
         ),
     )
+    unreadable += seen.unreadable
     context.note(*(f"! not read: {line}" for line in unreadable))
     if options.refused:
         schema, columns = "fairbank.shadow-refused/1", REFUSED_COLUMNS

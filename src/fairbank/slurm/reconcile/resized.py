@@ -1,0 +1,57 @@
+"""Jobs whose resources changed while they ran.
+
+When a job is resized, slurmdbd ends its record in the state RESIZING and begins another one,
+submitted and started at that second. The job still is one run, of one submission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fairbank.cluster.run_report import RunPiece
+from fairbank.core.time import LAST_INSTANT
+from fairbank.slurm.parsers.values import RESIZING, AccountingJob
+
+NEXT_RECORD_SECONDS = 2  # slurmctld and slurmdbd each cut their times to seconds
+
+
+def join_resized(jobs: Iterable[AccountingJob]) -> list[AccountingJob]:
+    """Return one job for each run, the pieces of a resized one joined; by job id and start."""
+    joined: list[AccountingJob] = []
+    for job in sorted(jobs, key=_order):
+        if joined and _continues(joined[-1], job):
+            joined[-1] = _join(joined[-1], job)
+        else:
+            joined.append(job)
+    return joined
+
+
+def _order(job: AccountingJob) -> tuple[int, int, int, bool]:
+    """Return the order of records; of those in the same second, a final one comes last."""
+    start = job.start or job.submitted
+    return job.job_id, start, job.end or LAST_INSTANT, job.state != RESIZING
+
+
+def _continues(before: AccountingJob, job: AccountingJob) -> bool:
+    return (
+        before.state == RESIZING
+        and before.job_id == job.job_id
+        and before.end is not None
+        and job.start is not None
+        and abs(job.start - before.end) <= NEXT_RECORD_SECONDS
+    )
+
+
+def _join(before: AccountingJob, last: AccountingJob) -> AccountingJob:
+    seconds = before.elapsed - sum(piece.seconds for piece in before.pieces)
+    return msgspec.structs.replace(
+        last,
+        submitted=before.submitted,
+        start=before.start,
+        elapsed=before.elapsed + last.elapsed,
+        restart=before.restart,
+        pieces=(*before.pieces, RunPiece(seconds=seconds, tres=before.tres or None)),
+        gap=before.gap or last.gap,
+    )
