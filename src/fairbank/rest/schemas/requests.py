@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from fairbank.cluster.array_tasks import TASKS_MAX
 from fairbank.core.fields import (
     Amount,
     Comment,
@@ -25,6 +24,7 @@ from fairbank.core.fields import (
     Word,
 )
 from fairbank.core.ids import ID_MAX
+from fairbank.core.slurm_numbers import TASKS_MAX
 from fairbank.core.time import Instant, parse_instant
 from fairbank.rest.schemas.answers import RoleWord
 

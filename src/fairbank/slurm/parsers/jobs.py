@@ -11,12 +11,12 @@ from itertools import chain
 
 import msgspec
 
-from fairbank.cluster.array_tasks import parse_array
 from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
+from fairbank.core.slurm_numbers import parse_array
 from fairbank.core.time import DAY
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import words

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.framework.options import add_clusters, add_option
 from fairbank.cli.framework.parser import Parser
-from fairbank.cluster.array_tasks import parse_array
 from fairbank.core.errors import InvalidInput
 from fairbank.core.gres import GPU, Gres, parse_gpus, parse_gres
+from fairbank.core.slurm_numbers import parse_array
 
 if TYPE_CHECKING:
     from argparse import Namespace
