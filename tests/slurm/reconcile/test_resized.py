@@ -14,7 +14,7 @@ from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.compare import Category, restart_count
 from fairbank.slurm.reconcile.prices import ClusterPrices
 from fairbank.slurm.reconcile.repair import charge_report
-from fairbank.slurm.reconcile.resized import join_resized
+from fairbank.slurm.reconcile.resized import is_later_piece, join_resized
 from tests.slurm.reconcile.comparison import compare_records, only_finding
 from tests.slurm.reconcile.jobs import CLUSTER, NOW, a_job, bank_run
 
@@ -47,6 +47,18 @@ def test_pieces_are_one_run() -> None:
         (1_800, "cpu=4"),
     ]
     assert ClusterPrices(CLUSTER).end_price(job) == 60 * 8 + 30 * 4 + 10 * 2
+
+
+def test_later_record_with_the_start_of_the_job_counts_its_own_time() -> None:
+    """slurmdbd stores the start of the job with each record, and counts the time from there."""
+    records = resized((3_600, 8), (1_800, 4), (600, 2))
+    start = records[0].start or 0
+    as_stored = [
+        msgspec.structs.replace(record, start=start, elapsed=(record.end or 0) - start)
+        for record in records
+    ]
+    assert [is_later_piece(record) for record in as_stored] == [False, True, True]
+    assert join_resized(as_stored) == join_resized(records)
 
 
 def test_job_between_two_pieces_is_unfinished() -> None:
