@@ -114,13 +114,11 @@ def default_socket(environ: Mapping[str, str]) -> str:
 
 
 def _file(path: str) -> dict[str, str]:
-    try:
-        file = open(path, "rb")
-    except OSError:
+    if not (os.path.isfile(path) and os.access(path, os.R_OK)):
         return {}
     from fairbank.core.settings_file import parse_toml, read_whole  # 13 ms, only if there is a file
 
-    with file:
+    with open(path, "rb") as file:
         values = parse_toml(read_whole(file, path, field=path), path, field=path)
     for key, value in values.items():
         if key not in KEYS or not isinstance(value, str):
