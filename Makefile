@@ -96,7 +96,8 @@ bench: $(VENV)/.dev ## measure every published speed
 
 campaign: $(VENV)/.dev ## faults, overload, long random runs; with Slurm if installed
 	$(call say,campaign)
-	$(BIN)/pytest -m 'campaign$(if $(SHORT), and not slurm)' --timeout $(if $(SHORT),600,7200) \
+	$(BIN)/pytest $(if $(SHORT),-m 'campaign and not slurm' --timeout 600,\
+		-m 'campaign or hypothesis' --hypothesis-profile campaign --timeout 7200) \
 		$(ARGS) $(TESTS)
 
 reference: $(VENV)/.dev ## write the generated reference pages and manual pages

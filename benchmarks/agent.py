@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.books import books, postgres_server
+from benchmarks.bank import benchmark_bank, postgres_server
 from benchmarks.measure import Figure, Say, Table, at_least, at_most
 from benchmarks.plugin import PluginOrder, PluginRound, run
 from tests.agent.running_agent import RunningAgent, agent_at
@@ -48,7 +48,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     with ExitStack() as stack:
         server, _ = stack.enter_context(postgres_server())
         url = server.url(stack.enter_context(server.fresh_database()))
-        with books(url, ALLOCATIONS):
+        with benchmark_bank(url, ALLOCATIONS):
             pass
         bank = stack.enter_context(run_bank(url))
         agent = stack.enter_context(

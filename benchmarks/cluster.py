@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from benchmarks.books import postgres_server
+from benchmarks.bank import postgres_server
 from benchmarks.measure import Figure, Say, Table, Target, at_most, ratio
 from tests.agent.running_agent import RunningAgent
 from tests.slurm.bank_cluster import RICH, BankStack, agent_for, prices

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from benchmarks.books import books, sqlite_folder
+from benchmarks.bank import benchmark_bank, sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_most
 from tests.support.server import FAIRBANK, run_bank
 
@@ -19,7 +19,7 @@ def measure(*, short: bool, say: Say) -> list[Table]:
     rounds = 5 if short else 40
     with sqlite_folder() as folder:
         url = f"sqlite:///{folder}/fairbank.sqlite"
-        with books(url, 3):
+        with benchmark_bank(url, 3):
             pass
         with run_bank(url) as bank:
             commands = {

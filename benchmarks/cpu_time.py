@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks.books import books
+from benchmarks.bank import benchmark_bank
 from benchmarks.http import ALLOCATIONS, LONG, SHORT, Client, contestants
 from benchmarks.measure import Figure, Say, Table
 from benchmarks.stages import stages
@@ -59,7 +59,10 @@ def measure(*, short: bool, say: Say) -> list[Table]:
                 say(f"{name}, round {number + 1} of {scale.rounds}")
                 seen[name].append(_round(server.pid, client))
         whole = Table("CPU time of an operation over HTTP", ABOUT, tuple(_figures(seen)), ())
-        with server.fresh_database() as database, books(server.url(database), ALLOCATIONS) as own:
+        with (
+            server.fresh_database() as database,
+            benchmark_bank(server.url(database), ALLOCATIONS) as own,
+        ):
             batches = 20 if short else 100
             return [
                 whole,

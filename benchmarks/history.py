@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import psycopg
 
-from benchmarks.books import postgres_server, sqlite_folder
+from benchmarks.bank import postgres_server, sqlite_folder
 from benchmarks.history_data import HistorySize, fill_store
 from benchmarks.measure import Figure, Say, Table, Target, at_least, at_most, percentile, to_stderr
 from fairbank.service.ops.audit_processes import verify
@@ -28,7 +28,7 @@ BALANCE_MS, STATEMENT_MS, VERIFIED = 5, 100, 100_000
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Number of `rounds`, of `requests` in each, and of `audits` of all books."""
+    """Number of `rounds`, of `requests` in each, and of `audits` of all journals."""
 
     past: HistorySize
     rounds: int

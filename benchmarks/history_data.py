@@ -1,8 +1,8 @@
 """Long history in an empty store: allocations whose jobs were held for and charged many times.
 
-Every entry follows from the one before it in its book, and every row from the entries, as if the
-bank had written them. The books grow side by side, as in production: the entries of one book lie
-far apart.
+Every entry follows from the one before it in its journal, and every row from the entries, as if the
+bank had written them. The journals grow side by side, as in production: the entries of one
+journal lie far apart.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from benchmarks.books import ACTOR, MEMORY, books
+from benchmarks.bank import ACTOR, MEMORY, benchmark_bank
 from benchmarks.measure import Say
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry, Kind, link_of
@@ -28,7 +28,7 @@ from fairbank.store.contract import Store
 CLUSTER, PARTITION, OUTCOME = "past", "standard", "COMPLETED"
 BEGIN, ELAPSED_SECONDS = Instant(1_700_000_000), 1_800
 HELD, CHARGED = SuMinutes(60), SuMinutes(30)
-OPENED = 2  # entries with which a book begins: it is opened, and credit put into it
+OPENED = 2  # entries with which a journal begins: it is opened, and credit put into it
 FIRST_UID, USERS = 100_000, 10
 
 _ROWS_AT_ONCE = 5_000
@@ -44,7 +44,7 @@ class HistorySize(msgspec.Struct, frozen=True):
 
     @property
     def entries(self) -> int:
-        """Number of entries in the books of the allocations; book 0 has one more for each
+        """Number of entries in the journals of the allocations; journal 0 has one more for each
         allocation.
         """
         return self.allocations * (OPENED + 2 * self.jobs_each)
@@ -56,7 +56,7 @@ class HistorySize(msgspec.Struct, frozen=True):
 
 def fill_store(store: Store, past: HistorySize, say: Say) -> None:
     """Write the history into `store`, which must be empty."""
-    with books(MEMORY, past.allocations) as begun, begun.bank.store.reading() as reader:
+    with benchmark_bank(MEMORY, past.allocations) as begun, begun.bank.store.reading() as reader:
         projects, entries, registry = (
             list(reader.scan(Project)),
             list(reader.scan(Entry)),
@@ -184,7 +184,7 @@ class _Rows:
         amount, charged, held = sums
         return Entry(
             id=number,
-            book=of.id,
+            allocation=of.id,
             seq=of.seq + 2 * job + step,
             at=at,
             kind=kind,

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import psycopg
 
-from benchmarks.books import books, postgres_server, sqlite_folder
+from benchmarks.bank import benchmark_bank, postgres_server, sqlite_folder
 from benchmarks.load import LoadOrder, LoadRound, load
 from benchmarks.measure import Figure, Say, Table, ratio
 from tests.support.account import Account
@@ -80,7 +80,7 @@ def contestants(seconds: float) -> Iterator[tuple[PostgresServer, Mapping[str, C
     with ExitStack() as stack:
         server, _ = stack.enter_context(postgres_server())
         ours, theirs = (stack.enter_context(server.fresh_database()) for _ in range(2))
-        with books(server.url(ours), ALLOCATIONS):
+        with benchmark_bank(server.url(ours), ALLOCATIONS):
             pass
         bank = str(stack.enter_context(run_bank(server.url(ours))).socket)
         hadm = stack.enter_context(hadm_bank(server.conninfo(theirs)))

@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from benchmarks.books import ACTOR, RESOURCE, Books, books, postgres_server, sqlite_folder
+from benchmarks.bank import (
+    ACTOR,
+    RESOURCE,
+    BenchmarkBank,
+    benchmark_bank,
+    postgres_server,
+    sqlite_folder,
+)
 from benchmarks.manual_loops import (
     CHARGED,
     HELD,
@@ -55,7 +62,7 @@ BANK, LOOP, LINKING, COPY = (
 )
 HOT = ", one allocation"
 SPREADS = {"": 1_000, HOT: 1}
-FIRST = 1_000_000  # where loops begin to number: beyond the entries that opened the books
+FIRST = 1_000_000  # where loops begin to number: beyond the entries that opened the journals
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -131,9 +138,9 @@ def _on_sqlite() -> Iterator[dict[str, Contender]]:
     with ExitStack() as stack:
         folder = stack.enter_context(sqlite_folder())
 
-        def fresh(allocations: int) -> tuple[Path, Books]:
+        def fresh(allocations: int) -> tuple[Path, BenchmarkBank]:
             file = folder / f"{next(numbers)}.sqlite"
-            return file, stack.enter_context(books(f"sqlite:///{file}", allocations))
+            return file, stack.enter_context(benchmark_bank(f"sqlite:///{file}", allocations))
 
         numbers = count()
         contenders = {}
@@ -151,9 +158,11 @@ def _on_postgres() -> Iterator[dict[str, Contender]]:
     with ExitStack() as stack:
         server, installation = stack.enter_context(postgres_server())
 
-        def fresh(allocations: int) -> tuple[str, Books]:
+        def fresh(allocations: int) -> tuple[str, BenchmarkBank]:
             name = stack.enter_context(server.fresh_database())
-            return server.conninfo(name), stack.enter_context(books(server.url(name), allocations))
+            return server.conninfo(name), stack.enter_context(
+                benchmark_bank(server.url(name), allocations)
+            )
 
         contenders = {}
         for spread, allocations in SPREADS.items():
@@ -179,7 +188,7 @@ def _loop(stack: ExitStack, loop: Loop) -> Contender:
 class Holder:
     """Bank, driven as the loops are: a number of holds, then their charges."""
 
-    def __init__(self, to: Books) -> None:
+    def __init__(self, to: BenchmarkBank) -> None:
         self._bank, self._projects = to.bank, to.projects
         self._jobs = count(1)
 

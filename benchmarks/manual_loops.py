@@ -28,7 +28,7 @@ RUN = (
     " charged, written_off, refunded, start_at, until_at, set_by"
 )
 ENTRY = (
-    "id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited,"
+    "id, allocation, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited,"
     " charged, held, credit_limit, overrun, comment, details, link"
 )
 STARTED = (

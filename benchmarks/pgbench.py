@@ -22,8 +22,8 @@ INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, o
         :allocation{n}, 1000, 'cpu', 'held', 60, 0, 0, 0,
             1700000000, 1700090000, lastval())
     RETURNING id AS run{n} \\gset
-INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held,
-    credit_limit, overrun,
+INSERT INTO journal (id, allocation, seq, at, kind, amount, run, owner, actor, deposited, charged,
+    held, credit_limit, overrun,
                      details, link)
     VALUES (:run{n}, :allocation{n}, :seq, 1700000000, 'hold', 60, :run{n}, 1000, 0, :deposited,
         :charged, :held, 0, 0,
@@ -39,8 +39,8 @@ UPDATE run SET state = 'charged', held = 0, charged = 30, ended_at = 1700001800,
     'COMPLETED', elapsed_seconds = 1800,
     set_by = nextval('entry_id_seq')
     WHERE id = :run{n};
-INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, deposited, charged, held,
-    credit_limit, overrun,
+INSERT INTO journal (id, allocation, seq, at, kind, amount, run, owner, actor, deposited, charged,
+    held, credit_limit, overrun,
                      details, link)
     VALUES (lastval(), :allocation{n}, :seq, 1700000000, 'charge', 30, :run{n}, 1000, 0,
         :deposited, :charged, :held, 0, 0,

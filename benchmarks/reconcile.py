@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 import msgspec
 import psycopg
 
-from benchmarks.books import postgres_server, sqlite_folder
+from benchmarks.bank import postgres_server, sqlite_folder
 from benchmarks.history_data import BEGIN, CLUSTER, PARTITION, HistorySize, fill_store
 from benchmarks.measure import Figure, Say, Table, at_most
 from fairbank.bank.project import Project
@@ -65,9 +65,8 @@ def measure(*, short: bool, say: Say) -> list[Table]:
             _prepare(url, recorded, scale.past, say)
             if database == "PostgreSQL":
                 with psycopg.connect(server.conninfo(name), autocommit=True) as connection:
-                    connection.execute(
-                        "VACUUM (ANALYZE)"
-                    )  # as PostgreSQL itself does within minutes
+                    # As PostgreSQL itself does within minutes.
+                    connection.execute("VACUUM (ANALYZE)")
             with _bank(url) as bank:
                 seen = []
                 for number in range(scale.rounds):

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from benchmarks.books import MEMORY, postgres_server, sqlite_folder
+from benchmarks.bank import MEMORY, postgres_server, sqlite_folder
 from benchmarks.measure import Figure, Say, Table
 from benchmarks.simulate import SHARED
 from benchmarks.traces import TRACES

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.books import postgres_installation
+from benchmarks.bank import postgres_installation
 from benchmarks.measure import Table
 from fairbank.store.sqlite.driver import VERSION
 

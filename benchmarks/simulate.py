@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import accasim, year
-from benchmarks.books import sqlite_folder
+from benchmarks.bank import sqlite_folder
 from benchmarks.measure import Figure, Say, Table, at_least, at_most, ratio
 from benchmarks.process import ProcessCost, run_process
 from fairbank.simulator.traces.swf import write

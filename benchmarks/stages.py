@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
-from benchmarks.books import ACTOR, Books
+from benchmarks.bank import ACTOR, BenchmarkBank
 from benchmarks.ledger import charge_of, hold_of
 from benchmarks.manual_loops import STARTS
 from benchmarks.measure import Figure, Say, Table
@@ -35,7 +35,7 @@ StepSeconds = dict[str, float]
 
 
 def stages(
-    books: Books, of_database: Callable[[], float], scale: tuple[int, int], say: Say
+    bank: BenchmarkBank, of_database: Callable[[], float], scale: tuple[int, int], say: Say
 ) -> Table:
     """Measure rounds of pairs of batches. `of_database` returns the CPU seconds of the database so
     far.
@@ -48,8 +48,8 @@ def stages(
         spent: StepSeconds = {}
         for _ in range(batches):
             runs = [Run("steps", next(jobs), STARTS) for _ in range(BATCH)]
-            for request in (lambda run: hold_of(run, books.projects), charge_of):
-                _apply_batch(books, [request(run) for run in runs], _StepTimer(spent, of_database))
+            for request in (lambda run: hold_of(run, bank.projects), charge_of):
+                _apply_batch(bank, [request(run) for run in runs], _StepTimer(spent, of_database))
         seen.append({where: seconds / (2 * batches * BATCH) for where, seconds in spent.items()})
     return Table("CPU time of a batch of 100", ABOUT, tuple(_figures(seen)), ())
 
@@ -74,16 +74,16 @@ class _StepTimer:
         return time.thread_time(), self._of_database()
 
 
-def _apply_batch(books: Books, requests: Sequence[Hold | Charge], laps: _StepTimer) -> None:
+def _apply_batch(bank: BenchmarkBank, requests: Sequence[Hold | Charge], laps: _StepTimer) -> None:
     """Do what `Bank.ask` does with a batch when no other client holds a lock."""
     batch = [SubmittedRequest(request, Instant(STARTS), ACTOR) for request in requests]
-    with books.bank.store.transaction() as transaction:
+    with bank.bank.store.transaction() as transaction:
         needs = lock_set_of(batch)
         laps.end("what it needs")
         work = transaction.load(needs)
         laps.end("lock and read")
         for each in batch:
-            apply(work, each, books.bank.policy)
+            apply(work, each, bank.bank.policy)
         laps.end("judge")
         transaction.write(work)
         laps.end("write")

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.books import sqlite_folder
+from benchmarks.bank import sqlite_folder
 from benchmarks.measure import NotAvailable, Say, Table
 from benchmarks.process import run_process
 from benchmarks.schedule import DIGITS, Schedule

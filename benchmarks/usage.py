@@ -93,17 +93,17 @@ def _named(scale: Scale) -> str:
 def _figures(scale: Scale, rounds: int) -> list[Figure]:
     payers, jobs = cluster(scale)
     none = jobs.only(np.zeros(scale.jobs, bool))
-    books = tick(zero_usage(payers, TRES), jobs, payers)
+    usage = tick(zero_usage(payers, TRES), jobs, payers)
     # The lists hold doubles, less work than the long doubles of Slurm and Fairbank, so the
     # ratio is too modest.
     plain = [
-        books.associations.tres.astype(float).tolist(),
-        books.associations.raw.tolist(),
-        books.associations.wall.tolist(),
+        usage.associations.tres.astype(float).tolist(),
+        usage.associations.raw.tolist(),
+        usage.associations.wall.tolist(),
     ]
     contenders: dict[str, Callable[[], object]] = {
-        TICKED: lambda: tick(books, jobs, payers),
-        FADED: lambda: tick(books, none, payers),
+        TICKED: lambda: tick(usage, jobs, payers),
+        FADED: lambda: tick(usage, none, payers),
     }
     if scale.associations <= PROMISED.associations:
         contenders[PLAINLY] = lambda: decay_in_python(*plain)
@@ -112,8 +112,8 @@ def _figures(scale: Scale, rounds: int) -> list[Figure]:
     )
 
 
-def tick(books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows) -> UsageLedger:
-    return apply_tick(books, jobs, payers, RULES, last=NOON, now=NOON + TICK)
+def tick(usage: UsageLedger, jobs: ChargedJobs, payers: ChargedRows) -> UsageLedger:
+    return apply_tick(usage, jobs, payers, RULES, last=NOON, now=NOON + TICK)
 
 
 def decay_in_python(tres: list[list[float]], raw: list[float], wall: list[float]) -> Plain:

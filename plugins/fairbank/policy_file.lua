@@ -2,7 +2,7 @@
 -- is reported. src/fairbank/slurm/policy_file.py writes it, and
 -- docs/decisions/0011-submission-policy-file.md has its format. For Lua 5.1 to 5.5, no libraries.
 
-local M = { VERSION = 1, SIZE_MAX = 4 * 1024 * 1024 }
+local M = { VERSION = 2, SIZE_MAX = 4 * 1024 * 1024 }
 
 local function pattern_reader(pattern, max_length)
   return function(text)
@@ -20,9 +20,10 @@ local function integer(text)
   return #text <= 17 and text:find("^%-?[0-9]+$") and tonumber(text) or nil
 end
 
-local name = pattern_reader("^[A-Za-z_][A-Za-z0-9_.-]*$", 64)
+local name = pattern_reader("^[^%c]+$", 255)
+local cluster = pattern_reader("^[^%c /@:]+$", 255)
 local resource = pattern_reader("^[a-z][a-z0-9_-]*$", 32)
-local tres = pattern_reader("^[a-z][!-~]*$", 64)
+local tres = pattern_reader("^[a-z][^%c ]*$", 300)
 local action = one_of("refuse", "warn", "ignore")
 
 local function count(text)
@@ -45,7 +46,7 @@ end
 
 -- Reader of each field, by kind of line.
 local FIELDS = {
-  cluster = { name }, price = { action }, gres = { action }, unlisted = { action },
+  cluster = { cluster }, price = { action }, gres = { action }, unlisted = { action },
   qos = { optional }, stale = { count }, scale = { positive }, factor = { name, count },
   exempt = { count },
   partition = {
@@ -138,8 +139,10 @@ local function read_header(text)
     line:match("^fairbank%-policy\t([0-9]+)\t([0-9]+)\t([0-9a-f]+)\n$")
   if not version then return nil, "it does not begin as a policy file does" end
   if tonumber(version) ~= M.VERSION then
-    return nil, "it has version " .. version .. ", these plug-ins read version " .. M.VERSION ..
-      ": install those of the same release"
+    local age = tonumber(version) < M.VERSION and "older" or "newer"
+    return nil, "it is of the " .. age .. " version " .. version ..
+      "; these plug-ins read version " .. M.VERSION ..
+      ": install plug-ins and fairbank of the same release, then: fairbank slurm sync"
   end
   return { line = line, written = tonumber(written), digest = digest }
 end

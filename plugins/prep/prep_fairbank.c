@@ -67,6 +67,9 @@ static void write_job(frame_t *frame, const job_record_t *job, const run_t *run,
 	if (job->time_limit != INFINITE && job->time_limit != NO_VAL)
 		frame_number(frame, "limit", (int64_t) job->time_limit * 60);
 	frame_number(frame, "start", job->start_time);
+	if (job->resize_time)
+		frame_number(frame, "resized", job->resize_time);
+	frame_number(frame, "suspended", job->tot_sus_time);
 	frame_number(frame, "batch", job->batch_flag ? 1 : 0);
 	if (job->array_job_id) {
 		frame_number(frame, "array", job->array_job_id);
@@ -122,7 +125,6 @@ static void report_end(const job_record_t *job, const run_t *run, bool begun)
 	write_job(&frame, job, run, number);
 	frame_number(&frame, "end", job->end_time);
 	frame_number(&frame, "elapsed", elapsed_seconds(job));
-	frame_number(&frame, "suspended", job->tot_sus_time);
 	frame_text(&frame, "state", final_state(job));
 	frame_number(&frame, "exit", job->exit_code);
 	frame_number(&frame, "begun", begun ? 1 : 0);
@@ -162,6 +164,7 @@ extern int prep_p_prolog_slurmctld(job_record_t *job, bool *async)
 	cached_job_t *cached = job_cache_put(run_of(job));
 
 	cached->limit = job->time_limit;
+	cached->billing = job->billable_tres;
 	cached->begun = false;
 	*async = true;
 	report(job, &cached->run, MESSAGE_PROLOG, "prolog");
@@ -234,9 +237,10 @@ static int prepare_hold(void *record, void *argument)
 	hold_t *hold = argument;
 
 	set_comment(job, hold->verdict);
-	/* Slurm cancels a job that must be requeued if `requeue` is 0, as --no-requeue sets it. It
-	   tests for 0 only, and its own value is 1: bit 2 allows the requeue, and finish_hold()
-	   clears it again without losing what the user asked for. */
+	/* job_requeue() refuses a job whose `requeue` is 0, as --no-requeue sets it. In slurmctld
+	   of 22.05 to 26.05 the field is 0 or 1, and running jobs are tested for 0 only: bit 2
+	   allows the requeue. A state file with more than 1 cannot be loaded, so finish_hold()
+	   clears the bit under the same lock. It keeps what the user asked for. */
 	job->details->requeue |= 2;
 	return 0;
 }
@@ -344,11 +348,12 @@ typedef struct {
 	bool resend, ends;
 } scan_t;
 
-/* Report the limit if it has changed, or if we cannot know that. */
+/* Report limit and resources if they have changed, or if we cannot know that. */
 static void check_limit(const job_record_t *job, bool resend)
 {
 	cached_job_t *cached = job_cache_get(job->job_id);
-	bool is_new = resend || !cached || cached->limit != job->time_limit;
+	bool is_new = resend || !cached || cached->limit != job->time_limit
+		|| cached->billing != job->billable_tres;
 
 	if (!cached) {
 		cached = job_cache_put(run_of(job));
@@ -357,6 +362,7 @@ static void check_limit(const job_record_t *job, bool resend)
 	job_cache_mark(cached);
 	if (is_new && cached->begun) {
 		cached->limit = job->time_limit;
+		cached->billing = job->billable_tres;
 		report(job, &cached->run, MESSAGE_LIMIT, "limit");
 	}
 }

@@ -9,7 +9,7 @@ import pytest
 
 from fairbank.agent.daemon import Agent
 from fairbank.agent.engine import Engine
-from fairbank.agent.settings import agent_settings
+from fairbank.slurm.agent_settings import agent_settings
 
 LIFE_SECONDS = 30
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.agent.settings import agent_settings
+from fairbank.slurm.agent_settings import agent_settings
 from fairbank.slurm.site_factor import SiteFactorTable, TableWriter, decode
 from tests.agent.conftest import SU, Site
 from tests.agent.running_agent import RunningAgent, agent_at

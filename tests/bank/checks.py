@@ -21,7 +21,7 @@ def entries_by_allocation(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
     """Return the entries of the journal by allocation."""
     journals: dict[int, list[Entry]] = {}
     for entry in entries:
-        journals.setdefault(entry.book, []).append(entry)
+        journals.setdefault(entry.allocation, []).append(entry)
     return journals
 
 

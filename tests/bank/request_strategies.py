@@ -230,7 +230,7 @@ of_the_registry = st.one_of(
 
 # The caller looks up the allocation of the entry: see `test_model`.
 of_entries = st.builds(
-    Undo, key=keys, entry=st.integers(1, 60), book=st.just(0), by=st.none() | uids
+    Undo, key=keys, entry=st.integers(1, 60), allocation=st.just(0), by=st.none() | uids
 )
 
 of_anything = st.one_of(of_runs, of_credit, of_terms, of_the_registry, of_entries)

@@ -91,11 +91,12 @@ class StoryRunner:
             case ["run", number, *expected]:
                 self._check_run(number, expected)
             case ["kept", name, times]:
-                book = self.names.allocations.get(
+                journal = self.names.allocations.get(
                     name, 0
                 )  # `registry`: refusals without an allocation
                 assert sum(
-                    entry.book == book and entry.kind is Kind.REFUSAL for entry in self.work.entries
+                    entry.allocation == journal and entry.kind is Kind.REFUSAL
+                    for entry in self.work.entries
                 ) == int(times)
             case _:
                 self.apply_line(command)

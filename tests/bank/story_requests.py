@@ -189,7 +189,7 @@ class StoryNames:
             case ["undo", entry, name, *of_run]:
                 return Undo(
                     entry=int(entry),
-                    book=self._number(name),
+                    allocation=self._number(name),
                     run=run(of_run[0]) if of_run else None,
                 )
             case ["transfer", amount, source, "=>", target]:

@@ -29,7 +29,7 @@ def findings(work: TransactionData, journal: list[Entry]) -> list[Finding]:
     shown.
     """
     soon, late = (checks.findings(work, journal, soon=soon) for soon in (True, False))
-    assert {finding.book for finding in soon} == {finding.book for finding in late}
+    assert {finding.journal for finding in soon} == {finding.journal for finding in late}
     return soon
 
 
@@ -65,7 +65,7 @@ def test_any_altered_field_of_any_entry_is_found(story: StoryRunner, data: st.Da
     differences = findings(story.work, journal)
     assert differences
     assert any(
-        difference.book in (journal[place].book, story.work.entries[place].book)
+        difference.journal in (journal[place].allocation, story.work.entries[place].allocation)
         for difference in differences
     )
 
@@ -91,7 +91,7 @@ def test_swapped_entries_are_found(story: StoryRunner) -> None:
     lines = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
     for place in range(len(lines) - 1):
         turned = [*lines[:place], lines[place + 1], lines[place], *lines[place + 2 :]]
-        rest = [entry for entry in story.work.entries if entry.book != lines[0].book]
+        rest = [entry for entry in story.work.entries if entry.allocation != lines[0].allocation]
         assert findings(story.work, rest + turned)
 
 
@@ -220,11 +220,11 @@ def test_audit_forgets_closed_runs_that_match(*, soon: bool) -> None:
         story.play(f"hold {number} alice physics/cpu 60")
         story.play(f"charge {number} 45")
     rows = {run.id: run for run in story.work.runs.values()}
-    book = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
-    fold = Fold(book[0].book)
+    journal = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
+    fold = Fold(journal[0].allocation)
     tracemalloc.start()
     try:
-        for entry in book:
+        for entry in journal:
             if soon and entry.run == entry.id:
                 fold.check_run(rows[entry.id])
             fold.add(entry)
@@ -254,7 +254,7 @@ def test_removed_revocation_is_found(story: StoryRunner) -> None:
 def test_journal_has_only_the_digest_of_a_secret() -> None:
     story = play_story("token laptop alice")
     (entry,) = story.work.entries
-    assert (entry.kind, entry.book, entry.owner) == (Kind.TOKEN, 0, 1001)
+    assert (entry.kind, entry.allocation, entry.owner) == (Kind.TOKEN, 0, 1001)
     assert msgspec.json.decode(entry.details or "") == {
         "token": 1,
         "digest": b"laptop".hex(),

@@ -11,7 +11,7 @@ from fairbank.core.time import Instant
 
 ENTRY = Entry(
     id=7,
-    book=3,
+    allocation=3,
     seq=2,
     at=Instant(1_795_264_212),
     kind=Kind.CHARGE,

@@ -29,7 +29,7 @@ def rewritten(lines: list[Entry], **change: object) -> list[Entry]:
 
 def test_forged_entry_with_valid_links_is_found(story: StoryRunner) -> None:
     lines = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
-    nowhere = Head(lines[0].book, 0, bytes(32))
+    nowhere = Head(lines[0].allocation, 0, bytes(32))
     forgeries: list[tuple[Kind, dict[str, Any], str]] = [
         (Kind.DEPOSIT, {"amount": 7}, "was due"),
         (Kind.HOLD, {"amount": 7}, "was due"),
@@ -53,7 +53,7 @@ def test_forged_entry_with_valid_links_is_found(story: StoryRunner) -> None:
 
 
 def heard(lines: list[Entry], head: Head) -> list[str]:
-    fold = Fold(head.book, head)
+    fold = Fold(head.allocation, head)
     for entry in lines:
         fold.add(entry)
     fold.finish()
@@ -62,10 +62,10 @@ def heard(lines: list[Entry], head: Head) -> list[str]:
 
 def test_saved_head_reveals_a_rewritten_journal(story: StoryRunner) -> None:
     lines = entries_by_allocation(story.work.entries)[story.names.allocations["physics/cpu"]]
-    head = Head(lines[0].book, lines[-3].seq, lines[-3].link)
+    head = Head(lines[0].allocation, lines[-3].seq, lines[-3].link)
     assert heard(lines, head) == []
     forged = rewritten(lines, actor=4_321)
-    assert heard(forged, Head(head.book, 0, bytes(32))) == []
+    assert heard(forged, Head(head.allocation, 0, bytes(32))) == []
     assert heard(forged, head) == ["the saved head differs: the journal was rewritten"]
     assert heard(lines[:-3], head) == [
         f"it ends at entry number {head.seq - 1}; {head.seq} was written down: entries are missing"
@@ -80,7 +80,8 @@ def with_details(story: StoryRunner, kind: Kind, details: Callable[[str], str]) 
     place = next(place for place, entry in enumerate(lines) if entry.kind is kind)
     other = msgspec.structs.replace(lines[place], details=details(lines[place].details or "{}"))
     return heard(
-        rewritten([*lines[:place], other, *lines[place + 1 :]]), Head(lines[0].book, 0, bytes(32))
+        rewritten([*lines[:place], other, *lines[place + 1 :]]),
+        Head(lines[0].allocation, 0, bytes(32)),
     )
 
 
@@ -121,7 +122,7 @@ def test_second_end_of_a_run_is_found(story: StoryRunner, kind: Kind) -> None:
         details=details,
         **sums,
     )
-    assert heard(rewritten([*lines, again]), Head(last.book, 0, bytes(32)))
+    assert heard(rewritten([*lines, again]), Head(last.allocation, 0, bytes(32)))
 
 
 @pytest.mark.parametrize(

@@ -294,7 +294,7 @@ def test_undo_in_same_batch_restores_terms_before_it() -> None:
         resource=old.resource,
         credit_limit=SuMinutes(old.credit_limit + 5),
     )
-    back = Undo(entry=number, book=1, project=old.project, resource=old.resource)
+    back = Undo(entry=number, allocation=1, project=old.project, resource=old.resource)
     assert [type(outcome) for outcome in store.ask(submitted(amend, back), Policy())] == [
         Done,
         Done,

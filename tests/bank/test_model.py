@@ -161,7 +161,7 @@ class BankAgainstModel(RuleBasedStateMachine):
     def undo(self, numbers: list[int], actor: int, by: int | None = None) -> None:
         self.ask(
             [
-                SubmittedRequest(Undo(entry=number, book=NOWHERE, by=by), self.now, actor)
+                SubmittedRequest(Undo(entry=number, allocation=NOWHERE, by=by), self.now, actor)
                 for number in numbers
             ]
         )
@@ -217,9 +217,9 @@ class BankAgainstModel(RuleBasedStateMachine):
             (candidate for candidate in self.batched.journal if candidate.id == request.entry), None
         )
         if entry is None:
-            return Undo(entry=request.entry, book=NOWHERE, key=request.key)
+            return Undo(entry=request.entry, allocation=NOWHERE, key=request.key)
         run = next((record.run for record in rows.runs.values() if record.id == entry.run), None)
-        project = rows.allocations[entry.book].project if entry.book else None
+        project = rows.allocations[entry.allocation].project if entry.allocation else None
         return undo_of(entry, run=run, project=project, by=request.by, key=request.key)
 
     def _compare(self) -> None:

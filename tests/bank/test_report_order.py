@@ -94,7 +94,7 @@ def any_order_and_up_to_five_copies(life: list[str], data: st.DataObject) -> Non
     assert sums(after(heard)) == sums(after(life))
 
 
-test_any_order_and_up_to_five_copies_give_the_same_books = given(life_of_a_run(), st.data())(
+test_any_order_and_up_to_five_copies_give_the_same_ledger = given(life_of_a_run(), st.data())(
     any_order_and_up_to_five_copies
 )
 

@@ -18,9 +18,9 @@ amend physics/cpu limit 5
 
 
 def test_changed_terms_are_shown_with_new_values() -> None:
-    book = [entry for entry in play_story(STORY).work.entries if entry.book]
-    story = term_changes(None, book)
-    assert [story[entry.id] for entry in book if entry.kind is Kind.TERMS] == [
+    journal = [entry for entry in play_story(STORY).work.entries if entry.allocation]
+    story = term_changes(None, journal)
+    assert [story[entry.id] for entry in journal if entry.kind is Kind.TERMS] == [
         {"state": "frozen"},
         {"state": "active"},
         {"credit_limit": 300},
@@ -30,8 +30,8 @@ def test_changed_terms_are_shown_with_new_values() -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_without_earlier_terms_all_count_as_changed(known: bool) -> None:
-    book = [entry for entry in play_story(STORY).work.entries if entry.book]
-    frozen = next(entry for entry in book if entry.kind is Kind.TERMS)
-    story = term_changes(book[0] if known else None, [frozen])[frozen.id]
+    journal = [entry for entry in play_story(STORY).work.entries if entry.allocation]
+    frozen = next(entry for entry in journal if entry.kind is Kind.TERMS)
+    story = term_changes(journal[0] if known else None, [frozen])[frozen.id]
     assert story["state"] == "frozen"
     assert ({"start", "end", "shared", "credit_limit", "category"} <= story.keys()) is not known

@@ -60,7 +60,7 @@ def test_change_for_a_run_without_a_hold_is_refused() -> None:
     kept = [
         refusal_of(entry)
         for entry in story.work.entries
-        if entry.kind is Kind.REFUSAL and entry.book == REGISTRY
+        if entry.kind is Kind.REFUSAL and entry.allocation == REGISTRY
     ]
     assert [(no.reason, no.project, no.resource, no.owner) for no in kept] == [
         (Reason.NO_HOLD, 1, "cpu", 1001)

@@ -47,7 +47,7 @@ class FakeServices:
                 "service.ops.backup.Backups": self._backups,
                 "service.ops.backup_file.verify_file": self._check_backup,
                 "agent.control.agent_status": self._agent_status,
-                "agent.settings.read_agent_settings": self._agent_settings,
+                "slurm.agent_settings.read_agent_settings": self._agent_settings,
                 "agent.daemon.Agent": lambda settings, jobs: SimpleNamespace(run=_run_agent),
                 "setup.agent.slurm_jobs": lambda settings: {},
                 "rest.server.log.log_to": lambda stream, log: None,
@@ -77,10 +77,10 @@ class FakeServices:
 
     def _agent_settings(self, path: Path) -> SimpleNamespace:
         self._note("agent", str(path))
-        return SimpleNamespace(log="json")
+        return SimpleNamespace(log="json", control=SimpleNamespace(socket="/x/agent.sock"))
 
-    def _agent_status(self, config: str | None) -> dict[str, Any]:
-        self._note("agent_status", config)
+    def _agent_status(self, path: str) -> dict[str, Any]:
+        self._note("agent_status", path)
         return self.status
 
     @contextmanager

@@ -211,7 +211,8 @@ def test_agent_and_its_status(fairbank: Run) -> None:
         " 2026-11-21T01:00:00Z: uid 7\n           try: see who it is\n" in result.out
     )
     assert json.loads(fairbank("agent", "status", "--json", services=services).out) == STATUS
-    assert services.calls == [("agent", "/c"), ("agent_status", None), ("agent_status", None)]
+    status_calls = [("agent", "/etc/fairbank/agent.toml"), ("agent_status", "/x/agent.sock")]
+    assert services.calls == [("agent", "/c"), *status_calls, *status_calls]
 
 
 STATUS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -13,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from fairbank.cli.commands.planning.demo import FAIRBANK, _Shell
-from fairbank.core.errors import FairbankError
+from fairbank.cli.commands.planning.demo import FAIRBANK, _folder, _Shell
+from fairbank.core.errors import FairbankError, Forbidden
 
 pytestmark = pytest.mark.slow
 
@@ -85,3 +86,25 @@ def test_failing_command_ends_the_demo(tmp_path: Path, capfd: pytest.CaptureFixt
     with pytest.raises(FairbankError, match="fairbank balance ended with 6"):
         _Shell(context, tmp_path).type("balance")
     assert "$ fairbank balance" in capfd.readouterr().out
+
+
+def test_directory_that_cannot_be_made_is_an_error_of_its_kind(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    process = demo("--directory", str(tmp_path / "file" / "trial"), home=tmp_path)
+    assert process.returncode == 2
+    assert "cannot make the folder" in process.stdout
+
+
+def test_directory_without_permission_ends_with_that_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deny(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "denied")
+
+    monkeypatch.setattr(Path, "mkdir", deny)
+    with (
+        pytest.raises(Forbidden, match="you may not write there") as refused,
+        _folder(str(tmp_path / "trial")),
+    ):
+        pass
+    assert refused.value.exit_code == 4

@@ -33,6 +33,7 @@ EXCLUDED = {"replay", "simulate", "demo", "share", "prio"}  # these run for seco
         (["replay", "x.swf", "--days", "0"], "at least 1 day"),
         (["token", "create", "x", "--days", "0"], "'0' is not a whole number from 1 on"),
         (["token", "create", "x", "--days", "-1"], "'-1' is not a whole number from 1 on"),
+        (["balance", "--as", "-1"], "'-1' is not a user"),
         (["serve", "--port", "0"], "'0' is not a whole number from 1 on"),
         (["jobs", "--limit", "many"], "not a whole number from 0 on"),
         (["balance", "--watch", "1"], "not more often"),

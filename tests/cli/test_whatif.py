@@ -20,9 +20,9 @@ STORIES = {
     "too-wide": "whatif week.swf --add-procs=-28",
     "weights": "whatif week.swf --policy slurm --to-policy fairer.toml",
     "shares": "whatif week.swf --policy easy --to-policy slurm --shares shares.csv --by group",
-    "shaken": "whatif week.swf --add-procs 4 --shaken 5 --seed 3",
-    "bank": "whatif week.swf --drop-group 2 --grant 80 --periods 2 --shaken 3",
-    "json": "whatif week.swf --add-procs 8 --shaken 3 --json",
+    "perturbed": "whatif week.swf --add-procs 4 --perturbed 5 --seed 3",
+    "bank": "whatif week.swf --drop-group 2 --grant 80 --periods 2 --perturbed 3",
+    "json": "whatif week.swf --add-procs 8 --perturbed 3 --json",
     "accounting": "whatif sacct.txt --procs 8 --drop-user carol --drop-group bio",
 }
 
@@ -53,17 +53,19 @@ def test_both_sides_equal_the_simulation(run: Run) -> None:
 
 
 def test_seed_determines_the_result(run: Run) -> None:
-    words = "whatif week.swf --job 17 --size 2 --shaken 2 --json"
+    words = "whatif week.swf --job 17 --size 2 --perturbed 2 --json"
     assert run(words).out == run(words).out != run(f"{words} --seed 2").out
 
 
 def test_change_without_effect_has_no_difference(run: Run) -> None:
     """Both sides use the same copies of the trace, so any difference comes from the change."""
-    data = json.loads(run("whatif week.swf --add-procs 8 --shaken 3 --json").out)
-    same = json.loads(run("whatif week.swf --scale-limits 101 --policy fcfs --shaken 3 --json").out)
-    assert any(row["shaken"]["difference"]["mean"] for row in data["data"])
+    data = json.loads(run("whatif week.swf --add-procs 8 --perturbed 3 --json").out)
+    same = json.loads(
+        run("whatif week.swf --scale-limits 101 --policy fcfs --perturbed 3 --json").out
+    )
+    assert any(row["perturbed"]["difference"]["mean"] for row in data["data"])
     assert all(
-        row["shaken"]["difference"] == {"mean": 0, "low": 0, "high": 0} for row in same["data"]
+        row["perturbed"]["difference"] == {"mean": 0, "low": 0, "high": 0} for row in same["data"]
     )
 
 
@@ -73,7 +75,7 @@ def test_change_without_effect_has_no_difference(run: Run) -> None:
         ("whatif", "FILE", ""),
         ("whatif nothing.swf --add-procs 1", "cannot read nothing.swf", "name a trace"),
         ("whatif week.swf", "nothing would change", "--drop-user"),
-        ("whatif week.swf --add-procs 4 --seed 3", "--seed needs --shaken", "add --shaken N"),
+        ("whatif week.swf --add-procs 4 --seed 3", "--seed needs --perturbed", "add --perturbed N"),
         ("whatif week.swf --to-policy easy", "nothing would change", "--to-policy"),
         ("whatif week.swf --to-policy ezzy", "there is no policy 'ezzy'", "there are: fifo"),
         ("whatif week.swf --job 3", "--job needs --size or --limit", "--size N or --limit TIME"),
@@ -104,8 +106,16 @@ def test_change_without_effect_has_no_difference(run: Run) -> None:
             "two policies are called 'fairer'",
             "name the files differently",
         ),
-        ("whatif week.swf --add-procs 8 --shaken 1", "1 shaken copies", "one copy has no spread"),
-        ("whatif week.swf --add-procs 8 --shaken 1001", "1001 shaken copies", "from 2 to 1000"),
+        (
+            "whatif week.swf --add-procs 8 --perturbed 1",
+            "1 perturbed copies",
+            "one copy has no spread",
+        ),
+        (
+            "whatif week.swf --add-procs 8 --perturbed 1001",
+            "1001 perturbed copies",
+            "from 2 to 1000",
+        ),
         ("whatif week.swf --add-procs 8 --periods 2", "--periods", "add --grant PERCENT"),
     ],
 )
@@ -152,8 +162,8 @@ def test_omitted_job_is_not_changed(run: Run) -> None:
 def test_progress_names_each_simulation(run: Run, tmp_path: Path) -> None:
     line = "{0} {0} -1 10 -1 -1 -1 1 20 -1 1 7 7 -1 1 1 -1 -1\n"
     (tmp_path / "long.swf").write_text(
-        "; MaxProcs: 8\n" + "".join(line.format(number) for number in range(1, 20_000))
+        "; MaxProcs: 8\n" + "".join(line.format(number) for number in range(1, 5_000))
     )
-    output = run("whatif long.swf --add-procs 8 --shaken 2 --progress plain").err
-    for stage in ("as recorded", "changed", "shaken 1 of 2", "shaken 2 of 2, changed"):
+    output = run("whatif long.swf --add-procs 8 --perturbed 2 --progress plain").err
+    for stage in ("as recorded", "changed", "perturbed 1 of 2", "perturbed 2 of 2, changed"):
         assert re.search(rf"^{stage} [4-9]\d%$", output, re.MULTILINE), stage

@@ -87,7 +87,7 @@ def test_job_that_contradicts_itself_is_explained(said: dict[str, Any], field: s
     assert no.value.field == field
     assert re.fullmatch(
         r"a whole number from 1 to 2147483647|4 or more|name at most 1|name it in one of the"
-        r" lists|say one of them|ask for more nodes, .*",
+        r" lists|name one of them|ask for more nodes, .*",
         no.value.remedy or "",
     )
 

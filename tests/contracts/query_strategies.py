@@ -125,7 +125,7 @@ queries: st.SearchStrategy[Query] = st.one_of(
             EntryQuery,
             visibility=sights,
             ids=some_ids,
-            book=number,
+            allocation=number,
             projects=projects,
             kinds=st.none() | st.frozensets(st.sampled_from(Kind), max_size=4),
             owner=owners,

@@ -36,7 +36,7 @@ from tests.contracts.small_site import (
 
 
 def kinds_of(entries: list[Entry]) -> list[str]:
-    return [f"{entry.book} {entry.kind.value}" for entry in entries]
+    return [f"{entry.allocation} {entry.kind.value}" for entry in entries]
 
 
 REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
@@ -49,9 +49,9 @@ REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
         ({"kinds": frozenset()}, []),
         ({"kinds": frozenset({Kind.REFUSAL}), "projects": frozenset({1, 3})}, ["1 refusal"]),
         ({"owner": CAROL}, ["0 refusal", "4 refusal"]),
-        ({"book": 4, "since": START + 5}, ["4 terms", "4 refusal"]),
-        ({"book": 4, "since": START + 5, "until": START + 40}, ["4 terms"]),
-        ({"book": REGISTRY, "kinds": frozenset({Kind.MEMBER})}, ["0 member"] * 3),
+        ({"allocation": 4, "since": START + 5}, ["4 terms", "4 refusal"]),
+        ({"allocation": 4, "since": START + 5, "until": START + 40}, ["4 terms"]),
+        ({"allocation": REGISTRY, "kinds": frozenset({Kind.MEMBER})}, ["0 member"] * 3),
         ({"ids": frozenset({1})}, ["0 project"]),
         ({"visibility": Visibility(uid=CAROL)}, ["0 refusal", "4 refusal"]),
         ({"visibility": Visibility(uid=BOB)}, []),
@@ -62,10 +62,16 @@ REFUSALS = ["1 refusal", "0 refusal", "4 refusal"]
             },
             ["4 terms", "4 refusal"],
         ),
-        ({"visibility": Visibility(uid=ALICE), "book": 1}, ["1 refusal"]),
-        ({"visibility": Visibility(uid=ALICE, projects=frozenset({0, 2})), "book": REGISTRY}, []),
+        ({"visibility": Visibility(uid=ALICE), "allocation": 1}, ["1 refusal"]),
         (
-            {"visibility": Visibility(uid=CAROL, projects=frozenset({2})), "book": REGISTRY},
+            {
+                "visibility": Visibility(uid=ALICE, projects=frozenset({0, 2})),
+                "allocation": REGISTRY,
+            },
+            [],
+        ),
+        (
+            {"visibility": Visibility(uid=CAROL, projects=frozenset({2})), "allocation": REGISTRY},
             ["0 refusal"],
         ),
         ({"visibility": Visibility()}, []),

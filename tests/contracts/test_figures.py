@@ -335,9 +335,9 @@ def test_long_statement_is_cut_by_time(store: Store) -> None:
     granted(store, allocation(1, 100), at=START)
     for number in range(1, 71):
         granted(store, Deposit(allocation=1, amount=SuMinutes(1)), at=START + number // 3 * 10)
-    book = SnapshotReader(store).statement(1, Instant(0), Instant(2**40), Page(PAGE_MAX))
+    journal = SnapshotReader(store).statement(1, Instant(0), Instant(2**40), Page(PAGE_MAX))
     for at in range(START - 5, START + 300, 5):
-        earlier = [entry for entry in book if entry.at < at]
+        earlier = [entry for entry in journal if entry.at < at]
         assert SnapshotReader(store).entry_before(1, Instant(at)) == (
             earlier[-1] if earlier else None
         )

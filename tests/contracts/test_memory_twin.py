@@ -129,12 +129,12 @@ def _renumbered(answers: list[Outcome]) -> list[Any]:
     return output
 
 
-def _without_numbers(books: tuple[Sequence[Any], ...]) -> list[Any]:
+def _without_numbers(journals: tuple[Sequence[Any], ...]) -> list[Any]:
     """Return all rows without the numbers of entries and runs, and without the links that cover
     them.
     """
     output: list[Any] = []
-    for table in books:
+    for table in journals:
         for row in table:
             fields = msgspec.structs.asdict(row)
             fields.pop("link", None)

@@ -168,7 +168,7 @@ def test_ended_allocations_are_not_due_to_end(store: Store) -> None:
 
 
 def test_audit_reads_whole_tables_in_order(filled: Store) -> None:
-    projects, members, allocations, users, runs, entries, offices, tokens = contents(filled)
+    projects, members, allocations, users, runs, entries, registries, tokens = contents(filled)
     assert numbers(list(projects)) == [1, 2, 3]
     assert [(member.project, member.uid) for member in members] == [(1, ALICE), (1, BOB), (2, BOB)]
     assert numbers(list(allocations)) == [1, 2, 3, 4]
@@ -176,11 +176,11 @@ def test_audit_reads_whole_tables_in_order(filled: Store) -> None:
     assert [(run.allocation, run.id) for run in runs] == sorted(
         (run.allocation, run.id) for run in runs
     )
-    assert [(entry.book, entry.seq) for entry in entries] == sorted(
-        (entry.book, entry.seq) for entry in entries
+    assert [(entry.allocation, entry.seq) for entry in entries] == sorted(
+        (entry.allocation, entry.seq) for entry in entries
     )
     assert SnapshotReader(filled).count_entries() == len(entries)
-    assert offices[0].seq == sum(entry.book == REGISTRY for entry in entries)
+    assert registries[0].seq == sum(entry.allocation == REGISTRY for entry in entries)
     assert tokens == []
 
 

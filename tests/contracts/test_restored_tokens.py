@@ -94,7 +94,7 @@ def test_backup_with_token_without_entry_is_not_repaired(store: Store, backup: P
     Backups(forged, RESTORED_AT).create(backup, replace=True)
     Backups(store, RESTORED_AT).restore(backup, replace=True)
     findings = Audit(store).verify().findings
-    assert {(finding.book, finding.what) for finding in findings} == {
+    assert {(finding.journal, finding.what) for finding in findings} == {
         (1, "its row was added: no entry opens it"),
         (2, "its row was added: no entry opens it"),
     }

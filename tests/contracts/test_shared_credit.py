@@ -130,13 +130,13 @@ def test_run_belongs_to_its_project_whoever_pays(
         ({"projects": frozenset({LASERS})}, ["hold 40", "adjust 10"]),
         ({"projects": frozenset()}, []),
         (
-            {"book": 1},
+            {"allocation": 1},
             ["deposit 5", "hold 10", "hold 300", "hold 40", "adjust 10", "charge 5", "charge 600"],
         ),
-        ({"book": 1, "projects": frozenset({LASERS})}, ["hold 40", "adjust 10"]),
+        ({"allocation": 1, "projects": frozenset({LASERS})}, ["hold 40", "adjust 10"]),
         ({"visibility": Visibility(projects=frozenset({LASERS}))}, ["hold 40", "adjust 10"]),
         (
-            {"visibility": Visibility(projects=frozenset({OPTICS})), "book": 1},
+            {"visibility": Visibility(projects=frozenset({OPTICS})), "allocation": 1},
             ["hold 300", "charge 600"],
         ),
         (

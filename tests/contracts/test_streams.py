@@ -9,7 +9,7 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.entry import Entry
-from fairbank.bank.query import EVERY_BOOK, Books, UserRow
+from fairbank.bank.query import ALL_JOURNALS, JournalRange, UserRow
 from fairbank.bank.requests import Deposit
 from fairbank.bank.run import RunRecord
 from fairbank.core.units import SuMinutes
@@ -48,18 +48,24 @@ def test_range_of_journal_entries_can_be_read(store: Store) -> None:
     fill(store)
     granted(store, hold(1, 60), hold(2, 30, project=2, owner=BOB))
     with store.reading() as reader:
-        for books in (Books(end=1), Books(1, 2), Books(2), Books(1, 1), EVERY_BOOK):
-            assert [row.book for row in reader.scan(Entry, books)] == [
-                row.book for row in reader.scan(Entry) if row.book in books
+        for journals in (
+            JournalRange(end=1),
+            JournalRange(1, 2),
+            JournalRange(2),
+            JournalRange(1, 1),
+            ALL_JOURNALS,
+        ):
+            assert [row.allocation for row in reader.scan(Entry, journals)] == [
+                row.allocation for row in reader.scan(Entry) if row.allocation in journals
             ]
-            assert [row.id for row in reader.scan(Allocation, books)] == [
-                book for book in (1, 2) if book in books
+            assert [row.id for row in reader.scan(Allocation, journals)] == [
+                journal for journal in (1, 2) if journal in journals
             ]
-            assert [row.allocation for row in reader.scan(RunRecord, books)] == [
-                book for book in (1, 2) if book in books
+            assert [row.allocation for row in reader.scan(RunRecord, journals)] == [
+                journal for journal in (1, 2) if journal in journals
             ]
-            assert [row.allocation for row in reader.scan(UserRow, books)] == [
-                book for book in (1, 2) if book in books
+            assert [row.allocation for row in reader.scan(UserRow, journals)] == [
+                journal for journal in (1, 2) if journal in journals
             ]
 
 

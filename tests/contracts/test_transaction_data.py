@@ -71,7 +71,7 @@ def test_charge_loads_project_chain_only_without_hold(store: Store) -> None:
     assert sorted(_loaded(store, ends[0], hold(3, 5, project=2)).allocations) == [2, 3]
     granted(store, *ends)
     assert [row.charged for row in contents(store)[2]] == [5, 0, 10]
-    assert sorted(_loaded(store, ends[2]).allocations) == [3], "now it is in the books"
+    assert sorted(_loaded(store, ends[2]).allocations) == [3], "now it is in the ledger"
 
 
 def _loaded(store: Store, *requests: Request) -> TransactionData:

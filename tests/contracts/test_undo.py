@@ -134,7 +134,7 @@ def test_audit_finds_second_undo_of_an_entry(store: Store) -> None:
     open_allocations(store)
     number = granted(store, Deposit(allocation=1, amount=TEN))[0].entry
     granted(store, undo_request(store, number), Withdraw(allocation=1, amount=TEN))
-    lines = [row for row in contents(store)[5] if row.book == 1]
+    lines = [row for row in contents(store)[5] if row.allocation == 1]
     fold, before = Fold(1), NO_LINK
     for line in (*lines[:-1], msgspec.structs.replace(lines[-1], details=lines[-2].details)):
         fold.add(msgspec.structs.replace(line, link=link_of(line, before)))
@@ -161,9 +161,9 @@ def test_job_entries_and_unknown_entries_cannot_be_undone(store: Store) -> None:
     )
     for number in (*(row.entry for row in held), opening, arrived):
         assert reason_of(store, undo_request(store, number)) is Reason.CANNOT_UNDO
-    assert reason_of(store, Undo(entry=999_999, book=1)) is Reason.UNKNOWN_ENTRY
+    assert reason_of(store, Undo(entry=999_999, allocation=1)) is Reason.UNKNOWN_ENTRY
     assert (
-        reason_of(store, msgspec.structs.replace(undo_request(store, gone), book=2))
+        reason_of(store, msgspec.structs.replace(undo_request(store, gone), allocation=2))
         is Reason.UNKNOWN_ENTRY
     )
 

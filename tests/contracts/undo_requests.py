@@ -61,7 +61,9 @@ def undo_request(store: Store, number: int, **options: Any) -> Undo:
         project = next(
             (
                 row.project
-                for row in reader.allocations(AllocationQuery(ids=frozenset({entry.book})), Page())
+                for row in reader.allocations(
+                    AllocationQuery(ids=frozenset({entry.allocation})), Page()
+                )
             ),
             None,
         )

@@ -314,3 +314,10 @@ def test_displayed_sums_differ_by_the_displayed_movements(
         assert abs(Fraction(after.available) - Fraction(before.available)) == freed
         assert Fraction(after.granted) == sum(map(Fraction, after[2:]))
         assert Fraction(after.available) <= Fraction(granted - used, 60)
+
+
+def test_remedy_names_no_amount_that_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="finer than one SU-minute") as refused:
+        parse_su("0.005", least=1)
+    assert "0m" not in str(refused.value.remedy)
+    assert "1m is " in str(refused.value.remedy)

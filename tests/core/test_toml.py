@@ -18,7 +18,7 @@ class Lab(msgspec.Struct, forbid_unknown_fields=True):
 
 def read(text: bytes) -> Lab:
     output = parse_toml(text, FILE, field="--lab")
-    with validated_settings(FILE, Lab, PAGE):
+    with validated_settings(FILE, Lab):
         lab = msgspec.convert(output, Lab)
         if lab.floor > lab.rooms:
             raise InvalidInput(
@@ -45,7 +45,7 @@ def test_valid_settings_are_read() -> None:
             b"rooms = 'many'",
             f"{FILE}: rooms: expected a whole number",
             "rooms",
-            f"{PAGE} lists all settings",
+            "accepted: whole number",
         ),
         (
             b"rooms = 3\ndoor = 1",
@@ -53,7 +53,7 @@ def test_valid_settings_are_read() -> None:
             "door",
             "there are: rooms, floor",
         ),
-        (b"floor = 1", f"{FILE}: rooms is missing", "rooms", f"add it; {PAGE} lists all settings"),
+        (b"floor = 1", f"{FILE}: rooms is missing", "rooms", "add it; accepted: whole number"),
         (
             b"rooms = 3\nfloor = 4",
             f"{FILE}: there are not so many floors",

@@ -125,11 +125,11 @@ def repeated_part(answer: Answer) -> dict[str, Any]:
 # --- check of the ledger ---
 
 
-def check_books(answer_log: AnswerLog, tables: LedgerTables) -> dict[str, int]:
+def check_ledger(answer_log: AnswerLog, tables: LedgerTables) -> dict[str, int]:
     """Check that every acknowledged request is in the journal once, that nothing else is, and that
     all sums agree. Return figures for the summary.
     """
-    journal = tables.rows("SELECT * FROM journal ORDER BY book, seq")
+    journal = tables.rows("SELECT * FROM journal ORDER BY allocation, seq")
     _check_answers(answer_log, journal)
     _check_resolutions(journal)
     _check_sums(journal, tables)
@@ -140,7 +140,7 @@ def check_books(answer_log: AnswerLog, tables: LedgerTables) -> dict[str, int]:
         "a hold was not closed, or was closed without a report"
     )
     kinds = Counter(entry["kind"] for entry in journal)
-    lowest = min((available_after(entry) for entry in journal if entry["book"]), default=0)
+    lowest = min((available_after(entry) for entry in journal if entry["allocation"]), default=0)
     assert lowest >= 0, f"{lowest} SU-minutes were left at one commit"
     return {"entries": len(journal), "lowest": lowest, **kinds}
 
@@ -162,7 +162,7 @@ def _check_answers(answer_log: AnswerLog, journal: list[dict[str, Any]]) -> None
             facts = (data["amount"], data["allocation"], data["run"], data["available"])
             assert facts == (
                 entry["amount"],
-                entry["book"],
+                entry["allocation"],
                 entry["run"],
                 available_after(entry),
             ), f"{key}: {data} is not {entry}"
@@ -184,24 +184,24 @@ def _check_sums(journal: list[dict[str, Any]], tables: LedgerTables) -> None:
     used: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
     holds: dict[int, int] = {}
     for entry in journal:
-        book, amount = entry["book"], entry["amount"]
+        number, amount = entry["allocation"], entry["amount"]
         match entry["kind"]:
             case "deposit" | "transfer-in":
-                deposited[book] += amount
+                deposited[number] += amount
             case "withdraw" | "transfer-out":
-                deposited[book] -= amount
+                deposited[number] -= amount
             case "hold" | "adjust":
                 holds[entry["run"]] = holds.get(entry["run"], 0) + amount
-                used[book, entry["owner"]][1] += amount
+                used[number, entry["owner"]][1] += amount
             case "charge" | "release" | "lapse":
-                used[book, entry["owner"]][1] -= holds.pop(entry["run"], 0)
-                used[book, entry["owner"]][0] += amount if entry["kind"] == "charge" else 0
+                used[number, entry["owner"]][1] -= holds.pop(entry["run"], 0)
+                used[number, entry["owner"]][0] += amount if entry["kind"] == "charge" else 0
             case "refund":
-                used[book, entry["owner"]][0] -= amount
+                used[number, entry["owner"]][0] -= amount
             case "recharge":
-                used[book, entry["owner"]][0] += amount
+                used[number, entry["owner"]][0] += amount
     for row in tables.rows("SELECT * FROM allocation"):
-        user_sums = [sums for (book, _), sums in used.items() if book == row["id"]]
+        user_sums = [sums for (number, _), sums in used.items() if number == row["id"]]
         charged, held = (
             (sum(column) for column in zip(*user_sums, strict=True)) if user_sums else (0, 0)
         )

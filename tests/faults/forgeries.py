@@ -27,7 +27,12 @@ KEYS = {
 """Tables that the audit checks, with their keys. Nonces are not part of the ledger."""
 
 FAR = 10**9  # beyond every number in use
-_BOOK_OF = {"journal": "book", "allocation": "id", "run": "allocation", "user_sum": "allocation"}
+_JOURNAL_OF = {
+    "journal": "allocation",
+    "allocation": "id",
+    "run": "allocation",
+    "user_sum": "allocation",
+}
 _UNIQUE = {"journal": ("key",), "project": ("gname", "gid", "account"), "token": ("digest",)}
 _WORDS = {
     ("journal", "kind"): {"deposit": "withdraw"},
@@ -42,7 +47,7 @@ _WORDS = {
     ("member", "role"): {"pi": "member", "member": "pi"},
 }
 _NUMBERS = frozenset(
-    {"id", "book", "seq", "run", "allocation", "project", "parent", "uid", "owner", "gid", "job_id"}
+    {"id", "allocation", "seq", "run", "project", "parent", "uid", "owner", "gid", "job_id"}
 )
 _FORGED: dict[str, Any] = {
     "key": "forged",
@@ -55,12 +60,12 @@ _FORGED: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Forgery:
-    """Manual edit of a table: its description, the books in which the audit must find it (0: the
+    """Manual edit of a table: its description, the journals in which the audit must find it (0: the
     registry, None: the whole store), and the statements that make and revert it.
     """
 
     description: str
-    books: frozenset[int | None]
+    journals: frozenset[int | None]
     do: Callable[[LedgerTables], None]
     undo: Callable[[LedgerTables], None]
 
@@ -90,7 +95,7 @@ def deletions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
     for row in rows:
         yield Forgery(
             f"{table} {_name_of(table, row)} deleted",
-            _books(table, row),
+            _journals(table, row),
             lambda tables, row=row: _delete(tables, table, row),  # type: ignore[misc]
             lambda tables, row=row: insert(tables, table, row),  # type: ignore[misc]
         )
@@ -116,7 +121,7 @@ def additions(table: str, rows: Iterable[Row]) -> Iterator[Forgery]:
             copy |= {"start_at": row["end_at"], "end_at": row["end_at"] + 1}
         yield Forgery(
             f"{table} {_name_of(table, copy)} added",
-            _books(table, copy),
+            _journals(table, copy),
             lambda tables, copy=copy: insert(tables, table, copy),  # type: ignore[misc]
             lambda tables, copy=copy: _delete(tables, table, copy),  # type: ignore[misc]
         )
@@ -145,14 +150,14 @@ def _altered(table: str, row: Row, column: str, changed: Any) -> Forgery:
     new = row | {column: changed}
     return Forgery(
         f"{table} {_name_of(table, row)}: {column} {row[column]!r} is now {changed!r}",
-        _books(table, row) | _books(table, new),
+        _journals(table, row) | _journals(table, new),
         lambda tables: _set(tables, table, row, column, changed),
         lambda tables: _set(tables, table, new, column, row[column]),
     )
 
 
-def _books(table: str, row: Row) -> frozenset[int]:
-    return frozenset({row[_BOOK_OF[table]] if table in _BOOK_OF else 0})
+def _journals(table: str, row: Row) -> frozenset[int]:
+    return frozenset({row[_JOURNAL_OF[table]] if table in _JOURNAL_OF else 0})
 
 
 def _name_of(table: str, row: Row) -> str:
@@ -186,12 +191,13 @@ def insert(tables: LedgerTables, table: str, row: Row) -> None:
 
 
 def rewrite(tables: LedgerTables) -> Callable[[], None]:
-    """Rewrite book 1 from its first entry with 1,000 SU-minutes less and consistent links; return
-    the function that reverts it.
+    """Rewrite journal 1 from its first entry with 1,000 SU-minutes less and consistent links.
+
+    Return the function that reverts it.
     """
     snapshot = _snapshot(tables)
     link_before = NO_LINK
-    for row in tables.rows("SELECT * FROM journal WHERE book = 1 ORDER BY seq"):
+    for row in tables.rows("SELECT * FROM journal WHERE allocation = 1 ORDER BY seq"):
         reduced = row | {"amount": row["amount"] - 1_000 if row["seq"] == 2 else row["amount"]}
         reduced["deposited"] -= 1_000 if row["seq"] >= 2 else 0
         link_before = _relinked(tables, reduced, link_before)
@@ -203,11 +209,11 @@ def rewrite(tables: LedgerTables) -> Callable[[], None]:
 
 
 def cut_tail(tables: LedgerTables) -> Callable[[], None]:
-    """Delete the last entry of book 2 and restore the rows before it; return the function that
+    """Delete the last entry of journal 2 and restore the rows before it; return the function that
     reverts it.
     """
     snapshot = _snapshot(tables)
-    last, new = tables.rows("SELECT * FROM journal WHERE book = 2 ORDER BY seq DESC LIMIT 2")
+    last, new = tables.rows("SELECT * FROM journal WHERE allocation = 2 ORDER BY seq DESC LIMIT 2")
     assert last["kind"] == "refusal"  # the only kind that changes no other row
     tables.change("DELETE FROM journal WHERE id = :id", id=last["id"])
     tables.change(
@@ -223,7 +229,7 @@ def cut_registry(tables: LedgerTables) -> Callable[[], None]:
     that reverts it.
     """
     snapshot = _snapshot(tables)
-    last, new = tables.rows("SELECT * FROM journal WHERE book = 0 ORDER BY seq DESC LIMIT 2")
+    last, new = tables.rows("SELECT * FROM journal WHERE allocation = 0 ORDER BY seq DESC LIMIT 2")
     assert last["kind"] == "declined"
     tables.change("DELETE FROM journal WHERE id = :id", id=last["id"])
     tables.change("UPDATE registry SET seq = :seq, link = :link", seq=new["seq"], link=new["link"])

@@ -38,7 +38,7 @@ def findings(url: str, heads: Mapping[int, Head] = MappingProxyType({})) -> tupl
 def heads(url: str) -> dict[int, Head]:
     """Return the output of `fairbank audit heads`."""
     with store_at(url) as store:
-        return {head.book: head for head in Audit(store).journal_heads()}
+        return {head.allocation: head for head in Audit(store).journal_heads()}
 
 
 def restore(url: str, path: Path, *, replace: bool = False) -> int:

@@ -71,12 +71,12 @@ def rows(path: Path, table: str) -> Iterator[Any]:
                 yield read[1]
 
 
-BOOK, SEQ, KEY, SUMS = 1, 2, 10, slice(12, 17)  # of an entry
+ALLOCATION, SEQ, KEY, SUMS = 1, 2, 10, slice(12, 17)  # of an entry
 
 
 def last_sums(path: Path) -> dict[int, list[int]]:
     """Return the sums after the last entry of each allocation in a backup."""
-    return {entry[BOOK]: entry[SUMS] for entry in rows(path, "entry") if entry[BOOK]}
+    return {entry[ALLOCATION]: entry[SUMS] for entry in rows(path, "entry") if entry[ALLOCATION]}
 
 
 def balances(tables: LedgerTables) -> dict[int, list[int]]:
@@ -103,7 +103,9 @@ def expected_balances(path: Path) -> dict[int, tuple[str, int]]:
     should answer.
     """
     accounts = {row["id"]: row["account"] for row in rows(path, "project")}
-    left = {book: sums[0] + sums[3] - sums[1] - sums[2] for book, sums in last_sums(path).items()}
+    left = {
+        journal: sums[0] + sums[3] - sums[1] - sums[2] for journal, sums in last_sums(path).items()
+    }
     return {
         row["id"]: (accounts[row["project"]], left[row["id"]]) for row in rows(path, "allocation")
     }

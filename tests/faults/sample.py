@@ -48,7 +48,7 @@ def write_sample(url: str) -> None:
         for number, request in enumerate(requests()):
             if isinstance(request, Undo):  # numbers have gaps on PostgreSQL
                 request = msgspec.structs.replace(
-                    request, entry=refunds[0].entry, book=refunds[0].allocation or 0
+                    request, entry=refunds[0].entry, allocation=refunds[0].allocation or 0
                 )
             (outcome,) = bank.apply(
                 [
@@ -99,7 +99,7 @@ def requests() -> list[Request]:
         Refund(run=_run(2), amount=SuMinutes(100), comment="a bad node"),
         Lapse(run=_run(4)),
         Refund(run=_run(2), amount=SuMinutes(50), comment="another one"),
-        Undo(entry=0, book=0, run=_run(2), comment="it was not the node"),
+        Undo(entry=0, allocation=0, run=_run(2), comment="it was not the node"),
         _hold(9, 10**6, "no"),
         Deposit(allocation=77, amount=SuMinutes(1), key="nowhere", comment="no"),
         _late(8),

@@ -22,7 +22,7 @@ LogFigure = Callable[[str], None]
 Rounds = Callable[[int, int], int]
 
 
-ORDER = {"journal": "book, seq", "run": "allocation, id"}
+ORDER = {"journal": "allocation, seq", "run": "allocation, id"}
 """As the bank and its audit read the tables: what an index has is read from there, and a flip in
 the table itself is not seen.
 """

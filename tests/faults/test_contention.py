@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.faults.answer_log import UNAVAILABLE, AnswerLog, check_books
+from tests.faults.answer_log import UNAVAILABLE, AnswerLog, check_ledger
 from tests.faults.contention import Contention
 from tests.faults.ledger_tables import LedgerTables
 from tests.support.postgres import PostgresServer
@@ -24,7 +24,7 @@ def run_contention(
     """Run the clients on the servers, then check the ledger. Return the answers."""
     answer_log = AnswerLog()
     run(contention.run_all([server.socket for server in servers], answer_log, log_figure))
-    figures = check_books(answer_log, LedgerTables(servers[0].store))
+    figures = check_ledger(answer_log, LedgerTables(servers[0].store))
     assert figures["refusal"] > 0, "no request was refused, so there was no contention"
     audit = servers[0].command("audit", "verify")
     log_figure(f"{figures}; {audit.stdout.strip()}")

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.faults.answer_log import AnswerLog, check_books
+from tests.faults.answer_log import AnswerLog, check_ledger
 from tests.faults.contention import Contention, watch
 from tests.faults.ledger_tables import LedgerTables
 from tests.faults.nemesis import Nemesis, Victim, report_until
@@ -87,7 +87,7 @@ def campaign(
     only of runs without end.
     """
     answer_log = run(kill_under_load(banks, victims, kills, seed, log_figure))
-    figures = check_books(answer_log, LedgerTables(banks[0].store))
+    figures = check_ledger(answer_log, LedgerTables(banks[0].store))
     audit = banks[0].command("audit", "verify")
     log_figure(f"{figures}; {audit.stdout.strip()}")
     assert audit.returncode == 0, audit.stdout

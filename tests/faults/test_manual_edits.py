@@ -1,4 +1,4 @@
-"""Manual edits of the tables, with triggers disabled: the audit finds each and names the book."""
+"""Manual edits of the tables, with triggers disabled: the audit finds and locates each."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Sample:
     tables: LedgerTables
     store: Store
 
-    def books_with_findings(self) -> set[int | None]:
-        """Return the books in which the audit finds something."""
-        return {finding.book for finding in Audit(self.store).verify().findings}
+    def journals_with_findings(self) -> set[int | None]:
+        """Return the journals in which the audit finds something."""
+        return {finding.journal for finding in Audit(self.store).verify().findings}
 
     def rows(self, table: str) -> list[Row]:
         return self.tables.rows(f"SELECT * FROM {table} ORDER BY {', '.join(KEYS[table])}")
@@ -66,21 +66,21 @@ def sample(
     """Provide a sample ledger on each store."""
     with ExitStack() as stack:
         if request.param == "sqlite":
-            url = f"sqlite:///{tmp_path_factory.mktemp('books')}/fairbank.sqlite"
+            url = f"sqlite:///{tmp_path_factory.mktemp('ledger')}/fairbank.sqlite"
         else:
             server: PostgresServer = request.getfixturevalue("postgres18")
             url = server.url(stack.enter_context(server.fresh_database()))
         write_sample(url)
         sample = Sample(LedgerTables(url), stack.enter_context(store_at(url)))
         assert {row["kind"] for row in sample.rows("journal")} == {kind.value for kind in Kind}
-        assert sample.books_with_findings() == set()
+        assert sample.journals_with_findings() == set()
         yield sample
 
 
 def check_forgeries(
     sample: Sample, log_figure: LogFigure, forgeries: Callable[[str], Iterable[Forgery]]
 ) -> None:
-    """Check that the audit finds each edit in its book, and nothing after it is reverted."""
+    """Check that the audit finds each edit in its journal, and nothing after it is reverted."""
     missed: list[str] = []
     tally: Counter[str] = Counter()
     for table in KEYS:
@@ -90,14 +90,14 @@ def check_forgeries(
             except psycopg.IntegrityError:  # PostgreSQL enforces its constraints
                 tally["refused by the database"] += 1
                 continue
-            found_books = sample.books_with_findings()
-            if not found_books & forgery.books:
-                missed.append(f"{forgery.description}: found in {found_books}")
+            found_journals = sample.journals_with_findings()
+            if not found_journals & forgery.journals:
+                missed.append(f"{forgery.description}: found in {found_journals}")
             forgery.undo(sample.tables)
             tally[table] += 1
     log_figure(f"{tally.total()} forgeries: {dict(tally)}")
     assert missed == []
-    assert sample.books_with_findings() == set()
+    assert sample.journals_with_findings() == set()
 
 
 def test_every_table_of_the_ledger_is_edited() -> None:
@@ -146,14 +146,14 @@ def test_deletion_and_copy_of_every_row_are_found(sample: Sample, log_figure: Lo
 @pytest.mark.campaign
 @pytest.mark.usefixtures("long_form")
 def test_values_of_other_types_in_sqlite_are_found(sample: Sample, log_figure: LogFigure) -> None:
-    """The book is not always named: an unreadable row has none."""
+    """The journal is not always named: an unreadable row has none."""
     if not sample.tables.is_sqlite:
         pytest.skip("PostgreSQL's columns accept only values of their type")
     check_forgeries(
         sample,
         log_figure,
         lambda table: (
-            replace(forgery, books=forgery.books | {None})
+            replace(forgery, journals=forgery.journals | {None})
             for forgery in nonsense(table, sample.sample_rows(table))
         ),
     )
@@ -165,13 +165,13 @@ def test_emptied_journal_is_found(sample: Sample) -> None:
     entry.
     """
     kept = sample.rows("journal")
-    for book in (0, 1, 2):
-        sample.tables.change("DELETE FROM journal WHERE book = :book", book=book)
-        assert book in sample.books_with_findings()
+    for journal in (0, 1, 2):
+        sample.tables.change("DELETE FROM journal WHERE allocation = :journal", journal=journal)
+        assert journal in sample.journals_with_findings()
         for entry in kept:
-            if entry["book"] == book:
+            if entry["allocation"] == journal:
                 insert(sample.tables, "journal", entry)
-    assert sample.books_with_findings() == set()
+    assert sample.journals_with_findings() == set()
 
 
 @pytest.mark.slow
@@ -184,11 +184,11 @@ def test_reactivated_token_is_found(sample: Sample) -> None:
         "scopes = 'read  write'",
     ):
         sample.tables.change(f"UPDATE token SET {change} WHERE id = :id", id=revoked["id"])
-        assert sample.books_with_findings() == {REGISTRY}, change
+        assert sample.journals_with_findings() == {REGISTRY}, change
         sample.tables.change("DELETE FROM token WHERE id = :id", id=revoked["id"])
-        assert sample.books_with_findings() == {REGISTRY}
+        assert sample.journals_with_findings() == {REGISTRY}
         insert(sample.tables, "token", revoked)
-    assert sample.books_with_findings() == set()
+    assert sample.journals_with_findings() == set()
 
 
 @pytest.mark.slow
@@ -198,11 +198,11 @@ def test_user_sums_without_allocation_are_found(sample: Sample) -> None:
         sample.tables.change(
             "UPDATE user_sum SET allocation = :new WHERE allocation = 1", new=allocation
         )
-        assert {1, allocation} <= sample.books_with_findings()
+        assert {1, allocation} <= sample.journals_with_findings()
         sample.tables.change(
             "UPDATE user_sum SET allocation = 1 WHERE allocation = :new", new=allocation
         )
-    assert sample.books_with_findings() == set()
+    assert sample.journals_with_findings() == set()
 
 
 # --- saved heads, and the command ---
@@ -217,19 +217,19 @@ FORGED = [
 @pytest.mark.slow
 def test_consistent_forgery_is_found_by_saved_heads(sample: Sample) -> None:
     audit = Audit(sample.store)
-    heads = {head.book: head for head in audit.journal_heads()}
-    for forge, book, _ in FORGED:
+    heads = {head.allocation: head for head in audit.journal_heads()}
+    for forge, journal, _ in FORGED:
         undo = forge(sample.tables)
         assert audit.verify().findings == (), f"{forge.__name__} is not a consistent forgery"
-        assert {finding.book for finding in audit.verify(heads).findings} == {book}
+        assert {finding.journal for finding in audit.verify(heads).findings} == {journal}
         undo()
     assert audit.verify(heads).findings == ()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("forge", "book", "name"), FORGED[:2])
-def test_audit_command_exits_with_8_and_names_the_book(
-    forge: Callable[[LedgerTables], object], book: int, name: str
+@pytest.mark.parametrize(("forge", "journal", "name"), FORGED[:2])
+def test_audit_command_exits_with_8_and_names_the_journal(
+    forge: Callable[[LedgerTables], object], journal: int, name: str
 ) -> None:
     with create_bank() as bank:
         write_sample(bank.store)

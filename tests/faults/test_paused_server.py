@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.faults.answer_log import AnswerLog, check_books
+from tests.faults.answer_log import AnswerLog, check_ledger
 from tests.faults.contention import Contention
 from tests.faults.ledger_tables import LedgerTables
 from tests.faults.nemesis import report_until, wait_for
@@ -68,7 +68,7 @@ def test_paused_server_does_not_stop_the_other(
     """A pause may take a minute."""
     with run_two_banks(database) as (first, second):
         answer_log, seconds = run(pause_repeatedly(first, second, 8, seed))
-        figures = check_books(answer_log, LedgerTables(database))
+        figures = check_ledger(answer_log, LedgerTables(database))
         log_figure(
             f"{len(seconds)} pauses; the other server needed {max(seconds):.1f} s at most for"
             f" 200 answers; {answer_log.summary()}"

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from tests.faults.answer_log import PAUSE_SECONDS, UNAVAILABLE, AnswerLog, check_books
+from tests.faults.answer_log import PAUSE_SECONDS, UNAVAILABLE, AnswerLog, check_ledger
 from tests.faults.ledger_tables import LedgerTables
 from tests.faults.nemesis import Nemesis
 from tests.faults.site import SU, create_project
@@ -104,7 +104,7 @@ async def transfer_and_watch(
 
 
 def check(banks: Sequence[FairbankServer], answer_log: AnswerLog) -> None:
-    figures = check_books(answer_log, LedgerTables(banks[0].store))
+    figures = check_ledger(answer_log, LedgerTables(banks[0].store))
     assert figures["transfer-out"] == figures["transfer-in"]
     assert banks[0].command("audit", "verify").returncode == 0
 

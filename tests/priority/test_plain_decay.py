@@ -11,9 +11,9 @@ from fairbank.priority.fairshare.usage_ticks import zero_usage
 
 def test_list_decay_equals_table_decay() -> None:
     payers, jobs = usage.cluster(usage.Scale(50, 5))
-    books = usage.tick(zero_usage(payers, usage.TRES), jobs, payers)
-    faded = usage.tick(books, jobs.only(np.zeros(5, bool)), payers).associations
-    before = books.associations
+    ledger = usage.tick(zero_usage(payers, usage.TRES), jobs, payers)
+    faded = usage.tick(ledger, jobs.only(np.zeros(5, bool)), payers).associations
+    before = ledger.associations
     tres, raw, wall = usage.decay_in_python(
         before.tres.astype(float).tolist(), before.raw.tolist(), before.wall.tolist()
     )

@@ -62,7 +62,7 @@ def test_usage_from_records_equals_usage_from_ticks() -> None:
     def only(*rows: int) -> ChargedJobs:
         return running.only(np.array(rows))
 
-    books = apply_tick(
+    usage = apply_tick(
         zero_usage(PAYERS, len(NAMES)),
         running.only(np.zeros(3, bool)),
         PAYERS,
@@ -70,29 +70,29 @@ def test_usage_from_records_equals_usage_from_ticks() -> None:
         last=0,
         now=NOON,
     )
-    books = start_jobs(books, only(0), PAYERS, WEEK)
-    books = apply_tick(books, only(0), PAYERS, WEEK, last=NOON, now=NOON + 300)
-    books = start_jobs(books, only(1, 2), PAYERS, WEEK)
-    books = end_jobs(
-        books, records.only(np.array([2])), PAYERS, WEEK, last=NOON + 300, now=NOON + 500
+    usage = start_jobs(usage, only(0), PAYERS, WEEK)
+    usage = apply_tick(usage, only(0), PAYERS, WEEK, last=NOON, now=NOON + 300)
+    usage = start_jobs(usage, only(1, 2), PAYERS, WEEK)
+    usage = end_jobs(
+        usage, records.only(np.array([2])), PAYERS, WEEK, last=NOON + 300, now=NOON + 500
     )
-    books = apply_tick(books, only(0, 1), PAYERS, WEEK, last=NOON + 300, now=NOON + 600)
-    books = end_jobs(
-        books, records.only(np.array([0])), PAYERS, WEEK, last=NOON + 600, now=NOON + 700
+    usage = apply_tick(usage, only(0, 1), PAYERS, WEEK, last=NOON + 300, now=NOON + 600)
+    usage = end_jobs(
+        usage, records.only(np.array([0])), PAYERS, WEEK, last=NOON + 600, now=NOON + 700
     )
-    books = apply_tick(books, only(1), PAYERS, WEEK, last=NOON + 600, now=NOON + 900)
+    usage = apply_tick(usage, only(1), PAYERS, WEEK, last=NOON + 600, now=NOON + 900)
     recounted_usage = recompute_usage(records, gone(records), TICKS[:4], PAYERS, WEEK, EMPTY)
     assert [figure.tolist() for figure in recounted_usage.associations] == [
-        figure.tolist() for figure in books.associations
+        figure.tolist() for figure in usage.associations
     ]
 
 
 def test_every_second_is_charged_once_whatever_the_ticks() -> None:
     records = together(job(ALICE, NOON + 10, NOON + 777, cpus=4), job(BOB, NOON + 301, NOON + 302))
     for ticks in ([NOON + 900], TICKS[:4], range(NOON, NOON + 901, 7), [NOON + 777, NOON + 778]):
-        books = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
-        assert float(books.associations.raw[ROOT]) == 4 * 767 + 1
-        assert not books.associations.run_seconds.any()
+        usage = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
+        assert float(usage.associations.raw[ROOT]) == 4 * 767 + 1
+        assert not usage.associations.run_seconds.any()
 
 
 def test_without_enforced_limits_last_interval_of_job_is_lost() -> None:
@@ -135,9 +135,9 @@ def test_each_run_of_a_requeued_job_stays_charged() -> None:
 
 def test_suspended_job_is_charged_although_its_end_is_set_back() -> None:
     paused = job(ALICE, NOON, NOON + 400)  # suspended then, cancelled 900 seconds later
-    books = recompute_usage(paused, np.array([NOON + 1300]), TICKS, PAYERS, NEVER, EMPTY)
+    usage = recompute_usage(paused, np.array([NOON + 1300]), TICKS, PAYERS, NEVER, EMPTY)
     assert (
-        float(books.associations.raw[ALICE]) == 1200
+        float(usage.associations.raw[ALICE]) == 1200
     )  # to the last tick before, and not taken back
 
 
@@ -162,9 +162,9 @@ def test_ends_are_charged_in_order() -> None:
 
 def test_pending_and_running_jobs_are_recounted() -> None:
     records = together(job(ALICE, 0), job(BOB, NOON + 100), job(CAROL, NOON + 10_000))
-    books = recompute_usage(records, gone(records), TICKS[:3], PAYERS, NEVER, EMPTY)
-    assert float(books.associations.raw[ROOT]) == 500
-    assert int(books.associations.run_seconds[ROOT, CPU]) == 3600 - 500
+    usage = recompute_usage(records, gone(records), TICKS[:3], PAYERS, NEVER, EMPTY)
+    assert float(usage.associations.raw[ROOT]) == 500
+    assert int(usage.associations.run_seconds[ROOT, CPU]) == 3600 - 500
 
 
 def test_recount_continues_from_saved_usage() -> None:
@@ -174,12 +174,12 @@ def test_recount_continues_from_saved_usage() -> None:
         job(CAROL, NOON + 600, NOON + 600),
     )
     at_once = recompute_usage(records, gone(records), TICKS, PAYERS, WEEK, EMPTY)
-    books = recompute_usage(records, gone(records), TICKS[:3], PAYERS, WEEK, EMPTY)
-    books = recompute_usage(
-        records, gone(records), TICKS[3:], PAYERS, WEEK, TickPeriod(books, TICKS[2])
+    usage = recompute_usage(records, gone(records), TICKS[:3], PAYERS, WEEK, EMPTY)
+    usage = recompute_usage(
+        records, gone(records), TICKS[3:], PAYERS, WEEK, TickPeriod(usage, TICKS[2])
     )
-    assert books.associations.raw.tolist() == at_once.associations.raw.tolist()
-    assert books.associations.run_seconds.tolist() == at_once.associations.run_seconds.tolist()
+    assert usage.associations.raw.tolist() == at_once.associations.raw.tolist()
+    assert usage.associations.run_seconds.tolist() == at_once.associations.run_seconds.tolist()
 
 
 def test_decreasing_ticks_are_refused() -> None:
@@ -200,10 +200,10 @@ def test_record_with_end_before_start_is_named(end: int, left: int) -> None:
 
 def test_job_gone_from_the_queue_has_ended() -> None:
     for end in (0, NOON + 5_000):
-        books = recompute_usage(
+        usage = recompute_usage(
             job(ALICE, NOON, end), np.array([NOON + 100]), TICKS, PAYERS, NEVER, EMPTY
         )
-        assert float(books.associations.raw[ROOT]) == 100
+        assert float(usage.associations.raw[ROOT]) == 100
 
 
 def test_reset_clears_usage_before_its_tick() -> None:
@@ -220,12 +220,12 @@ def test_reset_clears_usage_before_its_tick() -> None:
         ticks[:4],
         PAYERS,
         daily,
-        TickPeriod(EMPTY.books, reset=midnight - DAY),
+        TickPeriod(EMPTY.usage, reset=midnight - DAY),
     )
     assert [float(seen.associations.raw[who]) for who in (ROOT, ALICE, BOB)] == [200, 0, 200]
     assert int(seen.associations.run_seconds[ROOT, CPU]) == 1000
     seen = recompute_usage(
-        records, gone(records), ticks, PAYERS, daily, TickPeriod(EMPTY.books, reset=midnight - DAY)
+        records, gone(records), ticks, PAYERS, daily, TickPeriod(EMPTY.usage, reset=midnight - DAY)
     )
     assert [float(seen.associations.raw[who]) for who in (ROOT, BOB)] == [600, 600]
     # where nobody knows of a reset, the first tick begins the period
@@ -290,11 +290,11 @@ after = st.lists(st.integers(NOON, NOON + 6000), max_size=12, unique=True).map(
 def test_final_usage_equals_run_time_and_reserves_nothing(
     records: ChargedJobs, ticks: list[int]
 ) -> None:
-    books = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
-    assert float(books.associations.raw[ROOT]) == float(
+    usage = recompute_usage(records, gone(records), ticks, PAYERS, NEVER, EMPTY)
+    assert float(usage.associations.raw[ROOT]) == float(
         ((records.end - records.start) * records.billable).sum()
     )
-    assert not books.associations.run_seconds.any()
+    assert not usage.associations.run_seconds.any()
 
 
 @settings(max_examples=30)

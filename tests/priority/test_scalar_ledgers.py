@@ -101,15 +101,15 @@ def test_vectorised_usage_equals_scalar_usage_bit_for_bit(life: Life) -> None:
 
     for work in works:
         begin(work)
-    books, last = start_jobs(zero_usage(payers, TRES), jobs, payers, rules), NOON
+    usage, last = start_jobs(zero_usage(payers, TRES), jobs, payers, rules), NOON
     for now in life.ticks:
         tick([*owners, *qos], works, last, now, life.half_life)
-        books, last = apply_tick(books, jobs, payers, rules, last=last, now=now), now
+        usage, last = apply_tick(usage, jobs, payers, rules, last=last, now=now), now
     for work in works[: life.end]:
         charge(work, last, last + 77, life.half_life, over=True)
-    books = end_jobs(books, jobs.only(np.arange(life.end)), payers, rules, last=last, now=last + 77)
-    _same(owners, books.associations)
-    _same(qos, books.qos)
+    usage = end_jobs(usage, jobs.only(np.arange(life.end)), payers, rules, last=last, now=last + 77)
+    _same(owners, usage.associations)
+    _same(qos, usage.qos)
 
 
 def _same(owners: list[Owner], usage: DecayedUsage) -> None:

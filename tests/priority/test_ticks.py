@@ -49,12 +49,12 @@ NOON = 1_000_000_000
 NOBODY = job(ALICE, 0).only(np.array([False]))
 
 
-def raw(books: UsageLedger, who: int) -> float:
-    return float(books.associations.raw[who])
+def raw(usage: UsageLedger, who: int) -> float:
+    return float(usage.associations.raw[who])
 
 
-def run_minutes(books: UsageLedger, who: int) -> int:
-    return int(minutes(books.associations.run_seconds)[who, CPU])
+def run_minutes(usage: UsageLedger, who: int) -> int:
+    return int(minutes(usage.associations.run_seconds)[who, CPU])
 
 
 def empty() -> UsageLedger:
@@ -65,13 +65,13 @@ def empty() -> UsageLedger:
 
 
 def test_four_cpus_for_three_ticks_then_three_idle_ticks() -> None:
-    books, running, seen = empty(), job(ALICE, NOON, cpus=4), []
+    usage, running, seen = empty(), job(ALICE, NOON, cpus=4), []
     for number in range(1, 7):
         now = NOON + 300 * number
-        books = apply_tick(
-            books, running if number <= 3 else NOBODY, PAYERS, WEEK, last=now - 300, now=now
+        usage = apply_tick(
+            usage, running if number <= 3 else NOBODY, PAYERS, WEEK, last=now - 300, now=now
         )
-        seen.append(raw(books, ALICE))
+        seen.append(raw(usage, ALICE))
     assert seen[:3] == [1199.5875706540696, 2398.7628537105134, 3597.525990868918]
     assert seen[5] == pytest.approx(
         3593.817952352436, rel=2e-16
@@ -79,27 +79,27 @@ def test_four_cpus_for_three_ticks_then_three_idle_ticks() -> None:
 
 
 def test_short_job_is_charged_once_at_its_end() -> None:
-    books = end_jobs(
+    usage = end_jobs(
         empty(), job(ALICE, NOON + 50, NOON + 150, cpus=8), PAYERS, WEEK, last=NOON, now=NOON + 150
     )
-    assert raw(books, ALICE) == 799.908338532358
+    assert raw(usage, ALICE) == 799.908338532358
 
 
 def test_idle_half_life_halves_usage() -> None:
-    books = apply_tick(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + 300)
+    usage = apply_tick(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + 300)
     assert raw(
-        apply_tick(books, NOBODY, PAYERS, WEEK, last=NOON, now=NOON + 7 * DAY), ALICE
+        apply_tick(usage, NOBODY, PAYERS, WEEK, last=NOON, now=NOON + 7 * DAY), ALICE
     ) == pytest.approx(300 * 0.5000733971527376, rel=1e-15)
 
 
 def test_half_life_0_keeps_usage() -> None:
-    books, running = empty(), job(ALICE, NOON, cpus=4)
+    usage, running = empty(), job(ALICE, NOON, cpus=4)
     for number in range(1, 7):
         now = NOON + 300 * number
-        books = apply_tick(
-            books, running if number <= 3 else NOBODY, PAYERS, NEVER, last=now - 300, now=now
+        usage = apply_tick(
+            usage, running if number <= 3 else NOBODY, PAYERS, NEVER, last=now - 300, now=now
         )
-    assert raw(books, ALICE) == 3600
+    assert raw(usage, ALICE) == 3600
 
 
 def test_constant_use_converges_to_steady_state() -> None:
@@ -115,8 +115,8 @@ def test_association_and_its_parents_are_charged() -> None:
     running = together(
         job(BOB, NOON, cpus=2), job(ALICE, NOON), job(CAROL, NOON, cpus=4), job(-1, NOON, cpus=9)
     )
-    books = apply_tick(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
-    assert [raw(books, who) for who in (BOB, OPTICS, ALICE, PHYSICS, CAROL, CHEM, ROOT)] == [
+    usage = apply_tick(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
+    assert [raw(usage, who) for who in (BOB, OPTICS, ALICE, PHYSICS, CAROL, CHEM, ROOT)] == [
         20,
         20,
         10,
@@ -125,7 +125,7 @@ def test_association_and_its_parents_are_charged() -> None:
         40,
         70,
     ]
-    assert books.associations.wall.tolist() == [30, 20, 10, 10, 10, 10, 10]
+    assert usage.associations.wall.tolist() == [30, 20, 10, 10, 10, 10, 10]
 
 
 def test_both_qos_are_charged_with_usage_factor_of_job() -> None:
@@ -133,16 +133,16 @@ def test_both_qos_are_charged_with_usage_factor_of_job() -> None:
         job(ALICE, NOON, qos=NORMAL, partition_qos=STANDBY, factor=0.5),
         job(ALICE, NOON, qos=NORMAL, partition_qos=NORMAL),
     )
-    books = apply_tick(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
-    assert books.qos.raw.tolist() == [15, 5, 0]
-    assert raw(books, ALICE) == 15
+    usage = apply_tick(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 10)
+    assert usage.qos.raw.tolist() == [15, 5, 0]
+    assert raw(usage, ALICE) == 15
 
 
 def test_qos_with_no_decay_keeps_unscaled_seconds() -> None:
     running = job(ALICE, NOON, cpus=4, qos=KEPT, partition_qos=NORMAL)
-    books = apply_tick(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
-    assert [float(amount) for amount in books.qos.raw] == [1199.5875706540696, 0, 1200]
-    later = apply_tick(books, NOBODY, PAYERS, WEEK, last=NOON + 300, now=NOON + 300 + 7 * DAY)
+    usage = apply_tick(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
+    assert [float(amount) for amount in usage.qos.raw] == [1199.5875706540696, 0, 1200]
+    later = apply_tick(usage, NOBODY, PAYERS, WEEK, last=NOON + 300, now=NOON + 300 + 7 * DAY)
     assert float(later.qos.raw[KEPT]) == 1200
     assert float(later.qos.tres[KEPT, CPU]) == 1200
     assert float(later.qos.raw[NORMAL]) == raw(later, ALICE) < 600
@@ -152,40 +152,40 @@ def test_qos_with_no_decay_keeps_unscaled_seconds() -> None:
 
 def test_v13_usage_factor_2_charges_twice() -> None:
     running = job(ALICE, NOON, NOON + 600, cpus=10, qos=NORMAL, factor=2.0)
-    books = end_jobs(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 600)
+    usage = end_jobs(empty(), running, PAYERS, NEVER, last=NOON, now=NOON + 600)
     assert (
-        raw(books, ALICE),
-        float(books.associations.tres[ALICE, CPU]),
-        float(books.qos.raw[NORMAL]),
+        raw(usage, ALICE),
+        float(usage.associations.tres[ALICE, CPU]),
+        float(usage.qos.raw[NORMAL]),
     ) == (12000, 12000, 12000)
 
 
 def test_usage_factor_0_charges_nothing() -> None:
-    books = apply_tick(
+    usage = apply_tick(
         empty(), job(ALICE, NOON, factor=0.0), PAYERS, WEEK, last=NOON, now=NOON + 300
     )
-    assert (raw(books, ROOT), float(books.associations.wall[ROOT])) == (0, 0)
+    assert (raw(usage, ROOT), float(usage.associations.wall[ROOT])) == (0, 0)
 
 
 # --- the two ledgers ---
 
 
 def test_raw_usage_keeps_fraction_of_billing() -> None:
-    books = apply_tick(
+    usage = apply_tick(
         empty(), job(ALICE, NOON, cpus=20, billable=1.25), PAYERS, NEVER, last=NOON, now=NOON + 100
     )
-    assert raw(books, ALICE) == 125
-    assert [float(books.associations.tres[ALICE, tres]) for tres in (CPU, BILLING)] == [2000, 100]
-    assert minutes(books.associations.tres)[ALICE, [CPU, BILLING]].tolist() == [33, 1]
+    assert raw(usage, ALICE) == 125
+    assert [float(usage.associations.tres[ALICE, tres]) for tres in (CPU, BILLING)] == [2000, 100]
+    assert minutes(usage.associations.tres)[ALICE, [CPU, BILLING]].tolist() == [33, 1]
 
 
 def test_without_limits_only_raw_usage_and_wall_are_kept() -> None:
     lax = Rules(Decay(), limits=False)
-    books = start_jobs(empty(), job(ALICE, NOON, cpus=4), PAYERS, lax)
-    books = apply_tick(books, job(ALICE, NOON, cpus=4), PAYERS, lax, last=NOON, now=NOON + 300)
-    assert raw(books, ALICE) == 1199.5875706540696
-    assert not books.associations.tres.any()
-    assert not books.associations.run_seconds.any()
+    usage = start_jobs(empty(), job(ALICE, NOON, cpus=4), PAYERS, lax)
+    usage = apply_tick(usage, job(ALICE, NOON, cpus=4), PAYERS, lax, last=NOON, now=NOON + 300)
+    assert raw(usage, ALICE) == 1199.5875706540696
+    assert not usage.associations.tres.any()
+    assert not usage.associations.run_seconds.any()
 
 
 # --- what running jobs may still use ---
@@ -193,19 +193,19 @@ def test_without_limits_only_raw_usage_and_wall_are_kept() -> None:
 
 def test_usage_plus_reserve_is_constant_within_limit() -> None:
     running = job(BOB, NOON + 100, cpus=3, limit=20)
-    books = start_jobs(empty(), running, PAYERS, NEVER)
-    assert run_minutes(books, ROOT) == 60
+    usage = start_jobs(empty(), running, PAYERS, NEVER)
+    assert run_minutes(usage, ROOT) == 60
     for now in (NOON + 300, NOON + 600, NOON + 900):
-        books = apply_tick(books, running, PAYERS, NEVER, last=now - 300, now=now)
+        usage = apply_tick(usage, running, PAYERS, NEVER, last=now - 300, now=now)
         assert [
-            raw(books, who) + int(books.associations.run_seconds[who, CPU])
+            raw(usage, who) + int(usage.associations.run_seconds[who, CPU])
             for who in (BOB, OPTICS, PHYSICS, ROOT)
         ] == [3600] * 4
 
 
 def test_reserve_is_released_at_the_end() -> None:
     running = together(job(BOB, NOON, cpus=3, limit=20), job(ALICE, NOON, limit=20))
-    books = apply_tick(
+    usage = apply_tick(
         start_jobs(empty(), running, PAYERS, NEVER),
         running,
         PAYERS,
@@ -213,16 +213,16 @@ def test_reserve_is_released_at_the_end() -> None:
         last=NOON,
         now=NOON + 300,
     )
-    books = end_jobs(
-        books,
+    usage = end_jobs(
+        usage,
         job(BOB, NOON, NOON + 360, cpus=3, limit=20),
         PAYERS,
         NEVER,
         last=NOON + 300,
         now=NOON + 360,
     )
-    assert raw(books, BOB) == 3 * 360
-    assert (run_minutes(books, BOB), run_minutes(books, ALICE), run_minutes(books, ROOT)) == (
+    assert raw(usage, BOB) == 3 * 360
+    assert (run_minutes(usage, BOB), run_minutes(usage, ALICE), run_minutes(usage, ROOT)) == (
         0,
         15,
         15,
@@ -232,38 +232,38 @@ def test_reserve_is_released_at_the_end() -> None:
 def test_job_over_its_limit_is_charged_to_its_end() -> None:
     running = job(ALICE, NOON, limit=1)
     other = job(BOB, NOON, limit=60)
-    books = start_jobs(empty(), together(running, other), PAYERS, NEVER)
+    usage = start_jobs(empty(), together(running, other), PAYERS, NEVER)
     seen = []
     for now in (NOON + 50, NOON + 100, NOON + 150):
-        books = apply_tick(books, together(running, other), PAYERS, NEVER, last=now - 50, now=now)
+        usage = apply_tick(usage, together(running, other), PAYERS, NEVER, last=now - 50, now=now)
         seen.append(
             (
-                raw(books, ALICE),
-                int(books.associations.run_seconds[ALICE, CPU]),
-                int(books.associations.run_seconds[ROOT, CPU]),
+                raw(usage, ALICE),
+                int(usage.associations.run_seconds[ALICE, CPU]),
+                int(usage.associations.run_seconds[ROOT, CPU]),
             )
         )
     assert seen == [(50, 10, 10 + 3550), (100, 0, 3500), (150, 0, 3450)]
-    books = end_jobs(
-        books, job(ALICE, NOON, NOON + 170, limit=1), PAYERS, NEVER, last=NOON + 150, now=NOON + 170
+    usage = end_jobs(
+        usage, job(ALICE, NOON, NOON + 170, limit=1), PAYERS, NEVER, last=NOON + 150, now=NOON + 170
     )
-    assert (raw(books, ALICE), int(books.associations.run_seconds[ROOT, CPU])) == (170, 3450)
+    assert (raw(usage, ALICE), int(usage.associations.run_seconds[ROOT, CPU])) == (170, 3450)
 
 
 def test_reserve_is_truncated_after_usage_factor_and_not_negative() -> None:
     running = job(ALICE, NOON, limit=1, factor=0.99)
-    books = start_jobs(empty(), running, PAYERS, NEVER)
-    assert int(books.associations.run_seconds[ALICE, CPU]) == math.trunc(59.4)
-    books = apply_tick(books, running, PAYERS, NEVER, last=NOON, now=NOON + 1)
-    assert int(books.associations.run_seconds[ALICE, CPU]) == 59  # trunc(0.99) of a second
-    books = end_jobs(books, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
-    books = end_jobs(books, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
-    assert int(books.associations.run_seconds[ALICE, CPU]) == 0
+    usage = start_jobs(empty(), running, PAYERS, NEVER)
+    assert int(usage.associations.run_seconds[ALICE, CPU]) == math.trunc(59.4)
+    usage = apply_tick(usage, running, PAYERS, NEVER, last=NOON, now=NOON + 1)
+    assert int(usage.associations.run_seconds[ALICE, CPU]) == 59  # trunc(0.99) of a second
+    usage = end_jobs(usage, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
+    usage = end_jobs(usage, running, PAYERS, NEVER, last=NOON + 1, now=NOON + 1)
+    assert int(usage.associations.run_seconds[ALICE, CPU]) == 0
 
 
 def test_job_without_limit_reserves_maximum_minutes() -> None:
-    books = start_jobs(empty(), job(ALICE, NOON, cpus=64, limit=UNLIMITED_MINUTES), PAYERS, WEEK)
-    assert run_minutes(books, ROOT) == 64 * (2**32 - 1)
+    usage = start_jobs(empty(), job(ALICE, NOON, cpus=64, limit=UNLIMITED_MINUTES), PAYERS, WEEK)
+    assert run_minutes(usage, ROOT) == 64 * (2**32 - 1)
 
 
 def test_too_many_run_seconds_name_row_and_remedy() -> None:
@@ -292,16 +292,16 @@ def test_clock_that_goes_back_is_refused() -> None:
 
 def test_second_tick_at_same_time_changes_nothing() -> None:
     running = job(ALICE, NOON)
-    books = apply_tick(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
-    again = apply_tick(books, running, PAYERS, WEEK, last=NOON + 300, now=NOON + 300)
-    assert again.associations.raw.tolist() == books.associations.raw.tolist()
+    usage = apply_tick(empty(), running, PAYERS, WEEK, last=NOON, now=NOON + 300)
+    again = apply_tick(usage, running, PAYERS, WEEK, last=NOON + 300, now=NOON + 300)
+    assert again.associations.raw.tolist() == usage.associations.raw.tolist()
 
 
 def test_first_tick_charges_jobs_from_their_start() -> None:
-    books = apply_tick(empty(), job(ALICE, NOON), PAYERS, NEVER, last=0, now=NOON + 900)
-    assert raw(books, ALICE) == 900
+    usage = apply_tick(empty(), job(ALICE, NOON), PAYERS, NEVER, last=0, now=NOON + 900)
+    assert raw(usage, ALICE) == 900
     assert (
-        raw(apply_tick(books, NOBODY, PAYERS, WEEK, last=0, now=NOON + DAY), ALICE) == 900
+        raw(apply_tick(usage, NOBODY, PAYERS, WEEK, last=0, now=NOON + DAY), ALICE) == 900
     )  # nobody knows how long it is to fade
 
 
@@ -316,5 +316,5 @@ def test_run_time_ends_now_or_at_job_end() -> None:
 
 
 def test_jobs_are_charged_while_slurmctld_is_down() -> None:
-    books = apply_tick(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + DAY)
-    assert raw(books, ALICE) == DAY
+    usage = apply_tick(empty(), job(ALICE, NOON), PAYERS, NEVER, last=NOON, now=NOON + DAY)
+    assert raw(usage, ALICE) == DAY

@@ -45,8 +45,8 @@ def used() -> DecayedUsage:
         job(BOB, NOON, cpus=3), job(ALICE, NOON, cpus=7), job(CAROL, NOON), job(BOB, NOON)
     )
     rules = Rules(Decay())
-    books = start_jobs(zero_usage(PAYERS, len(NAMES)), jobs, PAYERS, rules)
-    return apply_tick(books, jobs, PAYERS, rules, last=NOON, now=NOON + 123).associations
+    usage = start_jobs(zero_usage(PAYERS, len(NAMES)), jobs, PAYERS, rules)
+    return apply_tick(usage, jobs, PAYERS, rules, last=NOON, now=NOON + 123).associations
 
 
 def test_chains_lead_from_user_to_root_in_job_order() -> None:

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from benchmarks import fairtree, ledger, traces
-from benchmarks.books import MEMORY, books
+from benchmarks.bank import MEMORY, benchmark_bank
 from benchmarks.claims import CLAIMS, REMARKS, figures, write_page
 from benchmarks.cpu_time import threads_of
 from benchmarks.full_cluster import NOW, full_cluster
@@ -51,8 +51,8 @@ WRITTEN_ROWS = (
         " elapsed_seconds FROM run ORDER BY allocation, id"
     ),
     (
-        "SELECT book, seq, kind, amount, owner, actor, deposited, charged, held, credit_limit,"
-        " overrun, comment FROM journal ORDER BY book, seq"
+        "SELECT allocation, seq, kind, amount, owner, actor, deposited, charged, held,"
+        " credit_limit, overrun, comment FROM journal ORDER BY allocation, seq"
     ),
 )
 
@@ -68,7 +68,7 @@ def rows(url: str) -> list[list[tuple[Any, ...]]]:
 
 
 def rows_of_the_bank(url: str) -> list[list[tuple[Any, ...]]]:
-    with books(url, ALLOCATIONS) as to:
+    with benchmark_bank(url, ALLOCATIONS) as to:
         ledger.Holder(to).work(PAIRS, BATCH)
     return rows(url)
 
@@ -80,7 +80,7 @@ def rows_of_the_bank(url: str) -> list[list[tuple[Any, ...]]]:
 def test_sqlite_loops_write_the_rows_of_the_bank(tmp_path: Path, kind: type[SqliteLoop]) -> None:
     file = tmp_path / "loop.sqlite"
     with (
-        books(f"sqlite:///{file}", ALLOCATIONS) as to,
+        benchmark_bank(f"sqlite:///{file}", ALLOCATIONS) as to,
         closing(kind(file, to.allocations, ledger.FIRST)) as loop,
     ):
         assert loop.work(PAIRS, BATCH) == 2 * PAIRS
@@ -90,14 +90,16 @@ def test_sqlite_loops_write_the_rows_of_the_bank(tmp_path: Path, kind: type[Sqli
 def test_linking_loop_gives_each_entry_its_own_link(tmp_path: Path) -> None:
     file = tmp_path / "loop.sqlite"
     with (
-        books(f"sqlite:///{file}", ALLOCATIONS) as to,
+        benchmark_bank(f"sqlite:///{file}", ALLOCATIONS) as to,
         closing(LinkingSqliteLoop(file, to.allocations, ledger.FIRST)) as loop,
     ):
         loop.work(PAIRS, BATCH)
     with closing(driver.connect(str(file))) as connection:
         links = [
             link
-            for (link,) in connection.execute("SELECT link FROM journal WHERE book > 0 ORDER BY id")
+            for (link,) in connection.execute(
+                "SELECT link FROM journal WHERE allocation > 0 ORDER BY id"
+            )
         ]
         heads = [link for (link,) in connection.execute("SELECT link FROM allocation")]
     assert len({LINK, *links}) == len(links) + 1
@@ -111,7 +113,7 @@ def test_postgresql_loops_write_the_rows_of_the_bank(
 ) -> None:
     with postgres18.fresh_database() as theirs, postgres18.fresh_database() as ours:
         with (
-            books(postgres18.url(theirs), ALLOCATIONS) as to,
+            benchmark_bank(postgres18.url(theirs), ALLOCATIONS) as to,
             closing(kind(postgres18.conninfo(theirs), to.allocations, ledger.FIRST)) as loop,
         ):
             loop.work(PAIRS, BATCH)
@@ -127,7 +129,7 @@ def test_pgbench_writes_as_many_rows_as_the_bank(
     assert installation is not None
     if not Pgbench.there(installation):
         pytest.skip("this wheel has no pgbench")
-    with postgres18.fresh_database() as name, books(postgres18.url(name), ALLOCATIONS):
+    with postgres18.fresh_database() as name, benchmark_bank(postgres18.url(name), ALLOCATIONS):
         done = Pgbench(installation, postgres18.conninfo(name), ALLOCATIONS, clients).work(
             PAIRS, batch
         )

@@ -11,6 +11,8 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
+# Plug-ins that take seconds to start and that these tests do not use.
+LIGHT = "-p no:schemathesis -p no:pytest_cov -p no:faker"
 TWO_HALVES = """
 import pytest
 
@@ -34,7 +36,7 @@ def test_only_the_selected_tests_decide(
 ) -> None:
     tests = tmp_path / "test_halves.py"
     tests.write_text(TWO_HALVES)
-    process = make(checkout, f"TESTS={tests}", f"ARGS={chosen}")
+    process = make(checkout, f"TESTS={tests}", f"ARGS={chosen} {LIGHT}")
     assert (process.returncode == 0) == passes, process.stdout
     assert "the slow half" in process.stdout
 
@@ -44,11 +46,11 @@ def test_selection_without_any_test_fails_with_a_message(checkout: Path, tmp_pat
     """A misspelt selection matches nothing. The next call works."""
     tests = tmp_path / "test_halves.py"
     tests.write_text(TWO_HALVES)
-    process = make(checkout, f"TESTS={tests}", "ARGS=-k test_slwo")
+    process = make(checkout, f"TESTS={tests}", f"ARGS=-k test_slwo {LIGHT}")
     assert (process.returncode, "ARGS and TESTS select no test" in process.stdout) == (2, True), (
         process.stdout
     )
-    assert make(checkout, f"TESTS={tests}", "ARGS=-k test_quick").returncode == 0
+    assert make(checkout, f"TESTS={tests}", f"ARGS=-k test_quick {LIGHT}").returncode == 0
 
 
 def test_half_without_tests_fails_if_nothing_is_selected(checkout: Path) -> None:

@@ -201,16 +201,18 @@ def test_dry_run_stores_no_refusal(world: World) -> None:
         "dryrun=true",
     ],
 )
-def test_invalid_dry_run_parameter_is_refused(world: World, query: str) -> None:
-    before = world.entries()
-    path = f"/alloc/{world.own['allocation']}/deposit"
+def test_invalid_dry_run_parameter_is_refused(shared_world: World, query: str) -> None:
+    before = shared_world.entries()
+    path = f"/alloc/{shared_world.own['allocation']}/deposit"
     assert (
-        world.ask("POST", f"{path}?{query}", SUPERUSER, json={"amount": 60, **WHY}).status_code
+        shared_world.ask(
+            "POST", f"{path}?{query}", SUPERUSER, json={"amount": 60, **WHY}
+        ).status_code
         == 400
     )
-    assert world.entries() == before
+    assert shared_world.entries() == before
     assert (
-        world.ask(
+        shared_world.ask(
             "POST", f"{path}?dry-run=false", SUPERUSER, json={"amount": 60, **WHY}
         ).status_code
         == 201

@@ -12,11 +12,11 @@ import pytest
 
 from fairbank.bank.audit import Head
 from fairbank.bank.entry import REGISTRY
-from fairbank.bank.query import EVERY_BOOK, Books
+from fairbank.bank.query import ALL_JOURNALS, JournalRange
 from fairbank.core.errors import Unavailable
 from fairbank.core.units import SUM_MAX
 from fairbank.service.ops.audit import Audit, AuditResult
-from fairbank.service.ops.audit_processes import split_books, verify
+from fairbank.service.ops.audit_processes import split_journals, verify
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
@@ -42,7 +42,7 @@ def place(sql_place: Place) -> Place:
 
 
 def heads_with_entries(*entries: int) -> list[Head]:
-    return [Head(book, seq, LINK) for book, seq in enumerate(entries)]
+    return [Head(journal, seq, LINK) for journal, seq in enumerate(entries)]
 
 
 @pytest.mark.parametrize(
@@ -57,21 +57,21 @@ def heads_with_entries(*entries: int) -> list[Head]:
 )
 @pytest.mark.parametrize("pieces", [1, 2, 7])
 def test_every_chain_is_in_one_range(heads: list[Head], pieces: int) -> None:
-    stretches = list(split_books(heads, pieces, 1))
-    for book in (-SUM_MAX, -1, REGISTRY, 1, 2, 3, 10, 49, 50, 51, SUM_MAX):
-        assert sum(book in part for part in stretches) == 1
+    stretches = list(split_journals(heads, pieces, 1))
+    for journal in (-SUM_MAX, -1, REGISTRY, 1, 2, 3, 10, 49, 50, 51, SUM_MAX):
+        assert sum(journal in part for part in stretches) == 1
 
 
 def test_ranges_have_about_equal_lengths() -> None:
-    assert list(split_books(heads_with_entries(2, 9, 1, 1, 1, 30, 0, 4), 4, 1)) == [
-        Books(None, 3),
-        Books(3, 6),
-        Books(6, None),
+    assert list(split_journals(heads_with_entries(2, 9, 1, 1, 1, 30, 0, 4), 4, 1)) == [
+        JournalRange(None, 3),
+        JournalRange(3, 6),
+        JournalRange(6, None),
     ]
 
 
 def test_short_journal_is_one_range() -> None:
-    assert list(split_books(heads_with_entries(2, 9, 1), 8, 100)) == [EVERY_BOOK]
+    assert list(split_journals(heads_with_entries(2, 9, 1), 8, 100)) == [ALL_JOURNALS]
 
 
 def verify_with_two_processes(
@@ -109,7 +109,7 @@ def test_altered_run_rows_are_found_one_by_one(place: Place) -> None:
 
 def test_two_processes_have_the_findings_of_one(place: Place) -> None:
     store = place.open()
-    heads = {head.book: head for head in Audit(store).journal_heads()}
+    heads = {head.allocation: head for head in Audit(store).journal_heads()}
     output: list[tuple[int, int]] = []
     assert verify_with_two_processes(store, place, heads, output) == Audit(store).verify(heads)
     assert output[-1] == (store_entries(store), store_entries(store))
@@ -122,7 +122,7 @@ def test_two_processes_have_the_findings_of_one(place: Place) -> None:
     place.run("INSERT INTO user_sum VALUES (-4, 1001, 5, 0, NULL)")
     heads |= {3: Head(3, 9, LINK), 77: Head(77, 1, LINK)}
     result = Audit(store).verify(heads)
-    assert {finding.book for finding in result.findings} == {-4, 1, 2, 3, 9, 77}
+    assert {finding.journal for finding in result.findings} == {-4, 1, 2, 3, 9, 77}
     assert verify_with_two_processes(store, place, heads, output) == result
 
 
@@ -132,7 +132,7 @@ def test_unreadable_value_is_a_finding(place: Place) -> None:
     place.run("UPDATE allocation SET seq = 'many' WHERE id = 2")
     store = place.open()
     (finding,) = verify_with_two_processes(store, place, {}, []).findings
-    assert finding.book == 2
+    assert finding.journal == 2
     assert "the number of its last entry is 'many', due 3" in finding.what
 
 
@@ -179,29 +179,32 @@ def test_unreadable_entry_is_named_with_its_allocation_and_field(place: Place) -
         pytest.skip("columns have types there")
     place.run("DROP TRIGGER journal_only_grows")
     place.run(
-        "UPDATE journal SET amount = 'abc' WHERE id = (SELECT max(id) FROM journal WHERE book = 1)"
+        "UPDATE journal SET amount = 'abc'"
+        " WHERE id = (SELECT max(id) FROM journal WHERE allocation = 1)"
     )
     (result,) = Audit(place.open()).verify().findings
-    assert result.book is None
+    assert result.journal is None
     assert result.what.startswith("a row cannot be read, so the audit ends here: entry ")
     assert result.what.endswith(" of allocation 1 cannot be read: its amount is 'abc'")
 
 
-@pytest.mark.parametrize("book", [0, 1])
-def test_truncated_journal_is_reported(place: Place, book: int) -> None:
+@pytest.mark.parametrize("journal", [0, 1])
+def test_truncated_journal_is_reported(place: Place, journal: int) -> None:
     if place.is_postgres:
         place.run("ALTER TABLE journal DISABLE TRIGGER ALL")
     else:
         place.run("DROP TRIGGER journal_stays")
-    place.run(f"DELETE FROM journal WHERE id = (SELECT max(id) FROM journal WHERE book = {book})")
+    place.run(
+        f"DELETE FROM journal WHERE id = (SELECT max(id) FROM journal WHERE allocation = {journal})"
+    )
     assert [
-        finding.book
+        finding.journal
         for finding in Audit(place.open()).verify().findings
         if "may have been cut at its end" in finding.what
-    ] == [book]
+    ] == [journal]
 
 
 def test_heads_saved_before_the_first_entry_agree() -> None:
     audit = Audit(MemoryStore())
-    heads = {head.book: head for head in audit.journal_heads()}
+    heads = {head.allocation: head for head in audit.journal_heads()}
     assert audit.verify(heads).findings == ()

@@ -69,7 +69,7 @@ def test_free_states_must_be_final_job_states(file: Path) -> None:
         (
             "[clusters.other.partitions.gpu]\nresource = 5",
             "clusters.other.partitions.gpu.resource",
-            "lists all settings",
+            "accepted: text",
         ),
         (
             '[clusters.other]\nadding = "max"',
@@ -81,8 +81,12 @@ def test_free_states_must_be_final_job_states(file: Path) -> None:
             "clusters.other.agent",
             "there are: partitions, qos_factors, adding, agents",
         ),
-        ("[clusters.other]\nagents = [-5]", "clusters.other.agents[0]", "lists all settings"),
-        ("[clusters]\nother = 5", "clusters.other", "lists all settings"),
+        (
+            "[clusters.other]\nagents = [-5]",
+            "clusters.other.agents[0]",
+            "accepted: whole number from 0 to 4294967294",
+        ),
+        ("[clusters]\nother = 5", "clusters.other", "accepted: table"),
     ],
 )
 def test_invalid_cluster_setting_is_named(file: Path, lines: str, field: str, remedy: str) -> None:
@@ -93,3 +97,39 @@ def test_invalid_cluster_setting_is_named(file: Path, lines: str, field: str, re
     with pytest.raises(InvalidInput) as error:
         read_settings(file)
     assert (error.value.field, remedy in (error.value.remedy or "")) == (field, True)
+
+
+def test_settings_of_an_older_version_are_refused_as_such(file: Path) -> None:
+    file.write_text(
+        """\
+secret_file = "/srv/fairbank/secret"
+
+[store]
+url = "sqlite:////srv/fairbank/books.sqlite"
+
+[server]
+socket = "/srv/fairbank/fairbank.sock"
+counter = "threads"
+"""
+    )
+    message = "the file is of an older version: there is no setting server.counter any more"
+    with pytest.raises(InvalidInput, match=message) as error:
+        read_settings(file)
+    assert error.value.remedy == "rename it to write_queue"
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "remedy"),
+    [
+        ('journal = "delete"', "store.journal", "one of: truncate, wal"),
+        ("port = 0", "server.port", "accepted: whole number from 1 to 65535"),
+    ],
+)
+def test_value_out_of_range_is_refused_with_the_range(
+    file: Path, line: str, field: str, remedy: str
+) -> None:
+    table = f"[{field.partition('.')[0]}]"
+    file.write_text(example(Path("/srv"), "memory:").replace(table, f"{table}\n{line}"))
+    with pytest.raises(InvalidInput) as error:
+        read_settings(file)
+    assert (error.value.field, error.value.remedy) == (field, remedy)

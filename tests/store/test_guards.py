@@ -136,7 +136,7 @@ def test_audit_finds_replaced_entry(file_place: Place) -> None:
         " 'open' AND amount > 0)"
     )
     findings = Audit(store).verify().findings
-    assert (1, 4) in {(finding.book, finding.entry) for finding in findings}
+    assert (1, 4) in {(finding.journal, finding.entry) for finding in findings}
     assert findings[0].what.startswith("it is not what was written: its link does not follow")
 
 
@@ -156,7 +156,7 @@ def test_journal_cannot_be_truncated(postgres_place: Place) -> None:
         ("UPDATE run SET refunded = charged + 1", "run_sums"),
         ("UPDATE run SET ended_at = NULL WHERE state = 'charged'", "run_resolved_once"),
         ("UPDATE run SET state = 'held' WHERE state = 'charged'", "run_resolved_once"),
-        ("UPDATE registry SET id = 1", "office_is_one"),
+        ("UPDATE registry SET id = 1", "registry_is_one"),
     ],
 )
 def test_invalid_figures_are_rejected(unchanged: Place, statement: str, rule: str) -> None:

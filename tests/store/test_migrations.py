@@ -23,6 +23,7 @@ from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.schema import REVISIONS, metadata
 from fairbank.store.sqlite.driver import driver
+from fairbank.store.urls import parse_url
 from tests.contracts.databases import Place
 from tests.contracts.small_site import charge, contents, fill, granted, hold, late_charge, token
 from tests.support.postgres import PostgresServer
@@ -238,8 +239,20 @@ def test_revisions_are_numbered_in_order() -> None:
     )
 
 
-def test_store_from_before_the_first_release_is_refused(sql_place: Place) -> None:
-    sql_place.run("ALTER TABLE registry RENAME TO office")
-    with pytest.raises(Conflict, match="from before the first release") as refused:
-        sql_place.open()
-    assert str(refused.value.remedy).startswith("create a new store: fairbank init")
+@pytest.mark.parametrize("revision", ["0001", "0008"])
+def test_store_from_before_the_first_release_is_refused(bare_url: str, revision: str) -> None:
+    """The old tables that the check reads, as the migrations of that time created them."""
+    engine = create_engine(parse_url(bare_url))
+    with engine.begin() as connection:
+        for statement in (
+            "CREATE TABLE alembic_version (version_num text)",
+            f"INSERT INTO alembic_version VALUES ('{revision}')",
+            "CREATE TABLE journal (id bigint PRIMARY KEY, book bigint NOT NULL, seq bigint)",
+            "CREATE TABLE office (id bigint PRIMARY KEY, seq bigint)",
+        ):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    for attempt in (migrate, open_store):
+        with pytest.raises(Conflict, match="written by an older version") as refused:
+            attempt(bare_url)
+        assert str(refused.value.remedy).startswith("move the database away")

@@ -197,12 +197,12 @@ def test_refusals_are_found_without_the_rest_of_the_journal(
 def test_time_cut_uses_index_lookups(file_place: Place) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     plans = [
-        plan_of(store, statements.statement(Page()), book=1, since=5, until=9),
-        plan_of(store, statements.BEFORE, book=1, at=5),
+        plan_of(store, statements.statement(Page()), allocation=1, since=5, until=9),
+        plan_of(store, statements.BEFORE, allocation=1, at=5),
     ]
     store.close()
     for plan in plans:
         looks = [line for line in plan if "journal" in line or "entry" in line]
         assert len(looks) >= 3
-        assert all("(book=? AND seq" in line for line in looks)
+        assert all("(allocation=? AND seq" in line for line in looks)
         assert not [line for line in plan if "TEMP B-TREE" in line]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from fairbank.agent.settings import read_agent_settings, settings_file
 from fairbank.core.errors import Unavailable
 from fairbank.rest.client import Client, parse_address
 
@@ -18,12 +17,11 @@ SECONDS = 5.0
 Page = Callable[[], tuple[str, bytes]]  # returns a content type and a body
 
 
-def agent_status(config: str | None) -> dict[str, Any]:
-    """Return the status of the running agent with these settings (None: the default file).
+def agent_status(path: str) -> dict[str, Any]:
+    """Return the status of the running agent whose control socket has this path.
 
     Raises Unavailable if no agent answers.
     """
-    path = read_agent_settings(settings_file(config)).control.socket
     try:
         return Client(parse_address(f"unix:{path}")).get("/status")
     except Unavailable as error:

@@ -55,9 +55,10 @@ class PartitionTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """Terms for the jobs of a partition.
 
     `patience`: seconds that a job waits for the bank; less than the plug-in's fairbank_patience.
-    In an outage jobs wait until it has lasted so long, later ones not at all. `outage_policy`: what happens then: "open" lets the job run and reports it later, "closed"
-    defers it until the bank is back, "credit" lets it run if the credit that was last known pays
-    for it and else defers it. `refusal`: what happens to a job without credit: "hold" keeps batch
+    In an outage jobs wait until it has lasted so long, later ones not at all. `outage_policy`: what
+    happens then: "open" lets the job run and reports it later, "closed" defers it until the bank is
+    back, "credit" lets it run if the credit that was last known pays for it and else defers it.
+    `refusal`: what happens to a job without credit: "hold" keeps batch
     jobs in the queue, "cancel" ends them; interactive jobs always end. `unbillable`: jobs for
     which the bank cannot hold credit (unknown account or partition, no time limit, a wrong clock):
     "refuse"; or "run", without a hold. Their ends are reported, and the bank charges them if it
@@ -67,7 +68,7 @@ class PartitionTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     a tenth of a second.
     """
 
-    patience: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
+    patience: Annotated[float, msgspec.Meta(gt=0, le=3600, extra={"unit": "seconds"})] = 10.0
     outage_policy: OutagePolicy = OutagePolicy.CLOSED
     refusal: Literal["hold", "cancel"] = "hold"
     unbillable: Literal["refuse", "run"] = "refuse"

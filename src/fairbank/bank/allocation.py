@@ -7,8 +7,8 @@ from enum import Enum
 
 import msgspec
 
+from fairbank.bank.identity_enum import IdentityEnum
 from fairbank.core.time import Instant
-from fairbank.core.types import IdentityEnum
 from fairbank.core.units import SuMinutes
 
 NO_LINK = bytes(32)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK
+from fairbank.bank.identity_enum import IdentityEnum
 from fairbank.core.time import Instant
-from fairbank.core.types import IdentityEnum
 
 REGISTRY = 0
 
@@ -96,7 +96,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """
 
     id: int
-    book: int
+    allocation: int
     seq: int
     at: Instant
     kind: Kind
@@ -169,9 +169,9 @@ def subject_of(entry: Entry) -> tuple[int, int] | None:
     role, in any project.
     """
     if entry.kind in OF_TERMS:
-        return entry.book, TERMS
+        return entry.allocation, TERMS
     if entry.kind in _OF_USERS and entry.owner is not None:
-        return entry.book, entry.owner
+        return entry.allocation, entry.owner
     return None
 
 

@@ -285,26 +285,28 @@ def _add_undo(locks: LockSet, request: requests.Undo) -> None:
     The reverse of terms, a cap or a role needs all earlier entries about the same.
     """
     locks.undone.add(request.entry)
-    locks.allocations.update(each for each in (request.book, request.other) if each)
-    if request.run is None and request.book != REGISTRY:
-        locks.credited.add(request.book)  # its reverse may deposit credit
+    locks.allocations.update(each for each in (request.allocation, request.other) if each)
+    if request.run is None and request.allocation != REGISTRY:
+        locks.credited.add(request.allocation)  # its reverse may deposit credit
     if request.run is not None:
         locks.runs.add(request.run)
-    if request.book == REGISTRY:
+    if request.allocation == REGISTRY:
         locks.registry = True
         locks.projects.update(() if request.project is None else (request.project,))
     if request.uid is not None:
-        locks.subjects.add((request.book, request.uid))
-        _add_user(locks, request.book, request.uid, request.project, request.by)
+        locks.subjects.add((request.allocation, request.uid))
+        _add_user(locks, request.allocation, request.uid, request.project, request.by)
     elif request.project is not None and request.resource is not None:
-        locks.subjects.add((request.book, TERMS))
+        locks.subjects.add((request.allocation, TERMS))
         locks.projects.add(request.project)
         locks.add_filter(request.project, request.resource, ALL_OF_IT)
 
 
-def _add_user(locks: LockSet, book: int, uid: int, project: int | None, by: int | None) -> None:
-    if book != REGISTRY:
-        locks.caps.add((book, uid))
+def _add_user(
+    locks: LockSet, allocation: int, uid: int, project: int | None, by: int | None
+) -> None:
+    if allocation != REGISTRY:
+        locks.caps.add((allocation, uid))
     if project is not None:
         _add_roles(locks, project, uid, by)
     if by is not None:

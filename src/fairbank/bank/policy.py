@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from fairbank.core.final_state import FinalState
+from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import SUM_MAX
 
 
@@ -38,6 +39,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     free_states: frozenset[FinalState] = frozenset({"NODE_FAIL", "BOOT_FAIL"})
     hold_grace_seconds: Annotated[int, msgspec.Meta(ge=1)] = 86_400
     clock_tolerance_seconds: Annotated[int, msgspec.Meta(ge=0)] = 300
+
+    def hold_end(self, start: int, limit_seconds: int) -> Instant:
+        """Return the time at which the hold of a run lapses without a report."""
+        return Instant(min(start + limit_seconds + self.hold_grace_seconds, LAST_INSTANT))
 
     def split(self, cost: int, available: int) -> Split:
         """Split the cost of a run that an allocation can pay only in part.

@@ -20,17 +20,22 @@ NO_QOS = "-"
 """Group of the runs whose QOS is not known. No QOS has this name."""
 
 
-class Books(msgspec.Struct, frozen=True):
-    """Range of allocations by id, from `first` up to, not including, `end`; None is unbounded."""
+class JournalRange(msgspec.Struct, frozen=True):
+    """Range of journals by the id of the allocation, from `first` up to, not including, `end`.
+
+    None is unbounded.
+    """
 
     first: int | None = None
     end: int | None = None
 
-    def __contains__(self, book: int) -> bool:
-        return (self.first is None or book >= self.first) and (self.end is None or book < self.end)
+    def __contains__(self, journal: int) -> bool:
+        return (self.first is None or journal >= self.first) and (
+            self.end is None or journal < self.end
+        )
 
 
-EVERY_BOOK = Books()
+ALL_JOURNALS = JournalRange()
 
 
 class RowLimit(msgspec.Struct, frozen=True):
@@ -164,7 +169,7 @@ class EntryQuery(PeriodQuery, frozen=True, kw_only=True):
     """
 
     ids: frozenset[int] | None = None
-    book: int | None = None
+    allocation: int | None = None
     kinds: frozenset[Kind] | None = None
 
 

@@ -270,14 +270,14 @@ class Undo(BaseRequest, frozen=True, kw_only=True, tag="undo"):
     """Undo `entry`, once and whole (docs/decisions/0015).
 
     The reverse is found in the journal. The other fields name the rows that it changes; they follow
-    from the entry, which never changes, and `undo_of` reads them. `book` is the allocation of the
+    from the entry, which never changes, and `undo_of` reads them. `allocation` is that of the
     entry, `other` the target of a transfer, `run` the run that the entry names. `project` and
     `resource` are those of the terms, or the project whose roles count; `uid` is the user of a cap
     or a role. `by` is as in SetCap and SetMember.
     """
 
     entry: int
-    book: int
+    allocation: int
     other: int | None = None
     run: Run | None = None
     project: int | None = None
@@ -312,10 +312,12 @@ def undo_of(
     says_of_user = entry.kind is Kind.CAP or entry.kind is Kind.MEMBER
     return Undo(
         entry=entry.id,
-        book=entry.book,
+        allocation=entry.allocation,
         other=facts.get("to"),
         run=run,
-        project=facts.get("project", project if entry.book != REGISTRY and says_of_user else None),
+        project=facts.get(
+            "project", project if entry.allocation != REGISTRY and says_of_user else None
+        ),
         resource=facts.get("resource"),
         uid=entry.owner if says_of_user else None,
         by=by if says_of_user else None,

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.bank.entry import Entry
+from fairbank.bank.identity_enum import IdentityEnum
 from fairbank.bank.requests import Charge, Release
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import Instant
-from fairbank.core.types import IdentityEnum
 from fairbank.core.units import SuMinutes
 
 

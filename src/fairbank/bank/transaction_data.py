@@ -259,11 +259,11 @@ class TransactionData:
         first = request.key is None or (submitted.actor, request.key) not in self.keyed_entries
         key = request.key if first else None
         is_identified = first and (key is not None or submitted.report_digest is not None)
-        book, seq, before, sums = self._head_of(allocation)
+        allocation_id, seq, before, sums = self._head_of(allocation)
         # By position: msgspec takes ten times as long to sort twenty keyword arguments.
         unlinked = Entry(
             self.next_entry_id() if number is None else number,
-            book,
+            allocation_id,
             seq,
             submitted.at,
             kind,

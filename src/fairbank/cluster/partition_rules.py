@@ -80,7 +80,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput(
                 "memory is given by node and by CPU",
                 field=f"{self.name}.memory_per_cpu",
-                remedy="say one of them",
+                remedy="name one of them",
             )
         if self.max_nodes is not None and self.max_nodes < self.min_nodes:
             what = f"at most {self.max_nodes} nodes are fewer than at least {self.min_nodes}"

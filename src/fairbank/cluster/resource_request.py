@@ -79,14 +79,14 @@ class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.memory_per_node is not None and self.memory_per_cpu is not None:
             found.append(
-                ("memory_per_cpu", "memory is asked for by node and by CPU", "say one of them")
+                ("memory_per_cpu", "memory is asked for by node and by CPU", "name one of them")
             )
         if self.exclusive and self.shared:
             found.append(
                 (
                     "shared",
                     "a job cannot have its nodes for itself and share them",
-                    "say one of them",
+                    "name one of them",
                 )
             )
         if most is not None and len(set(self.required)) > most:

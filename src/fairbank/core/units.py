@@ -79,26 +79,29 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
     if finer:
         # `show_su` prints two decimals of an SU; other decimals name no minute.
         hours = (suffix or default) == "h" and len(decimals) == 2
-        minutes = _shown_as(int(whole + decimals), minutes, hours=hours, text=text, field=field)
+        minutes = _shown_as(
+            int(whole + decimals), minutes, hours=hours, text=text, field=field, least=least
+        )
     return amount(-minutes if sign == "-" else minutes, field=field, least=least)
 
 
-def _shown_as(hundredths: int, below: int, *, hours: bool, text: str, field: str) -> int:
+def _shown_as(
+    hundredths: int, below: int, *, hours: bool, text: str, field: str, least: int
+) -> int:
     """Return the minutes that are shown with these two decimals, truncated or rounded.
 
     Raises:
-        InvalidInput: the decimals lie between two minutes; the remedy names both.
+        InvalidInput: the decimals lie between two minutes; the remedy names them.
     """
     for minutes in (below, below + 1) if hours else ():
         if hundredths in (IN_SU.parts(minutes), (20 * minutes + 6) // 12):
             return minutes
+    near = [minutes for minutes in (below, below + 1) if minutes >= least]
     raise InvalidInput(
         f"{text[:40]!r} is finer than one SU-minute",
         field=field,
-        remedy=(
-            f"the bank counts whole minutes: {below}m is {show_su(below)} SU, "
-            f"{below + 1}m is {show_su(below + 1)} SU"
-        ),
+        remedy="the bank counts whole minutes: "
+        + ", ".join(f"{minutes}m is {show_su(minutes)} SU" for minutes in near),
     )
 
 

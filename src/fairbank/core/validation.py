@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ _TYPES = re.compile(r"(?P<got>got )?`(?P<types>\w+(?: \| \w+)*)`")
 _BOUND = re.compile(r"Expected `int` ([<>]=) (-?\d+)")
 _COMPARISON = re.compile(r" ([<>]=) (-?\d+)$")
 _LENGTH = re.compile(r" of length ([<>]=) (\d+)")
+_RENAMED_KEYS = {"counter": "write_queue", "silence": "outage_policy", "ahead": "optimistic_start"}
+"""New names of keys in settings files from before the first release."""
 _TYPE_WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -97,36 +100,40 @@ def _type_words(match: re.Match[str]) -> str:
     return got + (f"{words}, or nothing" if words and "null" in types else words or "null")
 
 
-def describe_invalid_setting(
-    error: ValidationError, settings: type[Struct], page: str
-) -> InvalidInput:
+def describe_invalid_setting(error: ValidationError, settings: type[Struct]) -> InvalidInput:
     """Translate a validation error of msgspec into the words of the settings file.
 
-    The remedy lists the known keys or values if they are few, otherwise it names the page.
+    The remedy lists the known keys or values, or says which values are accepted.
 
     Args:
         error: the error that msgspec raised.
         settings: the type that was being read.
-        page: the documentation page that lists all keys.
     """
     fault = ValidationFault.of(error)
-    all_keys = f"{page} lists all settings"
     if fault.kind == "unknown field":
-        keys = ", ".join(field_names(settings, fault.path.rpartition(".")[0]))
+        table, _, key = fault.path.rpartition(".")
+        keys = field_names(settings, table)
+        if _RENAMED_KEYS.get(key) in keys:
+            return InvalidInput(
+                f"the file is of an older version: there is no setting {fault.path} any more",
+                field=fault.path,
+                remedy=f"rename it to {_RENAMED_KEYS[key]}",
+            )
         return InvalidInput(
             f"there is no setting {fault.path}",
             field=fault.path,
-            remedy=f"there are: {keys}" if keys else all_keys,
+            remedy=f"there are: {', '.join(keys)}",
         )
+    accepted = describe_type(inspect.UnionType(tuple(_shapes_at(settings, fault.path))))
     if fault.kind == "missing field":
         return InvalidInput(
-            f"{fault.path} is missing", field=fault.path, remedy=f"add it; {all_keys}"
+            f"{fault.path} is missing", field=fault.path, remedy=f"add it; accepted: {accepted}"
         )
     values = ", ".join(accepted_values(settings, fault.path))
     return InvalidInput(
         f"{fault.path}: {fault.message.replace('an object', 'a table')}",
         field=fault.path,
-        remedy=f"one of: {values}" if values else all_keys,
+        remedy=f"one of: {values}" if values else f"accepted: {accepted}",
     )
 
 
@@ -154,6 +161,51 @@ def accepted_values(kind: Any, path: str) -> list[str]:
             case _:
                 return []
     return values
+
+
+def describe_type(shape: inspect.Type, plural: str = "", unit: str = "") -> str:
+    """Return the accepted values in words, such as "whole number of seconds from 1 to 64".
+
+    Args:
+        shape: the type.
+        plural: "s" in a list.
+        unit: " of seconds" and the like.
+    """
+    match shape:
+        case inspect.Metadata():
+            return describe_type(shape.type, plural, f" of {(shape.extra or {})['unit']}")
+        case inspect.UnionType():
+            members = [each for each in shape.types if not isinstance(each, inspect.NoneType)]
+            return " or ".join(describe_type(each, plural) for each in members)
+        case inspect.LiteralType():
+            return " or ".join(f'"{value}"' for value in shape.values)
+        case inspect.EnumType():
+            return " or ".join(f'"{member.value}"' for member in shape.cls)
+        case inspect.IntType():
+            return f"whole number{plural}{unit}{_range(shape)}"
+        case inspect.FloatType():
+            return f"number{plural}{unit}{_range(shape)}"
+        case inspect.StrType():
+            return f"absolute path{plural}" if shape.pattern == "^/" else f"text{plural}"
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.DictType():
+            return f"{describe_type(shape.value_type, 's')} by name"
+        case inspect.CollectionType():
+            return f"list of {describe_type(shape.item_type, 's')}"
+        case inspect.StructType():
+            return f"table{plural}"
+    return f"number{plural}"
+
+
+def _range(number: inspect.IntType | inspect.FloatType) -> str:
+    low, above, high = number.ge, number.gt, number.le
+    if low is not None and high is not None:
+        return f" from {low} to {high}"
+    least = (
+        f", at least {low}" if low is not None else f" above {above}" if above is not None else ""
+    )
+    return least + (f", at most {high}" if high is not None else "")
 
 
 def _shapes_at(kind: Any, path: str) -> Iterator[inspect.Type]:
@@ -205,14 +257,23 @@ def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:
         ) from bad
 
 
+def toml_string(text: str) -> str:
+    """Return a text as a TOML string. JSON has the same escapes, except for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def toml_key(text: str) -> str:
+    """Return a text as a TOML key, quoted if it is no bare key."""
+    return text if re.fullmatch(r"[\w-]+", text, re.ASCII) else toml_string(text)
+
+
 @contextmanager
-def validated_settings(name: str, settings: type[Struct], page: str) -> Iterator[None]:
+def validated_settings(name: str, settings: type[Struct]) -> Iterator[None]:
     """Translate validation errors inside the `with` block.
 
     Args:
         name: the name of the file, for messages.
         settings: the type that is read inside the block.
-        page: the documentation page that lists all keys.
 
     Raises:
         InvalidInput: a key or value is invalid; `field` names it.
@@ -220,7 +281,7 @@ def validated_settings(name: str, settings: type[Struct], page: str) -> Iterator
     try:
         yield
     except ValidationError as error:
-        bad = describe_invalid_setting(error, settings, page)
+        bad = describe_invalid_setting(error, settings)
         raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from error
     except InvalidInput as bad:
         raise InvalidInput(f"{name}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad

@@ -8,18 +8,8 @@ from textwrap import wrap
 from unicodedata import category, east_asian_width
 
 _NUMBER = re.compile(r"-?[\d,]+(\.\d+)?%?", re.ASCII)
-_FORMULA = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-    "\uff1d",
-    "\uff0b",
-    "\uff0d",
-    "\uff20",
-)  # spreadsheets also read the full-width forms
+# Spreadsheets also read the full-width forms.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _NO_WIDTH = frozenset({"Mn", "Me"})
 
 

@@ -168,7 +168,7 @@ def measure_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Ro
         row: dict[str, object] = {"measure": measure.field}
         row |= dict(zip(_SIDES, plain.of(measure.field) or (None, None, None), strict=True))
         intervals = _intervals(measure, copies)
-        row["shaken"] = intervals and {
+        row["perturbed"] = intervals and {
             side: {"mean": mean, "low": mean - half, "high": mean + half}
             for side, (mean, half) in zip(_SIDES, intervals, strict=True)
         }

@@ -71,7 +71,7 @@ def _row(planned: DryRunEntry) -> PlannedEntry:
     }
     return PlannedEntry(
         **{**fields, "details": _details(planned)},
-        allocation=None if planned.opens else entry.book or None,
+        allocation=None if planned.opens else entry.allocation or None,
         changed=changed_terms(planned.changed),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from fairbank.core.types import new_tuple
+from fairbank.core.named_tuples import new_tuple
 from fairbank.scheduling.snapshot import RemainingHoles
 
 J = TypeVar("J")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from heapq import merge
 from itertools import chain, takewhile
 
-from fairbank.core.types import new_tuple
+from fairbank.core.named_tuples import new_tuple
 from fairbank.scheduling.machines.processor_queue import PartitionQueue, QueueOrder
 from fairbank.scheduling.machines.processors import Holes, ProcessorProfile, ProcessorSnapshot, W
 from fairbank.scheduling.plan import JobReservation, PlannedStart, SchedulePlan, make_plan

@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from fairbank.core.types import new_tuple
+from fairbank.core.named_tuples import new_tuple
 
 
 class NumberedJob(Protocol):

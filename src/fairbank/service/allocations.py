@@ -239,5 +239,7 @@ def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:
     """
     first = next((each for each in entries if each.kind in OF_TERMS), None)
     return (
-        None if first is None or first.seq == 1 else last_terms(reader, first.book, before=first.id)
+        None
+        if first is None or first.seq == 1
+        else last_terms(reader, first.allocation, before=first.id)
     )

@@ -78,22 +78,22 @@ def _dry_run_entry(
         entry,
         next((run for run in work.runs.values() if run.id == entry.run), None),
         changed,
-        opens=entry.book in work.changes.opened,
+        opens=entry.allocation in work.changes.opened,
         numbers=name if facts_of(entry).get(name) in numbers else None,
     )
 
 
 def _current_terms(store: Store, entries: list[Entry]) -> Entry | None:
     """Return the entry with the current terms if one of these entries changes terms."""
-    book = next((entry.book for entry in entries if entry.kind is Kind.TERMS), None)
-    if book is None:
+    allocation = next((entry.allocation for entry in entries if entry.kind is Kind.TERMS), None)
+    if allocation is None:
         return None
     with store.reading() as reader:
-        return last_terms(reader, book)
+        return last_terms(reader, allocation)
 
 
-def last_terms(reader: Reader, book: int, *, before: int | None = None) -> Entry | None:
+def last_terms(reader: Reader, allocation: int, *, before: int | None = None) -> Entry | None:
     """Return the allocation's last entry with terms, or the last one before an entry."""
-    query = EntryQuery(book=book, kinds=OF_TERMS)
+    query = EntryQuery(allocation=allocation, kinds=OF_TERMS)
     page = reader.entries(query, Page(1, after=before, newest_first=True))
     return next(iter(page), None)

@@ -32,7 +32,6 @@ from fairbank.cluster.run_report import (
 )
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
-from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.tres import Counts, billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.service.access.identity import Identity, check_cluster
@@ -90,7 +89,7 @@ class RunReports(UseCases):
                     **self._facts(report, counts),
                     resource=self._resource_if_known(report),
                     amount=self._price(report, counts, _finite_limit(report)),
-                    until=self._until(report),
+                    until=self._context.policy.hold_end(report.start, report.time_limit),
                     priced_in=_priced_in(report),
                 )
             case CompleteReport():
@@ -109,7 +108,7 @@ class RunReports(UseCases):
             removed=removed,
             resource=self._resource(report),
             amount=self._price(report, counts, limit_seconds),
-            until=self._until(report),
+            until=self._context.policy.hold_end(report.start, report.time_limit),
             partition=report.partition,
             billing=None if units is None else str(units * self._factor(report)),
             limit_seconds=limit_seconds,
@@ -153,11 +152,6 @@ class RunReports(UseCases):
             "comment": report.comment,
             "job_details": job_details(report, counts),
         }
-
-    def _until(self, report: RunReport) -> Instant:
-        """Return the time at which a hold without an end lapses."""
-        grace_seconds = self._context.policy.hold_grace_seconds
-        return Instant(min(report.start + report.time_limit + grace_seconds, LAST_INSTANT))
 
     def _price(self, report: RunReport, counts: Counts | None, seconds: int) -> SuMinutes:
         """Return the cost of `seconds` of the run. Raises InvalidInput if the report has nothing to

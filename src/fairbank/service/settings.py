@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -16,9 +15,10 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.tres import BillingRule, parse_weights
-from fairbank.core.validation import parse_toml, validated_settings
+from fairbank.core.validation import parse_toml, toml_string, validated_settings
 from fairbank.service.access.identity import Staff
 
+Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
 
@@ -46,7 +46,7 @@ class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     url: str
-    journal: str | None = None
+    journal: Literal["wal", "truncate"] | None = None
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,7 +62,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     socket: str
     host: str = "127.0.0.1"
-    port: int | None = None
+    port: Port | None = None
     munge: bool = False
     munge_socket: str | None = None
     name: str = "fairbank"
@@ -130,7 +130,7 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def cluster_map(self) -> dict[str, Cluster]:
         """Return the clusters by name. Raises InvalidInput with the key."""
         return {
-            ids.name(name, field=f"clusters.{name}"): _cluster(name, each)
+            ids.cluster(name, field=f"clusters.{name}"): _cluster(name, each)
             for name, each in self.clusters.items()
         }
 
@@ -191,7 +191,7 @@ def read_settings(path: Path) -> BankSettings:
             remedy="make them with: fairbank init",
         ) from error
     settings_table = parse_toml(text, str(path), field="config")
-    with validated_settings(str(path), BankSettings, "docs/reference/settings.md"):
+    with validated_settings(str(path), BankSettings):
         _check_clusters(settings_table)
         settings = msgspec.convert(settings_table, BankSettings)
         settings.cluster_map()
@@ -227,7 +227,7 @@ def example(directory: Path, url: str) -> str:
     Raises InvalidInput for a name that TOML cannot hold: it must be UTF-8.
     """
     return f"""\
-# The settings of this Fairbank; docs/reference/settings.md explains every key.
+# Settings of this Fairbank. The reference page "Settings" explains every key.
 secret_file = {_toml_string(f"{directory}/secret", "FOLDER")}
 
 [store]
@@ -255,11 +255,11 @@ weights = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
 
 
 def _toml_string(value: str, field: str) -> str:
-    """Return a text as a TOML string. JSON has the same escapes, except for DEL."""
+    """Return a text as a TOML string. Raises InvalidInput if it is not UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError as bad:
         raise InvalidInput(
             f"{value!a} is not UTF-8", field=field, remedy="give it a name in UTF-8"
         ) from bad
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return toml_string(value)

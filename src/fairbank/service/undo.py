@@ -45,7 +45,7 @@ class EntryUndo(UseCases):
         """Return the request, or the refusal for a kind of entry that cannot be undone."""
         with self._store.reading() as reader:
             entry = _find_entry(reader, identity, number)
-            books = _allocations_of(reader, entry)
+            allocations = _allocations_of(reader, entry)
             run = _run_of(reader, entry)
         refusal = cannot_undo(entry, run)
         if refusal is not None:
@@ -53,11 +53,11 @@ class EntryUndo(UseCases):
         projects = (
             {facts_of(entry)["project"]}
             if entry.kind is Kind.MEMBER
-            else {each.project for each in books}
+            else {each.project for each in allocations}
         )
         for project in projects:
             check_allowed(identity, _PERMISSIONS[entry.kind], project)
-        home = next((each.project for each in books if each.id == entry.book), None)
+        home = next((each.project for each in allocations if each.id == entry.allocation), None)
         return undo_of(
             entry,
             run=run,
@@ -101,9 +101,9 @@ def _allocations_of(reader: Reader, entry: Entry) -> list[Allocation]:
     """Return the allocations that the undo touches: the entry's, and the other one of a
     transfer.
     """
-    other = facts_of(entry)["to"] if entry.kind is Kind.TRANSFER_OUT else entry.book
+    other = facts_of(entry)["to"] if entry.kind is Kind.TRANSFER_OUT else entry.allocation
     return reader.allocations(
-        AllocationQuery(ids=frozenset({entry.book, other} - {REGISTRY})), Page(2)
+        AllocationQuery(ids=frozenset({entry.allocation, other} - {REGISTRY})), Page(2)
     )
 
 

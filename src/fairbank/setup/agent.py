@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 
 from fairbank.agent.daemon import PeriodicJob
-from fairbank.agent.settings import AgentSettings
 from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.agent_settings import SlurmAgentSettings
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import Releaser
 from fairbank.slurm.site_factor import TableWriter
 
 
-def slurm_jobs(settings: AgentSettings) -> dict[str, PeriodicJob]:
+def slurm_jobs(settings: SlurmAgentSettings) -> dict[str, PeriodicJob]:
     """Return the jobs of the settings. Raises FairbankError if credentials cannot be read."""
     jobs: dict[str, PeriodicJob] = {}
     if settings.site_factor.path:

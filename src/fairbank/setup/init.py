@@ -101,12 +101,12 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
 def _files(folder: Path, url: str) -> list[Path]:
     """Return the files made before the settings: the secret, and SQLite's files."""
     where = parse_url(url)
-    books = [path_of(where)] if where.drivername == SQLITE else []
+    stores = [path_of(where)] if where.drivername == SQLITE else []
     return [
         folder / "secret",
         *(
             each.with_name(each.name + end)
-            for each in books
+            for each in stores
             for end in ("", "-journal", "-wal", "-shm")
         ),
     ]

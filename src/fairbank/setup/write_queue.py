@@ -20,12 +20,8 @@ from fairbank.service.write_queue.protocol import WorkerSettings
 
 _log = logging.getLogger(__name__)
 
-COMMAND = (
-    sys.executable,
-    "-P",
-    "-m",
-    "fairbank.setup.write_queue",
-)  # -P: no module from the folder that we were started in
+# -P: no module from the directory in which the server was started.
+COMMAND = (sys.executable, "-P", "-m", "fairbank.setup.write_queue")
 
 
 def start_write_queue(

@@ -88,7 +88,7 @@ class SlurmCommands(SlurmOutput):
     @property
     def cluster(self) -> str:
         """Name of this cluster. Raises InvalidInput if it has none."""
-        return ids.name(super().cluster, field="ClusterName")
+        return ids.cluster(super().cluster, field="ClusterName")
 
     def check_cluster(self, cluster: str | None) -> str:
         """Check version and name of the cluster, and return the name. Raises InvalidInput."""
@@ -382,16 +382,11 @@ def _user_with_uid(user: str) -> str:
         return user
 
 
-def output_of(
-    folder: str | None, remedy: str, timeout_seconds: float = TIMEOUT_SECONDS
-) -> SlurmOutput:
+def output_of(folder: str | None, timeout_seconds: float = TIMEOUT_SECONDS) -> SlurmOutput:
     """Return the recorded output in a folder, or without one the output of Slurm's commands.
 
     Args:
         folder: folder with the recorded output.
-        remedy: remedy of the error if a file is missing there.
         timeout_seconds: time limit of each command.
     """
-    return (
-        RecordedOutput(folder, remedy) if folder else SlurmCommands(timeout_seconds=timeout_seconds)
-    )
+    return RecordedOutput(folder) if folder else SlurmCommands(timeout_seconds=timeout_seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
@@ -69,10 +70,7 @@ class SlurmOutput(ABC):
     def factors(self) -> ParsedRows[sprio.SprioLine]:
         """Return the priorities of pending jobs with their factors."""
         letters = sprio.letters_of(self.version)
-        return sprio.read_factors(
-            self.text("sprio", "sprio", "--noheader", f"--format={sprio.format_of(letters)}"),
-            letters,
-        )
+        return sprio.read_factors(self.text("sprio", *sprio.command(letters)), letters)
 
     def pending_owners(self) -> ParsedRows[PendingOwner] | None:
         """Return the accounts and QOS of pending jobs; None if they were not recorded."""
@@ -116,18 +114,15 @@ class RecordedOutput(SlurmOutput):
     """Directory of files with earlier output.
 
     Raises NotFound for a file that is needed and missing, InvalidInput for one that cannot be read.
-
-    Args:
-        folder: the directory.
-        remedy: tells how to record the files.
+    The remedy is the command that records the file.
     """
 
-    def __init__(self, folder: str, remedy: str) -> None:
-        self._folder, self._remedy = Path(folder), remedy
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
 
     def text(self, file: str, *command: str) -> str:
         """Return the text of a file."""
-        return self._read(f"{file}.txt")
+        return self._read(f"{file}.txt", f"TZ=UTC {shlex.join(command)} >")
 
     @property
     def version(self) -> Version:
@@ -136,7 +131,7 @@ class RecordedOutput(SlurmOutput):
 
     def factors(self) -> ParsedRows[sprio.SprioLine]:
         """Return the recorded priorities, with as many columns as the file has."""
-        text = self.text("sprio")
+        text = self.text("sprio", *sprio.command(sprio.LETTERS))
         return sprio.read_factors(text, sprio.letters_in(text))
 
     def pending_owners(self) -> ParsedRows[PendingOwner] | None:
@@ -146,18 +141,20 @@ class RecordedOutput(SlurmOutput):
     def _flags_in_conf(self) -> str | None:
         if not (self._folder / "slurm.conf").exists():
             return None
-        return config.read_conf(self._read("slurm.conf")).settings.get(FLAGS.lower())
+        return config.read_conf(self._read("slurm.conf", "cp slurm.conf")).settings.get(
+            FLAGS.lower()
+        )
 
-    def _read(self, name: str) -> str:
+    def _read(self, name: str, recording: str) -> str:
+        path = self._folder / name
+        remedy = f"record it: {recording} {shlex.quote(str(path))}"
         try:
-            return (self._folder / name).read_text(errors="replace")
+            return path.read_text(errors="replace")
         except FileNotFoundError as error:
             raise NotFound(
-                f"there is no {name} in {self._folder}", field="--from", remedy=self._remedy
+                f"there is no {name} in {self._folder}", field="--from", remedy=remedy
             ) from error
         except OSError as error:
             raise InvalidInput(
-                f"cannot read {self._folder / name}: {error.strerror}",
-                field="--from",
-                remedy=self._remedy,
+                f"cannot read {path}: {error.strerror}", field="--from", remedy=remedy
             ) from error

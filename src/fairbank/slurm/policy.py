@@ -174,5 +174,5 @@ def read_site_rules(path: str | None) -> SiteRules:
             remedy="ask as the user who keeps it",
         ) from error
     settings = parse_toml(text, str(file), field="--site")
-    with validated_settings(str(file), SiteRules, "docs/reference/slurm.md"):
+    with validated_settings(str(file), SiteRules):
         return msgspec.convert(settings, SiteRules)

@@ -24,7 +24,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
-VERSION = 1
+VERSION = 2  # 1 was written before the first release
 POLICY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes; the plug-ins read no more."""
 
@@ -126,7 +126,8 @@ def read_header(text: bytes) -> PolicyHeader:
             remedy="write it again: fairbank slurm sync",
         )
     if int(match[1]) != VERSION:
-        message = f"it has version {int(match[1])}, and this release writes version {VERSION}"
+        age = "older" if int(match[1]) < VERSION else "newer"
+        message = f"it is of the {age} version {int(match[1])}; this release has version {VERSION}"
         raise InvalidInput(
             message,
             field="policy",
@@ -167,7 +168,7 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
         for name, factor in sorted(policy.qos_factors.items())
     }
     scale = lcm(*(factor.denominator for factor in factors.values()))
-    yield ("cluster", ids.name(policy.cluster, field="cluster"))
+    yield ("cluster", ids.cluster(policy.cluster))
     yield ("price", policy.price.value)
     yield ("gres", policy.gres.value)
     yield ("unlisted", policy.unlisted.value)
@@ -209,7 +210,7 @@ def _partition_rows(place: PolicyPartition, scale: int) -> Iterator[Row]:
         yield ("gpu", name, ids.name(kind, field=f"{here}.gpus"))
     for tres, weight in sorted(weights.items()):
         units = _number(int(weight * denominator), f"{here}.weights")
-        yield ("weight", name, _tres(tres, here), units)
+        yield ("weight", name, tres, units)
 
 
 def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
@@ -265,16 +266,6 @@ def _unique(values: Iterable[T], field: str) -> list[T]:
 
 def _optional(name: str | None, field: str) -> str:
     return ids.name(name, field=field) if name is not None else ""
-
-
-def _tres(name: str, field: str) -> str:
-    if not (name.isascii() and name.isprintable()) or len(name) > 64 or " " in name:
-        raise InvalidInput(
-            f"{name[:64]!r} cannot stand in the policy file",
-            field=field,
-            remedy="name TRES in ASCII without blanks",
-        )
-    return name
 
 
 def _fraction(value: Fraction, field: str) -> Fraction:

@@ -40,10 +40,6 @@ from fairbank.slurm.queue_snapshot.snapshot import (
     read_answers,
 )
 
-FILES_REMEDY = (
-    f"the folder has {', '.join(f'{name}.txt' for name in COMMANDS)}; "
-    "docs/howto/explain-a-waiting-job.md says what to ask"
-)
 ACCOUNTING_TIMEOUT_SECONDS = 10.0
 """Time limit for sacct: the user waits for the answer at a terminal."""
 
@@ -84,7 +80,7 @@ def explain(
         Conflict: the job does not wait, or can start now.
         Unavailable: Slurm does not answer.
     """
-    source = output_of(folder, FILES_REMEDY)
+    source = output_of(folder)
     answers = {name: source.text(name, *command) for name, command in COMMANDS.items()}
     snapshot, unreadable = read_answers(answers)
     queue = build_queue(snapshot)
@@ -155,7 +151,7 @@ def _run_times(
     if job.held is not None:
         return RunTimeHistory()
     try:
-        text = output_of(folder, FILES_REMEDY, ACCOUNTING_TIMEOUT_SECONDS).text(FILE_NAME, *COMMAND)
+        text = output_of(folder, ACCOUNTING_TIMEOUT_SECONDS).text(FILE_NAME, *COMMAND)
     except FairbankError as error:
         notes.append(f"no likely start: {error.message}")
         return None

@@ -30,11 +30,6 @@ from fairbank.slurm.parsers.config import TRES, read_tracked_tres
 from fairbank.slurm.parsers.sprio import NAMED_SINCE
 from fairbank.slurm.parsers.values import ParsedRows
 
-FILES_REMEDY = (
-    "the folder has sshare.txt, sprio.txt, config.txt and for prio --check more;"
-    " docs/howto/explain-fair-share.md says what to ask"
-)
-
 
 class Shares(NamedTuple):
     """Associations of a cluster in Slurm's order, and the lines that could not be read."""
@@ -98,7 +93,7 @@ def read_shares(folder: str | None, now: int, zone: tzinfo) -> Shares:
         now: time of the output of Slurm's commands.
         zone: local time of slurmctld, which decides when usage is reset.
     """
-    return _shares(output_of(folder, FILES_REMEDY), now, zone)
+    return _shares(output_of(folder), now, zone)
 
 
 def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
@@ -112,12 +107,12 @@ def read_priorities(folder: str | None, now: int) -> Priorities:
 
     Raises InvalidInput if Slurm does not use multifactor.
     """
-    return _priorities(output_of(folder, FILES_REMEDY), now)
+    return _priorities(output_of(folder), now)
 
 
 def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> RecomputedPriorities:
     """Return the priorities with what every factor is computed from (arguments: `read_shares`)."""
-    source = output_of(folder, FILES_REMEDY)
+    source = output_of(folder)
     reported, shares = _priorities(source, now), _shares(source, now, zone)
     settings = source.priority_settings().factors
     answers = (

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from fairbank.agent.reports.report import cannot_connect
-from fairbank.agent.settings import AgentSettings
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.slurm_numbers import NICE_MAX
@@ -31,25 +30,25 @@ from fairbank.priority.site_factor import (
     scale_factors,
 )
 from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.agent_settings import SlurmAgentSettings
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
 from fairbank.slurm.sync import replace_file
 
 _log = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 TABLE_SIZE_MAX = 16 * 1024 * 1024
 """Bytes; the plug-in reads no more."""
 
 STALE_MAX = 2**31 - 1
 
 _MAGIC = b"FBSITEF\n"
-_HEAD = struct.Struct(
-    "<8sII QIIII"
-)  # magic, version, sum of all that follows; written, stale after, partitions, entries, nothing
+# Magic, version, sum of all that follows; written, stale after, partitions, entries, nothing.
+_HEAD = struct.Struct("<8sII QIIII")
 _SUMMED = 16  # where begins what the sum is of
-_ROW = struct.Struct("<72s40siI")  # an account or a partition, a resource, a value, nothing
-_NAME, _RESOURCE = 71, 39
+_ROW = struct.Struct("<256s40siI")  # an account or a partition, a resource, a value, nothing
+_NAME, _RESOURCE = 255, 39
 
 
 class SiteFactorTable(msgspec.Struct, frozen=True):
@@ -156,18 +155,18 @@ def _row(name: str, resource: str, value: int) -> bytes:
 
 
 def _packed(text: str, most: int) -> bytes:
-    packed = text.encode(errors="replace")
+    packed = text.encode(errors="replace")  # a lone surrogate, which is in no name
     if not _is_name(packed, most):
         raise InvalidInput(
             f"{text[:80]!r} cannot stand in the table",
             field="values",
-            remedy=f"1 to {most} visible ASCII characters",
+            remedy=f"1 to {most} bytes of UTF-8 without control characters",
         )
     return packed
 
 
 def _is_name(packed: bytes, most: int) -> bool:
-    return 0 < len(packed) <= most and all(0x21 <= byte <= 0x7E for byte in packed)
+    return 0 < len(packed) <= most and all(byte >= 0x20 and byte != 0x7F for byte in packed)
 
 
 def decode(text: bytes) -> SiteFactorTable:
@@ -231,7 +230,9 @@ class TableWriter:
     `now` returns seconds since 1970 by the clock of slurmctld's host.
     """
 
-    def __init__(self, settings: AgentSettings, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, settings: SlurmAgentSettings, *, now: Callable[[], float] = time.time
+    ) -> None:
         """Raises FairbankError if the credentials for the bank cannot be read."""
         address = parse_address(settings.bank.server, field="bank.server")
         signer = settings.bank.signer(settings.site_factor.token_file)

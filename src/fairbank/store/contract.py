@@ -11,14 +11,14 @@ from fairbank.bank.entry import Entry
 from fairbank.bank.lock_set import LockSet
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import (
-    EVERY_BOOK,
+    ALL_JOURNALS,
     AllocationQuery,
-    Books,
     Debit,
     DebitPage,
     DebitQuery,
     EntryQuery,
     GroupPage,
+    JournalRange,
     Page,
     ProjectQuery,
     RefusalQuery,
@@ -95,7 +95,7 @@ class Reader(Protocol):
         """Return the entries of refused jobs, by id."""
         ...
 
-    def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
+    def statement(self, allocation: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
         """Return the entries of a journal in its order, after `entry_before(since)` up to
         `entry_before(until)`.
 
@@ -104,7 +104,7 @@ class Reader(Protocol):
         """
         ...
 
-    def entry_before(self, book: int, at: Instant) -> Entry | None:
+    def entry_before(self, allocation: int, at: Instant) -> Entry | None:
         """Return the last entry of a journal made before `at`; its sums are the opening balance.
 
         If a clock was set back there can be several positions. A later `at` never gives an earlier
@@ -140,16 +140,16 @@ class Reader(Protocol):
         """Return the token with this id, valid or not."""
         ...
 
-    def scan(self, kind: type[T], books: Books = EVERY_BOOK) -> Iterator[T]:
+    def scan(self, kind: type[T], journals: JournalRange = ALL_JOURNALS) -> Iterator[T]:
         """Yield all rows of a kind, or those of a range of journals, in the order of the audit.
 
         Databases stream them in constant memory.
 
         Args:
-            kind: Entry (by `book`, `seq`), Allocation (by id), RunRecord (by allocation, id) or
-                UserRow (by allocation, uid); Project and Token (by id), Member (by project, uid) or
-                ShareRecord (in the order of the store).
-            books: journals of the first four; the other kinds belong to none.
+            kind: Entry (by `allocation`, `seq`), Allocation (by id), RunRecord (by allocation, id)
+                or UserRow (by allocation, uid); Project and Token (by id), Member (by project, uid)
+                or ShareRecord (in the order of the store).
+            journals: those of the first four; the other kinds belong to none.
         """
         ...
 

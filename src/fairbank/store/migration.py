@@ -47,9 +47,10 @@ def _migrate(engine: Engine, begin: list[str]) -> bool:
         with translated_errors(), engine.connect() as connection:
             for statement in begin:
                 connection.exec_driver_sql(statement)
-            if schema_is_current(connection):
+            version = schema_version(connection)
+            check_known_schema(connection, version)
+            if version == REVISIONS[-1]:
                 return False
-            check_known_schema(schema_version(connection))
             run_migrations(connection)
             connection.commit()
             return True
@@ -66,10 +67,6 @@ def run_migrations(connection: Connection) -> None:
     command.upgrade(alembic, "head")
 
 
-# Schema 0001 had this table before the first release and has `registry` since. Without the check,
-# an old store would look damaged.
-_TABLE_BEFORE_RELEASE = "office"
-
 SETTINGS_DIRECTORY = "FOLDER, that of fairbank.toml"
 """Placeholder in remedies for the directory of the settings."""
 
@@ -82,16 +79,22 @@ def schema_version(connection: Connection) -> str | None:
     return None if version is None else str(version)
 
 
-def schema_is_current(connection: Connection) -> bool:
-    """Return whether the database has the current schema. Cheap enough for each start."""
-    return schema_version(connection) == REVISIONS[-1]
-
-
-def check_known_schema(version: str | None) -> None:
-    """Raise Conflict for a database migrated by another version of Fairbank, probably a newer
-    one.
-    """
-    if version is not None and version not in REVISIONS:
+def check_known_schema(connection: Connection, version: str | None) -> None:
+    """Raise Conflict for a store of before the first release, or of a newer version."""
+    if version is None:
+        return
+    # Before the first release all journals had the column `book`, in schemas 0001 to 0008.
+    if _has_column(connection, "journal", "book"):
+        raise Conflict(
+            "the store was written by an older version, from before the first release, which cannot"
+            " be upgraded",
+            field="store.url",
+            remedy=(
+                "move the database away, or name an empty one as store.url; then create a new"
+                f" store: fairbank init {SETTINGS_DIRECTORY}"
+            ),
+        )
+    if version not in REVISIONS:
         raise Conflict(
             f"the ledger has schema {version[:40]!r}, which this Fairbank does not know: it knows"
             f" schemas up to {REVISIONS[-1]}",
@@ -101,11 +104,11 @@ def check_known_schema(version: str | None) -> None:
 
 
 def check_current_schema(connection: Connection) -> None:
-    """Raise NotFound if there is no store, Conflict if it has another or an unreleased schema."""
+    """Raise NotFound if there is no store, Conflict if it has another schema."""
     version = schema_version(connection)
     if version is None:
         raise no_store_error("this database")
-    check_known_schema(version)
+    check_known_schema(connection, version)
     if version != REVISIONS[-1]:
         raise Conflict(
             f"the ledger has schema {version}, this Fairbank needs {REVISIONS[-1]}",
@@ -115,16 +118,13 @@ def check_current_schema(connection: Connection) -> None:
                 f" init {SETTINGS_DIRECTORY}"
             ),
         )
-    if inspect(connection).has_table(_TABLE_BEFORE_RELEASE):
-        raise Conflict(
-            "the store was written by a Fairbank from before the first release, which cannot be"
-            " upgraded",
-            field="store.url",
-            remedy=(
-                "move the database away, or name an empty one as store.url; then create a new"
-                f" store: fairbank init {SETTINGS_DIRECTORY}"
-            ),
-        )
+
+
+def _has_column(connection: Connection, table: str, column: str) -> bool:
+    tables = inspect(connection)
+    return tables.has_table(table) and column in {
+        each["name"] for each in tables.get_columns(table)
+    }
 
 
 def no_store_error(where: str) -> NotFound:

@@ -164,7 +164,7 @@ journal = Table(
     "journal",
     metadata,
     Column("id", _Id, primary_key=True, autoincrement=False),
-    *_numbers("book", "seq", "at"),
+    *_numbers("allocation", "seq", "at"),
     *_texts("kind"),
     *_numbers("amount"),
     *_numbers("run", "owner", null=True),
@@ -175,7 +175,7 @@ journal = Table(
     *_numbers("deposited", "charged", "held", "credit_limit", "overrun"),
     *_texts("comment", "details", null=True),
     Column("link", LargeBinary, nullable=False),
-    UniqueConstraint("book", "seq", name="journal_book_seq"),
+    UniqueConstraint("allocation", "seq", name="journal_allocation_seq"),
     _partial_index("journal_key", "actor", "key", where="key IS NOT NULL", unique=True),
     _partial_index("journal_refusal", "owner", "id", where="kind = 'refusal'"),
     # Refusals only, in their order: a list of refusals would read the whole journal otherwise.
@@ -183,7 +183,7 @@ journal = Table(
     # Few in each journal, and looked through whenever an entry is undone.
     _partial_index(
         "journal_undoing",
-        "book",
+        "allocation",
         "seq",
         where=f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})",
     ),
@@ -195,7 +195,7 @@ registry = Table(
     Column("id", _Id, primary_key=True),
     *_numbers("seq"),
     Column("link", LargeBinary, nullable=False),
-    CheckConstraint("id = 0", name="office_is_one"),
+    CheckConstraint("id = 0", name="registry_is_one"),
 )
 
 # Read by day, of one or all clusters, which is the order of the primary key.

@@ -1,4 +1,4 @@
-"""Binary search for the number of a book's entries before a time (about 40 index lookups).
+"""Binary search for the number of a journal's entries before a time (about 40 index lookups).
 
 Entries are numbered 1, 2, 3, ... and their times increase, unless a clock was set back. The search
 advances by a step if the entry there exists and was made before the time, then halves the step. The
@@ -30,7 +30,7 @@ from fairbank.store.schema import journal
 
 FIRST_STEP = 1 << 40  # more entries than any journal will have
 _ZERO = literal_column("0", BigInteger)
-BOOK: BindParameter[int] = bindparam("book", type_=BigInteger)
+ALLOCATION: BindParameter[int] = bindparam("allocation", type_=BigInteger)
 
 
 def count_before(made_at: Callable[[int], int | None], at: Instant) -> int:
@@ -50,16 +50,16 @@ def count_before(made_at: Callable[[int], int | None], at: Instant) -> int:
 
 
 def count_before_sql(at: str) -> ScalarSelect[int]:
-    """Return the same as SQL; each lookup is one search in the index of (book, seq).
+    """Return the same as SQL; each lookup is one search in the index of (allocation, seq).
 
-    The statement takes the parameters `book` and `at`. It is long: build it once.
+    The statement takes the parameters `allocation` and `at`. It is long: build it once.
     """
     steps = _start(at)
     there = journal.alias(f"{at}_entry")
     made_before = (
         select(literal(1))
         .where(
-            there.c.book == BOOK,
+            there.c.allocation == ALLOCATION,
             there.c.seq == steps.c.place + steps.c.step,
             there.c.at < bindparam(at, type_=BigInteger),
         )
@@ -76,7 +76,11 @@ def count_before_sql(at: str) -> ScalarSelect[int]:
 def _start(at: str) -> CTE:
     """Return the start of the search: no step if the first entry is not before the time."""
     first = journal.alias()
-    begins = (first.c.book == BOOK, first.c.seq == 1, first.c.at < bindparam(at, type_=BigInteger))
+    begins = (
+        first.c.allocation == ALLOCATION,
+        first.c.seq == 1,
+        first.c.at < bindparam(at, type_=BigInteger),
+    )
     columns = (_number(0).label("place"), _number(FIRST_STEP).label("step"))
     return (
         select(*columns)

@@ -74,7 +74,7 @@ class UndoModel(Runs, Credit, Terms, RegistryModel):
 
     def _undo(self, request: w.Undo, at: int) -> str:
         """Apply the opposite request, once per entry."""
-        if request.book == NOWHERE:
+        if request.allocation == NOWHERE:
             return "UNKNOWN_ENTRY"
         if request.entry in self.undone:
             self.against = self.undone[request.entry]
@@ -107,7 +107,7 @@ class UndoModel(Runs, Credit, Terms, RegistryModel):
         }
         if "cap" in before:
             opposite = w.SetCap(
-                allocation=request.book,
+                allocation=request.allocation,
                 uid=request.uid or 0,
                 cap=before["cap"],
                 project=request.project,
@@ -121,14 +121,14 @@ class UndoModel(Runs, Credit, Terms, RegistryModel):
                 at,
                 request.entry,
             )
-        old = self.allocations[request.book]
+        old = self.allocations[request.allocation]
         if self.projects[old["project"]]["removed"]:
             return "PROJECT_REMOVED"
-        if against := self._bad_period(request.book, before):
+        if against := self._bad_period(request.allocation, before):
             return against
-        if before["limit"] < old["limit"] and self.free(request.book) + before["limit"] < 0:
+        if before["limit"] < old["limit"] and self.free(request.allocation) + before["limit"] < 0:
             return "LIMIT_IN_USE"
-        self._set_terms(request.book, before, 0, request.entry)
+        self._set_terms(request.allocation, before, 0, request.entry)
         return "ok"
 
     def _recharge(self, opposite: Recharge) -> str:

@@ -22,7 +22,7 @@ SET default_tablespace = '';
 SET default_table_access_method = heap;
 CREATE TABLE public.journal (
     id bigint NOT NULL,
-    book bigint NOT NULL,
+    allocation bigint NOT NULL,
     seq bigint NOT NULL,
     at bigint NOT NULL,
     kind text NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE public.journal (
 );
 CREATE VIEW public.credits AS
  SELECT journal.id AS activity_id,
-    journal.book AS allocation_id,
+    journal.allocation AS allocation_id,
         CASE
             WHEN (journal.kind = ANY (ARRAY['withdraw'::text, 'transfer-out'::text])) THEN (- journal.amount)
             ELSE journal.amount
@@ -105,7 +105,7 @@ CREATE VIEW public.debits AS
   WHERE (user_sum.charged > 0);
 CREATE VIEW public.failures AS
  SELECT journal.id AS activity_id,
-    NULLIF(journal.book, 0) AS allocation_id,
+    NULLIF(journal.allocation, 0) AS allocation_id,
     journal.amount,
     COALESCE(journal.comment, ((journal.details)::json ->> 'reason'::text)) AS comments,
     (split_part(split_part(((journal.details)::json ->> 'run'::text), '/'::text, 2), '@'::text, 1))::bigint AS job_id,
@@ -234,7 +234,7 @@ CREATE TABLE public.registry (
     id bigint NOT NULL,
     seq bigint NOT NULL,
     link bytea NOT NULL,
-    CONSTRAINT office_is_one CHECK ((id = 0))
+    CONSTRAINT registry_is_one CHECK ((id = 0))
 );
 CREATE SEQUENCE public.registry_id_seq
     START WITH 1
@@ -280,7 +280,7 @@ ALTER TABLE ONLY public.project ALTER COLUMN id SET DEFAULT nextval('public.proj
 ALTER TABLE ONLY public.registry ALTER COLUMN id SET DEFAULT nextval('public.registry_id_seq'::regclass);
 ALTER TABLE ONLY public.token ALTER COLUMN id SET DEFAULT nextval('public.token_id_seq'::regclass);
 INSERT INTO public.alembic_version VALUES ('0001');
-INSERT INTO public.allocation VALUES (2, 2, 'cpu', 'research', 1758464000, 1821536000, 'active', false, 0, 9700, 650, 2705, 0, 19, '\xba9dbdf01ca213c41d8cdbe98ed7624a9ef23d5c3643f79143afe2f0da6c560e');
+INSERT INTO public.allocation VALUES (2, 2, 'cpu', 'research', 1758464000, 1821536000, 'active', false, 0, 9700, 650, 2705, 0, 19, '\x614f3e8008fbe7fe66360407977065f590f94e4f43d209fd01764aa9d19bd63c');
 INSERT INTO public.allocation VALUES (1, 1, 'cpu', 'research', 1758464000, 1821536000, 'active', true, 600, 5710, 33, 0, 0, 7, '\xe9e2f0079af5698186a4a40c3173122dcf05bf3524574b9957796171039b6fad');
 INSERT INTO public.journal VALUES (1, 0, 1, 1790000000, 'project', 0, NULL, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, '{"project":1,"gname":"college","gid":4000,"account":"college","parent":null}', '\x3561184bf7682c99886776742e74e30949a883c2e5c6ad5158e5383190724517');
 INSERT INTO public.journal VALUES (3, 0, 2, 1790000400, 'project', 0, NULL, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, '{"project":2,"gname":"physics","gid":4001,"account":"phys","parent":1}', '\xc174a658e548bc6683d9ba24bf170f52e86d0a0044871265454951bf40e6f63e');
@@ -305,19 +305,19 @@ INSERT INTO public.journal VALUES (35, 1, 6, 1790006800, 'terms', 0, NULL, NULL,
 INSERT INTO public.journal VALUES (37, 2, 4, 1790007200, 'terms', 0, NULL, NULL, 0, NULL, NULL, NULL, 9700, 0, 0, 0, 0, NULL, '{"project":2,"resource":"cpu","category":"research","start":1758464000,"end":1821536000,"shared":false,"state":"frozen"}', '\xd9728bb6d2c44582e9341b4c329089fbb60a0b85fa24a266f4b7281c4a83b56e');
 INSERT INTO public.journal VALUES (39, 2, 5, 1790007600, 'terms', 0, NULL, NULL, 0, NULL, NULL, NULL, 9700, 0, 0, 0, 0, NULL, '{"project":2,"resource":"cpu","category":"research","start":1758464000,"end":1821536000,"shared":false,"state":"active"}', '\x3f5fdafc82a302fbfd397c65398bc6c37a1bf0189dd6dfb395da792ee1c851ad');
 INSERT INTO public.journal VALUES (41, 2, 6, 1790008000, 'cap', 5000, NULL, 1002, 0, NULL, NULL, NULL, 9700, 0, 0, 0, 0, NULL, '{"cap":5000}', '\xfc65b5ea514f1c0515513f051ae1a873e0b382949ff97a2bfb76a2550ea2c475');
-INSERT INTO public.journal VALUES (43, 2, 7, 1790008400, 'hold', 1201, 43, 1003, 0, NULL, 'hold.1', '\xde8e617a63b94f6df53f98cc7fef4eb2', 9700, 0, 1201, 0, 0, NULL, '{"run":["local",1,1789999901,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 1","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}', '\x84032916c53d4624a26a1ad52e0ee43efd805d84800cfd04b00c254d25b17aa6');
-INSERT INTO public.journal VALUES (45, 2, 8, 1790008800, 'hold', 1202, 45, 1002, 0, NULL, 'hold.2', '\x342ebda503f1887145067b05ee1f4fd6', 9700, 0, 2403, 0, 0, NULL, '{"run":["local",2,1789999902,0],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 2","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}', '\x79747fede19916e59531ca865d8acda32b85441d20b1340c130d082a46ccf34c');
-INSERT INTO public.journal VALUES (47, 2, 9, 1790009200, 'hold', 1203, 47, 1003, 0, NULL, 'hold.3', '\x0b0890eabc118f256721eba98d07a336', 9700, 0, 3606, 0, 0, NULL, '{"run":["local",3,1789999903,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 3","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}', '\x291b5fa0cf6057ad6a3429be78ea2b8293f0abdc262e4bd2749b287991f50ae0');
-INSERT INTO public.journal VALUES (49, 2, 10, 1790009600, 'hold', 1204, 49, 1002, 0, 1001, 'hold.4', '\xfd9a4a90a958ba0d7e7aa714d693c2af', 9700, 0, 4810, 0, 0, NULL, '{"run":["local",4,1789999904,0],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 4","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}', '\x28483ebb73278950efbe944bf1679805c20026574597d15f91fc556b0395929d');
-INSERT INTO public.journal VALUES (51, 2, 11, 1790010000, 'hold', 1205, 51, 1003, 0, NULL, 'hold.5', '\x68068951e980bdb972d5cb64b47c4ae8', 9700, 0, 6015, 0, 0, NULL, '{"run":["local",5,1789999905,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 5","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}', '\xeb1cb490aa9b8fd43ab84af9690a9c65fdecf10c0380004efce9a1a4496aceb9');
-INSERT INTO public.journal VALUES (53, 2, 12, 1790010400, 'adjust', 299, 43, 1003, 0, NULL, 'adjust', '\x6235169f89d73316174a788caecae566', 9700, 0, 6314, 0, 0, NULL, '{"until":1790032400}', '\x769fa3209efe5239a401578e912db6047fbfcc6d22024821f0254096fc10954b');
-INSERT INTO public.journal VALUES (55, 2, 13, 1790010800, 'charge', 700, 45, 1002, 0, NULL, NULL, NULL, 9700, 700, 5112, 0, 0, NULL, '{"outcome":"COMPLETED","elapsed_seconds":3600,"ended":1790003600,"written_off":0,"job_details":{"exit_status":0,"cpu_seconds":25200}}', '\x596c187bd9540dd385501d5868568e1c99017fa57df308fc07d3625d5f7b9aa4');
-INSERT INTO public.journal VALUES (57, 2, 14, 1790011200, 'release', 1203, 47, 1003, 0, NULL, NULL, NULL, 9700, 700, 3909, 0, 0, NULL, '{"outcome":"NODE_FAIL","elapsed_seconds":60,"ended":1790003600,"written_off":0}', '\x366588091d1ccca16e86571e57a89f715821c0c84753a5fcabbec3009a65d7cc');
-INSERT INTO public.journal VALUES (59, 2, 15, 1790011600, 'refund', 100, 45, 1002, 0, NULL, NULL, NULL, 9700, 600, 3909, 0, 0, 'a bad node', NULL, '\x1205bc4a6fdb341e5f66e758b67707939e9d216fcf3371d18cd8588677687de4');
-INSERT INTO public.journal VALUES (61, 2, 16, 1790012000, 'lapse', 1204, 49, 1002, 0, NULL, NULL, NULL, 9700, 600, 2705, 0, 0, NULL, NULL, '\x0732601037a00fda03b055f054b281c08e5da2cdd87bfc2a18d6c99cc7e494c9');
-INSERT INTO public.journal VALUES (63, 2, 17, 1790012400, 'refund', 50, 45, 1002, 0, 1001, NULL, NULL, 9700, 550, 2705, 0, 0, 'another one', NULL, '\xc1d05419df7ed5b04997f8a559107b8f3802df9bbac1705c02641fd9054315f9');
-INSERT INTO public.journal VALUES (65, 2, 18, 1790012800, 'recharge', 100, 45, 1002, 0, NULL, NULL, NULL, 9700, 650, 2705, 0, 0, 'it was not the node', '{"undoes":59}', '\x63d4970d2b0c4bc794a4c0c799e72cd4b562bf758969e759c998ba0fe3459aee');
-INSERT INTO public.journal VALUES (67, 2, 19, 1790013200, 'refusal', 1000000, NULL, 1003, 0, NULL, 'hold.9', '\xee76c6c0cc5ae29630a5c300a523580a', 9700, 650, 2705, 0, 0, 'no', '{"reason":"INSUFFICIENT_CREDIT","detail":"none","asked":1000000,"available":6345,"allocation":2,"project":2,"account":null,"resource":"cpu","owner":1003,"run":"local/9@1789999909.1","start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":null}', '\xba9dbdf01ca213c41d8cdbe98ed7624a9ef23d5c3643f79143afe2f0da6c560e');
+INSERT INTO public.journal VALUES (43, 2, 7, 1790008400, 'hold', 1201, 43, 1003, 0, NULL, 'hold.1', '\x66b67ca01e32153ebade30733e45830b', 9700, 0, 1201, 0, 0, NULL, '{"run":["local",1,1789999901,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 1","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}', '\x534bb79ef4835da6f1f073f5a8be71de85f7ffe5a3bcb34ef149b124ae08754f');
+INSERT INTO public.journal VALUES (45, 2, 8, 1790008800, 'hold', 1202, 45, 1002, 0, NULL, 'hold.2', '\x63db4de6cb3d286af95986c0f2689f10', 9700, 0, 2403, 0, 0, NULL, '{"run":["local",2,1789999902,0],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 2","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}', '\x4c092250669551bcb865319eb277a83daa4ef145acd6e6a02f2832d286f285ac');
+INSERT INTO public.journal VALUES (47, 2, 9, 1790009200, 'hold', 1203, 47, 1003, 0, NULL, 'hold.3', '\xfdb8884887c07b697cfba1472911f7ff', 9700, 0, 3606, 0, 0, NULL, '{"run":["local",3,1789999903,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 3","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}', '\xb8ffa0a9a4159234694129dbcdf8c0c7f259e63eb0a2f882313ba1e7a7d7886a');
+INSERT INTO public.journal VALUES (49, 2, 10, 1790009600, 'hold', 1204, 49, 1002, 0, 1001, 'hold.4', '\x7b8b2cac874b79df58f1c46f60f2a4ec', 9700, 0, 4810, 0, 0, NULL, '{"run":["local",4,1789999904,0],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 4","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}', '\x9c09b11302241b37ec6db6473e8428009087092938586212528410fb10241789');
+INSERT INTO public.journal VALUES (51, 2, 11, 1790010000, 'hold', 1205, 51, 1003, 0, NULL, 'hold.5', '\x6dea8f594de2d2bf87751cb5884c6abe', 9700, 0, 6015, 0, 0, NULL, '{"run":["local",5,1789999905,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 5","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}', '\x534964ccba0958422d7c05aadb7b40415f7a2d402d56e4810d2a968d00aaa2fb');
+INSERT INTO public.journal VALUES (53, 2, 12, 1790010400, 'adjust', 299, 43, 1003, 0, NULL, 'adjust', '\x1702e99a76df686c3005417c5fa6769d', 9700, 0, 6314, 0, 0, NULL, '{"until":1790032400}', '\xc2e41b6947cb9e8b2fb55807dae09669bee711a3e00a3862dfa5737b2e74a304');
+INSERT INTO public.journal VALUES (55, 2, 13, 1790010800, 'charge', 700, 45, 1002, 0, NULL, NULL, NULL, 9700, 700, 5112, 0, 0, NULL, '{"outcome":"COMPLETED","elapsed_seconds":3600,"ended":1790003600,"written_off":0,"job_details":{"exit_status":0,"cpu_seconds":25200}}', '\xa31b8ba91f3c6186237d1c51d696db915e5284b9bacb4ee8386b05693aab89dd');
+INSERT INTO public.journal VALUES (57, 2, 14, 1790011200, 'release', 1203, 47, 1003, 0, NULL, NULL, NULL, 9700, 700, 3909, 0, 0, NULL, '{"outcome":"NODE_FAIL","elapsed_seconds":60,"ended":1790003600,"written_off":0}', '\x52dbdc558c6413d900210af470653e8f6e82c3053f4655cc81d601488c3a3d4e');
+INSERT INTO public.journal VALUES (59, 2, 15, 1790011600, 'refund', 100, 45, 1002, 0, NULL, NULL, NULL, 9700, 600, 3909, 0, 0, 'a bad node', NULL, '\x9844ec5b5409c518f0fa09d997e21faf5da50a5de418106478c2047c9d05314b');
+INSERT INTO public.journal VALUES (61, 2, 16, 1790012000, 'lapse', 1204, 49, 1002, 0, NULL, NULL, NULL, 9700, 600, 2705, 0, 0, NULL, NULL, '\xa5aa8846d0eeffc7e33f0af9d9808dc048464a3f090b2bc71a0db281fb2427c9');
+INSERT INTO public.journal VALUES (63, 2, 17, 1790012400, 'refund', 50, 45, 1002, 0, 1001, NULL, NULL, 9700, 550, 2705, 0, 0, 'another one', NULL, '\xde44e3b5388014b51e8a00c6add35a413b20d9963841bbf86c06c3dfaf8b1ada');
+INSERT INTO public.journal VALUES (65, 2, 18, 1790012800, 'recharge', 100, 45, 1002, 0, NULL, NULL, NULL, 9700, 650, 2705, 0, 0, 'it was not the node', '{"undoes":59}', '\x3c33304ec61806a785d4d9e76c719af696400268064ea4ebbfac39b3b8ddf9f5');
+INSERT INTO public.journal VALUES (67, 2, 19, 1790013200, 'refusal', 1000000, NULL, 1003, 0, NULL, 'hold.9', '\xdc1b2def2fbec22ff61766034e7ca4e9', 9700, 650, 2705, 0, 0, 'no', '{"reason":"INSUFFICIENT_CREDIT","detail":"none","asked":1000000,"available":6345,"allocation":2,"project":2,"account":null,"resource":"cpu","owner":1003,"run":"local/9@1789999909.1","start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":null}', '\x614f3e8008fbe7fe66360407977065f590f94e4f43d209fd01764aa9d19bd63c');
 INSERT INTO public.journal VALUES (71, 0, 12, 1790013600, 'declined', 0, NULL, NULL, 0, NULL, 'nowhere', '\x1ded0c2785c8027d75800627cd1de173', 0, 0, 0, 0, 0, 'no', '{"reason":"UNKNOWN_ALLOCATION","detail":"none","asked":0,"available":0,"allocation":77,"project":null,"account":null,"resource":null,"owner":null,"run":null,"start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":null}', '\xa01db35bb3ccab95f6d9ff8469eec6fdfcc2bd57e97c3fbd5d2b7a8ebb2dde7a');
 INSERT INTO public.journal VALUES (73, 1, 7, 1790014000, 'charge', 33, 73, 1002, 0, NULL, NULL, NULL, 5710, 33, 0, 600, 0, NULL, '{"run":["local",8,1789999908,0],"project":1,"partition":"","start":1790000000,"until":1790003600,"outcome":"COMPLETED","elapsed_seconds":120,"ended":1790003600,"written_off":0}', '\xe9e2f0079af5698186a4a40c3173122dcf05bf3524574b9957796171039b6fad');
 INSERT INTO public.member VALUES (1, 1001, 'pi');
@@ -349,7 +349,7 @@ ALTER TABLE ONLY public.allocation
 ALTER TABLE ONLY public.allocation
     ADD CONSTRAINT allocation_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.journal
-    ADD CONSTRAINT journal_book_seq UNIQUE (book, seq);
+    ADD CONSTRAINT journal_allocation_seq UNIQUE (allocation, seq);
 ALTER TABLE ONLY public.journal
     ADD CONSTRAINT journal_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.member
@@ -382,7 +382,7 @@ CREATE INDEX allocation_fund ON public.allocation USING btree (project, resource
 CREATE UNIQUE INDEX journal_key ON public.journal USING btree (actor, key) WHERE (key IS NOT NULL);
 CREATE INDEX journal_refusal ON public.journal USING btree (owner, id) WHERE (kind = 'refusal'::text);
 CREATE INDEX journal_refused ON public.journal USING btree (id) WHERE (kind = 'refusal'::text);
-CREATE INDEX journal_undoing ON public.journal USING btree (book, seq) WHERE (kind = ANY (ARRAY['deposit'::text, 'withdraw'::text, 'transfer-in'::text, 'refund'::text, 'recharge'::text, 'terms'::text, 'cap'::text, 'member'::text, 'open'::text]));
+CREATE INDEX journal_undoing ON public.journal USING btree (allocation, seq) WHERE (kind = ANY (ARRAY['deposit'::text, 'withdraw'::text, 'transfer-in'::text, 'refund'::text, 'recharge'::text, 'terms'::text, 'cap'::text, 'member'::text, 'open'::text]));
 CREATE INDEX member_uid ON public.member USING btree (uid);
 CREATE INDEX nonce_expires ON public.nonce USING btree (expires_at);
 CREATE INDEX run_allocation ON public.run USING btree (allocation, id);

@@ -27,10 +27,10 @@ CREATE TABLE allocation (
 	FOREIGN KEY(project) REFERENCES project (id)
 );
 INSERT INTO "allocation" VALUES(1,1,'cpu','research',1758464000,1821536000,'active',1,600,5710,33,0,0,7,X'1FA2687F2AB3997C37ABB96F88CD1668AA245413A3D8A05AF067FF7EA94C3435');
-INSERT INTO "allocation" VALUES(2,2,'cpu','research',1758464000,1821536000,'active',0,0,9700,650,2705,0,19,X'A47A8646252BCABD46A7F5E6D83957479570B845A07976FC497D18D794222A1C');
+INSERT INTO "allocation" VALUES(2,2,'cpu','research',1758464000,1821536000,'active',0,0,9700,650,2705,0,19,X'046E77CF883B13D447BC7E41EBCA8F0EEB854A62B2C8FA771093E7F4A2751617');
 CREATE TABLE journal (
 	id INTEGER NOT NULL, 
-	book BIGINT NOT NULL, 
+	allocation BIGINT NOT NULL, 
 	seq BIGINT NOT NULL, 
 	at BIGINT NOT NULL, 
 	kind TEXT NOT NULL, 
@@ -50,7 +50,7 @@ CREATE TABLE journal (
 	details TEXT, 
 	link BLOB NOT NULL, 
 	PRIMARY KEY (id), 
-	CONSTRAINT journal_book_seq UNIQUE (book, seq)
+	CONSTRAINT journal_allocation_seq UNIQUE (allocation, seq)
 );
 INSERT INTO "journal" VALUES(1,0,1,1790000000,'project',0,NULL,NULL,0,NULL,NULL,NULL,0,0,0,0,0,NULL,'{"project":1,"gname":"college","gid":4000,"account":"college","parent":null}',X'3561184BF7682C99886776742E74E30949A883C2E5C6AD5158E5383190724517');
 INSERT INTO "journal" VALUES(2,0,2,1790000400,'project',0,NULL,NULL,0,NULL,NULL,NULL,0,0,0,0,0,NULL,'{"project":2,"gname":"physics","gid":4001,"account":"phys","parent":1}',X'CCFF7DBC9EF33F8040FDF8068211DC4E3E53110DE5AFC9DEC79F898DE3957CD8');
@@ -75,19 +75,19 @@ INSERT INTO "journal" VALUES(20,1,6,1790006800,'terms',0,NULL,NULL,0,1001,NULL,N
 INSERT INTO "journal" VALUES(21,2,4,1790007200,'terms',0,NULL,NULL,0,NULL,NULL,NULL,9700,0,0,0,0,NULL,'{"project":2,"resource":"cpu","category":"research","start":1758464000,"end":1821536000,"shared":false,"state":"frozen"}',X'98B482B14CFEA2F234F17E383EC1938329511D51793F3880C81A09363E169AF5');
 INSERT INTO "journal" VALUES(22,2,5,1790007600,'terms',0,NULL,NULL,0,NULL,NULL,NULL,9700,0,0,0,0,NULL,'{"project":2,"resource":"cpu","category":"research","start":1758464000,"end":1821536000,"shared":false,"state":"active"}',X'7DE1871E4EB2C5A565AAA49AB55EFCBC8879C4A2C6907052C2C281F2D9261CE0');
 INSERT INTO "journal" VALUES(23,2,6,1790008000,'cap',5000,NULL,1002,0,NULL,NULL,NULL,9700,0,0,0,0,NULL,'{"cap":5000}',X'81AC6575026F81EEC6D725C4B7C611D1F489A5EF55A1CCFA00020F1D97E67FBF');
-INSERT INTO "journal" VALUES(24,2,7,1790008400,'hold',1201,24,1003,0,NULL,'hold.1',X'DE8E617A63B94F6DF53F98CC7FEF4EB2',9700,0,1201,0,0,NULL,'{"run":["local",1,1789999901,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 1","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}',X'65ACE23435F03373804E810E29C1F8A95E27991CB6B8476906870887C7E837C4');
-INSERT INTO "journal" VALUES(25,2,8,1790008800,'hold',1202,25,1002,0,NULL,'hold.2',X'342EBDA503F1887145067B05EE1F4FD6',9700,0,2403,0,0,NULL,'{"run":["local",2,1789999902,0],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 2","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}',X'6EA1F8BC77F4E72663C8150BA4DB0F00E21712D9DCFE3886FB3EFF1DCD01F26D');
-INSERT INTO "journal" VALUES(26,2,9,1790009200,'hold',1203,26,1003,0,NULL,'hold.3',X'0B0890EABC118F256721EBA98D07A336',9700,0,3606,0,0,NULL,'{"run":["local",3,1789999903,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 3","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}',X'78586C772B9CBF9D0F87802A7DEBA84EB82D759FFC1C01FC39873D3062EB35A7');
-INSERT INTO "journal" VALUES(27,2,10,1790009600,'hold',1204,27,1002,0,1001,'hold.4',X'FD9A4A90A958BA0D7E7AA714D693C2AF',9700,0,4810,0,0,NULL,'{"run":["local",4,1789999904,0],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 4","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}',X'31B4D7508E3145CA7DA24C491E06B1EE04FBC194EE05101A607F12DD519F8A54');
-INSERT INTO "journal" VALUES(28,2,11,1790010000,'hold',1205,28,1003,0,NULL,'hold.5',X'68068951E980BDB972D5CB64B47C4AE8',9700,0,6015,0,0,NULL,'{"run":["local",5,1789999905,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 5","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}',X'D16C4361EDADF002983CC90E71B8795547809EA1CB2D8A29ACA8156FE3A2ECE2');
-INSERT INTO "journal" VALUES(29,2,12,1790010400,'adjust',299,24,1003,0,NULL,'adjust',X'6235169F89D73316174A788CAECAE566',9700,0,6314,0,0,NULL,'{"until":1790032400}',X'382EE4F75DFFC5D2C63E382119A7080E2B1EB8FA2FB98E378C99F5D217522C76');
-INSERT INTO "journal" VALUES(30,2,13,1790010800,'charge',700,25,1002,0,NULL,NULL,NULL,9700,700,5112,0,0,NULL,'{"outcome":"COMPLETED","elapsed_seconds":3600,"ended":1790003600,"written_off":0,"job_details":{"exit_status":0,"cpu_seconds":25200}}',X'D90307080538E45C7E41168CF4DE97979F4C8F58AFD543A634EF4C5732B65B58');
-INSERT INTO "journal" VALUES(31,2,14,1790011200,'release',1203,26,1003,0,NULL,NULL,NULL,9700,700,3909,0,0,NULL,'{"outcome":"NODE_FAIL","elapsed_seconds":60,"ended":1790003600,"written_off":0}',X'C6B5C4FBCC797B967C4328C6AD60801B735A1C059F99FBB0F8B2DC3F837EE788');
-INSERT INTO "journal" VALUES(32,2,15,1790011600,'refund',100,25,1002,0,NULL,NULL,NULL,9700,600,3909,0,0,'a bad node',NULL,X'4F9D482A61F993613F3109EB93D967151279B63C51E92F11BF0BF9C6146038A8');
-INSERT INTO "journal" VALUES(33,2,16,1790012000,'lapse',1204,27,1002,0,NULL,NULL,NULL,9700,600,2705,0,0,NULL,NULL,X'9F149EEB47FC188A5F3851F1D11F0032F914088F26490476060F0DB3531B1052');
-INSERT INTO "journal" VALUES(34,2,17,1790012400,'refund',50,25,1002,0,1001,NULL,NULL,9700,550,2705,0,0,'another one',NULL,X'393DDF5DB8D4875A58614D8D2954B365A972971C119722E95394E4FA2937C90D');
-INSERT INTO "journal" VALUES(35,2,18,1790012800,'recharge',100,25,1002,0,NULL,NULL,NULL,9700,650,2705,0,0,'it was not the node','{"undoes":32}',X'A97D7EB4EB15772FF8FAC011DF06EA22183E65F8FDB47110E7B1140724041EBE');
-INSERT INTO "journal" VALUES(36,2,19,1790013200,'refusal',1000000,NULL,1003,0,NULL,'hold.9',X'EE76C6C0CC5AE29630A5C300A523580A',9700,650,2705,0,0,'no','{"reason":"INSUFFICIENT_CREDIT","detail":"none","asked":1000000,"available":6345,"allocation":2,"project":2,"account":null,"resource":"cpu","owner":1003,"run":"local/9@1789999909.1","start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":null}',X'A47A8646252BCABD46A7F5E6D83957479570B845A07976FC497D18D794222A1C');
+INSERT INTO "journal" VALUES(24,2,7,1790008400,'hold',1201,24,1003,0,NULL,'hold.1',X'66B67CA01E32153EBADE30733E45830B',9700,0,1201,0,0,NULL,'{"run":["local",1,1789999901,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 1","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}',X'D17E209C2F1B5039903837EAF624B0882886E08EB27C7F0D8FF330098A04B06D');
+INSERT INTO "journal" VALUES(25,2,8,1790008800,'hold',1202,25,1002,0,NULL,'hold.2',X'63DB4DE6CB3D286AF95986C0F2689F10',9700,0,2403,0,0,NULL,'{"run":["local",2,1789999902,0],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 2","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}',X'2BB84317876727A0E61ED13486C9AE1DAB82E938C166FDB4018FBE18B1B522CF');
+INSERT INTO "journal" VALUES(26,2,9,1790009200,'hold',1203,26,1003,0,NULL,'hold.3',X'FDB8884887C07B697CFBA1472911F7FF',9700,0,3606,0,0,NULL,'{"run":["local",3,1789999903,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 3","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}',X'92FDB4D03E226FE99D18700F6F14F1C328E17C9ABAD44BF4551BAA216BC7C0A6');
+INSERT INTO "journal" VALUES(27,2,10,1790009600,'hold',1204,27,1002,0,1001,'hold.4',X'7B8B2CAC874B79DF58F1C46F60F2A4EC',9700,0,4810,0,0,NULL,'{"run":["local",4,1789999904,0],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 4","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}',X'31D48EF0DD80341AF44719BA7EB8588995AE1A38176381CE7857818A08ECB6F6');
+INSERT INTO "journal" VALUES(28,2,11,1790010000,'hold',1205,28,1003,0,NULL,'hold.5',X'6DEA8F594DE2D2BF87751CB5884C6ABE',9700,0,6015,0,0,NULL,'{"run":["local",5,1789999905,1],"project":2,"partition":"cpu","start":1790000000,"until":1790007200,"job_details":{"name":"relax 5","qos":"normal","nodes":1,"cpus":8,"tres":"cpu=8,mem=16G,node=1","limit_seconds":7200}}',X'A55A97C63F7938DD53549920880EC01C13699344871B606B890D6E73215BFA0A');
+INSERT INTO "journal" VALUES(29,2,12,1790010400,'adjust',299,24,1003,0,NULL,'adjust',X'1702E99A76DF686C3005417C5FA6769D',9700,0,6314,0,0,NULL,'{"until":1790032400}',X'6EFDD0595E6FD09985C2677C9BECA4C658130AF0DBC125F57AB8E1A5E1582ECD');
+INSERT INTO "journal" VALUES(30,2,13,1790010800,'charge',700,25,1002,0,NULL,NULL,NULL,9700,700,5112,0,0,NULL,'{"outcome":"COMPLETED","elapsed_seconds":3600,"ended":1790003600,"written_off":0,"job_details":{"exit_status":0,"cpu_seconds":25200}}',X'BDDBE0A2ACBD0876588DEAE6490A127128B4672300A24DAA2E300528E515EADB');
+INSERT INTO "journal" VALUES(31,2,14,1790011200,'release',1203,26,1003,0,NULL,NULL,NULL,9700,700,3909,0,0,NULL,'{"outcome":"NODE_FAIL","elapsed_seconds":60,"ended":1790003600,"written_off":0}',X'8647062E8CA2EE0EC1A1613F9CECA18BAE86054D8B4814B761AE844C4083E173');
+INSERT INTO "journal" VALUES(32,2,15,1790011600,'refund',100,25,1002,0,NULL,NULL,NULL,9700,600,3909,0,0,'a bad node',NULL,X'A95A6F1A7B6737D39212E2AB8ED1FF9B16E61846EBF16188EF894F61BC4EC8F0');
+INSERT INTO "journal" VALUES(33,2,16,1790012000,'lapse',1204,27,1002,0,NULL,NULL,NULL,9700,600,2705,0,0,NULL,NULL,X'A9C3AD284F1E736C7D339723B6DDE6E6CDD2D3B57AEE70A4754F6D340D97096F');
+INSERT INTO "journal" VALUES(34,2,17,1790012400,'refund',50,25,1002,0,1001,NULL,NULL,9700,550,2705,0,0,'another one',NULL,X'3691B4E1A645EBAF5EDD04C609732E9EA6A84B372A37253AC07BDC8BDC5767B8');
+INSERT INTO "journal" VALUES(35,2,18,1790012800,'recharge',100,25,1002,0,NULL,NULL,NULL,9700,650,2705,0,0,'it was not the node','{"undoes":32}',X'2D41CF4EDA78ED09E9A017A36BC2F9472F2C694BF6241BD0D0850DC522926F03');
+INSERT INTO "journal" VALUES(36,2,19,1790013200,'refusal',1000000,NULL,1003,0,NULL,'hold.9',X'DC1B2DEF2FBEC22FF61766034E7CA4E9',9700,650,2705,0,0,'no','{"reason":"INSUFFICIENT_CREDIT","detail":"none","asked":1000000,"available":6345,"allocation":2,"project":2,"account":null,"resource":"cpu","owner":1003,"run":"local/9@1789999909.1","start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":null}',X'046E77CF883B13D447BC7E41EBCA8F0EEB854A62B2C8FA771093E7F4A2751617');
 INSERT INTO "journal" VALUES(37,0,12,1790013600,'declined',0,NULL,NULL,0,NULL,'nowhere',X'1DED0C2785C8027D75800627CD1DE173',0,0,0,0,0,'no','{"reason":"UNKNOWN_ALLOCATION","detail":"none","asked":0,"available":0,"allocation":77,"project":null,"account":null,"resource":null,"owner":null,"run":null,"start":null,"billing":null,"limit_seconds":null,"observed":false,"entry":null,"facts":null}',X'630660D01FCC7ED0915ED1DC1E1BD923AA97BA2255212B6CE0068598EFAA5325');
 INSERT INTO "journal" VALUES(38,1,7,1790014000,'charge',33,38,1002,0,NULL,NULL,NULL,5710,33,0,600,0,NULL,'{"run":["local",8,1789999908,0],"project":1,"partition":"","start":1790000000,"until":1790003600,"outcome":"COMPLETED","elapsed_seconds":120,"ended":1790003600,"written_off":0}',X'1FA2687F2AB3997C37ABB96F88CD1668AA245413A3D8A05AF067FF7EA94C3435');
 CREATE TABLE member (
@@ -125,7 +125,7 @@ CREATE TABLE registry (
 	seq BIGINT NOT NULL, 
 	link BLOB NOT NULL, 
 	PRIMARY KEY (id), 
-	CONSTRAINT office_is_one CHECK (id = 0)
+	CONSTRAINT registry_is_one CHECK (id = 0)
 );
 INSERT INTO "registry" VALUES(0,12,X'630660D01FCC7ED0915ED1DC1E1BD923AA97BA2255212B6CE0068598EFAA5325');
 CREATE TABLE run (
@@ -218,18 +218,18 @@ CREATE TABLE user_sum (
 INSERT INTO "user_sum" VALUES(1,1002,33,0,NULL);
 INSERT INTO "user_sum" VALUES(2,1002,650,0,5000);
 INSERT INTO "user_sum" VALUES(2,1003,0,2705,NULL);
-CREATE INDEX member_uid ON member (uid);
-CREATE INDEX allocation_fund ON allocation (project, resource, end_at);
 CREATE INDEX run_project ON run (project, id);
-CREATE INDEX run_allocation ON run (allocation, id);
 CREATE INDEX run_owner ON run (owner, id);
+CREATE INDEX run_allocation ON run (allocation, id);
 CREATE INDEX run_open ON run (until_at) WHERE state = 'held';
-CREATE UNIQUE INDEX journal_key ON journal (actor, "key") WHERE key IS NOT NULL;
 CREATE INDEX journal_refusal ON journal (owner, id) WHERE kind = 'refusal';
+CREATE UNIQUE INDEX journal_key ON journal (actor, "key") WHERE key IS NOT NULL;
 CREATE INDEX journal_refused ON journal (id) WHERE kind = 'refusal';
-CREATE INDEX journal_undoing ON journal (book, seq) WHERE kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open');
+CREATE INDEX journal_undoing ON journal (allocation, seq) WHERE kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open');
 CREATE INDEX token_uid ON token (uid);
 CREATE INDEX nonce_expires ON nonce (expires_at);
+CREATE INDEX member_uid ON member (uid);
+CREATE INDEX allocation_fund ON allocation (project, resource, end_at);
 CREATE TRIGGER allocation_apart_when_opened BEFORE INSERT ON allocation
     WHEN  EXISTS (
         SELECT 1 FROM allocation AS other
@@ -254,27 +254,31 @@ CREATE TRIGGER allocation_stays BEFORE DELETE ON allocation
     BEGIN SELECT RAISE(ABORT, 'allocation_stays: rows of allocation are never changed or deleted'); END;
 CREATE VIEW projects AS SELECT id AS project_id, gname, gid, account FROM project;
 CREATE VIEW allocations AS
-    SELECT id AS allocation_id, project AS project_id, category, resource, datetime(start_at, 'unixepoch') AS start_date, datetime(end_at, 'unixepoch') AS end_date
+    SELECT id AS allocation_id, project AS project_id, category, resource,
+           datetime(start_at, 'unixepoch') AS start_date, datetime(end_at, 'unixepoch') AS end_date
     FROM allocation;
 CREATE VIEW credits AS
-    SELECT id AS activity_id, book AS allocation_id,
-           CASE WHEN kind IN ('withdraw', 'transfer-out') THEN -amount ELSE amount END AS amount, comment AS comments
+    SELECT id AS activity_id, allocation AS allocation_id,
+           CASE WHEN kind IN ('withdraw', 'transfer-out') THEN -amount ELSE amount END AS amount,
+           comment AS comments
     FROM journal
     WHERE kind IN ('deposit', 'withdraw', 'transfer-in', 'transfer-out');
 CREATE VIEW predebits AS
-    SELECT run.id AS activity_id, run.allocation AS allocation_id, run.held AS amount, journal.comment AS comments,
-           run.job_id AS job_id, 'executing' AS status, run.owner AS owner_uid
+    SELECT run.id AS activity_id, run.allocation AS allocation_id, run.held AS amount,
+           journal.comment AS comments, run.job_id AS job_id, 'executing' AS status,
+           run.owner AS owner_uid
     FROM run LEFT JOIN journal ON journal.id = run.id
     WHERE run.state = 'held';
 CREATE VIEW debits AS
     SELECT (SELECT max(run.id) FROM run
-            WHERE run.allocation = user_sum.allocation AND run.owner = user_sum.uid AND run.state = 'charged') AS activity_id,
+            WHERE run.allocation = user_sum.allocation AND run.owner = user_sum.uid
+              AND run.state = 'charged') AS activity_id,
            allocation AS allocation_id, charged AS amount, NULL AS comments, uid AS owner_uid
     FROM user_sum
     WHERE charged > 0;
 CREATE VIEW failures AS
-    SELECT id AS activity_id, nullif(book, 0) AS allocation_id, amount, coalesce(comment, json_extract(details, '$.reason')) AS comments,
-           CAST(substr(json_extract(details, '$.run'), instr(json_extract(details, '$.run'), '/') + 1) AS INTEGER) AS job_id, owner AS owner_uid
+    SELECT id AS activity_id, nullif(allocation, 0) AS allocation_id, amount,
+           coalesce(comment, json_extract(details, '$.reason')) AS comments, CAST(substr(json_extract(details, '$.run'), instr(json_extract(details, '$.run'), '/') + 1) AS INTEGER) AS job_id, owner AS owner_uid
     FROM journal
     WHERE kind = 'refusal';
 CREATE VIEW activity AS
@@ -283,6 +287,7 @@ CREATE VIEW activity AS
     UNION ALL SELECT activity_id, allocation_id, amount, comments FROM debits
     UNION ALL SELECT activity_id, allocation_id, amount, comments FROM failures;
 CREATE VIEW balances AS
-    SELECT id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit, deposited - held - charged AS balance
+    SELECT id AS allocation_id, deposited AS credit, held AS predebit, charged AS debit,
+           deposited - held - charged AS balance
     FROM allocation;
 COMMIT;

@@ -7,7 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from fairbank.cluster.share_record import ShareRecord, share_key
+from fairbank.core.time import Instant
+from fairbank.rest.schemas.share import parse_share_cursor, share_cursor
 from tests.rest.responses import data
 from tests.rest.world import (
     ADMIN,
@@ -23,6 +28,7 @@ from tests.rest.world import (
     World,
     create_world,
 )
+from tests.support.names import NAMES
 
 CHEM = {
     "account": "chem",
@@ -97,6 +103,13 @@ def test_values_are_stored_once_a_day(world: World) -> None:
     assert store_values(world, OTHER_AGENT, cluster="beta") == (6, 0)
 
 
+def test_token_of_an_agent_may_store_values(world: World) -> None:
+    secret = world.token(STRANGER, "agent:alpha")
+    assert world.ask("POST", "/share", token=secret, json=upload()).status_code == 200
+    answer = world.ask("POST", "/share", token=secret, json=upload(cluster="beta"))
+    assert (answer.status_code, answer.json()["field"]) == (403, "cluster")
+
+
 def test_dry_run_changes_nothing(world: World) -> None:
     assert store_values(world, dry="?dry-run=true") == (6, 0)
     assert store_values(world, rows=ROWS[:2]) == (2, 0)
@@ -169,10 +182,12 @@ def test_values_are_listed_by_day_and_page(world: World) -> None:
 
 @pytest.mark.parametrize("uid", [ADMIN, PI, MEMBER, STRANGER, OTHER_AGENT])
 @pytest.mark.parametrize("dry", ["", "?dry-run=true"])
-def test_only_the_agent_of_a_cluster_may_store_values(world: World, uid: int, dry: str) -> None:
-    answer = world.ask("POST", f"/share{dry}", uid, json=upload())
+def test_only_the_agent_of_a_cluster_may_store_values(
+    shared_world: World, uid: int, dry: str
+) -> None:
+    answer = shared_world.ask("POST", f"/share{dry}", uid, json=upload())
     assert (answer.status_code, answer.json()["field"]) == (403, "cluster")
-    assert data(world, "/share", SUPERUSER) == []
+    assert data(shared_world, "/share", SUPERUSER) == []
 
 
 @pytest.mark.parametrize(
@@ -180,10 +195,10 @@ def test_only_the_agent_of_a_cluster_may_store_values(world: World, uid: int, dr
     [
         ({"rows": []}, "rows"),
         ({"rows": [CHEM, CHEM]}, "rows"),
-        ({"rows": [{**CHEM, "account": "no name"}]}, "rows[0].account"),
-        ({"rows": [ROWS[0], {**CHEM, "user": "a/b"}]}, "rows[1].user"),
+        ({"rows": [{**CHEM, "account": "no,name"}]}, "rows[0].account"),
+        ({"rows": [ROWS[0], {**CHEM, "user": "a,b"}]}, "rows[1].user"),
         ({"rows": [{**CHEM, "user": "a\u0000b"}]}, "rows[0].user"),
-        ({"rows": [{**CHEM, "partition": "a/b"}]}, "rows[0].partition"),
+        ({"rows": [{**CHEM, "partition": "a,b"}]}, "rows[0].partition"),
         ({"rows": [{**CHEM, "usage": -1}]}, "rows[0].usage"),
         ({"rows": [{**CHEM, "norm_shares": 1.5}]}, "rows[0].norm_shares"),
         ({"rows": [{**CHEM, "shares": 2**31 - 1}]}, "rows[0].shares"),
@@ -192,17 +207,39 @@ def test_only_the_agent_of_a_cluster_may_store_values(world: World, uid: int, dr
         ({"at": "noon"}, "at"),
     ],
 )
-def test_invalid_value_names_its_row(world: World, changed: dict[str, Any], field: str) -> None:
-    answer = world.ask("POST", "/share", AGENT, json=upload(**changed))
+def test_invalid_value_names_its_row(
+    shared_world: World, changed: dict[str, Any], field: str
+) -> None:
+    answer = shared_world.ask("POST", "/share", AGENT, json=upload(**changed))
     assert (answer.status_code, answer.json()["field"].startswith(field)) == (400, True), (
         answer.text
     )
     assert answer.json()["remedy"]
 
 
+@given(names=st.tuples(NAMES, NAMES, NAMES))
+def test_cursor_of_any_names_is_read_back(names: tuple[str, str, str]) -> None:
+    account, user, partition = names
+    record = ShareRecord(
+        cluster="lab",
+        day=20_000,
+        account=account,
+        user=user,
+        partition=partition,
+        at=Instant(20_000 * 86_400),
+        shares=1,
+        norm_shares=0.5,
+        usage=0.0,
+        effective=None,
+        level=None,
+        factor=None,
+    )
+    assert parse_share_cursor(share_cursor(record)) == share_key(record)
+
+
 @pytest.mark.parametrize("after", ["x", "alpha/many/a/b/c", "a/1/b/c/d/e"])
-def test_invalid_cursor_is_refused(world: World, after: str) -> None:
-    answer = world.ask("GET", f"/share?after={after}", SUPERUSER)
+def test_invalid_cursor_is_refused(shared_world: World, after: str) -> None:
+    answer = shared_world.ask("GET", f"/share?after={after}", SUPERUSER)
     assert (answer.status_code, answer.json()["field"]) == (400, "after")
 
 

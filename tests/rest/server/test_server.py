@@ -215,11 +215,11 @@ def test_disconnect_within_a_body_harms_no_other(folder: Path) -> None:
 
 def test_idle_tcp_connections_leave_files_for_local_users(folder: Path) -> None:
     """There are more connections, each from another host, than the server may open files."""
-    with served(folder, open_files=(200, 400)) as server, ExitStack() as strangers:
+    with served(folder, open_files=(200, 400)) as server, ExitStack() as others:
         port = server.tcp.base_url.port
         for host in range(450):
             source = (f"127.0.{1 + host // 200}.{1 + host % 200}", 0)
-            strangers.enter_context(
+            others.enter_context(
                 socket.create_connection(("127.0.0.1", port), timeout=10, source_address=source)
             )
         assert server.unix.get("/health").status_code == 200

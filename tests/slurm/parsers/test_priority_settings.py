@@ -194,7 +194,7 @@ def test_slurm_conf_is_read_if_it_exists(tmp_path: Path, conf: str, flags: froze
         "PriorityFlags           = MAX_TRES", "PriorityFlags           = NO_NORMAL_ALL"
     )
     (tmp_path / "config.txt").write_text(text)
-    assert RecordedOutput(str(tmp_path), "").priority_settings().factors.flags == flags
+    assert RecordedOutput(str(tmp_path)).priority_settings().factors.flags == flags
     commands = SlurmCommands({})
     commands.config = {**read_config(text), "SLURM_CONF": str(tmp_path / "slurm.conf")}
     assert commands.priority_settings().factors.flags == flags

@@ -11,6 +11,7 @@ from fairbank.agent.reports.bank_status import SenderSettings
 from fairbank.agent.reports.report import OVERTIME_SECONDS
 from fairbank.agent.run_states import state_diagram
 from fairbank.priority.site_factor import Bend
+from fairbank.slurm import agent_settings as slurm_agent
 from tools.reference.pages.keys import key_tables
 
 
@@ -27,7 +28,7 @@ def agent_page() -> str:
         "",
         "## Settings",
         "",
-        f"One TOML file, `{agent.SITE_FILE}`, or the one that `--config` or",
+        f"One TOML file, `{slurm_agent.SITE_FILE}`, or the one that `--config` or",
         "`FAIRBANK_AGENT_CONFIG` names. An empty file is enough if the defaults fit. An unknown",
         "key is an error that names it.",
         "",
@@ -37,15 +38,15 @@ def agent_page() -> str:
         "",
     ]
     tables: tuple[tuple[str, type[msgspec.Struct]], ...] = (
-        ("(at the top)", agent.AgentSettings),
+        ("(at the top)", slurm_agent.SlurmAgentSettings),
         ("[plugin]", agent.PluginSettings),
         ("[bank]", agent.BankConnectionSettings),
         ("[outbox]", agent.OutboxSettings),
         ("[senders]", SenderSettings),
         ("[control]", agent.ControlSettings),
-        ("[site_factor]", agent.SiteFactorSettings),
+        ("[site_factor]", slurm_agent.SiteFactorSettings),
         ("[site_factor.credit] and [site_factor.expiry]", Bend),
-        ("[release]", agent.ReleaseSettings),
+        ("[release]", slurm_agent.ReleaseSettings),
         ("[terms] and [partitions.NAME]", PartitionTerms),
     )
     lines += key_tables(tables, level=3)

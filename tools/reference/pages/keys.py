@@ -1,13 +1,14 @@
-"""Tables of settings: every key with its type and default."""
+"""Tables of settings: every key with its accepted values and default."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from inspect import cleandoc
-from typing import Any, Literal, get_args, get_origin
 
 import msgspec
+
+from fairbank.core.validation import describe_type
 
 
 def key_tables(
@@ -31,32 +32,9 @@ def _keys(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
     for field in msgspec.structs.fields(struct):
         yield (
             field.name,
-            _type_name(field.type),
+            describe_type(msgspec.inspect.type_info(field.type)),
             "must be given" if field.required else _default(field),
         )
-
-
-def _type_name(kind: Any) -> str:
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return " or ".join(f'"{each.value}"' for each in kind)
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return "a table"
-    words = {str: "text", int: "whole number", bool: "true or false", float: "number"}
-    if kind in words:
-        return words[kind]
-    inner = [each for each in get_args(kind) if each is not type(None)]
-    origin = get_origin(kind)
-    if origin is Literal:
-        return " or ".join(f'"{each}"' for each in inner)
-    if origin is dict:
-        return (
-            "tables by name"
-            if isinstance(inner[1], type) and issubclass(inner[1], msgspec.Struct)
-            else "numbers by name"
-        )
-    if origin in (frozenset, list, tuple):
-        return f"a list of {_type_name(inner[0])}{'' if get_origin(inner[0]) is Literal else 's'}"
-    return " or ".join(_type_name(each) for each in inner if not isinstance(each, msgspec.Meta))
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:

@@ -49,7 +49,7 @@ class SenderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     minimum: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     maximum: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
     batch: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 1_000
-    gather: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.1
+    gather: Annotated[float, msgspec.Meta(ge=0, le=60, extra={"unit": "seconds"})] = 0.1
 
 
 def resize_pool(size: int, limits: SenderSettings, *, waited: float, idle: float) -> int:

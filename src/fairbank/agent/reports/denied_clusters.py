@@ -126,6 +126,6 @@ class DeniedClusters:
 def remedy(cluster: str) -> str:
     """Return what lets the agent report the runs of a cluster."""
     return (
-        f"add the agent's user to agents under [clusters.{cluster}] in the bank's settings, or give "
-        f"it a token with the scope agent:{cluster}; the agent then sends these reports by itself"
+        f"add the agent's user to agents under [clusters.{cluster}] in the bank's settings, or "
+        f"give it a token with the scope agent:{cluster}; the agent then sends these reports itself"
     )

@@ -27,9 +27,9 @@ _NAMES = {
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Difference from the journal of allocation `book`; 0: the registry, None: the store."""
+    """Difference from the journal of allocation `journal`; 0: the registry, None: the store."""
 
-    book: int | None
+    journal: int | None
     what: str
     entry: int | None = None
 
@@ -37,7 +37,7 @@ class Finding(msgspec.Struct, frozen=True):
 class Head(msgspec.Struct, frozen=True):
     """Last entry of a journal, saved elsewhere to reveal a journal that was rewritten."""
 
-    book: int
+    allocation: int
     seq: int
     link: bytes
 
@@ -55,12 +55,12 @@ def cut_off(counted: object, read: int) -> str | None:
 class Findings:
     """Findings of one journal, in their order."""
 
-    def __init__(self, book: int) -> None:
-        self.book = book
+    def __init__(self, journal: int) -> None:
+        self.journal = journal
         self.list: list[Finding] = []
 
     def add(self, what: str, entry: Entry | None = None) -> None:
-        self.list.append(Finding(self.book, what, entry.id if entry else None))
+        self.list.append(Finding(self.journal, what, entry.id if entry else None))
 
     def compare(self, what: str, row: msgspec.Struct, expected: msgspec.Struct | None) -> None:
         """Compare a row with what the journal requires.

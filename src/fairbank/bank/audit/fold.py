@@ -42,12 +42,12 @@ class Fold:
     far require. `_undoable` has the entries that may still be undone.
     """
 
-    def __init__(self, book: int, head: Head | None = None, again: RowAgain = no_row) -> None:
-        self.book = book
+    def __init__(self, journal: int, head: Head | None = None, again: RowAgain = no_row) -> None:
+        self.journal = journal
         self.seq, self.link, self._head = 0, NO_LINK, head
         self.allocation: Allocation | None = None
         self.users: dict[int, UserSums] = {}
-        self._findings = Findings(book)
+        self._findings = Findings(journal)
         self._runs = RunRows(self._findings, again)
         self.registry = ExpectedRegistry(self._findings)
         self._sums = (0, 0, 0)
@@ -72,7 +72,7 @@ class Fold:
                 uid = entry.owner or 0
                 sums = self.users.get(uid, _NOBODY)
                 self.users[uid] = UserSums(sums.charged, sums.held, facts_of(entry).get("cap"))
-            elif self.book == REGISTRY:
+            elif self.journal == REGISTRY:
                 self.registry.apply(entry, facts_of(entry))
             if entry.kind in _UNDOING_OR_UNDONE:
                 self._take_back(entry)
@@ -180,7 +180,7 @@ class Fold:
         facts = facts_of(entry)
         self._limit = entry.credit_limit
         self.allocation = Allocation(
-            id=self.book,
+            id=self.journal,
             project=facts["project"],
             resource=facts["resource"],
             category=facts["category"],

@@ -64,7 +64,7 @@ def new_run(entry: Entry) -> RunRecord:
         id=entry.id,
         run=opening.run,
         project=opening.project,
-        allocation=entry.book,
+        allocation=entry.allocation,
         owner=entry.owner or 0,
         partition=opening.partition,
         state=RunState.HELD,

@@ -136,7 +136,7 @@ def _over(
 
 def put_back(context: RuleContext, before: Entry) -> Outcome:
     """Set all terms to those of an earlier entry."""
-    old, facts = context.data.allocations[before.book], facts_of(before)
+    old, facts = context.data.allocations[before.allocation], facts_of(before)
     if (gone := removed_project(context.data, old)) is not None:  # the earlier terms may give time
         return gone
     new = _replace(

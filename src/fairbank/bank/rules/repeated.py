@@ -27,9 +27,9 @@ def again(entry: Entry) -> Outcome:
     return Done(
         entry=entry.id,
         amount=entry.amount,
-        allocation=entry.book if entry.book != REGISTRY else None,
+        allocation=entry.allocation if entry.allocation != REGISTRY else None,
         run=entry.run,
-        project=facts.get("project") if entry.book == REGISTRY else None,
+        project=facts.get("project") if entry.allocation == REGISTRY else None,
         token=facts.get("token") if entry.kind is Kind.TOKEN else None,
         available=entry.available,
         written_off=facts.get("written_off", 0),

@@ -104,10 +104,12 @@ def _grant(
         job_details=new_details(request.job_details, None),
     )
     after = put_run(context.data, record, held=request.amount, below=below)
-    return _book(context, _HOLD, request.amount, record, after, encode_details(opening_of(record)))
+    return _record(
+        context, _HOLD, request.amount, record, after, encode_details(opening_of(record))
+    )
 
 
-def _book(
+def _record(
     context: RuleContext,
     kind: Kind,
     amount: int,
@@ -165,7 +167,7 @@ def adjust(context: RuleContext, request: Adjust) -> Outcome:
         job_details=merge_details(known.job_details, new),
     )
     after = put_run(data, record, held=more, below=reason is not None)
-    return _book(
+    return _record(
         context, Kind.ADJUST, more, record, after, encode_details(Adjustment(request.until, new))
     )
 
@@ -225,7 +227,7 @@ def lapse(context: RuleContext, request: Lapse) -> Outcome:
     number = context.data.next_entry_id()
     record = _replace(known, state=RunState.LAPSED, held=SuMinutes(0), set_by=number)
     after = put_run(context.data, record, held=-known.held)
-    return _book(context, Kind.LAPSE, known.held, record, after)
+    return _record(context, Kind.LAPSE, known.held, record, after)
 
 
 # --- the end of a run ---
@@ -279,7 +281,7 @@ def _resolve(
     below = split.overrun > 0
     after = put_run(data, record, charged=split.charged, held=-known.held, below=below)
     counted = counted_of_more(record)
-    return _book(
+    return _record(
         context,
         _RESOLUTION[type(request)][0],
         split.charged if isinstance(request, Charge) else known.held,
@@ -347,7 +349,7 @@ def _resolve_without_hold(
     after = put_run(data, record, charged=split.charged, below=split.overrun > 0)
     counted = counted_of_more(record)
     end = resolution_of(request, record.written_off, counted, None)
-    return _book(
+    return _record(
         context,
         _RESOLUTION[type(request)][0],
         split.charged,

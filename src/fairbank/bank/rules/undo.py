@@ -29,19 +29,19 @@ def undo(context: RuleContext, request: Undo) -> Outcome:
     The journal of the entry is locked, so two requests never both find it unchanged.
     """
     entry = context.data.run_entries.get(request.entry)
-    if entry is None or entry.book != request.book:
+    if entry is None or entry.allocation != request.allocation:
         return Refusal(Reason.UNKNOWN_ENTRY, Detail.ENTRY, facts={"of_entry": request.entry})
     if (refusal := _taken_back(context.data, entry)) is not None:
         return refusal
     context = context._replace(undoes=entry.id)
-    book, amount, run = entry.book, SuMinutes(entry.amount), request.run
+    allocation, amount, run = entry.allocation, SuMinutes(entry.amount), request.run
     match entry.kind:
         case Kind.DEPOSIT:
-            return credit.withdraw(context, Withdraw(allocation=book, amount=amount))
+            return credit.withdraw(context, Withdraw(allocation=allocation, amount=amount))
         case Kind.WITHDRAW:
-            return credit.deposit(context, Deposit(allocation=book, amount=amount))
+            return credit.deposit(context, Deposit(allocation=allocation, amount=amount))
         case Kind.TRANSFER_OUT:
-            back = Transfer(source=facts_of(entry)["to"], target=book, amount=amount)
+            back = Transfer(source=facts_of(entry)["to"], target=allocation, amount=amount)
             return credit.transfer(context, back)
         case Kind.REFUND if run is not None:
             return credit.recharge(context, run, entry)
@@ -59,12 +59,14 @@ def _restore(context: RuleContext, request: Undo, entry: Entry, before: Entry | 
     """Set the terms, the cap or the role to those of the entry before; None: it was the first."""
     if entry.kind is Kind.TERMS:
         if before is None:
-            raise Corrupt(f"no entry opens allocation {entry.book}", remedy="fairbank audit verify")
+            raise Corrupt(
+                f"no entry opens allocation {entry.allocation}", remedy="fairbank audit verify"
+            )
         return allocation_terms.put_back(context, before)
     facts, earlier = facts_of(entry), {} if before is None else facts_of(before)
     if entry.kind is Kind.CAP:
         cap = SetCap(
-            allocation=entry.book,
+            allocation=entry.allocation,
             uid=entry.owner or 0,
             cap=earlier.get("cap"),
             project=request.project,
@@ -93,7 +95,7 @@ def _never(entry: Entry, run: Run | None) -> Refusal:
     return Refusal(
         Reason.CANNOT_UNDO,
         _INSTEAD.get(entry.kind, Detail.ENTRY),
-        allocation=entry.book or None,
+        allocation=entry.allocation or None,
         run=None if run is None else str(run),
         facts={"kind": entry.kind.value},
     )
@@ -131,7 +133,7 @@ def _entry_before(entries: Sequence[Entry], entry: Entry) -> Entry | Refusal | N
         return Refusal(
             Reason.CHANGED_SINCE,
             Detail.CHANGED,
-            allocation=entry.book or None,
+            allocation=entry.allocation or None,
             facts={"by_entry": later[-1].id, "of_entry": entry.id},
         )
     place = entries.index(entry)
@@ -140,7 +142,7 @@ def _entry_before(entries: Sequence[Entry], entry: Entry) -> Entry | Refusal | N
         return Refusal(
             Reason.ALLOCATION_EXPIRED,
             Detail.SWEPT,
-            allocation=entry.book,
+            allocation=entry.allocation,
             facts={"of_entry": entry.id, "near_end": facts_of(entry)["end"]},
         )
     return before
@@ -184,6 +186,6 @@ def _taken_back(data: TransactionData, entry: Entry) -> Refusal | None:
     return Refusal(
         Reason.ALREADY_UNDONE,
         Detail.UNDONE,
-        allocation=None if entry.book == REGISTRY else entry.book,
+        allocation=None if entry.allocation == REGISTRY else entry.allocation,
         facts={"of_entry": entry.id, "by_entry": other.id, "by_user": user},
     )

@@ -256,9 +256,7 @@ def file_written(text: str) -> str:
 
 
 def _reason(text: str) -> str:
-    if not text.strip():
-        raise ArgumentTypeError("the text is empty: give the reason")
-    return _checked(partial(ids.comment, field="--reason"), text)
+    return _checked(partial(ids.reason, field="--reason"), text)
 
 
 def _key(text: str) -> str:

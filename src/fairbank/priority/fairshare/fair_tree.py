@@ -28,9 +28,8 @@ from fairbank.priority.fairshare.tree import (
     usage_of,
 )
 
-_INFINITE = np.float64(np.inf).view(
-    np.int64
-)  # the bits of doubles of 0 and more are in the order of the doubles
+# The bits of doubles of 0 and more are in the order of the doubles.
+_INFINITE = np.float64(np.inf).view(np.int64)
 
 
 def fair_tree(tree: Tree, usage: ArrayLike) -> FairTreeResult:
@@ -137,9 +136,8 @@ def _visit(visited: Ints, level: Longs, shape: Shape) -> tuple[Bools, Ints]:
     before = np.cumsum(users) - users
     turn = before - before[shape.begin]
     is_first = shape.begin == np.arange(len(visited))
-    tied = level == np.where(
-        is_first, NO_LEVEL, np.roll(level, 1)
-    )  # the first is compared with this number, in Slurm too
+    # The first is compared with this number, in Slurm too.
+    tied = level == np.where(is_first, NO_LEVEL, np.roll(level, 1))
     tied[0] = False
     for begin, end in zip(shape.level_begins[1:-1], shape.level_begins[2:], strict=True):
         account = place_in_visit[shape.up[begin:end]]

@@ -164,8 +164,6 @@ def _twice(names: Sequence[str]) -> str | None:
     return next((name for name in names if times[name] > 1), None)
 
 
-PAGE = "docs/howto/compose-shares.md"
-
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 
@@ -222,7 +220,7 @@ def read_holdings(text: str) -> NodeHoldings:
             f"this is not TOML: {bad}", field="file", remedy="fix the line named"
         ) from bad
     except msgspec.ValidationError as bad:
-        raise describe_invalid_setting(bad, HoldingsFile, PAGE) from bad
+        raise describe_invalid_setting(bad, HoldingsFile) from bad
     nodes = _nodes(file)
     return NodeHoldings(file.reference, _held(file, nodes), dict(_charges(file, nodes)))
 
@@ -259,7 +257,7 @@ def _held(file: HoldingsFile, nodes: dict[str, SharedNode]) -> Holdings:
         names = tuple(expand(partition.nodes, field=f"partitions[{place}].nodes"))
         owners = (partition.lab, partition.communal, partition.half_of)
         if sum(owner is not None for owner in owners) > 1:
-            remedy = "say one of lab, communal and half_of, or none for a public partition"
+            remedy = "name one of lab, communal and half_of, or none for a public partition"
             raise InvalidInput(
                 f"partition {partition.name} is of two kinds at once",
                 field=f"partitions[{place}]",

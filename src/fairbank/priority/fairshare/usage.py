@@ -119,9 +119,8 @@ def add(usage: DecayedUsage, to: ChargeRows, costs: Costs, *, limits: bool) -> N
         costs: cost of each job.
         limits: limits are enforced. Otherwise TRES are not counted, as in Slurm.
     """
-    np.add.at(
-        usage.raw, to.row, costs.raw[to.job].astype(Long)
-    )  # in the order of the jobs, as Slurm: sums differ in the last bit
+    # In the order of the jobs, as in Slurm: sums differ in the last bit.
+    np.add.at(usage.raw, to.row, costs.raw[to.job].astype(Long))
     np.add.at(usage.wall, to.row, costs.wall[to.job])
     if limits:
         np.add.at(

@@ -75,7 +75,7 @@ def zero_usage(payers: ChargedRows, tres: int) -> UsageLedger:
 
 
 def apply_tick(
-    books: UsageLedger,
+    usage: UsageLedger,
     running: ChargedJobs,
     payers: ChargedRows,
     rules: Rules,
@@ -89,7 +89,7 @@ def apply_tick(
     Raises InvalidInput if the clock went back since `last`.
 
     Args:
-        books: usage before.
+        usage: usage before.
         running: running jobs.
         payers: rows that are charged.
         rules: rules of usage.
@@ -97,21 +97,21 @@ def apply_tick(
         now: time of this tick.
     """
     remaining = rules.decay.remaining(now - last) if last != UNKNOWN else 1.0
-    books = UsageLedger(
-        decay_usage(books.associations, remaining), decay_usage(books.qos, remaining, payers.spared)
+    usage = UsageLedger(
+        decay_usage(usage.associations, remaining), decay_usage(usage.qos, remaining, payers.spared)
     )
-    _charge(books, running, payers, rules, since=last, now=now, over=False)
-    return books
+    _charge(usage, running, payers, rules, since=last, now=now, over=False)
+    return usage
 
 
 def end_jobs(
-    books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules, *, last: int, now: int
+    usage: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules, *, last: int, now: int
 ) -> UsageLedger:
     """Return the usage when jobs end. If limits are enforced, their use since the last tick is
     added, and the rest of their run-seconds is given back.
 
     Args:
-        books: usage before.
+        usage: usage before.
         jobs: jobs that end.
         payers: rows that are charged.
         rules: rules of usage.
@@ -119,26 +119,26 @@ def end_jobs(
         now: time of the end.
     """
     if not rules.limits:
-        return books
-    books = UsageLedger(copy_usage(books.associations), copy_usage(books.qos))
-    _charge(books, jobs, payers, rules, since=last, now=now, over=True)
-    return books
+        return usage
+    usage = UsageLedger(copy_usage(usage.associations), copy_usage(usage.qos))
+    _charge(usage, jobs, payers, rules, since=last, now=now, over=True)
+    return usage
 
 
 def start_jobs(
-    books: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
+    usage: UsageLedger, jobs: ChargedJobs, payers: ChargedRows, rules: Rules
 ) -> UsageLedger:
     """Return the usage when `jobs` start: their run-seconds are reserved. Raises InvalidInput."""
     if not rules.limits:
-        return books
-    books, most = UsageLedger(copy_usage(books.associations), copy_usage(books.qos)), may_use(jobs)
-    set_aside(books.associations, lines(jobs.association, payers.parent), most)
-    set_aside(books.qos, _qos_of(jobs), most)
-    return books
+        return usage
+    usage, most = UsageLedger(copy_usage(usage.associations), copy_usage(usage.qos)), may_use(jobs)
+    set_aside(usage.associations, lines(jobs.association, payers.parent), most)
+    set_aside(usage.qos, _qos_of(jobs), most)
+    return usage
 
 
 def _charge(
-    books: UsageLedger,
+    usage: UsageLedger,
     jobs: ChargedJobs,
     payers: ChargedRows,
     rules: Rules,
@@ -147,7 +147,7 @@ def _charge(
     now: int,
     over: bool,
 ) -> None:
-    """Add to `books`, in place, the use of `jobs` in (`since`, `now`]: to their association and all
+    """Add to `usage`, in place, the use of `jobs` in (`since`, `now`]: to their association and all
     above it, their QOS, and their partition's QOS if that is another, by the job's own factor.
     """
     if not len(jobs.start):
@@ -156,13 +156,13 @@ def _charge(
     faded, plain = decay_costs(jobs, seconds, rules.decay), costs(jobs, seconds)
     up, qos = lines(jobs.association, payers.parent), _qos_of(jobs)
     spared = payers.spared[qos.row]
-    add(books.associations, up, faded, limits=rules.limits)
-    add(books.qos, qos.only(~spared), faded, limits=rules.limits)
-    add(books.qos, qos.only(spared), plain, limits=rules.limits)
+    add(usage.associations, up, faded, limits=rules.limits)
+    add(usage.qos, qos.only(~spared), faded, limits=rules.limits)
+    add(usage.qos, qos.only(spared), plain, limits=rules.limits)
     if rules.limits:
         back = gives_back(jobs, since, now, over=over)
-        give_back(books.associations, up, back)
-        give_back(books.qos, qos, back)
+        give_back(usage.associations, up, back)
+        give_back(usage.qos, qos, back)
 
 
 def _qos_of(jobs: ChargedJobs) -> ChargeRows:
@@ -171,15 +171,15 @@ def _qos_of(jobs: ChargedJobs) -> ChargeRows:
     return ChargeRows(np.nonzero(table >= 0)[0], table[table >= 0])
 
 
-def reset_usage(books: UsageLedger) -> UsageLedger:
+def reset_usage(usage: UsageLedger) -> UsageLedger:
     """Return the usage after a reset."""
-    return UsageLedger(reset(books.associations), reset(books.qos))
+    return UsageLedger(reset(usage.associations), reset(usage.qos))
 
 
 class TickPeriod(msgspec.Struct, frozen=True):
     """Usage after the tick at `last`, and time of the last `reset`, in periods of `zone`."""
 
-    books: UsageLedger
+    usage: UsageLedger
     last: int = UNKNOWN
     reset: int = UNKNOWN
     zone: tzinfo = UTC
@@ -210,17 +210,16 @@ def recompute_usage(
         begin: usage at the begin.
     """
     records, gone = _checked(records, gone_at)
-    held = records._replace(
-        end=np.zeros_like(records.end)
-    )  # until it is gone, no tick knows of an end
-    books, last, since = begin.books, begin.last, begin.reset
+    # Until a job is gone, no tick knows of its end.
+    held = records._replace(end=np.zeros_like(records.end))
+    usage, last, since = begin.usage, begin.last, begin.reset
     for now in ticks:
-        books = start_jobs(
-            books, records.only((records.start > last) & (records.start <= now)), payers, rules
+        usage = start_jobs(
+            usage, records.only((records.start > last) & (records.start <= now)), payers, rules
         )
         ends = np.flatnonzero((gone >= last) & (gone < now))
-        books = end_jobs(
-            books,
+        usage = end_jobs(
+            usage,
             records.only(ends[np.argsort(gone[ends], kind="stable")]),
             payers,
             rules,
@@ -233,9 +232,9 @@ def recompute_usage(
             else Instant(now)
         )
         if since != UNKNOWN and boundary > since:
-            books = reset_usage(books)
-        books = apply_tick(
-            books,
+            usage = reset_usage(usage)
+        usage = apply_tick(
+            usage,
             held.only((records.start <= now) & (gone >= now)),
             payers,
             rules,
@@ -243,7 +242,7 @@ def recompute_usage(
             now=now,
         )
         last, since = now, boundary
-    return books
+    return usage
 
 
 def _checked(records: ChargedJobs, gone_at: Ints) -> tuple[ChargedJobs, Ints]:

@@ -35,7 +35,10 @@ WIDTH, NARROW, GROUP, LEGEND = 8.0, 6.0, 0.75, 2.6  # inches
 DOTS_PER_INCH = 150
 NAME_MAX, GROUP_NAME_MAX = 26, 12  # characters of a line in a legend, and below a group of bars
 GREY = "#555555"
-_INSTALL = "install it: pip install 'fairbank[plots]'"
+_INSTALL = (
+    "install it with the pip of Fairbank's environment, such as: .venv/bin/pip install"
+    " 'matplotlib>=3.10'"
+)
 
 # Not the reader's own matplotlibrc: the same values give the same file on each host. Text in an SVG
 # file stays text. Names are not formulas, so a dollar sign is one.

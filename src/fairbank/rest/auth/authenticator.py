@@ -257,8 +257,12 @@ def parse_user(text: str) -> int:
     """
     if text.isascii() and text.isdigit() and len(text) <= 10:
         return ids.uid(int(text), field=AS_HEADER)
+    if not ids.is_name(text):
+        raise InvalidInput(
+            f"{text[:64]!r} is not a user", field=AS_HEADER, remedy="write a login name or a uid"
+        )
     try:
-        return pwd.getpwnam(ids.name(text, field=AS_HEADER)).pw_uid
+        return pwd.getpwnam(text).pw_uid
     except KeyError as missing:
         raise NotFound(
             f"there is no user {text}",

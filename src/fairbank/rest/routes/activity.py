@@ -51,7 +51,7 @@ def entry_query(
     """Return the query for entries of all kinds that the user may see."""
     return EntryQuery(
         visibility=request.identity.visibility,
-        book=allocation,
+        allocation=allocation,
         projects=projects,
         since=period.since,
         until=period.until,
@@ -106,7 +106,7 @@ def list_predebits(
     query = RunQuery(
         visibility=chosen.visibility,
         projects=chosen.projects,
-        allocation=chosen.book,
+        allocation=chosen.allocation,
         state=RunState.HELD,
         since=chosen.since,
         until=chosen.until,

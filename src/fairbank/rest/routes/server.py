@@ -90,13 +90,14 @@ def show_heads(request: ApiRequest, page: OnePage) -> AuditAnswer:
     """
     check_allowed(request.identity, Action.AUDIT)
     entries, registry, allocations = request.services.audit.state(page.and_one)
-    heads, next_ = split_page(page.limit, allocations, lambda head: head.book)
+    heads, next_ = split_page(page.limit, allocations, lambda head: head.allocation)
     card = AuditCard(
         entries=entries,
         registry_seq=registry.seq,
         registry_link=registry.link.hex(),
         heads=[
-            ChainHead(allocation=head.book, seq=head.seq, link=head.link.hex()) for head in heads
+            ChainHead(allocation=head.allocation, seq=head.seq, link=head.link.hex())
+            for head in heads
         ],
     )
     as_of = iso(request.services.clock.now())

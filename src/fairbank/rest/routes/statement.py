@@ -35,7 +35,7 @@ from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse
 from fairbank.rest.schemas.envelope import list_response, split_page
 from fairbank.rest.schemas.requests import NewUndo
 from fairbank.rest.schemas.statement import (
-    BookEntryRow,
+    AllocationEntryRow,
     StatementAnswer,
     StatementPage,
     StatementRow,
@@ -93,13 +93,13 @@ def list_entries(
     allocation: OneId = None,
     owner_uid: OneUid = None,
     about: About = None,
-) -> ListResponse[BookEntryRow]:
+) -> ListResponse[AllocationEntryRow]:
     """List journal entries of allocations with all fields: those that moved credit, changed terms
     or set caps; by default all of these.
     """
     query = EntryQuery(
         visibility=request.identity.visibility,
-        book=allocation,
+        allocation=allocation,
         projects=projects,
         kinds=_ALL_KINDS if about is None else _KINDS_ABOUT[about],
         owner=owner_uid,
@@ -111,7 +111,9 @@ def list_entries(
     )
     runs = request.runs_by_id(entry.run for entry in entries)
     rows = [
-        BookEntryRow(**structs.asdict(entry_row(entry, runs.get(entry.run))), allocation=entry.book)
+        AllocationEntryRow(
+            **structs.asdict(entry_row(entry, runs.get(entry.run))), allocation=entry.allocation
+        )
         for entry in entries
     ]
     return list_response("entry", request.services.clock, rows, next_)

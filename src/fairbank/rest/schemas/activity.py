@@ -62,7 +62,7 @@ def activity_row(entry: Entry, run: RunRecord | None) -> ActivityRow:
     """Return an entry that moved credit, with the job of its run."""
     return ActivityRow(
         activity_id=entry.id,
-        allocation_id=entry.book,
+        allocation_id=entry.allocation,
         amount=entry.amount,
         comments=entry.comment,
         at=iso(entry.at),
@@ -76,7 +76,7 @@ def credit_row(entry: Entry) -> CreditRow:
     """Return a deposit, withdrawal or transfer."""
     return CreditRow(
         activity_id=entry.id,
-        allocation_id=entry.book,
+        allocation_id=entry.allocation,
         amount=OF_CREDIT[entry.kind].sign * entry.amount,
         comments=entry.comment,
     )

@@ -56,7 +56,7 @@ class StatementRow(EntryRow, frozen=True, kw_only=True):
     changed: dict[str, Any] | None
 
 
-class BookEntryRow(EntryRow, frozen=True, kw_only=True):
+class AllocationEntryRow(EntryRow, frozen=True, kw_only=True):
     """An entry with the allocation in whose journal it stands."""
 
     allocation: int

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from fairbank.core.types import new_tuple
+from fairbank.core.named_tuples import new_tuple
 from fairbank.scheduling.snapshot import (
     FOR_EVER,
     Hole,

@@ -15,7 +15,7 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.audit import Finding, Fold, Head, cut_off
 from fairbank.bank.entry import REGISTRY, Entry
 from fairbank.bank.project import Member, Project
-from fairbank.bank.query import EVERY_BOOK, AllocationQuery, Books, Page, RunQuery, UserRow
+from fairbank.bank.query import ALL_JOURNALS, AllocationQuery, JournalRange, Page, RunQuery, UserRow
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.core.errors import Corrupt
@@ -33,7 +33,7 @@ class AuditResult(msgspec.Struct, frozen=True):
     """Numbers of rows that were read, and the findings."""
 
     entries: int
-    books: int
+    journals: int
     runs: int
     findings: tuple[Finding, ...]
 
@@ -72,18 +72,18 @@ class Audit:
         self,
         heads: Mapping[int, Head] = MappingProxyType({}),
         progress: Progress | None = None,
-        books: Books = EVERY_BOOK,
+        journals: JournalRange = ALL_JOURNALS,
     ) -> AuditResult:
         """Read every entry and compare every row.
 
         Args:
             heads: last entries saved earlier, by journal.
             progress: called now and then.
-            books: range of journals to read.
+            journals: range of journals to read.
         """
-        whole = self.check_store() if books == EVERY_BOOK else ()
+        whole = self.check_store() if journals == ALL_JOURNALS else ()
         with self._store.reading() as reader:
-            verdict = _BookWalk(reader, heads, progress, books).verdict()
+            verdict = _JournalWalk(reader, heads, progress, journals).verdict()
         return msgspec.structs.replace(verdict, findings=(*whole, *verdict.findings))
 
     def check_store(self) -> tuple[Finding, ...]:
@@ -111,20 +111,24 @@ def _store_findings(store: Store) -> Iterator[Finding]:
         )
 
 
-class _BookWalk:
+class _JournalWalk:
     """One pass over entries, allocations, runs and users side by side. Each row is read once.
 
     Invariant: the streams `_allocations`, `_runs` and `_users` stand at the first row of the
-    current journal that is not compared yet; `_entries`, `_books` and `_run_count` count what is
+    current journal that is not compared yet; `_entries`, `_journals` and `_run_count` count what is
     read.
     """
 
     def __init__(
-        self, reader: Reader, heads: Mapping[int, Head], progress: Progress | None, books: Books
+        self,
+        reader: Reader,
+        heads: Mapping[int, Head],
+        progress: Progress | None,
+        journals: JournalRange,
     ) -> None:
-        self._reader, self._heads, self._progress, self._stretch = reader, heads, progress, books
+        self._reader, self._heads, self._progress, self._stretch = reader, heads, progress, journals
         self._findings: list[Finding] = []
-        self._entries = self._books = self._run_count = 0
+        self._entries = self._journals = self._run_count = 0
         self._of = reader.count_entries() if progress else 0
 
     def verdict(self) -> AuditResult:
@@ -136,7 +140,7 @@ class _BookWalk:
             )
         if self._progress:
             self._progress(self._entries, self._of)
-        return AuditResult(self._entries, self._books, self._run_count, tuple(self._findings))
+        return AuditResult(self._entries, self._journals, self._run_count, tuple(self._findings))
 
     def _read(self) -> None:
         self._allocations = _Rows(self._reader.scan(Allocation, self._stretch), attrgetter("id"))
@@ -145,25 +149,25 @@ class _BookWalk:
         )
         self._users = _Rows(self._reader.scan(UserRow, self._stretch), attrgetter("allocation"))
         met: set[int] = set()
-        for book, entries in groupby(
-            self._reader.scan(Entry, self._stretch), key=attrgetter("book")
+        for journal, entries in groupby(
+            self._reader.scan(Entry, self._stretch), key=attrgetter("allocation")
         ):
-            self._book(book, entries)
-            met.add(book)
-        self._books = len(met)
+            self._compare(journal, entries)
+            met.add(journal)
+        self._journals = len(met)
         # Compare the registry's rows even if all its entries are gone.
         if REGISTRY in self._stretch and REGISTRY not in met:
-            self._book(REGISTRY, iter(()))
+            self._compare(REGISTRY, iter(()))
         self._rows_of(Fold(ID_MAX))
-        for book in sorted(self._heads.keys() - met):
+        for journal in sorted(self._heads.keys() - met):
             # A head of 0 was saved before the journal had entries.
-            if book in self._stretch and self._heads[book].seq:
+            if journal in self._stretch and self._heads[journal].seq:
                 self._findings.append(
-                    Finding(book, "the whole journal is missing: its head was saved earlier")
+                    Finding(journal, "the whole journal is missing: its head was saved earlier")
                 )
 
-    def _book(self, book: int, entries: Iterator[Entry]) -> None:
-        fold = Fold(book, self._heads.get(book), partial(self._run, book))
+    def _compare(self, journal: int, entries: Iterator[Entry]) -> None:
+        fold = Fold(journal, self._heads.get(journal), partial(self._run, journal))
         for entry in entries:
             if entry.run == entry.id:
                 self._runs_of(fold, entry.id)
@@ -172,7 +176,7 @@ class _BookWalk:
             if self._progress and self._entries % _STEP == 0:
                 self._progress(self._entries, self._of)
         fold.finish()
-        if book == REGISTRY:
+        if journal == REGISTRY:
             self._registry(fold)
         else:
             self._rows_of(fold)
@@ -184,16 +188,16 @@ class _BookWalk:
         it.
         """
         own: Allocation | None = None
-        for row in self._allocations.of(fold.book):
-            if row.id == fold.book:
+        for row in self._allocations.of(fold.journal):
+            if row.id == fold.journal:
                 own = row
             else:
                 self._findings.append(Finding(row.id, "its row was added: no entry opens it"))
-        if fold.book != ID_MAX:
+        if fold.journal != ID_MAX:
             fold.check_allocation(own)
         self._runs_of(fold)
-        for user in self._users.of(fold.book):
-            if user.allocation == fold.book:
+        for user in self._users.of(fold.journal):
+            if user.allocation == fold.journal:
                 fold.check_user(user.uid, user.sums)
             else:
                 self._findings.append(
@@ -205,9 +209,9 @@ class _BookWalk:
 
     def _runs_of(self, fold: Fold, last: int = ID_MAX) -> None:
         """Compare the runs of the journal up to the one numbered `last`."""
-        for run in self._runs.of(fold.book, last):
+        for run in self._runs.of(fold.journal, last):
             self._run_count += 1
-            if run.allocation == fold.book:
+            if run.allocation == fold.journal:
                 fold.check_run(run)
             else:
                 self._findings.append(
@@ -217,9 +221,13 @@ class _BookWalk:
                     )
                 )
 
-    def _run(self, book: int, number: int) -> RunRecord | None:
+    def _run(self, allocation: int, number: int) -> RunRecord | None:
         return next(
-            iter(self._reader.runs(RunQuery(ids=frozenset((number,)), allocation=book), Page(1))),
+            iter(
+                self._reader.runs(
+                    RunQuery(ids=frozenset((number,)), allocation=allocation), Page(1)
+                )
+            ),
             None,
         )
 
@@ -245,25 +253,25 @@ class _Rows(Generic[T]):
     def __init__(
         self,
         rows: Iterator[T],
-        book_of: Callable[[T], int],
+        journal_of: Callable[[T], int],
         number_of: Callable[[T], int] | None = None,
     ) -> None:
-        self._rows, self._book_of, self._number_of = rows, book_of, number_of or (lambda _: 0)
+        self._rows, self._journal_of, self._number_of = rows, journal_of, number_of or (lambda _: 0)
         self._next = next(rows, None)
 
-    def of(self, book: int, last: int = ID_MAX) -> Iterator[T]:
+    def of(self, journal: int, last: int = ID_MAX) -> Iterator[T]:
         """Yield the rows of a journal up to number `last`, after those of skipped journals. Raises
         Corrupt.
         """
-        while self._next is not None and self._place(self._next) <= (book, last):
+        while self._next is not None and self._place(self._next) <= (journal, last):
             yield self._next
             self._next = next(self._rows, None)
 
     def _place(self, row: T) -> tuple[int, int]:
-        book = self._book_of(row)
-        if not isinstance(book, int):  # SQLite stores any type in any column
+        journal = self._journal_of(row)
+        if not isinstance(journal, int):  # SQLite stores any type in any column
             raise Corrupt(
-                f"{book!r} is the number of no journal",
+                f"{journal!r} is the number of no journal",
                 remedy="fairbank restore, from a backup of before",
             )
-        return book, self._number_of(row)
+        return journal, self._number_of(row)

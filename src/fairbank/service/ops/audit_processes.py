@@ -18,7 +18,7 @@ from threading import Thread
 import msgspec
 
 from fairbank.bank.audit import Finding, Head
-from fairbank.bank.query import EVERY_BOOK, Books
+from fairbank.bank.query import ALL_JOURNALS, JournalRange
 from fairbank.core.errors import Corrupt, Unavailable
 from fairbank.service.garbage_collector import tune_garbage_collector
 from fairbank.service.ops.audit import Audit, AuditResult, Progress
@@ -61,29 +61,32 @@ def verify(
     )
 
 
-def _split(store: Store, pieces: int, entries_min: int) -> list[Books]:
+def _split(store: Store, pieces: int, entries_min: int) -> list[JournalRange]:
     try:
-        return list(split_books(Audit(store).journal_heads(), pieces, entries_min))
+        return list(split_journals(Audit(store).journal_heads(), pieces, entries_min))
     except (Corrupt, TypeError):  # damaged rows: the audit itself reports them
-        return [EVERY_BOOK]
+        return [ALL_JOURNALS]
 
 
-def split_books(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterator[Books]:
+def split_journals(heads: Iterable[Head], pieces: int, entries_min: int) -> Iterator[JournalRange]:
     """Yield ranges that cover all journals, in about `pieces` parts of about equal length."""
-    known = sorted(heads, key=lambda head: head.book)
+    known = sorted(heads, key=lambda head: head.allocation)
     size = max(entries_min, sum(head.seq for head in known) // pieces)
     ends: list[int | None] = [None]
     length = 0
     for head in known:
         length += head.seq
         if length >= size and head is not known[-1]:
-            ends.append(head.book + 1)
+            ends.append(head.allocation + 1)
             length = 0
-    return (Books(first, end) for first, end in pairwise([*ends, None]))
+    return (JournalRange(first, end) for first, end in pairwise([*ends, None]))
 
 
 def _run_in_processes(
-    open_again: Callable[[], Store], heads: Mapping[int, Head], stretches: list[Books], jobs: int
+    open_again: Callable[[], Store],
+    heads: Mapping[int, Head],
+    stretches: list[JournalRange],
+    jobs: int,
 ) -> Iterator[AuditResult]:
     """Yield the results of all ranges, then that of the store as a whole: the longest task, begun
     first.
@@ -93,9 +96,9 @@ def _run_in_processes(
         whole = pool.submit(_check_store, open_again)
         waiting = [
             pool.submit(
-                _verify_books,
+                _verify_journals,
                 open_again,
-                {book: head for book, head in heads.items() if book in each},
+                {number: head for number, head in heads.items() if number in each},
                 each,
             )
             for each in stretches
@@ -127,12 +130,12 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
 
-def _verify_books(
-    open_again: Callable[[], Store], heads: Mapping[int, Head], books: Books
+def _verify_journals(
+    open_again: Callable[[], Store], heads: Mapping[int, Head], journals: JournalRange
 ) -> AuditResult:
     store = open_again()
     try:
-        return Audit(store).verify(heads, books=books)
+        return Audit(store).verify(heads, journals=journals)
     finally:
         store.close()
 
@@ -153,14 +156,14 @@ def _combine(parts: Iterable[AuditResult], progress: Progress | None, of: int) -
     for part in parts:
         whole = AuditResult(
             whole.entries + part.entries,
-            whole.books + part.books,
+            whole.journals + part.journals,
             whole.runs + part.runs,
             (*whole.findings, *part.findings),
         )
         if progress:
             progress(whole.entries, of)
     return msgspec.structs.replace(
-        whole, findings=tuple(sorted(whole.findings, key=lambda each: each.book is not None))
+        whole, findings=tuple(sorted(whole.findings, key=lambda each: each.journal is not None))
     )
 
 

@@ -30,7 +30,8 @@ from fairbank.core.errors import Corrupt, InvalidInput, NotFound
 from fairbank.core.time import Instant, iso
 from fairbank.store.contract import Reader
 
-FORMAT = "fairbank.backup/2"  # 1 was written before the first release, with other tables
+FORMAT = "fairbank.backup/3"
+_OLDER_FORMATS = ("fairbank.backup/1", "fairbank.backup/2")  # from before the first release
 _ROWS_AT_ONCE = 5_000
 _LINE_MAX = 1 << 20
 
@@ -123,6 +124,13 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile]:
 
 def _check_form(stream: gzip.GzipFile, path: Path) -> None:
     form = _decode(stream.readline(_LINE_MAX), dict[str, Any], 1).get("format")
+    if form in _OLDER_FORMATS:
+        raise InvalidInput(
+            f"{path} was written by an older version, from before the first release: its form is"
+            f" {form}, and this Fairbank reads {FORMAT}",
+            field="file",
+            remedy="create a new bank: fairbank init; then a backup of it: fairbank backup create",
+        )
     if form != FORMAT:
         raise InvalidInput(
             f"{path} is no backup of the form {FORMAT}: its form is {form!r:.40}",

@@ -261,7 +261,7 @@ def read_policy(path: Path) -> SimulationPolicy:
     cannot be read, InvalidInput naming the key.
     """
     # Imported here because it loads TOML and NumPy, which named policies do not need.
-    from fairbank.simulator.engine.policy_settings import PAGE, policy_of  # noqa: PLC0415
+    from fairbank.simulator.engine.policy_settings import policy_of  # noqa: PLC0415
 
     if not path.stem.isprintable() or len(path.stem) > NAME_MAX:
         remedy = (
@@ -269,7 +269,7 @@ def read_policy(path: Path) -> SimulationPolicy:
             " .toml"
         )
         raise InvalidInput("this file's name is no name of a policy", field="policy", remedy=remedy)
-    text = read_file(path, "policy", f"name a file that describes a policy; {PAGE} shows one")
+    text = read_file(path, "policy", "name a file that describes a policy")
     try:
         return policy_of(path.stem, text)
     except FairbankError as bad:

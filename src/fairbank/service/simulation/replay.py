@@ -147,9 +147,7 @@ class _Player:
             owner=replay_uid(job.user),
             amount=_cost(job, limit),
             start=moment.at,
-            until=Instant(
-                min(moment.at + limit + self._bank.policy.hold_grace_seconds, LAST_INSTANT)
-            ),
+            until=self._bank.policy.hold_end(moment.at, limit),
             partition=header.partitions.get(job.partition, "")[:64],
             billing=str(job.processors),
             limit_seconds=limit,

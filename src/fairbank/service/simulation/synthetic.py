@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import InvalidInput
+from fairbank.core.errors import Conflict, InvalidInput
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import parse_instant
 from fairbank.core.validation import parse_toml, validated_settings
@@ -64,10 +64,19 @@ class Modelled(NamedTuple):
             Extent(lambda _: self.centre.jobs),
         )
 
-    def save(self, path: Path) -> None:
-        """Write the workload as a trace, as a whole or not at all. Raises an error of
-        `translate_os_error` if that fails.
+    def save(self, path: Path, *, replace: bool = False) -> None:
+        """Write the workload as a trace, as a whole or not at all.
+
+        Raises Conflict if the file exists and `replace` is false, and an error of
+        `translate_os_error` if writing fails.
         """
+        # A device, such as /dev/stdout, may be redirected to a file that exists.
+        if not replace and path.is_file() and path.parent != Path("/dev"):
+            raise Conflict(
+                f"there is a file {path} already",
+                field="save",
+                remedy="name another, or replace this one with --force",
+            )
         try:
             with atomic_write(path) as file:
                 file.writelines(map(str.encode, write(*month(self.centre, self.seed))))
@@ -112,5 +121,5 @@ def read_centre(path: Path) -> CentreSettings:
     """
     text = read_file(path, "model", "name a file that describes a centre")
     content = parse_toml(text, str(path), field="model")
-    with validated_settings(str(path), CentreSettings, "docs/howto/simulate.md"):
+    with validated_settings(str(path), CentreSettings):
         return msgspec.convert(content, CentreSettings)

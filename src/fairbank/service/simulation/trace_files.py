@@ -1,4 +1,4 @@
-"""Traces in files to simulate, compressed or not."""
+"""Traces in files to simulate, plain or compressed by gzip."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from typing import NamedTuple
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.simulator.traces.fast_reader import FastTrace, read_fast
 from fairbank.simulator.traces.swf import ByteStream, Trace, read
+
+_OTHER_COMPRESSIONS = {b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz"}
+"""Programs of compressions that are not read, by the first bytes of their files."""
 
 
 class Extent(NamedTuple):
@@ -40,8 +43,10 @@ class _OpenTraceFile(NamedTuple):
 
 @contextmanager
 def _opened(path: Path, *, again: bool = False) -> Iterator[_OpenTraceFile]:
-    """Open a file, compressed or not. Raises NotFound if it cannot be opened, InvalidInput for a
-    pipe that must be opened `again` later.
+    """Open a file, plain or compressed by gzip.
+
+    Raises NotFound if it cannot be opened, InvalidInput for a pipe that must be opened `again`
+    later and for another compression.
     """
     try:
         file = path.open("rb")
@@ -56,7 +61,15 @@ def _opened(path: Path, *, again: bool = False) -> Iterator[_OpenTraceFile]:
                 field="FILE",
                 remedy="write it to a file first, and name that",
             )
-        packed = file.peek(2)[:2] == b"\x1f\x8b"
+        magic = file.peek(6)[:6]
+        for other, name in _OTHER_COMPRESSIONS.items():
+            if magic.startswith(other):
+                raise InvalidInput(
+                    f"{path} is compressed by {name}; gzip is the only compression that is read",
+                    field="FILE",
+                    remedy=f"decompress it first: {name} -d",
+                )
+        packed = magic.startswith(b"\x1f\x8b")
         with gzip.open(file) if packed else file as stream:
             if file.seekable():
                 yield _OpenTraceFile(stream, path.stat().st_size, file.tell, once=False)

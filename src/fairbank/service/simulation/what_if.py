@@ -88,7 +88,7 @@ def what_if(
     """
     if not 0 <= question.copies <= COPIES_MAX or question.copies == 1:
         remedy = f"a number from 2 to {COPIES_MAX}: one copy has no spread"
-        raise InvalidInput(f"{question.copies} shaken copies", field="shaken", remedy=remedy)
+        raise InvalidInput(f"{question.copies} perturbed copies", field="perturbed", remedy=remedy)
     policies = policies_of(list(dict.fromkeys((question.policy, question.other))))
     for policy in policies:
         check_has_bank(policy, has_bank=budget is not None)
@@ -104,7 +104,7 @@ def what_if(
     _check_runs(met, recorded, other)
     copies = []
     for copy in range(1, question.copies + 1):
-        stage, seed = f"shaken {copy} of {question.copies}", f"{question.seed}/{copy}"
+        stage, seed = f"perturbed {copy} of {question.copies}", f"{question.seed}/{copy}"
         copies.append(
             ResultPair(
                 asker.run(before, stage, change=False, seed=seed),
@@ -181,7 +181,7 @@ def size_with(machine: MachineChange, trace: FastTrace, processors: int | None) 
         if not nodes or not all_of_them or all_of_them % nodes:
             what = "the trace does not say how many processors a node has (MaxNodes and MaxProcs)"
             raise InvalidInput(
-                what, field="add-nodes", remedy="say how many processors: --add-procs N"
+                what, field="add-nodes", remedy="give the number of processors: --add-procs N"
             )
         size += machine.nodes * (all_of_them // nodes)
     if size < 1:

@@ -29,7 +29,6 @@ from fairbank.scheduling.slurm.parameters import (
 from fairbank.simulator.engine.policies import SimulationPolicy, policy_named, slurm
 from fairbank.simulator.engine.usage_state import PriorityRules
 
-PAGE = "docs/howto/simulate.md"
 Weight = Annotated[int, msgspec.Meta(ge=0, le=U32_MAX)]
 _USUAL = PriorityRules()
 _NOT_SIMULATED = {
@@ -105,7 +104,7 @@ def policy_of(name: str, text: bytes) -> SimulationPolicy:
             f"this is not TOML: {bad}", field="policy", remedy="fix the line named"
         ) from bad
     except msgspec.ValidationError as bad:
-        raise describe_invalid_setting(bad, PolicySettings, PAGE) from bad
+        raise describe_invalid_setting(bad, PolicySettings) from bad
     base = policy_named(settings.base)
     if settings.base != "slurm":
         for table in ("scheduler", "priority", "site_factor"):

@@ -29,7 +29,7 @@ from fairbank.bank.transaction_data import (
 )
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.core.errors import Corrupt, FairbankError
-from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.simulator.engine.bank_replay import Fund
 from fairbank.simulator.engine.grants import Grants, fund_of, terms_of
@@ -118,7 +118,7 @@ class SimulatedBank:
             owner=_FIRST_UID + max(job.user, 0),
             amount=_cost(job, job.limit),
             start=Instant(start),
-            until=Instant(min(start + job.limit + self._policy.hold_grace_seconds, LAST_INSTANT)),
+            until=self._policy.hold_end(start, job.limit),
             billing=str(job.processors),
             limit_seconds=job.limit,
         )
@@ -199,14 +199,14 @@ class SimulatedBank:
             yield f"{charged} SU-minutes are charged, {self._charged} were due"
         for allocation in allocations:
             self._folds[allocation.id].check_allocation(allocation)
-        for (book, uid), sums in self._data.users.items():
-            self._folds[book].check_user(uid, sums)
+        for (number, uid), sums in self._data.users.items():
+            self._folds[number].check_user(uid, sums)
         for project in self._data.projects.values():
             self._folds[REGISTRY].registry.check_project(project)
         for fold in self._folds.values():
             fold.finish()
             fold.check_left_over()
-            yield from (f"journal {finding.book}: {finding.what}" for finding in fold.findings)
+            yield from (f"journal {finding.journal}: {finding.what}" for finding in fold.findings)
 
     def _account(self, payer: int, allocations: list[Allocation]) -> PayerCredit:
         own = [
@@ -237,9 +237,9 @@ class SimulatedBank:
         outcome = apply(data, SubmittedRequest(request, at, _ACTOR), self._policy)
         self._entries += len(data.entries)
         for entry in data.entries:
-            fold = self._folds.get(entry.book)
+            fold = self._folds.get(entry.allocation)
             if fold is None:
-                fold = self._folds[entry.book] = Fold(entry.book)
+                fold = self._folds[entry.allocation] = Fold(entry.allocation)
             fold.add(entry)
         data.entries.clear()
         data.run_entries.clear()

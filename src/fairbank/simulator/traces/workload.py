@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.core.types import new_tuple
+from fairbank.core.named_tuples import new_tuple
 from fairbank.simulator.traces.fast_reader import FastLine, FastTrace, SeenNumbers
 
 PROCESSORS_MAX = 1 << 31
@@ -124,12 +124,12 @@ def size_of(trace: FastTrace, processors: int | None) -> int:
             raise InvalidInput(
                 "accounting does not tell how many processors the machine has",
                 field="procs",
-                remedy="say how many: --procs N",
+                remedy="give the number: --procs N",
             )
         raise InvalidInput(
             "the header of the trace says neither MaxProcs nor MaxNodes",
             field="procs",
-            remedy="say how many: --procs N",
+            remedy="give the number: --procs N",
         )
     if not 0 < size <= PROCESSORS_MAX:
         raise InvalidInput(

@@ -84,10 +84,7 @@ def script_checks(found: Mapping[str, Script]) -> Iterator[HealthCheck]:
                 f"{program}: there is no {script.path}, or it cannot be read", False, copy
             )
         elif not script.is_ours:
-            remedy = (
-                f"{copy}; or let yours call ours (docs/howto/submission-policy.md, With a script"
-                " of your own)"
-            )
+            remedy = f"{copy}; or let your script call the functions of ours"
             yield HealthCheck(
                 f"{program}: {script.path} is not ours, and calls none of ours", False, remedy
             )

@@ -26,8 +26,6 @@ SOCKET, PATIENCE_SECONDS = "/run/fairbank-agent/prep.sock", 30.0
 INCIDENT_SECONDS = 86_400
 """Age up to which an agent's incident is shown: a day, since the doctor may run every morning."""
 
-_GUIDE = "docs/howto/install-next-to-slurm.md"
-
 
 class AgentHealth(msgspec.Struct, frozen=True, kw_only=True):
     """Agent by its settings and its status.
@@ -174,16 +172,17 @@ def plugin_checks(config: Config, agent: AgentHealth | None) -> Iterator[HealthC
             "slurmctld does not ask before a job starts:"
             f" PrEpPlugins={','.join(plugins) or '(none)'}",
             False,
-            f"PrEpPlugins=prep/fairbank,prep/script in slurm.conf and restart slurmctld ({_GUIDE});"
+            "PrEpPlugins=prep/fairbank,prep/script in slurm.conf and restart slurmctld;"
             " leave it so while the bank only watches",
         )
     for key, program in (
         ("JobSubmitPlugins", "slurmctld"),
         ("CliFilterPlugins", "submit commands"),
     ):
-        files = "with our files next to it (docs/howto/submission-policy.md)"
         text = f"{program}: {key}={config.get(key, '') or '(none)'}"
-        yield HealthCheck(text, loads_lua(config, key), f"{key}=lua in slurm.conf, {files}")
+        yield HealthCheck(
+            text, loads_lua(config, key), f"{key}=lua in slurm.conf, with our files next to it"
+        )
 
 
 def _parameters(config: Config, agent: AgentHealth | None) -> Iterator[HealthCheck]:

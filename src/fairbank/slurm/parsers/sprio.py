@@ -1,4 +1,4 @@
-"""Factors of pending jobs: `sprio --noheader` with the `--format` of `format_of`."""
+"""Factors of pending jobs: output of `command`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FACTOR_DIGITS, TRES_DIGITS = 7, 2
 NAMED_SINCE = Version(23, 2, 0)
 _NONE = "Unable to find jobs matching"
 _SIGNED = re.compile(r"-?\d{1,10}", re.ASCII)
-_PAIR = re.compile(r"([a-z][\w/:.-]*)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
+_PAIR = re.compile(r"([^\s=,]+)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
 
 
 class SprioLine(msgspec.Struct, frozen=True):
@@ -61,9 +61,9 @@ def letters_of(version: Version) -> str:
     return LETTERS + NAMES if version >= NAMED_SINCE else LETTERS
 
 
-def format_of(letters: str) -> str:
-    """Return the `--format` for these columns."""
-    return PIPE.join(f"%{letter}" for letter in letters)
+def command(letters: str) -> tuple[str, ...]:
+    """Return the command that prints these columns."""
+    return COMMAND, "--noheader", f"--format={PIPE.join(f'%{letter}' for letter in letters)}"
 
 
 def letters_in(text: str) -> str:
@@ -114,9 +114,8 @@ def unrounded(weighted: float, normal: float, weight: float, digits: int) -> flo
     if abs(about - weighted) < 0.5:
         return about
     end = weighted + copysign(0.5, about - weighted)
-    return (
-        end if round(end) == weighted else nextafter(end, weighted)
-    )  # halves are rounded to the even number
+    # Halves are rounded to the even number.
+    return end if round(end) == weighted else nextafter(end, weighted)
 
 
 def _line(padded: Cells) -> SprioLine:

@@ -10,15 +10,15 @@ from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.entry import REGISTRY, Entry, Kind
 from fairbank.bank.project import Member, Project, project_chain
 from fairbank.bank.query import (
-    EVERY_BOOK,
+    ALL_JOURNALS,
     NO_QOS,
     AllocationQuery,
-    Books,
     Debit,
     DebitPage,
     DebitQuery,
     EntryQuery,
     GroupPage,
+    JournalRange,
     Page,
     ProjectQuery,
     RefusalQuery,
@@ -66,7 +66,7 @@ _GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
 }
 
 
-_BOOK, _ALLOCATION = attrgetter("book"), attrgetter("allocation")
+_ALLOCATION = attrgetter("allocation")
 # Rows of each kind, the key of their order, and the journal that a row belongs to.
 _KINDS: dict[
     type,
@@ -77,7 +77,7 @@ _KINDS: dict[
     Allocation: (lambda tables: tables.allocations.values(), _ID, _ID),
     UserRow: (MemoryTables.user_rows, attrgetter("allocation", "uid"), _ALLOCATION),
     RunRecord: (lambda tables: tables.runs.values(), attrgetter("allocation", "id"), _ALLOCATION),
-    Entry: (lambda tables: tables.entries.values(), attrgetter("book", "seq"), _BOOK),
+    Entry: (lambda tables: tables.entries.values(), attrgetter("allocation", "seq"), _ALLOCATION),
     Token: (lambda tables: tables.tokens.values(), _ID, None),
     ShareRecord: (lambda tables: tables.shares.values(), share_key, None),
 }
@@ -200,16 +200,20 @@ class MemoryReader:
             if (
                 each.run in seen
                 or self._sees(
-                    query.visibility, each.book, each.owner if each.kind is Kind.REFUSAL else None
+                    query.visibility,
+                    each.allocation,
+                    each.owner if each.kind is Kind.REFUSAL else None,
                 )
             )
             and is_one_of(each.id, query.ids)
             and (
                 each.run in theirs
-                or is_one_of(None if each.run else self._project_of(each.book), query.projects)
+                or is_one_of(
+                    None if each.run else self._project_of(each.allocation), query.projects
+                )
             )
             and is_one_of(each.kind, query.kinds)
-            and has_fields(each, query, "book", "owner")
+            and has_fields(each, query, "allocation", "owner")
             and is_between(each.at, query.since, query.until)
         )
         return page_of(wanted, _ID, page)
@@ -225,28 +229,30 @@ class MemoryReader:
             for each, refusal in found
             if (
                 refusal.project in query.visibility.projects
-                or self._sees(query.visibility, each.book, each.owner)
+                or self._sees(query.visibility, each.allocation, each.owner)
             )
             and is_one_of(each.id, query.ids)
-            and all_equal((each.book, query.allocation), (each.owner, query.owner))
+            and all_equal((each.allocation, query.allocation), (each.owner, query.owner))
             and allocation_matches(
-                self._tables.allocations.get(each.book), None, query.category, query.active_at
+                self._tables.allocations.get(each.allocation), None, query.category, query.active_at
             )
             and is_between(each.at, query.since, query.until)
             and refusal_matches(refusal, query)
         )
         return page_of(wanted, _ID, page)
 
-    def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
-        entries = self._tables.books.get(book, [])[self._cut(book, since) : self._cut(book, until)]
+    def statement(self, allocation: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
+        entries = self._tables.journals.get(allocation, [])[
+            self._cut(allocation, since) : self._cut(allocation, until)
+        ]
         return page_of(entries, attrgetter("seq"), page)
 
-    def entry_before(self, book: int, at: Instant) -> Entry | None:
-        place = self._cut(book, at)
-        return self._tables.books[book][place - 1] if place else None
+    def entry_before(self, allocation: int, at: Instant) -> Entry | None:
+        place = self._cut(allocation, at)
+        return self._tables.journals[allocation][place - 1] if place else None
 
-    def _cut(self, book: int, at: Instant) -> int:
-        entries = self._tables.books.get(book, [])
+    def _cut(self, allocation: int, at: Instant) -> int:
+        entries = self._tables.journals.get(allocation, [])
         return count_before(lambda seq: entries[seq - 1].at if seq <= len(entries) else None, at)
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
@@ -292,11 +298,11 @@ class MemoryReader:
     def token_by_id(self, number: int) -> Token | None:
         return self._tables.tokens.get(number)
 
-    def scan(self, kind: type[T], books: Books = EVERY_BOOK) -> Iterator[T]:
-        rows_of, order, book_of = _KINDS[kind]
+    def scan(self, kind: type[T], journals: JournalRange = ALL_JOURNALS) -> Iterator[T]:
+        rows_of, order, journal_of = _KINDS[kind]
         rows = rows_of(self._tables)
-        if book_of is not None:
-            rows = (row for row in rows if book_of(row) in books)
+        if journal_of is not None:
+            rows = (row for row in rows if journal_of(row) in journals)
         return iter(sorted(rows, key=order))
 
     def share_records(self, query: ShareQuery) -> list[ShareRecord]:
@@ -337,15 +343,15 @@ class MemoryReader:
             if each.project in projects and self._project_of(each.allocation) in paying
         }
 
-    def _project_of(self, book: int) -> int | None:
-        return None if book == REGISTRY else self._tables.allocations[book].project
+    def _project_of(self, allocation: int) -> int | None:
+        return None if allocation == REGISTRY else self._tables.allocations[allocation].project
 
     def _sees_run(self, visibility: Visibility, run: RunRecord) -> bool:
         return run.project in visibility.projects or self._sees(
             visibility, run.allocation, run.owner
         )
 
-    def _sees(self, visibility: Visibility, book: int, owner: int | None) -> bool:
-        if visibility.everything or self._project_of(book) in visibility.projects:
+    def _sees(self, visibility: Visibility, allocation: int, owner: int | None) -> bool:
+        if visibility.everything or self._project_of(allocation) in visibility.projects:
             return True
         return owner is not None and owner == visibility.uid

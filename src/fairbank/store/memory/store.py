@@ -54,7 +54,7 @@ class MemoryStore:
             there = self._tables
             if not replace and (there.projects or there.entries or there.tokens or there.shares):
                 raise Conflict(
-                    "the store is not empty", remedy="restore into a new database, or say --replace"
+                    "the store is not empty", remedy="restore into a new database, or add --replace"
                 )
             filling = MemoryRestore(
                 {

@@ -37,7 +37,7 @@ class MemoryTables:
         self.users: dict[tuple[int, int], UserSums] = {}
         self.runs: dict[Run, RunRecord] = {}
         self.entries: dict[int, Entry] = {}
-        self.books: dict[int, list[Entry]] = {}
+        self.journals: dict[int, list[Entry]] = {}
         self.keys: dict[tuple[int, str], Entry] = {}
         self.tokens: dict[int, Token] = {}
         self.shares: dict[ShareKey, ShareRecord] = {}
@@ -53,7 +53,7 @@ class MemoryTables:
         )
         twin.readers = 0
         twin.funds = {fund: numbers.copy() for fund, numbers in self.funds.items()}
-        twin.books = {book: entries.copy() for book, entries in self.books.items()}
+        twin.journals = {number: entries.copy() for number, entries in self.journals.items()}
         return twin
 
     def load(self, locks: LockSet) -> TransactionData:
@@ -158,25 +158,27 @@ class MemoryTables:
         for each in rows:
             self.entries[each.id] = each
             self.last_entry = max(self.last_entry, each.id)
-            self.books.setdefault(each.book, []).append(each)
+            self.journals.setdefault(each.allocation, []).append(each)
             if each.key is not None:
                 self.keys[each.actor, each.key] = each
 
     def _undoing(self, locks: LockSet) -> Iterable[Entry]:
-        books = {self.entries[number].book for number in locks.undone if number in self.entries}
+        allocations = {
+            self.entries[number].allocation for number in locks.undone if number in self.entries
+        }
         return (
             each
-            for book in sorted(books)
-            for each in self.books[book]
+            for number in sorted(allocations)
+            for each in self.journals[number]
             if undone_by(each) in locks.undone
         )
 
     def _words(self, locks: LockSet) -> list[Entry]:
-        books = sorted({book for book, _ in locks.subjects if book in self.books})
+        numbers = sorted({number for number, _ in locks.subjects if number in self.journals})
         return [
             each
-            for book in books
-            for each in self.books[book]
+            for number in numbers
+            for each in self.journals[number]
             if subject_of(each) in locks.subjects
         ]
 

@@ -140,9 +140,8 @@ def _engine(url: URL, settings: dict[str, str], size: int, patience_seconds: flo
         f"set_config('{name}', '{value}', false)" for name, value in settings.items()
     )
 
-    @event.listens_for(
-        engine, "connect", insert=True
-    )  # before the dialect's own first look, which expects text that can be read
+    # Before the dialect's own first query, which expects text that can be read.
+    @event.listens_for(engine, "connect", insert=True)
     def _demand_utf8(connection: psycopg.Connection[Any], _record: object) -> None:
         encoding = connection.info.parameter_status("server_encoding") or _ENCODING
         if encoding != _ENCODING:

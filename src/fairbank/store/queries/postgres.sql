@@ -2,9 +2,9 @@
 -- Columns come in the order of the tables (fairbank.store.schema).
 
 -- name: lock
--- The allocations named by number, what is wanted of the funds (of some only if a run that ends is not in the books), and those that
+-- The allocations named by number, what is wanted of the funds (of some only if a run that ends is not in the ledger), and those that
 -- carry the runs: locked in the order of their numbers, so that two servers never wait for each other in a circle. The last row has
--- the numbers of the batch's entries, drawn when all is locked: so the entries of one book have rising numbers, whichever server
+-- the numbers of the batch's entries, drawn when all is locked: so the entries of one journal have rising numbers, whichever server
 -- writes them. A batch that locks the registry as well draws them after that instead: see entry_ids.
 WITH runs AS MATERIALIZED (
 SELECT run.allocation, wanted.ending
@@ -45,32 +45,32 @@ FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) AS wanted (clu
 JOIN run USING (cluster, job_id, submitted, restart)
 
 -- name: entries_by_key
-SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
+SELECT journal.id, journal.allocation, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
 FROM unnest($1::bigint[], $2::text[]) AS wanted (actor, key) JOIN journal USING (actor, key)
 
 -- name: entries_by_id
-SELECT id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held, credit_limit, overrun,
+SELECT id, allocation, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held, credit_limit, overrun,
        comment, details, link
 FROM journal WHERE id = ANY ($1::bigint[])
 
 -- name: undoing_entries
--- The entries that took back those wanted: in the same book, after them.
-SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
+-- The entries that took back those wanted: in the same journal, after them.
+SELECT journal.id, journal.allocation, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
-FROM journal AS undone JOIN journal ON journal.book = undone.book AND journal.seq > undone.seq
+FROM journal AS undone JOIN journal ON journal.allocation = undone.allocation AND journal.seq > undone.seq
 WHERE undone.id = ANY ($1::bigint[])
   AND journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')
   AND position('"undoes":' || undone.id || '}' IN journal.details) > 0
 
 -- name: entries_of_terms
 -- All entries about the terms of an allocation (-1), or about a user's cap in it; in the registry (0) about a user's roles.
-SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
+SELECT journal.id, journal.allocation, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
-FROM unnest($1::bigint[], $2::bigint[]) AS wanted (book, about) JOIN journal ON journal.book = wanted.book
+FROM unnest($1::bigint[], $2::bigint[]) AS wanted (allocation, about) JOIN journal ON journal.allocation = wanted.allocation
 WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')
   AND ((journal.kind IN ('open', 'terms') AND wanted.about = -1) OR (journal.kind IN ('cap', 'member') AND journal.owner = wanted.about))
 
@@ -143,7 +143,7 @@ new_runs AS (
                          $46::bigint[], $47::bigint[], $48::bigint[], $49::text[], $50::bigint[], $51::bigint[], $52::text[], $53::text[],
                          $54::bigint[], $55::bigint[], $56::text[], $57::bigint[], $58::bigint[], $59::bigint[])
 )
-INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,
+INSERT INTO journal (id, allocation, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,
                      credit_limit, overrun, comment, details, link)
 SELECT * FROM unnest($60::bigint[], $61::bigint[], $62::bigint[], $63::bigint[], $64::text[], $65::bigint[], $66::bigint[],
                      $67::bigint[], $68::bigint[], $69::bigint[], $70::text[], $71::bytea[], $72::bigint[], $73::bigint[],

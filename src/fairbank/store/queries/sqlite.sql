@@ -28,36 +28,36 @@ SELECT run.id, run.cluster, run.job_id, run.submitted, run.restart, run.project,
 FROM json_each(?) AS wanted CROSS JOIN run ON run.job_id = wanted.value
 
 -- name: entries_by_key
-SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
+SELECT journal.id, journal.allocation, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
 FROM json_each(?) AS wanted
 CROSS JOIN journal ON journal.actor = json_extract(wanted.value, '$[0]') AND journal.key = json_extract(wanted.value, '$[1]')
 
 -- name: entries_by_id
-SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
+SELECT journal.id, journal.allocation, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
 FROM json_each(?) AS wanted CROSS JOIN journal ON journal.id = json_extract(wanted.value, '$[0]')
 
 -- name: undoing_entries
--- The entries that took back those wanted: in the same book, after them.
-SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
+-- The entries that took back those wanted: in the same journal, after them.
+SELECT journal.id, journal.allocation, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
 FROM json_each(?) AS wanted
 CROSS JOIN journal AS undone ON undone.id = json_extract(wanted.value, '$[0]')
-CROSS JOIN journal ON journal.book = undone.book AND journal.seq > undone.seq
+CROSS JOIN journal ON journal.allocation = undone.allocation AND journal.seq > undone.seq
 WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')
   AND journal.details LIKE '%"undoes":' || undone.id || '}'
 
 -- name: entries_of_terms
 -- All entries about the terms of an allocation (-1), or about a user's cap in it; in the registry (0) about a user's roles.
-SELECT journal.id, journal.book, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
+SELECT journal.id, journal.allocation, journal.seq, journal.at, journal.kind, journal.amount, journal.run, journal.owner, journal.actor,
        journal.acting_as, journal.key, journal.digest, journal.deposited, journal.charged, journal.held, journal.credit_limit,
        journal.overrun, journal.comment, journal.details, journal.link
 FROM json_each(?) AS wanted
-CROSS JOIN journal ON journal.book = json_extract(wanted.value, '$[0]')
+CROSS JOIN journal ON journal.allocation = json_extract(wanted.value, '$[0]')
 WHERE journal.kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open')
   AND ((journal.kind IN ('open', 'terms') AND json_extract(wanted.value, '$[1]') = -1)
        OR (journal.kind IN ('cap', 'member') AND journal.owner = json_extract(wanted.value, '$[1]')))
@@ -103,7 +103,7 @@ INSERT INTO run (id, cluster, job_id, submitted, restart, project, allocation, o
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: write_entries
-INSERT INTO journal (id, book, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,
+INSERT INTO journal (id, allocation, seq, at, kind, amount, run, owner, actor, acting_as, key, digest, deposited, charged, held,
                      credit_limit, overrun, comment, details, link)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 

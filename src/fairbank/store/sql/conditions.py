@@ -70,7 +70,7 @@ def entry_is_visible(visibility: Visibility) -> Condition:
     refusals.
     """
     found = is_visible_or_owned(
-        visibility, journal.c.book, and_(journal.c.owner == visibility.uid, IS_REFUSAL)
+        visibility, journal.c.allocation, and_(journal.c.owner == visibility.uid, IS_REFUSAL)
     )
     if visibility.everything or not visibility.projects:
         return found
@@ -93,7 +93,7 @@ def of_entries(projects: frozenset[int] | None) -> Condition:
     """Return the condition for entries about runs of these projects or in their journals."""
     if projects is None:
         return true()
-    others = and_(journal.c.run.is_(None), of_projects(journal.c.book, projects))
+    others = and_(journal.c.run.is_(None), of_projects(journal.c.allocation, projects))
     return and_(_in_their_line(projects), or_(others, _about_runs_for(projects)))
 
 
@@ -108,7 +108,8 @@ def _in_their_line(projects: frozenset[int]) -> Condition:
     )
     line = line.union(select(project.c.id, project.c.parent).where(project.c.id == line.c.parent))
     return in_few(
-        journal.c.book, select(allocation.c.id).where(allocation.c.project.in_(select(line.c.id)))
+        journal.c.allocation,
+        select(allocation.c.id).where(allocation.c.project.in_(select(line.c.id))),
     )
 
 

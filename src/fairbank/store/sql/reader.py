@@ -11,14 +11,14 @@ from fairbank.bank.allocation import NO_LINK, Allocation
 from fairbank.bank.entry import Entry
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import (
-    EVERY_BOOK,
+    ALL_JOURNALS,
     AllocationQuery,
-    Books,
     Debit,
     DebitPage,
     DebitQuery,
     EntryQuery,
     GroupPage,
+    JournalRange,
     Page,
     ProjectQuery,
     RefusalQuery,
@@ -104,11 +104,13 @@ class SqlReader:
     def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
         return self._all(statements.refusals(query, page), entry_of)
 
-    def statement(self, book: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
-        return self._all(statements.statement(page), entry_of, book=book, since=since, until=until)
+    def statement(self, allocation: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
+        return self._all(
+            statements.statement(page), entry_of, allocation=allocation, since=since, until=until
+        )
 
-    def entry_before(self, book: int, at: Instant) -> Entry | None:
-        return self._one(statements.BEFORE, entry_of, book=book, at=at)
+    def entry_before(self, allocation: int, at: Instant) -> Entry | None:
+        return self._one(statements.BEFORE, entry_of, allocation=allocation, at=at)
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         rows = self._connection.execute(usage(query, by, page)).all()
@@ -137,14 +139,14 @@ class SqlReader:
     def token_by_id(self, number: int) -> Token | None:
         return self._one(select(schema.token).where(schema.token.c.id == number), token_of)
 
-    def scan(self, kind: type[T], books: Books = EVERY_BOOK) -> Iterator[T]:
+    def scan(self, kind: type[T], journals: JournalRange = ALL_JOURNALS) -> Iterator[T]:
         """Fetch only a few rows at once, however long the table is."""
         self._remove_time_limit()
-        table, value_of, _, order, has_books = KINDS[kind]
+        table, value_of, _, order, is_by_journal = KINDS[kind]
         columns = [table.c[name] for name in order]
         found = select(table).order_by(*columns)
-        if has_books:
-            found = found.where(*statements.of_books(columns[0], books))
+        if is_by_journal:
+            found = found.where(*statements.of_journals(columns[0], journals))
         with self._connection.execute(
             found, execution_options={"yield_per": _ROWS_AT_ONCE}
         ) as rows:

@@ -270,9 +270,9 @@ def _no_entry(row: Row, error: str) -> Corrupt:
         if match
         else error
     )
-    book = f"allocation {row[1]}" if row[1] else "the registry"
+    journal = f"allocation {row[1]}" if row[1] else "the registry"
     return Corrupt(
-        f"entry {row[0]} of {book} cannot be read: {why}", remedy="fairbank audit verify"
+        f"entry {row[0]} of {journal} cannot be read: {why}", remedy="fairbank audit verify"
     )
 
 
@@ -281,7 +281,7 @@ def _no_entry(row: Row, error: str) -> Corrupt:
 def entry_row(entry: Entry) -> tuple[Any, ...]:
     return (
         entry.id,
-        entry.book,
+        entry.allocation,
         entry.seq,
         entry.at,
         entry.kind._value_,
@@ -341,14 +341,14 @@ def share_record_of(row: Row) -> ShareRecord:
 class StoredKind(NamedTuple):
     """Table of a kind of rows, both conversions, and the order in which the rows are read.
 
-    `books`: the first column of the order is a journal.
+    `is_by_journal`: the first column of the order is a journal.
     """
 
     table: Table
     value_of: Callable[[Row], Any]
     row_of: Callable[[Any], tuple[Any, ...]]
     order: tuple[str, ...]
-    books: bool = False
+    is_by_journal: bool = False
 
 
 # A restore fills the tables in this order and empties them in reverse. Nonces are not in a backup;
@@ -356,10 +356,16 @@ class StoredKind(NamedTuple):
 KINDS: Mapping[type, StoredKind] = {
     Project: StoredKind(schema.project, project_of, astuple, ("id",)),
     Member: StoredKind(schema.member, member_of, _member_row, ("project", "uid")),
-    Allocation: StoredKind(schema.allocation, allocation_of, allocation_row, ("id",), books=True),
-    UserRow: StoredKind(schema.user_sum, user_of, _user_row, ("allocation", "uid"), books=True),
-    RunRecord: StoredKind(schema.run, run_of, run_row, ("allocation", "id"), books=True),
-    Entry: StoredKind(schema.journal, entry_of, entry_row, ("book", "seq"), books=True),
+    Allocation: StoredKind(
+        schema.allocation, allocation_of, allocation_row, ("id",), is_by_journal=True
+    ),
+    UserRow: StoredKind(
+        schema.user_sum, user_of, _user_row, ("allocation", "uid"), is_by_journal=True
+    ),
+    RunRecord: StoredKind(schema.run, run_of, run_row, ("allocation", "id"), is_by_journal=True),
+    Entry: StoredKind(
+        schema.journal, entry_of, entry_row, ("allocation", "seq"), is_by_journal=True
+    ),
     Token: StoredKind(schema.token, token_of, _token_row, ("id",)),
     ShareRecord: StoredKind(
         schema.share_figure,

@@ -24,10 +24,10 @@ from sqlalchemy import (
 from fairbank.bank.allocation import AllocationState, Standing
 from fairbank.bank.query import (
     AllocationQuery,
-    Books,
     DebitPage,
     DebitQuery,
     EntryQuery,
+    JournalRange,
     Page,
     ProjectQuery,
     RefusalQuery,
@@ -65,7 +65,7 @@ from fairbank.store.sql.conditions import (
     paged,
     run_is_visible,
 )
-from fairbank.store.time_index import BOOK, count_before_sql
+from fairbank.store.time_index import ALLOCATION, count_before_sql
 
 _a, _f, _j, _p, _r, _t, _u = (
     table.c for table in (allocation, share_figure, journal, project, run, token, user_sum)
@@ -189,11 +189,12 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
         equal(_r.allocation, query.allocation),
         equal(_r.owner, query.owner),
         equal(_r.state, query.state.value if query.state else None),
+        # A run without an outcome (NULL) is neither failed nor completed.
         (
             true()
             if query.failed is None
             else (_r.outcome != COMPLETED if query.failed else _r.outcome == COMPLETED)
-        ),  # NULL is neither
+        ),
         equal(_r.cluster, query.cluster),
         equal(_r.job_id, query.job_id),
         equal(_r.partition, query.partition),
@@ -212,11 +213,11 @@ def overdue(now: Instant, limit: int) -> Select[Any]:
 # --- journal ---
 
 
-def of_books(book: ColumnElement[int], books: Books) -> list[Condition]:
+def of_journals(column: ColumnElement[int], journals: JournalRange) -> list[Condition]:
     """Return the condition for rows of a range of journals."""
     return [
-        *([] if books.first is None else [book >= books.first]),
-        *([] if books.end is None else [book < books.end]),
+        *([] if journals.first is None else [column >= journals.first]),
+        *([] if journals.end is None else [column < journals.end]),
     ]
 
 
@@ -224,7 +225,7 @@ def entries(query: EntryQuery, page: Page) -> Select[Any]:
     wanted = [
         entry_is_visible(query.visibility),
         is_in(_j.id, query.ids),
-        equal(_j.book, query.book),
+        equal(_j.allocation, query.allocation),
         of_entries(query.projects),
         is_in(_j.kind, None if query.kinds is None else {kind.value for kind in query.kinds}),
         equal(_j.owner, query.owner),
@@ -252,10 +253,10 @@ def refusals(query: RefusalQuery, page: Page) -> Select[Any]:
         IS_REFUSAL,
         _seen_or_refused(query.visibility),
         is_in(_j.id, query.ids),
-        equal(_j.book, query.allocation),
+        equal(_j.allocation, query.allocation),
         _asked_for(query.projects, query.account),
         equal(_refused("resource"), query.resource),
-        in_allocations(_j.book, None, query.category, query.active_at),
+        in_allocations(_j.allocation, None, query.category, query.active_at),
         equal(_j.owner, query.owner),
         _of_job(query.cluster, query.job_id),
         between(_j.at, query.since, query.until),
@@ -280,7 +281,7 @@ def _asked_for(projects: frozenset[int] | None, account: str | None) -> Conditio
 
 def _seen_or_refused(visibility: Visibility) -> Condition:
     """Return the condition for visible entries and refusals of jobs of visible projects."""
-    seen = is_visible_or_owned(visibility, _j.book, _j.owner == visibility.uid)
+    seen = is_visible_or_owned(visibility, _j.allocation, _j.owner == visibility.uid)
     return (
         seen
         if visibility.everything or not visibility.projects
@@ -299,11 +300,14 @@ def _of_job(cluster: str | None, job_id: int | None) -> Condition:
     return and_(of_cluster, true() if job_id is None else run.like(f"%/{job_id}@%"))
 
 
-# Built once, because that is slow. Parameters: `book`, `since` and `until`, or `book` and `at`.
+# Built once, because that is slow. Parameters: `allocation`, `since` and `until`, or `allocation`
+# and `at`.
 _STATEMENT = select(journal).where(
-    _j.book == BOOK, _j.seq > count_before_sql("since"), _j.seq <= count_before_sql("until")
+    _j.allocation == ALLOCATION,
+    _j.seq > count_before_sql("since"),
+    _j.seq <= count_before_sql("until"),
 )
-BEFORE = select(journal).where(_j.book == BOOK, _j.seq == count_before_sql("at"))
+BEFORE = select(journal).where(_j.allocation == ALLOCATION, _j.seq == count_before_sql("at"))
 
 
 def statement(page: Page) -> Select[Any]:

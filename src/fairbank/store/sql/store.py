@@ -184,16 +184,15 @@ class SqlRestore(ABC):
             found = self._connection.execute(
                 select(t.digest, t.revoked_at).where(t.revoked_at.is_not(None))
             )
-            self._revoked = {
-                digest: Instant(at) for digest, at in found if isinstance(at, int)
-            }  # SQLite keeps anything in any column
+            # SQLite stores any type in any column.
+            self._revoked = {digest: Instant(at) for digest, at in found if isinstance(at, int)}
             self._empty()
             self.registry(RegistryHead())
         for table in TABLES:
             if self._connection.execute(select(table).limit(1)).first() is not None:
                 raise Conflict(
                     f"the store is not empty: there is a {table.name}",
-                    remedy="restore into a new database, or say --replace",
+                    remedy="restore into a new database, or add --replace",
                 )
 
     @abstractmethod

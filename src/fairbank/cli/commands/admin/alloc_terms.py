@@ -73,7 +73,7 @@ def _span(
         raise InvalidInput(
             f"the allocation would not end after it starts: {span}",
             field="--end" if end else "--start",
-            remedy="say an end after the start" if end else "say a start before the end",
+            remedy="name an end after the start" if end else "name a start before the end",
         )
     return start, end
 

@@ -55,17 +55,17 @@ def _verify(context: Context, options: Namespace) -> int:
             verdict = verify(store, reopen, heads, progress)
     if options.form or options.format:
         rows = [
-            {"journal": each.book, "entry": each.entry, "what": each.what}
+            {"journal": each.journal, "entry": each.entry, "what": each.what}
             for each in verdict.findings
         ]
-        counts = {"entries": verdict.entries, "journals": verdict.books, "runs": verdict.runs}
+        counts = {"entries": verdict.entries, "journals": verdict.journals, "runs": verdict.runs}
         empty = "Every row is as the journal says."
         show(context, Listing("fairbank.finding/1", COLUMNS, rows, empty=empty, more=counts))
         return FOUND if rows else 0
     count = len(verdict.findings)
     for found in verdict.findings[:SHOWN]:
         where = f", entry {found.entry}" if found.entry is not None else ""
-        context.say(plain(f"x {_place(found.book)}{where}: {found.what}"))
+        context.say(plain(f"x {_place(found.journal)}{where}: {found.what}"))
     if count > SHOWN:
         context.say(f"... and {count - SHOWN} more")
     result = "every row is as the journal says"
@@ -73,15 +73,15 @@ def _verify(context: Context, options: Namespace) -> int:
         result = f"{counted(count, 'thing is', 'things are')} wrong"
     context.say(
         f"read {counted(verdict.entries, 'entry', 'entries')} of"
-        f" {counted(verdict.books, 'journal')} and {counted(verdict.runs, 'run')}: {result}"
+        f" {counted(verdict.journals, 'journal')} and {counted(verdict.runs, 'run')}: {result}"
     )
     return FOUND if verdict.findings else 0
 
 
-def _place(book: int | None) -> str:
-    if book is None:
+def _place(journal: int | None) -> str:
+    if journal is None:
         return "the store"
-    return f"allocation {book}" if book else "the registry"
+    return f"allocation {journal}" if journal else "the registry"
 
 
 def read_heads(path: str) -> dict[int, Head]:
@@ -104,8 +104,8 @@ def read_heads(path: str) -> dict[int, Head]:
     heads = {}
     for number, line in enumerate(lines, 1):
         try:
-            book, seq, link = json.loads(line)
-            heads[int(book)] = Head(int(book), int(seq), bytes.fromhex(link))
+            journal, seq, link = json.loads(line)
+            heads[int(journal)] = Head(int(journal), int(seq), bytes.fromhex(link))
         except (ValueError, TypeError) as bad:
             raise InvalidInput(
                 f"{path}, line {number}: this is no head of a journal",
@@ -128,7 +128,7 @@ def _heads(context: Context, options: Namespace) -> int:
     with opened_store(options.config) as store:
         heads = Audit(store).journal_heads()
     for head in heads:
-        context.say(json.dumps([head.book, head.seq, head.link.hex()]))
+        context.say(json.dumps([head.allocation, head.seq, head.link.hex()]))
     return 0
 
 

@@ -119,8 +119,8 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
     import os
 
     from fairbank.agent.control import agent_status
-    from fairbank.agent.settings import read_agent_settings, settings_file
     from fairbank.rest.auth.munge import LIBRARY, Munge
+    from fairbank.slurm.agent_settings import read_agent_settings, settings_file
     from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.health.doctor import Doctor
     from fairbank.slurm.health.slurm_checks import AgentHealth
@@ -133,7 +133,7 @@ def check_slurm(context: Context, *, agent: str | None, site: str | None) -> Seq
             socket=settings.plugin.socket,
             slurm_users=settings.plugin.uids(),
             patience=max(terms.patience for terms in (settings.terms, *partitions)),
-            status=agent_status(agent),
+            status=agent_status(settings.control.socket),
         )
 
     def munge(socket: str | None) -> None:

@@ -19,6 +19,7 @@ from fairbank.cli.framework.exit_codes import DONE, FOUND, TOO_LITTLE
 from fairbank.cli.framework.options import add_option, count
 from fairbank.cli.framework.progress import add_progress
 from fairbank.core.errors import FairbankError, Unavailable
+from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import DAY, Instant
 
 if TYPE_CHECKING:
@@ -59,7 +60,11 @@ def _folder(given: str | None) -> Iterator[Path]:
             yield Path(made)
     else:
         folder = Path(given).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            what = f"cannot make the folder {folder}"
+            raise translate_os_error(error, what, field="directory") from error
         yield folder
 
 
@@ -76,8 +81,11 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     starts = (int(time.time()) // DAY - MONTH_DAYS) * DAY
     trace = folder / "month.swf"
     centre = SyntheticSite(starts=Instant(starts))
-    with atomic_write(trace) as file:
-        file.writelines(map(str.encode, write(*month(centre, options.seed))))
+    try:
+        with atomic_write(trace) as file:
+            file.writelines(map(str.encode, write(*month(centre, options.seed))))
+    except OSError as error:
+        raise translate_os_error(error, f"cannot write {trace}", field="directory") from error
     jobs = centre.jobs
     context.say(
         f"An invented centre: 768 cores, 24 GPUs, 8 projects, 40 users, {jobs:,} jobs in"

@@ -35,7 +35,7 @@ COLUMNS = (
 
 
 def add(parser: Parser) -> None:
-    about = "a trace in the Standard Workload Format, compressed or not"
+    about = "a trace in the Standard Workload Format, plain or compressed by gzip"
     add_option(parser, "trace FILE", about, type=file_read)
     about = "sqlite:///FILE, postgresql://HOST/DATABASE or memory: (default: memory:)"
     add_option(parser, "--store URL", about, default="memory:")

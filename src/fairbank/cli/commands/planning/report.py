@@ -29,7 +29,7 @@ COLUMNS = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
 def _add_site_factor(parser: Parser) -> None:
     about = (
         "where to write them, in the place of those that are there; made if need be; "
-        "needs fairbank[plots]"
+        "needs matplotlib"
     )
     add_option(parser, "folder FOLDER", about)
     about = "draw only the rule that these settings of an agent choose"
@@ -55,8 +55,8 @@ def _site_factor_figures(agent_config: str | None, command: str) -> Iterator[tup
         return
     from pathlib import Path
 
-    from fairbank.agent.settings import read_agent_settings
     from fairbank.priority.site_factor import rule_of
+    from fairbank.slurm.agent_settings import read_agent_settings
 
     try:
         settings = read_agent_settings(Path(agent_config)).site_factor
@@ -76,7 +76,7 @@ DAYS = 30
 
 
 def _add_fair_share(parser: Parser) -> None:
-    about = "where to draw a figure of each cluster too; made if need be; needs fairbank[plots]"
+    about = "where to draw a figure of each cluster too; made if need be; needs matplotlib"
     add_option(parser, "folder FOLDER", about, nargs="?")
     add_option(parser, "-A, --accounts ACCOUNT,...", "only these accounts", type=split_list)
     add_option(parser, "--users", "also the users in them")

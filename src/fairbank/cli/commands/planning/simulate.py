@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.planning.picture_files import add_png, check_folder, write_pictures
 from fairbank.cli.commands.planning.simulation_rows import (
-    NOTHING_RAN,
+    check_simulated,
     credit_rows,
     delivery_rows,
     omission_notes,
@@ -54,6 +54,7 @@ def add(parser: Parser) -> None:
     add_option(parser, "--seed N", "another synthetic workload (default: 1)", type=count)
     about = "write the synthetic workload as a trace too"
     add_option(parser, "--save FILE", about, type=file_written)
+    add_option(parser, "--force", "let --save replace a file")
     add_processors(parser)
     about = (
         "write a line `job start` for each job, in the order of the queue, of one policy; a"
@@ -69,7 +70,7 @@ def add(parser: Parser) -> None:
     add_option(parser, "--fair-starts N", about, type=at_least_one, default=0)
     about = (
         "draw utilisation, queue, waits and, with --shares, shares; made if need be; "
-        "needs fairbank[plots]"
+        "needs matplotlib"
     )
     add_option(parser, "--plots FOLDER", about)
     add_png(parser)
@@ -93,6 +94,7 @@ def run(context: Context, options: Namespace) -> int:
     workload = _workload(options)
     with Stages(options) as progress:
         outcomes = _simulate(workload, policies, options, progress)
+    check_simulated(context, outcomes[0])
     try:
         if options.starts is not None:
             _write_starts(outcomes, options.starts)
@@ -113,6 +115,10 @@ def _workload(options: Namespace) -> str | Modelled:
             f"{synthetic[0]} is for a synthetic workload",
             field=synthetic[0][2:],
             remedy="name no trace, or leave it out",
+        )
+    if options.force and options.save is None:
+        raise InvalidInput(
+            "--force needs --save", field="force", remedy="add --save, or leave it out"
         )
     if options.trace is not None:
         return str(options.trace)
@@ -138,7 +144,7 @@ def _workload(options: Namespace) -> str | Modelled:
         settings = msgspec.structs.replace(settings, jobs=options.jobs)
     workload = Modelled(centre_of(settings), _seed(options))
     if options.save is not None:
-        workload.save(Path(options.save))
+        workload.save(Path(options.save), replace=options.force)
     return workload
 
 
@@ -262,7 +268,7 @@ def show_simulation(
         },
         "excluded_lines": {why: list(lines) for why, lines in first.notes.omitted.items()},
         "announced_jobs": first.header_jobs,
-        "strangers": list(first.unmatched_accounts),
+        "unmatched_accounts": list(first.unmatched_accounts),
         "remarks": remarks,
         "delivered": delivery_rows(outcomes),
         "credit": credit_rows(outcomes),
@@ -273,21 +279,10 @@ def show_simulation(
     )
     notes += [f"{each.file}: {each.caption.about}" for each in drawn]
     columns, shown = measure_table(rows) if for_people else (COLUMNS, rows)
-    nothing_ran = for_people and not jobs
     show(
         context,
-        Listing(
-            "fairbank.simulation/1",
-            columns,
-            [] if nothing_ran else shown,
-            caption=caption,
-            notes=notes,
-            more=more,
-            empty=NOTHING_RAN,
-        ),
+        Listing("fairbank.simulation/1", columns, shown, caption=caption, notes=notes, more=more),
     )
-    if nothing_ran:  # a table without rows has no notes
-        context.note(*notes)
 
 
 COMMAND = Command(

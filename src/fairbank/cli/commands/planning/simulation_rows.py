@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairbank.core.errors import InvalidInput
 from fairbank.core.name_list import list_some
 from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Row
     from fairbank.simulator.engine.simulated_bank import CreditResult
     from fairbank.simulator.engine.simulation import SimulationResult
 
-NOTHING_RAN = "No job of this trace can be simulated."
+
+def check_simulated(context: Context, outcome: SimulationResult) -> None:
+    """Raise InvalidInput, after the notes on what was left out, if no job was simulated."""
+    if outcome.figures is None and not _refused(outcome):
+        context.note(*omission_notes(outcome))
+        raise InvalidInput(
+            "no job of this trace can be simulated",
+            field="FILE",
+            remedy="name a trace with jobs that ran, and enough processors: --procs N",
+        )
 
 
 def row_of(outcome: SimulationResult, *, exactly: bool) -> Row:

@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.planning.simulation_rows import (
-    NOTHING_RAN,
+    check_simulated,
     new_omission_notes,
     omission_notes,
     policy_remarks,
@@ -47,8 +47,8 @@ def add(parser: Parser) -> None:
     add_processors(parser)
     _add_changes(parser.add_argument_group("What if"))
     copies = parser.add_argument_group("How sure")
-    about = "look at so many slightly other copies of the trace as well"
-    add_option(copies, "--shaken N", about, type=count, default=0)
+    about = "simulate N slightly changed copies of the trace as well"
+    add_option(copies, "--perturbed N", about, type=count, default=0)
     add_option(copies, "--seed N", "other copies (default: 1)", type=count)
     by = "whose shares and credit are (default: user; with --grant group, if any)"
     add_shares(parser.add_argument_group("Shares"), by)
@@ -97,9 +97,9 @@ def _question(options: Namespace) -> Question:
         )
     if resized and not options.job:
         raise InvalidInput("--size and --limit need --job", field="job", remedy="add --job N")
-    if options.seed is not None and not options.shaken:
+    if options.seed is not None and not options.perturbed:
         raise InvalidInput(
-            "--seed needs --shaken", field="seed", remedy="add --shaken N, or leave it out"
+            "--seed needs --perturbed", field="seed", remedy="add --perturbed N, or leave it out"
         )
     changes = WorkloadEdits(
         users=frozenset(options.drop_user),
@@ -116,7 +116,7 @@ def _question(options: Namespace) -> Question:
         )
         raise InvalidInput("nothing would change", remedy=remedy)
     seed = 1 if options.seed is None else options.seed
-    return Question(options.policy, policy, changes, machine, options.shaken, seed)
+    return Question(options.policy, policy, changes, machine, options.perturbed, seed)
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -139,6 +139,7 @@ def run(context: Context, options: Namespace) -> int:
             budget=budget,
             progress=progress,
         )
+    check_simulated(context, answer.plain.recorded)
     show_comparison(context, question, answer)
     return 0
 
@@ -159,7 +160,7 @@ def show_comparison(context: Context, question: Question, answer: WhatIfResult) 
     notes += refusal_notes({"as recorded": before, "changed": after})
     if copies:
         notes.append(
-            f"means over {len(copies)} shaken copies with their 95 % confidence intervals;"
+            f"means over {len(copies)} perturbed copies with their 95 % confidence intervals;"
             " differences are taken copy by copy"
         )
     for_people = context.options.form is None and not context.options.format
@@ -169,11 +170,10 @@ def show_comparison(context: Context, question: Question, answer: WhatIfResult) 
         Listing(
             "fairbank.whatif/1",
             WHAT_IF_COLUMNS,
-            rows if pair.recorded["jobs"] else [],
+            rows,
             caption=f"{pair.recorded['jobs']:,} jobs as recorded, {pair.changed['jobs']:,} changed",
             notes=notes,
             more=more,
-            empty=NOTHING_RAN,
         ),
     )
 
@@ -217,7 +217,7 @@ COMMAND = Command(
     "simulate a recorded workload with one thing changed",
     (
         "{} month.swf.gz --add-procs 64",
-        "{} month.swf.gz --drop-user 17 --shaken 10            with 95 % confidence intervals",
+        "{} month.swf.gz --drop-user 17 --perturbed 10            with 95 % confidence intervals",
         "{} month.swf.gz --policy slurm --to-policy fairer.toml",
     ),
     add,

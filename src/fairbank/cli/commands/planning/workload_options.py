@@ -22,7 +22,7 @@ def add_trace(parser: Parser, *, optional: bool = False) -> None:
     """Add the trace as the first argument."""
     about = (
         "a trace in the Standard Workload Format, or the output of sacct -P; "
-        "compressed or not; - for standard input"
+        "plain or compressed by gzip; - for standard input"
     )
     add_option(parser, "trace FILE", about, type=file_read, nargs="?" if optional else None)
 

@@ -30,10 +30,10 @@ def _run(context: Context, options: Namespace) -> int:
     import uvloop
 
     from fairbank.agent.daemon import Agent
-    from fairbank.agent.settings import read_agent_settings, settings_file
     from fairbank.rest.server.log import log_to
     from fairbank.service.settings import LogFormat
     from fairbank.setup.agent import slurm_jobs
+    from fairbank.slurm.agent_settings import read_agent_settings, settings_file
 
     def ready(sockets: Sequence[str]) -> None:
         context.note(
@@ -53,8 +53,10 @@ def _add_status(parser: Parser) -> None:
 
 def _status(context: Context, options: Namespace) -> int:
     from fairbank.agent.control import agent_status
+    from fairbank.slurm.agent_settings import read_agent_settings, settings_file
 
-    status = agent_status(options.config)
+    settings = read_agent_settings(settings_file(options.config))
+    status = agent_status(settings.control.socket)
     if options.json:
         context.say(json.dumps(status, indent=2))
     else:
@@ -68,8 +70,9 @@ def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield headings and texts. The line of a problem is followed by its remedy."""
     yield from _connection_lines(status["plugins"], status["bank"])
     for denied in status.get("denied", ()):
-        text = f"{denied['reports']} reports of cluster {denied['cluster']} are set aside since "
-        yield from _problem("", f"{text}{iso(denied['since'])}: {denied['error']}", denied["remedy"])
+        aside = f"{denied['reports']} reports of cluster {denied['cluster']} are set aside"
+        text = f"{aside} since {iso(denied['since'])}: {denied['error']}"
+        yield from _problem("", text, denied["remedy"])
     yield from _outbox_lines(status["outbox"])
     if quarantine := _quarantine(status):
         text = f"{quarantine['frames']} frames of slurmctld's plug-in cannot be read, the last: "

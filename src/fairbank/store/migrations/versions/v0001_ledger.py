@@ -83,7 +83,7 @@ _VIEWS = (
     """,
     """
     CREATE VIEW credits AS
-    SELECT id AS activity_id, book AS allocation_id,
+    SELECT id AS activity_id, allocation AS allocation_id,
            CASE WHEN kind IN ('withdraw', 'transfer-out') THEN -amount ELSE amount END AS amount,
            comment AS comments
     FROM journal
@@ -110,7 +110,7 @@ _VIEWS = (
     """,
     """
     CREATE VIEW failures AS
-    SELECT id AS activity_id, nullif(book, 0) AS allocation_id, amount,
+    SELECT id AS activity_id, nullif(allocation, 0) AS allocation_id, amount,
            coalesce(comment, {reason}) AS comments, {job_id} AS job_id, owner AS owner_uid
     FROM journal
     WHERE kind = 'refusal'

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.outage_policy import OutagePolicy
-from fairbank.agent.settings import (
-    AgentSettings,
+from fairbank.core.errors import Forbidden, InvalidInput, NotFound
+from fairbank.rest.client import MungeSigner, TokenSigner
+from fairbank.slurm.agent_settings import (
+    SlurmAgentSettings,
     agent_settings,
     read_agent_settings,
     settings_file,
 )
-from fairbank.core.errors import Forbidden, InvalidInput, NotFound
-from fairbank.rest.client import MungeSigner, TokenSigner
 from tools.reference.pages.agent import AGENT_EXAMPLE
 
 
 def test_empty_file_gives_the_defaults() -> None:
-    assert agent_settings(b"") == AgentSettings()
+    assert agent_settings(b"") == SlurmAgentSettings()
 
 
 def test_partition_inherits_the_default_terms() -> None:
@@ -42,17 +42,17 @@ def test_example_of_the_documentation_is_valid() -> None:
     [
         ("x = 1", "x", "there are: plugin, bank,"),
         ("[plugin]\nsock = 1", "plugin.sock", "there are: socket, slurm_user"),
-        ('[plugin]\nsocket = "prep.sock"', "plugin.socket", "docs/reference/agent.md"),
-        ("[plugin]\nslurm_user = -1", "plugin.slurm_user", "docs/reference/agent.md"),
+        ('[plugin]\nsocket = "prep.sock"', "plugin.socket", "accepted: "),
+        ("[plugin]\nslurm_user = -1", "plugin.slurm_user", "accepted: "),
         ('[bank]\nserver = "bank"', "bank.server", "write unix:"),
-        ('[bank]\ntimeout = "soon"', "bank.timeout", "docs/reference/agent.md"),
-        ("[senders]\nmaximum = 0", "senders.maximum", "docs/reference/agent.md"),
+        ('[bank]\ntimeout = "soon"', "bank.timeout", "accepted: "),
+        ("[senders]\nmaximum = 0", "senders.maximum", "accepted: "),
         ("[senders]\nminimum = 5", "senders.minimum", "at most senders.maximum"),
-        ("[control]\nport = 70000", "control.port", "docs/reference/agent.md"),
+        ("[control]\nport = 70000", "control.port", "accepted: "),
         ('[terms]\noutage_policy = "ajar"', "terms.outage_policy", "one of: open, closed, credit"),
-        ("[terms]\npatience = 0", "terms.patience", "docs/reference/agent.md"),
+        ("[terms]\npatience = 0", "terms.patience", "accepted: "),
         ('[terms]\nrefusal = "shout"', "terms.refusal", "one of: "),
-        ('[site_factor]\npath = "table"', "site_factor.path", "docs/reference/agent.md"),
+        ('[site_factor]\npath = "table"', "site_factor.path", "accepted: "),
         ("[site_factor]\nrefresh = 600", "site_factor.stale", "more than site_factor.refresh"),
         ('[site_factor]\nrule = "steep"', "site_factor.rule", "one of: linear, power, sigmoid"),
         (
@@ -65,26 +65,10 @@ def test_example_of_the_documentation_is_valid() -> None:
             "site_factor.expiry.midpoint",
             'site_factor.rule = "sigmoid"',
         ),
-        (
-            "[site_factor.credit]\nexponent = 0",
-            "site_factor.credit.exponent",
-            "docs/reference/agent.md",
-        ),
-        (
-            "[site_factor.expiry]\nsteepness = nan",
-            "site_factor.expiry.steepness",
-            "docs/reference/agent.md",
-        ),
-        (
-            "[site_factor.expiry]\nsteepness = inf",
-            "site_factor.expiry.steepness",
-            "docs/reference/agent.md",
-        ),
-        (
-            "[site_factor.expiry]\nmidpoint = 1.5",
-            "site_factor.expiry.midpoint",
-            "docs/reference/agent.md",
-        ),
+        ("[site_factor.credit]\nexponent = 0", "site_factor.credit.exponent", "accepted: "),
+        ("[site_factor.expiry]\nsteepness = nan", "site_factor.expiry.steepness", "accepted: "),
+        ("[site_factor.expiry]\nsteepness = inf", "site_factor.expiry.steepness", "accepted: "),
+        ("[site_factor.expiry]\nmidpoint = 1.5", "site_factor.expiry.midpoint", "accepted: "),
         (
             "[site_factor.expiry]\nmiddle = 1",
             "site_factor.expiry.middle",
@@ -95,8 +79,8 @@ def test_example_of_the_documentation_is_valid() -> None:
             "partitions[...].silense",
             "there are: patience, outage_policy,",
         ),
-        ("[partitions]\ngpu = 1", "partitions[...]", "docs/reference/agent.md"),
-        ("terms = 1", "terms", "docs/reference/agent.md"),
+        ("[partitions]\ngpu = 1", "partitions[...]", "accepted: "),
+        ("terms = 1", "terms", "accepted: "),
         ("not toml", "config", "fix the line named"),
         ('log = "loud"', "log", "one of: "),
     ],
@@ -107,6 +91,19 @@ def test_error_names_the_key_and_the_remedy(text: str, field: str, remedy: str) 
     assert bad.value.field == field
     assert remedy in str(bad.value.remedy)
     assert "`" not in bad.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ('[terms]\nsilence = "open"', "outage_policy"),
+        ("[partitions.gpu]\nahead = 3", "optimistic_start"),
+    ],
+)
+def test_settings_of_an_older_version_are_refused_as_such(text: str, new: str) -> None:
+    with pytest.raises(InvalidInput, match="the file is of an older version: ") as bad:
+        agent_settings(text.encode())
+    assert bad.value.remedy == f"rename it to {new}"
 
 
 def test_unreadable_file_is_an_error(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ PERIOD = (Instant(0), Instant(2_000_000_000))
 DEPOSIT = SuMinutes(10**12)
 
 
-class Books(msgspec.Struct, frozen=True):
+class BenchmarkBank(msgspec.Struct, frozen=True):
     """Bank over a new store with `projects` projects; project N has one allocation, number N."""
 
     url: str
@@ -63,7 +63,7 @@ def postgres_server() -> Iterator[tuple[PostgresServer, Installation]]:
 
 
 @contextmanager
-def books(url: str, projects: int) -> Iterator[Books]:
+def benchmark_bank(url: str, projects: int) -> Iterator[BenchmarkBank]:
     """Yield a new bank at `url` with enough credit for everything that a benchmark does."""
     migrate(url)
     store = open_store(url)
@@ -90,7 +90,7 @@ def books(url: str, projects: int) -> Iterator[Books]:
             )
             for each in numbers
         ]
-        yield Books(
+        yield BenchmarkBank(
             url, bank, numbers, tuple(each.allocation or 0 for each in _ask(bank, requests))
         )
     finally:
@@ -102,5 +102,5 @@ def _ask(bank: Ledger, requests: list[CreateProject] | list[Open]) -> list[Done]
     outcomes = bank.apply([SubmittedRequest(request, Instant(0), ACTOR) for request in batch])
     granted = [each for each in outcomes if isinstance(each, Done)]
     if len(granted) < len(outcomes):
-        raise RuntimeError("the books could not be set up")
+        raise RuntimeError("the bank could not be set up")
     return granted
