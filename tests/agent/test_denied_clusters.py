@@ -13,6 +13,7 @@ from tests.agent.bank import OLD_CLUSTER
 from tests.agent.plugin import RunMessage, epilog_event, prolog_request
 from tests.agent.world import World
 
+
 def of_old_cluster(message: RunMessage) -> RunMessage:
     return msgspec.structs.replace(message, run=message.run._replace(cluster=OLD_CLUSTER))
 

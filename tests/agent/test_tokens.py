@@ -112,8 +112,10 @@ def test_reports_of_another_cluster_are_set_aside_while_the_bank_is_up(
         wait_until(lambda: agent.status()["bank"]["reachable"], "a probe of the bank")
         plugin.send(prolog_request(70))
         wait_until(
-            lambda: plugin.receive()
-            and any(denied["failures"] > 3 for denied in agent.status()["denied"]),
+            lambda: (
+                plugin.receive()
+                and any(denied["failures"] > 3 for denied in agent.status()["denied"])
+            ),
             "repeated refusals by the bank",
         )
         assert agent.status()["bank"]["reachable"]

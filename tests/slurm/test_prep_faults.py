@@ -18,7 +18,6 @@ from tests.slurm.prep_cluster import (
     PrepCluster,
     plugin_configured,
     run_keys,
-    start_requeued,
     wait_for_end,
 )
 from tests.support.conditions import wait_until
