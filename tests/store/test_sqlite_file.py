@@ -284,7 +284,7 @@ def test_full_check_reports_progress_until_done(
 
 
 @needs_wal
-def test_full_disk_recovers_once_there_is_room(tmp_path: Path) -> None:
+def test_full_disk_recovers_once_there_is_space(tmp_path: Path) -> None:
     """The log fills the disk before it has the length at which SQLite moves it into the file."""
     with small_disk(tmp_path / "disk", "8m") as disk:
         ballast = disk / "ballast"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
 from collections.abc import Callable
 from typing import Any, BinaryIO
@@ -63,3 +65,13 @@ def parse_toml(
             field=field,
             remedy="no setting needs more than three levels",
         ) from bad
+
+
+def toml_string(text: str) -> str:
+    """Return a text as a TOML string. JSON has the same escapes, except for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def toml_key(text: str) -> str:
+    """Return a text as a TOML key, quoted if it is no bare key."""
+    return text if re.fullmatch(r"[\w-]+", text, re.ASCII) else toml_string(text)

@@ -53,6 +53,16 @@ def test_free_run_with_another_state_is_matched() -> None:
     )
 
 
+def test_charge_of_a_free_run_is_wrong_if_the_bank_knew_another_state() -> None:
+    """A node failed, slurmctld requeued the job at once, and the agent reported REQUEUED."""
+    job = a_job(1, state="NODE_FAIL")
+    charged = bank_run(job, outcome="REQUEUED")
+    assert only_finding(compare_records([job], [charged])).category is Category.AMOUNT
+    assert compare_records([job], [bank_run(job, outcome="REQUEUED", refunded=40)]).matched == 1
+    # The bank knew the state: it was not free by the policy of then.
+    assert compare_records([job], [bank_run(job)]).matched == 1
+
+
 def test_run_with_a_clock_set_back_is_matched() -> None:
     """slurmdbd and the plug-in both report an elapsed time of 0, so the agent releases the hold."""
     job = a_job(1, elapsed=0)

@@ -30,11 +30,14 @@ def find_allocation(
     rows = context.rows("/balance", {"account": account, "resource": resource})
     if not rows:
         check_accounts(context, [account])
+        from shlex import quote  # 1 ms, only for this message
+
         raise NotFound(
             f"{plain(account)} has no active"
             f" allocation{f' of {plain(resource)}' if resource else ''}",
             field="--account",
-            remedy=f"fairbank alloc list -A {plain(account)} shows all; name one by its number",
+            remedy=f"fairbank alloc list -A {quote(plain(account))} shows all; name one by its"
+            " number",
         )
     if len(rows) > 1:
         which = ", ".join(f"{row['id']} ({row['resource']})" for row in rows[:10])

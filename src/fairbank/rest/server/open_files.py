@@ -35,7 +35,8 @@ def shortage(files: int) -> Conflict | None:
     if (allowed := connections_max(files)) == CONNECTIONS_MAX:
         return None
     return Conflict(
-        f"{files} open files allow only {allowed} connection{'s' * (allowed > 1)} over the Unix socket and over TCP each",
+        f"{files} open files allow only {allowed} connection{'s' * (allowed > 1)} over the Unix"
+        " socket and over TCP each",
         remedy=(
             f"LimitNOFILE={2 * ENOUGH} in the server's unit, or `ulimit -Hn {2 * ENOUGH}`"
             " before it starts"

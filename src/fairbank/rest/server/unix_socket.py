@@ -11,7 +11,7 @@ from pathlib import Path
 from stat import S_ISSOCK
 
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput
-from fairbank.core.file_modes import can_others_change
+from fairbank.core.os_errors import can_others_change
 
 
 def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.socket:

@@ -11,8 +11,8 @@ from pathlib import Path
 from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.token import Token
 from fairbank.core.errors import Corrupt, FairbankError
-from fairbank.core.file_modes import can_others_change
 from fairbank.core.health import HealthCheck
+from fairbank.core.os_errors import can_others_change
 from fairbank.core.time import Clock, Instant
 from fairbank.service.access.tokens import AGENT
 from fairbank.service.settings import BankSettings
@@ -51,7 +51,7 @@ def check_store_and_settings(
 def check_file_modes(settings: BankSettings, settings_file: Path) -> Iterator[HealthCheck]:
     """Check that only their owner can change the settings, the secret and SQLite's files.
 
-    Whoever can write a directory above a file can put another in its place.
+    A user who can write a directory above a file can put another file in its place.
     """
     files = [settings_file, Path(settings.secret_file)]
     where = parse_url(settings.store.url)

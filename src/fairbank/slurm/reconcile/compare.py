@@ -181,6 +181,8 @@ def classify(
     # So no charge is proposed from a record that may still change.
     if run is None and (not job.elapsed or sides.was_refused_at_start(job)):
         return Category.FREE
+    if job.job_id in sides.unreadable and (run is None or run.submitted != job.submitted):
+        return Category.LATE  # it may be a piece of a resized job, with one that was not read
     if not job.is_complete and run is not None and not run.is_open:
         return Category.BANK_ONLY  # slurmdbd lost a part, but the agent reported the end
     if not job.is_complete and sides.is_in_grace_period(job):
@@ -259,18 +261,19 @@ def _finding(
 
 
 def _is_price_right(job: AccountingJob, run: BankRun, prices: ClusterPrices) -> bool:
-    cost = prices.end_price(job) or 0
+    cost = prices.end_price(job)
     booked = run.charged + run.written_off
     # A refund may have corrected the charge, or may have another reason: either sum may be right.
     paid = booked - run.refunded
-    # A released run was free by the bank's policy of then, or would be free by that of now.
-    was_free = run.state == "released" and (run.outcome == job.state or not cost)
-    return (
-        was_free
-        or paid == cost
-        or prices.is_right_price(booked, job)
-        or prices.is_right_price(paid, job)
-    )
+    if paid == (cost or 0):
+        return True
+    # The bank may have had another policy when it knew the same state: then either is right.
+    knew_state = run.outcome == job.state
+    if run.state == "released":
+        return knew_state or not cost
+    if cost == 0 and not knew_state:  # free, which the bank did not know
+        return False
+    return prices.is_right_price(booked, job) or prices.is_right_price(paid, job)
 
 
 class _RunIndex:

@@ -72,7 +72,7 @@ class SqliteStore(SqlStore):
         """Begin a write transaction. After one that found the disk full, empty the log first.
 
         SQLite empties its log only after a commit, so a log that has filled the disk would use
-        any room that is made, and then fail again.
+        any space that is freed, and then fail again.
 
         Raises:
             Contention: the disk was full, and emptying the log has freed some of it.

@@ -196,10 +196,12 @@ def remarks(rows: Iterable[Row], by: str) -> list[str]:
 
 
 def _early(row: Row) -> str:
+    from shlex import quote  # 1 ms, only for this note
+
     exited = f" (exit {row['early_exit_code']})" if row["early_exit_code"] else ""
     name = plain(str(row["name"]))
     failed = f"{row['failed_early']} of {row['runs']} jobs failed within 2 minutes of start{exited}"
-    return f"{name}: {failed}: fairbank jobs -u {name} --failed"
+    return f"{name}: {failed}: fairbank jobs -u {quote(name)} --failed"
 
 
 def same_exit(one: Row, other: Row) -> int | None:
