@@ -64,6 +64,9 @@ static void write_job(frame_t *frame, const job_record_t *job, const run_t *run,
 	if (job->time_limit != INFINITE && job->time_limit != NO_VAL)
 		frame_number(frame, "limit", (int64_t) job->time_limit * 60);
 	frame_number(frame, "start", job->start_time);
+	if (job->resize_time)
+		frame_number(frame, "resized", job->resize_time);
+	frame_number(frame, "suspended", job->tot_sus_time);
 	frame_number(frame, "batch", job->batch_flag ? 1 : 0);
 	if (job->array_job_id) {
 		frame_number(frame, "array", job->array_job_id);
@@ -119,7 +122,6 @@ static void report_end(const job_record_t *job, const run_t *run, bool begun)
 	write_job(&frame, job, run, number);
 	frame_number(&frame, "end", job->end_time);
 	frame_number(&frame, "elapsed", elapsed_seconds(job));
-	frame_number(&frame, "suspended", job->tot_sus_time);
 	frame_text(&frame, "state", final_state(job));
 	frame_number(&frame, "exit", job->exit_code);
 	frame_number(&frame, "begun", begun ? 1 : 0);
@@ -159,6 +161,7 @@ extern int prep_p_prolog_slurmctld(job_record_t *job, bool *async)
 	cached_job_t *cached = job_cache_put(run_of(job));
 
 	cached->limit = job->time_limit;
+	cached->billing = job->billable_tres;
 	cached->begun = false;
 	*async = true;
 	report(job, &cached->run, MESSAGE_PROLOG, "prolog");
@@ -342,11 +345,12 @@ typedef struct {
 	bool resend, ends;
 } scan_t;
 
-/* Report the limit if it has changed, or if we cannot know that. */
+/* Report limit and resources if they have changed, or if we cannot know that. */
 static void check_limit(const job_record_t *job, bool resend)
 {
 	cached_job_t *cached = job_cache_get(job->job_id);
-	bool is_new = resend || !cached || cached->limit != job->time_limit;
+	bool is_new = resend || !cached || cached->limit != job->time_limit
+		|| cached->billing != job->billable_tres;
 
 	if (!cached) {
 		cached = job_cache_put(run_of(job));
@@ -355,6 +359,7 @@ static void check_limit(const job_record_t *job, bool resend)
 	job_cache_mark(cached);
 	if (is_new && cached->begun) {
 		cached->limit = job->time_limit;
+		cached->billing = job->billable_tres;
 		report(job, &cached->run, MESSAGE_LIMIT, "limit");
 	}
 }

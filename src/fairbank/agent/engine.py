@@ -51,6 +51,7 @@ from fairbank.agent.run_events import Occurrence
 from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions, replies_to
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
 from fairbank.core.errors import FairbankError, Forbidden
+from fairbank.core.units import exact_decimal
 
 _log = logging.getLogger(__name__)
 S = AgentRunState
@@ -111,6 +112,7 @@ class Engine:
         run = str(message.run)
         known = self.flow.memory.get(run)
         cause = Occurrence(run, now, message=message, receipt=Receipt(connection, message.number))
+        cause.pieces = known.pieces_of(message) if known is not None else ()
         match message:
             case PrologRequest():
                 terms = self.terms_of(message.partition)
@@ -123,7 +125,7 @@ class Engine:
                     cause.refusal = no_time_limit(terms.refusal)
             case LimitEvent():
                 self._close_question(run)
-                event = run_events.limit_event(known, message.limit_seconds)
+                event = run_events.limit_event(known, message)
             case EpilogEvent():
                 self._close_question(run)
                 event = E.EPILOG if message.begun else E.EPILOG_NEVER_STARTED
@@ -245,19 +247,14 @@ class Engine:
 
     def _apply(self, event: E, cause: Occurrence) -> None:
         """Take the step of the table, store the new state, and carry out the effects."""
-        memory, message = self.flow.memory, cause.message
+        memory = self.flow.memory
         known = memory.get(cause.run)
         old = known.state if known is not None else S.NEW
         new, effects = step(old, event)
         # A new limit or a new refusal is stored too where the state stays the same.
         is_news = event in (E.LIMIT_CHANGED, E.LIMIT_NONE) and new is not S.ENDED
         if new is not old or is_news or F.REFUSE in effects:
-            limit = known.limit if known is not None else None
-            if message is not None:
-                limit = message.limit_seconds
-            refusal = cause.refusal if new in (S.REFUSED, S.DEFERRED) else None
-            limit = None if new is S.ENDED else limit
-            memory.put(cause.run, KnownRun(new, limit, refusal))
+            memory.put(cause.run, _new_facts(known, new, cause))
         for effect in effects:
             self._carry_out(effect, event, cause, known)
 
@@ -282,7 +279,7 @@ class Engine:
                 if (problem := clock_warning(message)) is not None:
                     _log.warning("%s %s", cause.run, problem)
             case F.SEND_HOLD | F.SEND_ADJUST | F.SEND_END if message and receipt:
-                flow.send(_REPORTS[effect], message, receipt, cause.now)
+                flow.send(_REPORTS[effect], message, receipt, cause.now, cause.pieces)
             case F.REPEAT_REFUSAL if receipt:
                 refusal = (known.refusal if known is not None else None) or RUN
                 self._note_deferral(refusal, cause.now)
@@ -376,3 +373,17 @@ class Engine:
             return False
         self.deferred_at = None
         return True
+
+
+def _new_facts(known: KnownRun | None, state: S, cause: Occurrence) -> KnownRun:
+    """Return what is stored of a run after an event."""
+    if state is S.ENDED:
+        return KnownRun(state)
+    refusal = cause.refusal if state in (S.REFUSED, S.DEFERRED) else None
+    if (message := cause.message) is None:
+        limit, billing, pieces = (
+            (known.limit, known.billing, known.pieces) if known else (None, "", ())
+        )
+        return KnownRun(state, limit, refusal, billing, pieces)
+    billing = exact_decimal(message.billing)
+    return KnownRun(state, message.limit_seconds, refusal, billing, cause.pieces)

@@ -25,6 +25,7 @@ from fairbank.agent.reports.report import (
 )
 from fairbank.agent.reports.send_queue import RetryLater, SendQueue
 from fairbank.agent.run_memory import KnownRun, OutboxChanges, Reply, RunMemory, replies_to
+from fairbank.cluster.run_report import RunPiece
 
 _log = logging.getLogger(__name__)
 
@@ -86,7 +87,14 @@ class ReportFlow:
         self.queue.add(report, urgent=True)
         return report
 
-    def send(self, kind: ReportKind, message: PluginMessage, receipt: Receipt, now: float) -> None:
+    def send(
+        self,
+        kind: ReportKind,
+        message: PluginMessage,
+        receipt: Receipt,
+        now: float,
+        pieces: tuple[RunPiece, ...] = (),
+    ) -> None:
         """Queue a report that no job waits for.
 
         Args:
@@ -94,8 +102,9 @@ class ReportFlow:
             message: message that it passes on.
             receipt: where to acknowledge the message once the report is safe.
             now: monotonic seconds.
+            pieces: of the run before its last change of resources.
         """
-        report = self._new_report(kind, message, now)
+        report = self._new_report(kind, message, now, pieces)
         report.receipts = (receipt,)
         if kind is ReportKind.COMPLETE:
             self.unsafe_ends[report.run] = report
@@ -108,11 +117,15 @@ class ReportFlow:
         self.memory.keep(other)
         self.queue.put_back([other])
 
-    def _new_report(self, kind: ReportKind, message: PluginMessage, now: float) -> PendingReport:
-        key = self._next_key()
-        return PendingReport(
-            self._seq, str(message.run), kind, report_body(message, kind, key), now
-        )
+    def _new_report(
+        self,
+        kind: ReportKind,
+        message: PluginMessage,
+        now: float,
+        pieces: tuple[RunPiece, ...] = (),
+    ) -> PendingReport:
+        body = report_body(message, kind, self._next_key(), pieces)
+        return PendingReport(self._seq, str(message.run), kind, body, now)
 
     def _next_key(self) -> str:
         self._seq += 1

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.agent.protocol import EpilogEvent, PluginMessage
-from fairbank.cluster.run_report import AdjustReport, CompleteReport, HoldReport, encode_report
+from fairbank.cluster.run_report import (
+    AdjustReport,
+    CompleteReport,
+    HoldReport,
+    RunPiece,
+    encode_report,
+)
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.core.ids import clean_job_name
@@ -75,13 +81,16 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
 _read_facts = msgspec.json.Decoder(ReportFacts).decode
 
 
-def report_body(message: PluginMessage, kind: ReportKind, key: str) -> bytes:
+def report_body(
+    message: PluginMessage, kind: ReportKind, key: str, pieces: tuple[RunPiece, ...] = ()
+) -> bytes:
     """Return the JSON of a report.
 
     Args:
         message: message of the plug-in about the run.
         kind: kind of the report.
         key: idempotency key.
+        pieces: of the run before its last change of resources.
     """
     run, limit_seconds = message.run, message.limit_seconds or 0
     facts: dict[str, Any] = {
@@ -98,6 +107,7 @@ def report_body(message: PluginMessage, kind: ReportKind, key: str) -> bytes:
         "time_limit": limit_seconds,
         "name": clean_job_name(message.name),
         "tres": message.tres if _is_job_tres(message.tres) else None,
+        "pieces": pieces,
         "key": key,
     }
     if kind is ReportKind.HOLD:
