@@ -78,11 +78,7 @@ def test_first_full_pass_after_new_priorities_starts_the_job_that_is_now_first(
     """The machine is half full. Ada's large job is first and Bob's would delay it. At second 300
     Ada's usage counts, Bob's job is first, and it fits; but nothing else happens until 1,000.
     """
-    jobs = [
-        job(0, 0, 2, 1_000, user=1),
-        job(1, 10, 4, HOUR, user=1),
-        job(2, 20, 2, HOUR, user=2),
-    ]
+    jobs = [job(0, 0, 2, 1_000, user=1), job(1, 10, 4, HOUR, user=1), job(2, 20, 2, HOUR, user=2)]
     parameters = SchedulerParameters(sched_interval=interval)
     assert starts(jobs, 4, PriorityRules(), parameters) == [0, begin + HOUR, begin]
 
