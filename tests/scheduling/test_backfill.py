@@ -364,7 +364,7 @@ def test_job_started_in_the_cycle_is_planned_around_as_a_running_job(
     whole = scene([first, *behind], 10).backfill(**asked)
     if 10 not in whole.starts:
         return
-    nodes, minutes, cpus = first
+    _, minutes, cpus = first
     rest = scene(behind, 11)
     rest.runs(10, whole.starts[10], minutes, since=0, cpus_per_task=2 * cpus, **SMALL)
     after = rest.backfill(**asked)
