@@ -74,7 +74,7 @@ class DeliveryMeter:
         return _mean([(week.share_error, week.delivered) for week in self.weeks()])
 
     def jain(self) -> float | None:
-        """Return Jain's index of delivery for each share, if an account has both a share and use."""
+        """Return Jain's index of delivery for each share, if an account with a share has use."""
         return _mean(
             [(week.jain, week.delivered) for week in self.weeks() if week.jain is not None]
         )
