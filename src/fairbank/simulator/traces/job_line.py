@@ -173,9 +173,7 @@ def judge(
             _written(lines[1], COLUMNS[1], job.submit_time),
         )
         what = f"submit time {now} comes after submit time {before}"
-        raise _malformed(
-            number, what, "submit times in order", SORTING, COLUMNS[1]
-        )
+        raise _malformed(number, what, "submit times in order", SORTING, COLUMNS[1])
     if unix_start_time + job.start_time + max(job.run_time, job.requested_time, 0) > LAST_INSTANT:
         raise _malformed(
             number,
