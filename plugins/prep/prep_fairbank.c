@@ -26,6 +26,9 @@
 FAIRBANK_PLUGIN("prep/fairbank", "asks the allocation bank before a job starts");
 
 #define COMMENT_PREFIX "Fairbank: "	/* of our admin comments */
+#define CRED_EXPIRE 120			/* seconds: Slurm's default, and its minimum */
+#define CRED_EXPIRE_MIN 5
+#define REQUEUE_SECONDS 3		/* from a requeue to the next start */
 
 /* Weak, because slurmd loads this library too and does not have these variables. */
 extern list_t *job_list __attribute__((weak));
@@ -364,9 +367,33 @@ static void check_limit(const job_record_t *job, bool resend)
 	}
 }
 
+/* Return the seconds that Slurm lets a requeued job wait, as src/common/slurm_cred.c does. */
+static time_t requeue_delay(void)
+{
+	const char *value = xstrstr(slurm_conf.authinfo, "cred_expire=");
+	int seconds = value ? atoi(value + strlen("cred_expire=")) : 0;
+
+	return (seconds < CRED_EXPIRE_MIN ? CRED_EXPIRE : seconds) + 1;
+}
+
+/* Let a requeued job start soon. Slurm sets its begin time to the submission, which is the time of
+ * the requeue, and the lifetime of a credential: slurmd must not take the next one for the revoked
+ * one. A later second is enough for that. Any other begin time was set by a user. */
+static void shorten_requeue_delay(job_record_t *job)
+{
+	time_t waits = job->details->begin_time - job->details->submit_time;
+	time_t soon = job->details->submit_time + REQUEUE_SECONDS, now = time(NULL);
+
+	/* Slurm adds a second to a submission in the same second as the one before. */
+	if (waits == requeue_delay() || waits == requeue_delay() - 1)
+		job->details->begin_time = soon > now ? soon : now;
+}
+
 /* Release a job that was held because the agent or the bank did not answer. */
 static void release(job_record_t *job)
 {
+	if (job->details)
+		shorten_requeue_delay(job);
 	job->direct_set_prio = 0;
 	set_job_prio(job);
 	job->state_reason = WAIT_NO_REASON;

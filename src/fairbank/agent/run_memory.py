@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from itertools import islice
 
@@ -191,6 +191,13 @@ class PrologQuestions:
             question = self.open.get(run)
             if question is not None and question.deadline == deadline:
                 yield run, question
+
+    def shorten(self, deadline_of: Callable[[PrologQuestion], float]) -> None:
+        """Set the deadlines of open questions that are earlier now."""
+        for run, question in self.open.items():
+            if (deadline := deadline_of(question)) < question.deadline:
+                question.deadline = deadline
+                heapq.heappush(self._deadlines, (deadline, run))
 
     def next_deadline(self) -> float | None:
         return self._deadlines[0][0] if self._deadlines else None

@@ -65,6 +65,15 @@ class PendingReport(msgspec.Struct, eq=False):
     converted: bool = False
     receipts: tuple[Receipt, ...] = ()
 
+    @property
+    def cluster(self) -> str:
+        return cluster_of(self.run)
+
+
+def cluster_of(run: str) -> str:
+    """Return the cluster in the text of a run."""
+    return run.partition("/")[0]
+
 
 class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of a report that the agent itself needs, as its JSON has them."""
@@ -257,10 +266,11 @@ def result_of(answer: ReportAnswer) -> ReportResult:
             allocation=granted.allocation,
         )
     if refusal is None:
-        is_forbidden = answer.status in _FORBIDDEN
-        kind, reason = (ResultKind.FORBIDDEN, "") if is_forbidden else _UNBILLABLE
+        if answer.status in _FORBIDDEN:
+            # Without the remedy, which is the administrator's and not the job owner's.
+            return ReportResult(ResultKind.FORBIDDEN, "", _text(answer.detail, []))
         remedies = [answer.remedy] if answer.remedy else []
-        return ReportResult(kind, reason, _text(answer.detail, remedies))
+        return ReportResult(*_UNBILLABLE, _text(answer.detail, remedies))
     kind, reason = BY_REASON.get(refusal.reason, _UNBILLABLE)
     if kind is ResultKind.LAPSED and refusal.resolution is not None:
         kind = _resolution_kind(refusal.resolution)
