@@ -102,17 +102,17 @@ def installed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     subprocess.run([UV, *build], check=True, capture_output=True, text=True)
     guide = (checkout / "docs" / "howto" / "install-next-to-slurm.md").read_text()
-    block = re.search(r"^# python3 -m venv .*?(?=^```)", guide, re.MULTILINE | re.DOTALL)
+    block = re.search(r"^# /usr/bin/python3 -m venv .*?(?=^```)", guide, re.MULTILINE | re.DOTALL)
     assert block is not None
     for line in block[0].splitlines():
         words = (
             line.removeprefix("# ")
             .replace("/opt/", f"{folder}/opt/")
-            .replace("/usr/local/bin", f"{folder}/bin")
+            .replace("/usr/local/", f"{folder}/")
             .split()
         )
         (folder / "bin").mkdir(exist_ok=True)
-        if words[0] == "python3":
+        if words[0] == "/usr/bin/python3":
             words[0] = sys.executable
         elif words[0].endswith("/pip"):
             words = [
@@ -126,7 +126,9 @@ def installed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
                 *words[2:],
             ]
             words = [str(folder / word) if word.endswith(".whl") else word for word in words]
-        process = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+        process = subprocess.run(
+            ["sh", "-c", " ".join(words)], cwd=checkout, capture_output=True, text=True, check=False
+        )
         if "network was disabled" in process.stderr:
             pytest.skip("uv's cache does not have the libraries of requirements.lock any more")
         assert process.returncode == 0, process.stderr
@@ -156,6 +158,7 @@ def test_package_installed_as_in_the_guide(installed: Path) -> None:
     assert any(check["ok"] and check["what"].startswith("the store opens") for check in checks)
     for role in (("agent", "run", "--help"), ("slurm", "sync", "--help"), ("reconcile", "--help")):
         assert "Examples:" in output("fairbank", *role)
+    assert (installed / "share" / "man" / "man1" / "fairbank-balance.1").is_file()
     share = installed / "opt" / "fairbank" / "share" / "fairbank"
     assert (share / "plugins" / "fairbank" / "rules.lua").is_file()
     assert not (share / "plugins" / "job_submit.lua").is_symlink()

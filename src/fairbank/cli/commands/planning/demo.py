@@ -20,7 +20,7 @@ from fairbank.cli.framework.options import add_option, count
 from fairbank.cli.framework.progress import add_progress
 from fairbank.core.errors import FairbankError, Unavailable
 from fairbank.core.os_errors import translate_os_error
-from fairbank.core.time import DAY, Instant
+from fairbank.core.time import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,12 +78,13 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     from fairbank.simulator.traces.swf import write
     from fairbank.simulator.traces.synthetic import SyntheticSite, month
 
-    starts = (int(time.time()) // DAY - MONTH_DAYS) * DAY
-    trace = folder / "month.swf"
-    centre = SyntheticSite(starts=Instant(starts))
+    trace, centre = folder / "month.swf", SyntheticSite()
+    header, month_jobs = month(centre, options.seed)
+    # The model's weeks begin where they do by default, so that the month is the same on each day.
+    header = header._replace(unix_start_time=(int(time.time()) // DAY - MONTH_DAYS) * DAY)
     try:
         with atomic_write(trace) as file:
-            file.writelines(map(str.encode, write(*month(centre, options.seed))))
+            file.writelines(map(str.encode, write(header, month_jobs)))
     except OSError as error:
         raise translate_os_error(error, f"cannot write {trace}", field="directory") from error
     jobs = centre.jobs
