@@ -13,6 +13,7 @@ from fairbank.setup.server import refuse_changed_schema
 from fairbank.store.sql.schema_check import SchemaDifference, SchemaFault, schema_differences
 from tests.contracts.databases import Place
 from tests.contracts.small_site import fill
+from tests.support.server import create_bank
 
 
 def test_untouched_schema_has_no_differences(sql_place: Place) -> None:
@@ -73,6 +74,21 @@ def test_server_refuses_a_changed_schema(sql_place: Place) -> None:
     with pytest.raises(Conflict, match="index run_open is missing") as refused:
         refuse_changed_schema(sql_place.url)
     assert "fairbank doctor" in str(refused.value.remedy)
+
+
+@pytest.mark.slow
+def test_server_command_with_a_changed_schema_names_the_change() -> None:
+    with create_bank() as bank:
+        path = bank.store.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("DROP TRIGGER journal_only_grows")
+            connection.commit()
+        refused = bank.command("serve")
+    assert refused.returncode == 7
+    text = " ".join(refused.stderr.split())
+    assert text.startswith("fairbank: the schema of the store was changed: trigger"), text
+    assert "journal_only_grows is missing" in text
+    assert "try: fairbank doctor lists" in text
 
 
 @pytest.mark.parametrize(

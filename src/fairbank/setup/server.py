@@ -76,6 +76,8 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
 
 def refuse_changed_schema(url: str) -> None:
     """Raise Conflict if the store's schema was changed: it might accept what breaks the ledger."""
+    # It would log the migrations of the schema to compare with, as if the store were migrated.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
         differences = schema_differences(url)
     except FairbankError as error:  # a PostgreSQL user without the right to create a schema
