@@ -17,6 +17,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, BillingRule
 from fairbank.slurm.policy_file import (
     POLICY_SIZE_MAX,
+    AccountRule,
     PolicyAction,
     PolicyBalance,
     PolicyHeader,
@@ -76,6 +77,9 @@ def policy_of(table: Any) -> SubmissionPolicy:
         price=PolicyAction(table.price),
         gres=PolicyAction(table.gres),
         unlisted=PolicyAction(table.unlisted),
+        account=AccountRule(table.account),
+        default_partition=table.default or None,
+        one_partition=table.list == "refuse",
         stale_seconds=int(table.stale),
     )
 
@@ -256,11 +260,11 @@ def test_heading_has_the_time_and_detects_damage() -> None:
         read_header(b"\xff\x00")
 
 
-@pytest.mark.parametrize(("version", "age"), [(1, "older"), (3, "newer")])
+@pytest.mark.parametrize(("version", "age"), [(2, "older"), (4, "newer")])
 def test_file_of_another_version_is_refused_as_older_or_newer(
     lua: Lua, version: int, age: str
 ) -> None:
-    text = TEXT.replace("fairbank-policy\t2", f"fairbank-policy\t{version}")
+    text = TEXT.replace("fairbank-policy\t3", f"fairbank-policy\t{version}")
     message = f"it is of the {age} version {version}; "
     with pytest.raises(InvalidInput, match=message) as refused:
         read_header(text.encode())

@@ -24,7 +24,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
-VERSION = 2  # 1 was written before the first release
+VERSION = 3  # earlier ones were written before the first release
 POLICY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes; the plug-ins read no more."""
 
@@ -40,6 +40,13 @@ class PolicyAction(Enum):
     REFUSE = "refuse"
     WARN = "warn"
     IGNORE = "ignore"
+
+
+class AccountRule(Enum):
+    """Accounts that a user may choose: of any project of theirs, or of their Unix group only."""
+
+    MEMBER = "member"
+    GROUP = "group"
 
 
 class PolicyProject(msgspec.Struct, frozen=True):
@@ -88,7 +95,9 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     `price` is the action for a job that its project cannot pay, `gres` for GPUs requested by
     --gres, `unlisted` for groups and partitions that are not in the policy. Balances older than
-    `stale_seconds` are not used.
+    `stale_seconds` are not used. `account` is the choice of --account. `default_partition` is the
+    partition of jobs that name none; None if they are refused. `one_partition` refuses jobs that
+    name several.
     """
 
     cluster: str
@@ -102,6 +111,9 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     price: PolicyAction = PolicyAction.WARN
     gres: PolicyAction = PolicyAction.WARN
     unlisted: PolicyAction = PolicyAction.REFUSE
+    account: AccountRule = AccountRule.MEMBER
+    default_partition: str | None = None
+    one_partition: bool = False
     stale_seconds: int = 3600
 
 
@@ -172,6 +184,9 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
     yield ("price", policy.price.value)
     yield ("gres", policy.gres.value)
     yield ("unlisted", policy.unlisted.value)
+    yield ("account", policy.account.value)
+    yield ("default", _optional(policy.default_partition, "default_partition"))
+    yield ("list", "refuse" if policy.one_partition else "admit")
     yield ("qos", _optional(policy.qos, "qos"))
     yield ("stale", _number(policy.stale_seconds, "stale_seconds"))
     yield ("scale", _number(scale, "qos_factors", most=DENOMINATOR_MAX))

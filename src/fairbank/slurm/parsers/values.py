@@ -146,7 +146,8 @@ class SlurmPartition(msgspec.Struct, frozen=True):
     """Partition as slurmctld has it. Memory in MiB; 0 for unknown or unlimited.
 
     `nodes` and `weights` are as in slurm.conf, `max_minutes` is MaxTime, `factor`
-    PriorityJobFactor, `tres` the TRES of its nodes.
+    PriorityJobFactor, `tres` the TRES of its nodes, `is_default` true for the partition of jobs
+    that name none.
     """
 
     name: str
@@ -157,6 +158,7 @@ class SlurmPartition(msgspec.Struct, frozen=True):
     max_minutes: int = 0
     factor: int = 1
     tres: str = ""
+    is_default: bool = False
 
 
 class SlurmNode(msgspec.Struct, frozen=True):
