@@ -82,6 +82,13 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_seconds: int | None
 
 
+class JobGroup(msgspec.Struct, frozen=True, gc=False):
+    """Unix group of a job."""
+
+    job_id: int
+    gid: int
+
+
 STATES_WITH_NODES = frozenset(
     "RUNNING CONFIGURING COMPLETING SUSPENDED STOPPED SIGNALING STAGE_OUT RESIZING".split()
 )
