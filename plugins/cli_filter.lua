@@ -56,8 +56,10 @@ local function job_of(options)
     qos = given(options.qos), reservation = given(options.reservation),
     minutes = plugin.request.minutes(given(options.time)), nodes = nodes, tasks = tasks,
     cpus = tasks * (number(options["cpus-per-task"], 1) or 1),
-    cpus_per_gpu = number(options["cpus-per-gpu"], 1), memory = memory_of(options),
-    gpus = gpus_of(options), by_gres = (given(options.gres) or ""):find("gpu", 1, true) ~= nil,
+    tasks_per_node = per_node, cpus_per_gpu = number(options["cpus-per-gpu"], 1),
+    memory = memory_of(options),
+    gpus = gpus_of(options),
+    by_gres = #plugin.request.add_gpus({}, given(options.gres), "node") > 0,
     whole_nodes = options.exclusive == "exclusive",
   }
 end

@@ -51,7 +51,7 @@ end
 -- which sbatch passes, shows which option it was.
 local function is_by_gres(desc)
   local environment = desc.script and desc.environment
-  local has_gpu = (desc.tres_per_node or ""):find("gpu", 1, true) ~= nil
+  local has_gpu = #plugin.request.add_gpus({}, desc.tres_per_node, "node") > 0
   return has_gpu and environment ~= nil and environment.SLURM_GPUS_PER_NODE == nil
 end
 
@@ -62,7 +62,8 @@ local function new_job(desc, uid)
     qos = desc.qos, reservation = desc.reservation, minutes = minutes_of(desc.time_limit),
     cpus = given(desc.min_cpus, NONE_32), nodes = given(desc.min_nodes, NONE_32),
     tasks = given(desc.num_tasks, NONE_32), memory = memory_of(desc), gpus = gpus_of(desc),
-    by_gres = is_by_gres(desc), whole_nodes = desc.shared == 0,
+    tasks_per_node = given(desc.ntasks_per_node, NONE_16), by_gres = is_by_gres(desc),
+    whole_nodes = desc.shared == 0,
     cpus_per_gpu = tonumber((desc.cpus_per_tres or ""):match("gpu:(%d+)")),
   }
 end

@@ -20,9 +20,10 @@ local function integer(text)
   return #text <= 17 and text:find("^%-?[0-9]+$") and tonumber(text) or nil
 end
 
-local name = pattern_reader("^[A-Za-z_][A-Za-z0-9_.-]*$", 64)
+local name = pattern_reader("^[^%c]+$", 255)
+local cluster = pattern_reader("^[^%c /@:]+$", 255)
 local resource = pattern_reader("^[a-z][a-z0-9_-]*$", 32)
-local tres = pattern_reader("^[a-z][!-~]*$", 64)
+local tres = pattern_reader("^[a-z][^%c ]*$", 300)
 local action = one_of("refuse", "warn", "ignore")
 
 local function count(text)
@@ -45,7 +46,7 @@ end
 
 -- Reader of each field, by kind of line.
 local FIELDS = {
-  cluster = { name }, price = { action }, gres = { action }, unlisted = { action },
+  cluster = { cluster }, price = { action }, gres = { action }, unlisted = { action },
   account = { one_of("member", "group") }, default = { optional },
   list = { one_of("admit", "refuse") },
   qos = { optional }, stale = { count }, scale = { positive }, factor = { name, count },

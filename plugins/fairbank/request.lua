@@ -42,15 +42,25 @@ function M.mebibytes(text)
   return number and math.ceil(tonumber(number) * MIB[suffix == "" and "M" or suffix]) or nil
 end
 
+local FACTORS = { [""] = 1, k = 2 ^ 10, m = 2 ^ 20, g = 2 ^ 30, t = 2 ^ 40, p = 2 ^ 50 }
+
+-- Return the number of "2" or "4K", or nil: "2080ti" and "1g.10gb" are types.
+local function gres_count(word)
+  local number, suffix = word:lower():match("^(%d+)([kmgtp]?)$")
+  return number and tonumber(number) * FACTORS[suffix]
+end
+
 -- Add the GPUs in "gpu:a100:2", "gres:gpu:2" or "gres/gpu=2" to the list; with `gpus_only` in
 -- "a100:2", the value of an option for GPUs. `per` is the unit of the count.
+-- src/fairbank/core/gres.py reads the same forms.
 function M.add_gpus(list, text, per, gpus_only)
-  for part in (text or ""):gmatch("[^,]+") do
-    local name, words = part:gsub("%(.*$", ""):gsub("^gres[:/]", ""), {}
-    for word in name:gmatch("[^:=]+") do table.insert(words, word) end
+  for part in (text or ""):gsub("%b()", ""):gmatch("[^,]+") do
+    local words = {}
+    for word in part:gsub("^gres[:/]", ""):gmatch("[^:=]+") do
+      if word ~= "no_consume" then table.insert(words, word) end
+    end
     if gpus_only or table.remove(words, 1) == "gpu" then
-      local last = words[#words]
-      local count = last and last:match("^(%d+)[kKmM]?$") and tonumber(last:match("^%d+"))
+      local count = gres_count(words[#words] or "")
       if count then table.remove(words) end
       if count ~= 0 then
         table.insert(list, { type = words[1], count = count or 1, per = per })
@@ -67,7 +77,8 @@ local function gpu_counts(job, nodes)
       or 1
     local count = gpu.count * factor
     sum = sum + count
-    if gpu.type then by_type[gpu.type] = (by_type[gpu.type] or 0) + count end
+    local type = gpu.type and gpu.type:lower() -- as the bank spells TRES
+    if type then by_type[type] = (by_type[type] or 0) + count end
   end
   return sum, by_type
 end
@@ -83,6 +94,9 @@ end
 -- Return the smallest count of each TRES that the job can hold. Memory is in MiB.
 function M.counts(job, partition)
   local nodes = math.max(job.nodes or 1, 1)
+  if job.tasks and job.tasks_per_node then
+    nodes = math.max(nodes, math.ceil(job.tasks / job.tasks_per_node))
+  end
   local cpus = math.max(job.cpus or 1, nodes)
   if partition.node_cpus > 0 then
     nodes = math.max(nodes, math.ceil(cpus / partition.node_cpus))
@@ -93,7 +107,8 @@ function M.counts(job, partition)
   local counts = { cpu = cpus, node = nodes, mem = memory(job, partition, cpus, nodes, gpus) }
   if gpus > 0 then
     counts["gres/gpu"] = gpus
-    if next(by_type) == nil and #partition.gpus == 1 then by_type[partition.gpus[1]] = gpus end
+    local only_type = #partition.gpus == 1 and partition.gpus[1]:lower()
+    if only_type and next(by_type) == nil then by_type[only_type] = gpus end
     for type, count in pairs(by_type) do counts["gres/gpu:" .. type] = count end
   end
   return counts

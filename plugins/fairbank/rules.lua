@@ -55,7 +55,7 @@ local function check_group_account(policy, job, verdict)
   elseif job.account ~= project.account and is_new(job, "account") then
     local other = policy.by_account[job.account]
     local is_member = other and has_member(other, job.uid)
-    local hint = is_member and ", or first type: newgrp " .. other.group or ""
+    local hint = is_member and ", or first type: newgrp " .. text.shell_word(other.group) or ""
     local remedy = job.changes and "the account stays that of the group" or "leave out --account"
     local name = project.account ~= project.group and ", which is " .. project.account or ""
     refuse(verdict, "account", "account " .. job.account .. " is not that of your group " ..

@@ -9,10 +9,15 @@ function M.join(words, conjunction)
   return table.concat(words, ", ", 1, #words - 1) .. conjunction .. words[#words]
 end
 
+-- Return a name as it is typed in a shell. Names contain no quotes.
+function M.shell_word(name)
+  return name:find("[^%w_@%%+=:./-]") and "'" .. name .. "'" or name
+end
+
 -- "--gpus=a100, --gpus=t4 or --gpus=v100"
 function M.options(option, values)
   local options = {}
-  for i, value in ipairs(values) do options[i] = option .. value end
+  for i, value in ipairs(values) do options[i] = option .. M.shell_word(value) end
   return M.join(options, " or ")
 end
 

@@ -11,6 +11,7 @@ typedef struct cached_job {
 	/* As it was at its start: a requeue changes the job record before the epilog. */
 	run_t run;
 	uint32_t limit;		/* last one that was reported, in minutes */
+	double billing;		/* last one that was reported */
 	bool begun;		/* its verdict let it run */
 	unsigned scan;
 } cached_job_t;

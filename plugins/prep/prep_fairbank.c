@@ -26,6 +26,9 @@
 FAIRBANK_PLUGIN("prep/fairbank", "asks the allocation bank before a job starts");
 
 #define COMMENT_PREFIX "Fairbank: "	/* of our admin comments */
+#define CRED_EXPIRE 120			/* seconds: Slurm's default, and its minimum */
+#define CRED_EXPIRE_MIN 5
+#define REQUEUE_SECONDS 3		/* from a requeue to the next start */
 
 /* Weak, because slurmd loads this library too and does not have these variables. */
 extern list_t *job_list __attribute__((weak));
@@ -64,6 +67,9 @@ static void write_job(frame_t *frame, const job_record_t *job, const run_t *run,
 	if (job->time_limit != INFINITE && job->time_limit != NO_VAL)
 		frame_number(frame, "limit", (int64_t) job->time_limit * 60);
 	frame_number(frame, "start", job->start_time);
+	if (job->resize_time)
+		frame_number(frame, "resized", job->resize_time);
+	frame_number(frame, "suspended", job->tot_sus_time);
 	frame_number(frame, "batch", job->batch_flag ? 1 : 0);
 	if (job->array_job_id) {
 		frame_number(frame, "array", job->array_job_id);
@@ -119,7 +125,6 @@ static void report_end(const job_record_t *job, const run_t *run, bool begun)
 	write_job(&frame, job, run, number);
 	frame_number(&frame, "end", job->end_time);
 	frame_number(&frame, "elapsed", elapsed_seconds(job));
-	frame_number(&frame, "suspended", job->tot_sus_time);
 	frame_text(&frame, "state", final_state(job));
 	frame_number(&frame, "exit", job->exit_code);
 	frame_number(&frame, "begun", begun ? 1 : 0);
@@ -159,6 +164,7 @@ extern int prep_p_prolog_slurmctld(job_record_t *job, bool *async)
 	cached_job_t *cached = job_cache_put(run_of(job));
 
 	cached->limit = job->time_limit;
+	cached->billing = job->billable_tres;
 	cached->begun = false;
 	*async = true;
 	report(job, &cached->run, MESSAGE_PROLOG, "prolog");
@@ -342,11 +348,12 @@ typedef struct {
 	bool resend, ends;
 } scan_t;
 
-/* Report the limit if it has changed, or if we cannot know that. */
+/* Report limit and resources if they have changed, or if we cannot know that. */
 static void check_limit(const job_record_t *job, bool resend)
 {
 	cached_job_t *cached = job_cache_get(job->job_id);
-	bool is_new = resend || !cached || cached->limit != job->time_limit;
+	bool is_new = resend || !cached || cached->limit != job->time_limit
+		|| cached->billing != job->billable_tres;
 
 	if (!cached) {
 		cached = job_cache_put(run_of(job));
@@ -355,13 +362,38 @@ static void check_limit(const job_record_t *job, bool resend)
 	job_cache_mark(cached);
 	if (is_new && cached->begun) {
 		cached->limit = job->time_limit;
+		cached->billing = job->billable_tres;
 		report(job, &cached->run, MESSAGE_LIMIT, "limit");
 	}
+}
+
+/* Return the seconds that Slurm lets a requeued job wait, as src/common/slurm_cred.c does. */
+static time_t requeue_delay(void)
+{
+	const char *value = xstrstr(slurm_conf.authinfo, "cred_expire=");
+	int seconds = value ? atoi(value + strlen("cred_expire=")) : 0;
+
+	return (seconds < CRED_EXPIRE_MIN ? CRED_EXPIRE : seconds) + 1;
+}
+
+/* Let a requeued job start soon. Slurm sets its begin time to the submission, which is the time of
+ * the requeue, and the lifetime of a credential: slurmd must not take the next one for the revoked
+ * one. A later second is enough for that. Any other begin time was set by a user. */
+static void shorten_requeue_delay(job_record_t *job)
+{
+	time_t waits = job->details->begin_time - job->details->submit_time;
+	time_t soon = job->details->submit_time + REQUEUE_SECONDS, now = time(NULL);
+
+	/* Slurm adds a second to a submission in the same second as the one before. */
+	if (waits == requeue_delay() || waits == requeue_delay() - 1)
+		job->details->begin_time = soon > now ? soon : now;
 }
 
 /* Release a job that was held because the agent or the bank did not answer. */
 static void release(job_record_t *job)
 {
+	if (job->details)
+		shorten_requeue_delay(job);
 	job->direct_set_prio = 0;
 	set_job_prio(job);
 	job->state_reason = WAIT_NO_REASON;

@@ -1,5 +1,5 @@
 /* Test program. `check FILE NOW` checks a table, and prints the value at that time for each
- * "account partition" of standard input, or the problem. `check reload FILE` does the same
+ * line "account<tab>partition" of standard input, or the problem. `check reload FILE` does the same
  * through table_reload.c, and prints its log.
  * SPDX-License-Identifier: GPL-2.0-or-later */
 #include <fcntl.h>
@@ -11,16 +11,27 @@
 
 #include "table_reload.h"
 
-static bool read_question(char *account, char *partition)
+#define LINE_MAX_BYTES 600
+
+/* Cut a line into the account and the partition. */
+static bool read_question(char *line, char **account, char **partition)
 {
-	return scanf("%199s %199s", account, partition) == 2;
+	if (!fgets(line, LINE_MAX_BYTES, stdin))
+		return false;
+	line[strcspn(line, "\n")] = 0;
+	*account = line;
+	*partition = strchr(line, '\t');
+	if (!*partition)
+		return false;
+	*(*partition)++ = 0;
+	return true;
 }
 
 static void print_values(const table_t *table)
 {
-	char account[200], partition[200];
+	char line[LINE_MAX_BYTES], *account, *partition;
 
-	while (read_question(account, partition))
+	while (read_question(line, &account, &partition))
 		printf("%d\n", table ? table_value(table, account, partition) : 0);
 }
 
@@ -54,12 +65,12 @@ static void write_log(bool is_error, const char *text)
 static int check_reload(const char *path)
 {
 	reload_settings_t settings = { .interval_ms = 20 };
-	char account[200], partition[200];
+	char line[LINE_MAX_BYTES], *account, *partition;
 
 	snprintf(settings.path, sizeof(settings.path), "%s", path);
 	if (!table_reload_start(&settings, write_log))
 		return 1;
-	while (read_question(account, partition)) {
+	while (read_question(line, &account, &partition)) {
 		const table_t *table = table_acquire();
 		int32_t value = table ? table_value(table, account, partition) : 0;
 

@@ -4,7 +4,7 @@
 #include <endian.h>
 #include <string.h>
 
-#define VERSION 1
+#define VERSION 2
 #define VALUE_MAX 2147483645	/* largest site factor of Slurm */
 
 static const char magic[8] = "FBSITEF\n";
@@ -17,12 +17,12 @@ typedef struct {		/* little-endian, as in a row */
 } head_t;
 
 struct table_row {
-	char name[72];		/* an account, or a partition */
+	char name[256];		/* an account, or a partition */
 	char resource[40];
 	uint32_t value, unused;
 };
 
-_Static_assert(sizeof(head_t) == 40 && sizeof(table_row_t) == 120, "format of the file");
+_Static_assert(sizeof(head_t) == 40 && sizeof(table_row_t) == 304, "format of the file");
 
 /* CRC-32, bit by bit: it runs only when the table has changed, in a thread that nothing waits
  * for. */
@@ -43,12 +43,13 @@ static int32_t value_of(const table_row_t *row)
 	return (int32_t) le32toh(row->value);
 }
 
-/* Return true for one or more visible ASCII characters, then one or more zeros up to the end. */
+/* Return true for one or more bytes that are no control characters, then one or more zeros up to
+ * the end. */
 static bool is_name(const char *text, size_t size)
 {
 	size_t length = 0;
 
-	while (length < size && text[length] > 0x20 && text[length] < 0x7f)
+	while (length < size && (unsigned char) text[length] >= 0x20 && text[length] != 0x7f)
 		length++;
 	if (!length || length == size)
 		return false;

@@ -27,14 +27,19 @@ from tests.agent.plugin import ACCOUNT, CLUSTER, PARTITION, START
 from tests.support.clock import ManualClock
 
 NOW = Instant(START + 100)
+OLD_CLUSTER = "old"
 US = Identity(actor=0, uid=0, superuser=True)
 
 
 class InProcessBank:
-    """Bank with one project and `credit` SU-minutes."""
+    """Bank with one project and `credit` SU-minutes. The agent may report the runs of both clusters
+    unless `denies_old` is set.
+    """
 
     def __init__(self, credit: int, policy: Policy | None = None) -> None:
-        clusters = {CLUSTER: Cluster(CLUSTER, {PARTITION: Partition(PARTITION, "cpu")})}
+        self.denies_old = False
+        partitions = {PARTITION: Partition(PARTITION, "cpu")}
+        clusters = {name: Cluster(name, partitions) for name in (CLUSTER, OLD_CLUSTER)}
         self.clock = ManualClock(NOW)
         rules = policy or Policy(
             clock_tolerance_seconds=DAY
@@ -68,9 +73,12 @@ class InProcessBank:
     def bulk(self, body: bytes) -> list[ReportAnswer]:
         """Answer POST /job/bulk."""
         read = [self._read(raw) for raw in msgspec.json.decode(body, type=ReportBatch).reports]
+        us = US
+        if self.denies_old:
+            us = Identity(actor=0, uid=0, clusters=frozenset({CLUSTER}))
         prepared = iter(
             self._services.reports.prepare(
-                US, [report for report in read if not isinstance(report, FairbankError)]
+                us, [report for report in read if not isinstance(report, FairbankError)]
             )
         )
         requests = [

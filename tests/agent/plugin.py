@@ -45,12 +45,7 @@ def limit_event(job: int, seconds: int | None, **more: Any) -> LimitEvent:
 def epilog_event(
     job: int, elapsed: int = HOUR, *, begun: bool = True, state: str = "COMPLETED", **more: Any
 ) -> EpilogEvent:
-    end = {
-        "end": START + elapsed,
-        "elapsed_seconds": elapsed,
-        "suspended_seconds": 0,
-        "exit_status": 0,
-    }
+    end = {"end": START + elapsed, "elapsed_seconds": elapsed, "exit_status": 0}
     return EpilogEvent(**_common_fields(job) | end | {"begun": begun, "state": state} | more)
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from fairbank.agent.reports.bank_status import (
+    LONGEST_PAUSE,
     PROBE_SECONDS,
+    STABLE_SECONDS,
     ProbeResults,
     missing_right,
     read_identity,
     retry_pause,
 )
 from fairbank.core.errors import FairbankError, Forbidden, Unavailable
-from tests.agent.plugin import CLUSTER, prolog_request
+from tests.agent.plugin import CLUSTER, epilog_event, prolog_request
 from tests.agent.world import World
 
 HERE = frozenset({CLUSTER})
@@ -32,7 +34,7 @@ def test_reachability_is_unknown_before_a_report_or_probe(world: World) -> None:
     assert reachable(world, probes) is None
     assert not is_due(world, probes, frozenset())
     assert is_due(world, probes)
-    assert probes.record(None, HERE, world.engine.flow.bank, world.now)
+    assert probes.record(None, HERE, world.engine.flow, world.now)
     assert reachable(world, probes)
     assert not is_due(world, probes)
     assert is_due(world, probes, frozenset({"moon"}))
@@ -53,22 +55,22 @@ def test_report_is_a_first_contact_too(world: World) -> None:
 def test_bank_that_is_down_is_probed_until_it_answers(world: World) -> None:
     probes, bank = ProbeResults(), world.engine.flow.bank
     began = world.now
-    assert probes.record(AWAY, HERE, bank, world.now)
+    assert probes.record(AWAY, HERE, world.engine.flow, world.now)
     assert (reachable(world, probes), probes.reachability(bank).error) == (False, AWAY)
     assert not is_due(world, probes)
     world.pass_time(retry_pause(1))
     assert is_due(world, probes)
-    assert not probes.record(AWAY, HERE, bank, world.now)
+    assert not probes.record(AWAY, HERE, world.engine.flow, world.now)
     assert (probes.reachability(bank).since, probes.reachability(bank).failures) == (began, 2)
     world.pass_time(retry_pause(2))
-    assert probes.record(None, HERE, bank, world.now)
+    assert probes.record(None, HERE, world.engine.flow, world.now)
     assert (reachable(world, probes), probes.reachability(bank).since) == (True, world.now)
 
 
 def test_probe_decides_no_job(world: World) -> None:
     """Ask the bank for each job, whatever the last probe found."""
     probes = ProbeResults()
-    probes.record(AWAY, HERE, world.engine.flow.bank, world.now)
+    probes.record(AWAY, HERE, world.engine.flow, world.now)
     world.pass_time(world.terms.patience * 10)
     world.deliver(prolog_request(1))
     assert world.send()
@@ -87,14 +89,57 @@ def test_probe_clears_no_error_of_a_report(world: World) -> None:
     world.fail_request(world.in_flight.pop(), error)
     world.pass_time(1.0)
     probes.record(
-        None, HERE, world.engine.flow.bank, world.now
+        None, HERE, world.engine.flow, world.now
     )  # it was in flight when the report came back
     assert (reachable(world, probes), probes.reachability(world.engine.flow.bank).error) == (
         False,
         error,
     )
-    world.pass_time(PROBE_SECONDS * 10)
-    assert not is_due(world, probes), "only a report can tell"
+    world.pass_time(1.0)
+    assert not is_due(world, probes), "the report will find out"
+
+
+def outage_without_reports(world: World) -> None:
+    """Have a report dropped by a bank that fails at it, so that no report waits afterwards."""
+    world.deliver(epilog_event(1))
+    for _ in range(6):
+        world.pass_time(LONGEST_PAUSE)
+        world.send()
+        world.fail_request(world.in_flight.pop(), FairbankError("a bug of the bank"))
+    assert not len(world.engine.flow.queue)
+    assert not world.engine.flow.bank.up
+
+
+def test_outage_without_reports_is_ended_by_a_probe(world: World) -> None:
+    outage_without_reports(world)
+    probes, bank = ProbeResults(), world.engine.flow.bank
+    world.pass_time(bank.retry_at - world.now)
+    assert is_due(world, probes)
+    probes.record(AWAY, HERE, world.engine.flow, world.now)
+    assert (bank.up, bank.error, reachable(world, probes)) == (False, AWAY, False)
+    assert not is_due(world, probes)
+    world.pass_time(bank.retry_at - world.now)
+    assert is_due(world, probes)
+    assert probes.record(None, HERE, world.engine.flow, world.now)
+    assert (bank.up, reachable(world, probes)) == (True, True)
+    assert probes.reachability(bank).since == world.now
+
+
+def test_deferred_jobs_are_released_after_an_outage_without_reports(world: World) -> None:
+    world.deliver(prolog_request(1))
+    world.send()
+    world.fail_request(world.in_flight.pop(), AWAY)
+    world.pass_time(world.terms.patience)
+    world.write()
+    world.read_replies()
+    assert [verdict.action for _, verdict in world.verdicts] == ["hold"]
+    probes = ProbeResults()
+    world.pass_time(60)
+    assert is_due(world, probes)
+    probes.record(None, HERE, world.engine.flow, world.now)
+    assert not world.engine.take_reconnect(world.now)
+    world.pass_time(STABLE_SECONDS)
+    assert world.engine.take_reconnect(world.now) == HERE
 
 
 ME = {

@@ -66,11 +66,12 @@ message_fields = {
     "batch": st.booleans(),
     "array": pairs,
     "het": pairs,
+    "resized": st.none() | counts,
+    "suspended_seconds": counts,
 }
 end_fields = {
     "end": counts,
     "elapsed_seconds": counts,
-    "suspended_seconds": counts,
     "state": texts,
     "exit_status": counts,
     "begun": st.booleans(),

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from fairbank.agent.metrics import AgentMetrics, status
+from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.reports.bank_status import ProbeResults
 from fairbank.agent.reports.send_queue import FIRST_RETRY_SECONDS
 from fairbank.bank.policy import Policy
-from fairbank.core.errors import FairbankError, Forbidden, InvalidInput
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, Unavailable
 from fairbank.core.time import Instant
 from tests.agent.bank import InProcessBank
 from tests.agent.plugin import HOUR, START, epilog_event, limit_event, prolog_request
@@ -117,3 +118,65 @@ def test_early_end_is_sent_again_until_it_counts(tmp_path: Path) -> None:
     assert world.outbox.content()[1] == []
     world.close()
     bank.close()
+
+
+def questions_of(world: World, first: int, seconds: int) -> None:
+    """Ask for one more job each second."""
+    for job in range(first, first + seconds):
+        world.deliver(prolog_request(job))
+        world.send()
+        world.write()
+        world.read_replies()
+        world.pass_time(1)
+
+
+def test_no_question_waits_after_one_has_waited_in_vain_for_a_silent_bank(world: World) -> None:
+    patience = int(world.terms.patience)
+    questions_of(world, 1, patience)
+    assert world.engine.flow.bank.up, "no request has failed yet"
+    world.write()
+    world.read_replies()
+    assert len(world.verdicts) == patience, "the first has waited in vain, so all are decided"
+    world.deliver(prolog_request(9))
+    world.write()
+    world.read_replies()
+    assert len(world.verdicts) == patience + 1
+    while world.in_flight:
+        world.finish_request()
+    world.deliver(prolog_request(10))
+    world.write()
+    world.read_replies()
+    assert len(world.verdicts) == patience + 1, "a bank that answers is waited for again"
+
+
+def test_question_waits_only_for_the_rest_of_the_patience_with_an_outage(world: World) -> None:
+    world.deliver(prolog_request(1))
+    world.send()
+    world.fail_request(world.in_flight.pop(), Unavailable("no connection"))
+    world.pass_time(world.terms.patience - 1)
+    world.deliver(prolog_request(2))
+    world.pass_time(1)
+    world.write()
+    world.read_replies()
+    assert [verdict.action for _, verdict in world.verdicts] == ["hold", "hold"]
+
+
+def test_partition_with_more_patience_waits_on_in_an_outage(world: World) -> None:
+    terms = {"cpu": world.terms, "gpu": PartitionTerms(patience=60)}
+    world.engine.terms_of = terms.__getitem__
+    world.deliver(prolog_request(1, partition="gpu"))
+    world.deliver(prolog_request(2))
+    world.pass_time(world.terms.patience)
+    world.write()
+    world.read_replies()
+    assert [request.partition for request, _ in world.verdicts] == ["cpu"]
+
+
+def test_question_that_waits_in_vain_beside_answered_ones_is_no_outage(world: World) -> None:
+    for job in (1, 2):
+        world.deliver(prolog_request(job))
+        world.send()
+        world.pass_time(1)
+    world.finish_request(1)
+    world.pass_time(world.terms.patience)
+    assert world.engine.flow.bank.outage_since is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -100,6 +101,24 @@ def test_closed_policy_defers_and_reconnects_when_the_bank_is_back(site: Site) -
         )
         agent.wait_until_empty()
         assert site.sums(allocation) == (0, SU)
+
+
+def test_only_the_first_job_waits_in_an_outage_and_the_bank_is_found_again_without_reports(
+    site: Site,
+) -> None:
+    site.project(ACCOUNT, MUCH)
+    tables = "[terms]\npatience = 3"
+    with agent_at(site.address, tables=tables) as agent, Plugin(agent.socket) as plugin:
+        assert plugin.verdict(prolog_request(1)).action == "run"
+        site.server.kill()
+        assert plugin.verdict(prolog_request(2)).action == "hold"
+        begin = time.monotonic()
+        assert plugin.verdict(prolog_request(3)).action == "hold"
+        assert time.monotonic() - begin < 2
+        assert agent.status()["outbox"]["reports"] == 0
+        site.server.start()
+        wait_until(lambda: not plugin.receive(), "the agent to hang up")
+        assert agent.status()["bank"]["reachable"]
 
 
 def test_credit_policy_runs_what_the_last_balance_pays(site: Site) -> None:

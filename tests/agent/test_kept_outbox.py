@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,12 @@ from fairbank.agent.protocol import Verdict
 from fairbank.agent.reports.report import PendingReport, ReportKind
 from fairbank.agent.run_memory import KnownRun, OutboxChanges
 from fairbank.agent.run_states import AgentRunState
+from fairbank.cluster.run_report import RunPiece
 from tests.support.golden import GOLDEN
 
-HELD = KnownRun(AgentRunState.HELD, 3_600)
+HELD = KnownRun(
+    AgentRunState.HELD, 3_600, billing="4", pieces=(RunPiece(seconds=600, billing=Decimal(8)),)
+)
 REFUSED = KnownRun(
     AgentRunState.REFUSED,
     60,

@@ -15,10 +15,11 @@ from fairbank.agent.reports.report import ReportResult, ResultKind, hold_facts
 from tests.agent.plugin import prolog_request
 
 
-def test_request_waits_for_its_patience_unless_the_bank_is_down_longer() -> None:
+def test_request_waits_until_the_outage_has_lasted_its_patience() -> None:
     terms = PartitionTerms(patience=10)
     assert answer_deadline(100, terms, None) == 110
-    assert answer_deadline(100, terms, 95) == 110
+    assert answer_deadline(100, terms, 101) == 110
+    assert answer_deadline(100, terms, 95) == 105
     assert answer_deadline(100, terms, 90) == 100
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.cli.framework.exit_codes import FOUND
 from tests.agent.conftest import SU, Site
 from tests.agent.plugin import ACCOUNT, Plugin, epilog_event, prolog_request
 from tests.agent.running_agent import agent_at
@@ -98,10 +99,10 @@ def test_token_without_the_right_is_shown_before_a_job_starts(
         assert agent.status()["bank"]["reachable"] is False
 
 
-def test_probe_hides_no_error_of_a_report(tcp_bank: tuple[Site, str]) -> None:
-    """Show the error of a report for another cluster, though the probe of the plug-in's cluster
-    succeeds.
-    """
+def test_reports_of_another_cluster_are_set_aside_while_the_bank_is_up(
+    tcp_bank: tuple[Site, str],
+) -> None:
+    """The plug-in names its cluster moon, as after a cluster was renamed."""
     site, address = tcp_bank
     signed = f'token_file = "{token(site, "agent:moon,agent:probe")}"'
     with (
@@ -111,10 +112,18 @@ def test_probe_hides_no_error_of_a_report(tcp_bank: tuple[Site, str]) -> None:
         wait_until(lambda: agent.status()["bank"]["reachable"], "a probe of the bank")
         plugin.send(prolog_request(70))
         wait_until(
-            lambda: plugin.receive() and agent.status()["bank"]["failures"] > 3,
+            lambda: (
+                plugin.receive()
+                and any(denied["failures"] > 3 for denied in agent.status()["denied"])
+            ),
             "repeated refusals by the bank",
         )
-        assert "may not report runs of cluster local" in agent.status()["bank"]["error"]
+        assert agent.status()["bank"]["reachable"]
+        shown = agent.command("agent", "status")
+        assert shown.returncode == FOUND
+        assert "1 reports of cluster local are set aside since 20" in shown.stdout
+        assert "may not report runs of cluster local" in shown.stdout
+        assert "try: add the agent's user to agents under [clusters.local]" in shown.stdout
 
 
 def test_invalid_token_is_counted_as_an_error(tcp_bank: tuple[Site, str]) -> None:

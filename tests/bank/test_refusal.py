@@ -245,10 +245,10 @@ def test_facts_of_an_insufficient_credit_refusal() -> None:
 
 def test_other_projects_of_the_same_user_are_named() -> None:
     no = refused("hold 1 alice physics/cpu 160")
-    others = (Alternative("optics", 12_000), Alternative("chemistry", 9_615))
+    others = (Alternative("optics", 12_000), Alternative("dept bio", 9_615))
     assert remedies(no, RemedyFacts(alternatives=others))[:2] == (
         "another project: -A optics (200 SU available)",
-        "another project: -A chemistry (160.25 SU available)",
+        "another project: -A 'dept bio' (160.25 SU available)",
     )
 
 

@@ -154,7 +154,7 @@ REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
         4,
         "you may not enter projects here",
     ),
-    (("project", "create", "not a name", "--gid", 50_079), 2, "not a name"),
+    (("project", "create", "no,name", "--gid", 50_079), 2, "not a name"),
     (("project", "set", LAB, "--gid", 50_071), 7, "has gid 50071"),
     (("project", "set", "chem_qmc", "-A", "chem"), 7, "ever had an allocation"),
     (("project", "set", "chem_qmc", "--parent", LAB), 7, "or below it"),

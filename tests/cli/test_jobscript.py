@@ -43,6 +43,11 @@ def job(words: str) -> JobDescription:
             "cpu=2,node=2,gres/gpu=4,gres/gpu:v100=4,gres/bandwidth=10,gres/bandwidth:lustre=10",
         ),
         ("--gres gpu", "cpu=1,node=1,gres/gpu=1"),
+        ("--gres gpu:A100", "cpu=1,node=1,gres/gpu=1,gres/gpu:a100=1"),
+        ("--gres gpu:0", "cpu=1,node=1"),
+        ("--gres none", "cpu=1,node=1"),
+        ("--gpus 2 --gres lscratch:200,gpu:8", "cpu=1,node=1,gres/gpu=2,gres/lscratch=200"),
+        ("--gpus 3090:2", "cpu=1,node=1,gres/gpu=2,gres/gpu:3090=2"),
         ("--gpus 4 --mem-per-gpu 10G", "cpu=1,node=1,gres/gpu=4,mem=40960M"),
         ("--mem 1K", "cpu=1,node=1,mem=1M"),
         ("--mem 1T", "cpu=1,node=1,mem=1048576M"),
@@ -54,6 +59,33 @@ def test_tres_of_job_options(words: str, tres: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "tres"),
+    [
+        ("--ntasks 8 --ntasks-per-node 4 --mem 1G", "cpu=8,node=2,mem=2048M"),
+        ("--ntasks 7 --ntasks-per-node 4 --mem 1G", "cpu=7,node=2,mem=2048M"),
+        ("-N 2 --ntasks 8 --ntasks-per-node 4", "cpu=8,node=2"),
+        ("-N 1 --ntasks 8 --ntasks-per-node 4", "cpu=8,node=2"),
+        ("-N 4 --ntasks 8 --ntasks-per-node 4", "cpu=8,node=4"),
+        ("--ntasks 4 --ntasks-per-node 4", "cpu=4,node=1"),
+        ("-N 4 --ntasks 2 --mem 1G", "cpu=2,node=2,mem=2048M"),
+        ("--ntasks 8 --ntasks-per-node 4 --gpus-per-node 4", "cpu=8,node=2,gres/gpu=8"),
+        ("--gpus 8 --gpus-per-node 4 --mem 1G", "cpu=2,node=2,gres/gpu=8,mem=2048M"),
+        ("--gpus 8 --gpus-per-task 2", "cpu=4,node=1,gres/gpu=8"),
+    ],
+)
+def test_nodes_and_tasks_follow_from_counts_as_in_sbatch(words: str, tres: str) -> None:
+    assert job(words).tres == tres
+
+
+@pytest.mark.parametrize(
+    ("array", "tasks"),
+    [("7", 1), ("1-10", 10), ("0-31%4", 32), ("1-7:2", 4), ("1,3,5-7", 5), ("1-4,3-6", 6)],
+)
+def test_tasks_of_an_array_are_counted(array: str, tasks: int) -> None:
+    assert job(f"--array {array}").array_tasks == tasks
+
+
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         *(
@@ -62,6 +94,12 @@ def test_tres_of_job_options(words: str, tres: str) -> None:
             ("-N 0", "--nodes"),
             ("--mem lots", "--mem"),
             ("--mem 0", "--mem"),
+            ("--mem-per-cpu=0", "--mem-per-cpu"),
+            ("--gpus 1 --mem-per-gpu 0", "--mem-per-gpu"),
+            ("--array 5-1", "--array"),
+            ("--array 0-9999999", "--array"),
+            ("--array all", "--array"),
+            ("--array 1-5:0", "--array"),
         ),
         *(
             ("--gpus x:y:z", "--gpus"),
@@ -89,9 +127,7 @@ def test_invalid_size_is_reported_with_the_valid_suffixes(size: str) -> None:
 
 def test_unpriced_parts_are_reported() -> None:
     assert job("").doubts == ["no memory requested; the partition's default is not in this price"]
-    assert job("--mem 1G --array 1-10").doubts == [
-        "this is the price of one task of the array 1-10"
-    ]
+    assert job("--mem 1G --array 1-10").doubts == []
     assert job("-N 2 -c 4 --mem 1536M --gpus v100:1").words == "2 nodes, 8 cores, 3 GiB, 1 gpu:v100"
 
 

@@ -96,8 +96,8 @@ def test_observing_bank_quotes_every_job_as_affordable(
         assert "and let through" in result.out
         assert "the bank only observes" in result.err
         data = json.loads(fairbank(*dear, "--json", "--as", AYLA).out)
-        assert (data["quote"]["fits"], data["warnings"][0]) == (True, OBSERVED)
-        assert data["warnings"][1].endswith(", and let through")
+        assert (data["quote"]["fits"], data["warnings"][1]) == (True, OBSERVED)
+        assert data["warnings"][2].endswith(", and let through")
 
 
 def test_quote_for_several_partitions_is_refused(fairbank: Run) -> None:
@@ -144,6 +144,37 @@ def test_payer_is_chosen_only_if_unambiguous(fairbank: Run, clean_env: pytest.Mo
     assert (two.code, "chem_qmc, bio_fold" in two.err) == (2, True)
     clean_env.setenv("SBATCH_ACCOUNT", "chem_qmc")
     assert fairbank(*job, "--as", JORGE).code == 0
+
+
+ARRAY = ("quote", "-A", "chem_qmc", "-p", "idle-std", "-c", "4", "-t", "60", "--as", AYLA)
+
+
+def test_array_is_priced_as_all_its_tasks_in_every_form(fairbank: Run) -> None:
+    array = (*ARRAY, "--array", "1-10%2")
+    result = fairbank(*array)
+    assert "array of 10 tasks" in result.out
+    assert "4 SU for each task" in result.out
+    assert "10 tasks, 40 SU" in " ".join(result.out.split())
+    quote = json.loads(fairbank(*array, "--json").out)["quote"]
+    assert (quote["amount"], quote["tasks"], quote["total"]) == (240, 10, 2_400)
+    assert quote["after"] == quote["available"] - 2_400
+    header, row = (line.split(",") for line in fairbank(*array, "--csv").out.splitlines()[:2])
+    cells = dict(zip(header, row, strict=True))
+    assert (cells["SU"], cells["TASKS"], cells["TOTAL"], cells["FITS"]) == ("4", "10", "40", "yes")
+
+
+def test_array_fits_only_if_all_its_tasks_are_paid(fairbank: Run) -> None:
+    result = fairbank(*ARRAY, "--array", "1-100000")
+    assert (result.code, "does not fit: short by" in result.out) == (5, True)
+    assert fairbank(*ARRAY).code == 0
+
+
+def test_each_form_of_a_quote_tells_what_the_price_ignores(fairbank: Run) -> None:
+    doubt = "no memory requested; the partition's default is not in this price"
+    assert doubt in fairbank(*ARRAY).err
+    assert json.loads(fairbank(*ARRAY, "--json").out)["warnings"] == [doubt]
+    for form in ("--csv", "-P"):
+        assert doubt in fairbank(*ARRAY, form).err
 
 
 def test_frozen_or_capped_allocation_is_named_in_every_form(changing: Run) -> None:

@@ -43,6 +43,9 @@ GIB = 1024
         ("license/a", "license/a"),
         ("bb/cray", "bb/cray"),
         ("fs/disk", "fs/disk"),
+        ("license/ansys@flex1", "license/ansys@flex1"),
+        ("gres/gpu:2080ti", "gres/gpu:2080ti"),
+        ("GRES/gpu:1g.10gb", "gres/gpu:1g.10gb"),
     ],
 )
 def test_each_tres_has_one_spelling(text: str, name: str) -> None:
@@ -64,6 +67,10 @@ def test_each_tres_has_one_spelling(text: str, name: str) -> None:
         "cpu\n",
         "ram",
         "\u00b5",
+        "gres/a b",
+        "gres/a,b",
+        "license/a=1",
+        "license/\x7f",
     ],
 )
 def test_unknown_tres_is_rejected(text: str) -> None:

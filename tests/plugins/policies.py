@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from fairbank.cluster.partition import Partition
+from fairbank.core.ids import is_name
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.policy_file import (
     AccountRule,
@@ -72,14 +73,15 @@ OPEN_POLICY = msgspec.structs.replace(
 )
 """What Slurm itself takes, as of the profile "slurm"."""
 
-_names = st.text("aZ_09.-", max_size=6).map("n{}".format)
+_names = st.text("aZ_09.-@\\ä|", max_size=6).map("{}n".format).filter(is_name)
+_clusters = st.text("aZ_09.-", max_size=6).map("n{}".format)
 _kinds = st.text("az_09-", max_size=4).map("k{}".format)
 _weights = st.builds(
     Fraction, st.integers(0, 10**6), st.sampled_from([1, 2, 5, 16, 1000, 1024, 10_240, 1024**2])
 )
 _sizes = st.integers(0, 10**9)
 _maybe = st.none() | _names
-_tres = st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a100", "license/matlab"])
+_tres = st.sampled_from(["cpu", "mem", "node", "gres/gpu", "gres/gpu:a100", "license/ansys@flex1"])
 
 places = st.builds(
     PolicyPartition,
@@ -128,7 +130,7 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
         unique_by=lambda balance: (balance.account, balance.resource),
     ).map(tuple)
     return SubmissionPolicy(
-        cluster=draw(_names),
+        cluster=draw(_clusters),
         written=draw(st.integers(0, 10**10)),
         projects=tuple(projects),
         partitions=tuple(partitions),

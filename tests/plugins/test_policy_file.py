@@ -146,7 +146,7 @@ DAMAGES: dict[str, tuple[Callable[[str], str], str]] = {
     "two files in one": (lambda text: text + text, "follows its end"),
     "an unknown kind of line": (replaced("exempt", "excused"), "no known kind"),
     "a field too many": (replaced("cluster\tlab", "cluster\tlab\tlab"), "has 2 fields, not 1"),
-    "a name with a blank": (replaced("cluster\tlab", "cluster\tthe lab"), "wrong field 1"),
+    "a cluster with a blank": (replaced("cluster\tlab", "cluster\tthe lab"), "wrong field 1"),
     "a number with a point": (replaced("stale\t3600", "stale\t36.5"), "wrong field 1"),
     "a number in hexadecimal": (replaced("stale\t3600", "stale\t0x10"), "wrong field 1"),
     "a word unknown": (replaced("price\trefuse", "price\tmaybe"), "wrong field 1"),
@@ -211,7 +211,7 @@ WRONG: dict[str, SubmissionPolicy] = {
         SITE_POLICY, projects=(ASTRO, msgspec.structs.replace(ASTRO, group="b", account="b"))
     ),
     "projects.wg_astro.account": msgspec.structs.replace(
-        SITE_POLICY, projects=(msgspec.structs.replace(ASTRO, account="ä"),)
+        SITE_POLICY, projects=(msgspec.structs.replace(ASTRO, account="a,b"),)
     ),
     "projects.wg_astro.partition": msgspec.structs.replace(
         SITE_POLICY, projects=(msgspec.structs.replace(ASTRO, partition="none"),)

@@ -78,8 +78,8 @@ _JOB = {"account": "chem", "partition": "std", "tres": "cpu=1", "time_limit": []
         (
             "POST",
             "/project",
-            {"gname": "x" * 65, "gid": 5},
-            f'gname is "{"x" * 39}..., expected text, at most 64 long',
+            {"gname": "x" * 256, "gid": 5},
+            f'gname is "{"x" * 39}..., expected text, at most 255 long',
         ),
     ],
 )

@@ -170,9 +170,8 @@ def test_empty_change_of_an_allocation_is_refused(shared_world: World) -> None:
 
 
 NAMES = [
-    "", " ", "a b", "a\nb", "a\r\nSet-Cookie: x", "a\x00b", 'a"b', "a'b",
-    "a;DROP TABLE project", "=HYPERLINK(1)", "+1", "-rf", "@x", "1a",
-    "../etc", "a/b", "é", "\u202ea", "\u0430", "a" * 65,
+    "", " ", "a ", "a\nb", "a\r\nSet-Cookie: x", "a\x00b", 'a"b', "a'b", "a,b",
+    "=HYPERLINK(1)", "+1", "-rf", "\u202ea", "a" * 256,
 ]  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from functools import partial
 
 import pytest
 
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.reconcile.resized import join_resized
 from tests.slurm.agent import Policy, cancel_policy, hold_policy, let_run, send_no_verdict
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.configuration import NODE_TIMEOUT
@@ -99,6 +101,37 @@ def test_changed_time_limit_is_reported(prep: PrepCluster) -> None:
     wait_until(lambda: bool(prep.agent.limits(job)), "the new limit to be reported")
     (changed,) = prep.agent.limits(job)
     assert (changed.run, changed.limit_seconds) == (prep.agent.requests(job)[0].run, 25 * 60)
+
+
+def test_resized_job_is_reported_with_the_time_of_the_change(prep: PrepCluster) -> None:
+    """Accounting has two records; the second one is submitted at the time of the change."""
+    job = prep.slurm.submit("alice", "--nodes=2", "--ntasks=2", "--time=10", script="sleep 600")
+    prep.slurm.wait_for(job, "RUNNING")
+    wait_until(partial(has_run, prep, job), "a second to pass")
+    prep.slurm.root("scontrol", "update", f"jobid={job}", "numnodes=1")
+    wait_until(lambda: bool(prep.agent.limits(job)), "the new size to be reported")
+    prep.slurm.run("alice", "scancel", str(job)).checked()
+    wait_for_end(prep, job)
+    (request,), (change,), (end,) = (
+        prep.agent.requests(job),
+        prep.agent.limits(job),
+        prep.agent.ends(job),
+    )
+    assert request.run == change.run == end.run
+    assert request.resized is None
+    assert (change.resized or 0) > request.start
+    assert change.billing < request.billing
+    assert (end.resized, end.billing) == (change.resized, change.billing)
+    accounting = SlurmCommands(prep.slurm.place.environment)
+    wait_until(
+        lambda: [each.has_ended for each in accounting.jobs_by_id([job]).rows] == [False, True],
+        "two records",
+    )
+    before, after = accounting.jobs_by_id([job]).rows
+    assert (before.state, before.end) == ("RESIZING", change.resized)
+    assert (after.submitted, after.start) == (change.resized, before.start)
+    (whole,) = join_resized([before, after])
+    assert (whole.submitted, whole.elapsed) == (end.run.submitted, end.elapsed_seconds)
 
 
 def has_run(prep: PrepCluster, job: int) -> bool:

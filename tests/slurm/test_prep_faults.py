@@ -18,7 +18,6 @@ from tests.slurm.prep_cluster import (
     PrepCluster,
     plugin_configured,
     run_keys,
-    start_requeued,
     wait_for_end,
 )
 from tests.support.conditions import wait_until
@@ -64,7 +63,7 @@ def test_job_is_held_until_an_agent_runs(prep: PrepCluster) -> None:
     assert prep.slurm.job(job)["Restarts"] == "1"
     prep.agent.start()
     wait_until(lambda: prep.slurm.job(job)["Priority"] != "0", "the job to be released")
-    start_requeued(prep, job)
+    # Without waiting for the two minutes of a requeued job.
     prep.slurm.wait_for(job, "COMPLETED", seconds=60)
     wait_for_end(prep, job, count=2)
     assert [(end.run.restart, end.begun) for end in prep.agent.ends(job)] == [(0, False), (1, True)]

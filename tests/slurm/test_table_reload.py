@@ -34,7 +34,7 @@ class Reload:
     def value(self, account: str = "chem", partition: str = "cpu") -> int:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{account} {partition}\n")
+        self.process.stdin.write(f"{account}\t{partition}\n")
         self.process.stdin.flush()
         while (line := self.process.stdout.readline().strip()).startswith(("info ", "error ")):
             self.logged.append(line)

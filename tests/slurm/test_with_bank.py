@@ -11,12 +11,16 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairbank.core.units import round_up
 from fairbank.rest.client import Client, parse_address
+from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import Releaser
+from fairbank.slurm.reconcile.prices import ClusterPrices
+from fairbank.slurm.reconcile.resized import join_resized
 from tests.slurm.bank_cluster import RICH, SU, BankStack, agent_for, running_stack
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
@@ -86,6 +90,29 @@ def test_jobs_of_all_kinds_are_charged_as_accounting_counts(at_rest: BankStack) 
         assert run["charged"] == cost(row)
         assert run["elapsed"] == int(row["ElapsedRaw"])
         assert run["held"] == 0
+
+
+def test_each_piece_of_a_resized_job_is_charged_once(at_rest: BankStack) -> None:
+    """A job that gives back a node just before its end pays for the time in which it had it."""
+    slurm = at_rest.slurm
+    job = slurm.submit("alice", "-N2", "--exclusive", "--time=10", script="sleep 600")
+    slurm.wait_for(job, "RUNNING")
+    time.sleep(8)  # so that half of the nodes is not a matter of rounding
+    slurm.root("scontrol", "update", f"jobid={job}", "numnodes=1")
+    slurm.run("alice", "scancel", str(job)).checked()
+    (run,) = at_rest.wait_for_closed_runs(job)
+    accounting = SlurmCommands(slurm.place.environment)
+    wait_until(
+        lambda: all(each.end for each in accounting.jobs_by_id([job]).rows), "the end of the job"
+    )
+    (whole,) = join_resized(accounting.jobs_by_id([job]).rows)
+    bank = BankClient(Client(parse_address(f"unix:{at_rest.bank.socket}")))
+    prices = ClusterPrices(bank.cluster("lab"))
+    assert len(whole.pieces) == 1
+    assert run["elapsed"] == whole.elapsed
+    assert prices.is_right_price(run["charged"], whole)
+    at_the_end = msgspec.structs.replace(whole, pieces=())
+    assert not prices.is_right_price(run["charged"], at_the_end)
 
 
 def test_srun_and_salloc_are_charged(at_rest: BankStack) -> None:

@@ -121,12 +121,13 @@ def _message_fields(message: PluginMessage) -> dict[str, object]:
         "task": array[1],
         "het": het[0],
         "component": het[1],
+        "resized": message.resized,
+        "suspended": message.suspended_seconds,
     }
     if isinstance(message, EpilogEvent):
         fields |= {
             "end": message.end,
             "elapsed": message.elapsed_seconds,
-            "suspended": message.suspended_seconds,
             "state": message.state,
             "exit": message.exit_status,
             "begun": int(message.begun),

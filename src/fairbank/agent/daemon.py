@@ -215,10 +215,11 @@ class Agent:
         self._wake_when_due(now)
         self._send_replies()
         self._writer.start_work(now)
-        if self.engine.take_reconnect(now):
+        if clusters := self.engine.take_reconnect(now):
             _log.info("the bank is back: slurmctld must connect again to release deferred jobs")
             for connection in list(self._connections):
-                connection.hang_up()
+                if connection.greeting is not None and connection.greeting.cluster in clusters:
+                    connection.hang_up()
         self._pause_when_behind()
 
     def _wake_when_due(self, now: float) -> None:

@@ -35,6 +35,7 @@ from fairbank.agent.protocol import (
     Verdict,
 )
 from fairbank.agent.reports.bank_status import STABLE_SECONDS, SenderSettings, after_failure
+from fairbank.agent.reports.denied_clusters import remedy
 from fairbank.agent.reports.flow import ReportFlow
 from fairbank.agent.reports.report import (
     UNBILLABLE_REASON,
@@ -44,6 +45,7 @@ from fairbank.agent.reports.report import (
     ReportResult,
     ResultKind,
     clock_warning,
+    cluster_of,
     facts_of,
     hold_facts,
 )
@@ -51,6 +53,7 @@ from fairbank.agent.run_events import Occurrence
 from fairbank.agent.run_memory import KnownRun, PrologQuestion, PrologQuestions, replies_to
 from fairbank.agent.run_states import AgentEffect, AgentEvent, AgentRunState, step
 from fairbank.core.errors import FairbankError, Forbidden
+from fairbank.core.units import exact_decimal
 
 _log = logging.getLogger(__name__)
 S = AgentRunState
@@ -69,8 +72,8 @@ _REPORTS = {
 class Engine:
     """State of the agent.
 
-    Invariants: a question is open only while its run is WAITING. `deferred_at` is the time of the
-    last deferral that the plug-in was not made to release; None if there is none.
+    Invariants: a question is open only while its run is WAITING. `deferred_at` has the time of each
+    cluster's last deferral that its plug-in was not made to release.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class Engine:
         self.waits: list[float] = []  # seconds that questions have waited, for the histogram
         self.counts: Counter[tuple[str, ...]] = Counter()  # (metric, values of its labels)
         self.incidents = Incidents(self.counts)
-        self.deferred_at: float | None = None
+        self.deferred_at: dict[str, float] = {}
 
     def restore(
         self, runs: Iterable[tuple[str, KnownRun]], seqs: Sequence[int], credit: bytes | None
@@ -111,6 +114,7 @@ class Engine:
         run = str(message.run)
         known = self.flow.memory.get(run)
         cause = Occurrence(run, now, message=message, receipt=Receipt(connection, message.number))
+        cause.pieces = known.pieces_of(message) if known is not None else ()
         match message:
             case PrologRequest():
                 terms = self.terms_of(message.partition)
@@ -123,7 +127,7 @@ class Engine:
                     cause.refusal = no_time_limit(terms.refusal)
             case LimitEvent():
                 self._close_question(run)
-                event = run_events.limit_event(known, message.limit_seconds)
+                event = run_events.limit_event(known, message)
             case EpilogEvent():
                 self._close_question(run)
                 event = E.EPILOG if message.begun else E.EPILOG_NEVER_STARTED
@@ -146,15 +150,25 @@ class Engine:
         """
         self.flow.busy -= 1
         pairs = list(zip(batch, results, strict=True))
-        forbidden = [pair for pair in pairs if pair[1].kind is ResultKind.FORBIDDEN]
-        if len(forbidden) < len(batch) and self.flow.bank.record_success(now):
+        if self.flow.bank.record_success(now):
             _log.info("the bank answers")
+        forbidden: dict[str, list[tuple[PendingReport, ReportResult]]] = {}
         for report, result in pairs:
-            if result.kind is not ResultKind.FORBIDDEN:
-                self._handle_result(report, result, now)
-        if forbidden:
-            error = Forbidden(forbidden[0][1].text, field="cluster")
-            self._retry([report for report, _ in forbidden], error, now)
+            if result.kind is ResultKind.FORBIDDEN:
+                forbidden.setdefault(report.cluster, []).append((report, result))
+                continue
+            if self.flow.permit(report.cluster):
+                _log.info("the bank accepts the reports of cluster %s", report.cluster)
+            self._handle_result(report, result, now)
+        for cluster, refused in forbidden.items():
+            self._deny(cluster, [report for report, _ in refused], refused[0][1].text, now)
+
+    def _deny(self, cluster: str, reports: list[PendingReport], text: str, now: float) -> None:
+        """Set aside reports that this agent may not send: the bank is up for all others."""
+        self.counts["request_errors", Forbidden.title] += 1
+        if self.flow.deny(cluster, reports, text, now):
+            message = "reports of cluster %s are set aside: %s; %s"
+            _log.warning(message, cluster, text, remedy(cluster))
 
     def handle_failure(self, batch: list[PendingReport], error: FairbankError, now: float) -> None:
         """Handle a request that failed as a whole.
@@ -227,9 +241,19 @@ class Engine:
 
     def tick(self, now: float) -> None:
         """Decide without the bank what has waited long enough, and do what else time brings."""
+        bank, denied = self.flow.bank, self.flow.denied.by_name
         for run, question in self.questions.overdue(now):
+            if cluster_of(run) not in denied and bank.record_silence(question.received):
+                # One has waited in vain, so the others need not wait longer; `overdue` yields them.
+                self.questions.shorten(self._deadline)
             self._decide(run, question, now)
         self.flow.tick(now)
+
+    def _deadline(self, question: PrologQuestion) -> float:
+        """Return when to decide an open question without the bank."""
+        request = question.request
+        outage_since = self.flow.outage_since(request.run.cluster)
+        return answer_deadline(question.received, self.terms_of(request.partition), outage_since)
 
     def _decide(self, run: str, question: PrologQuestion, now: float) -> None:
         """Decide an open question by the outage policy of its partition."""
@@ -245,19 +269,14 @@ class Engine:
 
     def _apply(self, event: E, cause: Occurrence) -> None:
         """Take the step of the table, store the new state, and carry out the effects."""
-        memory, message = self.flow.memory, cause.message
+        memory = self.flow.memory
         known = memory.get(cause.run)
         old = known.state if known is not None else S.NEW
         new, effects = step(old, event)
         # A new limit or a new refusal is stored too where the state stays the same.
         is_news = event in (E.LIMIT_CHANGED, E.LIMIT_NONE) and new is not S.ENDED
         if new is not old or is_news or F.REFUSE in effects:
-            limit = known.limit if known is not None else None
-            if message is not None:
-                limit = message.limit_seconds
-            refusal = cause.refusal if new in (S.REFUSED, S.DEFERRED) else None
-            limit = None if new is S.ENDED else limit
-            memory.put(cause.run, KnownRun(new, limit, refusal))
+            memory.put(cause.run, _new_facts(known, new, cause))
         for effect in effects:
             self._carry_out(effect, event, cause, known)
 
@@ -282,10 +301,10 @@ class Engine:
                 if (problem := clock_warning(message)) is not None:
                     _log.warning("%s %s", cause.run, problem)
             case F.SEND_HOLD | F.SEND_ADJUST | F.SEND_END if message and receipt:
-                flow.send(_REPORTS[effect], message, receipt, cause.now)
+                flow.send(_REPORTS[effect], message, receipt, cause.now, cause.pieces)
             case F.REPEAT_REFUSAL if receipt:
                 refusal = (known.refusal if known is not None else None) or RUN
-                self._note_deferral(refusal, cause.now)
+                self._note_deferral(refusal, cause)
                 flow.reply([receipt], refusal)
             case F.ACK if receipt:
                 flow.acknowledge(receipt)
@@ -312,7 +331,7 @@ class Engine:
             return
         report = self.flow.ask(request, now) if send else None
         terms = self.terms_of(request.partition)
-        deadline = answer_deadline(now, terms, self.flow.bank.down_since)
+        deadline = answer_deadline(now, terms, self.flow.outage_since(request.run.cluster))
         question = PrologQuestion(request, now, deadline, (receipt,), report)
         self.questions.add(run, question)
         if deadline <= now:
@@ -345,34 +364,50 @@ class Engine:
 
     def _refuse(self, cause: Occurrence) -> None:
         refusal = cause.refusal or RUN
-        self._note_deferral(refusal, cause.now)
+        self._note_deferral(refusal, cause)
         if cause.result is not None:
             _log.info("%s is refused: %s", cause.run, refusal.text)
         # With the changes and not with the replies: a refusal is stored before it is sent.
         receipts = self._settle_question(cause)
         self.flow.memory.changes.replies += replies_to(receipts, refusal)
 
-    def _note_deferral(self, refusal: Verdict, now: float) -> None:
+    def _note_deferral(self, refusal: Verdict, cause: Occurrence) -> None:
         if refusal.reason == DEFERRED_REASON:
-            self.deferred_at = now
+            self.deferred_at[cluster_of(cause.run)] = cause.now
 
-    def take_reconnect(self, now: float) -> bool:
-        """Return, once per outage, whether the plug-in must be made to connect again.
+    def take_reconnect(self, now: float) -> frozenset[str]:
+        """Return, once per outage, the clusters whose plug-ins must be made to connect again.
 
         The plug-in releases deferred jobs when it connects. That must not happen before slurmctld
         has deferred the last one, which takes a moment, nor before the bank is back. A bank that
         accepts requests and answers none counts as up until the first request has failed, so wait
-        for a result if a request is in flight.
+        for a result if a request is in flight. A cluster that the bank denies would be deferred
+        again.
         """
-        deferred_at, flow = self.deferred_at, self.flow
-        if (
-            deferred_at is None
-            or now - deferred_at < STABLE_SECONDS
-            or not flow.bank.is_stable(now)
-        ):
-            return False
-        contacted_at = flow.bank.contacted_at
-        if flow.busy and (contacted_at is None or contacted_at < deferred_at):
-            return False
-        self.deferred_at = None
-        return True
+        flow, contacted_at = self.flow, self.flow.bank.contacted_at
+        if not flow.bank.is_stable(now):
+            return frozenset()
+        ready = frozenset(
+            cluster
+            for cluster, deferred_at in self.deferred_at.items()
+            if cluster not in flow.denied.by_name
+            and now - deferred_at >= STABLE_SECONDS
+            and not (flow.busy and (contacted_at is None or contacted_at < deferred_at))
+        )
+        for cluster in ready:
+            del self.deferred_at[cluster]
+        return ready
+
+
+def _new_facts(known: KnownRun | None, state: S, cause: Occurrence) -> KnownRun:
+    """Return what is stored of a run after an event."""
+    if state is S.ENDED:
+        return KnownRun(state)
+    refusal = cause.refusal if state in (S.REFUSED, S.DEFERRED) else None
+    if (message := cause.message) is None:
+        limit, billing, pieces = (
+            (known.limit, known.billing, known.pieces) if known else (None, "", ())
+        )
+        return KnownRun(state, limit, refusal, billing, pieces)
+    billing = exact_decimal(message.billing)
+    return KnownRun(state, message.limit_seconds, refusal, billing, cause.pieces)

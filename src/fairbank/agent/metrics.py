@@ -18,6 +18,7 @@ GAUGES: Mapping[str, str] = {
     "reports": "Reports that the bank has not answered",
     "reports_on_disk_only": "Reports, of those not answered, that are not in memory",
     "reports_retry_later": "Ends too early for the bank's clock, beside the reports not answered",
+    "reports_denied": "Reports of clusters that this agent may not report, which are set aside",
     "oldest_report_seconds": "Age of the oldest report in memory",
     "bank_contacted": "1 after the first report or probe; before that bank_up means nothing",
     "bank_up": "1 if the bank answers and accepts reports of this cluster, else 0",
@@ -69,6 +70,7 @@ def status(engine: Engine, probes: ProbeResults, now: float, clock_offset: float
             "error": None if bank.error is None else bank.error.message,
             "remedy": None if bank.error is None else bank.error.remedy,
         },
+        "denied": flow.denied.status(clock_offset),
         "senders": {
             "size": flow.senders,
             "busy": flow.busy,
@@ -122,6 +124,7 @@ class AgentMetrics(Collector):
             "reports": len(flow.queue),
             "reports_on_disk_only": flow.queue.on_disk_only,
             "reports_retry_later": len(flow.retry_later),
+            "reports_denied": len(flow.denied),
             "oldest_report_seconds": 0.0 if oldest is None else max(0.0, self._now - oldest),
             "bank_contacted": int(bank.reachable is not None),
             "bank_up": int(bool(bank.reachable)),

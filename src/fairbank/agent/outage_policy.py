@@ -55,9 +55,10 @@ class PartitionTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """Terms for the jobs of a partition.
 
     `patience`: seconds that a job waits for the bank; less than the plug-in's fairbank_patience.
-    `outage_policy`: what happens then: "open" lets the job run and reports it later, "closed"
-    defers it until the bank is back, "credit" lets it run if the credit that was last known pays
-    for it and else defers it. `refusal`: what happens to a job without credit: "hold" keeps batch
+    In an outage jobs wait until it has lasted so long, later ones not at all. `outage_policy`: what
+    happens then: "open" lets the job run and reports it later, "closed" defers it until the bank is
+    back, "credit" lets it run if the credit that was last known pays for it and else defers it.
+    `refusal`: what happens to a job without credit: "hold" keeps batch
     jobs in the queue, "cancel" ends them; interactive jobs always end. `unbillable`: jobs for
     which the bank cannot hold credit (unknown account or partition, no time limit, a wrong clock):
     "refuse"; or "run", without a hold. Their ends are reported, and the bank charges them if it
@@ -74,21 +75,20 @@ class PartitionTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     optimistic_start: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
 
 
-def answer_deadline(received: float, terms: PartitionTerms, down_since: float | None) -> float:
+def answer_deadline(received: float, terms: PartitionTerms, outage_since: float | None) -> float:
     """Return when the agent decides a prolog request without the bank.
 
     Args:
         received: time of the request.
         terms: terms of its partition.
-        down_since: start of the bank's outage, None while it is up. All times are monotonic.
+        outage_since: start of the bank's outage, None while it is up. All times are monotonic.
 
     Returns:
-        `received` itself where the bank has been down for longer than the partition's patience:
-        a long outage must not delay each start.
+        The end of the partition's patience. It begins with the outage, or with the request if that
+        is earlier: once a request has waited in vain, no other waits.
     """
-    if down_since is not None and received - down_since >= terms.patience:
-        return received
-    return received + terms.patience
+    begin = received if outage_since is None else min(received, outage_since)
+    return max(received, begin + terms.patience)
 
 
 FRESH_SECONDS = 300.0

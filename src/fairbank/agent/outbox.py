@@ -18,10 +18,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from fairbank.agent.protocol import Verdict
 from fairbank.agent.reports.report import PendingReport, ReportKind
 from fairbank.agent.run_memory import KnownRun, OutboxChanges
 from fairbank.agent.run_states import AgentRunState
+from fairbank.cluster.run_report import RunPiece
 from fairbank.core.errors import Conflict, Corrupt, FairbankError, Forbidden
 
 T = TypeVar("T")
@@ -44,7 +47,9 @@ CREATE TABLE runs (
     time_limit INTEGER,
     action TEXT,
     reason TEXT,
-    text TEXT
+    text TEXT,
+    billing TEXT NOT NULL,
+    pieces BLOB NOT NULL
 );
 CREATE TABLE credit (id INTEGER PRIMARY KEY CHECK (id = 1), known BLOB NOT NULL);
 """
@@ -65,8 +70,12 @@ RESERVE_BYTES, RESERVE_MIN_BYTES = 1 << 20, 1 << 17
 
 _PUT_REPORT = "INSERT OR REPLACE INTO reports VALUES (?, ?, ?, ?, ?, ?)"
 _DELETE_REPORT = "DELETE FROM reports WHERE seq = ?"
-_PUT_RUN = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)"
+_PUT_RUN = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _DELETE_RUN = "DELETE FROM runs WHERE run = ?"
+
+
+_read_pieces = msgspec.json.Decoder(tuple[RunPiece, ...]).decode
+_write_pieces = msgspec.json.Encoder().encode
 
 
 class DiskReserve:
@@ -161,9 +170,9 @@ class Outbox:
 
     def _runs(self) -> Iterator[tuple[str, KnownRun]]:
         rows = self._db.execute("SELECT * FROM runs ORDER BY rowid")
-        for run, state, limit, action, reason, text in rows:
+        for run, state, limit, action, reason, text, billing, pieces in rows:
             refusal = Verdict(action=action, reason=reason, text=text) if action else None
-            yield run, KnownRun(AgentRunState(state), limit, refusal)
+            yield run, KnownRun(AgentRunState(state), limit, refusal, billing, _read_pieces(pieces))
 
     def read(self, seqs: Sequence[int]) -> list[PendingReport]:
         """Return the reports with these numbers that exist, in this order. Raises sqlite3.Error."""
@@ -293,7 +302,7 @@ def _steps(rows: Sequence[T]) -> Iterator[Sequence[T]]:
 def _run_row(known: KnownRun) -> tuple[object, ...]:
     refusal = known.refusal
     parts = (refusal.action, refusal.reason, refusal.text) if refusal else (None, None, None)
-    return (known.state.value, known.limit, *parts)
+    return (known.state.value, known.limit, *parts, known.billing, _write_pieces(known.pieces))
 
 
 def _cannot_open(path: Path, error: Exception) -> FairbankError:

@@ -38,7 +38,7 @@ class PluginMessage(msgspec.Struct, frozen=True, kw_only=True):
     `number` identifies the message, also on a later connection. `limit_seconds` is None for no
     limit; times are seconds since 1970. `array` is (array job id, task), `het` (leader's job id,
     component). `billing` and `tres` are as Slurm computes and writes them. The owner chooses `name`
-    freely.
+    freely. `resized` is the time of the last change of the run's resources, None for none.
     """
 
     number: int
@@ -56,6 +56,8 @@ class PluginMessage(msgspec.Struct, frozen=True, kw_only=True):
     batch: bool
     array: tuple[int, int] | None = None
     het: tuple[int, int] | None = None
+    resized: int | None = None
+    suspended_seconds: int = 0
 
 
 class PrologRequest(PluginMessage, frozen=True, kw_only=True):
@@ -63,7 +65,7 @@ class PrologRequest(PluginMessage, frozen=True, kw_only=True):
 
 
 class LimitEvent(PluginMessage, frozen=True, kw_only=True):
-    """Time limit of a run that has started; answered by Ack.
+    """Time limit and resources of a run that has started; answered by Ack.
 
     The plug-in also sends one for every running run to an agent that it has just connected to.
     """
@@ -77,7 +79,6 @@ class EpilogEvent(PluginMessage, frozen=True, kw_only=True):
 
     end: int
     elapsed_seconds: int
-    suspended_seconds: int
     state: str
     exit_status: int
     begun: bool
@@ -134,12 +135,16 @@ WORDS: Mapping[type[PluginMessage], str] = {message: word for word, message in K
 # Keys of the fields. Those in _LARGEST are whole numbers from 0 to that value, others are texts.
 _HELLO = frozenset({"version", "slurm", "cluster"})
 _REQUIRED = frozenset("number cluster job submitted restart uid gid start batch".split())
-_WITH_END = _REQUIRED | frozenset("end elapsed suspended state exit begun".split())
+_WITH_END = _REQUIRED | frozenset("end elapsed state exit begun".split())
 _OPTIONAL = frozenset(
-    "account partition qos tres name billing limit array task het component".split()
+    (
+        "account partition qos tres name billing limit array task het component resized suspended"
+    ).split()
 )
 _LARGEST: Mapping[str, int] = {
-    **dict.fromkeys("number job submitted restart start limit array task het".split(), ID_MAX),
+    **dict.fromkeys(
+        "number job submitted restart start limit array task het resized".split(), ID_MAX
+    ),
     **dict.fromkeys("component end elapsed suspended exit".split(), ID_MAX),
     "uid": UID_MAX,
     "gid": UID_MAX,
@@ -298,6 +303,8 @@ def decode_plugin_message(body: bytes) -> FromPlugin:
         "batch": values["batch"] == 1,
         "array": _pair(values, "array", "task"),
         "het": _pair(values, "het", "component"),
+        "resized": values.get("resized"),
+        "suspended_seconds": values.get("suspended", 0),
     }
     if not is_epilog:
         return KINDS[word](**common)
@@ -305,7 +312,6 @@ def decode_plugin_message(body: bytes) -> FromPlugin:
         **common,
         end=values["end"],
         elapsed_seconds=values["elapsed"],
-        suspended_seconds=values["suspended"],
         state=values["state"],
         exit_status=values["exit"],
         begun=values["begun"] == 1,

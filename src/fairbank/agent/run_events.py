@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import msgspec
 
 from fairbank.agent.outage_policy import PartitionTerms
-from fairbank.agent.protocol import PluginMessage, PrologRequest, Verdict
+from fairbank.agent.protocol import LimitEvent, PluginMessage, PrologRequest, Verdict
 from fairbank.agent.reports.report import PendingReport, Receipt, ReportResult, ResultKind
 from fairbank.agent.run_memory import KnownRun
 from fairbank.agent.run_states import PROLOGS, STARTED_STATES, AgentEvent, AgentRunState
+from fairbank.cluster.run_report import RunPiece
 
 S = AgentRunState
 E = AgentEvent
@@ -20,7 +21,8 @@ class Occurrence(msgspec.Struct):
     """Occurrence of an event: what its effects need to know.
 
     `message` and `receipt` are set for messages, `report` and `result` for results of the bank.
-    `label` names the verdict in the counts.
+    `label` names the verdict in the counts. `pieces` are those of a resized run before its last
+    change.
     """
 
     run: str
@@ -31,6 +33,7 @@ class Occurrence(msgspec.Struct):
     result: ReportResult | None = None
     refusal: Verdict | None = None
     label: str = ""
+    pieces: tuple[RunPiece, ...] = ()
 
     @property
     def text(self) -> str:
@@ -51,8 +54,9 @@ def prolog_event(request: PrologRequest, terms: PartitionTerms, *, bank_up: bool
     return E.PROLOG_UNLIMITED_RUN if run else E.PROLOG_UNLIMITED_REFUSE
 
 
-def limit_event(known: KnownRun | None, limit: int | None) -> E:
-    same = known is not None and known.limit == limit
+def limit_event(known: KnownRun | None, message: LimitEvent) -> E:
+    limit = message.limit_seconds
+    same = known is not None and known.limit == limit and known.pieces == known.pieces_of(message)
     # A refused run has no hold for its limit, whatever the limit was.
     if known is not None and same and known.state in STARTED_STATES | {S.WAITING, S.ENDED}:
         return E.LIMIT_SAME
@@ -103,7 +107,7 @@ _WARNINGS: Mapping[E, str] = {
     E.HOLD_REFUSED: "%s runs, but the bank holds nothing for it: %s",
     E.HOLD_UNPRICED_RUN: "%s runs without a hold, and its end is reported: %s",
     E.RUN_CLOSED: "%s is charged or released already: %s",
-    E.ADJUST_REFUSED: "%s has a new time limit that the bank does not hold for: %s",
+    E.ADJUST_REFUSED: "%s has a new time limit or size that the bank does not hold for: %s",
     E.END_TOO_EARLY: "%s has ended, and the bank does not charge it yet: %s",
     E.END_REFUSED: "%s has ended, and the bank has not charged it: %s",
 }

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 from itertools import islice
 
 import msgspec
 
-from fairbank.agent.protocol import FromAgent, PrologRequest, Verdict
+from fairbank.agent.protocol import FromAgent, PluginMessage, PrologRequest, Verdict
 from fairbank.agent.reports.report import PendingReport, Receipt
 from fairbank.agent.run_states import AgentRunState
+from fairbank.cluster.run_report import RunPiece
+from fairbank.core.units import exact_decimal
 
 ENDED_KEPT = 50_000
 LIVE_KEPT = 200_000
@@ -29,11 +32,29 @@ def replies_to(receipts: Iterable[Receipt], verdict: Verdict) -> list[Reply]:
 
 
 class KnownRun(msgspec.Struct, frozen=True, gc=False):
-    """State of a run, its last time limit in seconds, and the refusal if it was refused."""
+    """State of a run, its last time limit in seconds, and the refusal if it was refused.
+
+    `billing` are its last billing units, `pieces` those before each change of its resources.
+    """
 
     state: AgentRunState
     limit: int | None = None
     refusal: Verdict | None = None
+    billing: str = ""
+    pieces: tuple[RunPiece, ...] = ()
+
+    def pieces_of(self, message: PluginMessage) -> tuple[RunPiece, ...]:
+        """Return the pieces of the run before its last change of resources.
+
+        The time of a change comes with each later message. A change without another price is none.
+        """
+        if message.resized is None or isinstance(message, PrologRequest) or not self.billing:
+            return self.pieces
+        before = sum(piece.seconds for piece in self.pieces)
+        seconds = message.resized - message.start - message.suspended_seconds - before
+        if seconds <= 0 or self.billing == exact_decimal(message.billing):
+            return self.pieces
+        return (*self.pieces, RunPiece(seconds=seconds, billing=Decimal(self.billing)))
 
 
 class OutboxChanges(msgspec.Struct, eq=False):
@@ -170,6 +191,13 @@ class PrologQuestions:
             question = self.open.get(run)
             if question is not None and question.deadline == deadline:
                 yield run, question
+
+    def shorten(self, deadline_of: Callable[[PrologQuestion], float]) -> None:
+        """Set the deadlines of open questions that are earlier now."""
+        for run, question in self.open.items():
+            if (deadline := deadline_of(question)) < question.deadline:
+                question.deadline = deadline
+                heapq.heappush(self._deadlines, (deadline, run))
 
     def next_deadline(self) -> float | None:
         return self._deadlines[0][0] if self._deadlines else None

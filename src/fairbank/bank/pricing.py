@@ -99,7 +99,8 @@ def _lines(counts: Counts, partition: Partition) -> tuple[Line, ...]:
 class Quote(msgspec.Struct, frozen=True):
     """Bill with the allocation that would pay it, and whether the bank accepts the job now.
 
-    `reason` is the code and `detail` the message of the refusal if the credit cannot be used.
+    The bill is that of one task; `available` must pay all `tasks` of an array. `reason` is the code
+    and `detail` the message of the refusal if the credit cannot be used.
     """
 
     bill: Bill
@@ -109,20 +110,28 @@ class Quote(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     reason: str | None = None
     detail: str | None = None
+    tasks: int = 1
+
+    @property
+    def total(self) -> int:
+        """Highest cost of all tasks, each rounded up by itself."""
+        return self.bill.amount * self.tasks
 
     @property
     def after(self) -> int:
-        """Available credit while the job holds its highest cost."""
-        return self.available - self.bill.amount
+        """Available credit while all tasks hold their highest cost."""
+        return self.available - self.total
 
     @property
     def longest_seconds(self) -> int:
         """Longest time limit that fits now, in whole minutes; 0 if none fits."""
-        return longest_paid(self.bill.billing * self.bill.factor, self.available)
+        return longest_paid(self.bill.billing * self.bill.factor, self.available // self.tasks)
 
 
-def quote(bill: Bill, candidates: list[tuple[Allocation, UserSums]], policy: Policy) -> Quote:
-    """Return the first allocation that can pay the whole bill, otherwise the first one, or none.
+def quote(
+    bill: Bill, candidates: list[tuple[Allocation, UserSums]], policy: Policy, tasks: int = 1
+) -> Quote:
+    """Return the first allocation that can pay all tasks, otherwise the first one, or none.
 
     If the bank only observes, every job fits, with a note.
 
@@ -130,15 +139,18 @@ def quote(bill: Bill, candidates: list[tuple[Allocation, UserSums]], policy: Pol
         bill: price of the job.
         candidates: allocations that may pay, with the sums of the user.
         policy: rules of the bank.
+        tasks: of an array; 1 for another job.
     """
     offers = [(each, usable(each, sums)) for each, sums in candidates]
     for allocation, left in offers:
-        if bill.amount <= left and allocation.state is AllocationState.ACTIVE:
-            return Quote(bill, allocation.id, left, fits=True)
+        if bill.amount * tasks <= left and allocation.state is AllocationState.ACTIVE:
+            return Quote(bill, allocation.id, left, fits=True, tasks=tasks)
     notes = () if policy.enforce else (OBSERVED,)
     if offers:
-        return Quote(bill, offers[0][0].id, offers[0][1], fits=not policy.enforce, notes=notes)
-    return Quote(bill, None, 0, fits=not policy.enforce, notes=notes)
+        number, left = offers[0][0].id, offers[0][1]
+    else:
+        number, left = None, 0
+    return Quote(bill, number, left, fits=not policy.enforce, notes=notes, tasks=tasks)
 
 
 def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class Run(NamedTuple):
 
 def check_run(run: Run) -> Run:
     """Check that every part of a run is in range. Raises InvalidInput, naming the part."""
-    ids.name(run.cluster, field="cluster")
+    ids.cluster(run.cluster)
     for field, value, low, high in (
         ("job_id", run.job_id, 1, ids.JOB_ID_MAX),
         ("submitted", run.submitted, 0, ids.ID_MAX),

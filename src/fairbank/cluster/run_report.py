@@ -169,9 +169,9 @@ def check_report(report: RunReport) -> None:
     Raises:
         InvalidInput: one of them is invalid; `field` names it.
     """
+    ids.cluster(report.cluster)
     for field, name in (
         ("qos", report.qos),
-        ("cluster", report.cluster),
         ("account", report.account),
         ("partition", report.partition or None),
     ):

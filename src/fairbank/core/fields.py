@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from fairbank.core.ids import COMMENT_MAX, ID_MAX, UID_MAX
+from fairbank.core.ids import COMMENT_MAX, ID_MAX, NAME_MAX, NAME_PATTERN, UID_MAX
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.time import LAST_INSTANT, LIMIT_MAX_SECONDS
 from fairbank.core.units import AMOUNT_MAX
@@ -20,11 +20,9 @@ Amount = Annotated[int, Meta(ge=1, le=AMOUNT_MAX, description="SU-minutes")]
 Limit = Annotated[int, Meta(ge=0, le=AMOUNT_MAX, description="SU-minutes; 0 for none")]
 Epoch = Annotated[int, Meta(ge=0, le=LAST_INSTANT, description="seconds since 1970")]
 Seconds = Annotated[int, Meta(ge=0, le=LIMIT_MAX_SECONDS)]
-Name = Annotated[
-    str, Meta(max_length=64, extra_json_schema={"pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$"})
-]
+Name = Annotated[str, Meta(max_length=NAME_MAX, extra_json_schema={"pattern": NAME_PATTERN})]
 NameOrNone = Annotated[
-    str, Meta(max_length=64, extra_json_schema={"pattern": "^([A-Za-z_][A-Za-z0-9_.-]*)?$"})
+    str, Meta(max_length=NAME_MAX, extra_json_schema={"pattern": f"^$|{NAME_PATTERN}"})
 ]
 Word = Annotated[str, Meta(max_length=32, extra_json_schema={"pattern": "^[a-z][a-z0-9_-]*$"})]
 Comment = Annotated[str, Meta(max_length=COMMENT_MAX, description="one line of printable text")]

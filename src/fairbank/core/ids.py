@@ -11,12 +11,20 @@ OVERFLOW_UID = 65_534
 """Linux's overflow uid: stands for a user who has no uid here."""
 JOB_ID_MAX = 2**32 - 1
 ID_MAX = 2**53 - 1
+NAME_MAX = 255
+"""Bytes of UTF-8; the columns of slurmdbd hold no more (tinytext)."""
+NAME_PATTERN = (
+    r"""^[^\x00-\x20\x7f\ufffd,="'+-]([^\x00-\x1f\x7f\ufffd,="']*[^\x00-\x20\x7f\ufffd,="'])?$"""
+)
+"""Names as wide as Slurm's. Its commands take `,` `=` and quotes as separators, and a leading `+`
+or `-` as an operator. U+FFFD stands for bytes that are no UTF-8, of any name.
+"""
 COMMENT_MAX = 500
 JOB_NAME_MAX = 128
 BEARER_MARK = "fbk_"
 """Prefix of every token, so that people and secret scanners recognise one."""
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_NAME = re.compile(NAME_PATTERN)
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 _KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 
@@ -26,20 +34,42 @@ def _refuse(message: str, field: str, remedy: str) -> InvalidInput:
 
 
 def name(text: str, *, field: str = "name") -> str:
-    """Check the name of a Unix group, account, cluster, partition or QOS.
+    """Check the name of a Unix group or user, account, cluster, partition or QOS.
 
     Raises:
         InvalidInput: the text is not a name; the error names `field`. So do the next functions.
     """
     if is_name(text):
         return text
-    remedy = "start with a letter or _, then letters, digits, _ . -; at most 64 characters"
+    remedy = (
+        f"1 to {NAME_MAX} bytes of printable text without , = or quotes,"
+        " no blank at its ends, no + or - at its start"
+    )
     raise _refuse(f"{text[:64]!r} is not a name", field, remedy)
 
 
 def is_name(text: str) -> bool:
     """Return whether the text is a name."""
-    return _NAME.fullmatch(text) is not None
+    # The lengths first: they bound the time of the rest.
+    return (
+        len(text) <= NAME_MAX
+        and text.isprintable()
+        and _NAME.fullmatch(text) is not None
+        and (text.isascii() or len(text.encode()) <= NAME_MAX)
+    )
+
+
+def cluster(text: str, *, field: str = "cluster") -> str:
+    """Check the name of a cluster: a name without blanks, / : or @.
+
+    slurmdbd has tables of this name, run ids (`cluster/job@submitted`) and scopes
+    (`agent:cluster`) contain it.
+    """
+    if is_name(text) and not set(text) & set(" /@:"):
+        return text
+    raise _refuse(
+        f"{text[:64]!r} is not the name of a cluster", field, "a name without blanks, / : or @"
+    )
 
 
 def kind(text: str, *, field: str = "resource") -> str:

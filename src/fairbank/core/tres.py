@@ -33,10 +33,9 @@ class BillingRule(Enum):
 
 _PLAIN = frozenset({"cpu", "mem", "energy", "node", "billing", "vmem", "pages"})
 _NAMED = ("gres/", "license/", "bb/", "fs/", "ic/")
-_PAIR = re.compile(
-    r"([A-Za-z][\w/:.-]*)=(\d{1,18}(?:\.\d{1,18})?|\.\d{1,18})([A-Za-z]{0,2})", re.ASCII
-)
-_LONG = re.compile(r"[A-Za-z][\w/:.-]*=[\d.]{19,}[A-Za-z]{0,2}", re.ASCII)
+_NAME = re.compile(r"[^\x00-\x20\x7f,=]{1,255}")
+_NUMBER = re.compile(r"(\d{1,18}(?:\.\d{1,18})?|\.\d{1,18})([A-Za-z]{0,2})", re.ASCII)
+_LONG = re.compile(r"[\d.]{19,}[A-Za-z]{0,2}", re.ASCII)
 _LEVELS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
@@ -49,7 +48,8 @@ def tres_name(text: str, *, field: str = "tres") -> str:
     name = text.lower()
     if name == "gpu" or name.startswith("gpu:"):
         name = f"gres/{name}"
-    if name in _PLAIN or any(name.startswith(kind) and len(name) > len(kind) for kind in _NAMED):
+    named = next((name.removeprefix(kind) for kind in _NAMED if name.startswith(kind)), "")
+    if name in _PLAIN or (named.isprintable() and _NAME.fullmatch(named)):
         return name
     raise InvalidInput(
         f"{text[:40]!r} is not a TRES",
@@ -65,9 +65,10 @@ def _in_mebibytes(name: str) -> bool:
 def _pairs(text: str, field: str) -> list[tuple[str, Fraction, str]]:
     pairs: list[tuple[str, Fraction, str]] = []
     for part in text.split(","):
-        match = _PAIR.fullmatch(part.strip())
+        written, _, value = part.strip().partition("=")
+        match = _NUMBER.fullmatch(value)
         if match is None:
-            if _LONG.fullmatch(part.strip()):
+            if _LONG.fullmatch(value):
                 raise InvalidInput(
                     f"the number in {part[:40]!r} is too long",
                     field=field,
@@ -78,10 +79,10 @@ def _pairs(text: str, field: str) -> list[tuple[str, Fraction, str]]:
                 field=field,
                 remedy="write for example cpu=8,mem=16G,gres/gpu=1",
             )
-        name = tres_name(match[1], field=field)
+        name = tres_name(written, field=field)
         if any(name == known for known, _, _ in pairs):
             raise InvalidInput(f"{name} is given twice", field=field, remedy="give each TRES once")
-        pairs.append((name, Fraction(match[2]), match[3]))
+        pairs.append((name, Fraction(match[1]), match[2]))
     return pairs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -254,6 +255,16 @@ def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:
         raise InvalidInput(
             f"{name} is not TOML: {bad}", field=field, remedy="fix the line named"
         ) from bad
+
+
+def toml_string(text: str) -> str:
+    """Return a text as a TOML string. JSON has the same escapes, except for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def toml_key(text: str) -> str:
+    """Return a text as a TOML key, quoted if it is no bare key."""
+    return text if re.fullmatch(r"[\w-]+", text, re.ASCII) else toml_string(text)
 
 
 @contextmanager

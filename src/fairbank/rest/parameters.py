@@ -22,7 +22,7 @@ UidNumber = Annotated[int, PathParameter(ge=0, le=ids.UID_MAX)]
 OneId = Annotated[int | None, QueryParameter(ge=1, le=ids.ID_MAX)]
 OneUid = Annotated[int | None, QueryParameter(ge=0, le=ids.UID_MAX)]
 JobId = Annotated[int | None, QueryParameter(ge=1, le=ids.JOB_ID_MAX)]
-OneName = Annotated[str | None, QueryParameter(max_length=64)]
+OneName = Annotated[str | None, QueryParameter(max_length=ids.NAME_MAX)]
 OneTime = Annotated[
     str | None,
     QueryParameter(

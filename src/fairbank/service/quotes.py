@@ -31,8 +31,10 @@ Offers = list[tuple[Allocation, UserSums]]
 class Quotes(UseCases):
     """Use case: the price of a job, without a change of the ledger."""
 
-    def quote(self, identity: Identity, account: str, request: JobRequest) -> Quote:
+    def quote(self, identity: Identity, account: str, request: JobRequest, tasks: int = 1) -> Quote:
         """Return the price of a job with its lines, and the allocation that would carry it now.
+
+        `tasks` of an array must all be paid.
 
         Raises NotFound, InvalidInput.
         """
@@ -49,9 +51,9 @@ class Quotes(UseCases):
         offers = available_credit(self._store, [project_chain], priced.resource, identity.uid, now)[
             0
         ]
-        offer = quote(priced, offers, self._context.policy)
+        offer = quote(priced, offers, self._context.policy, tasks)
         payer = (each for each in offers if each[0].id == offer.allocation)
-        reason = next((obstacle(*each, priced.amount) for each in payer), Reason.NO_ALLOCATION)
+        reason = next((obstacle(*each, offer.total) for each in payer), Reason.NO_ALLOCATION)
         return msgspec.structs.replace(
             offer,
             notes=(*offer.notes, *remarks(request, cluster)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from enum import Enum
 from fractions import Fraction
@@ -16,7 +15,7 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.tres import BillingRule, parse_weights
-from fairbank.core.validation import parse_toml, validated_settings
+from fairbank.core.validation import parse_toml, toml_string, validated_settings
 from fairbank.service.access.identity import Staff
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
@@ -131,7 +130,7 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def cluster_map(self) -> dict[str, Cluster]:
         """Return the clusters by name. Raises InvalidInput with the key."""
         return {
-            ids.name(name, field=f"clusters.{name}"): _cluster(name, each)
+            ids.cluster(name, field=f"clusters.{name}"): _cluster(name, each)
             for name, each in self.clusters.items()
         }
 
@@ -256,11 +255,11 @@ weights = "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"
 
 
 def _toml_string(value: str, field: str) -> str:
-    """Return a text as a TOML string. JSON has the same escapes, except for DEL."""
+    """Return a text as a TOML string. Raises InvalidInput if it is not UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError as bad:
         raise InvalidInput(
             f"{value!a} is not UTF-8", field=field, remedy="give it a name in UTF-8"
         ) from bad
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return toml_string(value)

@@ -89,7 +89,7 @@ class SlurmCommands(SlurmOutput):
     @property
     def cluster(self) -> str:
         """Name of this cluster. Raises InvalidInput if it has none."""
-        return ids.name(super().cluster, field="ClusterName")
+        return ids.cluster(super().cluster, field="ClusterName")
 
     def check_cluster(self, cluster: str | None) -> str:
         """Check version and name of the cluster, and return the name. Raises InvalidInput."""

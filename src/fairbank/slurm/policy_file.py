@@ -180,7 +180,7 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
         for name, factor in sorted(policy.qos_factors.items())
     }
     scale = lcm(*(factor.denominator for factor in factors.values()))
-    yield ("cluster", ids.name(policy.cluster, field="cluster"))
+    yield ("cluster", ids.cluster(policy.cluster))
     yield ("price", policy.price.value)
     yield ("gres", policy.gres.value)
     yield ("unlisted", policy.unlisted.value)
@@ -225,7 +225,7 @@ def _partition_rows(place: PolicyPartition, scale: int) -> Iterator[Row]:
         yield ("gpu", name, ids.name(kind, field=f"{here}.gpus"))
     for tres, weight in sorted(weights.items()):
         units = _number(int(weight * denominator), f"{here}.weights")
-        yield ("weight", name, _tres(tres, here), units)
+        yield ("weight", name, tres, units)
 
 
 def _project_rows(policy: SubmissionPolicy) -> Iterator[Row]:
@@ -281,16 +281,6 @@ def _unique(values: Iterable[T], field: str) -> list[T]:
 
 def _optional(name: str | None, field: str) -> str:
     return ids.name(name, field=field) if name is not None else ""
-
-
-def _tres(name: str, field: str) -> str:
-    if not (name.isascii() and name.isprintable()) or len(name) > 64 or " " in name:
-        raise InvalidInput(
-            f"{name[:64]!r} cannot stand in the policy file",
-            field=field,
-            remedy="name TRES in ASCII without blanks",
-        )
-    return name
 
 
 def _fraction(value: Fraction, field: str) -> Fraction:

@@ -66,7 +66,7 @@ def read_environment(environ: Mapping[str, str]) -> PrologCall:
             if array in environ
             else f"{number('SLURM_JOB_ID')}"
         ),
-        cluster=ids.name(environ.get("SLURM_CLUSTER_NAME", ""), field="SLURM_CLUSTER_NAME"),
+        cluster=ids.cluster(environ.get("SLURM_CLUSTER_NAME", ""), field="SLURM_CLUSTER_NAME"),
         job_id=number("SLURM_JOB_ID"),
         restart=number("SLURM_JOB_RESTART_COUNT", "0"),
         uid=number("SLURM_JOB_UID"),

@@ -37,7 +37,7 @@ from fairbank.slurm.sync import replace_file
 
 _log = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 TABLE_SIZE_MAX = 16 * 1024 * 1024
 """Bytes; the plug-in reads no more."""
 
@@ -47,8 +47,8 @@ _MAGIC = b"FBSITEF\n"
 # Magic, version, sum of all that follows; written, stale after, partitions, entries, nothing.
 _HEAD = struct.Struct("<8sII QIIII")
 _SUMMED = 16  # where begins what the sum is of
-_ROW = struct.Struct("<72s40siI")  # an account or a partition, a resource, a value, nothing
-_NAME, _RESOURCE = 71, 39
+_ROW = struct.Struct("<256s40siI")  # an account or a partition, a resource, a value, nothing
+_NAME, _RESOURCE = 255, 39
 
 
 class SiteFactorTable(msgspec.Struct, frozen=True):
@@ -155,18 +155,18 @@ def _row(name: str, resource: str, value: int) -> bytes:
 
 
 def _packed(text: str, most: int) -> bytes:
-    packed = text.encode(errors="replace")
+    packed = text.encode(errors="replace")  # a lone surrogate, which is in no name
     if not _is_name(packed, most):
         raise InvalidInput(
             f"{text[:80]!r} cannot stand in the table",
             field="values",
-            remedy=f"1 to {most} visible ASCII characters",
+            remedy=f"1 to {most} bytes of UTF-8 without control characters",
         )
     return packed
 
 
 def _is_name(packed: bytes, most: int) -> bool:
-    return 0 < len(packed) <= most and all(0x21 <= byte <= 0x7E for byte in packed)
+    return 0 < len(packed) <= most and all(byte >= 0x20 and byte != 0x7F for byte in packed)
 
 
 def decode(text: bytes) -> SiteFactorTable:

@@ -18,8 +18,10 @@ CREATE TABLE runs (
     time_limit INTEGER,
     action TEXT,
     reason TEXT,
-    text TEXT
+    text TEXT,
+    billing TEXT NOT NULL,
+    pieces BLOB NOT NULL
 );
-INSERT INTO "runs" VALUES('lab/7@1795000000.0','held',3600,NULL,NULL,NULL);
-INSERT INTO "runs" VALUES('lab/8@1795000001.0','refused',60,'hold','InsufficientCredit','too little');
+INSERT INTO "runs" VALUES('lab/7@1795000000.0','held',3600,NULL,NULL,NULL,'4',X'5B7B227365636F6E6473223A3630302C2262696C6C696E67223A2238227D5D');
+INSERT INTO "runs" VALUES('lab/8@1795000001.0','refused',60,'hold','InsufficientCredit','too little','',X'5B5D');
 COMMIT;

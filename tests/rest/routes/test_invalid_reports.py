@@ -71,7 +71,7 @@ def test_report_with_any_value_is_accepted_or_names_the_field(
         ({"partition": "=cmd"}, "partition"),
         ({"partition": "nosuch"}, "partition"),
         ({"resource": "../x"}, "resource"),
-        ({"qos": "a b"}, "qos"),
+        ({"qos": "a,b"}, "qos"),
         ({"start": 10**12}, "start"),
         ({"time_limit": -1}, "time_limit"),
         ({"time_limit": 10**10}, "time_limit"),

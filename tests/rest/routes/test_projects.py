@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.rest.world import (
     create_world,
     report,
 )
+from tests.support.names import EXAMPLES
 
 
 @pytest.fixture
@@ -246,6 +248,16 @@ def test_new_project_is_found_by_each_name(world: World) -> None:
     )
     assert again.status_code == 200
     assert again.json()["data"] == row | {"entry": None}  # it existed: nothing was written
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_project_may_have_any_name_of_slurm(world: World, name: str) -> None:
+    made = world.ask(
+        "POST", "/project", SUPERUSER, json={"gname": name, "gid": 4_000, "account": name}
+    )
+    assert made.status_code == 201
+    (row,) = data(world, f"/project?account={quote(name)}", SUPERUSER)
+    assert (row["gname"], row["account"]) == (name, name)
 
 
 def test_account_defaults_to_the_group_name(world: World) -> None:

@@ -37,6 +37,19 @@ def test_quote_lists_its_calculation(shared_world: World) -> None:
     assert shared_world.entries() == before
 
 
+def test_quote_of_an_array_is_that_of_all_its_tasks(shared_world: World) -> None:
+    body = {"account": "chem", "partition": "std", "tres": "cpu=8", "time_limit": 3_600}
+    one = shared_world.ask("POST", "/quote", MEMBER, json=body).json()["data"]
+    assert (one["amount"], one["tasks"], one["total"]) == (480, 1, 480)
+    tasks = one["available"] // 480
+    for number, fits in ((tasks, True), (tasks + 1, False)):
+        array = shared_world.ask("POST", "/quote", MEMBER, json={**body, "tasks": number}).json()
+        assert (array["data"]["amount"], array["data"]["total"]) == (480, 480 * number)
+        assert array["data"]["after"] == one["available"] - 480 * number
+        assert array["data"]["fits"] == fits
+    assert array["data"]["longest_seconds"] == 59 * 60
+
+
 def test_cluster_prices_are_exact(world: World) -> None:
     assert data(world, "/cluster", STRANGER) == [
         {

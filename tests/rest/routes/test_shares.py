@@ -7,7 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from fairbank.cluster.share_record import ShareRecord, share_key
+from fairbank.core.time import Instant
+from fairbank.rest.schemas.share import parse_share_cursor, share_cursor
 from tests.rest.responses import data
 from tests.rest.world import (
     ADMIN,
@@ -23,6 +28,7 @@ from tests.rest.world import (
     World,
     create_world,
 )
+from tests.support.names import NAMES
 
 CHEM = {
     "account": "chem",
@@ -189,10 +195,10 @@ def test_only_the_agent_of_a_cluster_may_store_values(
     [
         ({"rows": []}, "rows"),
         ({"rows": [CHEM, CHEM]}, "rows"),
-        ({"rows": [{**CHEM, "account": "no name"}]}, "rows[0].account"),
-        ({"rows": [ROWS[0], {**CHEM, "user": "a/b"}]}, "rows[1].user"),
+        ({"rows": [{**CHEM, "account": "no,name"}]}, "rows[0].account"),
+        ({"rows": [ROWS[0], {**CHEM, "user": "a,b"}]}, "rows[1].user"),
         ({"rows": [{**CHEM, "user": "a\u0000b"}]}, "rows[0].user"),
-        ({"rows": [{**CHEM, "partition": "a/b"}]}, "rows[0].partition"),
+        ({"rows": [{**CHEM, "partition": "a,b"}]}, "rows[0].partition"),
         ({"rows": [{**CHEM, "usage": -1}]}, "rows[0].usage"),
         ({"rows": [{**CHEM, "norm_shares": 1.5}]}, "rows[0].norm_shares"),
         ({"rows": [{**CHEM, "shares": 2**31 - 1}]}, "rows[0].shares"),
@@ -209,6 +215,26 @@ def test_invalid_value_names_its_row(
         answer.text
     )
     assert answer.json()["remedy"]
+
+
+@given(names=st.tuples(NAMES, NAMES, NAMES))
+def test_cursor_of_any_names_is_read_back(names: tuple[str, str, str]) -> None:
+    account, user, partition = names
+    record = ShareRecord(
+        cluster="lab",
+        day=20_000,
+        account=account,
+        user=user,
+        partition=partition,
+        at=Instant(20_000 * 86_400),
+        shares=1,
+        norm_shares=0.5,
+        usage=0.0,
+        effective=None,
+        level=None,
+        factor=None,
+    )
+    assert parse_share_cursor(share_cursor(record)) == share_key(record)
 
 
 @pytest.mark.parametrize("after", ["x", "alpha/many/a/b/c", "a/1/b/c/d/e"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+import msgspec
 import pytest
 
 from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
@@ -211,3 +212,17 @@ def test_covered_history_needs_no_reconciling(site: CommandSite) -> None:
         "history: 1 run charged, 0 SU; 0 known already",
     ]
     site.run("reconcile", "-S", "now-1day", code=0)
+
+
+def test_job_that_never_ran_leaves_an_import_complete(site: CommandSite) -> None:
+    """A night's jobs may be cancelled in several partitions, or without an account."""
+    waiting = site.job(2, state="PENDING", partition="cpu,gpu")
+    cancelled = {"state": "CANCELLED", "end": site.now}
+    site.set_accounting(
+        site.job(1),
+        waiting,
+        msgspec.structs.replace(waiting, job_id=3, partition="gpu,cpu", **cancelled),
+        msgspec.structs.replace(waiting, job_id=4, account="", **cancelled),
+    )
+    output = site.output("slurm", "import", "-S", "now-1day")
+    assert "history: 1 run charged" in output

@@ -22,14 +22,14 @@ from fairbank.slurm.held_jobs import (
     ReleaseSchedule,
     affordable_jobs,
 )
-from fairbank.slurm.parsers.squeue import HeldJob, read_held_jobs
+from fairbank.slurm.parsers.squeue import HELD_FORMAT, HeldJob, read_held_jobs
 from fairbank.slurm.parsers.values import ParsedRows
 from tests.agent.conftest import SU, Site
 from tests.support.server import run_bank
 
 HOUR = 3_600
 JOB = HeldJob(name="7", account="chem", partition="cpu", qos=None, limit_seconds=HOUR, tres="cpu=1")
-WIDTHS = (40, 80, 80, 64, 24, 64, 12, 600)
+WIDTHS = tuple(int(column.partition(":")[2]) for column in HELD_FORMAT.split(","))
 
 
 def line(

@@ -218,7 +218,7 @@ def test_ended_jobs_are_left_out() -> None:
     ("line", "field"),
     [
         (pending_line(ArrayTaskId="1-3,..."), "ArrayTaskId"),
-        (pending_line(TresPerNode="gres:nvme:1"), "TresPerNode"),
+        (pending_line(TresPerNode="gres:gpu:a:b:1"), "TresPerNode"),
         (f"{pending_line(TresPerNode='')} TresPerJob=gres:gpu:5", "TresPerJob"),
         (pending_line(NumNodes="some", TRES=""), "NumNodes"),
         (pending_line(TimeLimit="soon"), "TimeLimit"),

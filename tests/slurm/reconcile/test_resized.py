@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import msgspec
@@ -10,13 +11,14 @@ from hypothesis import strategies as st
 
 from fairbank.cluster.run_report import RunPiece
 from fairbank.core.units import round_up
+from fairbank.slurm.parsers import sacct
 from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.compare import Category, restart_count
 from fairbank.slurm.reconcile.prices import ClusterPrices
 from fairbank.slurm.reconcile.repair import charge_report
-from fairbank.slurm.reconcile.resized import join_resized
+from fairbank.slurm.reconcile.resized import is_later_piece, join_resized
 from tests.slurm.reconcile.comparison import compare_records, only_finding
-from tests.slurm.reconcile.jobs import CLUSTER, NOW, a_job, bank_run
+from tests.slurm.reconcile.jobs import CLUSTER, NOW, a_job, bank_run, sacct_row
 
 
 def resized(
@@ -47,6 +49,14 @@ def test_pieces_are_one_run() -> None:
         (1_800, "cpu=4"),
     ]
     assert ClusterPrices(CLUSTER).end_price(job) == 60 * 8 + 30 * 4 + 10 * 2
+
+
+def test_later_record_with_the_start_of_the_job_counts_its_own_time() -> None:
+    """slurmdbd stores the start of the job with each record, and counts the time from there."""
+    records = resized((3_600, 8), (1_800, 4), (600, 2))
+    as_stored = stored(records)
+    assert [is_later_piece(record) for record in as_stored] == [False, True, True]
+    assert join_resized(as_stored) == join_resized(records)
 
 
 def test_job_between_two_pieces_is_unfinished() -> None:
@@ -100,3 +110,52 @@ def test_history_with_resizes_and_requeues_adds_up_to_the_second(
         round_up(Fraction(sum(seconds * cpus for seconds, cpus in pieces), 60))
         for pieces, _, _ in executions
     ]
+
+
+def stored(records: Sequence[AccountingJob]) -> list[AccountingJob]:
+    """Return the records of a resized job as slurmdbd has them: each with the start of the job."""
+    start = records[0].start or 0
+    return [
+        msgspec.structs.replace(record, start=start, elapsed=(record.end or 0) - start)
+        for record in records
+    ]
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(1, 5_000), st.integers(1, 64)), min_size=1, max_size=4),
+        min_size=1,
+        max_size=6,
+    ),
+    st.data(),
+)
+def test_unreadable_line_changes_no_other_job(
+    jobs: list[list[tuple[int, int]]], data: st.DataObject
+) -> None:
+    """Whatever line is damaged, each other job is charged for each of its seconds once, and its own
+    job for none that is not known.
+    """
+    rows = [
+        sacct_row(record)
+        for number, pieces in enumerate(jobs, 1)
+        for record in stored(resized(*pieces, number=number))
+    ]
+    place = data.draw(st.integers(0, len(rows) - 1))
+    cells = rows[place].split("\x1f")
+    column = data.draw(st.sampled_from(["Submit", "State", "End", "ElapsedRaw", "AllocTRES"]))
+    cells[sacct.JOBS.columns.index(column)] = "?"
+    damaged = int(cells[0])
+    read = sacct.JOBS.read("".join([*rows[:place], "\x1f".join(cells), *rows[place + 1 :]]))
+    findings = compare_records(
+        join_resized(read.rows), unreadable={line.job_id for line in read.unreadable}
+    ).findings
+    charged = {
+        finding.job.job_id: finding.amount
+        for finding in findings
+        if finding.job is not None and finding.category is Category.MISSING
+    }
+    assert charged == {
+        number: round_up(Fraction(sum(seconds * cpus for seconds, cpus in pieces), 60))
+        for number, pieces in enumerate(jobs, 1)
+        if number != damaged
+    }

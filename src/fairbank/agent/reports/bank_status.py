@@ -1,7 +1,8 @@
 """Status of the bank as reports and probes find it: up or down, retries, number of senders.
 
-A probe, sent while there is nothing to report, is for status and metrics only. Jobs are decided,
-and reports sent, by what reports find; so a probe never clears an error that a report found.
+Jobs are decided, and reports sent, by what reports find. A probe is sent while there is nothing to
+report. It is for status and metrics, and it stands in for a report while the bank is down: else
+nothing would find out that the bank is back. It never clears an error while a report waits.
 """
 
 from __future__ import annotations
@@ -100,7 +101,9 @@ class BankStatus:
     """State of the bank: does it answer reports, and since when; times are monotonic seconds.
 
     Invariant: `down_since` is None exactly while `error` is None and `failures` is 0.
-    `contacted_at` is the time of the last result or failure, None before the first.
+    `contacted_at` is the time of the last result or failure, `answered_at` of the last result, None
+    before the first. `silent_since` is the arrival of the first question that waited in vain since
+    then: a bank that accepts requests and answers none is up until a request times out.
     """
 
     def __init__(self, now: float) -> None:
@@ -109,17 +112,26 @@ class BankStatus:
         self.error: FairbankError | None = None
         self.failures = 0
         self.contacted_at: float | None = None
+        self.answered_at: float | None = None
+        self.silent_since: float | None = None
 
     @property
     def up(self) -> bool:
         return self.down_since is None
+
+    @property
+    def outage_since(self) -> float | None:
+        """Start of the outage in which questions wait in vain; None if there is none."""
+        starts = [at for at in (self.down_since, self.silent_since) if at is not None]
+        return min(starts, default=None)
 
     def record_success(self, now: float) -> bool:
         """Record an answer; return whether the bank was down before."""
         was_down = not self.up
         if was_down:
             self.since = now
-        self.contacted_at = self.retry_at = now
+        self.contacted_at = self.answered_at = self.retry_at = now
+        self.silent_since = None
         self.down_since, self.error, self.failures = None, None, 0
         return was_down
 
@@ -133,9 +145,20 @@ class BankStatus:
         self.retry_at = now + retry_pause(self.failures)
         return was_up
 
+    def record_silence(self, received: float) -> bool:
+        """Record that a question that arrived at `received` waited in vain; return whether it is
+        news.
+        """
+        if self.answered_at is not None and self.answered_at >= received:
+            return False  # the bank has answered others meanwhile
+        is_news = self.silent_since is None or received < self.silent_since
+        if is_news:
+            self.silent_since = received
+        return is_news
+
     def is_stable(self, now: float) -> bool:
         """Return whether the bank has answered long enough to be relied on."""
-        return self.up and now - self.since >= STABLE_SECONDS
+        return self.outage_since is None and now - self.since >= STABLE_SECONDS
 
 
 class Reachability(NamedTuple):
@@ -159,25 +182,31 @@ class ProbeResults:
         self._last = Reachability(None, 0.0)
 
     def record(
-        self, error: FairbankError | None, clusters: Set[str], bank: BankStatus, now: float
+        self, error: FairbankError | None, clusters: Set[str], flow: ReportFlow, now: float
     ) -> bool:
         """Record a probe.
 
         Args:
             error: why the bank would accept no reports, None if it would.
             clusters: the clusters that it was asked about.
-            bank: the bank's status by reports.
+            flow: reports of the agent.
             now: monotonic seconds.
 
         Returns:
             Whether the reachability changed.
         """
+        bank = flow.bank
         before, reachable = self.reachability(bank), error is None
         changed = before.reachable is not reachable
         since = now if changed else before.since
         failures = 0 if reachable else before.failures + 1
         self._last = Reachability(reachable, since, failures, error)
         self.at, self.clusters = now, clusters
+        if not bank.up and flow.is_idle:
+            if error is None:
+                bank.record_success(now)
+            else:
+                bank.record_failure(error, now)
         return changed
 
     def reachability(self, bank: BankStatus) -> Reachability:
@@ -198,8 +227,7 @@ class ProbeResults:
     def is_due(self, flow: ReportFlow, clusters: Set[str], now: float) -> bool:
         """Return whether to probe: at first, for a new cluster, after a pause, and after errors.
 
-        Not while reports wait, which will find out; nor before a plug-in has named its cluster; nor
-        after an error that only a report can clear.
+        Not while reports wait, which will find out; nor before a plug-in has named its cluster.
 
         Args:
             flow: reports of the agent.
@@ -207,8 +235,10 @@ class ProbeResults:
             now: monotonic seconds.
         """
         bank = flow.bank
-        if not clusters or flow.busy or len(flow.queue) or not bank.up:
+        if not clusters or not flow.is_idle:
             return False
+        if not bank.up:
+            return now >= bank.retry_at
         current = self.reachability(bank)
         if current.reachable is None or not clusters <= self.clusters:
             return True
@@ -255,8 +285,7 @@ class BankProbe:
     async def _probe(self, clusters: Set[str]) -> None:
         loop = asyncio.get_running_loop()
         error = await loop.run_in_executor(self._thread, probe, self._client, clusters)
-        bank = self._flow.bank
-        changed = self.results.record(error, clusters, bank, time.monotonic())
+        changed = self.results.record(error, clusters, self._flow, time.monotonic())
         if error is not None:
             self._counts["probe_errors", error.title] += 1
         if changed and error is not None:

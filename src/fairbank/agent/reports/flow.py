@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from fairbank.agent.protocol import Ack, PluginMessage, Verdict
 from fairbank.agent.reports.bank_status import BankStatus, SenderSettings, resize_pool
+from fairbank.agent.reports.denied_clusters import DeniedClusters
 from fairbank.agent.reports.report import (
     PendingReport,
     Receipt,
@@ -25,6 +26,7 @@ from fairbank.agent.reports.report import (
 )
 from fairbank.agent.reports.send_queue import RetryLater, SendQueue
 from fairbank.agent.run_memory import KnownRun, OutboxChanges, Reply, RunMemory, replies_to
+from fairbank.cluster.run_report import RunPiece
 
 _log = logging.getLogger(__name__)
 
@@ -38,14 +40,15 @@ class ReportFlow:
 
     Invariants: a message is acknowledged only when its report is stored or received by the bank.
     `unsafe_ends` has the end reports that are neither. `busy` requests are in flight, and at most
-    `senders`; only one while the bank is down. `life` differs between any two agents, so that the
+    `senders`; only one while the bank is down. Reports of `denied` clusters are not in the queue,
+    except one that tests the bank. `life` differs between any two agents, so that the
     idempotency keys of their reports do.
     """
 
     def __init__(self, senders: SenderSettings, *, life: str, now: float) -> None:
         self.limits, self._life = senders, life
         self.memory, self.queue, self.retry_later = RunMemory(), SendQueue(), RetryLater()
-        self.bank = BankStatus(now)
+        self.bank, self.denied = BankStatus(now), DeniedClusters()
         self.replies: list[Reply] = []
         self.senders, self.busy = senders.minimum, 0
         self.disk_error: str | None = None
@@ -58,6 +61,17 @@ class ReportFlow:
         self.memory.restore(runs)
         self.queue.spilled(seqs)
         self._seq = max(seqs, default=0)
+
+    @property
+    def is_idle(self) -> bool:
+        """Return True if no report waits in the queue or is in a request."""
+        return not self.busy and not len(self.queue)
+
+    def outage_since(self, cluster: str) -> float | None:
+        """Return since when no question of a cluster is answered; None if they are."""
+        denied = self.denied.by_name.get(cluster)
+        starts = [self.bank.outage_since, denied.since if denied else None]
+        return min((at for at in starts if at is not None), default=None)
 
     def take_replies(self) -> list[Reply]:
         """Return the replies to send to the plug-in now."""
@@ -86,7 +100,14 @@ class ReportFlow:
         self.queue.add(report, urgent=True)
         return report
 
-    def send(self, kind: ReportKind, message: PluginMessage, receipt: Receipt, now: float) -> None:
+    def send(
+        self,
+        kind: ReportKind,
+        message: PluginMessage,
+        receipt: Receipt,
+        now: float,
+        pieces: tuple[RunPiece, ...] = (),
+    ) -> None:
         """Queue a report that no job waits for.
 
         Args:
@@ -94,8 +115,9 @@ class ReportFlow:
             message: message that it passes on.
             receipt: where to acknowledge the message once the report is safe.
             now: monotonic seconds.
+            pieces: of the run before its last change of resources.
         """
-        report = self._new_report(kind, message, now)
+        report = self._new_report(kind, message, now, pieces)
         report.receipts = (receipt,)
         if kind is ReportKind.COMPLETE:
             self.unsafe_ends[report.run] = report
@@ -108,11 +130,15 @@ class ReportFlow:
         self.memory.keep(other)
         self.queue.put_back([other])
 
-    def _new_report(self, kind: ReportKind, message: PluginMessage, now: float) -> PendingReport:
-        key = self._next_key()
-        return PendingReport(
-            self._seq, str(message.run), kind, report_body(message, kind, key), now
-        )
+    def _new_report(
+        self,
+        kind: ReportKind,
+        message: PluginMessage,
+        now: float,
+        pieces: tuple[RunPiece, ...] = (),
+    ) -> PendingReport:
+        body = report_body(message, kind, self._next_key(), pieces)
+        return PendingReport(self._seq, str(message.run), kind, body, now)
 
     def _next_key(self) -> str:
         self._seq += 1
@@ -127,6 +153,34 @@ class ReportFlow:
         """Drop a report if it is neither in a request nor on disk only."""
         if self.queue.withdraw(report):
             self.memory.drop(report)
+
+    def deny(self, cluster: str, reports: list[PendingReport], text: str, now: float) -> bool:
+        """Set reports aside that the bank does not accept from this agent; return whether their
+        cluster was not denied before.
+
+        Args:
+            cluster: their cluster.
+            reports: the reports of one request.
+            text: the bank's answer.
+            now: monotonic seconds.
+        """
+        for report in reports:
+            self.queue.done(report)
+        return self.denied.deny(cluster, reports, text, now)
+
+    def permit(self, cluster: str) -> bool:
+        """Queue what was set aside, since the bank accepts the cluster; return whether it was
+        denied.
+        """
+        denied = self.denied.by_name.pop(cluster, None)
+        if denied is None:
+            return False
+        aside = sorted(denied.reports.items())
+        self.queue.spilled([seq for seq, report in aside if report is None])
+        for _, report in aside:
+            if report is not None:
+                self.queue.add(report)
+        return True
 
     def finish(self, report: PendingReport) -> None:
         """Drop a report: the bank has received it, or a newer report supersedes it."""
@@ -152,6 +206,11 @@ class ReportFlow:
         for report in self.retry_later.take_due(now):
             self.queue.add(report)
             self._spill_if_stored(report)
+        for seq, test in self.denied.take_tests(now):
+            if test is None:
+                self.queue.spilled([seq])
+            else:
+                self.queue.add(test)
         if self.busy:
             self._idle_since = now
         idle = now - self._idle_since
@@ -176,9 +235,13 @@ class ReportFlow:
         batch, superseded = self.queue.take(self.limits.batch)
         for report in superseded:
             self.finish(report)
+        batch, aside = self.denied.divert(batch, now)
+        for report in aside:
+            report.attempts -= 1
+            self.queue.done(report)
         if batch:
             self.busy += 1
-        return batch or (self.next_request(now) if superseded else [])
+        return batch or (self.next_request(now) if superseded or aside else [])
 
     # ------------------------------------------------------------------ disk
 
@@ -191,6 +254,7 @@ class ReportFlow:
                 report.stored = True
                 self._mark_safe(report)
                 self._spill_if_stored(report)
+                self.denied.forget_stored(report)
 
     def not_stored(self, changes: OutboxChanges, error: str) -> None:
         """Record that these changes could not be written.

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.agent.protocol import EpilogEvent, PluginMessage
-from fairbank.cluster.run_report import AdjustReport, CompleteReport, HoldReport, encode_report
+from fairbank.cluster.run_report import (
+    AdjustReport,
+    CompleteReport,
+    HoldReport,
+    RunPiece,
+    encode_report,
+)
 from fairbank.core.errors import FairbankError, InvalidInput, Unavailable
 from fairbank.core.final_state import REQUEUED, final_state
 from fairbank.core.ids import clean_job_name
@@ -59,6 +65,15 @@ class PendingReport(msgspec.Struct, eq=False):
     converted: bool = False
     receipts: tuple[Receipt, ...] = ()
 
+    @property
+    def cluster(self) -> str:
+        return cluster_of(self.run)
+
+
+def cluster_of(run: str) -> str:
+    """Return the cluster in the text of a run."""
+    return run.partition("/")[0]
+
 
 class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of a report that the agent itself needs, as its JSON has them."""
@@ -75,13 +90,16 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
 _read_facts = msgspec.json.Decoder(ReportFacts).decode
 
 
-def report_body(message: PluginMessage, kind: ReportKind, key: str) -> bytes:
+def report_body(
+    message: PluginMessage, kind: ReportKind, key: str, pieces: tuple[RunPiece, ...] = ()
+) -> bytes:
     """Return the JSON of a report.
 
     Args:
         message: message of the plug-in about the run.
         kind: kind of the report.
         key: idempotency key.
+        pieces: of the run before its last change of resources.
     """
     run, limit_seconds = message.run, message.limit_seconds or 0
     facts: dict[str, Any] = {
@@ -98,6 +116,7 @@ def report_body(message: PluginMessage, kind: ReportKind, key: str) -> bytes:
         "time_limit": limit_seconds,
         "name": clean_job_name(message.name),
         "tres": message.tres if _is_job_tres(message.tres) else None,
+        "pieces": pieces,
         "key": key,
     }
     if kind is ReportKind.HOLD:
@@ -247,10 +266,11 @@ def result_of(answer: ReportAnswer) -> ReportResult:
             allocation=granted.allocation,
         )
     if refusal is None:
-        is_forbidden = answer.status in _FORBIDDEN
-        kind, reason = (ResultKind.FORBIDDEN, "") if is_forbidden else _UNBILLABLE
+        if answer.status in _FORBIDDEN:
+            # Without the remedy, which is the administrator's and not the job owner's.
+            return ReportResult(ResultKind.FORBIDDEN, "", _text(answer.detail, []))
         remedies = [answer.remedy] if answer.remedy else []
-        return ReportResult(kind, reason, _text(answer.detail, remedies))
+        return ReportResult(*_UNBILLABLE, _text(answer.detail, remedies))
     kind, reason = BY_REASON.get(refusal.reason, _UNBILLABLE)
     if kind is ResultKind.LAPSED and refusal.resolution is not None:
         kind = _resolution_kind(refusal.resolution)

@@ -103,7 +103,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
             Detail.UNKNOWN_ACCOUNT: Case(
                 "no project has the account {account!r}",
                 "use the right account, or have its project created, by staff: fairbank project"
-                " create GROUP -A {account}",
+                " create GROUP -A {account:word}",
             ),
         },
     ),

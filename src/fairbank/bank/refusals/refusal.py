@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from fractions import Fraction
@@ -228,7 +229,9 @@ def nearest(
 
 
 class _Templates(Formatter):
-    """Format amounts with `:su` and `:su_down`, times with `:time`."""
+    """Format amounts with `:su` and `:su_down`, times with `:time`, words of commands with
+    `:word`.
+    """
 
     def format_field(self, value: Any, format_spec: str) -> Any:
         match format_spec:
@@ -238,6 +241,8 @@ class _Templates(Formatter):
                 return show_su(value, down=True)
             case "time":
                 return iso(value)
+            case "word":
+                return shlex.quote(str(value))
         return super().format_field(value, format_spec)
 
 
@@ -265,7 +270,8 @@ def remedies(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> tuple[str,
     if refusal.limit_seconds and 0 < seconds < refusal.limit_seconds:
         advice.append(f"a shorter time limit: -t {show_duration(seconds)}")
     advice += [
-        f"another project: -A {other.account} ({show_su(other.available, down=True)} SU available)"
+        f"another project: -A {shlex.quote(other.account)}"
+        f" ({show_su(other.available, down=True)} SU available)"
         for other in known.alternatives
     ]
     template = _case(refusal, known).remedy or refusal.reason.info.remedy
@@ -304,7 +310,7 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
         "short": show_shortfall(refusal.asked, refusal.available),
         "missing": -(-refusal.shortfall // MINUTES_IN_SU),
         "most": exact_su(max(0, refusal.available)),
-        "payer": known.account or refusal.project or "ACCOUNT",
+        "payer": shlex.quote(str(known.account or refusal.project or "ACCOUNT")),
         "begin": "..." if refusal.start is None else iso(refusal.start),
         "show": (
             "fairbank jobs -a -l" if allocation is None else f"fairbank alloc show {allocation}"

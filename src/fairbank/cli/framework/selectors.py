@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.screen import did_you_mean
@@ -34,7 +35,8 @@ def find_allocation(
             f"{plain(account)} has no active"
             f" allocation{f' of {plain(resource)}' if resource else ''}",
             field="--account",
-            remedy=f"fairbank alloc list -A {plain(account)} shows all; name one by its number",
+            remedy=f"fairbank alloc list -A {quote(plain(account))} shows all; name one by its"
+            " number",
         )
     if len(rows) > 1:
         which = ", ".join(f"{row['id']} ({row['resource']})" for row in rows[:10])

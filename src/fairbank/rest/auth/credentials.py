@@ -89,7 +89,7 @@ _LINES = (
     ("path or query", r"/[\x21-\x7e]*", 8_192),
     ("body hash", "[0-9a-f]{64}", 64),
     ("server name", r"[\x21-\x7e]+", 255),
-    ("user acted as", r"[\x21-\x7e]*", 64),
+    ("user acted as", r"[\x20-\x7e]*", 255),
     ("idempotency key", r"[\x21-\x7e]*", 128),
     ("nonce", "[0-9a-f]{32}", 32),
 )

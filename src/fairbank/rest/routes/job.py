@@ -307,20 +307,16 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
     """
     account, service = ids.name(data.account, field="account"), request.services.quotes
     job = JobRequest(
-        cluster=(
-            service.only_cluster()
-            if data.cluster is None
-            else ids.name(data.cluster, field="cluster")
-        ),
+        cluster=(service.only_cluster() if data.cluster is None else ids.cluster(data.cluster)),
         partition=ids.name(data.partition, field="partition"),
         counts=parse_job_tres(data.tres),
         limit_seconds=_limit_seconds(data.time_limit),
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
     )
-    quote = service.quote(request.identity, account, job)
-    if quote.bill.amount > AMOUNT_MAX:
+    quote = service.quote(request.identity, account, job, data.tasks)
+    if quote.total > AMOUNT_MAX:
         raise InvalidInput(
-            f"this job costs {quote.bill.amount} SU-minutes, more than the bank can count",
+            f"this job costs {quote.total} SU-minutes, more than the bank can count",
             field="tres",
             remedy=f"at most {AMOUNT_MAX} SU-minutes",
         )

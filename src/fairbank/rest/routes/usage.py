@@ -45,7 +45,7 @@ from fairbank.service.access.identity import check_cluster
 
 By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
 AfterGroup = Annotated[
-    str | None, QueryParameter(max_length=80, description="`next` of the previous page")
+    str | None, QueryParameter(max_length=300, description="`next` of the previous page")
 ]
 
 _GROUPS = {
@@ -54,7 +54,7 @@ _GROUPS = {
     UsageBy.DAY: re.compile(r"[1-9]\d{3}-\d\d-\d\d", re.ASCII),
     UsageBy.MONTH: re.compile(r"[1-9]\d{3}-\d\d", re.ASCII),
     UsageBy.PARTITION: re.compile(r".*"),
-    UsageBy.JOB: re.compile(r".{1,64}/\d{1,10}", re.ASCII),
+    UsageBy.JOB: re.compile(r".{1,255}/\d{1,10}", re.ASCII),
     UsageBy.QOS: re.compile(r".*"),
 }
 
@@ -127,7 +127,7 @@ def _parse_cursor(text: str | None, by: UsageBy) -> str | int | None:
 
 
 AfterShare = Annotated[
-    str | None, QueryParameter(max_length=300, description="`next` of the previous page")
+    str | None, QueryParameter(max_length=3_200, description="`next` of the previous page")
 ]
 Users = Annotated[bool, QueryParameter(description="include the users of the accounts")]
 

@@ -220,9 +220,11 @@ class QuoteLine(Struct, frozen=True, kw_only=True):
 class QuoteCard(Struct, frozen=True, kw_only=True):
     """A price and its calculation: amount = billing x factor x seconds / 60, rounded up once.
 
-    `longest_seconds` is the longest time limit that the credit allows. `fits` is also true if a
-    bank that only observes lets the job through without credit. `notes` say so, and name what the
-    price leaves out. `reason` and `detail` say why the credit cannot be used, as in a refusal.
+    `amount` is the price of one task, `total` that of all `tasks` of an array; `after` and `fits`
+    are about the total. `longest_seconds` is the longest time limit that the credit allows. `fits`
+    is also true if a bank that only observes lets the job through without credit. `notes` say so,
+    and name what the price leaves out. `reason` and `detail` say why the credit cannot be
+    used, as in a refusal.
     """
 
     account: str
@@ -233,6 +235,8 @@ class QuoteCard(Struct, frozen=True, kw_only=True):
     factor: str
     seconds: int
     amount: int
+    tasks: int
+    total: int
     allocation: int | None
     available: int
     after: int
@@ -264,6 +268,8 @@ def quote_card(quote: Quote, account: str, cluster: str) -> QuoteCard:
         factor=exact_decimal(bill.factor),
         seconds=bill.seconds,
         amount=bill.amount,
+        tasks=quote.tasks,
+        total=quote.total,
         allocation=quote.allocation,
         available=quote.available,
         after=quote.after,

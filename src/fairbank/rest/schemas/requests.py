@@ -24,6 +24,7 @@ from fairbank.core.fields import (
     Word,
 )
 from fairbank.core.ids import ID_MAX
+from fairbank.core.slurm_numbers import TASKS_MAX
 from fairbank.core.time import Instant, parse_instant
 from fairbank.rest.schemas.answers import RoleWord
 
@@ -147,7 +148,8 @@ class DescribedJob(Body, frozen=True, kw_only=True):
     """A job before it is submitted.
 
     `time_limit` is seconds as a number, or Slurm's form as text ("12:00:00"). `cluster` may be
-    omitted if the bank has only one.
+    omitted if the bank has only one. `tasks` is the number of tasks of an array, each of which
+    holds `tres`.
     """
 
     account: Name
@@ -156,6 +158,7 @@ class DescribedJob(Body, frozen=True, kw_only=True):
     tres: Tres
     time_limit: Seconds | Annotated[str, Meta(max_length=32)]
     qos: Name | None = None
+    tasks: Annotated[int, Meta(ge=1, le=TASKS_MAX)] = 1
 
 
 class NewToken(Body, frozen=True, kw_only=True):
@@ -166,7 +169,7 @@ class NewToken(Body, frozen=True, kw_only=True):
     """
 
     label: Annotated[str, Meta(min_length=1, max_length=64)]
-    scopes: Annotated[list[Annotated[str, Meta(max_length=80)]], Meta(min_length=1, max_length=32)]
+    scopes: Annotated[list[Annotated[str, Meta(max_length=300)]], Meta(min_length=1, max_length=32)]
     days: Annotated[int, Meta(ge=1, le=731)] = 90
     uid: Uid | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
+from urllib.parse import quote, unquote
 
 from msgspec import Meta, Struct
 
@@ -25,7 +26,7 @@ class NewShare(Body, frozen=True, kw_only=True):
     """Fair-share values of an association: an account, or a user in it. Units: see the response."""
 
     account: Name
-    user: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    user: Name | None = None
     partition: NameOrNone | None = None
     shares: Annotated[int, Meta(ge=0, le=SHARES_MAX)] | Literal["parent"] | None = None
     norm_shares: Part
@@ -104,14 +105,14 @@ def share_records(body: NewShares, at: Instant) -> list[ShareRecord]:
 
 
 def _records(body: NewShares, at: Instant) -> Iterator[ShareRecord]:
-    cluster = ids.name(body.cluster, field="cluster")
+    cluster = ids.cluster(body.cluster)
     for number, row in enumerate(body.rows):
         field = f"rows[{number}]"
         yield ShareRecord(
             cluster=cluster,
             day=at // DAY,
             account=ids.name(row.account, field=f"{field}.account"),
-            user=_login(row.user, f"{field}.user"),
+            user=ids.name(row.user, field=f"{field}.user") if row.user is not None else "",
             partition=ids.name(row.partition, field=f"{field}.partition") if row.partition else "",
             at=at,
             shares=ON_PARENT if row.shares == "parent" else row.shares,
@@ -123,18 +124,9 @@ def _records(body: NewShares, at: Instant) -> Iterator[ShareRecord]:
         )
 
 
-def _login(text: str | None, field: str) -> str:
-    # Slurm's users may have a domain, but never a blank or a slash.
-    if text and (not text.isprintable() or set(text) & set(" /")):
-        raise InvalidInput(
-            f"{text[:64]!r} is not a user", field=field, remedy="one word, as Slurm names them"
-        )
-    return text or ""
-
-
 def share_cursor(record: ShareRecord) -> str:
-    """Return the cursor of the page after a record. Names contain no slash."""
-    return "/".join(map(str, share_key(record)))
+    """Return the cursor of the page after a record. The other slashes are percent-encoded."""
+    return "/".join(quote(str(part), safe=" ") for part in share_key(record))
 
 
 def parse_share_cursor(text: str) -> ShareKey:
@@ -144,7 +136,7 @@ def parse_share_cursor(text: str) -> ShareKey:
         InvalidInput: it is none.
     """
     try:
-        cluster, day, account, user, partition = text.split("/")
+        cluster, day, account, user, partition = map(unquote, text.split("/"))
         return cluster, int(day if len(day) < 10 else ""), account, user, partition
     except ValueError as bad:
         raise InvalidInput(

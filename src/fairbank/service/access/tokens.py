@@ -223,7 +223,7 @@ def _checked_scopes(identity: Identity, scopes: Iterable[str]) -> tuple[str, ...
         raise InvalidInput("a token needs a scope", field="scopes", remedy=_SCOPES)
     for scope in wanted:
         if scope.startswith(AGENT):
-            ids.name(scope.removeprefix(AGENT), field="scopes")
+            ids.cluster(scope.removeprefix(AGENT), field="scopes")
             _check_agent_scope(identity, scope)
         elif scope not in FULL:
             raise InvalidInput(f"{scope[:64]!r} is not a scope", field="scopes", remedy=_SCOPES)

@@ -170,7 +170,7 @@ def qos_of(job: SwfJob, header: Header) -> str | None:
     if job.queue < 0:
         return None
     name = header.queues.get(job.queue, "")
-    return name if is_name(name) else f"queue{job.queue}"
+    return name if is_name(name) and " " not in name else f"queue{job.queue}"
 
 
 def start_details(job: SwfJob, header: Header) -> JobDetails | None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
+from fairbank.core.ids import is_name
 from fairbank.core.time import DAY
 from fairbank.simulator.engine.clock import JobStarts
 from fairbank.simulator.results.measures import jain
@@ -159,7 +160,7 @@ def _is_whole(word: str) -> bool:
 
 def _is_account(word: str) -> bool:
     """Return True for a number, or a name of Slurm. A negative number is neither."""
-    return _is_whole(word) or (word.isprintable() and word[:1].isalpha() and len(word) <= 64)
+    return _is_whole(word) or (is_name(word) and not word.isdecimal())
 
 
 def shares_by_number(holdings: Mapping[str, int], names: UserNumbers | None) -> dict[int, int]:

@@ -232,6 +232,9 @@ def agent_checks(config: Config, agent: AgentHealth, now: int) -> Iterator[Healt
         " look for Fairbank in its log",
     )
     yield _bank_check(bank)
+    for denied in status.get("denied", ()):
+        text = f"{denied['reports']} reports of cluster {denied['cluster']}: {denied['error']}"
+        yield HealthCheck(f"the agent has set aside {text}", False, denied["remedy"])
     error = outbox["error"]
     text = f"cannot be written: {error}" if error else f"{outbox['reports']} reports wait"
     remedy = "free space on its disk; the agent continues by itself"

@@ -5,6 +5,7 @@ A line is a record. A line that is no record is reported and left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -19,6 +20,8 @@ DELIMITER = "\x1f"
 """Unit separator, which no user types; sacct and squeue take any delimiter."""
 PIPE = "|"
 """Delimiter of sacctmgr, sshare and sprio. sacctmgr knows no other."""
+
+_WORD = re.compile(r"\S+")
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -158,11 +161,11 @@ def split_record(
 
 
 def fixed_width_records(text: str, widths: Mapping[str, int]) -> Iterator[Cells]:
-    """Yield the lines of columns with these widths, as `squeue --Format` prints them."""
+    """Yield the lines of columns with these widths in bytes, as `squeue --Format` prints them."""
     for number, line in enumerate(text.splitlines(), 1):
-        cells, at = dict[str, str](), 0
+        cells, at, packed = dict[str, str](), 0, line.encode(errors="replace")
         for name, width in widths.items():
-            cells[name] = line[at : at + width].strip()
+            cells[name] = packed[at : at + width].decode(errors="replace").strip()
             at += width
         yield Cells(number, cells)
 
@@ -170,14 +173,17 @@ def fixed_width_records(text: str, widths: Mapping[str, int]) -> Iterator[Cells]
 def pairs_of(text: str) -> dict[str, str]:
     """Return the cells of `Key=value Key=value`.
 
-    Words without a sign belong to values that are not read, such as an administrator's reason. Of
-    equal keys the first is Slurm's; a reason at the end of the line may contain anything.
+    A word without a sign continues the value before it, such as `Account=dept bio`. Of equal keys
+    the first is Slurm's; a reason at the end of the line may contain anything.
     """
     cells: dict[str, str] = {}
-    for word in text.split():
-        name, sign, value = word.partition("=")
+    last, begin = "", 0  # key and place of the value that a word without a sign continues
+    for word in _WORD.finditer(text):
+        name, sign, _ = word[0].partition("=")
         if sign:
-            cells.setdefault(name, value)
+            last, begin = "" if name in cells else name, word.start() + len(name) + 1
+        if last:
+            cells[last] = text[begin : word.end()]
     return cells
 
 

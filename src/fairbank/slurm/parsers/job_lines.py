@@ -24,9 +24,10 @@ _LINE_START = re.compile(
     r"JobId=(\d{1,10}) (?:(?:ArrayJobId|HetJobId|HetJobOffset|HetJobIdSet)=\S+"
     r" )*(?:ArrayTaskId=(\S+) (?:ArrayTaskThrottle=\d+ )?)?"
 )
+# Names may contain blanks but no `=`, so a part that a user imitates cannot extend into a real one.
 _OWNER = re.compile(
-    r" UserId=([^ ()]+)\(\d+\) GroupId=\S+ MCS_label=\S* Priority=(\d+) Nice=(-?\d+) Account=(\S+)"
-    r" QOS=(\S+) (?:WCKey=\S* )?JobState=(\S+) "
+    r" UserId=([^=]+)\(\d+\) GroupId=[^=]+ MCS_label=[^=]* Priority=(\d+) Nice=(-?\d+)"
+    r" Account=([^=]+) QOS=([^=]+) (?:WCKey=[^=]* )?JobState=(\S+) "
 )
 _NUMBERS = re.compile(r"JobId=(\d{1,10}) (?:ArrayJobId=(\d{1,10}) )?", re.ASCII)
 _GIVEN = re.compile(r" CoreSpec=\S+ (.*?)MinCPUsNode=")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 import msgspec
 
@@ -15,6 +16,7 @@ from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
+from fairbank.core.slurm_numbers import parse_array
 from fairbank.core.time import DAY
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import words
@@ -22,8 +24,6 @@ from fairbank.slurm.parsers.columns import Cells, read_rows
 from fairbank.slurm.parsers.job_lines import COMMAND, job_lines, priority
 from fairbank.slurm.parsers.values import STATES_WITH_NODES, ParsedRows
 
-TASKS_MAX = 4_000_000
-"""Slurm's own limit of MaxArraySize."""
 FOREVER = 365 * DAY
 """Seconds: how an unlimited time limit is planned."""
 _NOTHING = frozenset({"", "(null)", "N/A", "None", "*"})
@@ -31,7 +31,6 @@ _ON_NODES = re.compile(r"Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d{1,12}) GRES=(\S*)", r
 _CPUS = re.compile(r"cpu[:=]\d{1,9}", re.ASCII)
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
 _STEPS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
-_TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
 
 
 class JobNodes(msgspec.Struct, frozen=True):
@@ -219,22 +218,9 @@ def _gpus_of_nodes(cells: Cells, nodes: int, most: str) -> tuple[Gpus, ...]:
 
 def _tasks(text: str) -> tuple[int, ...]:
     """Return the numbers that `1-5,7,10-20:2%3` names."""
-    numbers: list[int] = []
-    for part in text.partition("%")[0].split(","):
-        match = _TASKS.fullmatch(part)
-        if match is None:  # slurmctld cuts a long list off with dots
-            raise InvalidInput(
-                f"{words.quote_unknown(text)} are no tasks of an array",
-                field="ArrayTaskId",
-                remedy="give SLURM_BITSTR_LEN=0",
-            )
-        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-        if last - first > TASKS_MAX or not step:
-            raise InvalidInput(
-                f"{words.quote_unknown(text)} are too many tasks", field="ArrayTaskId"
-            )
-        numbers.extend(range(first, last + 1, step))
-    return tuple(numbers)
+    # slurmctld cuts a long list off with dots.
+    parts = parse_array(text, field="ArrayTaskId", remedy="give SLURM_BITSTR_LEN=0")
+    return tuple(chain.from_iterable(parts))
 
 
 def _licences(text: str) -> dict[str, int]:

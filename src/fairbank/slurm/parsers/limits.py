@@ -23,9 +23,9 @@ from fairbank.slurm.parsers.words import Reader
 V = TypeVar("V")
 
 _COMMAND = "scontrol show assoc_mgr"
-_NAMED = re.compile(r"([^()]*)(?:\((\d{1,10})\))?", re.ASCII)
+_NAMED = re.compile(r"(.*?)(?:\((\d{1,10})\))?", re.ASCII)
 _OF_USED = re.compile(r"(N|\d{1,18})?(?:\(([\d.]{1,30})\))?", re.ASCII)
-_PAIR = re.compile(r"([a-z][\w/:.-]*)=(N|\d{1,18})(?:\((\d{1,20})\))?", re.ASCII)
+_PAIR = re.compile(r"([^\s=,]+)=(N|\d{1,18})(?:\((\d{1,20})\))?", re.ASCII)
 
 _TRES = {
     "GrpTRES": LimitKind.GRP_TRES,

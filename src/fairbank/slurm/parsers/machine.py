@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from fairbank.cluster.node import Node, NodeState
+from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import OverSubscribe, PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import InvalidInput
@@ -92,7 +92,8 @@ def _node(cells: Cells) -> Node:
     )
 
 
-_gpus = partial(words.gpus, with_others=True)
+def _gpus(text: str, field: str) -> tuple[Gpus, ...]:
+    return () if text in _NOTHING else words.gpus(text, field)
 
 
 def _state(text: str, field: str) -> NodeState:

@@ -39,7 +39,7 @@ FACTOR_DIGITS, TRES_DIGITS = 7, 2
 NAMED_SINCE = Version(23, 2, 0)
 _NONE = "Unable to find jobs matching"
 _SIGNED = re.compile(r"-?\d{1,10}", re.ASCII)
-_PAIR = re.compile(r"([a-z][\w/:.-]*)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
+_PAIR = re.compile(r"([^\s=,]+)=(\d{1,20}(?:\.\d+)?)", re.ASCII)
 
 
 class SprioLine(msgspec.Struct, frozen=True):

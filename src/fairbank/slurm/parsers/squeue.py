@@ -7,7 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import (
     DELIMITER,
@@ -45,13 +47,16 @@ def _fixed_width_format(widths: Mapping[str, int]) -> str:
     return ",".join(f"{name}:{width}" for name, width in widths.items())
 
 
+# squeue cuts what is longer, so names and TRES have one column more than they may be long.
+_NAME_WIDTH, _TRES_WIDTH = ids.NAME_MAX + 1, TRES_MAX + 100
+
 _STARTING_WIDTHS = {
     "SubmitTime": 24,
     "StartTime": 24,
     "TimeLimit": 24,
     "BatchFlag": 12,
-    "QOS": 64,
-    "tres-alloc": 600,
+    "QOS": _NAME_WIDTH,
+    "tres-alloc": _TRES_WIDTH,
 }
 STARTING_FORMAT = _fixed_width_format(_STARTING_WIDTHS)
 
@@ -93,13 +98,13 @@ def read_starting_job(text: str) -> StartingJob:
 
 _HELD_WIDTHS = {
     "JobArrayID": 40,
-    "Account": 80,
-    "Partition": 80,
-    "QOS": 64,
+    "Account": _NAME_WIDTH,
+    "Partition": _NAME_WIDTH,
+    "QOS": _NAME_WIDTH,
     "TimeLimit": 24,
     "Reason": 64,
     "admin_comment": 12,
-    "tres-alloc": 600,
+    "tres-alloc": _TRES_WIDTH,
 }
 HELD_FORMAT = _fixed_width_format(_HELD_WIDTHS)
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from fairbank.cluster.node import Gpus
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
+from fairbank.core.gres import GPU, parse_gres
 from fairbank.core.slurm_numbers import TRES_MAX
 from fairbank.core.time import DAY, LAST_INSTANT, parse_instant
 from fairbank.core.tres import parse_counts
@@ -22,7 +23,6 @@ V = TypeVar("V")
 Reader = Callable[[str, str], V]
 """Reader of a cell: (text, name of the column) to the value."""
 
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@$-]{0,63}", re.ASCII)
 _NEVER = frozenset({"", "Unknown", "None", "N/A", "NONE", "(null)"})
 _NO_LIMIT = frozenset(
     {"", "UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET", "NONE", "N/A", "(null)"}
@@ -30,11 +30,6 @@ _NO_LIMIT = frozenset(
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
 _LENGTH = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
 _LIMIT = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d\d)", re.ASCII)
-_GRES = re.compile(
-    r"(?:gres[:/])?gpu(?::([A-Za-z][\w.-]*))?(?:[:=](\d{1,6}))?(?:\([^)]*\))?", re.ASCII
-)
-_OUTER_COMMA = re.compile(r",(?![^(]*\))")
-"""Comma between two GRES, not one in parentheses as in `gpu:a100:2(IDX:0,2)`."""
 _WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,20})?(e[+-]\d{2,3})?|inf", re.ASCII)
 
@@ -87,8 +82,8 @@ def match_cell(form: re.Pattern[str], text: str, field: str, fault: str) -> re.M
 
 
 def user(text: str, field: str) -> str:
-    """Return a user's name, which may be a number or have a domain."""
-    return match_cell(_USER, text, field, "is not a user")[0]
+    """Return a user's name, which may have a domain."""
+    return ids.name(text, field=field)
 
 
 def number(text: str, field: str, most: int = 2**53 - 1) -> int:
@@ -188,24 +183,12 @@ def _check_tres(text: str, field: str) -> None:
     parse_counts(text, field=field)
 
 
-def gpus(text: str, field: str, *, with_others: bool = False) -> tuple[Gpus, ...]:
-    """Read the GPUs of GRES: `gpu:a100:2`, `gres/gpu=2`, `gpu:a100:2(IDX:0-1)`.
-
-    Args:
-        text: GRES with commas between them.
-        field: name of the column.
-        with_others: leave out GRES that are no GPUs, such as a node may have; else they are an
-            error.
-    """
+def gpus(text: str, field: str) -> tuple[Gpus, ...]:
+    """Return the GPUs of GRES such as `gpu:a100:2(IDX:0-1),lscratch:200`, by type."""
     counts: dict[str, int] = {}
-    for part in filter(None, _OUTER_COMMA.split(text)):
-        match = _GRES.fullmatch(part)
-        if match is not None:
-            counts[match[1] or ""] = counts.get(match[1] or "", 0) + int(match[2] or 1)
-        elif not with_others:
-            raise InvalidInput(
-                f"asks for {quote_unknown(part)}, and only GPUs are known here", field=field
-            )
+    for gres in parse_gres(text, field=field) if text else ():
+        if gres.name == GPU:
+            counts[gres.type] = counts.get(gres.type, 0) + gres.number
     return tuple(Gpus(kind, count) for kind, count in sorted(counts.items()) if count)
 
 

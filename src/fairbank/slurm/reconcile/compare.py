@@ -181,6 +181,8 @@ def classify(
     # So no charge is proposed from a record that may still change.
     if run is None and (not job.elapsed or sides.was_refused_at_start(job)):
         return Category.FREE
+    if job.job_id in sides.unreadable and (run is None or run.submitted != job.submitted):
+        return Category.LATE  # it may be a piece of a resized job, with one that was not read
     if not job.is_complete and run is not None and not run.is_open:
         return Category.BANK_ONLY  # slurmdbd lost a part, but the agent reported the end
     if not job.is_complete and sides.is_in_grace_period(job):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from shlex import quote
 
 import msgspec
 
@@ -96,7 +97,7 @@ def plan_import(
         if gid is None:
             notes.append(
                 f"account {account}: this host has no group of this name; name its number:"
-                f" --gid {account}=NUMBER"
+                f" --gid {quote(account)}=NUMBER"
             )
             continue
         if (taken := names.taken(account, gid)) is not None:
@@ -161,13 +162,13 @@ class _TakenNames:
         can.
         """
         if gid > UID_MAX:
-            return f"{gid} is no number of a group; name another: --gid {account}=NUMBER"
+            return f"{gid} is no number of a group; name another: --gid {quote(account)}=NUMBER"
         if (owner := self.by_gid.get(gid)) is not None:
-            return f"{owner} has its gid {gid} already; name another: --gid {account}=NUMBER"
+            return f"{owner} has its gid {gid} already; name another: --gid {quote(account)}=NUMBER"
         if (owner_of_group := self._by_group.get(account)) is not None:
             return (
                 f"{_whose(owner_of_group)} has its group already; say which account that one has:"
-                f" fairbank project set {owner_of_group.id} -A {account}"
+                f" fairbank project set {owner_of_group.id} -A {quote(account)}"
             )
         return None
 

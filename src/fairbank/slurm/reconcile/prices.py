@@ -11,6 +11,7 @@ from fairbank.bank.pricing import cost
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import NotFound
 from fairbank.core.tres import BillingRule, billing, parse_counts, parse_weights
+from fairbank.core.validation import toml_key, toml_string
 from fairbank.slurm.parsers.config import read_billing_rule
 from fairbank.slurm.parsers.values import (
     AccountingJob,
@@ -127,7 +128,7 @@ def price_settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) ->
 
     Shares are listed as comments, since they stay in Slurm.
     """
-    table = f"clusters.{machine.cluster}"
+    table = f"clusters.{toml_key(machine.cluster)}"
     agents = "" if machine.slurm_uid is None else str(machine.slurm_uid)
     comment = "the uids that report runs: Slurm's user" + (
         "" if agents else ", whose number is to be put here: id -u slurm"
@@ -139,15 +140,15 @@ def price_settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) ->
         "",
     ]
     for partition in machine.partitions:
-        weights = [f'weights = "{partition.weights}"'] if partition.weights else []
+        weights = [f"weights = {toml_string(partition.weights)}"] if partition.weights else []
         lines += [
-            f'[{table}.partitions."{partition.name}"]',
+            f"[{table}.partitions.{toml_string(partition.name)}]",
             f'resource = "{machine.resource_of(partition)}"',
             *weights,
             "",
         ]
     if machine.factors:
-        factors = [f'"{name}" = "{factor}"' for name, factor in machine.factors.items()]
+        factors = [f'{toml_string(name)} = "{factor}"' for name, factor in machine.factors.items()]
         lines += [f"[{table}.qos_factors]", *factors, ""]
     share_lines = [
         f"#   {association.account}{f'/{association.user}' if association.user else ''} "

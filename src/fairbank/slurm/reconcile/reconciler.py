@@ -25,7 +25,7 @@ from fairbank.slurm.reconcile.compare import (
     compare,
 )
 from fairbank.slurm.reconcile.repair import Repairer, RepairOutcome
-from fairbank.slurm.reconcile.resized import join_resized
+from fairbank.slurm.reconcile.resized import is_later_piece, join_resized
 
 GRACE_SECONDS = 3_600
 """Time for which either side may lag before what is missing there counts as lost."""
@@ -177,15 +177,7 @@ class Reconciler:
 
         They give the restarts of what is missing, and the ends of what was held long ago.
         """
-        numbers = _job_ids(comparison, NEEDS_HISTORY)
-        rows: list[AccountingJob] = []
-        unreadable: list[UnreadableLine] = []
-        for first in range(0, len(numbers), IDS_PER_COMMAND):
-            answer = self._slurm.jobs_by_id(numbers[first : first + IDS_PER_COMMAND])
-            rows += answer.rows
-            unreadable += answer.unreadable
-            progress("history", min(first + IDS_PER_COMMAND, len(numbers)), len(numbers))
-        return ParsedRows(tuple(rows), tuple(unreadable))
+        return read_history(self._slurm, _job_ids(comparison, NEEDS_HISTORY), progress)
 
     def _with_history(
         self,
@@ -262,7 +254,32 @@ def read_jobs(
         jobs |= {(job.job_id, job.submitted, job.start): job for job in answer.rows}
         unreadable += answer.unreadable
         progress("sacct", done, len(days))
-    return join_resized(jobs.values()), tuple(dict.fromkeys(unreadable))
+    joined = join_resized(jobs.values())
+    cut = {job.job_id for job in joined if is_later_piece(job)}
+    history = read_history(slurm, cut)
+    whole = {job.job_id for job in history.rows}
+    joined = [job for job in joined if job.job_id not in whole]
+    joined += [job for job in join_resized(history.rows) if _overlaps(job, since, until)]
+    return joined, tuple(dict.fromkeys((*unreadable, *history.unreadable)))
+
+
+def _overlaps(job: AccountingJob, since: int, until: int) -> bool:
+    return (job.end is None or job.end >= since) and (job.start or job.submitted) < until
+
+
+def read_history(
+    slurm: SlurmCommands, job_ids: Collection[int], progress: Progress = no_progress
+) -> ParsedRows[AccountingJob]:
+    """Return all executions that accounting has under these job ids."""
+    numbers = sorted(job_ids)
+    rows: list[AccountingJob] = []
+    unreadable: list[UnreadableLine] = []
+    for first in range(0, len(numbers), IDS_PER_COMMAND):
+        answer = slurm.jobs_by_id(numbers[first : first + IDS_PER_COMMAND])
+        rows += answer.rows
+        unreadable += answer.unreadable
+        progress("history", min(first + IDS_PER_COMMAND, len(numbers)), len(numbers))
+    return ParsedRows(tuple(rows), tuple(unreadable))
 
 
 def read_job_groups(

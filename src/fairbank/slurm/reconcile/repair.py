@@ -130,7 +130,8 @@ class Repairer:
         elif finding.category not in REPAIRED_BY_CHARGE:
             return None
         restart = restart_count(job, self._history[job.job_id])
-        job_end = self._job_ends.get((job.job_id, job.submitted))
+        # Each piece of a resized job has its own exit code and processor time.
+        job_end = None if job.pieces else self._job_ends.get((job.job_id, job.submitted))
         return charge_report(job, run, restart, self._cluster, job_end)
 
     def _require_payer(self, job: AccountingJob) -> None:

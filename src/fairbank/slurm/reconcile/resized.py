@@ -1,7 +1,8 @@
 """Jobs whose resources changed while they ran.
 
 When a job is resized, slurmdbd ends its record in the state RESIZING and begins another one,
-submitted and started at that second. The job still is one run, of one submission.
+submitted at that second. That one has the start of the job again, and counts its time from there.
+The job still is one run, of one submission.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ def join_resized(jobs: Iterable[AccountingJob]) -> list[AccountingJob]:
     return joined
 
 
+def is_later_piece(job: AccountingJob) -> bool:
+    """Return True if the job is listed without its first piece, and has its start nevertheless."""
+    return job.start is not None and job.start < job.submitted
+
+
 def _order(job: AccountingJob) -> tuple[int, int, int, bool]:
     """Return the order of records; of those in the same second, a final one comes last."""
     start = job.start or job.submitted
@@ -40,17 +46,18 @@ def _continues(before: AccountingJob, job: AccountingJob) -> bool:
         and before.job_id == job.job_id
         and before.end is not None
         and job.start is not None
-        and abs(job.start - before.end) <= NEXT_RECORD_SECONDS
+        and min(abs(job.submitted - before.end), abs(job.start - before.end)) <= NEXT_RECORD_SECONDS
     )
 
 
 def _join(before: AccountingJob, last: AccountingJob) -> AccountingJob:
     seconds = before.elapsed - sum(piece.seconds for piece in before.pieces)
+    counted_twice = max(0, (before.end or 0) - (last.start or 0))
     return msgspec.structs.replace(
         last,
         submitted=before.submitted,
         start=before.start,
-        elapsed=before.elapsed + last.elapsed,
+        elapsed=before.elapsed + max(0, last.elapsed - counted_twice),
         restart=before.restart,
         pieces=(*before.pieces, RunPiece(seconds=seconds, tres=before.tres or None)),
         gap=before.gap or last.gap,

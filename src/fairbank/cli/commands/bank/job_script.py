@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.framework.options import add_clusters, add_option
 from fairbank.cli.framework.parser import Parser
 from fairbank.core.errors import InvalidInput
+from fairbank.core.gres import GPU, Gres, parse_gpus, parse_gres
+from fairbank.core.slurm_numbers import parse_array
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -78,7 +81,7 @@ def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
     add_option(group, "-G, --gpus [TYPE:]N")
     add_option(group, "--gpus-per-node [TYPE:]N")
     add_option(group, "--gpus-per-task [TYPE:]N")
-    add_option(group, "--gres NAME[:TYPE]:N", "for each node")
+    add_option(group, "--gres NAME[:TYPE][:N]", "for each node")
     add_option(group, "-a, --array RANGE" if in_script else "--array RANGE")
 
 
@@ -127,19 +130,20 @@ def describe_unread(unread: Iterable[str]) -> str:
 
 
 class JobDescription(NamedTuple):
-    """Resources of a job as TRES and in words, and what the price ignores."""
+    """Resources of a job as TRES and in words, what the price ignores, and tasks of its array."""
 
     tres: str
     words: str
     doubts: list[str]
+    array_tasks: int = 1
 
 
 def describe_job(options: Namespace) -> JobDescription:
     """Return the requested resources. Raises InvalidInput, naming the option."""
-    nodes = _count(options.nodes, "--nodes") or 1
-    tasks = _count(options.ntasks, "--ntasks") or nodes * (
-        _count(options.ntasks_per_node, "--ntasks-per-node") or 1
-    )
+    per_node = _count(options.ntasks_per_node, "--ntasks-per-node")
+    given = _given_tasks(options)
+    nodes = _nodes(options, given, per_node)
+    tasks = given or nodes * (per_node or 1)
     cpus = tasks * (_count(options.cpus_per_task, "--cpus-per-task") or 1)
     gres = _gres_counts(options, nodes, tasks)
     gpus = gres.get("gres/gpu", 0)
@@ -155,23 +159,39 @@ def describe_job(options: Namespace) -> JobDescription:
         if sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
             words.append(f"{count} {name.removeprefix('gres/')}")
     doubts = [] if memory else ["no memory requested; the partition's default is not in this price"]
-    if options.array is not None:
-        if _ARRAY.fullmatch(options.array) is None:
-            raise InvalidInput(
-                f"{options.array[:40]!r} is not a range of array tasks",
-                field="--array",
-                remedy="write numbers and ranges, such as 1,5-8, 0-15:4 or 1-100%10",
-            )
-        doubts.append(f"this is the price of one task of the array {options.array}")
-    return JobDescription(tres, ", ".join(words), doubts)
+    array_tasks = _array_tasks(options.array) if options.array is not None else 1
+    return JobDescription(tres, ", ".join(words), doubts, array_tasks)
 
 
-_TASKS = r"\d{1,9}(?:-\d{1,9}(?::\d{1,9})?)?"
-_ARRAY = re.compile(rf"{_TASKS}(?:,{_TASKS})*(?:%\d{{1,9}})?", re.ASCII)
+def _given_tasks(options: Namespace) -> int | None:
+    """Return the tasks that --ntasks, or --gpus with --gpus-per-task, requests."""
+    tasks = _count(options.ntasks, "--ntasks")
+    gpus, each = _gpus(options.gpus, "--gpus"), _gpus(options.gpus_per_task, "--gpus-per-task")
+    return tasks or (-(-gpus // each) if gpus and each else None)
+
+
+def _nodes(options: Namespace, tasks: int | None, tasks_per_node: int | None) -> int:
+    """Return the number of nodes, as sbatch derives it from the counts for each node."""
+    nodes = _count(options.nodes, "--nodes")
+    if nodes and tasks:
+        nodes = min(nodes, tasks)  # sbatch: can't run 2 processes on 4 nodes, setting nnodes to 2
+    gpus, each = _gpus(options.gpus, "--gpus"), _gpus(options.gpus_per_node, "--gpus-per-node")
+    by_tasks = -(-tasks // tasks_per_node) if tasks and tasks_per_node else 1
+    return max(nodes or 1, by_tasks, -(-gpus // each) if gpus and each else 1)
+
+
+def _gpus(text: str | None, option: str) -> int:
+    return sum(gres.number for gres in parse_gpus(text, field=option)) if text is not None else 0
+
+
+def _array_tasks(text: str) -> int:
+    remedy = "write numbers and ranges, such as 1,5-8, 0-15:4 or 1-100%10"
+    return len(set(chain.from_iterable(parse_array(text, field="--array", remedy=remedy))))
+
+
 _COUNT = re.compile(r"(?:\d{1,9}-)?(\d{1,9})", re.ASCII)
 _SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
 _KIB = {"K": 1, "": 1024, "M": 1024, "G": 1024**2, "T": 1024**3}
-_TYPED_COUNT = re.compile(r"(?:(?P<kind>[A-Za-z_][\w.-]*):)?(?P<count>\d{1,9})", re.ASCII)
 
 
 def _count(text: str | None, option: str) -> int | None:
@@ -202,55 +222,45 @@ def _size(text: str, option: str) -> int:
 
 def _memory(options: Namespace, nodes: int, cpus: int, gpus: int) -> int:
     """Return the total memory in MiB; 0 if none is requested."""
-    if options.mem_per_cpu is not None:
-        return _size(options.mem_per_cpu, "--mem-per-cpu") * cpus
-    if options.mem_per_gpu is not None:
-        return _size(options.mem_per_gpu, "--mem-per-gpu") * gpus
-    if options.mem is None:
-        return 0
-    each = _size(options.mem, "--mem")
-    if each == 0:
-        raise InvalidInput(
-            "--mem=0 is all of a node's memory; how much that is, the bank does not know",
-            field="--mem",
-            remedy="name a size, such as --mem=64G",
-        )
-    return each * nodes
+    for option, text, times in (
+        ("--mem-per-cpu", options.mem_per_cpu, cpus),
+        ("--mem-per-gpu", options.mem_per_gpu, gpus),
+        ("--mem", options.mem, nodes),
+    ):
+        if text is None:
+            continue
+        each = _size(text, option)
+        if each == 0:
+            raise InvalidInput(
+                f"{option}=0 is all of a node's memory; how much that is, the bank does not know",
+                field=option,
+                remedy=f"name a size, such as {option}=64G",
+            )
+        return each * times
+    return 0
 
 
 def _gres_counts(options: Namespace, nodes: int, tasks: int) -> dict[str, int]:
-    """Return the totals of GPUs and other generic resources, by kind and by type."""
+    """Return the totals of GPUs and other generic resources, by name and by type."""
     counts: dict[str, int] = {}
+    by_gres = [] if options.gres in (None, "none") else parse_gres(options.gres, field="--gres")
     for option, text, times in (
         ("--gpus", options.gpus, 1),
         ("--gpus-per-node", options.gpus_per_node, nodes),
         ("--gpus-per-task", options.gpus_per_task, tasks),
     ):
         if text is not None:
-            _add_counts(counts, [("gpu", each) for each in text.split(",")], times, option)
-            return counts  # sbatch takes the total before the parts
-    if options.gres is not None:
-        parts = (
-            each.removeprefix("gres/").removeprefix("gres:").partition(":")
-            for each in options.gres.split(",")
-        )
-        _add_counts(counts, [(name, rest or "1") for name, _, rest in parts], nodes, "--gres")
+            _add_counts(counts, parse_gpus(text, field=option), times)
+            # sbatch takes the total before the parts.
+            by_gres = [gres for gres in by_gres if gres.name != GPU]
+            break
+    _add_counts(counts, by_gres, nodes)
     return counts
 
 
-def _add_counts(
-    counts: dict[str, int], requested: list[tuple[str, str]], times: int, option: str
-) -> None:
-    for name, count_text in requested:
-        match = _TYPED_COUNT.fullmatch(
-            count_text if count_text[-1:].isdigit() else f"{count_text}:1"
-        )
-        if match is None or not name.isidentifier():
-            raise InvalidInput(
-                f"{count_text[:40]!r} is not [TYPE:]NUMBER",
-                field=option,
-                remedy="write for example 2 or v100:2",
-            )
-        count = int(match["count"]) * times
-        for full in [f"gres/{name}"] + ([f"gres/{name}:{match['kind']}"] if match["kind"] else []):
-            counts[full] = counts.get(full, 0) + count
+def _add_counts(counts: dict[str, int], requested: list[Gres], times: int) -> None:
+    for gres in requested:
+        name = f"gres/{gres.name.lower()}"
+        for full in [name] + ([f"{name}:{gres.type.lower()}"] if gres.type else []):
+            if gres.number:
+                counts[full] = counts.get(full, 0) + gres.number * times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
 from fairbank.core.units import exact_decimal
 from fairbank.report.cells import folded, padded, plain
-from fairbank.report.columns import Column, DisplayFormat, Row, text
+from fairbank.report.columns import Column, DisplayFormat, Row, left, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -31,12 +32,19 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
 
 SCRIPT_MAX = 4 * 1024 * 1024
+_FITS = {True: "yes", False: "no", None: "unknown"}
 COLUMNS = (
     Column("TRES", text("what")),
     Column("COUNT", text("count"), right=True),
     Column("WEIGHT", text("weight"), right=True),
     Column("BILLED", text("weighted"), right=True),
     Column("SETS", lambda row, form: "yes" if row["counts"] else "no"),
+    # Facts of the whole job, the same in each row.
+    Column("SU", su("amount"), right=True),
+    Column("TASKS", text("tasks"), right=True),
+    Column("TOTAL", su("total"), right=True),
+    Column("AVAILABLE", left("available"), right=True),
+    Column("FITS", lambda row, form: _FITS[row["fits"]]),
 )
 
 
@@ -62,6 +70,7 @@ def run(context: Context, options: Namespace) -> int:
         "tres": options.tres or job.tres,
         "time_limit": _limit(_needed(options.time, "--time", "-t 12:00:00")),
         "qos": options.qos,
+        "tasks": job.array_tasks,
     }
     answer = context.client.post("/quote", request)
     context.as_of = answer["as_of"]
@@ -69,21 +78,27 @@ def run(context: Context, options: Namespace) -> int:
     if options.form is None and not options.format:
         _show_quote(context, request, card, job, unread)
     else:
-        quote = {key: value for key, value in card.items() if key != "lines"}
-        warnings = list(card["notes"])
-        if card["reason"]:
-            warnings.append(_verdict(card, context.format, unread))
-        if unread:
-            quote["fits"] = None if card["fits"] else False
-            warnings.append(_not_priced(unread))
-        more = {"quote": quote, "not_read": sorted(set(unread))}
-        listing = Listing("fairbank.quote/1", COLUMNS, card["lines"], warnings=warnings, more=more)
-        show(context, listing)
-        if options.form in ("csv", "parsable"):  # these have no place for it
-            context.note(*warnings)
+        _list_quote(context, card, [] if options.tres else job.doubts, unread)
     if not card["fits"]:
         return TOO_LITTLE
     return NOT_DONE if unread else 0
+
+
+def _list_quote(context: Context, card: Row, doubts: list[str], unread: list[str]) -> None:
+    """Print the lines of the bill as a list with the facts of the whole job."""
+    quote = {key: value for key, value in card.items() if key != "lines"}
+    warnings = [*doubts, *card["notes"]]
+    if card["reason"]:
+        warnings.append(_verdict(card, context.format, unread))
+    if unread:
+        quote["fits"] = None if card["fits"] else False
+        warnings.append(_not_priced(unread))
+    form = context.options.form
+    rows = card["lines"] if form == "json" else [{**line, **quote} for line in card["lines"]]
+    more = {"quote": quote, "not_read": sorted(set(unread))}
+    show(context, Listing("fairbank.quote/1", COLUMNS, rows, warnings=warnings, more=more))
+    if form in ("csv", "parsable"):  # these have no place for it
+        context.note(*warnings)
 
 
 def _take_in_script(options: Namespace) -> list[str]:
@@ -155,7 +170,7 @@ def _one_partition(text: str) -> str:
         raise InvalidInput(
             "a price is of one partition only",
             field="--partition",
-            remedy=f"name one of them: -p {plain(first)}",
+            remedy=f"name one of them: -p {shlex.quote(plain(first))}",
         )
     return text
 
@@ -196,12 +211,18 @@ def _show_quote(
     words = request["tres"] if context.options.tres else job.words
     job_line = (
         f"{context.options.script or 'job'}: {card['cluster']}/{request['partition']}, {words},"
-        f" {limit}  ->  {payer}"
+        f" {limit}{_array(card)}  ->  {payer}"
     )
     context.say_lines(folded(plain(job_line), context.width))
     for label, amount in _price(card):
         context.say(f"  {padded(label, 18)}{plain(amount)}")
-    context.say(f"  {padded('hold at start', 18)}{form.su(card['amount'])} SU")
+    several = card["tasks"] > 1
+    each = " for each task" if several else ""
+    context.say(f"  {padded('hold at start', 18)}{form.su(card['amount'])} SU{each}")
+    if several:
+        context.say(
+            f"  {padded('whole array', 18)}{card['tasks']:,} tasks, {form.su(card['total'])} SU"
+        )
     after = f" -> {form.left(card['after'])}" if card["fits"] and not unread else ""
     available = f"{form.left(card['available'])}{after} SU   {_verdict(card, form, unread)}"
     context.say_lines(folded(f"  {padded('available', 18)}{available}", context.width))
@@ -210,10 +231,14 @@ def _show_quote(
     context.note(*_advice(card, job, unread, tres=bool(context.options.tres)))
 
 
+def _array(card: Row) -> str:
+    return f", array of {card['tasks']:,} tasks" if card["tasks"] > 1 else ""
+
+
 def _verdict(card: Row, form: DisplayFormat, unread: list[str]) -> str:
     if not card["reason"]:
         return "enough for what is priced" if unread else "fits"
-    short = f"short by {form.lacking(card['amount'], card['available'])} SU"
+    short = f"short by {form.lacking(card['total'], card['available'])} SU"
     why = {"INSUFFICIENT_CREDIT": short, "CAPPED": f"{card['detail']}, {short}"}
     text = why.get(card["reason"], card["detail"])
     return f"{text}, and let through" if card["fits"] else f"does not fit: {text}"

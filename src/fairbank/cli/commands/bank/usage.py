@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.command import Command
@@ -199,7 +200,7 @@ def _early(row: Row) -> str:
     exited = f" (exit {row['early_exit_code']})" if row["early_exit_code"] else ""
     name = plain(str(row["name"]))
     failed = f"{row['failed_early']} of {row['runs']} jobs failed within 2 minutes of start{exited}"
-    return f"{name}: {failed}: fairbank jobs -u {name} --failed"
+    return f"{name}: {failed}: fairbank jobs -u {quote(name)} --failed"
 
 
 def same_exit(one: Row, other: Row) -> int | None:

@@ -62,13 +62,17 @@ def _status(context: Context, options: Namespace) -> int:
     else:
         for name, text in _lines(status):
             context.say(f"{name:<11}{plain(text)}")
-    well = status["bank"]["reachable"] and not status["outbox"]["error"] and not _quarantine(status)
-    return 0 if well else FOUND
+    problems = (status["outbox"]["error"], status.get("denied"), _quarantine(status))
+    return 0 if status["bank"]["reachable"] and not any(problems) else FOUND
 
 
 def _lines(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield headings and texts. The line of a problem is followed by its remedy."""
     yield from _connection_lines(status["plugins"], status["bank"])
+    for denied in status.get("denied", ()):
+        aside = f"{denied['reports']} reports of cluster {denied['cluster']} are set aside"
+        text = f"{aside} since {iso(denied['since'])}: {denied['error']}"
+        yield from _problem("", text, denied["remedy"])
     yield from _outbox_lines(status["outbox"])
     if quarantine := _quarantine(status):
         text = f"{quarantine['frames']} frames of slurmctld's plug-in cannot be read, the last: "

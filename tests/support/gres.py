@@ -1,0 +1,43 @@
+"""Examples of GRES. `core.gres` and the Lua of the submission plug-ins read them alike."""
+
+from __future__ import annotations
+
+GRES_EXAMPLES = (
+    ("gpu", [("gpu", "", 1)]),
+    ("gpu:2", [("gpu", "", 2)]),
+    ("gpu:a100:2", [("gpu", "a100", 2)]),
+    ("gpu:a100", [("gpu", "a100", 1)]),
+    ("gpu:A100", [("gpu", "A100", 1)]),
+    ("gpu:2080ti:2", [("gpu", "2080ti", 2)]),
+    ("gpu:2080ti", [("gpu", "2080ti", 1)]),
+    ("gpu:2080ti:8(S:0-1)", [("gpu", "2080ti", 8)]),
+    ("gpu:3090:2", [("gpu", "3090", 2)]),
+    ("gpu:1g.10gb:1", [("gpu", "1g.10gb", 1)]),
+    ("gpu:1g.10gb", [("gpu", "1g.10gb", 1)]),
+    ("gpu:3g.20gb:1,gpu:a100:1", [("gpu", "3g.20gb", 1), ("gpu", "a100", 1)]),
+    ("gpu:a100:2(IDX:0,3),gpu:2", [("gpu", "a100", 2), ("gpu", "", 2)]),
+    ("gpu:tesla:no_consume:2", [("gpu", "tesla", 2)]),
+    ("gres:gpu:2", [("gpu", "", 2)]),
+    ("gres:gpu:a100:2", [("gpu", "a100", 2)]),
+    ("gres/gpu:2", [("gpu", "", 2)]),
+    ("gres/gpu=2", [("gpu", "", 2)]),
+    ("gres/gpu:3090=2", [("gpu", "3090", 2)]),
+    ("gpu:1K", [("gpu", "", 1024)]),
+    ("gpu:0", [("gpu", "", 0)]),
+    ("gpu:2,lscratch:200", [("gpu", "", 2), ("lscratch", "", 200)]),
+    ("gpu:2,tmpspace:64G", [("gpu", "", 2), ("tmpspace", "", 64 * 1024**3)]),
+    ("mygpu:2", [("mygpu", "", 2)]),
+    ("gpu_mem:ssd:4,gpu:t4:1", [("gpu_mem", "ssd", 4), ("gpu", "t4", 1)]),
+)
+"""Text of --gres, and the name, type and count of each GRES in it."""
+
+GPU_EXAMPLES = (
+    ("2", [("", 2)]),
+    ("a100", [("a100", 1)]),
+    ("a100:2", [("a100", 2)]),
+    ("2080ti:2", [("2080ti", 2)]),
+    ("3090:2", [("3090", 2)]),
+    ("3090", [("", 3090)]),
+    ("1g.10gb:1,a100:2", [("1g.10gb", 1), ("a100", 2)]),
+)
+"""Text of --gpus, and the type and count of its GPUs."""
