@@ -72,7 +72,7 @@ def test_missing_permission_is_reported(changing: Run) -> None:
             "-r",
         ),
         (("project", "create", "g", "--gid", 5, "--parent", "999"), "--parent"),
-        (("project", "create", "9g", "--gid", 5), "GROUP"),
+        (("project", "create", "g,h", "--gid", 5), "GROUP"),
         (("project", "show", "nope"), "PROJECT"),
         (("project", "show", "999"), "PROJECT"),
         (("alloc", "show", 999), "ALLOC"),

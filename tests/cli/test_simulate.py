@@ -346,7 +346,7 @@ def test_machine_size_comes_from_the_trace_or_the_option(run: Run, tmp_path: Pat
         ("simulate /dev/null --procs 8", "the file is empty"),
         ("simulate picture.png", "line 1: byte 0x89 at place 1: this is no trace"),
         ("simulate bytes --procs 8", "line 1: byte 0x07 at place 5: this is no trace"),
-        ("simulate letter.txt", "line 1 begins with neither a number nor column"),
+        ("simulate letter.txt", "line 1 is neither a job nor column names: this is no trace"),
         ("simulate twice.gz", "line 1: this is gzip-compressed"),
         ("simulate columns.swf", "line 1: 3 columns, expected 18"),
         ("simulate heads.txt --procs 8", "line 1: no column has how long it ran"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.machines.nodes import PreemptBy, Preemption, QosRules
@@ -313,3 +315,58 @@ def test_stretches_grow_with_their_distance() -> None:
         scene.runs(number, f"n{number}", minutes)
     assert scene.waits(9, 1, 5).backfill().planned == {9: (10, "n1")}
     assert scene.waits(10, 3, 5, age=90).backfill().planned[10] == (12, "n[1-3]")
+
+
+SMALL: dict[str, Any] = {"exclusive": False, "memory_per_node": 1}
+"""Jobs that share nodes."""
+
+
+def test_end_of_a_job_started_in_the_cycle_is_tried_before_the_first_running_end() -> None:
+    """The first running job ends behind bf_window. Job 2 starts and ends within it: job 3 is
+    planned for that end, and holds off job 4, which is longer.
+    """
+    scene = Scene(rack(2)).runs(1, "n1", 17, cpus_per_task=1, **SMALL)
+    scene.waits(2, 2, 2, priority=9, cpus_per_task=2, **SMALL)
+    scene.waits(3, 2, 28, priority=8, cpus_per_task=3, **SMALL)
+    scene.waits(4, 1, 24, priority=7, cpus_per_task=1, **SMALL)
+    output = scene.backfill(bf_window=5)
+    assert output.starts == {2: "n[1-2]"}
+    assert output.planned == {3: (2, "n[1-2]")}
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 2)), max_size=3),
+    st.tuples(st.integers(1, 2), st.integers(1, 40), st.integers(1, 4)),
+    st.lists(
+        st.tuples(st.integers(1, 2), st.integers(1, 40), st.integers(1, 4)), min_size=1, max_size=3
+    ),
+    st.sampled_from([5, 10, 15, 1_440]),
+    st.sampled_from([1, 60]),
+)
+@settings(max_examples=200, deadline=None)
+def test_job_started_in_the_cycle_is_planned_around_as_a_running_job(
+    running: list[tuple[int, int]],
+    first: tuple[int, int, int],
+    behind: list[tuple[int, int, int]],
+    window: int,
+    resolution: int,
+) -> None:
+    def scene(waiting: list[tuple[int, int, int]], number: int) -> Scene:
+        result = Scene(rack(2, cpus=8))
+        for place, (minutes, cpus) in enumerate(running):
+            result.runs(place, f"n{place % 2 + 1}", minutes, cpus_per_task=cpus, **SMALL)
+        for count, (nodes, minutes, cpus) in enumerate(waiting, number):
+            more: dict[str, Any] = {"cpus_per_task": 2 * cpus, **SMALL}
+            result.waits(count, nodes, minutes, priority=100 - count, **more)
+        return result
+
+    asked = {"bf_window": window, "bf_resolution": resolution}
+    whole = scene([first, *behind], 10).backfill(**asked)
+    if 10 not in whole.starts:
+        return
+    _, minutes, cpus = first
+    rest = scene(behind, 11)
+    rest.runs(10, whole.starts[10], minutes, since=0, cpus_per_task=2 * cpus, **SMALL)
+    after = rest.backfill(**asked)
+    assert whole.starts == {10: whole.starts[10], **after.starts}
+    assert whole.planned == after.planned

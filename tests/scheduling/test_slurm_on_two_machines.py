@@ -2,10 +2,9 @@
 machines. Main passes start the same jobs. Backfill plans a job on certain nodes, and on processors
 only a number of them. So both plan the same up to the first job for which enough processors are
 free all the time, but not the same nodes. Runs end so far apart here that each has its own stretch
-(`scheduling.slurm.end_times`). Where ends share a stretch, nodes are chosen from a larger set, of
-which the last may become free later. Jobs do not share nodes: jobs that share nodes and started in
-the same cycle leave only at the end of a stretch. Processors have no minimum time (--time-min),
-because no trace has one. Here they plan with it, until a job has started with more.
+(`scheduling.slurm.node_times`). Where ends share a stretch, nodes are chosen from a larger set, of
+which the last may become free later. Processors have no minimum time (--time-min), because no trace
+has one. Here they plan with it, until a job has started with more.
 """
 
 from __future__ import annotations

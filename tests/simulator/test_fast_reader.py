@@ -56,6 +56,15 @@ def test_fast_reader_equals_full_reader(found: list[SwfJob]) -> None:
     assert skimmed(text) == [fast_line(job) for job in read(BytesIO(text.encode())).jobs]
 
 
+def fully(text: bytes) -> Iterator[FastLine]:
+    """Yield the columns of the jobs of the full reader."""
+    yield from map(fast_line, read(BytesIO(text)).jobs)
+
+
+def fast(text: bytes) -> Iterator[FastLine]:
+    yield from read_fast(BytesIO(text)).jobs
+
+
 def gone_through(jobs: Iterator[FastLine]) -> tuple[list[FastLine], str | None]:
     """Return the jobs up to the first refused line, and the message."""
     result: list[FastLine] = []
@@ -137,8 +146,7 @@ def test_fast_reader_corrects_faults_like_the_full_reader(
     mark: str, head: str, dirty: list[str]
 ) -> None:
     text = (mark + head + "\n".join(dirty)).encode()
-    reading = gone_through(fast_line(job) for job in read(BytesIO(text)).jobs)
-    assert gone_through(read_fast(BytesIO(text)).jobs) == reading
+    assert gone_through(fast(text)) == gone_through(fully(text))
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,20 @@ def test_less_usage_goes_first() -> None:
     assert starts(jobs, 4) == [0, day, day + HOUR, day + 2 * HOUR]
 
 
+@pytest.mark.parametrize(
+    ("interval", "begin"), [(60, 300), (90, 360), (400, 400), (-1, 1_000), (2_000, 1_000)]
+)
+def test_first_full_pass_after_new_priorities_starts_the_job_that_is_now_first(
+    interval: int, begin: int
+) -> None:
+    """The machine is half full. Ada's large job is first and Bob's would delay it. At second 300
+    Ada's usage counts, Bob's job is first, and it fits; but nothing else happens until 1,000.
+    """
+    jobs = [job(0, 0, 2, 1_000, user=1), job(1, 10, 4, HOUR, user=1), job(2, 20, 2, HOUR, user=2)]
+    parameters = SchedulerParameters(sched_interval=interval)
+    assert starts(jobs, 4, PriorityRules(), parameters) == [0, begin + HOUR, begin]
+
+
 def test_usage_fades() -> None:
     """Ada used ten times as much, but months ago."""
     month = 30 * 24 * HOUR

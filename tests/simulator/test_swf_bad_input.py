@@ -5,15 +5,18 @@ memory.
 from __future__ import annotations
 
 import gzip
+import subprocess
 import tracemalloc
 import zlib
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
+from fairbank.simulator.traces.job_line import SORTING
 from fairbank.simulator.traces.swf import LINE_LIMIT, REMARK_LIMIT, ByteStream, NumberedLines, read
 
 GOOD = b"1 50 0 60 4 -1 -1 4 600 -1 1 1 1 -1 1 1 -1 -1\n"
@@ -49,7 +52,7 @@ def changed(column: int, word: str) -> bytes:
             changed(2, "49"),
             "submit time 49 comes after submit time 50, expected submit times in order",
             "submit time",
-            "sort",
+            "sort the jobs: (grep '^ *;' FILE; grep -v '^ *;' FILE | sort -s -n -k2,2) > SORTED",
         ),
         (
             changed(5, "-2"),
@@ -148,6 +151,57 @@ def test_bad_number_in_the_header_is_named(comment: bytes, message: str) -> None
         read(BytesIO(b"; Version: 2\n" + comment + b"\n" + GOOD))
     assert said.value.message.startswith(message)
     assert said.value.remedy == "correct the header comment, or remove the line"
+
+
+@pytest.mark.parametrize("label", ["MaxProcs", "MaxNodes"])
+def test_machine_in_the_header_is_at_most_as_large_as_a_machine_may_be(label: str) -> None:
+    text = f"; {label}: {2**31}\n".encode()
+    assert 2**31 in read(BytesIO(text + GOOD)).header
+    with pytest.raises(InvalidInput, match=f"'{2**31 + 1}', expected a whole number up to {2**31}"):
+        read(BytesIO(f"; {label}: {2**31 + 1}\n".encode() + GOOD))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"04/15/2026 00:00:05;E;12.server;user=ada group=x queue=batch\n",
+        b'[{"job": 1},\n',
+        b"{\n",
+        b"<!DOCTYPE html>\n",
+        b"%PDF-1.4\n",
+        b"# JobID SubmitTime WaitTime RunTime\n",
+        b"0 10 5 100 1 -1 -1 1 -1 -1 1 U1 G1 X1 Q0 P0 O1 N1 -1 -1 -1 -1\n",
+        b"job;submit;run;procs\n",
+        b"1;0;10;4\n",
+        b"1,0,10,4\n",
+        b"Dear colleague,\n",
+    ],
+)
+@pytest.mark.parametrize("before", [b"", b"\n", b"; MaxProcs: 8\n"])
+def test_first_line_of_another_format_is_no_trace(line: bytes, before: bytes) -> None:
+    with pytest.raises(InvalidInput) as said:
+        read(BytesIO(before + line + GOOD))
+    assert said.value.message == f"line {1 + bool(before)} is no job: this is no trace"
+    assert said.value.field == "FILE"
+
+
+@pytest.mark.parametrize("before", [b"", b"; MaxProcs: 8\r"])
+def test_carriage_returns_between_lines_are_named(before: bytes) -> None:
+    with pytest.raises(InvalidInput, match="line 1 has carriage returns between lines") as said:
+        read(BytesIO(before + 2 * GOOD.replace(b"\n", b"\r")))
+    assert said.value.remedy == r"convert the file: tr '\r' '\n' < FILE > CONVERTED"
+
+
+def test_remedy_for_unsorted_jobs_keeps_the_header_first(tmp_path: Path) -> None:
+    (tmp_path / "FILE").write_bytes(
+        b";MaxProcs: 128\n; UnixStartTime: 7\n" + changed(2, "90") + changed(2, "9")
+    )
+    command = SORTING.partition(": ")[2]
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+    with (tmp_path / "SORTED").open("rb") as stream:
+        trace = read(stream)
+        assert (trace.header.max_procs, trace.header.unix_start_time) == (128, 7)
+        assert [job.submit_time for job in trace.jobs] == [9, 90]
 
 
 @pytest.mark.parametrize("label", ["MaxProcs", "MaxNodes", "UnixStartTime"])

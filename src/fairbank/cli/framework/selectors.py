@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.screen import did_you_mean
@@ -31,6 +30,8 @@ def find_allocation(
     rows = context.rows("/balance", {"account": account, "resource": resource})
     if not rows:
         check_accounts(context, [account])
+        from shlex import quote  # 1 ms, only for this message
+
         raise NotFound(
             f"{plain(account)} has no active"
             f" allocation{f' of {plain(resource)}' if resource else ''}",

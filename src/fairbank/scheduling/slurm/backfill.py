@@ -245,7 +245,7 @@ class _Cycle:
         enough_from = self.end_times.enough_nodes_from(request, possible)
         if enough_from is None:
             return None
-        ends = iter(tuple(self.end_times.candidate_times))
+        ends = iter(self.end_times.stretch_ends)
         end, visited = next(ends, None), self.now
         while visited <= self.now + self.parameters.window_seconds:
             not_before = max(not_before, enough_from)

@@ -197,10 +197,10 @@ class _WholeNodes:
 class EndTimes:
     """Nodes from now on if all running jobs use their whole time limit.
 
-    Invariants: `running` is in the order of expected ends. `_bases` are the last ends of the
-    stretches; `candidate_times` are these and the ends of jobs that started in this pass.
-    `_free_by_time` caches the free resources at bases, and `_can_ever_fit` the result for requests:
-    what one job needs is computed for the next. `_rebuild` resets all of them after a preemption.
+    Invariants: `running` is in the order of expected ends, with the jobs that started in this pass.
+    `stretch_ends` has the last end of each stretch. `_free_by_time` caches the free resources at
+    ends of stretches, and `_can_ever_fit` the result for requests: what one job needs is computed
+    for the next. `_rebuild` resets all of them after a preemption.
     """
 
     def __init__(
@@ -225,8 +225,7 @@ class EndTimes:
             self.free.idle, [(end, job.placement.nodes) for end, _, job in self.running]
         )
         self._free_by_time: dict[int, FreeResources] = {}
-        self._bases = self._stretch_ends()
-        self.candidate_times = list(self._bases)
+        self.stretch_ends = self._stretch_ends()
 
     def free_at(self, at: int, demand: NodeDemand) -> FreeNodes:
         """Return what is free when the jobs that end by `at` have ended. For jobs that share nodes:
@@ -236,8 +235,8 @@ class EndTimes:
         """
         if demand.alone:
             return _WholeNodes(self.search.empty, self._idle.at(at))
-        before = bisect_right(self._bases, at)
-        return self._free_after(self._bases[before - 1]) if before else self.free
+        before = bisect_right(self.stretch_ends, at)
+        return self._free_after(self.stretch_ends[before - 1]) if before else self.free
 
     def _free_after(self, at: int) -> FreeResources:
         free = self._free_by_time.get(at)
@@ -270,9 +269,8 @@ class EndTimes:
         for at, free in self._free_by_time.items():
             if at < job.ends:
                 free.take(job.placement)
-        insort(self.candidate_times, job.ends)
-        if not self._bases or job.ends > self._bases[-1]:
-            self._bases.append(job.ends)
+        # The job now runs as all others do, so that its end is in one of the stretches, too.
+        self.stretch_ends = self._stretch_ends()
 
     def end(self, job: Active) -> None:
         """Remove a job that is preempted now."""

@@ -70,19 +70,26 @@ class SlurmScheduler(SimulationScheduler):
 
     def _main_due(self) -> int:
         """Return the earliest time at which the main pass may start a job that the last one did not
-        reach.
+        start: one that it did not reach, or one whose priority has changed since.
         """
-        parameters = self.parameters
+        parameters, interval = self.parameters, self.parameters.sched_interval
         first = self._main_pass_at + parameters.sched_min_interval // SECOND + 1
         if self._is_main_requested:
             return first
-        shallow = (
+        if interval <= 0:
+            return FOR_EVER
+        is_shallow = (
             max(parameters.partition_job_depth, parameters.sched_max_job_start) > 0
             or len(self.queue) > parameters.default_queue_depth
         )
-        if shallow and parameters.sched_interval > 0:
-            return max(first, self._full_pass_at + parameters.sched_interval)
-        return FOR_EVER
+        if is_shallow:
+            return max(first, self._full_pass_at + interval)
+        if len(self.queue) < 2:  # one job has no order, whatever its priority
+            return FOR_EVER
+        # slurmctld runs a full pass every interval. Those before the priorities change start
+        # nothing and are left out.
+        wait = self.usage_state.next_update(self._main_pass_at) - self._full_pass_at
+        return max(first, self._full_pass_at + -(-wait // interval) * interval)
 
     def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
         self.usage_state.record_end(running, now)

@@ -175,6 +175,11 @@ class UsageState:
         if todo := queue.unranked():
             queue.set_priorities(todo, self._priorities(todo))
 
+    def next_update(self, after: int) -> int:
+        """Return the first time after `after` at which all priorities are computed again."""
+        period = self._rules.calc_period
+        return (after // period + 1) * period
+
     def _priorities(self, jobs: Sequence[TraceJob]) -> list[int]:
         users = [self._user(job) for job in jobs]
         for user in users:

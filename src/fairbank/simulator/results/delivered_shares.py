@@ -40,7 +40,7 @@ class DeliveredShare(NamedTuple):
 
 class Week(NamedTuple):
     """Window: second of the trace at which it begins, processor-seconds delivered, the part of them
-    beyond shares, and Jain's index of delivery for each share. `jain` None: fewer than two accounts
+    beyond shares, and Jain's index of delivery for each share. `jain` None: no account with a share
     got any.
     """
 
@@ -74,7 +74,7 @@ class DeliveryMeter:
         return _mean([(week.share_error, week.delivered) for week in self.weeks()])
 
     def jain(self) -> float | None:
-        """Return Jain's index of delivery for each share, if two accounts have shares and use."""
+        """Return Jain's index of delivery for each share, if an account with a share has use."""
         return _mean(
             [(week.jain, week.delivered) for week in self.weeks() if week.jain is not None]
         )

@@ -101,8 +101,8 @@ class MeasureAccumulator:
 
 
 def jain(values: list[float]) -> float | None:
-    """Return Jain's index. None for fewer than two values, and if all are zero."""
-    if len(values) < 2 or not any(values):
+    """Return Jain's index; 1 for a single value. None if there is no value but zero."""
+    if not any(values):
         return None
     return sum(values) ** 2 / (len(values) * sum(value * value for value in values))
 

@@ -69,6 +69,11 @@ DECISIVE = ("UnixStartTime", "MaxNodes", "MaxProcs")
 """Labels on which the simulated site and its calendar depend. Two different values are refused."""
 NAMES = {"Queue": "queues", "Partition": "partitions"}
 
+PROCESSORS_MAX = 1 << 31
+"""Maximum size of a machine in processors or nodes."""
+_LARGEST = {"UnixStartTime": LAST_INSTANT, "MaxProcs": PROCESSORS_MAX, "MaxNodes": PROCESSORS_MAX}
+"""Maximum number behind a label. Any other number is at most as large as any time."""
+
 _UNKNOWN = ("", "-", "-1", "?", "unknown", "none", "n/a")
 _COMMENT = re.compile(r"[;\s]*([A-Za-z]+):(.*)", re.DOTALL)
 
@@ -140,10 +145,11 @@ def _count(line: int, label: str, text: str) -> int | None:
 
 
 def _whole(line: int, label: str, word: str) -> int:
-    if re.fullmatch(r"\d{1,12}", word, re.ASCII) and (value := int(word)) <= LAST_INSTANT:
+    largest = _LARGEST.get(label, LAST_INSTANT)
+    if re.fullmatch(r"\d{1,12}", word, re.ASCII) and (value := int(word)) <= largest:
         return value
     raise InvalidInput(
-        f"line {line}: {label} is {word[:40]!r}, expected a whole number up to {LAST_INSTANT}",
+        f"line {line}: {label} is {word[:40]!r}, expected a whole number up to {largest}",
         field=label,
         remedy="correct the header comment, or remove the line",
     )

@@ -104,7 +104,23 @@ COLUMNS = (
 )
 _MEASURED = {name for name in COLUMNS if name.endswith(("time", "memory"))}
 PLAIN = b"0123456789- \t\r\n"
+SORTING = "sort the jobs: (grep '^ *;' FILE; grep -v '^ *;' FILE | sort -s -n -k2,2) > SORTED"
+"""Remedy that keeps the header first: its lines may have a number as the second word, too."""
 _CORRECT = "correct the line, or remove it; an unknown value is written -1"
+
+
+_LIKE_A_NUMBER = re.compile(rb"[-+]?\.?\d[\w.+-]*", re.ASCII)
+
+
+def is_like_a_job(line: bytes) -> bool:
+    """Return True if a line may be a job, perhaps a wrong one. False: a line of another format,
+    which no correction of columns would make a job.
+    """
+    words = line.split()
+    if line.startswith(b"\x1f\x8b"):  # `parse_job` says that it is compressed
+        return True
+    judged = words[:1] if len(words) == len(COLUMNS) else words[: len(COLUMNS)]
+    return all(map(_LIKE_A_NUMBER.fullmatch, judged))
 
 
 def parse_job(line: bytes, number: int) -> SwfJob:
@@ -157,9 +173,7 @@ def judge(
             _written(lines[1], COLUMNS[1], job.submit_time),
         )
         what = f"submit time {now} comes after submit time {before}"
-        raise _malformed(
-            number, what, "submit times in order", "sort the jobs: sort -s -n -k2,2", COLUMNS[1]
-        )
+        raise _malformed(number, what, "submit times in order", SORTING, COLUMNS[1])
     if unix_start_time + job.start_time + max(job.run_time, job.requested_time, 0) > LAST_INSTANT:
         raise _malformed(
             number,

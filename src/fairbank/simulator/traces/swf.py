@@ -8,6 +8,7 @@ any stream of bytes, and its memory does not grow with the stream.
 
 from __future__ import annotations
 
+import re
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
@@ -18,13 +19,17 @@ from typing import NamedTuple, Protocol
 
 from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.header import Header, header_lines, parse_header
-from fairbank.simulator.traces.job_line import SwfJob, judge, parse_job
+from fairbank.simulator.traces.job_line import SwfJob, is_like_a_job, judge, parse_job
 
 LINE_LIMIT = 16_384
 """Maximum length of a line in bytes. 18 numbers need about 200, a long comment 1,000."""
 
 REMARK_LIMIT = 1 << 18
 """Maximum bytes of comments and blank lines: a stream of them only would never end."""
+
+
+_OLD_LINE_END = re.compile(rb"\r[ \t]*[;\d]")
+"""Carriage return between two lines, as old Macs wrote it."""
 
 
 class Trace(NamedTuple):
@@ -70,12 +75,21 @@ def read(stream: ByteStream) -> Trace:
 
 
 def head_of(numbered: Iterator[tuple[int, bytes]]) -> tuple[Header, list[tuple[int, bytes]]]:
-    """Return the header, and the first line that is not a comment, if there is one."""
+    """Return the header, and the first line that is not a comment, if there is one.
+
+    Raises InvalidInput if that line is not like a job.
+    """
     first: list[tuple[int, bytes]] = []
 
     def comments() -> Iterator[tuple[int, bytes]]:
         for number, line in numbered:
             if not is_remark(line):
+                if not is_like_a_job(line):
+                    raise InvalidInput(
+                        f"line {number} is no job: this is no trace",
+                        field="FILE",
+                        remedy="name a trace in the Standard Workload Format",
+                    )
                 first.append((number, line))
                 return
             yield number, line
@@ -131,6 +145,12 @@ class NumberedLines(Iterator[tuple[int, bytes]]):
             raise InvalidInput(what, remedy="fetch the file again; gzip -t tests it") from bad
 
     def _checked(self, number: int, line: bytes) -> bytes:
+        if number == 1 and _OLD_LINE_END.search(line):
+            raise InvalidInput(
+                "line 1 has carriage returns between lines, expected newlines",
+                field="FILE",
+                remedy="convert the file: tr '\\r' '\\n' < FILE > CONVERTED",
+            )
         if len(line) > self._limit:
             what = (
                 f"line {number}: longer than {self._limit} bytes, expected one job or one comment"

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from fairbank.core.errors import InvalidInput
 from fairbank.core.named_tuples import new_tuple
 from fairbank.simulator.traces.fast_reader import FastLine, FastTrace, SeenNumbers
-
-PROCESSORS_MAX = 1 << 31
+from fairbank.simulator.traces.header import PROCESSORS_MAX
 
 
 class TraceJob(NamedTuple):

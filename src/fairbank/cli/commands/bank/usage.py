@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.framework.command import Command
@@ -197,6 +196,8 @@ def remarks(rows: Iterable[Row], by: str) -> list[str]:
 
 
 def _early(row: Row) -> str:
+    from shlex import quote  # 1 ms, only for this note
+
     exited = f" (exit {row['early_exit_code']})" if row["early_exit_code"] else ""
     name = plain(str(row["name"]))
     failed = f"{row['failed_early']} of {row['runs']} jobs failed within 2 minutes of start{exited}"

@@ -6,7 +6,7 @@ import re
 
 from fairbank.core.errors import InvalidInput
 from fairbank.simulator.traces.fast_reader import FastTrace, read_lines
-from fairbank.simulator.traces.job_line import parse_job
+from fairbank.simulator.traces.job_line import is_like_a_job, parse_job
 from fairbank.simulator.traces.swf import ByteStream, NumberedLines, is_remark
 
 _NOT_TEXT = re.compile(rb"(?!\x1f\x8b)(?:[\x80-\xff]|.*?[\x00-\x08\x0e-\x1b\x7f])", re.DOTALL)
@@ -46,9 +46,9 @@ def read_any_trace(stream: ByteStream) -> FastTrace:
         raise InvalidInput(what, field="FILE", remedy=_FORMATS)
     if is_accounting(first):
         return read_accounting_trace(lines)
-    if first[:1].isalpha():
+    if not is_like_a_job(first):
         raise InvalidInput(
-            f"line {number} begins with neither a number nor column names: this is no trace",
+            f"line {number} is neither a job nor column names: this is no trace",
             field="FILE",
             remedy=_FORMATS,
         )

@@ -53,7 +53,7 @@ class TraceHeader(NamedTuple):
 
 def is_accounting(line: bytes) -> bool:
     """Return True if the line begins output of sacct: a header, perhaps incomplete, or a job."""
-    if line.lstrip().startswith(b";"):
+    if line.lstrip().startswith((b";", b"#")):
         return False
     return b"|" in line or not set(re.split(r"\W+", line.decode("utf-8", "replace"))).isdisjoint(
         ("JobID", "JobIDRaw", "Submit", "State")
