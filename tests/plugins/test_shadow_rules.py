@@ -65,11 +65,7 @@ def test_plugins_refuse_what_shadow_counts(
             limit_seconds=minutes and minutes * 60,
         )
         world = RuleInput(
-            site=site,
-            cluster=cluster,
-            projects=PROJECTS,
-            default_partition="cpu",
-            groups={1: gid},
+            site=site, cluster=cluster, projects=PROJECTS, default_partition="cpu", groups={1: gid}
         )
         is_counted = any(
             count.jobs for count in count_by_rule([record], world) if count.action.value == "refuse"

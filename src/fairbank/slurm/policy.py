@@ -85,9 +85,7 @@ def build_policy(
         gres=site.gres,
         unlisted=site.unlisted,
         account=site.account,
-        default_partition=(
-            None if site.require_partition else default_partition(partitions)
-        ),
+        default_partition=(None if site.require_partition else default_partition(partitions)),
         one_partition=site.one_partition,
         stale_seconds=site.stale_seconds,
     )
