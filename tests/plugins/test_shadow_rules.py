@@ -10,7 +10,7 @@ import pytest
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import AccountRule, PolicyAction, SubmissionPolicy, render
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject
-from fairbank.slurm.reconcile.shadow_rules import RuleInput, count_by_rule
+from fairbank.slurm.shadow_rules import RuleInput, count_by_rule
 from tests.plugins.interpreter import Lua
 from tests.plugins.policies import ASTRO, BIO, OPEN_POLICY, SITE_POLICY, WRITTEN
 from tests.slurm.reconcile.jobs import a_job

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
     from fairbank.slurm.reconcile.shadow import ShadowAccount, ShadowRefusal, ShadowResult
-    from fairbank.slurm.reconcile.shadow_rules import RuleCount
+    from fairbank.slurm.shadow_rules import RuleCount
 
 DEFAULT_START = "now-7days"
 
@@ -123,7 +123,7 @@ def _show_rules(context: Context, options: Namespace) -> int:
     """Print how many submissions of the period break each rule."""
     from fairbank.slurm.policy import default_partition, read_site_rules
     from fairbank.slurm.reconcile.reconciler import read_job_groups, read_jobs
-    from fairbank.slurm.reconcile.shadow_rules import RuleInput, count_by_rule
+    from fairbank.slurm.shadow_rules import RuleInput, count_by_rule
 
     site = read_site_rules(options.site)
     since, until = period_of(context, DEFAULT_START)
@@ -158,7 +158,7 @@ def _show_rules(context: Context, options: Namespace) -> int:
 
 
 def _rule(count: RuleCount) -> Row:
-    from fairbank.slurm.reconcile.shadow_rules import KNOWN, SETTINGS
+    from fairbank.slurm.shadow_rules import KNOWN, SETTINGS
 
     return {
         "rule": count.rule.value,
