@@ -24,11 +24,12 @@ from fairbank.slurm.policy_file import (
     PolicyPartition,
     PolicyProject,
     SubmissionPolicy,
+    read_admitted_partitions,
     read_header,
     render,
 )
 from tests.plugins.interpreter import Lua
-from tests.plugins.policies import ASTRO, CPU, SITE_POLICY, policies
+from tests.plugins.policies import ASTRO, CPU, OPEN_POLICY, SITE_POLICY, policies
 
 TEXT = render(SITE_POLICY)
 
@@ -239,6 +240,17 @@ def test_invalid_policy_is_refused_with_its_field(field: str) -> None:
         render(WRONG[field])
     assert error.value.field == field
     assert error.value.remedy
+
+
+def test_admitted_partitions_are_those_of_the_plugins() -> None:
+    names = frozenset({"cpu", "gpu", "gpu-t4", "long"})
+    strict = read_admitted_partitions(TEXT.encode())
+    assert (strict.listed, strict.one, strict.forced) == (names, True, {"wg_chem": "gpu-t4"})
+    lenient = msgspec.structs.replace(OPEN_POLICY, unlisted=PolicyAction.WARN)
+    admitted = read_admitted_partitions(render(lenient).encode())
+    assert (admitted.listed, admitted.one) == (None, False)
+    with pytest.raises(InvalidInput, match="damaged"):
+        read_admitted_partitions(TEXT.replace("wg_bio", "wg_bin").encode())
 
 
 def test_equal_policies_have_equal_files() -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from itertools import chain
@@ -148,6 +149,53 @@ def read_header(text: bytes) -> PolicyHeader:
     body, _, _ = rest.rpartition(b"end\t")
     return PolicyHeader(
         int(match[2]), hashlib.blake2b(body, digest_size=16).hexdigest().encode() == match[3]
+    )
+
+
+class AdmittedPartitions(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions that a policy admits. `listed` is None if it admits partitions that it does not
+    list; `one` refuses several; `forced` is the partition of all jobs of an account.
+    """
+
+    listed: frozenset[str] | None
+    one: bool
+    forced: Mapping[str, str]
+
+    def with_candidate(
+        self, account: str, partitions: Sequence[str], candidate: str
+    ) -> tuple[str, ...] | None:
+        """Return the --partition with which a job may also, or only, go to another partition; None
+        if the policy refuses that.
+
+        Args:
+            account: of the job.
+            partitions: that it names now.
+            candidate: the other partition.
+        """
+        if account in self.forced or not self._is_listed(candidate):
+            return None
+        kept = () if self.one else filter(self._is_listed, partitions)
+        return (*kept, candidate)
+
+    def _is_listed(self, partition: str) -> bool:
+        return self.listed is None or partition in self.listed
+
+
+def read_admitted_partitions(text: bytes) -> AdmittedPartitions:
+    """Read a policy file. Raises InvalidInput if it cannot be read as a whole."""
+    if not read_header(text).is_whole:
+        raise InvalidInput(
+            "it is damaged", field="policy", remedy="write it again: fairbank slurm sync"
+        )
+    rows: dict[str, list[list[str]]] = defaultdict(list)
+    for line in text.decode().splitlines()[1:]:
+        kind, *fields = line.split("\t")
+        rows[kind].append(fields)
+    is_strict = rows["unlisted"] == [[PolicyAction.REFUSE.value]]
+    return AdmittedPartitions(
+        listed=frozenset(row[0] for row in rows["partition"]) if is_strict else None,
+        one=rows["list"] == [["refuse"]],
+        forced={row[2]: row[4] for row in rows["project"] if row[4]},
     )
 
 
