@@ -15,7 +15,8 @@ import msgspec
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.core.validation import parse_toml, validated_settings
+from fairbank.core.settings_file import parse_toml, read_whole
+from fairbank.core.validation import validated_settings
 from fairbank.slurm.parsers.values import SlurmNode, SlurmPartition
 from fairbank.slurm.policy_file import (
     AccountRule,
@@ -192,7 +193,8 @@ def read_site_rules(path: str | None) -> SiteRules:
     """
     file = Path(path or SITE_FILE)
     try:
-        text = file.read_bytes()
+        with file.open("rb") as stream:
+            text = read_whole(stream, str(file), field="--site")
     except FileNotFoundError as error:
         if path is None:
             return SiteRules()

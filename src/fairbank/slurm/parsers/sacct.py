@@ -47,7 +47,7 @@ def read_job(cells: Cells) -> AccountingJob:
 
     start = cells.read("Start", words.instant)
     partition = read_or_blank("Partition", _partitions, "")
-    uid = read_or_blank("UID", words.optional(_uid), None)
+    uid = read_or_blank("UID", _uid_or_none, None)
     return AccountingJob(
         job_id=cells.read("JobIDRaw", words.job_id),
         submitted=cells.read("Submit", words.known_instant),
@@ -66,7 +66,7 @@ def read_job(cells: Cells) -> AccountingJob:
         tres=read_or_blank(
             "AllocTRES" if cells["AllocTRES"] or start is not None else "ReqTRES", words.tres, ""
         ),
-        restart=cells.read(RESTARTS, words.optional(words.number), ""),
+        restart=cells.read(RESTARTS, _restarts, ""),
         gap=gap,
     )
 
@@ -103,6 +103,9 @@ Not JobName, Comment or WorkDir: their owners write them, with pipes and line en
 
 def _uid(text: str, field: str) -> int:
     return words.number(text, field, most=ids.UID_MAX)
+
+
+_uid_or_none, _restarts = words.optional(_uid), words.optional(words.number)
 
 
 def _partitions(text: str, field: str) -> str:
