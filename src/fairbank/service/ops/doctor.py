@@ -103,17 +103,17 @@ _REBUILD = (
 
 
 def check_schema(url: str) -> Iterator[HealthCheck]:
-    """Compare triggers, views, indexes and constraints with those that Fairbank creates."""
+    """Compare the schema with the one that Fairbank creates."""
     try:
         found = schema_differences(url)
     except FairbankError as error:
         yield HealthCheck(f"the guards could not be compared: {error.message}", False, error.remedy)
         return
     if not found:
-        yield HealthCheck("the guards and views are as Fairbank made them", True)
+        yield HealthCheck("the tables, guards and views are as Fairbank made them", True)
     for each in found:
         remedy = (
-            f"DROP TRIGGER {each.name}, unless you know it; then: fairbank audit verify"
+            "drop it, unless you know it; then: fairbank audit verify"
             if each.fault is SchemaFault.FOREIGN
             else _REBUILD
         )

@@ -20,6 +20,7 @@ from fairbank.slurm.parsers.values import (
     RESIZING,
     AccountingJob,
     JobEnd,
+    JobGroup,
     ParsedRows,
     UnreadableLine,
 )
@@ -111,6 +112,13 @@ def _partitions(text: str, field: str) -> str:
     """Return the partition. A job that has not started may have several, with commas between."""
     return text and ",".join(words.names(text, field))
 
+
+def _job_group(cells: Cells) -> JobGroup:
+    return JobGroup(cells.read("JobIDRaw", words.job_id), cells.read("GID", _uid))
+
+
+JOB_GROUPS = Table("sacct", ("JobIDRaw", "GID"), _job_group)
+"""Output of `--allocations`. Only the rules of submission need the group of a job."""
 
 _EXIT = re.compile(r"(\d{1,3}):(\d{1,3})", re.ASCII)
 _TIME = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d{2})(?:\.(\d{3}))?", re.ASCII)
