@@ -51,7 +51,8 @@ local function job_of(options)
   return {
     uid = id(options.uid) or plugin.own_id("Uid"),
     gid = id(options.gid) or plugin.own_id("Gid") or -1,
-    account = given(options.account), partition = given(options.partition),
+    account = given(options.account), is_default_unknown = true,
+    partition = given(options.partition),
     qos = given(options.qos), reservation = given(options.reservation),
     minutes = plugin.request.minutes(given(options.time)), nodes = nodes, tasks = tasks,
     cpus = tasks * (number(options["cpus-per-task"], 1) or 1),

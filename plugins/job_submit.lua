@@ -57,7 +57,8 @@ end
 
 local function new_job(desc, uid)
   return {
-    uid = uid, gid = desc.group_id, account = desc.account, partition = desc.partition,
+    uid = uid, gid = desc.group_id, account = desc.account,
+    default_account = desc.default_account, partition = desc.partition,
     qos = desc.qos, reservation = desc.reservation, minutes = minutes_of(desc.time_limit),
     cpus = given(desc.min_cpus, NONE_32), nodes = given(desc.min_nodes, NONE_32),
     tasks = given(desc.num_tasks, NONE_32), memory = memory_of(desc), gpus = gpus_of(desc),

@@ -26,16 +26,16 @@ local function counts_text(counts)
   return text.join(texts, " and ")
 end
 
--- Return the groups of the user's other projects that could pay.
-local function other_groups(policy, job, project, resource, amount)
-  local groups = {}
+-- Return the user's other projects that could pay, by how the user chooses one.
+local function other_projects(policy, job, project, resource, amount)
+  local names = {}
   for _, other in ipairs(policy.projects) do
     local pays = (other.available[resource] or 0) >= amount and not other.partition
     if other ~= project and pays and has_member(other, job.uid) then
-      table.insert(groups, other.group)
+      table.insert(names, policy.account == "group" and other.group or other.account)
     end
   end
-  return groups
+  return names
 end
 
 local function remedies(policy, job, project, partition, counts, bill)
@@ -51,9 +51,10 @@ local function remedies(policy, job, project, partition, counts, bill)
     table.insert(lines, "a smaller job that fits: " .. prefix .. "at most " .. counts_text(reduced))
   end
   local line = "more credit: ask for a deposit to " .. project.account
-  local groups = other_groups(policy, job, project, partition.resource, bill.amount)
-  if #groups > 0 then
-    line = line .. ", or use another project: " .. text.options("newgrp ", groups)
+  local names = other_projects(policy, job, project, partition.resource, bill.amount)
+  if #names > 0 then
+    local option = policy.account == "group" and "newgrp " or "--account="
+    line = line .. ", or use another project: " .. text.options(option, names)
   end
   table.insert(lines, line)
   return lines

@@ -2,7 +2,7 @@
 -- is reported. src/fairbank/slurm/policy_file.py writes it, and
 -- docs/decisions/0011-submission-policy-file.md has its format. For Lua 5.1 to 5.5, no libraries.
 
-local M = { VERSION = 2, SIZE_MAX = 4 * 1024 * 1024 }
+local M = { VERSION = 3, SIZE_MAX = 4 * 1024 * 1024 }
 
 local function pattern_reader(pattern, max_length)
   return function(text)
@@ -47,6 +47,8 @@ end
 -- Reader of each field, by kind of line.
 local FIELDS = {
   cluster = { cluster }, price = { action }, gres = { action }, unlisted = { action },
+  account = { one_of("member", "group") }, default = { optional },
+  list = { one_of("admit", "refuse") },
   qos = { optional }, stale = { count }, scale = { positive }, factor = { name, count },
   exempt = { count },
   partition = {
@@ -58,7 +60,10 @@ local FIELDS = {
   balances = { one_of("included", "omitted") }, balance = { name, resource, integer },
 }
 
-local REQUIRED = { "cluster", "price", "gres", "unlisted", "qos", "stale", "scale", "balances" }
+local REQUIRED = {
+  "cluster", "price", "gres", "unlisted", "account", "default", "list", "qos", "stale", "scale",
+  "balances",
+}
 
 local function nonempty(text) return text ~= "" and text or nil end
 

@@ -40,7 +40,8 @@ local function newgrp_hint(policy, uid)
   return "first type: " .. text.options("newgrp ", groups)
 end
 
-local function check_account(policy, job, verdict)
+-- Return the project of the current Unix group, which is the only choice under `account group`.
+local function check_group_account(policy, job, verdict)
   local project = policy.by_gid[job.gid]
   if not project and not is_new(job, "account") then return nil end
   if not project then
@@ -63,6 +64,61 @@ local function check_account(policy, job, verdict)
   return project
 end
 
+-- Return true if the user may charge the project: a member, or a job of its Unix group.
+local function is_of_project(project, job)
+  return project ~= nil and (project.gid == job.gid or has_member(project, job.uid))
+end
+
+local function accounts_of(policy, job)
+  local accounts = {}
+  for _, project in ipairs(policy.projects) do
+    if is_of_project(project, job) then table.insert(accounts, project.account) end
+  end
+  return accounts
+end
+
+-- Return the account of a job without --account: Slurm's default account if it is a project of the
+-- user, else their current Unix group's, else their only one.
+local function default_account(policy, job, accounts)
+  if is_of_project(policy.by_account[job.default_account or ""], job) then
+    return job.default_account
+  end
+  local of_group = policy.by_gid[job.gid]
+  return of_group and of_group.account or #accounts == 1 and accounts[1] or nil
+end
+
+-- Return the project that the user has chosen with --account.
+local function check_member_account(policy, job, verdict)
+  local project = policy.by_account[job.account or ""]
+  if not is_new(job, "account") or is_of_project(project, job) then return project end
+  local accounts = accounts_of(policy, job)
+  local remedy = #accounts > 0 and "write " .. text.options("--account=", accounts)
+    or "ask the head of your project to add you"
+  if not job.account then
+    local account = default_account(policy, job, accounts)
+    verdict.set.account = account
+    if not account then
+      apply(verdict, #accounts > 0 and "refuse" or policy.unlisted, "account",
+        (#accounts > 0 and "no account is named: " or "you are a member of no project: ") .. remedy)
+    end
+    return policy.by_account[account or ""]
+  elseif project then
+    refuse(verdict, "account",
+      "you are not a member of project " .. project.account .. ": " .. remedy)
+  else
+    apply(verdict, policy.unlisted, "account",
+      "account " .. job.account .. " is no project: " .. remedy)
+  end
+  return nil
+end
+
+-- Return true if only slurmctld knows the account: it is the default of a user with several
+-- projects.
+local function is_account_unknown(policy, job)
+  return policy.account == "member" and job.is_default_unknown and not job.account
+    and #accounts_of(policy, job) > 1
+end
+
 -- Set a field that all jobs of a project with its own partition or reservation have.
 local function force(job, verdict, field, value, project)
   if job[field] == value then return end
@@ -78,27 +134,39 @@ local function force(job, verdict, field, value, project)
   end
 end
 
--- Return the partition of the job, or nil.
-local function check_partition(policy, job, project, verdict)
+-- Return the listed partitions in a list such as "cpu,gpu", and the names that are not listed.
+local function listed_partitions(policy, list)
+  local partitions, unlisted = {}, {}
+  for name in (list or ""):gmatch("[^,]+") do
+    table.insert(policy.partitions[name] and partitions or unlisted,
+      policy.partitions[name] or name)
+  end
+  return partitions, unlisted
+end
+
+-- Return the partitions in which the job may run: none, one, or several.
+local function check_partitions(policy, job, project, verdict)
   if project and project.reservation then
     force(job, verdict, "reservation", project.reservation, project)
   end
   if project and project.partition then
     force(job, verdict, "partition", project.partition, project)
-    return policy.partitions[project.partition]
+    return { policy.partitions[project.partition] }
   end
-  if not is_new(job, "partition") then return policy.partitions[job.partition or ""] end
+  local list = job.partition ~= "" and job.partition or nil
+  if not list and policy.default ~= "" then list = policy.default end
+  local partitions, unlisted = listed_partitions(policy, list)
+  if not is_new(job, "partition") then return partitions end
   local remedy = "write " .. text.options("--partition=", policy.partition_names)
-  if not job.partition or job.partition == "" then
+  if not list then
     refuse(verdict, "partition", "no partition is named: " .. remedy)
-  elseif job.partition:find(",", 1, true) then
-    refuse(verdict, "partition",
-      "a job runs in one partition, not in " .. job.partition .. ": " .. remedy)
-  elseif not policy.partitions[job.partition] then
-    apply(verdict, policy.unlisted, "partition",
-      "there is no partition " .. job.partition .. " to submit to: " .. remedy)
+  elseif policy.list == "refuse" and list:find(",", 1, true) then
+    refuse(verdict, "partition", "a job runs in one partition, not in " .. list .. ": " .. remedy)
+  elseif #unlisted > 0 then
+    apply(verdict, policy.unlisted, "partition", "there is no partition " ..
+      text.join(unlisted, " and no ") .. " to submit to: " .. remedy)
   end
-  return policy.partitions[job.partition]
+  return partitions
 end
 
 local function has_gpu_type(partition, type)
@@ -119,22 +187,34 @@ local function gpu_partitions(policy, type)
   return names
 end
 
-local function check_gpu_type(policy, partition, gpu, verdict)
-  if not gpu.type or has_gpu_type(partition, gpu.type) then return true end
-  local others = gpu_partitions(policy, gpu.type)
-  local elsewhere = #others > 0
-    and ", or " .. text.options("--partition=", others) .. " for " .. gpu.type or ""
-  local options = {}
-  for i, type in ipairs(partition.gpus) do
-    options[i] = "--gpus=" .. type .. string.format(":%.0f", gpu.count)
+-- Return the error of GPUs that the partition does not have, or nil.
+local function gpu_error(policy, partition, gpus)
+  if #partition.gpus == 0 then
+    local others = gpu_partitions(policy, gpus[1].type)
+    local remedy = #others > 0
+      and "write " .. text.options("--partition=", others) .. ", or ask for no GPU"
+      or "ask for no GPU"
+    return "partition " .. partition.name .. " has no GPUs: " .. remedy
   end
-  refuse(verdict, "gres", "partition " .. partition.name .. " has GPUs of type " ..
-    text.join(partition.gpus, " and ") .. ", not " .. gpu.type .. ": write " ..
-    text.join(options, " or ") .. elsewhere)
-  return false
+  for _, gpu in ipairs(gpus) do
+    if gpu.type and not has_gpu_type(partition, gpu.type) then
+      local others = gpu_partitions(policy, gpu.type)
+      local elsewhere = #others > 0
+        and ", or " .. text.options("--partition=", others) .. " for " .. gpu.type or ""
+      local options = {}
+      for i, type in ipairs(partition.gpus) do
+        options[i] = "--gpus=" .. type .. string.format(":%.0f", gpu.count)
+      end
+      return "partition " .. partition.name .. " has GPUs of type " ..
+        text.join(partition.gpus, " and ") .. ", not " .. gpu.type .. ": write " ..
+        text.join(options, " or ") .. elsewhere
+    end
+  end
+  return nil
 end
 
-local function check_gpus(policy, job, partition, verdict)
+-- One of several partitions must have the GPUs: Slurm passes over the others.
+local function check_gpus(policy, job, partitions, verdict)
   if #job.gpus == 0 or not (is_new(job, "gpus") or is_new(job, "partition")) then return end
   local first = job.gpus[1]
   if job.by_gres then
@@ -143,17 +223,13 @@ local function check_gpus(policy, job, partition, verdict)
       (first.type and first.type .. ":" or "") .. string.format("%.0f", count) ..
       " for the GPUs of the whole job")
   end
-  if not partition then return end
-  if #partition.gpus == 0 then
-    local others = gpu_partitions(policy, first.type)
-    local remedy = #others > 0
-      and "write " .. text.options("--partition=", others) .. ", or ask for no GPU"
-      or "ask for no GPU"
-    return refuse(verdict, "gres", "partition " .. partition.name .. " has no GPUs: " .. remedy)
+  local first_error
+  for _, partition in ipairs(partitions) do
+    local problem = gpu_error(policy, partition, job.gpus)
+    if not problem then return end
+    first_error = first_error or problem
   end
-  for _, gpu in ipairs(job.gpus) do
-    if not check_gpu_type(policy, partition, gpu, verdict) then return end
-  end
+  if first_error then refuse(verdict, "gres", first_error) end
 end
 
 -- Return the QOS that the job will have.
@@ -174,12 +250,24 @@ local function check_qos(policy, job, project, verdict)
   return required
 end
 
--- Return the time limit that the job will have, or nil.
-local function check_limit(job, partition, verdict)
+-- Return the limit of a job without one: the longest default of its partitions; 0 if one of them
+-- has none.
+local function default_minutes(partitions)
+  local minutes = 0
+  for _, partition in ipairs(partitions) do
+    if partition.default_minutes == 0 then return 0 end
+    minutes = math.max(minutes, partition.default_minutes)
+  end
+  return minutes
+end
+
+-- Return the time limit that the job will have, or nil. With several partitions Slurm sets it.
+local function check_limit(job, partitions, verdict)
   local minutes = job.minutes
-  if minutes == nil and partition and partition.default_minutes > 0 then
-    minutes = partition.default_minutes
-    verdict.set.minutes = minutes
+  local default = default_minutes(partitions)
+  if minutes == nil and default > 0 then
+    minutes = default
+    if #partitions == 1 then verdict.set.minutes = minutes end
   end
   if (minutes == nil or minutes == math.huge) and is_new(job, "minutes") then
     local problem = minutes and "a job without a time limit is not accepted"
@@ -190,34 +278,55 @@ local function check_limit(job, partition, verdict)
   return minutes ~= math.huge and minutes or nil
 end
 
+-- Return the lines on the credit in the partition where the job lacks most; none if all can be
+-- paid.
+local function credit_lines(policy, job, project, partitions, qos, minutes)
+  local lines, most = {}, nil
+  for _, partition in ipairs(partitions) do
+    local bill = { qos = qos, minutes = minutes }
+    local messages = credit.check(policy, job, project, partition, bill)
+    local missing = #messages > 0 and bill.amount - bill.available or nil
+    if missing and (not most or missing > most) then lines, most = messages, missing end
+  end
+  return lines
+end
+
 function M.is_stale(policy, now) return now - policy.written > policy.stale end
 
--- Return the price of a job in SU-minutes; nil without a known partition or a finite limit.
+-- Return the highest price of a job in SU-minutes; nil without a known partition or a finite limit.
 function M.amount(policy, job)
-  local partition = policy.partitions[job.partition or ""]
-  if not partition or not job.minutes or job.minutes == math.huge then return nil end
-  return price.amount(policy, partition, request.counts(job, partition), job.qos, job.minutes)
+  if not job.minutes or job.minutes == math.huge then return nil end
+  local most
+  for _, partition in ipairs((listed_partitions(policy, job.partition))) do
+    local counts = request.counts(job, partition)
+    local amount = price.amount(policy, partition, counts, job.qos, job.minutes)
+    most = math.max(most or amount, amount)
+  end
+  return most
 end
 
 -- Return the verdict on a new or changed job.
 function M.check(policy, job, now)
   local verdict = new_verdict()
   if policy.exempt[job.uid] or job.uid == 0 then return verdict end
+  if is_account_unknown(policy, job) then return verdict end
+  local check_account = policy.account == "group" and check_group_account or check_member_account
   local project = check_account(policy, job, verdict)
-  local partition = check_partition(policy, job, project, verdict)
-  check_gpus(policy, job, partition, verdict)
+  local partitions = check_partitions(policy, job, project, verdict)
+  check_gpus(policy, job, partitions, verdict)
   local qos = check_qos(policy, job, project, verdict)
-  local minutes = check_limit(job, partition, verdict)
-  verdict.minutes = minutes
-  if partition and not job.memory and partition.memory_per_cpu > 0 and not job.changes then
-    verdict.set.memory_per_cpu = partition.memory_per_cpu
+  local minutes = check_limit(job, partitions, verdict)
+  -- Without a limit of its own, a job in several partitions gets that of the one it starts in.
+  if job.minutes or #partitions < 2 then verdict.minutes = minutes end
+  local memory = #partitions == 1 and partitions[1].memory_per_cpu or 0
+  if not job.memory and memory > 0 and not job.changes then
+    verdict.set.memory_per_cpu = memory
   end
   -- Last, and only for a job without errors: the price of a wrong request would mislead.
-  local has_price = project and partition and minutes and #verdict.errors == 0
+  local has_price = project and minutes and #verdict.errors == 0
   local is_checked = policy.balances == "included" and policy.price ~= "ignore"
   if has_price and is_checked and not M.is_stale(policy, now) then
-    local bill = { qos = qos, minutes = minutes }
-    for _, message in ipairs(credit.check(policy, job, project, partition, bill)) do
+    for _, message in ipairs(credit_lines(policy, job, project, partitions, qos, minutes)) do
       apply(verdict, policy.price, "price", message)
     end
   end

@@ -5,7 +5,9 @@ made.
 from __future__ import annotations
 
 import gzip
+import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +47,27 @@ def test_init_accepts_a_directory_with_any_name(fairbank: Run, tmp_path: Path, n
     )
     again = fairbank("init", folder)
     assert (again.code, "field: FOLDER" in again.err) == (7, True)
+
+
+def test_directory_of_the_public_socket_is_public_with_any_umask(
+    fairbank: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "site" / "bank"
+    before = os.umask(0o077)
+    try:
+        assert fairbank("init", folder).code == 0
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    assert set(modes.values()) == {0o600}, modes
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, folder.parent)] == [0o755] * 2
+
+
+def test_existing_directory_keeps_its_mode(fairbank: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "bank"
+    folder.mkdir(mode=0o700)
+    assert fairbank("init", folder).code == 0
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 KILLED = """

@@ -10,14 +10,18 @@ import re
 from pathlib import Path
 from shutil import copytree
 
+import msgspec
 import pytest
 
 from fairbank.cli import main
 from fairbank.cli.commands.slurm.why import missing_range
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange
+from fairbank.scheduling.explain.earlier_start import SHORTER
 from fairbank.scheduling.reason import explain_reason
+from fairbank.slurm.policy_file import render
 from tests.cli.conftest import CommandResult, Run, runner, session
 from tests.cli.served_site import Bank
+from tests.plugins.policies import BIO, SITE_POLICY
 from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "why-at-slurm"
@@ -305,6 +309,30 @@ def test_project_unknown_to_the_bank_is_reported(
     assert result.code == 0
     assert "credit:" not in result.out
     assert result.err.startswith("nothing is known of its funds: ")
+
+
+def tried(result: CommandResult) -> list[str]:
+    """Return the changes that were tried to start a job sooner."""
+    options: list[str] = json.loads(result.out)["data"][0]["tried"]
+    return options
+
+
+def test_partition_without_credit_is_not_suggested(run: Run, bank: Bank, bank_queue: Path) -> None:
+    words = (JOBS["second"], "--no-likely", "--json")
+    moves = ["-p idle-std,gpu", "-p idle-std,gpu-t4"]
+    assert tried(run(*words, folder=bank_queue)) == [*moves, SHORTER]
+    assert tried(run(*words, "--server", bank.unix, folder=bank_queue)) == [SHORTER]
+
+
+def test_partition_that_the_policy_refuses_is_not_suggested(run: Run, tmp_path: Path) -> None:
+    """The strict policy admits one partition, and all jobs of wg_chem go to gpu-t4."""
+    copytree(QUEUE, tmp_path / "some")
+    path = tmp_path / "some" / "policy"
+    words = (JOBS["second"], "--no-likely", "--json")
+    path.write_text(render(SITE_POLICY))
+    assert tried(run(*words, folder=path.parent)) == [SHORTER]
+    path.write_text(render(msgspec.structs.replace(SITE_POLICY, projects=(BIO,), balances=None)))
+    assert tried(run(*words, folder=path.parent)) == ["-p gpu", "-p gpu-t4", SHORTER]
 
 
 def test_unreachable_bank_is_a_warning(run: Run, bank_queue: Path, tmp_path: Path) -> None:

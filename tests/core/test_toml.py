@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 import msgspec
 import pytest
 
 from fairbank.core.errors import FairbankError, InvalidInput
-from fairbank.core.validation import parse_toml, validated_settings
+from fairbank.core.settings_file import BYTES_MAX, parse_toml, read_whole
+from fairbank.core.validation import validated_settings
 
 FILE, PAGE = "/etc/lab.toml", "docs/lab.md"
 
@@ -67,3 +70,17 @@ def test_invalid_settings_are_reported(text: bytes, message: str, field: str, re
         read(text)
     assert told.value.message.startswith(message)
     assert (told.value.field, told.value.remedy) == (field, remedy)
+
+
+@pytest.mark.parametrize(
+    "text", [b"rooms = " + b"[" * 5_000, b"rooms = " + b"{a=" * 5_000, b"rooms = [" + b"[" * 5_000]
+)
+def test_deep_nesting_is_reported_with_the_file(text: bytes) -> None:
+    with pytest.raises(InvalidInput, match=f"{FILE} has too many brackets within brackets"):
+        read(text)
+
+
+def test_file_without_end_is_not_read_to_its_end() -> None:
+    with open("/dev/zero", "rb") as file, pytest.raises(InvalidInput, match="more than 16 MiB"):
+        read_whole(file, FILE, field="--lab")
+    assert len(read_whole(io.BytesIO(bytes(BYTES_MAX)), FILE, field="--lab")) == BYTES_MAX

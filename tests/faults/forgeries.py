@@ -195,14 +195,27 @@ def rewrite(tables: LedgerTables) -> Callable[[], None]:
 
     Return the function that reverts it.
     """
+    return _rewrite(tables, 2, amount=-1_000, deposited=-1_000)
+
+
+def rewrite_transfer(tables: LedgerTables) -> Callable[[], None]:
+    """Rewrite journal 1 so that it gives 100 SU-minutes less than journal 2 has received, with
+    consistent sums and links; return the function that reverts it.
+    """
+    (given,) = tables.rows("SELECT seq FROM journal WHERE kind = 'transfer-out'")
+    return _rewrite(tables, given["seq"], amount=-100, deposited=100)
+
+
+def _rewrite(tables: LedgerTables, seq: int, *, amount: int, deposited: int) -> Callable[[], None]:
     snapshot = _snapshot(tables)
     link_before = NO_LINK
     for row in tables.rows("SELECT * FROM journal WHERE allocation = 1 ORDER BY seq"):
-        reduced = row | {"amount": row["amount"] - 1_000 if row["seq"] == 2 else row["amount"]}
-        reduced["deposited"] -= 1_000 if row["seq"] >= 2 else 0
-        link_before = _relinked(tables, reduced, link_before)
+        changed = row | {"amount": row["amount"] + (amount if row["seq"] == seq else 0)}
+        changed["deposited"] += deposited if row["seq"] >= seq else 0
+        link_before = _relinked(tables, changed, link_before)
     tables.change(
-        "UPDATE allocation SET deposited = deposited - 1000, link = :link WHERE id = 1",
+        "UPDATE allocation SET deposited = deposited + :more, link = :link WHERE id = 1",
+        more=deposited,
         link=link_before,
     )
     return lambda: _restore_rows(tables, snapshot)

@@ -6,14 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 import psycopg
 import pytest
 
 from fairbank.bank.entry import REGISTRY, Kind
 from fairbank.service.ops.audit import Audit
+from fairbank.service.ops.audit_processes import verify
 from fairbank.store import schema
 from fairbank.store.contract import Store
+from fairbank.store.factory import open_store
 from tests.faults.forgeries import (
     KEYS,
     Forgery,
@@ -25,6 +28,7 @@ from tests.faults.forgeries import (
     insert,
     nonsense,
     rewrite,
+    rewrite_transfer,
 )
 from tests.faults.in_process import store_at
 from tests.faults.ledger_tables import LedgerTables, Row
@@ -224,6 +228,24 @@ def test_consistent_forgery_is_found_by_saved_heads(sample: Sample) -> None:
         assert {finding.journal for finding in audit.verify(heads).findings} == {journal}
         undo()
     assert audit.verify(heads).findings == ()
+
+
+def test_transfer_whose_halves_differ_is_found(sample: Sample) -> None:
+    """Each journal follows from its own entries, but the two do not agree."""
+    undo = rewrite_transfer(sample.tables)
+    reopen = partial(open_store, sample.tables.url)
+    for findings in (
+        Audit(sample.store).verify().findings,
+        verify(sample.store, reopen, {}, jobs=2, entries_min=1).findings,
+    ):
+        assert {finding.journal for finding in findings} == {None}
+        assert [finding.what.split(" at ")[0] for finding in findings] == [
+            f"only one half of the transfer of {amount} SU-minutes from allocation 1 to"
+            " allocation 2"
+            for amount in (600, 700)
+        ]
+    undo()
+    assert sample.journals_with_findings() == set()
 
 
 @pytest.mark.slow

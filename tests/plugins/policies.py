@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import msgspec
 from hypothesis import strategies as st
 
 from fairbank.cluster.partition import Partition
 from fairbank.core.ids import is_name
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.policy_file import (
+    AccountRule,
     PolicyAction,
     PolicyBalance,
     PolicyPartition,
@@ -61,7 +63,15 @@ SITE_POLICY = SubmissionPolicy(
     exempt=(60_699,),
     qos="normal",
     price=PolicyAction.REFUSE,
+    account=AccountRule.GROUP,
+    one_partition=True,
 )
+"""Strict rules, as of the profile "hadm"."""
+
+OPEN_POLICY = msgspec.structs.replace(
+    SITE_POLICY, account=AccountRule.MEMBER, default_partition="cpu", one_partition=False
+)
+"""What Slurm itself takes, as of the profile "slurm"."""
 
 _names = st.text("aZ_09.-@\\ä|", max_size=6).map("{}n".format).filter(is_name)
 _clusters = st.text("aZ_09.-", max_size=6).map("n{}".format)
@@ -135,5 +145,8 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
         price=draw(st.sampled_from(PolicyAction)),
         gres=draw(st.sampled_from(PolicyAction)),
         unlisted=draw(st.sampled_from(PolicyAction)),
+        account=draw(st.sampled_from(AccountRule)),
+        default_partition=draw(_maybe),
+        one_partition=draw(st.booleans()),
         stale_seconds=draw(_sizes),
     )

@@ -17,17 +17,19 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, BillingRule
 from fairbank.slurm.policy_file import (
     POLICY_SIZE_MAX,
+    AccountRule,
     PolicyAction,
     PolicyBalance,
     PolicyHeader,
     PolicyPartition,
     PolicyProject,
     SubmissionPolicy,
+    read_admitted_partitions,
     read_header,
     render,
 )
 from tests.plugins.interpreter import Lua
-from tests.plugins.policies import ASTRO, CPU, SITE_POLICY, policies
+from tests.plugins.policies import ASTRO, CPU, OPEN_POLICY, SITE_POLICY, policies
 
 TEXT = render(SITE_POLICY)
 
@@ -76,6 +78,9 @@ def policy_of(table: Any) -> SubmissionPolicy:
         price=PolicyAction(table.price),
         gres=PolicyAction(table.gres),
         unlisted=PolicyAction(table.unlisted),
+        account=AccountRule(table.account),
+        default_partition=table.default or None,
+        one_partition=table.list == "refuse",
         stale_seconds=int(table.stale),
     )
 
@@ -237,6 +242,17 @@ def test_invalid_policy_is_refused_with_its_field(field: str) -> None:
     assert error.value.remedy
 
 
+def test_admitted_partitions_are_those_of_the_plugins() -> None:
+    names = frozenset({"cpu", "gpu", "gpu-t4", "long"})
+    strict = read_admitted_partitions(TEXT.encode())
+    assert (strict.listed, strict.one, strict.forced) == (names, True, {"wg_chem": "gpu-t4"})
+    lenient = msgspec.structs.replace(OPEN_POLICY, unlisted=PolicyAction.WARN)
+    admitted = read_admitted_partitions(render(lenient).encode())
+    assert (admitted.listed, admitted.one) == (None, False)
+    with pytest.raises(InvalidInput, match="damaged"):
+        read_admitted_partitions(TEXT.replace("wg_bio", "wg_bin").encode())
+
+
 def test_equal_policies_have_equal_files() -> None:
     assert render(SITE_POLICY) == TEXT
     later = render(msgspec.structs.replace(SITE_POLICY, written=SITE_POLICY.written + 60))
@@ -256,11 +272,11 @@ def test_heading_has_the_time_and_detects_damage() -> None:
         read_header(b"\xff\x00")
 
 
-@pytest.mark.parametrize(("version", "age"), [(1, "older"), (3, "newer")])
+@pytest.mark.parametrize(("version", "age"), [(2, "older"), (4, "newer")])
 def test_file_of_another_version_is_refused_as_older_or_newer(
     lua: Lua, version: int, age: str
 ) -> None:
-    text = TEXT.replace("fairbank-policy\t2", f"fairbank-policy\t{version}")
+    text = TEXT.replace("fairbank-policy\t3", f"fairbank-policy\t{version}")
     message = f"it is of the {age} version {version}; "
     with pytest.raises(InvalidInput, match=message) as refused:
         read_header(text.encode())

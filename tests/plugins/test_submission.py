@@ -12,7 +12,7 @@ import pytest
 
 from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
 from tests.plugins.interpreter import Lua, Result
-from tests.plugins.policies import SITE_POLICY, WRITTEN
+from tests.plugins.policies import OPEN_POLICY, SITE_POLICY, WRITTEN
 
 NONE = 4294967294
 ALICE, BOB = 60_601, 60_602
@@ -437,3 +437,133 @@ def test_shortfall_is_the_difference_of_shown_amounts(site: Site) -> None:
     assert (
         result.user[0] == "this job may cost 32 SU; wg_astro has 12.51 SU of cpu, short by 19.49 SU"
     )
+
+
+def test_default_partition_is_taken_without_partition_option(site: Site) -> None:
+    """Leave the field to slurmctld, and check limit and price in that partition."""
+    lua = site(OPEN_POLICY)
+    result = submit(lua, partition=None, time_limit=NONE)
+    assert (result.code, result.user) == (SUCCESS, [])
+    assert (result.job["time_limit"], result.job.get("partition")) == (30, None)
+    dear = submit(lua, partition=None, min_cpus=64, time_limit=60)
+    assert (dear.code, dear.user[0][:26]) == (2050, "this job may cost 64 SU; w")
+    lua = site(msgspec.structs.replace(OPEN_POLICY, default_partition=None))
+    assert submit(lua, partition=None).code == 2000
+
+
+def test_default_partition_that_is_not_listed_is_named(site: Site) -> None:
+    result = submit(
+        site(msgspec.structs.replace(OPEN_POLICY, default_partition="debug")), partition=None
+    )
+    assert result.code == 2000
+    assert result.user[0].startswith("there is no partition debug to submit to: ")
+
+
+def test_several_partitions_are_admitted(site: Site) -> None:
+    lua = site(OPEN_POLICY)
+    result = submit(lua, partition="cpu,gpu", time_limit=10)
+    assert (result.code, result.user) == (SUCCESS, [])
+    assert (result.job["partition"], result.job.get("min_mem_per_cpu")) == ("cpu,gpu", None)
+    unlisted = submit(lua, partition="cpu,elsewhere")
+    assert (unlisted.code, unlisted.user[0][:33]) == (2000, "there is no partition elsewhere t")
+
+
+def test_several_partitions_are_priced_where_most_credit_is_missing(site: Site) -> None:
+    """64 CPUs for an hour: 64 SU of cpu, of which 12.50 are there, and 4 SU of gpu of 100."""
+    for partition in ("cpu,gpu-t4", "gpu-t4,cpu"):
+        result = submit(
+            site(OPEN_POLICY), partition=partition, min_cpus=64, time_limit=60, min_mem_per_node=1
+        )
+        assert result.code == 2050
+        assert result.user[0].startswith("this job may cost 64 SU; wg_astro has 12.50 SU of cpu")
+    assert submit(site(OPEN_POLICY), partition="gpu-t4", min_cpus=64, time_limit=60).code == SUCCESS
+
+
+def test_several_partitions_without_limit_leave_it_to_slurm(site: Site) -> None:
+    lua = site(OPEN_POLICY)
+    result = submit(lua, partition="cpu,gpu", time_limit=NONE)
+    assert (result.code, result.job["time_limit"], result.job["time_min"]) == (SUCCESS, NONE, NONE)
+    assert submit(lua, partition="cpu,long", time_limit=NONE).code == 2051
+
+
+def test_gpus_must_be_in_one_of_several_partitions(site: Site) -> None:
+    lua = site(OPEN_POLICY)
+    assert submit(lua, partition="cpu,gpu", tres_per_job="gres:gpu:a100:1").code == SUCCESS
+    assert submit(lua, partition="cpu,gpu", tres_per_job="gres:gpu:t4:1").code == 2072
+
+
+@pytest.mark.parametrize(
+    ("uid", "fields", "account"),
+    [
+        (BOB, {"account": "wg_bio"}, "wg_bio"),
+        (BOB, {"account": "wg_bio", "group_id": 100}, "wg_bio"),
+        (BOB, {"default_account": "wg_bio"}, "wg_bio"),
+        (BOB, {"default_account": "wg_bio", "account": "wg_astro"}, "wg_astro"),
+        (BOB, {"default_account": "wg_chem"}, "wg_astro"),  # no project of his: the group's
+        (ALICE, {"group_id": 100}, "wg_astro"),  # her only project
+        (60_690, {}, "wg_astro"),  # not in the bank yet, but in the Unix group
+    ],
+)
+def test_account_is_a_choice_among_own_projects(
+    site: Site, uid: int, fields: dict[str, object], account: str
+) -> None:
+    result = submit(site(OPEN_POLICY), uid, **fields)
+    assert (result.code, result.user, result.job["account"]) == (SUCCESS, [], account)
+
+
+@pytest.mark.parametrize(
+    ("uid", "fields", "message"),
+    [
+        (
+            ALICE,
+            {"account": "wg_bio"},
+            "you are not a member of project wg_bio: write --account=wg_astro",
+        ),
+        (
+            BOB,
+            {"account": "nobody"},
+            "account nobody is no project: write --account=wg_astro or --account=wg_bio",
+        ),
+        (
+            BOB,
+            {"group_id": 100},
+            "no account is named: write --account=wg_astro or --account=wg_bio",
+        ),
+        (
+            60_690,
+            {"group_id": 100},
+            "you are a member of no project: ask the head of your project to add you",
+        ),
+    ],
+)
+def test_account_of_no_own_project_is_refused_with_the_choice(
+    site: Site, uid: int, fields: dict[str, object], message: str
+) -> None:
+    result = submit(site(OPEN_POLICY), uid, **fields)
+    assert (result.code, result.user) == (2045, [message])
+
+
+def test_account_of_a_job_can_become_another_own_project(site: Site) -> None:
+    lua = site(OPEN_POLICY)
+    bobs = {"user_id": BOB}
+    assert modify(lua, bobs, uid=BOB, account="wg_bio").code == SUCCESS
+    assert modify(lua, {}, account="wg_bio").code == 2045
+    assert modify(lua, {}, partition="cpu,gpu").code == SUCCESS
+
+
+def test_price_names_other_projects_as_the_policy_lets_users_choose(site: Site) -> None:
+    fields = {"min_cpus": 32, "min_mem_per_node": 1024, "time_limit": 60}
+    for policy, choice in ((OPEN_POLICY, "--account=wg_bio"), (SITE_POLICY, "newgrp wg_bio")):
+        assert submit(site(policy), BOB, **fields).user[-1].endswith(f"another project: {choice}")
+
+
+def test_commands_leave_the_default_account_to_slurmctld(site: Site, tmp_path: Path) -> None:
+    """Only slurmctld knows the default account, which matters with several projects."""
+    lua = site(OPEN_POLICY)
+    lua.run_as(BOB)
+    lua.start(tmp_path / "cli_filter.lua")
+    result = command(lua, uid=str(BOB), account=None)
+    assert (result.code, result.log, result.job.get("account")) == (SUCCESS, [], None)
+    assert command(lua, uid=str(BOB), account="wg_bio", partition="cpu,long").code == SUCCESS
+    assert command(lua, uid=str(BOB), account="wg_chem").code != SUCCESS
+    assert command(lua, account=None, partition=None).job["account"] == "wg_astro"

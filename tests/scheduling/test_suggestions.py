@@ -6,6 +6,7 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
 from fairbank.scheduling.explain.earlier_start import suggest_earlier_start
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.slurm.policy_file import AdmittedPartitions
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 
@@ -35,6 +36,32 @@ def test_another_partition_where_nodes_are_free() -> None:
     )
     scene = Scene(rack(2), left, right).runs(1, "n1", 60, partition="left")
     assert suggested(scene.waits(2, partitions=("left",)), 2) == EarlierStart("-p left,right", NOW)
+
+
+def test_partition_that_the_site_refuses_is_not_suggested() -> None:
+    names = ("left", "right", "closed")
+    rules = [PartitionRules(name=name, nodes=(f"n{i}",)) for i, name in enumerate(names, 1)]
+    scene = (
+        Scene(rack(3), *rules).runs(1, "n1", 60, partition="left").waits(2, partitions=("left",))
+    )
+
+    def suggested_by(policy: AdmittedPartitions) -> EarlierStart | None:
+        return suggest_earlier_start(
+            scene.snapshot,
+            SchedulerParameters(),
+            scene.both().plan,
+            2,
+            NOW,
+            lambda job, name: policy.with_candidate("chem", job.partitions, name),
+        ).suggestion
+
+    listed = frozenset({"left", "right"})
+    several = AdmittedPartitions(listed=listed, one=False, forced={})
+    assert suggested_by(several) == EarlierStart("-p left,right", NOW)
+    one = AdmittedPartitions(listed=listed, one=True, forced={"bio": "right"})
+    assert suggested_by(one) == EarlierStart("-p right", NOW)
+    course = AdmittedPartitions(listed=listed, one=True, forced={"chem": "left"})
+    assert suggested_by(course) is None
 
 
 def test_suggestion_names_the_memory_needed_not_all_memory() -> None:

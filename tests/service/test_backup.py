@@ -1,19 +1,24 @@
-"""Paths of a backup: the allowed ones, and the messages for others."""
+"""Backups: allowed paths, and rows that are refused."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
+from fairbank.bank.project import Project
+from fairbank.core.errors import Conflict, Corrupt, FairbankError, InvalidInput, NotFound
 from fairbank.core.time import Instant
 from fairbank.service.ops import backup_file
 from fairbank.service.ops.backup import Backups
 from fairbank.service.ops.backup_file import verify_file
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.small_site import granted, project
+from tests.contracts.small_site import fill_with_runs, granted, project
 from tests.support.clock import ManualClock
 
 
@@ -106,3 +111,45 @@ def test_backup_name_is_on_disk_before_it_is_reported(
     monkeypatch.setattr(os, "fsync", record_fsync)
     backups.create(tmp_path / "a.fbk")
     assert synced == [((tmp_path / "a.fbk").stat().st_ino, False), (tmp_path.stat().st_ino, True)]
+
+
+def edited(path: Path, kind: str, change: Callable[[bytes], bytes]) -> Path:
+    """Change the first row of a kind in a backup, and correct the checksum."""
+    with gzip.open(path) as file:
+        head, *rows, _ = file.read().splitlines(keepends=True)
+    place = next(n for n, row in enumerate(rows) if row.startswith(f'["{kind}",'.encode()))
+    rows[place] = change(rows[place])
+    tail = {"rows": len(rows), "sha256": hashlib.sha256(b"".join(rows)).hexdigest()}
+    path.write_bytes(gzip.compress(b"".join([head, *rows, msgspec.json.encode(tail), b"\n"])))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["project", "allocation", "user", "run", "entry", "registry"])
+def test_row_with_an_unknown_key_is_refused(tmp_path: Path, kind: str) -> None:
+    store = MemoryStore()
+    fill_with_runs(store)
+    backups = Backups(store, ManualClock(Instant(0)))
+    backups.create(tmp_path / "a.fbk")
+    more = {b"}": b',"colour":1}]\n', b"]": b",1]]\n"}
+    file = edited(tmp_path / "a.fbk", kind, lambda row: row[:-3] + more[row[-3:-2]])
+    empty = MemoryStore()
+    with pytest.raises(Corrupt, match=f"a row of {kind} cannot be read"):
+        Backups(empty, ManualClock(Instant(0))).restore(file)
+    with empty.reading() as reader:
+        assert [*reader.scan(Project)] == []
+
+
+@pytest.mark.parametrize("kind", ["project", "entry"])
+def test_row_with_deep_nesting_is_refused(tmp_path: Path, kind: str) -> None:
+    store = MemoryStore()
+    granted(store, project("physics", 100))
+    backups = Backups(store, ManualClock(Instant(0)))
+    backups.create(tmp_path / "a.fbk")
+    nested = b"[" * 100_000 + b"]" * 100_000
+    for change in (
+        lambda row: f'["{kind}",'.encode() + nested + b"]\n",
+        lambda row: row[:-3] + b',"x":' + nested + b"}]\n",
+    ):
+        file = edited(tmp_path / "a.fbk", kind, change)
+        with pytest.raises(Corrupt):
+            Backups(MemoryStore(), ManualClock(Instant(0))).restore(file)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import stat
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.requests import CreateProject, IssueToken, Open, Request, SubmittedRequest
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.ledger import Ledger
-from fairbank.service.ops.doctor import check_store_and_settings
+from fairbank.service.ops.doctor import check_file_modes, check_store_and_settings
 from fairbank.service.settings import (
     BankSettings,
     ClusterSettings,
@@ -89,3 +92,33 @@ def test_credit_that_no_partition_bills_is_named(tmp_path: Path) -> None:
     (credit, agent) = (result.what for result in output)
     assert credit.startswith("allocation 2 is of cpuu")
     assert agent.startswith("token 2 is for the agent of darvin")
+
+
+@pytest.mark.parametrize(
+    "name", ["bank", "bank/fairbank.toml", "bank/fairbank.sqlite", "bank/fairbank.sqlite-wal"]
+)
+@pytest.mark.parametrize("bits", [0o020, 0o002])
+def test_file_or_directory_writable_by_others_is_reported(
+    tmp_path: Path, name: str, bits: int
+) -> None:
+    folder = tmp_path / "bank"
+    folder.mkdir()
+    settings = BankSettings(
+        store=StoreSettings(url=f"sqlite:///{folder}/fairbank.sqlite"),
+        server=ServerSettings(socket=f"{folder}/fairbank.sock"),
+        secret_file=f"{folder}/secret",
+    )
+    for file in ("fairbank.toml", "secret", "fairbank.sqlite", "fairbank.sqlite-wal"):
+        (folder / file).touch(0o600)
+    for path in (folder, tmp_path):
+        path.chmod(0o755)
+    [check] = check_file_modes(settings, folder / "fairbank.toml")
+    assert check.ok, check
+    changed = tmp_path / name
+    changed.chmod(changed.stat().st_mode | bits)
+    [check] = check_file_modes(settings, folder / "fairbank.toml")
+    assert (check.ok, check.remedy) == (False, f"chmod go-w {changed}")
+    changed.chmod(changed.stat().st_mode | stat.S_ISVTX)
+    assert [each.ok for each in check_file_modes(settings, folder / "fairbank.toml")] == [
+        changed == folder  # as /tmp
+    ]

@@ -123,6 +123,12 @@ counter = "threads"
     [
         ('journal = "delete"', "store.journal", "one of: truncate, wal"),
         ("port = 0", "server.port", "accepted: whole number from 1 to 65535"),
+        # An empty host would listen on all addresses.
+        ('host = ""', "server.host", "accepted: ASCII word"),
+        ('host = "::1\\n"', "server.host", "accepted: ASCII word"),
+        ('name = ""', "server.name", "accepted: ASCII word"),
+        ('name = "bank\\n"', "server.name", "accepted: ASCII word"),
+        ('name = "bank\\r\\nX: 1"', "server.name", "accepted: ASCII word"),
     ],
 )
 def test_value_out_of_range_is_refused_with_the_range(
@@ -133,3 +139,8 @@ def test_value_out_of_range_is_refused_with_the_range(
     with pytest.raises(InvalidInput) as error:
         read_settings(file)
     assert (error.value.field, error.value.remedy) == (field, remedy)
+
+
+def test_settings_file_without_end_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="/dev/zero has more than 16 MiB"):
+        read_settings(Path("/dev/zero"))

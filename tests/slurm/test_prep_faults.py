@@ -59,7 +59,7 @@ def test_job_is_held_until_an_agent_runs(prep: PrepCluster) -> None:
         seconds=PATIENCE + 20,
     )
     refused = prep.slurm.run("bob", "srun", "true")
-    assert "srun: Fairbank: the allocation bank does not answer" in refused.err
+    assert "srun: Fairbank: Fairbank's agent does not answer" in refused.err
     assert prep.slurm.job(job)["Restarts"] == "1"
     prep.agent.start()
     wait_until(lambda: prep.slurm.job(job)["Priority"] != "0", "the job to be released")

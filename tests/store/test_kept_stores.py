@@ -24,6 +24,7 @@ from fairbank.setup.bank_settings import SystemClock
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.schema import REVISIONS
+from fairbank.store.sql.schema_check import schema_differences
 from tests.contracts.small_site import charge, granted
 from tests.faults import sample
 from tests.support.golden import GOLDEN
@@ -76,6 +77,7 @@ def check_store(url: str, *, is_newest: bool) -> None:
         holds = sorted((run.run.job_id, run.held) for run in runs if run.held)
         assert holds == OPEN_HOLDS
         assert Audit(store).verify().findings == ()
+        assert schema_differences(url) == []
         # Every kept hold can still be charged: run 5 of 1,205 SU-minutes with 205.
         (hold,) = [run for run in runs if run.run.job_id == 5]
         granted(store, charge(5, 205, run=hold.run, ended=hold.start + 600), at=hold.until)

@@ -4,6 +4,8 @@ itself.
 
 from __future__ import annotations
 
+import io
+import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from fairbank.bank.requests import Deposit, Request
 from fairbank.core.errors import Busy, FairbankError, Unavailable
 from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
+from fairbank.rest.server.log import log_to
 from fairbank.service.ops.audit import Audit
 from fairbank.store.contract import Contention, Reader, Store
 from fairbank.store.factory import open_store
@@ -290,3 +293,26 @@ def test_wrong_password_is_not_in_error_message(tmp_path: Path) -> None:
     with pytest.raises(Unavailable) as raised:
         open_store(f"postgresql://bank:secret@/books?host={tmp_path}")
     assert "secret" not in str(raised.value)
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """Yield the log of a server; afterwards records go where they went before."""
+    root, stream = logging.getLogger(), io.StringIO()
+    before = root.handlers[:], root.level
+    root.handlers.clear()
+    log_to(stream)
+    yield stream
+    root.handlers[:], root.level = before
+
+
+def test_lost_connections_are_logged_without_tracebacks(
+    server: PostgresServer, place: Place, log: io.StringIO
+) -> None:
+    store = place.open()
+    fill(store)
+    with pytest.raises(KeyError), store.transaction() as transaction:
+        transaction.load(LockSet(allocations={1}, entries=2))
+        server.kill()
+        raise KeyError  # the pool rolls back over the lost connection
+    assert "Traceback" not in log.getvalue()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
+from fairbank.core.errors import Conflict
 from fairbank.service.ops.doctor import check_schema
+from fairbank.setup.server import refuse_changed_schema
 from fairbank.store.sql.schema_check import SchemaDifference, SchemaFault, schema_differences
 from tests.contracts.databases import Place
 from tests.contracts.small_site import fill
+from tests.support.server import create_bank
 
 
 def test_untouched_schema_has_no_differences(sql_place: Place) -> None:
@@ -15,7 +21,7 @@ def test_untouched_schema_has_no_differences(sql_place: Place) -> None:
     sql_place.run("CREATE VIEW our_report AS SELECT account FROM project")
     assert schema_differences(sql_place.url) == []
     assert [(check.what, check.ok) for check in check_schema(sql_place.url)] == [
-        ("the guards and views are as Fairbank made them", True)
+        ("the tables, guards and views are as Fairbank made them", True)
     ]
 
 
@@ -60,6 +66,86 @@ def test_unknown_trigger_is_found(file_place: Place) -> None:
     )
     (check,) = check_schema(file_place.url)
     assert (check.what, check.ok) == ("trigger gift is not Fairbank's", False)
+
+
+def test_server_refuses_a_changed_schema(sql_place: Place) -> None:
+    refuse_changed_schema(sql_place.url)
+    sql_place.run("DROP INDEX run_open")
+    with pytest.raises(Conflict, match="index run_open is missing") as refused:
+        refuse_changed_schema(sql_place.url)
+    assert "fairbank doctor" in str(refused.value.remedy)
+
+
+@pytest.mark.slow
+def test_server_command_with_a_changed_schema_names_the_change() -> None:
+    with create_bank() as bank:
+        path = bank.store.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("DROP TRIGGER journal_only_grows")
+            connection.commit()
+        refused = bank.command("serve")
+    assert refused.returncode == 7
+    text = " ".join(refused.stderr.split())
+    assert text.startswith("fairbank: the schema of the store was changed: trigger"), text
+    assert "journal_only_grows is missing" in text
+    assert "try: fairbank doctor lists" in text
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        (["ALTER TABLE run ADD COLUMN gift INTEGER"], [("table", "run", SchemaFault.ALTERED)]),
+        (["DROP TABLE share_figure"], [("table", "share_figure", SchemaFault.MISSING)]),
+        (
+            [
+                "PRAGMA writable_schema = ON",
+                "UPDATE sqlite_master SET sql = replace(sql, 'deposited >= 0 AND ', '')"
+                " WHERE name = 'allocation'",
+            ],
+            [("table", "allocation", SchemaFault.ALTERED)],
+        ),
+        (["CREATE TABLE own_notes (text)"], []),
+    ],
+)
+def test_sqlite_tables_are_compared(
+    file_place: Place, statements: list[str], expected: list[tuple[str, str, SchemaFault]]
+) -> None:
+    with closing(sqlite3.connect(file_place.url.removeprefix("sqlite:///"))) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    assert schema_differences(file_place.url) == [SchemaDifference(*each) for each in expected]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("ALTER TABLE run ADD COLUMN gift bigint", [("column", "run.gift", SchemaFault.FOREIGN)]),
+        (
+            "ALTER TABLE allocation ALTER COLUMN held DROP NOT NULL",
+            [("column", "allocation.held", SchemaFault.ALTERED)],
+        ),
+        (
+            "ALTER TABLE member ALTER COLUMN role TYPE varchar(9)",
+            [("column", "member.role", SchemaFault.ALTERED)],
+        ),
+        (
+            "CREATE RULE gift AS ON INSERT TO token DO INSTEAD NOTHING",
+            [("rule", "gift", SchemaFault.FOREIGN)],
+        ),
+        (
+            "ALTER TABLE journal ENABLE ROW LEVEL SECURITY",
+            [("table", "journal", SchemaFault.ALTERED)],
+        ),
+        ("ALTER TABLE nonce SET UNLOGGED", [("table", "nonce", SchemaFault.ALTERED)]),
+        ("CREATE TABLE own_notes (text text)", []),
+    ],
+)
+def test_postgres_tables_and_columns_are_compared(
+    postgres_place: Place, statement: str, expected: list[tuple[str, str, SchemaFault]]
+) -> None:
+    postgres_place.run(statement)
+    assert schema_differences(postgres_place.url) == [SchemaDifference(*each) for each in expected]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
+from fairbank.bank.requests import Deposit
 from fairbank.cli.framework.error_exit import exit_code
 from fairbank.core.errors import Busy, Corrupt, Forbidden, InvalidInput, NotFound, Unavailable
-from fairbank.store.contract import Contention
+from fairbank.core.units import SuMinutes
+from fairbank.store.contract import Contention, Store
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.sqlite import store as sqlite
@@ -21,6 +23,7 @@ from fairbank.store.sqlite.driver import VERSION, driver, wal_is_safe
 from fairbank.store.sqlite.store import SqliteStore
 from tests.contracts.small_site import contents, fill, granted, hold
 from tests.support.account import Account
+from tests.support.small_disk import small_disk
 
 WITH_THE_BUG = (3, 40, 1)
 WAL = 2  # in bytes 18 and 19 of the file's head
@@ -278,3 +281,28 @@ def test_full_check_reports_progress_until_done(
     assert store.integrity_errors() == []
     assert len(signs) == during, "the same connection is asked again, by somebody who does not wait"
     store.close()
+
+
+@needs_wal
+def test_full_disk_recovers_once_there_is_space(tmp_path: Path) -> None:
+    """The log fills the disk before it has the length at which SQLite moves it into the file."""
+    with small_disk(tmp_path / "disk", "8m") as disk:
+        ballast = disk / "ballast"
+        ballast.write_bytes(bytes(2 << 20))
+        path = disk / "fairbank.sqlite"
+        migrate(url(path))
+        store = open_store(url(path))
+        fill(store)
+        with pytest.raises(Unavailable, match="disk is full") as full:
+            granted_one_by_one(store, range(4_000))
+        assert "at least 20 MiB" in str(full.value.remedy)
+        ballast.unlink()
+        granted_one_by_one(store, range(4_000, 4_300))
+        store.close()
+
+
+def granted_one_by_one(store: Store, numbers: range) -> None:
+    for number in numbers:
+        granted(
+            store, Deposit(allocation=1, amount=SuMinutes(1), key=f"d{number}", comment="x" * 400)
+        )

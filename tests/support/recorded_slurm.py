@@ -1,8 +1,8 @@
 """Slurm commands that print recorded output: small programs in a directory for PATH, which log
 their arguments. `scontrol --oneliner show node` prints the file `scontrol-show-node`; `sacct` of a
 day prints `sacct-2026-11-21` if it exists, else `sacct`; with `--jobs` `sacct-jobs`, or for
-processor time `sacct-spent`; with `--json` the same with `.json`. Without a recording the command
-fails.
+processor time `sacct-spent`, for Unix groups `sacct-groups`; with `--json` the same with `.json`.
+Without a recording the command fails.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ for word; do
     case $word in
     --jobs=*) jobs=-jobs ;;
     --format=*,TotalCPU) jobs=-spent ;;
+    --format=*,GID) jobs=-groups ;;
     --starttime=*) day=${word#*=}; day=${day%T*} ;;
     --json) json=.json ;;
     --immediate) [ -f FOLDER/refuses ] && { cat FOLDER/refuses >&2; exit 1; }; exit 0 ;;

@@ -11,6 +11,7 @@ from fairbank.agent.outage_policy import PartitionTerms
 from fairbank.agent.reports.bank_status import SenderSettings
 from fairbank.core.errors import NotFound
 from fairbank.core.ids import UID_MAX
+from fairbank.core.validation import WORD
 from fairbank.rest.client import MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.signers import read_token
 
@@ -51,7 +52,7 @@ class BankConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=
     server: str = "unix:/run/fairbank/fairbank.sock"
     timeout: Seconds = 15.0
     token_file: Absolute | None = None
-    name: str = "fairbank"
+    name: Annotated[str, msgspec.Meta(pattern=WORD)] = "fairbank"
     munge_socket: Absolute | None = None
     libmunge: str | None = None
 

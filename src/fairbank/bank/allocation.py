@@ -68,7 +68,7 @@ def diagram() -> str:
     return "\n".join(["stateDiagram-v2", f"    [*] --> {_S.ACTIVE.value}", *edges])
 
 
-class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Allocation(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False):
     """Terms of an allocation and the sums of its journal. It is valid at `t` if start <= t < end.
 
     `overrun` is the furthest below zero that policy let `available` go, for usage beyond the

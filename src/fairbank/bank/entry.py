@@ -86,7 +86,7 @@ EFFECTS: Mapping[Kind, Effect] = {**OF_CREDIT, **OF_RUNS}
 """Effects of all kinds that move units: of credit, and of runs."""
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True, array_like=True, gc=False):
     """One record of the journal. `amount` is in SU-minutes; the five sums are those after the
     entry.
 

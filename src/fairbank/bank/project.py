@@ -24,7 +24,7 @@ GRANTS: Mapping[Role, frozenset[Role]] = {
 }
 
 
-class Project(msgspec.Struct, frozen=True, kw_only=True):
+class Project(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Group that is granted credit: a Unix group with a Slurm account of its own.
 
     A project may draw on shared credit of its parents. A removed project keeps its id, names and
@@ -40,7 +40,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     removed: bool = False
 
 
-class Member(msgspec.Struct, frozen=True):
+class Member(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Role of a user in a project; a user has at most one."""
 
     project: int

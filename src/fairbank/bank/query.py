@@ -232,7 +232,7 @@ class Usage(msgspec.Struct, frozen=True):
     early_exit: int | None = None
 
 
-class UserRow(msgspec.Struct, frozen=True):
+class UserRow(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Sums of one user in one allocation."""
 
     allocation: int

@@ -46,7 +46,7 @@ RESOLVED = (_S.CHARGED, _S.RELEASED)
 """States of a run whose end was reported."""
 
 
-class RunRecord(msgspec.Struct, frozen=True, gc=False):
+class RunRecord(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Row of a run. `id` is the entry that opened it; `held` is 0 after the hold is closed.
 
     `project` is that of the reported account; `allocation` pays, which may be a parent's shared
@@ -77,7 +77,7 @@ class RunRecord(msgspec.Struct, frozen=True, gc=False):
     job_details: JobDetails | None = None
 
 
-class UserSums(msgspec.Struct, frozen=True, gc=False):
+class UserSums(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False):
     """Charges and holds of one user in one allocation, and the user's cap (None: no cap)."""
 
     charged: SuMinutes = SuMinutes(0)

@@ -7,7 +7,7 @@ import msgspec
 from fairbank.core.time import Instant
 
 
-class Token(msgspec.Struct, frozen=True, kw_only=True):
+class Token(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Token without its secret, of which only a keyed digest is stored.
 
     `parent` is the token that created it, if any: it is valid only as long as that one.

@@ -21,7 +21,7 @@ Key = TypeVar("Key")
 Row = TypeVar("Row")
 
 
-class RegistryHead(msgspec.Struct, frozen=True):
+class RegistryHead(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Place and link of the last entry of the registry, the journal of what has no allocation."""
 
     seq: int = 0

@@ -72,7 +72,14 @@ class JobRequest(msgspec.Struct, frozen=True):
     qos: str | None = None
 
 
-class JobDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class JobDetails(
+    msgspec.Struct,
+    forbid_unknown_fields=True,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    gc=False,
+):
     """Details of a run; None if unknown.
 
     `tres` is what the run holds, as Slurm writes it, and `cpus` the processors in it. `exit_status`

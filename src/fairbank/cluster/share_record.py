@@ -9,7 +9,9 @@ import msgspec
 from fairbank.core.time import Instant
 
 
-class ShareRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ShareRecord(
+    msgspec.Struct, forbid_unknown_fields=True, frozen=True, array_like=True, gc=False
+):
     """Fair share of an association on a day, counted from 1970 in UTC.
 
     `user` is empty for an account, `partition` if the association is for all partitions. `shares`

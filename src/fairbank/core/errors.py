@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import Enum
 
 
@@ -98,3 +99,12 @@ class RefusalKind(Enum):
     def of_status(cls, status: int) -> RefusalKind:
         """Return the kind with this HTTP status; CONFLICT for a status of a newer server."""
         return next((kind for kind in cls if kind.status == status), cls.CONFLICT)
+
+
+LISTED_MAX = 5
+"""Maximum number of names or numbers that a message lists."""
+
+
+def list_some(names: Sequence[object]) -> str:
+    """Return the first LISTED_MAX names, separated by commas, with `...` if there are more."""
+    return ", ".join(map(str, names[:LISTED_MAX])) + (", ..." if len(names) > LISTED_MAX else "")

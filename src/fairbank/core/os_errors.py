@@ -1,9 +1,10 @@
-"""Errors of the operating system as Fairbank's errors, with field and remedy."""
+"""Operating system: its errors as Fairbank's errors, and permission bits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from errno import EACCES, EDQUOT, EEXIST, EISDIR, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
+from stat import S_ISDIR, S_ISVTX
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 
@@ -55,3 +56,14 @@ def translate_os_error(error: OSError, what: str, *, field: str | None = None) -
         error.errno, (FairbankError, error.strerror or str(error), other)
     )
     return kind(f"{what}: {why}", field=field, remedy=remedy)
+
+
+def can_others_change(mode: int) -> bool:
+    """Return whether users other than the owner can write a file, or replace files of a directory.
+
+    Args:
+        mode: `st_mode` of the file or directory.
+    """
+    if S_ISDIR(mode) and mode & S_ISVTX:
+        return False  # as /tmp: with the sticky bit, users cannot replace files of others
+    return mode & 0o022 != 0

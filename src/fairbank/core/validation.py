@@ -1,10 +1,8 @@
-"""Validation errors of msgspec in plain words, and strict reading of settings files (TOML)."""
+"""Validation errors of msgspec in plain words."""
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
@@ -17,6 +15,10 @@ _WHERE = re.compile(r"(?P<text>.*?) - at `(?:key in )?\$(?P<path>.*)`", re.DOTAL
 _FIELD = re.compile(
     r"Object (?P<kind>contains unknown|missing required) field `(?P<field>.*)`", re.DOTALL
 )
+WORD = r"^[!-~]+\Z"
+"""Pattern of texts that are one word. Its end is not `$`, which would accept a line end."""
+_PATTERNS = {"^/": "absolute path", WORD: "ASCII word"}
+_PATTERN = re.compile(r"`str`( \| null)? matching regex '(.*)'")
 _INDEX = re.compile(r"\[[^]]*\]")
 """Index into a table or a list, in msgspec's path."""
 _TYPES = re.compile(r"(?P<got>got )?`(?P<types>\w+(?: \| \w+)*)`")
@@ -64,9 +66,10 @@ class ValidationFault(NamedTuple):
     @property
     def message(self) -> str:
         """msgspec's sentence in plain words: "expected a whole number, or nothing, got text"."""
-        words = _TYPES.sub(
-            _type_words, self.text.replace("Invalid decimal string", "Expected `float`")
+        text = _PATTERN.sub(
+            _pattern_words, self.text.replace("Invalid decimal string", "Expected `float`")
         )
+        words = _TYPES.sub(_type_words, text)
         words = _LENGTH.sub(
             lambda m: f", {'at least' if m[1] == '>=' else 'at most'} {m[2]} long", words
         )
@@ -90,6 +93,11 @@ class ValidationFault(NamedTuple):
         if bound := _BOUND.fullmatch(self.text):
             return f"at {'least' if bound[1] == '>=' else 'most'} {bound[2]}"
         return None
+
+
+def _pattern_words(match: re.Match[str]) -> str:
+    words = _PATTERNS.get(match[2].replace("\\\\", "\\"), "text of another form")
+    return f"{words}, or nothing" if match[1] else words
 
 
 def _type_words(match: re.Match[str]) -> str:
@@ -186,7 +194,7 @@ def describe_type(shape: inspect.Type, plural: str = "", unit: str = "") -> str:
         case inspect.FloatType():
             return f"number{plural}{unit}{_range(shape)}"
         case inspect.StrType():
-            return f"absolute path{plural}" if shape.pattern == "^/" else f"text{plural}"
+            return f"{_PATTERNS.get(shape.pattern or '', 'text')}{plural}"
         case inspect.BoolType():
             return "true or false"
         case inspect.DictType():
@@ -230,41 +238,6 @@ def _descend(shape: inspect.Type, keys: list[str]) -> Iterator[inspect.Type]:
             yield from _descend(shape.value_type, keys[1:])
         case inspect.CollectionType():
             yield from _descend(shape.item_type, keys[1:])
-
-
-def parse_toml(text: bytes, name: str, *, field: str) -> dict[str, Any]:
-    """Parse the text of a TOML file.
-
-    Args:
-        text: the content of the file.
-        name: the name of the file, for messages.
-        field: the option that named the file.
-
-    Raises:
-        InvalidInput: the text is not TOML.
-    """
-    try:
-        return tomllib.loads(text.decode())
-    except UnicodeDecodeError as bad:
-        raise InvalidInput(
-            f"{name} is not UTF-8: byte {bad.start} is 0x{text[bad.start]:02x}",
-            field=field,
-            remedy="save it as text in UTF-8",
-        ) from bad
-    except tomllib.TOMLDecodeError as bad:
-        raise InvalidInput(
-            f"{name} is not TOML: {bad}", field=field, remedy="fix the line named"
-        ) from bad
-
-
-def toml_string(text: str) -> str:
-    """Return a text as a TOML string. JSON has the same escapes, except for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def toml_key(text: str) -> str:
-    """Return a text as a TOML key, quoted if it is no bare key."""
-    return text if re.fullmatch(r"[\w-]+", text, re.ASCII) else toml_string(text)
 
 
 @contextmanager

@@ -14,11 +14,13 @@ from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
+from fairbank.core.settings_file import parse_toml, read_whole, toml_string
 from fairbank.core.tres import BillingRule, parse_weights
-from fairbank.core.validation import parse_toml, toml_string, validated_settings
+from fairbank.core.validation import WORD, validated_settings
 from fairbank.service.access.identity import Staff
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+Word = Annotated[str, msgspec.Meta(pattern=WORD)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
 
@@ -61,11 +63,11 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     socket: str
-    host: str = "127.0.0.1"
+    host: Word = "127.0.0.1"
     port: Port | None = None
     munge: bool = False
     munge_socket: str | None = None
-    name: str = "fairbank"
+    name: Word = "fairbank"
     waiting_max: Positive = 10_000
     unix_groups: bool = True
     log: LogFormat = LogFormat.AUTO
@@ -177,7 +179,8 @@ def read_settings(path: Path) -> BankSettings:
     with the key.
     """
     try:
-        text = path.read_bytes()
+        with path.open("rb") as file:
+            text = read_whole(file, str(path), field="config")
     except PermissionError as error:
         raise Forbidden(
             f"you may not read the settings {path}",

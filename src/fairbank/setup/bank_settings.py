@@ -38,9 +38,14 @@ def default_settings() -> Path:
     return Path(named) if named else own if own.exists() else Path(SITE_SETTINGS)
 
 
+def settings_file(config: str | None) -> Path:
+    """Return the file that is named, else the default file."""
+    return Path(config) if config else default_settings()
+
+
 def settings_of(config: str | None) -> BankSettings:
     """Return the settings of a file; None for the default file."""
-    return read_settings(Path(config) if config else default_settings())
+    return read_settings(settings_file(config))
 
 
 def open_bank_store(config: str | None) -> Store:
@@ -49,7 +54,7 @@ def open_bank_store(config: str | None) -> Store:
     try:
         return open_store(where.url, journal=where.journal)
     except Conflict as other:
-        folder = quote(str((Path(config) if config else default_settings()).absolute().parent))
+        folder = quote(str(settings_file(config).absolute().parent))
         other.remedy = other.remedy and other.remedy.replace(SETTINGS_DIRECTORY, folder)
         raise
 

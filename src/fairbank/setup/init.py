@@ -29,7 +29,7 @@ def init(directory: str | None, store: str | None) -> list[str]:
     folder = Path(directory) if directory else default_directory()
     try:
         new = not folder.exists()
-        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        _make_directory(folder)
     except OSError as bad:
         raise translate_os_error(bad, f"cannot make the folder {folder}", field="FOLDER") from bad
     settings = folder / SETTINGS
@@ -68,6 +68,16 @@ def init(directory: str | None, store: str | None) -> list[str]:
         read_secret(folder / "secret", create=True)
         _write(settings, text)
     return [f"made {each}" for each in (settings, folder / "secret", redacted_url(url))]
+
+
+def _make_directory(folder: Path) -> None:
+    """Create a directory and those above it. Others can enter it whatever the umask: it holds the
+    public socket, and its other files are private.
+    """
+    if not folder.is_dir():
+        _make_directory(folder.parent)
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
 
 
 def _write(settings: Path, text: str) -> None:

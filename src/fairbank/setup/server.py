@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from fairbank.core.errors import Conflict, FairbankError
 from fairbank.rest.auth.keyfile import read_secret
 from fairbank.rest.auth.munge import LIBRARY, Munge
 from fairbank.rest.auth.peers import groups_of
@@ -19,7 +21,10 @@ from fairbank.service.settings import BankSettings, WriteQueuePlace
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.setup.bank_settings import SystemClock, open_bank_store, settings_of
 from fairbank.setup.write_queue import start_write_queue
+from fairbank.store.sql.schema_check import schema_differences
 from fairbank.store.urls import POSTGRESQL, parse_url
+
+_log = logging.getLogger(__name__)
 
 
 def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]], None]) -> int:
@@ -28,6 +33,11 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
     log_to(sys.stderr, settings.server.log)
     clock = SystemClock()
     store = open_bank_store(config)
+    try:
+        refuse_changed_schema(settings.store.url)
+    except BaseException:
+        store.close()
+        raise
     library = os.environ.get("FAIRBANK_LIBMUNGE", LIBRARY)
     munge = (
         Munge(socket=settings.server.munge_socket, library=library)
@@ -62,6 +72,26 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         ready=lambda: ready(addresses),
     )
     return 0
+
+
+def refuse_changed_schema(url: str) -> None:
+    """Raise Conflict if the store's schema was changed: it might accept what breaks the ledger."""
+    # It would log the migrations of the schema to compare with, as if the store were migrated.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    try:
+        differences = schema_differences(url)
+    except FairbankError as error:  # a PostgreSQL user without the right to create a schema
+        _log.warning("the schema of the store was not compared: %s", error.message)
+        return
+    if differences:
+        first = differences[0]
+        others = f", and {len(differences) - 1} more" if len(differences) > 1 else ""
+        raise Conflict(
+            f"the schema of the store was changed: {first.kind} {first.name} is"
+            f" {first.fault.value}{others}",
+            field="store.url",
+            remedy="fairbank doctor lists all changes with their remedies",
+        )
 
 
 def _has_process(settings: BankSettings) -> bool:

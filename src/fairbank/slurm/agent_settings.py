@@ -13,7 +13,8 @@ import msgspec
 
 from fairbank.agent.settings import Absolute, AgentSettings, Seconds
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
-from fairbank.core.validation import describe_invalid_setting, parse_toml
+from fairbank.core.settings_file import parse_toml, read_whole
+from fairbank.core.validation import describe_invalid_setting
 from fairbank.priority.site_factor import Bend, RuleName, idle_keys
 from fairbank.rest.client import parse_address
 
@@ -83,7 +84,8 @@ def read_agent_settings(path: Path) -> SlurmAgentSettings:
         InvalidInput: a key is wrong; the error names it.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = read_whole(file, str(path), field="config")
     except PermissionError as error:
         remedy = "run the command as the agent's user"
         text = f"you may not read the settings {path}"

@@ -27,6 +27,7 @@ from fairbank.slurm.parsers.config import COMPLETE_JSON, FLAGS, Version
 from fairbank.slurm.parsers.values import (
     AccountingJob,
     JobEnd,
+    JobGroup,
     ParsedRows,
     QueuedJob,
     SlurmAssociation,
@@ -124,8 +125,7 @@ class SlurmCommands(SlurmOutput):
 
     def jobs(self, since: int, until: int) -> ParsedRows[AccountingJob]:
         """Return accounting's executions of jobs that existed between two instants."""
-        start, end = (iso(at).removesuffix("Z") for at in (since, until))
-        return self._jobs(f"--starttime={start}", f"--endtime={end}")
+        return self._jobs(*_of_period(since, until))
 
     def jobs_by_id(self, numbers: Sequence[int]) -> ParsedRows[AccountingJob]:
         """Return all executions that accounting has under these job ids."""
@@ -135,6 +135,12 @@ class SlurmCommands(SlurmOutput):
         """Return exit codes and processor times of the jobs with these ids."""
         return self._table(
             sacct.JOB_ENDS, "sacct", "--allusers", "--duplicates", *_of_jobs(numbers)
+        )
+
+    def job_groups(self, since: int, until: int) -> ParsedRows[JobGroup]:
+        """Return the Unix groups of the jobs that existed between two instants."""
+        return self._table(
+            sacct.JOB_GROUPS, "sacct", "--allusers", "--allocations", *_of_period(since, until)
         )
 
     def _jobs(self, *selection: str) -> ParsedRows[AccountingJob]:
@@ -288,6 +294,11 @@ _AGAIN = (
     "see that slurmctld and slurmdbd answer (scontrol ping, sacctmgr show cluster), then run this"
     " again"
 )
+
+
+def _of_period(since: int, until: int) -> tuple[str, str]:
+    start, end = (iso(at).removesuffix("Z") for at in (since, until))
+    return f"--starttime={start}", f"--endtime={end}"
 
 
 def _of_jobs(numbers: Sequence[int]) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from fairbank.slurm.commands import SlurmCommands, find_uid
 from fairbank.slurm.parsers.config import slurm_uid
 from fairbank.slurm.parsers.values import UnreadableLine
 from fairbank.slurm.reconcile.bank_records import BankFunds
-from fairbank.slurm.reconcile.compare import REPAIRED_BY_RELEASE, ReconcileFinding
+from fairbank.slurm.reconcile.compare import REPAIRED_BY_RELEASE, Category, ReconcileFinding
 from fairbank.slurm.reconcile.import_plan import (
     HistoryAllocation,
     ImportPlan,
@@ -33,10 +33,12 @@ from fairbank.slurm.reconcile.import_plan import (
     projects_after,
 )
 from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences, price_settings
-from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult, read_jobs
+from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult
 from fairbank.slurm.reconcile.repair import RepairOutcome
 
 HISTORY_CATEGORY = "history"
+COVERED = frozenset({Category.MISSING, Category.REFUSED})
+"""Runs without a hold that an import charges, if an allocation can pay."""
 
 
 class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,18 +228,19 @@ def import_history(
     projects, existing = bank.projects(), bank.allocations()
     if after is not None:
         projects = projects_after(projects, after)
+    reconciler = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=until)
     allocations: list[HistoryAllocation] = []
-    if cover:
-        jobs, _ = read_jobs(slurm, since, until, progress)
-        ended = [job for job in jobs if job.has_ended and since <= (job.end or 0) < until]
-        allocations = plan_allocations(ended, projects, existing, prices)
+    if cover:  # only what is charged now: the rest may still change, or be charged by the agent
+        compared = reconciler.reconcile(since, until, cluster=cluster, progress=progress)
+        jobs = [each.job for each in compared.comparison.findings if each.category in COVERED]
+        allocations = plan_allocations(list(filter(None, jobs)), projects, existing, prices)
     funds = None
     if after is None:
         for allocation in allocations:
             _create(bank, allocation, prices.name)
     else:
         funds = BankFunds(projects, [*existing, *map(as_bank_allocation, allocations)])
-    result = Reconciler(slurm, bank, grace_seconds=grace_seconds, now=until).reconcile(
+    result = reconciler.reconcile(
         since,
         until,
         cluster=cluster,

@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.core.validation import parse_toml, validated_settings
+from fairbank.core.settings_file import parse_toml, read_whole
+from fairbank.core.validation import validated_settings
 from fairbank.slurm.parsers.values import SlurmNode, SlurmPartition
 from fairbank.slurm.policy_file import (
+    AccountRule,
     PolicyAction,
     PolicyBalance,
     PolicyPartition,
@@ -82,8 +85,16 @@ def build_policy(
         price=site.price,
         gres=site.gres,
         unlisted=site.unlisted,
+        account=site.account,
+        default_partition=(None if site.require_partition else default_partition(partitions)),
+        one_partition=site.one_partition,
         stale_seconds=site.stale_seconds,
     )
+
+
+def default_partition(partitions: Sequence[SlurmPartition]) -> str | None:
+    """Return the name of Slurm's default partition, or None."""
+    return next((partition.name for partition in partitions if partition.is_default), None)
 
 
 def _project(project: BankProject, forced: ProjectRules) -> PolicyProject:
@@ -106,7 +117,8 @@ def _partition(
         partition,
         gpus=tuple(sorted({gpu for node in nodes for gpu in node.gpus})),
         memory_per_cpu=slurm_partition.memory_per_cpu,
-        default_minutes=slurm_partition.default_minutes,
+        # As slurmctld does: DefaultTime, else a finite MaxTime.
+        default_minutes=slurm_partition.default_minutes or slurm_partition.max_minutes,
         node_cpus=min((node.cpus for node in nodes), default=0),
         node_memory=min((node.memory for node in nodes), default=0),
     )
@@ -133,18 +145,41 @@ class ProjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     qos: str | None = None
 
 
+class Profile(Enum):
+    """Set of defaults: what Slurm itself takes, or the strict rules of HADM."""
+
+    SLURM = "slurm"
+    HADM = "hadm"
+
+
+PROFILES: Mapping[Profile, Mapping[str, object]] = {
+    Profile.SLURM: {},
+    Profile.HADM: {"account": "group", "require_partition": True, "one_partition": True},
+}
+"""Settings whose defaults differ from those of SiteRules."""
+
+
 class SiteRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Rules for submissions that the bank does not have.
 
     `policy`: path of the policy file. `public_policy`: path of a second file without balances, for
-    hosts with other users. `projects`: rules by account.
+    hosts with other users. `projects`: rules by account. `profile`: "hadm" makes the defaults
+    strict: `account = "group"`, and `require_partition` and `one_partition` true. `account`:
+    accounts for `--account`, of any project of the user (`member`) or only that of the current Unix
+    group (`group`). `require_partition`: refuse jobs without `--partition`, instead of taking
+    Slurm's default partition. `one_partition`: refuse jobs that name several partitions.
     """
+
+    profile: Profile = Profile.SLURM
 
     policy: str = POLICY_FILE
     public_policy: str | None = None
     price: PolicyAction = PolicyAction.WARN
     gres: PolicyAction = PolicyAction.WARN
     unlisted: PolicyAction = PolicyAction.REFUSE
+    account: AccountRule = AccountRule.MEMBER
+    require_partition: bool = False
+    one_partition: bool = False
     qos: str | None = None
     stale_seconds: Annotated[int, msgspec.Meta(ge=1)] = 3600
     exempt: frozenset[Uid] = frozenset()
@@ -158,7 +193,8 @@ def read_site_rules(path: str | None) -> SiteRules:
     """
     file = Path(path or SITE_FILE)
     try:
-        text = file.read_bytes()
+        with file.open("rb") as stream:
+            text = read_whole(stream, str(file), field="--site")
     except FileNotFoundError as error:
         if path is None:
             return SiteRules()
@@ -175,4 +211,9 @@ def read_site_rules(path: str | None) -> SiteRules:
         ) from error
     settings = parse_toml(text, str(file), field="--site")
     with validated_settings(str(file), SiteRules):
-        return msgspec.convert(settings, SiteRules)
+        return msgspec.convert({**_profile_settings(settings), **settings}, SiteRules)
+
+
+def _profile_settings(settings: Mapping[str, Any]) -> Mapping[str, object]:
+    """Return the defaults of the profile; none for an unknown one, which is refused later."""
+    return next((PROFILES[kind] for kind in Profile if kind.value == settings.get("profile")), {})

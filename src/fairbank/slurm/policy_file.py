@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from itertools import chain
@@ -24,7 +25,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
-VERSION = 2  # 1 was written before the first release
+VERSION = 3  # earlier ones were written before the first release
 POLICY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes; the plug-ins read no more."""
 
@@ -40,6 +41,13 @@ class PolicyAction(Enum):
     REFUSE = "refuse"
     WARN = "warn"
     IGNORE = "ignore"
+
+
+class AccountRule(Enum):
+    """Accounts that a user may choose: of any project of theirs, or of their Unix group only."""
+
+    MEMBER = "member"
+    GROUP = "group"
 
 
 class PolicyProject(msgspec.Struct, frozen=True):
@@ -88,7 +96,9 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     `price` is the action for a job that its project cannot pay, `gres` for GPUs requested by
     --gres, `unlisted` for groups and partitions that are not in the policy. Balances older than
-    `stale_seconds` are not used.
+    `stale_seconds` are not used. `account` is the choice of --account. `default_partition` is the
+    partition of jobs that name none; None if they are refused. `one_partition` refuses jobs that
+    name several.
     """
 
     cluster: str
@@ -102,6 +112,9 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     price: PolicyAction = PolicyAction.WARN
     gres: PolicyAction = PolicyAction.WARN
     unlisted: PolicyAction = PolicyAction.REFUSE
+    account: AccountRule = AccountRule.MEMBER
+    default_partition: str | None = None
+    one_partition: bool = False
     stale_seconds: int = 3600
 
 
@@ -139,6 +152,53 @@ def read_header(text: bytes) -> PolicyHeader:
     )
 
 
+class AdmittedPartitions(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions that a policy admits. `listed` is None if it admits partitions that it does not
+    list; `one` refuses several; `forced` is the partition of all jobs of an account.
+    """
+
+    listed: frozenset[str] | None
+    one: bool
+    forced: Mapping[str, str]
+
+    def with_candidate(
+        self, account: str, partitions: Sequence[str], candidate: str
+    ) -> tuple[str, ...] | None:
+        """Return the --partition with which a job may also, or only, go to another partition; None
+        if the policy refuses that.
+
+        Args:
+            account: of the job.
+            partitions: that it names now.
+            candidate: the other partition.
+        """
+        if account in self.forced or not self._is_listed(candidate):
+            return None
+        kept = () if self.one else filter(self._is_listed, partitions)
+        return (*kept, candidate)
+
+    def _is_listed(self, partition: str) -> bool:
+        return self.listed is None or partition in self.listed
+
+
+def read_admitted_partitions(text: bytes) -> AdmittedPartitions:
+    """Read a policy file. Raises InvalidInput if it cannot be read as a whole."""
+    if not read_header(text).is_whole:
+        raise InvalidInput(
+            "it is damaged", field="policy", remedy="write it again: fairbank slurm sync"
+        )
+    rows: dict[str, list[list[str]]] = defaultdict(list)
+    for line in text.decode().splitlines()[1:]:
+        kind, *fields = line.split("\t")
+        rows[kind].append(fields)
+    is_strict = rows["unlisted"] == [[PolicyAction.REFUSE.value]]
+    return AdmittedPartitions(
+        listed=frozenset(row[0] for row in rows["partition"]) if is_strict else None,
+        one=rows["list"] == [["refuse"]],
+        forced={row[2]: row[4] for row in rows["project"] if row[4]},
+    )
+
+
 Row = tuple[str | int, ...]
 T = TypeVar("T")
 
@@ -172,6 +232,9 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
     yield ("price", policy.price.value)
     yield ("gres", policy.gres.value)
     yield ("unlisted", policy.unlisted.value)
+    yield ("account", policy.account.value)
+    yield ("default", _optional(policy.default_partition, "default_partition"))
+    yield ("list", "refuse" if policy.one_partition else "admit")
     yield ("qos", _optional(policy.qos, "qos"))
     yield ("stale", _number(policy.stale_seconds, "stale_seconds"))
     yield ("scale", _number(scale, "qos_factors", most=DENOMINATOR_MAX))

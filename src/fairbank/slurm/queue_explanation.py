@@ -9,21 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairbank.core.errors import Conflict, FairbankError, NotFound
+import msgspec
+
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.core.time import iso
 from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import OpenDependencies
+from fairbank.scheduling.explain.earlier_start import ChoosePartitions, add_partition
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.passes import run_passes
-from fairbank.slurm.commands import output_of
+from fairbank.slurm.commands import conf_path, output_of
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.policy_file import POLICY_SIZE_MAX, AdmittedPartitions, read_admitted_partitions
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from fairbank.slurm.queue_snapshot.run_times import (
     COMMAND,
@@ -96,6 +101,7 @@ def explain(
         )
     notes, slurm_job = list(queue.notes), queue.slurm_jobs[job.number]
     cluster = snapshot.config.get("ClusterName") or None
+    funds = _funds(job, slurm_job, cluster, quote, notes)
     why = explain_on_nodes(
         queue.snapshot,
         queue.parameters,
@@ -103,8 +109,15 @@ def explain(
         queue.now,
         plan=plan,
         advice=advice,
+        choose_partitions=_partition_choice(
+            read_policy(snapshot.config, folder),
+            slurm_job,
+            cluster,
+            # Without a price here the bank has none elsewhere, or would have to be awaited again.
+            None if funds is None else quote,
+        ),
         history=_run_times(job, folder, queue.now, notes) if likely else None,
-        funds=_funds(job, slurm_job, cluster, quote, notes),
+        funds=funds,
         awaiting=_awaited_jobs(job, queue, answers["jobs"]),
         tick=progress and partial(progress, "simulated runs"),
     )
@@ -179,6 +192,51 @@ def _awaited_jobs(job: PendingJob, queue: LiveQueue, answer: str) -> OpenDepende
         if dependency.job is not None
     }
     return open_dependencies(job, queue.slurm_jobs, read_ended_jobs(answer, numbers))
+
+
+POLICY_FILES = ("fairbank/policy", "policy")
+"""Submission policy next to slurm.conf, and in a directory of earlier output."""
+
+
+def read_policy(config: Mapping[str, str], folder: str | None) -> AdmittedPartitions | None:
+    """Return the partitions that the site's submission policy admits; None without a policy that
+    can be read, as without its plug-ins.
+    """
+    live, recorded = POLICY_FILES
+    path = Path(folder) / recorded if folder else conf_path(config).parent / live
+    try:
+        with path.open("rb") as file:
+            return read_admitted_partitions(file.read(POLICY_SIZE_MAX))
+    except (OSError, InvalidInput):
+        return None
+
+
+def _partition_choice(
+    policy: AdmittedPartitions | None, slurm_job: SlurmJob, cluster: str | None, quote: Quote | None
+) -> ChoosePartitions:
+    """Return the function that chooses partitions which neither the policy nor the bank refuses."""
+
+    def choose(job: PendingJob, name: str) -> tuple[str, ...] | None:
+        chosen = (
+            add_partition(job, name)
+            if policy is None
+            else policy.with_candidate(slurm_job.account, job.partitions, name)
+        )
+        return chosen if chosen and _can_pay(job, name) else None
+
+    def _can_pay(job: PendingJob, name: str) -> bool:
+        if quote is None:
+            return True
+        moved = msgspec.structs.replace(job, partitions=(name,))
+        try:
+            quotes = [quote(request) for request in quote_requests(moved, slurm_job, cluster)]
+        except FairbankError as error:
+            # The bank refuses jobs in a partition that it does not know. Of other errors, another
+            # line of the explanation tells.
+            return error.field != "partition"
+        return all(data is None or data["fits"] for data in quotes)
+
+    return choose
 
 
 def _funds(

@@ -225,7 +225,9 @@ def test_idle_tcp_connections_leave_files_for_local_users(folder: Path) -> None:
         assert server.unix.get("/health").status_code == 200
         with pytest.raises(Conflict, match="400 open files allow only 136 connections"):
             demand_enough(server.socket)
-        assert "400 open files allow 136 connections" in server.log.read_text()
+        log = server.log.read_text()
+        assert "400 open files allow only 136 connections" in log
+        assert f"LimitNOFILE={2 * ENOUGH} in the server's unit" in log
         wait_until(
             lambda: "rejecting connections over TCP: 136 of 136 are open" in server.log.read_text(),
             "the log to tell",

@@ -226,3 +226,36 @@ def test_job_that_never_ran_leaves_an_import_complete(site: CommandSite) -> None
     )
     output = site.output("slurm", "import", "-S", "now-1day")
     assert "history: 1 run charged" in output
+
+
+def test_run_that_ended_just_now_is_covered_when_it_is_charged(site: CommandSite) -> None:
+    """Until then the agent's report of its end may be on its way."""
+    command = ("slurm", "import", "-S", "now-1day", "--cover")
+    recent = {"account": "bio", "submitted": site.now - 90}
+    site.set_accounting(site.job(1, elapsed=80, **recent))
+    nothing = ["history: 0 runs charged, 0 SU; 0 known already"]
+    assert site.output(*command, "--dry-run").splitlines()[-1:] == [
+        "history: 0 runs would be charged, 0 SU; 0 known already"
+    ]
+    assert site.output(*command).splitlines()[1:] == nothing
+    assert len(site.client.get("/alloc")["data"]) == 1  # of chem
+    site.set_accounting(
+        site.job(1, elapsed=15, **recent),
+        site.job(2, elapsed=15, **recent),  # in one second
+    )
+    assert site.output(*command).splitlines()[1:] == [
+        "allocation for bio/cpu: 0.03 SU for 2 runs, category history",
+        "history: 2 runs charged, 0.03 SU; 0 known already",
+    ]
+    assert site.output(*command).splitlines()[1:] == [nothing[0].replace("; 0", "; 2")]
+
+
+def test_second_import_repeats_the_reason_of_the_first(site: CommandSite) -> None:
+    site.set_accounting(
+        site.job(1, account="oldacct"), site.job(2, partition="oldpart"), site.job(3)
+    )
+    command = ("slurm", "import", "-S", "now-1day", "--cover")
+    first = site.run(*command, code=FOUND).err
+    assert "no such project" in first
+    assert "partition 'oldpart'" in first
+    assert site.run(*command, code=FOUND).err == first

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.slurm.commands.site import CommandSite
+from tests.support.recorded_slurm import line
 
 pytestmark = pytest.mark.slow
 
@@ -53,3 +54,33 @@ def test_job_without_a_readable_price_is_named(site: CommandSite) -> None:
     result = site.run("shadow", "--json", code=0)
     assert [row["jobs"] for row in json.loads(result.out)["data"]] == [1]
     assert "! not read: sacct, line 2, AllocTRES" in result.err
+
+
+def test_rules_count_the_submissions_that_break_each(site: CommandSite) -> None:
+    """The lab's default partition is cpu; chem has the Unix group 50001."""
+    owner = {"owner": 60_601}
+    site.set_accounting(
+        site.job(1, **owner),
+        site.job(2, account="nobody", **owner),
+        site.job(3, partition="gpu", limit_seconds=None, **owner),
+        site.job(4, state="PENDING", partition="gpu,elsewhere", **owner),
+        site.job(5, owner=0),
+    )
+    site.slurm.set_output("sacct-groups", line(1, 50_001) + line(2, 50_001) + line(3, 100))
+    path = site.bank.folder / "strict.toml"
+    path.write_text('profile = "hadm"')
+    words = ("shadow", "--rules", "--json")
+    rows = json.loads(site.output(*words, "--site", str(path)))["data"]
+    assert {(row["setting"], row["count"], row["action"]): row["jobs"] for row in rows} == {
+        ("unlisted", "exact", "ignore"): 1,
+        ('account = "member"', "exact", "ignore"): 2,
+        ('account = "group"', "exact", "refuse"): 2,
+        ("unlisted", "exact", "refuse"): 1,
+        ("require_partition", "at most", "refuse"): 2,
+        ("one_partition", "at least", "refuse"): 1,
+        ("always", "exact", "refuse"): 1,
+    }
+    assert {row["of"] for row in rows} == {4}
+    actions = {row["setting"]: row["action"] for row in json.loads(site.output(*words))["data"]}
+    assert (actions["one_partition"], actions['account = "member"']) == ("ignore", "refuse")
+    assert "--site does nothing by itself" in site.run("shadow", "--site", str(path), code=2).err

@@ -333,3 +333,13 @@ def test_old_damaged_or_unreadable_policy_is_reported() -> None:
         ),
         "slurmctld's user may not read /etc/slurm/fairbank/policy",
     ]
+
+
+def test_reports_of_a_denied_cluster_are_reported_with_their_remedy() -> None:
+    denied = {"cluster": "old", "reports": 3, "error": "not allowed", "remedy": "add the agent"}
+    agent = msgspec.structs.replace(AGENT, status={**STATUS, "denied": [denied]})
+    (check,) = [
+        check for check in slurm_checks.agent_checks(WITH_PLUGINS, agent, NOW) if not check.ok
+    ]
+    assert check.what == "the agent has set aside 3 reports of cluster old: not allowed"
+    assert check.remedy == "add the agent"

@@ -62,3 +62,16 @@ def test_unusable_records_are_left_out(left_out: str) -> None:
 def test_unreadable_input_is_reported() -> None:
     history = read_history(f"{ONE}\n1|2\n", NOW)
     assert len(history.rows) == len(history.unreadable) == 1
+
+
+def test_resized_job_counts_once_with_its_whole_time() -> None:
+    start = "2026-11-20T22:00:00"
+    pieces = (
+        line(3, start, "2026-11-21T00:00:00", 7_200, "RESIZING", "240").replace(
+            "|2026-11-21T00:00:00|", f"|{start}|", 1
+        ),
+        line(3, start, "2026-11-21T01:00:00", 10_800, "COMPLETED", "240"),
+    )
+    history = read_history("\n".join((*pieces, "")), NOW)
+    assert history.unreadable == ()
+    assert run_time_history(history.rows).ratios("ann") == [0.75]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState
 from fairbank.bank.audit.findings import Finding, Findings, Head, cut_off, unreadable
 from fairbank.bank.audit.registry import ExpectedRegistry
 from fairbank.bank.audit.runs import RowAgain, RunRows, after, may_follow, new_run, no_row
+from fairbank.bank.audit.transfers import TRANSFER_KINDS, RecordedTransfer, transfer_of
 from fairbank.bank.entry import (
     OF_CREDIT,
     OF_RUNS,
@@ -53,6 +56,8 @@ class Fold:
         self._sums = (0, 0, 0)
         self._limit = self._overrun = 0
         self._undoable: dict[int, Kind] = {}
+        self.transfers: Counter[RecordedTransfer] = Counter()
+        """Transfers out of the allocation, and those into it as negative numbers."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -74,6 +79,8 @@ class Fold:
                 self.users[uid] = UserSums(sums.charged, sums.held, facts_of(entry).get("cap"))
             elif self.journal == REGISTRY:
                 self.registry.apply(entry, facts_of(entry))
+            elif entry.kind in TRANSFER_KINDS:
+                self.transfers[transfer_of(entry)] += entry.kind is Kind.TRANSFER_OUT or -1
             if entry.kind in _UNDOING_OR_UNDONE:
                 self._take_back(entry)
         # ValueError includes unreadable JSON.

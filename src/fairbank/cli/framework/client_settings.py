@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.client import Address, MungeSigner, Signer, TokenSigner, parse_address
@@ -114,23 +114,12 @@ def default_socket(environ: Mapping[str, str]) -> str:
 
 
 def _file(path: str) -> dict[str, str]:
-    try:
-        with open(path, "rb") as file:
-            text = file.read(65_536)
-    except OSError:
+    if not (os.path.isfile(path) and os.access(path, os.R_OK)):
         return {}
-    import tomllib  # 13 ms, only if there is a file
+    from fairbank.core.settings_file import parse_toml, read_whole  # 13 ms, only if there is a file
 
-    try:
-        values: dict[str, Any] = tomllib.loads(text.decode())
-    except UnicodeDecodeError as bad:
-        raise InvalidInput(
-            f"{path} is not UTF-8", field="client settings", remedy="save it as text in UTF-8"
-        ) from bad
-    except tomllib.TOMLDecodeError as bad:
-        raise InvalidInput(
-            f"{path} is not TOML: {bad}", field=path, remedy="correct that line"
-        ) from bad
+    with open(path, "rb") as file:
+        values = parse_toml(read_whole(file, path, field=path), path, field=path)
     for key, value in values.items():
         if key not in KEYS or not isinstance(value, str):
             keys = ", ".join(sorted(KEYS))

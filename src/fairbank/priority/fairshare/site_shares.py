@@ -5,7 +5,6 @@ them, as TOML, parsed strictly.
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -16,6 +15,7 @@ import msgspec
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
+from fairbank.core.settings_file import parse_toml
 from fairbank.core.slurm_numbers import SHARES_MAX
 from fairbank.core.tres import Weights
 from fairbank.core.validation import describe_invalid_setting
@@ -211,14 +211,11 @@ class NodeHoldings(msgspec.Struct, frozen=True):
     charges: dict[str, Weights]
 
 
-def read_holdings(text: str) -> NodeHoldings:
+def read_holdings(text: bytes) -> NodeHoldings:
     """Parse a holdings file. Raises InvalidInput, with the place in the text."""
+    content = parse_toml(text, "this", field="file", parse_float=Decimal)
     try:
-        file = msgspec.convert(tomllib.loads(text, parse_float=Decimal), HoldingsFile)
-    except tomllib.TOMLDecodeError as bad:
-        raise InvalidInput(
-            f"this is not TOML: {bad}", field="file", remedy="fix the line named"
-        ) from bad
+        file = msgspec.convert(content, HoldingsFile)
     except msgspec.ValidationError as bad:
         raise describe_invalid_setting(bad, HoldingsFile) from bad
     nodes = _nodes(file)

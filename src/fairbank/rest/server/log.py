@@ -63,3 +63,5 @@ def log_to(stream: TextIO, form: LogFormat = LogFormat.JSON) -> None:
     )
     # Its warnings are about pipelines that a lost connection ended; the store logs those itself.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
+    # Its errors are tracebacks about cleaning up such connections.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)

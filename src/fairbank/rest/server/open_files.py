@@ -30,23 +30,29 @@ def connections_max(files: int) -> int:
     return max(1, min(CONNECTIONS_MAX, (files - OTHER_FILES) // 2))
 
 
+def shortage(files: int) -> Conflict | None:
+    """Return what a limit of open files does not allow; None if it is enough."""
+    if (allowed := connections_max(files)) == CONNECTIONS_MAX:
+        return None
+    return Conflict(
+        f"{files} open files allow only {allowed} connection{'s' * (allowed > 1)} over the Unix"
+        " socket and over TCP each",
+        remedy=(
+            f"LimitNOFILE={2 * ENOUGH} in the server's unit, or `ulimit -Hn {2 * ENOUGH}`"
+            " before it starts"
+        ),
+    )
+
+
 def demand_enough(path: Path) -> None:
     """Check the limit of open files of the server that listens at `path`, if one does.
 
     Raises:
         Conflict: the limit is lower than the server needs.
     """
-    limits = _limits_of(path)
-    line = re.search(r"^Max open files +(\d+)", limits, re.MULTILINE)
-    if line and int(line[1]) < ENOUGH:
-        raise Conflict(
-            f"{line[1]} open files allow only {connections_max(int(line[1]))} connections over the"
-            " Unix socket and over TCP each",
-            remedy=(
-                f"LimitNOFILE={2 * ENOUGH} in the server's unit, or `ulimit -Hn {2 * ENOUGH}`"
-                " before it starts"
-            ),
-        )
+    line = re.search(r"^Max open files +(\d+)", _limits_of(path), re.MULTILINE)
+    if line and (low := shortage(int(line[1]))):
+        raise low
 
 
 def _limits_of(path: Path) -> str:

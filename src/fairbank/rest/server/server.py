@@ -21,7 +21,7 @@ from fairbank.rest.context import AppContext
 from fairbank.rest.report_dispatch import ReportDispatch
 from fairbank.rest.server.http_protocol import server_config
 from fairbank.rest.server.middleware import Middleware
-from fairbank.rest.server.open_files import ENOUGH, connections_max, raise_limit
+from fairbank.rest.server.open_files import connections_max, raise_limit, shortage
 from fairbank.rest.server.unix_socket import bind_unix
 from fairbank.service.garbage_collector import tune_garbage_collector
 from fairbank.service.write_queue.queue import WriteQueue
@@ -76,14 +76,9 @@ def with_middleware(app: Litestar, context: AppContext, **options: Any) -> Middl
 
 def _connections_max() -> int:
     files = raise_limit()
-    limit = connections_max(files)
-    if limit < connections_max(ENOUGH):
-        _log.warning(
-            "%d open files allow %d connections over the Unix socket and over TCP each",
-            files,
-            limit,
-        )
-    return limit
+    if low := shortage(files):
+        _log.warning("%s; %s", low.message, low.remedy)
+    return connections_max(files)
 
 
 def _listen(path: Path | None, host: str, port: int | None) -> list[socket.socket]:

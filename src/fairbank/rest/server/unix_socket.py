@@ -8,9 +8,10 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from stat import S_ISSOCK, S_ISVTX
+from stat import S_ISSOCK
 
 from fairbank.core.errors import Conflict, FairbankError, Forbidden, InvalidInput
+from fairbank.core.os_errors import can_others_change
 
 
 def bind_unix(path: Path, *, mode: int = 0o666, backlog: int = 512) -> socket.socket:
@@ -59,9 +60,7 @@ def _check_directory(directory: Path) -> None:
         directory.mkdir()
         directory.chmod(0o755)  # whatever the umask
     status = directory.stat()
-    if status.st_uid not in (0, os.geteuid()) or (
-        status.st_mode & 0o022 and not status.st_mode & S_ISVTX
-    ):
+    if status.st_uid not in (0, os.geteuid()) or can_others_change(status.st_mode):
         raise Forbidden(
             f"others can replace a socket in {directory}",
             field="socket",

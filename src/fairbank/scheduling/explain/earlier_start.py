@@ -22,6 +22,17 @@ from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 
+ChoosePartitions = Callable[[PendingJob, str], tuple[str, ...] | None]
+"""Function that returns the partitions to request so that a job may also, or only, run in another
+one; None if it may not.
+"""
+
+
+def add_partition(job: PendingJob, name: str) -> tuple[str, ...]:
+    """Return the job's partitions and another one."""
+    return (*job.partitions, name)
+
+
 SHORTER = "a shorter -t"
 """Name of the search for a limit among the changes that were tried."""
 
@@ -85,6 +96,7 @@ def suggest_earlier_start(
     plan: SchedulePlan[PendingJob, Placement],
     number: int,
     now: int,
+    choose_partitions: ChoosePartitions = add_partition,
 ) -> EarlierStartAdvice:
     """Return the one change that starts the job earliest, and earlier than `plan` does; of equal
     ones the smallest sacrifice. Nothing is tried for a held job.
@@ -98,6 +110,7 @@ def suggest_earlier_start(
         plan: plan of the passes without a change.
         number: number of the job.
         now: time in seconds since 1970.
+        choose_partitions: the partitions that the site lets the job request.
     """
     job = snapshot.queue.job(number)
     if job is None or job.held is not None:
@@ -106,7 +119,9 @@ def suggest_earlier_start(
     def start(changed: PendingJob) -> int | None:
         return _start(run_passes(replace_job(snapshot, changed), parameters, now), number, now)
 
-    return find_earlier_start(_start(plan, number, now), _tries(job, snapshot, start))
+    return find_earlier_start(
+        _start(plan, number, now), _tries(job, snapshot, start, choose_partitions)
+    )
 
 
 def _start(plan: SchedulePlan[PendingJob, Placement], number: int, now: int) -> int | None:
@@ -120,10 +135,13 @@ def _start(plan: SchedulePlan[PendingJob, Placement], number: int, now: int) -> 
 
 
 def _tries(
-    job: PendingJob, snapshot: OnNodes, start: Callable[[PendingJob], int | None]
+    job: PendingJob,
+    snapshot: OnNodes,
+    start: Callable[[PendingJob], int | None],
+    choose_partitions: ChoosePartitions,
 ) -> Iterator[Candidate]:
     """Yield the changes, the smallest sacrifice first."""
-    for option, changed in _changes(job, snapshot):
+    for option, changed in _changes(job, snapshot, choose_partitions):
         yield request_change(option, partial(start, changed))
     yield from shorter_limit(
         _limit(job, snapshot),
@@ -131,14 +149,18 @@ def _tries(
     )
 
 
-def _changes(job: PendingJob, snapshot: OnNodes) -> Iterator[tuple[str, PendingJob]]:
+def _changes(
+    job: PendingJob, snapshot: OnNodes, choose_partitions: ChoosePartitions
+) -> Iterator[tuple[str, PendingJob]]:
     """Yield the changes other than the limit."""
     wanted, memory = job.wanted, job.wanted.memory_per_node
     for name, rules in snapshot.machine.cluster.rules.items():
-        if name not in job.partitions and rules.up:
+        is_new = name not in job.partitions and rules.up
+        partitions = choose_partitions(job, name) if is_new else None
+        if partitions is not None:
             yield (
-                f"-p {','.join((*job.partitions, name))}",
-                msgspec.structs.replace(job, partitions=(*job.partitions, name), priorities=()),
+                f"-p {','.join(partitions)}",
+                msgspec.structs.replace(job, partitions=partitions, priorities=()),
             )
     if memory is None and wanted.memory_per_cpu is None:
         least = (

@@ -7,7 +7,11 @@ from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange, StartRange
 from fairbank.scheduling.explain.checks import CreditCheckInput, job_checks, least_nodes
 from fairbank.scheduling.explain.dependencies import OpenDependencies, describe_condition
-from fairbank.scheduling.explain.earlier_start import suggest_earlier_start
+from fairbank.scheduling.explain.earlier_start import (
+    ChoosePartitions,
+    add_partition,
+    suggest_earlier_start,
+)
 from fairbank.scheduling.explain.job_view import JobView, job_view
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.explain.start_range import Tick, start_range_on_nodes
@@ -34,6 +38,7 @@ def explain_on_nodes(
     funds: CreditCheckInput | None = None,
     awaiting: OpenDependencies | None = None,
     advice: bool = True,
+    choose_partitions: ChoosePartitions = add_partition,
     tick: Tick | None = None,
 ) -> Explanation:
     """Explain why a job waits, as Slurm's two passes decide.
@@ -51,6 +56,7 @@ def explain_on_nodes(
         funds: credit of the job; None: make no check.
         awaiting: dependencies of the job; None: make no check.
         advice: search a change that starts it earlier.
+        choose_partitions: the partitions that the site lets the job request.
         tick: called after each simulated run.
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
@@ -77,7 +83,11 @@ def explain_on_nodes(
         expected=None if view.reservation is None else view.reservation.at,
         likely=likely if isinstance(likely, StartRange) else None,
         missing_range_reason=likely if isinstance(likely, NoStartRange) else None,
-        advice=(suggest_earlier_start(snapshot, parameters, plan, number, now) if advice else None),
+        advice=(
+            suggest_earlier_start(snapshot, parameters, plan, number, now, choose_partitions)
+            if advice
+            else None
+        ),
     )
 
 

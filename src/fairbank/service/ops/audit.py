@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -12,14 +13,31 @@ from typing import Generic, TypeVar
 import msgspec
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.audit import Finding, Fold, Head, cut_off
+from fairbank.bank.audit import (
+    TRANSFER_KINDS,
+    Finding,
+    Fold,
+    Head,
+    RecordedTransfer,
+    cut_off,
+    is_whole,
+)
 from fairbank.bank.entry import REGISTRY, Entry
 from fairbank.bank.project import Member, Project
-from fairbank.bank.query import ALL_JOURNALS, AllocationQuery, JournalRange, Page, RunQuery, UserRow
+from fairbank.bank.query import (
+    ALL_JOURNALS,
+    AllocationQuery,
+    EntryQuery,
+    JournalRange,
+    Page,
+    RunQuery,
+    UserRow,
+)
 from fairbank.bank.run import RunRecord
 from fairbank.bank.token import Token
 from fairbank.core.errors import Corrupt
 from fairbank.core.ids import ID_MAX
+from fairbank.core.time import Instant
 from fairbank.store.contract import Reader, Store
 
 Progress = Callable[[int, int], None]
@@ -30,12 +48,17 @@ _REPEATED_MAX = 1_000
 
 
 class AuditResult(msgspec.Struct, frozen=True):
-    """Numbers of rows that were read, and the findings."""
+    """Numbers of rows that were read, and the findings.
+
+    `halves` are the transfers of which only one half was read; the other one is in a journal of
+    another range, or missing.
+    """
 
     entries: int
     journals: int
     runs: int
     findings: tuple[Finding, ...]
+    halves: Mapping[RecordedTransfer, int] = {}
 
 
 class Audit:
@@ -84,7 +107,20 @@ class Audit:
         whole = self.check_store() if journals == ALL_JOURNALS else ()
         with self._store.reading() as reader:
             verdict = _JournalWalk(reader, heads, progress, journals).verdict()
-        return msgspec.structs.replace(verdict, findings=(*whole, *verdict.findings))
+        missing = self.check_transfers(verdict.halves) if journals == ALL_JOURNALS else ()
+        return msgspec.structs.replace(verdict, findings=(*whole, *verdict.findings, *missing))
+
+    def check_transfers(self, halves: Iterable[RecordedTransfer]) -> tuple[Finding, ...]:
+        """Return the transfers of which only one half exists.
+
+        They are read again, since the halves of a new transfer may have been read in two snapshots.
+        """
+        with self._store.reading() as reader:
+            return tuple(
+                Finding(None, f"only one half of the transfer of {transfer} is in the journals")
+                for transfer in sorted(halves, key=str)
+                if not _is_whole(reader, transfer)
+            )
 
     def check_store(self) -> tuple[Finding, ...]:
         """Return the findings about the store as a whole: bad indexes, and idempotency keys used
@@ -93,6 +129,15 @@ class Audit:
         They come first: an index that lacks rows hides them from every reader.
         """
         return tuple(_store_findings(self._store))
+
+
+def _is_whole(reader: Reader, transfer: RecordedTransfer) -> bool:
+    try:
+        until = Instant(transfer.at + 1)
+        query = EntryQuery(kinds=TRANSFER_KINDS, since=transfer.at, until=until)
+        return is_whole(transfer, reader.entries(query, Page(_REPEATED_MAX)))
+    except (Corrupt, KeyError, TypeError, ValueError, OverflowError):
+        return False  # an entry cannot be read, which is another finding
 
 
 def _store_findings(store: Store) -> Iterator[Finding]:
@@ -129,6 +174,7 @@ class _JournalWalk:
         self._reader, self._heads, self._progress, self._stretch = reader, heads, progress, journals
         self._findings: list[Finding] = []
         self._entries = self._journals = self._run_count = 0
+        self._transfers: Counter[RecordedTransfer] = Counter()
         self._of = reader.count_entries() if progress else 0
 
     def verdict(self) -> AuditResult:
@@ -140,7 +186,9 @@ class _JournalWalk:
             )
         if self._progress:
             self._progress(self._entries, self._of)
-        return AuditResult(self._entries, self._journals, self._run_count, tuple(self._findings))
+        halves = {transfer: count for transfer, count in self._transfers.items() if count}
+        findings = tuple(self._findings)
+        return AuditResult(self._entries, self._journals, self._run_count, findings, halves)
 
     def _read(self) -> None:
         self._allocations = _Rows(self._reader.scan(Allocation, self._stretch), attrgetter("id"))
@@ -182,6 +230,7 @@ class _JournalWalk:
             self._rows_of(fold)
         fold.check_left_over()
         self._findings += fold.findings
+        self._transfers.update(fold.transfers)
 
     def _rows_of(self, fold: Fold) -> None:
         """Compare the rows of the journal, and report rows of journals without entries before

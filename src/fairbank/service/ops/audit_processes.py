@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -17,7 +18,7 @@ from threading import Thread
 
 import msgspec
 
-from fairbank.bank.audit import Finding, Head
+from fairbank.bank.audit import Finding, Head, RecordedTransfer
 from fairbank.bank.query import ALL_JOURNALS, JournalRange
 from fairbank.core.errors import Corrupt, Unavailable
 from fairbank.service.garbage_collector import tune_garbage_collector
@@ -56,9 +57,10 @@ def verify(
     stretches = _split(store, jobs * _PARTS_PER_PROCESS, entries_min)
     if jobs == 1 or len(stretches) == 1:
         return Audit(store).verify(heads, progress)
-    return _combine(
-        _run_in_processes(open_again, heads, stretches, jobs), progress, _entries(store)
-    )
+    parts = _run_in_processes(open_again, heads, stretches, jobs)
+    whole = _combine(parts, progress, _entries(store))
+    missing = Audit(store).check_transfers(whole.halves)
+    return msgspec.structs.replace(whole, findings=(*whole.findings, *missing))
 
 
 def _split(store: Store, pieces: int, entries_min: int) -> list[JournalRange]:
@@ -159,12 +161,22 @@ def _combine(parts: Iterable[AuditResult], progress: Progress | None, of: int) -
             whole.journals + part.journals,
             whole.runs + part.runs,
             (*whole.findings, *part.findings),
+            _add(whole.halves, part.halves),
         )
         if progress:
             progress(whole.entries, of)
     return msgspec.structs.replace(
         whole, findings=tuple(sorted(whole.findings, key=lambda each: each.journal is not None))
     )
+
+
+def _add(
+    some: Mapping[RecordedTransfer, int], more: Mapping[RecordedTransfer, int]
+) -> Mapping[RecordedTransfer, int]:
+    """Return the halves without those that make a whole transfer together."""
+    total = Counter(some)
+    total.update(more)
+    return {transfer: count for transfer, count in total.items() if count}
 
 
 def _entries(store: Store) -> int:

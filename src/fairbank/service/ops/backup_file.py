@@ -169,14 +169,14 @@ T = TypeVar("T")
 def _decode(line: bytes, kind: type[T], number: int) -> T:
     try:
         return msgspec.json.decode(line, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise Corrupt(f"line {number}: {bad}", field="file", remedy="use another backup") from bad
 
 
 def _row(line: tuple[str, msgspec.Raw], kind: Any) -> Any:
     try:
         return msgspec.json.decode(line[1], type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise Corrupt(
             f"a row of {line[0]} cannot be read: {bad}", field="file", remedy="use another backup"
         ) from bad

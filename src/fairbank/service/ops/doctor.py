@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,6 +12,7 @@ from fairbank.bank.allocation import Allocation, Standing
 from fairbank.bank.token import Token
 from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.health import HealthCheck
+from fairbank.core.os_errors import can_others_change
 from fairbank.core.time import Clock, Instant
 from fairbank.service.access.tokens import AGENT
 from fairbank.service.settings import BankSettings
@@ -46,6 +48,33 @@ def check_store_and_settings(
         store.close()
 
 
+def check_file_modes(settings: BankSettings, settings_file: Path) -> Iterator[HealthCheck]:
+    """Check that only their owner can change the settings, the secret and SQLite's files.
+
+    A user who can write a directory above a file can put another file in its place.
+    """
+    files = [settings_file, Path(settings.secret_file)]
+    where = parse_url(settings.store.url)
+    if where.drivername == SQLITE:
+        files += [Path(f"{path_of(where)}{end}") for end in ("", "-wal", "-shm", "-journal")]
+    paths = {path for file in files for path in (file.resolve(), *file.resolve().parents)}
+    writable = [path for path in sorted(paths) if can_others_change(_mode_of(path))]
+    if not writable:
+        yield HealthCheck("only their owner can change settings, secret and store", True)
+    for path in writable:
+        yield HealthCheck(
+            f"other users can change {path}", False, f"chmod go-w {shlex.quote(str(path))}"
+        )
+
+
+def _mode_of(path: Path) -> int:
+    """Return the mode of a file; 0 if there is none."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0
+
+
 def _check_settings(settings: BankSettings) -> Iterator[HealthCheck]:
     partitions = sum(len(each.partitions) for each in settings.clusters.values())
     names = ", ".join(sorted(settings.clusters)) or "none"
@@ -74,17 +103,17 @@ _REBUILD = (
 
 
 def check_schema(url: str) -> Iterator[HealthCheck]:
-    """Compare triggers, views, indexes and constraints with those that Fairbank creates."""
+    """Compare the schema with the one that Fairbank creates."""
     try:
         found = schema_differences(url)
     except FairbankError as error:
         yield HealthCheck(f"the guards could not be compared: {error.message}", False, error.remedy)
         return
     if not found:
-        yield HealthCheck("the guards and views are as Fairbank made them", True)
+        yield HealthCheck("the tables, guards and views are as Fairbank made them", True)
     for each in found:
         remedy = (
-            f"DROP TRIGGER {each.name}, unless you know it; then: fairbank audit verify"
+            "drop it, unless you know it; then: fairbank audit verify"
             if each.fault is SchemaFault.FOREIGN
             else _REBUILD
         )

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbank.core.errors import FairbankError, InvalidInput
-from fairbank.core.name_list import list_some
+from fairbank.core.errors import FairbankError, InvalidInput, list_some
 from fairbank.core.os_errors import translate_os_error
 from fairbank.service.ops.atomic_file import atomic_write, check_writable
 from fairbank.service.simulation.trace_files import Extent, Source, read_file

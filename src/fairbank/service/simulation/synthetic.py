@@ -14,8 +14,9 @@ import msgspec
 
 from fairbank.core.errors import Conflict, InvalidInput
 from fairbank.core.os_errors import translate_os_error
+from fairbank.core.settings_file import parse_toml
 from fairbank.core.time import parse_instant
-from fairbank.core.validation import parse_toml, validated_settings
+from fairbank.core.validation import validated_settings
 from fairbank.service.ops.atomic_file import atomic_write
 from fairbank.service.simulation.trace_files import Extent, read_file
 from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, fast_line

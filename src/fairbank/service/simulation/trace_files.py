@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.settings_file import read_whole
 from fairbank.simulator.traces.fast_reader import FastTrace, read_fast
 from fairbank.simulator.traces.swf import ByteStream, Trace, read
 
@@ -109,9 +110,11 @@ def read_file(path: Path, field: str, remedy: str) -> bytes:
 
     Raises:
         NotFound: the file cannot be read.
+        InvalidInput: it is too large.
     """
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return read_whole(file, str(path), field=field)
     except OSError as error:
         raise _unreadable(path, error, field, remedy) from error
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from fairbank.core.errors import InvalidInput
+from fairbank.core.settings_file import parse_toml
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import parse_duration
 from fairbank.core.validation import describe_invalid_setting
@@ -95,14 +95,10 @@ class PolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def policy_of(name: str, text: bytes) -> SimulationPolicy:
     """Return the policy that a TOML text describes. Raises InvalidInput, naming the key."""
+    table_of_file = parse_toml(text, "this", field="policy")
     try:
-        table_of_file = tomllib.loads(text.decode())
         unknown = _default_settings(table_of_file)
         settings = msgspec.convert(table_of_file, PolicySettings)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
-        raise InvalidInput(
-            f"this is not TOML: {bad}", field="policy", remedy="fix the line named"
-        ) from bad
     except msgspec.ValidationError as bad:
         raise describe_invalid_setting(bad, PolicySettings) from bad
     base = policy_named(settings.base)

@@ -127,6 +127,7 @@ def _slurm_partition(cells: Cells) -> SlurmPartition:
         cells.read("MaxTime", words.length_minutes, ""),
         cells.read("PriorityJobFactor", partial(words.number, most=65_535), "1"),
         words.tres(cells.get("TRES", "").replace("(null)", ""), "TRES"),
+        cells.get("Default") == "YES",
     )
 
 

@@ -20,6 +20,7 @@ from fairbank.slurm.parsers.values import (
     RESIZING,
     AccountingJob,
     JobEnd,
+    JobGroup,
     ParsedRows,
     UnreadableLine,
 )
@@ -46,7 +47,7 @@ def read_job(cells: Cells) -> AccountingJob:
 
     start = cells.read("Start", words.instant)
     partition = read_or_blank("Partition", _partitions, "")
-    uid = read_or_blank("UID", words.optional(_uid), None)
+    uid = read_or_blank("UID", _uid_or_none, None)
     return AccountingJob(
         job_id=cells.read("JobIDRaw", words.job_id),
         submitted=cells.read("Submit", words.known_instant),
@@ -65,7 +66,7 @@ def read_job(cells: Cells) -> AccountingJob:
         tres=read_or_blank(
             "AllocTRES" if cells["AllocTRES"] or start is not None else "ReqTRES", words.tres, ""
         ),
-        restart=cells.read(RESTARTS, words.optional(words.number), ""),
+        restart=cells.read(RESTARTS, _restarts, ""),
         gap=gap,
     )
 
@@ -104,10 +105,20 @@ def _uid(text: str, field: str) -> int:
     return words.number(text, field, most=ids.UID_MAX)
 
 
+_uid_or_none, _restarts = words.optional(_uid), words.optional(words.number)
+
+
 def _partitions(text: str, field: str) -> str:
     """Return the partition. A job that has not started may have several, with commas between."""
     return text and ",".join(words.names(text, field))
 
+
+def _job_group(cells: Cells) -> JobGroup:
+    return JobGroup(cells.read("JobIDRaw", words.job_id), cells.read("GID", _uid))
+
+
+JOB_GROUPS = Table("sacct", ("JobIDRaw", "GID"), _job_group)
+"""Output of `--allocations`. Only the rules of submission need the group of a job."""
 
 _EXIT = re.compile(r"(\d{1,3}):(\d{1,3})", re.ASCII)
 _TIME = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d{2})(?:\.(\d{3}))?", re.ASCII)

@@ -82,6 +82,13 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_seconds: int | None
 
 
+class JobGroup(msgspec.Struct, frozen=True, gc=False):
+    """Unix group of a job."""
+
+    job_id: int
+    gid: int
+
+
 STATES_WITH_NODES = frozenset(
     "RUNNING CONFIGURING COMPLETING SUSPENDED STOPPED SIGNALING STAGE_OUT RESIZING".split()
 )
@@ -146,7 +153,8 @@ class SlurmPartition(msgspec.Struct, frozen=True):
     """Partition as slurmctld has it. Memory in MiB; 0 for unknown or unlimited.
 
     `nodes` and `weights` are as in slurm.conf, `max_minutes` is MaxTime, `factor`
-    PriorityJobFactor, `tres` the TRES of its nodes.
+    PriorityJobFactor, `tres` the TRES of its nodes, `is_default` true for the partition of jobs
+    that name none.
     """
 
     name: str
@@ -157,6 +165,7 @@ class SlurmPartition(msgspec.Struct, frozen=True):
     max_minutes: int = 0
     factor: int = 1
     tres: str = ""
+    is_default: bool = False
 
 
 class SlurmNode(msgspec.Struct, frozen=True):

@@ -46,6 +46,11 @@ def read_history(text: str, now: int) -> ParsedRows[Execution]:
     def ended(cells: Cells) -> Execution | None:
         if is_step(cells):
             return None
+        start = cells["Start"]
+        if start[:1].isdigit() and start < cells["Submit"]:
+            # The record after a change of resources is submitted at that time. It has the start and
+            # the whole time of the job (docs/reference/slurm-rules.md).
+            cells = {**cells, "Submit": start}
         job = read_execution(cells)
         return (
             job if job.user and job.limit and job.elapsed is not None and _end(job) <= now else None

@@ -10,8 +10,7 @@ import msgspec
 from fairbank.cluster.node import Node
 from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
-from fairbank.core.errors import FairbankError, InvalidInput
-from fairbank.core.name_list import list_some
+from fairbank.core.errors import FairbankError, InvalidInput, list_some
 from fairbank.priority.limits.chain import Enforced
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes, PreemptBy, Preemption, QosRules

@@ -10,8 +10,8 @@ import msgspec
 from fairbank.bank.pricing import cost
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import NotFound
+from fairbank.core.settings_file import toml_key, toml_string
 from fairbank.core.tres import BillingRule, billing, parse_counts, parse_weights
-from fairbank.core.validation import toml_key, toml_string
 from fairbank.slurm.parsers.config import read_billing_rule
 from fairbank.slurm.parsers.values import (
     AccountingJob,

@@ -282,6 +282,18 @@ def read_history(
     return ParsedRows(tuple(rows), tuple(unreadable))
 
 
+def read_job_groups(
+    slurm: SlurmCommands, since: int, until: int, progress: Progress = no_progress
+) -> dict[int, int]:
+    """Return the Unix groups of a period's jobs by job id, read day by day."""
+    groups: dict[int, int] = {}
+    days = list(_days(since, until))
+    for done, (start, end) in enumerate(days, 1):
+        groups |= {row.job_id: row.gid for row in slurm.job_groups(start, end).rows}
+        progress("Unix groups", done, len(days))
+    return groups
+
+
 def _days(since: int, until: int) -> Iterator[tuple[int, int]]:
     for start in range(since, until, DAY):
         yield start, min(start + DAY, until)

@@ -125,34 +125,31 @@ class Repairer:
             return release_report(run, self._cluster.name, self._now)
         if job is None:
             return None
-        if finding.category is Category.REFUSED and self._retry_refused:
-            self._require_payer(job)
-        elif finding.category not in REPAIRED_BY_CHARGE:
+        # Where no allocation could pay, the bank would only refuse it again: its reason stands.
+        retry = self._retry_refused and finding.category is Category.REFUSED and self._can_pay(job)
+        if not retry and finding.category not in REPAIRED_BY_CHARGE:
             return None
         restart = restart_count(job, self._history[job.job_id])
         # Each piece of a resized job has its own exit code and processor time.
         job_end = None if job.pieces else self._job_ends.get((job.job_id, job.submitted))
         return charge_report(job, run, restart, self._cluster, job_end)
 
-    def _require_payer(self, job: AccountingJob) -> None:
-        """Raise InvalidInput if no allocation could pay: the bank would only refuse it again."""
+    def _can_pay(self, job: AccountingJob) -> bool:
+        """Return whether there is an allocation that could pay for the job."""
         partition = self._cluster.partitions.get(job.partition)
         project = self._funds.by_account.get(job.account)
-        if (
-            project is None
-            or partition is None
-            or not self._funds.payers(project.id, partition.resource, job.start or 0)
-        ):
-            remedy = "fairbank alloc create, for the time when it ran"
-            raise InvalidInput("there was no allocation that could pay", remedy=remedy)
+        if project is None or partition is None:
+            return False
+        return bool(self._funds.payers(project.id, partition.resource, job.start or 0))
 
     def _require_price(self, finding: ReconcileFinding, job: AccountingJob) -> None:
         """Raise InvalidInput if the bank would refuse: no price, or no hold and no payer."""
         if finding.amount is None:
             text = f"the bank's settings have no partition {job.partition}"
             raise InvalidInput(text, remedy="ask the bank's staff to add it")
-        if finding.run is None:
-            self._require_payer(job)
+        if finding.run is None and not self._can_pay(job):
+            remedy = "fairbank alloc create, for the time when it ran"
+            raise InvalidInput("there was no allocation that could pay", remedy=remedy)
 
     @cached_property
     def _funds(self) -> BankFunds:

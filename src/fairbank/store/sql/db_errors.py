@@ -39,6 +39,8 @@ _SQLITE_DAMAGED = (
 )
 DISK_FULL = "disk is full"
 """Part of SQLite's message for a full disk."""
+_LOG_MIB = 20
+"""Space for SQLite's write-ahead log at the length at which it is emptied, and for a batch."""
 
 _SQLITE_BROKEN = re.compile(
     r"(CHECK|NOT NULL|FOREIGN KEY) constraint failed(?:: (.*))?|(.* never (?:changed|deleted).*)"
@@ -106,7 +108,7 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
 
 def _unreachable(complaint: BaseException | None) -> Unavailable:
     remedy = (
-        "free space on its disk, then try again"
+        f"free space on its disk, at least {_LOG_MIB} MiB, then try again"
         if DISK_FULL in str(complaint)
         else "try again; if it stays so: fairbank doctor"
     )

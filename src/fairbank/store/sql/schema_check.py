@@ -1,4 +1,4 @@
-"""Comparison of triggers, views, indexes and constraints with those of the migrations.
+"""Comparison of tables, triggers, views, indexes and constraints with those of the migrations.
 
 The expected definitions are created each time, in SQLite's memory or in a schema on PostgreSQL that
 is rolled back: databases rewrite definitions in their own words, which differ between versions.
@@ -33,7 +33,9 @@ class SchemaFault(Enum):
 
 
 class SchemaDifference(msgspec.Struct, frozen=True):
-    """Object that differs: `kind` is trigger, view, index, constraint or function."""
+    """Object that differs: `kind` is table, column, trigger, rule, view, index, constraint or
+    function. SQLite has columns and constraints in the definition of the table.
+    """
 
     kind: str
     name: str
@@ -41,8 +43,10 @@ class SchemaDifference(msgspec.Struct, frozen=True):
 
 
 def schema_differences(url: str) -> list[SchemaDifference]:
-    """Return the differences, by kind and name. Additional triggers count, additional views,
-    indexes and functions do not.
+    """Return the differences, by kind and name.
+
+    Additional triggers, rules and columns of Fairbank's tables count; additional tables, views,
+    indexes, constraints and functions do not.
 
     Raises Forbidden and Unavailable; FairbankError if the user cannot create a schema.
     """
@@ -54,19 +58,20 @@ def schema_differences(url: str) -> list[SchemaDifference]:
 
 
 def _compared(wanted: SchemaDefinitions, found: SchemaDefinitions) -> Iterator[SchemaDifference]:
+    own_columns = {("column", name) for kind, name in wanted if kind == "table"}
     for kind, name in sorted({*wanted, *found}):
         if (kind, name) not in found:
             yield SchemaDifference(kind, name, SchemaFault.MISSING)
         elif (kind, name) not in wanted:
-            if kind == "trigger":
+            if kind in ("trigger", "rule") or (kind, name.partition(".")[0]) in own_columns:
                 yield SchemaDifference(kind, name, SchemaFault.FOREIGN)
         elif wanted[kind, name] != found[kind, name]:
             yield SchemaDifference(kind, name, SchemaFault.ALTERED)
 
 
 _SQLITE = (
-    "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view', 'index') AND sql"
-    " IS NOT NULL"
+    "SELECT type, name, sql FROM sqlite_master"
+    " WHERE type IN ('table', 'trigger', 'view', 'index') AND sql IS NOT NULL"
 )
 
 
@@ -86,6 +91,18 @@ _POSTGRESQL = """
 SELECT 'trigger', t.tgname, pg_get_triggerdef(t.oid) || ' ' || t.tgenabled::text
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
 WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal
+UNION ALL SELECT 'rule', r.rulename, pg_get_ruledef(r.oid)
+FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
+WHERE c.relnamespace = current_schema()::regnamespace AND r.rulename <> '_RETURN'
+UNION ALL SELECT 'table', relname, relpersistence::text || ' ' || relrowsecurity::text
+FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+UNION ALL SELECT 'column', c.relname || '.' || a.attname,
+  concat_ws(' ', format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated,
+            pg_get_expr(d.adbin, d.adrelid))
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attnum > 0
+  AND NOT a.attisdropped
 UNION ALL SELECT 'view', relname, pg_get_viewdef(oid) FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'v'
 UNION ALL SELECT 'index', c.relname, pg_get_indexdef(c.oid) || ' ' || i.indisvalid::text

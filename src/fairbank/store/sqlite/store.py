@@ -15,11 +15,12 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, QueuePool, Table, create_engine
+from sqlalchemy.exc import DBAPIError
 
-from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import Instant
-from fairbank.store.contract import ProgressCallback
+from fairbank.store.contract import Contention, ProgressCallback
 from fairbank.store.queries import queries
 from fairbank.store.sql.db_errors import DISK_FULL, translated_errors
 from fairbank.store.sql.store import TABLES, SqlRestore, SqlStore, contention_is_busy
@@ -34,6 +35,8 @@ _WAL_PAGES = 4_000
 """Checkpoint size: 16 MiB. A batch over many allocations writes 4 MiB, SQLite's default, by
 itself.
 """
+_CHECKPOINT_MS = 1_000
+"""Wait for readers when the log is emptied on a full disk; writers wait meanwhile."""
 _STEPS = 100_000
 """SQLite instructions between two progress calls: some hundredths of a second of a full check."""
 JOURNALS = ("wal", "truncate")
@@ -57,10 +60,53 @@ class SqliteStore(SqlStore):
         readers: int = 12,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
+        self._patience_seconds = patience_seconds
+        self._was_full = False
         super().__init__(
             writing_engine(path, journal, patience_seconds),
             _pool(lambda: _read_only(path, patience_seconds), readers, patience_seconds),
         )
+
+    @contextmanager
+    def _write_transaction(self) -> Iterator[Connection]:
+        """Begin a write transaction. After one that found the disk full, empty the log first.
+
+        SQLite empties its log only after a commit, so a log that has filled the disk would use
+        any space that is freed, and then fail again.
+
+        Raises:
+            Contention: the disk was full, and emptying the log has freed some of it.
+        """
+        if self._was_full and self._empty_log() is not None:
+            self._was_full = False
+        try:
+            with super()._write_transaction() as connection:
+                yield connection
+        except Unavailable as full:
+            if DISK_FULL not in full.message:
+                raise
+            self._was_full = True
+            if not self._empty_log():
+                raise
+            raise Contention("the disk was full, and SQLite's log had to be emptied") from full
+
+    def _empty_log(self) -> int | None:
+        """Move the write-ahead log into the file, and return the number of pages that it had.
+
+        None if the file could not grow, or if readers still need the log.
+        """
+        try:
+            with self._writer_slot(), self._writer.connect() as connection:
+                connection.exec_driver_sql(f"PRAGMA busy_timeout = {_CHECKPOINT_MS}")
+                try:
+                    pages = connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").one()[1]
+                    busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+                finally:
+                    patience = round(self._patience_seconds * 1_000)
+                    connection.exec_driver_sql(f"PRAGMA busy_timeout = {patience}")
+        except (DBAPIError, Contention):
+            return None
+        return None if busy else max(0, pages)  # -1 without a log
 
     def _transaction_over(self, connection: Connection) -> SqliteTransaction:
         return SqliteTransaction(connection)

@@ -93,8 +93,8 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     from fairbank.rest.auth.keyfile import read_secret
     from fairbank.rest.client import Client, parse_address
     from fairbank.rest.server.open_files import demand_enough
-    from fairbank.service.ops.doctor import check_store_and_settings
-    from fairbank.setup.bank_settings import SystemClock, settings_of
+    from fairbank.service.ops.doctor import check_file_modes, check_store_and_settings
+    from fairbank.setup.bank_settings import SystemClock, settings_file, settings_of
 
     settings = settings_of(config)
     path, socket = Path(settings.server.socket), f"unix:{settings.server.socket}"
@@ -102,6 +102,7 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
         run_check(
             f"secret file {settings.secret_file}", lambda: read_secret(Path(settings.secret_file))
         ),
+        *check_file_modes(settings, settings_file(config)),
         *check_store_and_settings(settings, SystemClock(), at_work),
         run_check(f"server at {socket}", lambda: Client(parse_address(socket)).get("/health", {})),
         run_check("limit of open files", lambda: demand_enough(path)),

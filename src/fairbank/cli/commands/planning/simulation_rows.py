@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fairbank.core.errors import InvalidInput
-from fairbank.core.name_list import list_some
+from fairbank.core.errors import InvalidInput, list_some
 from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:

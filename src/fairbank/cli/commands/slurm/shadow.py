@@ -10,6 +10,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_clusters, add_option, add_period
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.progress import Stages, add_progress
+from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import Column, left, moment, su, text
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
     from fairbank.slurm.reconcile.shadow import ShadowAccount, ShadowRefusal, ShadowResult
+    from fairbank.slurm.shadow_rules import RuleCount
 
 DEFAULT_START = "now-7days"
 
@@ -44,15 +46,37 @@ REFUSED_COLUMNS = (
     Column("PARTITION", text("partition"), extra=True),
 )
 
+RULE_COLUMNS = (
+    Column("RULE", text("rule"), least=30),
+    Column("JOBS", text("jobs"), right=True),
+    Column("OF", text("of"), right=True),
+    Column("COUNT", text("count"), drop=2),
+    Column("ACTION", text("action")),
+    Column("SETTING", text("setting"), drop=1),
+)
+
 
 def add(parser: Parser) -> None:
     add_period(parser, DEFAULT_START)
     add_clusters(parser, "required name of this Slurm cluster (default: any)")
-    add_option(parser, "--refused", "each job that would have been refused, and why")
+    what = parser.add_mutually_exclusive_group()
+    add_option(what, "--refused", "each job that would have been refused, and why")
+    about = "how many of the period's submissions break each rule of the submission policy"
+    add_option(what, "--rules", about)
+    about = "with --rules: the site's rules (default: /etc/fairbank/slurm.toml)"
+    add_option(parser, "--site FILE", about)
     add_progress(parser)
 
 
 def run(context: Context, options: Namespace) -> int:
+    if options.rules:
+        return _show_rules(context, options)
+    if options.site is not None:
+        raise InvalidInput(
+            "--site does nothing by itself",
+            field="--site",
+            remedy="fairbank shadow --rules --site FILE",
+        )
     from fairbank.slurm.reconcile.reconciler import read_jobs
     from fairbank.slurm.reconcile.shadow import ShadowInput, simulate
 
@@ -95,6 +119,57 @@ def run(context: Context, options: Namespace) -> int:
     return 0
 
 
+def _show_rules(context: Context, options: Namespace) -> int:
+    """Print how many submissions of the period break each rule."""
+    from fairbank.slurm.policy import default_partition, read_site_rules
+    from fairbank.slurm.reconcile.reconciler import read_job_groups, read_jobs
+    from fairbank.slurm.shadow_rules import RuleInput, count_by_rule
+
+    site = read_site_rules(options.site)
+    since, until = period_of(context, DEFAULT_START)
+    slurm, bank = slurm_and_bank(context)
+    with Stages(options) as progress:
+        cluster = bank.cluster(slurm.check_cluster(context.cluster))
+        jobs, unreadable = read_jobs(slurm, since, until, progress)
+        groups = read_job_groups(slurm, since, until, progress)
+    context.note(*(f"! not read: {line}" for line in unreadable))
+    counts = count_by_rule(
+        [job for job in jobs if job.submitted >= since],
+        RuleInput(
+            site=site,
+            cluster=cluster,
+            projects=bank.projects(),
+            default_partition=default_partition(slurm.partitions().rows),
+            groups=groups,
+        ),
+    )
+    show(
+        context,
+        Listing(
+            "fairbank.shadow-rules/1",
+            RULE_COLUMNS,
+            list(map(_rule, counts)),
+            f"{caption(context)}   submissions that break each rule",
+            empty="There are no rules.",
+            more={"unreadable": list(map(str, unreadable))},
+        ),
+    )
+    return 0
+
+
+def _rule(count: RuleCount) -> Row:
+    from fairbank.slurm.shadow_rules import KNOWN, SETTINGS
+
+    return {
+        "rule": count.rule.value,
+        "jobs": count.jobs,
+        "of": count.of,
+        "count": KNOWN.get(count.rule, "exact"),
+        "action": count.action.value,
+        "setting": SETTINGS[count.rule],
+    }
+
+
 def _reasons(seen: ShadowResult) -> Sequence[str]:
     """Return a sentence with the number of refusals for each reason."""
     counts = Counter(refusal.reason.value for refusal in seen.refused)
@@ -122,15 +197,22 @@ def _refused(refusal: ShadowRefusal) -> Row:
     }
 
 
+def _columns(options: Namespace) -> Sequence[Column]:
+    if options.rules:
+        return RULE_COLUMNS
+    return REFUSED_COLUMNS if options.refused else COLUMNS
+
+
 COMMAND = Command(
     "show what would have been charged and refused",
     (
         "{}                          by project, the last seven days",
         "{} --refused -S now-1day    each job that would have been refused",
+        "{} --rules -S now-30days    submissions that each rule would have refused",
         "{} --watch 60",
     ),
     add,
     run,
     watch=True,
-    columns=lambda options: REFUSED_COLUMNS if options.refused else COLUMNS,
+    columns=_columns,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_option
 from fairbank.cli.framework.output import Listing, show
-from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.errors import NotFound
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, decimal, text
 
@@ -94,22 +94,18 @@ def _number(weight: Fraction) -> str:
     return f"{float(weight):.{DECIMALS}f}".rstrip("0").rstrip(".")
 
 
-def _read(path: str) -> str:
-    """Return the text of the file. Raises NotFound, InvalidInput."""
+def _read(path: str) -> bytes:
+    """Return the content of the file. Raises NotFound, InvalidInput."""
+    from fairbank.core.settings_file import read_whole
+
     try:
         with open(path, "rb") as file:
-            return file.read().decode()
+            return read_whole(file, path, field="file")
     except OSError as error:
         raise NotFound(
             f"cannot read {path}: {error.strerror}",
             field="file",
             remedy="name a file that describes a centre",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"{path} is no text: {error.reason} at byte {error.start}",
-            field="file",
-            remedy="write it as UTF-8",
         ) from error
 
 

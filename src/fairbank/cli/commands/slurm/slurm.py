@@ -175,7 +175,8 @@ def _left_run(outcome: RepairOutcome) -> str:
     finding = outcome.finding
     record = finding.job or finding.run
     name = "a run" if record is None else f"job {record.job_id} of {record.account}"
-    return f"{name}: {outcome.problem or f'{finding.category.value}; left as it is'}"
+    reason = outcome.problem or outcome.objection or f"{finding.category.value}; left as it is"
+    return f"{name}: {reason}"
 
 
 # --- sync ---

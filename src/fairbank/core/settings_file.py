@@ -1,0 +1,77 @@
+"""Content of small files that people write: whole, up to a limit, and as TOML."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from fairbank.core.errors import InvalidInput
+
+BYTES_MAX = 16 << 20
+"""Largest accepted file. A device such as /dev/zero has no end."""
+
+
+def read_whole(file: BinaryIO, name: str, *, field: str) -> bytes:
+    """Return the content of an open file.
+
+    Args:
+        file: the file, opened for bytes.
+        name: the name of the file, for messages.
+        field: the option or setting that named the file.
+
+    Raises:
+        InvalidInput: the file is larger than BYTES_MAX.
+    """
+    content = file.read(BYTES_MAX + 1)
+    if len(content) > BYTES_MAX:
+        raise InvalidInput(
+            f"{name} has more than {BYTES_MAX >> 20} MiB", field=field, remedy="name a text file"
+        )
+    return content
+
+
+def parse_toml(
+    text: bytes, name: str, *, field: str, parse_float: Callable[[str], Any] = float
+) -> dict[str, Any]:
+    """Parse the text of a TOML file.
+
+    Args:
+        text: the content of the file.
+        name: the name of the file, for messages.
+        field: the option that named the file.
+        parse_float: type of numbers with a fraction.
+
+    Raises:
+        InvalidInput: the text is not TOML, or nested too deeply.
+    """
+    try:
+        return tomllib.loads(text.decode(), parse_float=parse_float)
+    except UnicodeDecodeError as bad:
+        raise InvalidInput(
+            f"{name} is not UTF-8: byte {bad.start} is 0x{text[bad.start]:02x}",
+            field=field,
+            remedy="save it as text in UTF-8",
+        ) from bad
+    except tomllib.TOMLDecodeError as bad:
+        raise InvalidInput(
+            f"{name} is not TOML: {bad}", field=field, remedy="fix the line named"
+        ) from bad
+    except RecursionError as bad:
+        raise InvalidInput(
+            f"{name} has too many brackets within brackets",
+            field=field,
+            remedy="no setting needs more than three levels",
+        ) from bad
+
+
+def toml_string(text: str) -> str:
+    """Return a text as a TOML string. JSON has the same escapes, except for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def toml_key(text: str) -> str:
+    """Return a text as a TOML key, quoted if it is no bare key."""
+    return text if re.fullmatch(r"[\w-]+", text, re.ASCII) else toml_string(text)

@@ -1,0 +1,122 @@
+"""Submissions of the past that each rule of the submission policy would have refused.
+
+Accounting does not record the options of a job, so two counts are limits: whether --partition was
+given is unknown, and of a job that has started accounting has only the partition that it ran in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+
+import msgspec
+
+from fairbank.slurm.parsers.values import AccountingJob
+from fairbank.slurm.policy import SiteRules
+from fairbank.slurm.policy_file import AccountRule, PolicyAction
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject
+
+
+class SubmissionRule(Enum):
+    """Rule of the submission policy that accounting can judge."""
+
+    PROJECT = "the account is a project"
+    MEMBER = "the user is a member of the account's project"
+    GROUP = "the user's Unix group is that of the account's project"
+    PARTITION_LISTED = "each partition is in the bank's settings"
+    PARTITION_NAMED = "--partition is given"
+    ONE_PARTITION = "only one partition is given"
+    TIME_LIMIT = "the time limit is finite"
+
+
+SETTINGS: Mapping[SubmissionRule, str] = {
+    SubmissionRule.PROJECT: "unlisted",
+    SubmissionRule.MEMBER: 'account = "member"',
+    SubmissionRule.GROUP: 'account = "group"',
+    SubmissionRule.PARTITION_LISTED: "unlisted",
+    SubmissionRule.PARTITION_NAMED: "require_partition",
+    SubmissionRule.ONE_PARTITION: "one_partition",
+    SubmissionRule.TIME_LIMIT: "always",
+}
+"""Setting of slurm.toml that turns the rule on."""
+
+KNOWN = {SubmissionRule.PARTITION_NAMED: "at most", SubmissionRule.ONE_PARTITION: "at least"}
+"""Counts that are not exact."""
+
+
+class RuleCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Number of submissions that break a rule, of all; `action` is the policy's for that rule."""
+
+    rule: SubmissionRule
+    action: PolicyAction
+    jobs: int
+    of: int
+
+
+class RuleInput(msgspec.Struct, frozen=True, kw_only=True):
+    """State of Slurm and the bank. `groups`: Unix group of each job, by job id."""
+
+    site: SiteRules
+    cluster: BankCluster
+    projects: Sequence[BankProject]
+    default_partition: str | None
+    groups: Mapping[int, int]
+
+
+def rule_actions(site: SiteRules) -> Mapping[SubmissionRule, PolicyAction]:
+    """Return the policy's action for a job that breaks each rule."""
+
+    def refused_if(is_on: bool) -> PolicyAction:
+        return PolicyAction.REFUSE if is_on else PolicyAction.IGNORE
+
+    is_group = site.account is AccountRule.GROUP
+    return {
+        # With `account = "group"` the group is judged, and the account follows from it.
+        SubmissionRule.PROJECT: PolicyAction.IGNORE if is_group else site.unlisted,
+        SubmissionRule.MEMBER: refused_if(not is_group),
+        SubmissionRule.GROUP: refused_if(is_group),
+        SubmissionRule.PARTITION_LISTED: site.unlisted,
+        SubmissionRule.PARTITION_NAMED: refused_if(site.require_partition),
+        SubmissionRule.ONE_PARTITION: refused_if(site.one_partition),
+        SubmissionRule.TIME_LIMIT: PolicyAction.REFUSE,
+    }
+
+
+def count_by_rule(jobs: Iterable[AccountingJob], world: RuleInput) -> list[RuleCount]:
+    """Count the submissions that break each rule. A requeued job is one submission.
+
+    Root and exempt users are left out, as the policy does.
+    """
+    submissions = {job.job_id: job for job in jobs if job.owner not in {0, *world.site.exempt}}
+    projects = {project.account: project for project in world.projects}
+    counts = Counter(
+        rule for job in submissions.values() for rule in _broken_rules(job, world, projects)
+    )
+    return [
+        RuleCount(rule=rule, action=action, jobs=counts[rule], of=len(submissions))
+        for rule, action in rule_actions(world.site).items()
+    ]
+
+
+def _broken_rules(
+    job: AccountingJob, world: RuleInput, projects: Mapping[str, BankProject]
+) -> Iterator[SubmissionRule]:
+    """Yield the rules that the job breaks. A blank cell of accounting breaks none."""
+    project, group = projects.get(job.account), world.groups.get(job.job_id)
+    if project is not None:
+        if job.owner is not None and job.owner not in project.members and group != project.gid:
+            yield SubmissionRule.MEMBER
+    elif job.account:
+        yield SubmissionRule.PROJECT
+    if group is not None and job.account and (project is None or project.gid != group):
+        yield SubmissionRule.GROUP
+    partitions = job.partition.split(",") if job.partition else []
+    if any(name not in world.cluster.partitions for name in partitions):
+        yield SubmissionRule.PARTITION_LISTED
+    if partitions == [world.default_partition]:
+        yield SubmissionRule.PARTITION_NAMED
+    if len(partitions) > 1:
+        yield SubmissionRule.ONE_PARTITION
+    if job.limit_seconds is None and job.gap is None:
+        yield SubmissionRule.TIME_LIMIT

@@ -1,0 +1,74 @@
+"""The rules that `fairbank shadow --rules` counts are those of the plug-ins."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import msgspec
+import pytest
+
+from fairbank.slurm.policy import SiteRules
+from fairbank.slurm.policy_file import AccountRule, PolicyAction, SubmissionPolicy, render
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankProject
+from fairbank.slurm.shadow_rules import RuleInput, count_by_rule
+from tests.plugins.interpreter import Lua
+from tests.plugins.policies import ASTRO, BIO, OPEN_POLICY, SITE_POLICY, WRITTEN
+from tests.slurm.reconcile.jobs import a_job
+
+PROJECTS = [
+    BankProject(
+        id=project.gid,
+        group=project.group,
+        gid=project.gid,
+        account=project.account,
+        parent=None,
+        members=dict.fromkeys(project.members, "member"),
+    )
+    for project in (ASTRO, BIO)
+]
+STRICT = SiteRules(account=AccountRule.GROUP, require_partition=True, one_partition=True)
+
+
+@pytest.mark.parametrize(
+    ("policy", "site"), [(OPEN_POLICY, SiteRules()), (SITE_POLICY, STRICT)], ids=["slurm", "hadm"]
+)
+def test_plugins_refuse_what_shadow_counts(
+    lua: Lua, policy: SubmissionPolicy, site: SiteRules
+) -> None:
+    policy = msgspec.structs.replace(
+        policy, projects=(ASTRO, BIO), price=PolicyAction.IGNORE, balances=None
+    )
+    check, table = lua.module("rules").check, lua.module("policy_file").parse(render(policy))
+    cluster = BankCluster(
+        "lab", {place.partition.name: place.partition for place in policy.partitions}
+    )
+    for account, gid, partition, minutes in product(
+        ("wg_astro", "wg_bio", "nobody"),
+        (60_651, 60_652, 100),
+        ("cpu", "cpu,gpu", "nowhere", "long,nowhere"),
+        (10, None),
+    ):
+        requested = None if partition == "cpu" else partition
+        job = lua.table(
+            uid=60_601,
+            gid=gid,
+            account=account,
+            partition=requested,
+            minutes=minutes or float("inf"),
+            gpus=lua.table(),
+        )
+        record = a_job(
+            1,
+            owner=60_601,
+            account=account,
+            partition=partition,
+            limit_seconds=minutes and minutes * 60,
+        )
+        world = RuleInput(
+            site=site, cluster=cluster, projects=PROJECTS, default_partition="cpu", groups={1: gid}
+        )
+        is_counted = any(
+            count.jobs for count in count_by_rule([record], world) if count.action.value == "refuse"
+        )
+        errors = check(table, job, WRITTEN).errors
+        assert (len(errors) > 0) is is_counted, (account, gid, partition, minutes, dict(errors))

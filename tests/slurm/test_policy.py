@@ -1,0 +1,59 @@
+"""The site's rules of submission, and the policy that is built from them and Slurm's partitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairbank.cluster.partition import Cluster, Partition
+from fairbank.core.errors import InvalidInput
+from fairbank.slurm.parsers.machine import read_partitions
+from fairbank.slurm.policy import SiteRules, build_policy, read_site_rules
+from fairbank.slurm.policy_file import AccountRule, SubmissionPolicy
+
+PARTITIONS = """\
+PartitionName=cpu Default=YES DefaultTime=NONE MaxTime=1-00:00:00
+PartitionName=gpu Default=NO DefaultTime=01:00:00 MaxTime=UNLIMITED
+"""
+PRICES = Cluster("lab", {name: Partition(name, "cpu") for name in ("cpu", "gpu")})
+
+
+def rules(tmp_path: Path, text: str) -> SiteRules:
+    path = tmp_path / "slurm.toml"
+    path.write_text(text)
+    return read_site_rules(str(path))
+
+
+def policy(site: SiteRules) -> SubmissionPolicy:
+    partitions = read_partitions(PARTITIONS).rows
+    return build_policy(site, PRICES, (), (), partitions=partitions, nodes=(), now=1)
+
+
+def choices(site: SiteRules) -> tuple[AccountRule, str | None, bool]:
+    built = policy(site)
+    return built.account, built.default_partition, built.one_partition
+
+
+def test_default_profile_takes_what_slurm_takes(tmp_path: Path) -> None:
+    expected = (AccountRule.MEMBER, "cpu", False)
+    assert choices(SiteRules()) == choices(rules(tmp_path, 'profile = "slurm"')) == expected
+
+
+def test_profile_hadm_is_strict(tmp_path: Path) -> None:
+    expected = (AccountRule.GROUP, None, True)
+    assert choices(rules(tmp_path, 'profile = "hadm"')) == expected
+
+
+def test_setting_overrules_its_profile(tmp_path: Path) -> None:
+    site = rules(tmp_path, 'profile = "hadm"\nrequire_partition = false\naccount = "member"')
+    assert choices(site) == (AccountRule.MEMBER, "cpu", True)
+
+
+def test_unknown_profile_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="gold"):
+        rules(tmp_path, 'profile = "gold"')
+
+
+def test_limit_of_a_partition_is_its_default_else_its_maximum() -> None:
+    assert [place.default_minutes for place in policy(SiteRules()).partitions] == [1440, 60]
