@@ -160,6 +160,24 @@ def test_remarks_before_the_jobs_and_among_them_count_together(before: int, amon
     assert gone_through(read_fast(BytesIO(text)).jobs) == reading
 
 
+def test_lines_with_decimals_are_read_as_fast_as_integers(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader of single lines is not used. Times are rounded half up, as it does."""
+    lines = [
+        "1 0.4 1.5 10.5 4 10.123456789 3.0 4 20.4999 2.5 1 7 7 -1 1 1 -1 2.5",
+        "2 0.5 -1 10. 4 -1 -1 4 20.0 -1 1 7 7 -1 1 1 -1 -1",
+        "3 7 1.25 10 4 -1 0.5 4 20 -1 1 7 7 -1 1 1 -1 -1",
+        "4 9999999998.4999 -1 999999999.5 4 -1 -1 4 -1 -1 1 7 7 -1 1 1 -1 -1",
+    ]
+    text = "".join(f"{line}\n" for line in lines).encode()
+    expected = list(fully(text))
+    trace = read_fast(BytesIO(text))
+    monkeypatch.delattr("fairbank.simulator.traces.fast_reader.parse_job")
+    assert list(trace.jobs) == expected
+    assert trace.notes.corrections == {ROUNDED: 3}
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -1,8 +1,8 @@
 """Fast reader of traces: of the 18 columns it converts only those that a schedule depends on.
 
 A line of plain numbers takes a third of the time of `job_line`, which reads all columns. Many lines
-are read at a time. If one of them is not plain (a comment, a decimal, a wrong number of columns, an
-unusual number in any column), `job_line` reads or refuses them one by one, with its own messages.
+are read at a time. If one of them is not plain (a comment, a wrong number of columns, an unusual
+number in any column), `job_line` reads or refuses them one by one, with its own messages.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import chain
+from math import floor
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
@@ -83,6 +84,8 @@ requested time, status, user, group, partition.
 
 ROUNDED = "submit time, run time or requested time with decimals: rounded to whole seconds"
 _TIMES = ("submit time", "run time", "requested time")
+_TIME_PLACES = (1, 2, 5)
+"""Places of these in a `FastLine`."""
 
 
 class ReaderNotes:
@@ -97,8 +100,8 @@ class ReaderNotes:
     def omit(self, line: int, why: str) -> None:
         self.omitted.setdefault(why, []).append(line)
 
-    def correct(self, how: str) -> None:
-        self.corrections[how] = self.corrections.get(how, 0) + 1
+    def correct(self, how: str, jobs: int = 1) -> None:
+        self.corrections[how] = self.corrections.get(how, 0) + jobs
 
 
 class TraceNames(NamedTuple):
@@ -153,34 +156,38 @@ def fast_line(job: SwfJob) -> FastLine:
 _BLANK = rb"[ \t\r]{1,800}+"  # so that no line is longer than LINE_LIMIT
 
 
-def _number(digits: int) -> bytes:
-    return _BLANK + rb"(\d{1,%d}+)" % digits
+_DECIMALS = rb"(?:\.\d{0,4}+)?"  # with 10 digits before them, a float is rounded correctly
 
 
 def _optional_number(digits: int) -> bytes:
     return _BLANK + rb"(-1|\d{1,%d}+)" % digits
 
 
-def _ignored_numbers(columns: int) -> bytes:
-    return (_BLANK + rb"(?:-1|\d{1,9}+)") * columns
+def _optional_time(digits: int) -> bytes:
+    return _BLANK + rb"(-1|\d{1,%d}+%b)" % (digits, _DECIMALS)
+
+
+_IGNORED_NUMBER = _BLANK + rb"(?:-1|\d{1,9}+)"
+_IGNORED_MEASURE = _BLANK + rb"(?:-1|\d{1,9}+(?:\.\d{0,20}+)?)"
 
 
 # Numbers of so few digits need no second look: no job of them is too large or ends too late,
 # wherever the log begins before _LATE.
 _PLAIN = re.compile(
     rb"^[ \t\r]{0,800}+(\d{1,10}+)"  # job number
-    + _number(10)  # submit time
-    + _ignored_numbers(1)
-    + _optional_number(9)  # run time
+    + (_BLANK + rb"(\d{1,10}+%b)" % _DECIMALS)  # submit time
+    + _IGNORED_MEASURE  # wait time
+    + _optional_time(9)  # run time
     + _optional_number(7)  # allocated processors
-    + _ignored_numbers(2)
+    + _IGNORED_MEASURE * 2  # average CPU time, used memory
     + _optional_number(7)  # requested processors
-    + _optional_number(9)  # requested time
-    + _ignored_numbers(1)
+    + _optional_time(9)  # requested time
+    + _IGNORED_MEASURE  # requested memory
     + _optional_number(9) * 3  # status, user, group
-    + _ignored_numbers(2)
+    + _IGNORED_NUMBER * 2  # executable, queue
     + _optional_number(9)  # partition
-    + _ignored_numbers(2)
+    + _IGNORED_NUMBER  # preceding job
+    + _IGNORED_MEASURE  # think time
     + rb"[ \t\r]{0,800}+\n",
     re.MULTILINE,
 )
@@ -192,9 +199,11 @@ def _read_blocks(
 ) -> Iterator[FastLine]:
     before, line_before = 0, b""
     for first, block in lines.blocks(BLOCK):
-        jobs = _plain_lines(block) if unix_start_time < _LATE else []
+        jobs, rounded = _plain_lines(block) if unix_start_time < _LATE else ([], 0)
         submits = [before, *(job[1] for job in jobs)]
         if len(jobs) == block.count(b"\n") and block.endswith(b"\n") and submits == sorted(submits):
+            if rounded:
+                notes.correct(ROUNDED, rounded)
             yield from jobs
             before, line_before = submits[-1], b""
             continue
@@ -218,7 +227,18 @@ def _is_rounded(line: bytes) -> bool:
     return any(words[COLUMNS.index(name)].partition(b".")[2].strip(b"0") for name in _TIMES)
 
 
-def _plain_lines(block: bytes) -> list[FastLine]:
-    """Return the jobs of all plain lines."""
-    numbers = map(int, chain.from_iterable(_PLAIN.findall(block)))
-    return list(zip(*[numbers] * _PLAIN.groups, strict=True))
+def _plain_lines(block: bytes) -> tuple[list[FastLine], int]:
+    """Return the jobs of all plain lines, and how many of them have a rounded time."""
+    lines = _PLAIN.findall(block)
+    try:
+        numbers = map(int, chain.from_iterable(lines))
+        return list(zip(*[numbers] * _PLAIN.groups, strict=True)), 0
+    except ValueError:  # a time has decimals
+        columns = list(zip(*lines, strict=True))
+        rounded: set[int] = set()
+        for at in _TIME_PLACES:
+            times = list(map(float, columns[at]))
+            columns[at] = tuple(floor(time + 0.5) for time in times)
+            rounded.update(row for row, time in enumerate(times) if time % 1)
+        jobs = list(zip(*[map(int, column) for column in columns], strict=True))
+        return jobs, len(rounded)
