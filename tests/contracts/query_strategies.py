@@ -24,7 +24,7 @@ from fairbank.bank.query import (
     Visibility,
 )
 from fairbank.bank.run import RunState
-from fairbank.core.time import Instant
+from fairbank.core.time import DAY, Instant
 from tests.bank import request_strategies as strategies
 
 Query = tuple[str, tuple[Any, ...]]
@@ -45,6 +45,8 @@ some_ids = st.none() | st.frozensets(st.integers(0, 60), max_size=8)
 sights = st.just(Visibility(everything=True)) | st.builds(
     Visibility, uid=owners, projects=some_projects
 )
+# The local day changes at 30, and back at 60 with the offset.
+zone_offsets = st.sampled_from([(), ((0, 3_600),), ((0, DAY - 30), (60, 3_600))])
 pages = st.builds(
     Page, limit=st.integers(0, 9), after=st.none() | st.integers(0, 60), newest_first=st.booleans()
 )
@@ -165,13 +167,14 @@ queries: st.SearchStrategy[Query] = st.one_of(
             owner=owners,
             since=instant,
             until=instant,
+            offsets=zone_offsets,
         ),
         st.sampled_from([UsageBy.USER, UsageBy.ALLOCATION]),
         st.builds(GroupPage, limit=st.integers(0, 9), after=st.none() | strategies.uids),
     ),
     _query(
         "usage",
-        st.builds(UsageQuery, visibility=sights, since=instant),
+        st.builds(UsageQuery, visibility=sights, since=instant, offsets=zone_offsets),
         st.sampled_from(UsageBy),
         st.just(GroupPage(3)),
     ),
