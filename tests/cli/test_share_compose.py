@@ -85,4 +85,4 @@ def test_missing_or_binary_file_is_reported(fairbank: Run, tmp_path: Path) -> No
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     result = fairbank("share", "compose", tmp_path / "bytes")
     assert (result.code, result.out) == (2, "")
-    assert "write it as UTF-8" in result.err
+    assert "save it as text in UTF-8" in result.err

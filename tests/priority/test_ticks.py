@@ -274,7 +274,7 @@ def test_too_many_run_seconds_name_row_and_remedy() -> None:
             PAYERS,
             WEEK,
         )
-    assert refused.value.field == "time limit"
+    assert refused.value.field == "time_limit"
     many = together(
         *[job(BOB, NOON, cpus=2**24, limit=UNLIMITED_MINUTES)] * 5
     )  # their sum in 64 bits would look small

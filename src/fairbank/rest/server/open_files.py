@@ -37,6 +37,7 @@ def shortage(files: int) -> Conflict | None:
     return Conflict(
         f"{files} open files allow only {allowed} connection{'s' * (allowed > 1)} over the Unix"
         " socket and over TCP each",
+        field="LimitNOFILE",
         remedy=(
             f"LimitNOFILE={2 * ENOUGH} in the server's unit, or `ulimit -Hn {2 * ENOUGH}`"
             " before it starts"

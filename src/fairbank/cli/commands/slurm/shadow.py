@@ -209,7 +209,6 @@ COMMAND = Command(
         "{}                          by project, the last seven days",
         "{} --refused -S now-1day    each job that would have been refused",
         "{} --rules -S now-30days    submissions that each rule would have refused",
-        "{} --watch 60",
     ),
     add,
     run,
