@@ -60,7 +60,7 @@ STATED = {
     (LUBLIN, "easy", 200): Coverage(42, 2, 38, 2, 0),
     (UBCCR, "easy", 600): Coverage(30, 1, 5, 21, 3),
     ("synthetic", "slurm", 20): Coverage(39, 5, 31, 3, 0),
-    (KTH, "slurm", 100): Coverage(127, 8, 103, 16, 0),
+    (KTH, "slurm", 100): Coverage(127, 7, 100, 20, 0),
     (METACENTRUM, "slurm", 40): Coverage(74, 9, 50, 15, 0),
     (UBCCR, "slurm", 600): Coverage(29, 2, 20, 7, 0),
     (LUBLIN, "slurm", 400): Coverage(23, 1, 13, 3, 6),
