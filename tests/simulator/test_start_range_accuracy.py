@@ -67,13 +67,15 @@ STATED = {
 }
 
 
-# These take from 10 to 60 s each, more than half of the time of all cases.
+# These take from 10 s to some minutes each, most of the time of all cases.
 LONG = {
     (UBCCR, "easy", 600),
     (UBCCR, "slurm", 600),
     (KTH, "conservative", 200),
     (KTH, "fcfs", 300),
     (KTH, "slurm", 100),
+    (METACENTRUM, "slurm", 40),
+    (LUBLIN, "slurm", 400),
 }
 CASES = [
     pytest.param(*case, marks=[pytest.mark.campaign] if case in LONG else []) for case in STATED
