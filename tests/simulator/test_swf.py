@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
-from fairbank.simulator.traces.header import LABEL_LIMIT, NAMES, NUMBERS, TEXTS, Header
+from fairbank.simulator.traces.header import (
+    LABEL_LIMIT,
+    NAMES,
+    NUMBERS,
+    PROCESSORS_MAX,
+    TEXTS,
+    Header,
+)
 from fairbank.simulator.traces.job_line import LARGEST, Status, SwfJob
 from fairbank.simulator.traces.swf import NumberedLines, read, write
 
@@ -161,7 +168,7 @@ names = st.dictionaries(count, text, max_size=4)
 headers = st.builds(
     Header,
     **dict.fromkeys(TEXTS.values(), st.none() | text),
-    **dict.fromkeys(NUMBERS.values(), st.none() | st.integers(0, 2**32)),
+    **dict.fromkeys(NUMBERS.values(), st.none() | st.integers(0, PROCESSORS_MAX)),
     **dict.fromkeys(NAMES.values(), names),
     node_failures=st.frozensets(count, max_size=50),
     notes=st.lists(text, max_size=3).map(tuple),
