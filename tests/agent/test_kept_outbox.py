@@ -34,7 +34,8 @@ RUNS = {"lab/7@1795000000.0": HELD, "lab/8@1795000001.0": REFUSED}
 BODY = b'{"do":"complete","cluster":"lab","job_id":7,"submitted":1795000000,"restart":0}'
 
 
-@pytest.mark.parametrize("version", range(1, VERSION + 1))
+# Version 1 had other tables in each development version, and is refused.
+@pytest.mark.parametrize("version", range(2, VERSION + 1))
 def test_kept_outbox_is_read(tmp_path: Path, version: int) -> None:
     kept, path = GOLDEN / "stores" / f"outbox-{version}.sql", tmp_path / "outbox"
     if os.environ.get("WRITE_GOLDEN") and version == VERSION:

@@ -138,12 +138,14 @@ def test_other_file_is_no_outbox_and_not_changed(tmp_path: Path) -> None:
     with pytest.raises(Corrupt, match="is not an outbox of this release"):
         Outbox(other)
     assert other.read_bytes().startswith(b"some other")
-    later = tmp_path / "later"
-    with sqlite3.connect(later) as db:
-        db.execute("PRAGMA user_version = 9")
-    db.close()
-    with pytest.raises(Corrupt, match="of version 9"):
-        Outbox(later)
+    for version in (1, 9):
+        path = tmp_path / f"version-{version}"
+        Outbox(path).close()
+        with sqlite3.connect(path) as db:
+            db.execute(f"PRAGMA user_version = {version}")
+        db.close()
+        with pytest.raises(Corrupt, match=f"of version {version}, not 2"):
+            Outbox(path)
     with pytest.raises(Forbidden, match="cannot use the outbox"):
         Outbox(tmp_path)
 

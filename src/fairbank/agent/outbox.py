@@ -30,7 +30,7 @@ from fairbank.core.errors import Conflict, Corrupt, FairbankError, Forbidden
 T = TypeVar("T")
 
 APPLICATION_ID = 0x46624F42  # "FbOB"
-VERSION = 1
+VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE reports (
@@ -154,7 +154,7 @@ class Outbox:
         if (application, version) != (APPLICATION_ID, VERSION):
             if version not in (0, VERSION):
                 raise sqlite3.DatabaseError(f"it is of version {version}, not {VERSION}")
-            if tables:  # also an outbox of a development version, whose version 1 had other tables
+            if tables:
                 raise sqlite3.DatabaseError("its tables are those of another program or release")
             for statement in _SCHEMA.split(";"):
                 self._db.execute(statement)

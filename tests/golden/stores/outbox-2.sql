@@ -1,5 +1,5 @@
 PRAGMA application_id = 1180847938;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 BEGIN TRANSACTION;
 CREATE TABLE credit (id INTEGER PRIMARY KEY CHECK (id = 1), known BLOB NOT NULL);
 INSERT INTO "credit" VALUES(1,X'7B7D');
