@@ -70,7 +70,7 @@ def test_remedy_for_an_ended_allocation_is_to_reopen_it() -> None:
     no = Refusal(reason=Reason.NO_ALLOCATION, asked=60, project=2, resource="cpu", start=210)
     known = RemedyFacts(account="chem", nearest=an_allocation(5, 100, 200))
     assert sentence(no, known).endswith(
-        "the job started at 1970-01-01T00:03:30Z, allocation 5 ended at 1970-01-01T00:03:20Z."
+        "the start of the job is 1970-01-01T00:03:30Z, allocation 5 ended at 1970-01-01T00:03:20Z."
     )
     assert remedies(no, known) == (
         "extend it, by staff: fairbank alloc reopen 5 --end ... --reason '...'",

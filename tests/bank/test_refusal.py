@@ -55,8 +55,8 @@ def refused(line: str) -> Refusal:
         (
             "hold 1 alice physics/gpu 1",
             (
-                "the project has no allocation of this resource at this time: the job started at"
-                " 1970-01-01T00:00:00Z."
+                "the project has no allocation of this resource at this time: the start of the"
+                " job is 1970-01-01T00:00:00Z."
             ),
             (
                 (

@@ -38,7 +38,8 @@ def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
     )  # --tres replaces the options of the script
     longer = fairbank("quote", script, "-t", "100-0", "--as", AYLA)
     assert longer.code == 5
-    assert "the longest that fits" in longer.err
+    assert "try: a shorter time limit: -t 77-08:30:00" in longer.err
+    assert "try: more credit, by staff: fairbank deposit 1 " in longer.err
     assert fairbank("quote", script, "-A", "bio_fold", "--as", AYLA).code == 3
     assert fairbank("quote", tmp_path / "none").code == 3
 
@@ -185,7 +186,7 @@ def test_frozen_or_capped_allocation_is_named_in_every_form(changing: Run) -> No
         result = changing(*job, *form)
         assert result.code == 5
         text = " ".join((result.out + result.err).split())
-        assert "the user's cap in this allocation is reached, short by " in text, form
+        assert "the user's cap in this allocation is reached: requested 1 SU, available" in text, form
     assert changing("alloc", "freeze", allocation, "--reason", "test").code == 0
     for form in ((), ("--csv",), ("-P",), ("--json",)):
         result = changing(*job, *form)

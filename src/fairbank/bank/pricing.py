@@ -99,8 +99,7 @@ def _lines(counts: Counts, partition: Partition) -> tuple[Line, ...]:
 class Quote(msgspec.Struct, frozen=True):
     """Bill with the allocation that would pay it, and whether the bank accepts the job now.
 
-    The bill is that of one task; `available` must pay all `tasks` of an array. `reason` is the code
-    and `detail` the message of the refusal if the credit cannot be used.
+    The bill is that of one task; `available` must pay all `tasks` of an array.
     """
 
     bill: Bill
@@ -108,8 +107,6 @@ class Quote(msgspec.Struct, frozen=True):
     available: int
     fits: bool
     notes: tuple[str, ...] = ()
-    reason: str | None = None
-    detail: str | None = None
     tasks: int = 1
 
     @property

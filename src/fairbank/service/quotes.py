@@ -12,8 +12,9 @@ import msgspec
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.pricing import Quote, bill, quote, remarks
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
-from fairbank.bank.refusals import Reason, nearest
+from fairbank.bank.refusals import Reason, Refusal, nearest
 from fairbank.bank.rules.context import obstacle
+from fairbank.bank.rules.run_refusals import usable_credit
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.cluster.job import JobRequest
@@ -28,15 +29,38 @@ Offers = list[tuple[Allocation, UserSums]]
 """Allocations in the order in which the ledger tries them, with what the user drew from each."""
 
 
+class QuotedJob(NamedTuple):
+    """Quote, and the refusal that the job would get if it started now; None if it could be paid.
+
+    A bank that only observes has a refusal for a job that fits.
+    """
+
+    quote: Quote
+    refusal: Refusal | None
+
+
 class Quotes(UseCases):
     """Use case: the price of a job, without a change of the ledger."""
 
-    def quote(self, identity: Identity, account: str, request: JobRequest, tasks: int = 1) -> Quote:
+    def quote(
+        self,
+        identity: Identity,
+        account: str,
+        request: JobRequest,
+        tasks: int = 1,
+        owner: int | None = None,
+    ) -> QuotedJob:
         """Return the price of a job with its lines, and the allocation that would carry it now.
 
-        `tasks` of an array must all be paid.
+        Args:
+            identity: user who asks; must see the project.
+            account: of the project.
+            request: the job.
+            tasks: of an array, which must all be paid.
+            owner: user of the job, whose cap counts; None: the user who asks.
 
-        Raises NotFound, InvalidInput.
+        Raises:
+            NotFound: no such project, cluster or partition.
         """
         cluster = find_cluster(self._context.clusters, request.cluster)
         project = self._project_cache.by_account(account)
@@ -48,18 +72,25 @@ class Quotes(UseCases):
             )
         priced = bill(request, cluster)
         project_chain, now = self._project_cache.project_chain(project), self._clock.now()
-        offers = available_credit(self._store, [project_chain], priced.resource, identity.uid, now)[
-            0
-        ]
+        uid = identity.uid if owner is None else owner
+        (offers,) = available_credit(self._store, [project_chain], priced.resource, uid, now)
         offer = quote(priced, offers, self._context.policy, tasks)
-        payer = (each for each in offers if each[0].id == offer.allocation)
-        reason = next((obstacle(*each, offer.total) for each in payer), Reason.NO_ALLOCATION)
-        return msgspec.structs.replace(
-            offer,
-            notes=(*offer.notes, *remarks(request, cluster)),
-            reason=reason and reason.name,
-            detail=reason and reason.info.message,
+        notes = (*offer.notes, *remarks(request, cluster))
+        payer = next((each for each in offers if each[0].id == offer.allocation), None)
+        reason = Reason.NO_ALLOCATION if payer is None else obstacle(*payer, offer.total)
+        refusal = reason and Refusal(
+            reason,
+            asked=offer.total,
+            available=0 if payer is None else usable_credit(*payer, reason),
+            allocation=offer.allocation,
+            project=project.id,
+            resource=priced.resource,
+            owner=uid,
+            start=now if reason is Reason.NO_ALLOCATION else None,
+            billing=str(priced.billing * priced.factor * tasks),
+            limit_seconds=priced.seconds,
         )
+        return QuotedJob(msgspec.structs.replace(offer, notes=notes), refusal)
 
     def only_cluster(self) -> str:
         """Return the only cluster of the bank. Raises InvalidInput if there are several."""

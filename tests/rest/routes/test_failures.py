@@ -136,7 +136,8 @@ def test_refused_job_names_the_nearest_allocation(world: World) -> None:
     refusal = world.ask("POST", "/job", AGENT, json=early).json()
     assert (
         refusal["detail"] == "the project has no allocation of this resource at this time: "
-        f"the job started at {iso(NOW - 900)}, allocation {allocation} begins at {iso(NOW - 600)}."
+        f"the start of the job is {iso(NOW - 900)},"
+        f" allocation {allocation} begins at {iso(NOW - 600)}."
     )
     assert (
         refusal["remedy"] == f"let it begin earlier, by staff: fairbank alloc set {allocation}"

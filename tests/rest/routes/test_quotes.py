@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
+from fairbank.core.time import Instant
 from tests.rest.responses import data
-from tests.rest.world import MEMBER, STRANGER, World
+from tests.rest.world import (
+    AGENT,
+    COORDINATOR,
+    DAY,
+    MEMBER,
+    NOW,
+    PI,
+    STRANGER,
+    SUPERUSER,
+    World,
+    report,
+)
 
 
 def test_quote_lists_its_calculation(shared_world: World) -> None:
@@ -48,6 +64,60 @@ def test_quote_of_an_array_is_that_of_all_its_tasks(shared_world: World) -> None
         assert array["data"]["after"] == one["available"] - 480 * number
         assert array["data"]["fits"] == fits
     assert array["data"]["longest_seconds"] == 59 * 60
+
+
+def freeze(world: World) -> None:
+    change = {"event": "freeze", "comment": "x"}
+    path = f"/alloc/{world.own['allocation']}"
+    assert world.ask("PATCH", path, SUPERUSER, json=change).status_code < 300
+
+
+def cap(world: World) -> None:
+    path = f"/alloc/{world.own['allocation']}/cap/{MEMBER}"
+    assert world.ask("PUT", path, PI, json={"cap": 50_000}).status_code < 300
+
+
+def let_expire(world: World) -> None:
+    world.clock.at = Instant(NOW + 400 * DAY)
+
+
+@pytest.mark.parametrize(
+    ("reason", "hours", "change"),
+    [
+        ("INSUFFICIENT_CREDIT", 48, None),
+        ("FROZEN", 1, freeze),
+        ("CAPPED", 1, cap),
+        ("NO_ALLOCATION", 1, let_expire),
+    ],
+)
+def test_quote_refuses_in_the_words_of_the_refusal(
+    world: World, reason: str, hours: int, change: Callable[[World], None] | None
+) -> None:
+    """Staff and the owner of the job get all remedies, others of the project no other projects."""
+    if change is not None:
+        change(world)
+    job = {"account": "chem", "partition": "std", "tres": "cpu=400", "time_limit": 3_600 * hours}
+    start = world.clock.now()
+    refused = world.ask(
+        "POST",
+        "/job",
+        AGENT,
+        json=report(77, start=start, submitted=start, time_limit=3_600 * hours, billing=400),
+    ).json()
+    for uid, owner in ((MEMBER, None), (SUPERUSER, MEMBER), (COORDINATOR, MEMBER)):
+        quote = world.ask("POST", "/quote", uid, json={**job, "owner_uid": owner}).json()["data"]
+        assert (quote["fits"], quote["reason"]) == (False, reason)
+        assert quote["detail"] == refused["detail"]
+        assert quote["remedies"] == refused["refusal"]["remedies"]
+
+
+def test_cap_of_the_owner_of_the_job_counts(world: World) -> None:
+    cap(world)
+    job = {"account": "chem", "partition": "std", "tres": "cpu=400", "time_limit": 3_600}
+    own = world.ask("POST", "/quote", PI, json=job).json()["data"]
+    assert (own["reason"], own["detail"], own["remedies"]) == (None, None, [])
+    theirs = world.ask("POST", "/quote", PI, json={**job, "owner_uid": MEMBER}).json()["data"]
+    assert theirs["reason"] == "CAPPED"
 
 
 def test_cluster_prices_are_exact(world: World) -> None:

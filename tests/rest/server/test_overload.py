@@ -87,7 +87,7 @@ def test_refusal_does_not_wait_for_remedies(store: SlowStore) -> None:
         ).json()["data"]
     assert (alone.status_code, row["status"]) == (402, 402)
     assert alone.json()["detail"] == row["detail"]
-    assert row["detail"].endswith(f"the job started at {iso(NOW - 100 * DAY)}.")
+    assert row["detail"].endswith(f"the start of the job is {iso(NOW - 100 * DAY)}.")
 
 
 def test_failure_has_a_number_that_the_log_explains(

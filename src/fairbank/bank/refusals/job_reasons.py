@@ -41,14 +41,14 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "an allocation, by staff: fairbank alloc create -A {payer} -r {resource} --start {begin}"
         " --end ... --reason '...'",
         details={
-            Detail.STARTED: Case("the job started at {start:time}"),
+            Detail.STARTED: Case("the start of the job is {start:time}"),
             Detail.STARTED_TOO_EARLY: Case(
-                "the job started at {start:time}, allocation {near} begins at {near_start:time}",
+                "the start of the job is {start:time}, allocation {near} begins at {near_start:time}",
                 "let it begin earlier, by staff: fairbank alloc set {near} --start {start:time}"
                 " --reason '...'",
             ),
             Detail.STARTED_TOO_LATE: Case(
-                "the job started at {start:time}, allocation {near} ended at {near_end:time}",
+                "the start of the job is {start:time}, allocation {near} ended at {near_end:time}",
                 "extend it, by staff: fairbank alloc reopen {near} --end ... --reason '...'",
             ),
         },

@@ -259,8 +259,12 @@ def sentence(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> str:
 
 
 def longest_that_fits(refusal: Refusal) -> int:
-    """Return the longest time limit that the available credit pays, in seconds of whole minutes."""
-    return longest_paid(Fraction(refusal.billing), refusal.available) if refusal.billing else 0
+    """Return the longest time limit that the available credit pays, in seconds of whole minutes; 0
+    if no limit helps, as for a frozen allocation.
+    """
+    if not refusal.billing or not refusal.reason.info.general_advice:
+        return 0
+    return longest_paid(Fraction(refusal.billing), refusal.available)
 
 
 def remedies(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> tuple[str, ...]:

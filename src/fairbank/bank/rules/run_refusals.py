@@ -12,7 +12,7 @@ from fairbank.bank.entry import Kind
 from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
 from fairbank.bank.requests import Adjust, Charge, Ending, Hold, Release, SubmittedRequest, Unpriced
 from fairbank.bank.rules.context import Done, RuleContext
-from fairbank.bank.run import RunRecord
+from fairbank.bank.run import RunRecord, UserSums
 from fairbank.bank.transaction_data import TransactionData
 
 _replace = msgspec.structs.replace
@@ -189,11 +189,17 @@ def observed_only(refusal: Refusal) -> Done:
 def _available(
     data: TransactionData, allocation: Allocation | None, owner: int | None, reason: Reason
 ) -> int:
-    """Return the rest of what is exhausted: of the user's cap, or of the allocation."""
     if allocation is None:
         return 0
-    if reason is Reason.CAPPED and owner is not None:
-        return max(0, data.sums_of(allocation.id, owner).within(allocation.available))
+    if owner is None:
+        return allocation.available
+    return usable_credit(allocation, data.sums_of(allocation.id, owner), reason)
+
+
+def usable_credit(allocation: Allocation, sums: UserSums, reason: Reason) -> int:
+    """Return the rest of what is exhausted: of the user's cap, or of the allocation."""
+    if reason is Reason.CAPPED:
+        return max(0, sums.within(allocation.available))
     return allocation.available
 
 

@@ -288,10 +288,17 @@ def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRo
     that could pay.
     """
     entry, refusal = request.services.runs.refusal(request.identity, failure)
-    may_know = request.identity.visibility.everything or refusal.owner == request.identity.uid
-    known = request.services.runs.remedies_for(refusal) if may_know else NOTHING_KNOWN
+    known = _remedies_for(request, refusal)
     row = failure_row(entry, refusal, _account(request, refusal), known)
     return item_response("failure", request.services.clock, row)
+
+
+def _remedies_for(request: ApiRequest, refusal: Refusal) -> RemedyFacts:
+    """Return what may help. Only the owner of the job and staff learn of other projects."""
+    runs, identity = request.services.runs, request.identity
+    if identity.visibility.everything or refusal.owner == identity.uid:
+        return runs.remedies_for(refusal)
+    return runs.nearest_allocations([refusal])[0]
 
 
 def _account(request: ApiRequest, refusal: Refusal) -> str | None:
@@ -302,8 +309,10 @@ def _account(request: ApiRequest, refusal: Refusal) -> str | None:
 
 @write_route(post, "/quote", status_code=200, opt={"scope": "read"})
 def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse[QuoteCard]:
-    """Return the price of a job line by line, and whether the project could pay it now. Nothing is
-    stored.
+    """Return the price of a job line by line, and whether the project could pay it now; if not,
+    the reason, message and remedies of the refusal. Nothing is stored.
+
+    Other projects of its owner that could pay are named to the owner and to staff.
     """
     account, service = ids.name(data.account, field="account"), request.services.quotes
     job = JobRequest(
@@ -313,14 +322,15 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
         limit_seconds=_limit_seconds(data.time_limit),
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
     )
-    quote = service.quote(request.identity, account, job, data.tasks)
-    if quote.total > AMOUNT_MAX:
+    quoted = service.quote(request.identity, account, job, data.tasks, data.owner_uid)
+    if quoted.quote.total > AMOUNT_MAX:
         raise InvalidInput(
-            f"this job costs {quote.total} SU-minutes, more than the bank can count",
+            f"this job costs {quoted.quote.total} SU-minutes, more than the bank can count",
             field="tres",
             remedy=f"at most {AMOUNT_MAX} SU-minutes",
         )
-    card = quote_card(quote, account, job.cluster)
+    known = NOTHING_KNOWN if quoted.refusal is None else _remedies_for(request, quoted.refusal)
+    card = quote_card(quoted.quote, quoted.refusal, known, account, job.cluster)
     return item_response("quote", request.services.clock, card)
 
 

@@ -223,8 +223,8 @@ class QuoteCard(Struct, frozen=True, kw_only=True):
     `amount` is the price of one task, `total` that of all `tasks` of an array; `after` and `fits`
     are about the total. `longest_seconds` is the longest time limit that the credit allows. `fits`
     is also true if a bank that only observes lets the job through without credit. `notes` say so,
-    and name what the price leaves out. `reason` and `detail` say why the credit cannot be
-    used, as in a refusal.
+    and name what the price leaves out. `reason`, `detail` and `remedies` are those of the refusal
+    that the job would get now; null and empty if the credit can be used.
     """
 
     account: str
@@ -244,11 +244,22 @@ class QuoteCard(Struct, frozen=True, kw_only=True):
     longest_seconds: int
     reason: str | None
     detail: str | None
+    remedies: list[str]
     notes: list[str]
 
 
-def quote_card(quote: Quote, account: str, cluster: str) -> QuoteCard:
-    """Return a quote with its lines."""
+def quote_card(
+    quote: Quote, refusal: Refusal | None, known: RemedyFacts, account: str, cluster: str
+) -> QuoteCard:
+    """Return a quote with its lines.
+
+    Args:
+        quote: price and payer.
+        refusal: what the bank would answer to the job now; None if it could be paid.
+        known: facts that make the remedies more precise.
+        account: of the project.
+        cluster: of the job.
+    """
     bill = quote.bill
     return QuoteCard(
         account=account,
@@ -275,7 +286,8 @@ def quote_card(quote: Quote, account: str, cluster: str) -> QuoteCard:
         after=quote.after,
         fits=quote.fits,
         longest_seconds=quote.longest_seconds,
-        reason=quote.reason,
-        detail=quote.detail,
+        reason=refusal and refusal.reason.name,
+        detail=refusal and sentence(refusal, known),
+        remedies=[] if refusal is None else list(remedies(refusal, known)),
         notes=list(quote.notes),
     )

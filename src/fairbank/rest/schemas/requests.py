@@ -149,7 +149,7 @@ class DescribedJob(Body, frozen=True, kw_only=True):
 
     `time_limit` is seconds as a number, or Slurm's form as text ("12:00:00"). `cluster` may be
     omitted if the bank has only one. `tasks` is the number of tasks of an array, each of which
-    holds `tres`.
+    holds `tres`. `owner_uid` is the user of the job, whose cap counts; default: yourself.
     """
 
     account: Name
@@ -159,6 +159,7 @@ class DescribedJob(Body, frozen=True, kw_only=True):
     time_limit: Seconds | Annotated[str, Meta(max_length=32)]
     qos: Name | None = None
     tasks: Annotated[int, Meta(ge=1, le=TASKS_MAX)] = 1
+    owner_uid: Uid | None = None
 
 
 class NewToken(Body, frozen=True, kw_only=True):

@@ -238,9 +238,9 @@ def _array(card: Row) -> str:
 def _verdict(card: Row, form: DisplayFormat, unread: list[str]) -> str:
     if not card["reason"]:
         return "enough for what is priced" if unread else "fits"
-    short = f"short by {form.lacking(card['total'], card['available'])} SU"
-    why = {"INSUFFICIENT_CREDIT": short, "CAPPED": f"{card['detail']}, {short}"}
-    text = why.get(card["reason"], card["detail"])
+    text = card["detail"].removesuffix(".")
+    if card["reason"] == "INSUFFICIENT_CREDIT":  # the line has the other figures
+        text = f"short by {form.lacking(card['total'], card['available'])} SU"
     return f"{text}, and let through" if card["fits"] else f"does not fit: {text}"
 
 
@@ -275,8 +275,8 @@ def _short(number: Fraction) -> str:
 
 def _advice(card: Row, job: JobDescription, unread: list[str], *, tres: bool) -> list[str]:
     lines = [f"  note: {doubt}" for doubt in ([] if tres else job.doubts) + card["notes"]]
-    if not card["fits"] and 0 < card["longest_seconds"] < card["seconds"]:
-        lines.append(f"  try: -t {show_duration(card['longest_seconds'])}, the longest that fits")
+    if not card["fits"]:
+        lines += [f"  try: {remedy}" for remedy in card["remedies"]]
     if unread:
         lines.append(f"  {_not_priced(unread)}")
     return lines
