@@ -186,7 +186,9 @@ def test_frozen_or_capped_allocation_is_named_in_every_form(changing: Run) -> No
         result = changing(*job, *form)
         assert result.code == 5
         text = " ".join((result.out + result.err).split())
-        assert "the user's cap in this allocation is reached: requested 1 SU, available" in text, form
+        assert "the user's cap in this allocation is reached: requested 1 SU, available" in text, (
+            form
+        )
     assert changing("alloc", "freeze", allocation, "--reason", "test").code == 0
     for form in ((), ("--csv",), ("-P",), ("--json",)):
         result = changing(*job, *form)

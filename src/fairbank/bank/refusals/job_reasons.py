@@ -43,7 +43,8 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         details={
             Detail.STARTED: Case("the start of the job is {start:time}"),
             Detail.STARTED_TOO_EARLY: Case(
-                "the start of the job is {start:time}, allocation {near} begins at {near_start:time}",
+                "the start of the job is {start:time}, allocation {near} begins at"
+                " {near_start:time}",
                 "let it begin earlier, by staff: fairbank alloc set {near} --start {start:time}"
                 " --reason '...'",
             ),

@@ -286,8 +286,8 @@ def quote_card(
         after=quote.after,
         fits=quote.fits,
         longest_seconds=quote.longest_seconds,
-        reason=refusal and refusal.reason.name,
-        detail=refusal and sentence(refusal, known),
+        reason=None if refusal is None else refusal.reason.name,
+        detail=None if refusal is None else sentence(refusal, known),
         remedies=[] if refusal is None else list(remedies(refusal, known)),
         notes=list(quote.notes),
     )
