@@ -10,7 +10,7 @@ import pytest
 from fairbank.rest.app import document
 from fairbank.service.settings import LogFormat, StoreSettings, WriteQueuePlace
 from fairbank.service.write_queue.writers import WriterThreads
-from fairbank.setup.write_queue import start_write_queue
+from fairbank.setup.write_queue_process import start_write_queue
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from tests.rest.responses import refused

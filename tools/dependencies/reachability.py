@@ -71,7 +71,7 @@ def _is_entry_point(module: Module) -> bool:
 
 
 def _named_modules(graph: Graph, module: Module) -> Iterator[str]:
-    """Yield modules that a string names in full, as in `python -m fairbank.setup.write_queue`."""
+    """Yield modules that a string names in full, such as "fairbank.setup.write_queue_process"."""
     prefix = f"{graph.package.name}."
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):

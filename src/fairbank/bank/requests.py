@@ -309,18 +309,18 @@ def undo_of(
         if entry.kind in (Kind.TRANSFER_OUT, Kind.MEMBER) or entry.kind in OF_TERMS
         else {}
     )
-    says_of_user = entry.kind is Kind.CAP or entry.kind is Kind.MEMBER
+    concerns_user = entry.kind is Kind.CAP or entry.kind is Kind.MEMBER
     return Undo(
         entry=entry.id,
         allocation=entry.allocation,
         other=facts.get("to"),
         run=run,
         project=facts.get(
-            "project", project if entry.allocation != REGISTRY and says_of_user else None
+            "project", project if entry.allocation != REGISTRY and concerns_user else None
         ),
         resource=facts.get("resource"),
-        uid=entry.owner if says_of_user else None,
-        by=by if says_of_user else None,
+        uid=entry.owner if concerns_user else None,
+        by=by if concerns_user else None,
         key=key,
         comment=comment,
     )

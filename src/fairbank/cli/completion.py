@@ -162,7 +162,7 @@ def _print_script(shell: str, context: Context, options: Namespace) -> int:
 
     del options
     programs = ["fairbank", "sproject", *main.SHORT_NAMES]
-    context.say(shellcode(programs, use_defaults=False, shell=shell).rstrip("\n"))
+    context.print_text(shellcode(programs, use_defaults=False, shell=shell).rstrip("\n"))
     return 0
 
 

@@ -183,13 +183,14 @@ def table_rows(plain: MeasuredPair, copies: Sequence[MeasuredPair]) -> list[Row]
         if copies:
             intervals = _intervals(measure, copies) or ()
             cells = [
-                f"{_said(measure, mean, sign)} ±{_said(measure, half)}"
+                f"{_show_value(measure, mean, sign)} ±{_show_value(measure, half)}"
                 for (mean, half), sign in zip(intervals, _SIGNS, strict=False)
             ]
         else:
             values = plain.of(measure.field) or ()
             cells = [
-                _said(measure, value, sign) for value, sign in zip(values, _SIGNS, strict=False)
+                _show_value(measure, value, sign)
+                for value, sign in zip(values, _SIGNS, strict=False)
             ]
         unit = "" if copies and measure.unit == "0 to 1" else f" ({measure.unit})"
         rows.append(
@@ -216,7 +217,7 @@ def _intervals(measure: Measure, copies: Sequence[MeasuredPair]) -> list[Interva
     return [each for each in intervals if each is not None] or None
 
 
-def _said(measure: Measure, value: float, sign: str = "") -> str:
+def _show_value(measure: Measure, value: float, sign: str = "") -> str:
     # Adding 0.0 takes the minus from what rounds to nothing.
     shown = round(value / measure.divisor, measure.decimals) + 0.0
     return f"{shown:{sign},.{measure.decimals}f}"

@@ -254,7 +254,7 @@ class Format(NamedTuple):
     cells: tuple[Cell, ...]
 
     @property
-    def tells_names(self) -> bool:
+    def has_names(self) -> bool:
         """True if it has the account or the QOS of a job."""
         return any(cell.field in (FIELDS["o"], FIELDS["n"]) for cell in self.cells)
 

@@ -13,6 +13,7 @@ from litestar import Litestar, Request, Response, Router
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 
+from fairbank.rest.async_write_queue import AsyncWriteQueue
 from fairbank.rest.auth.authenticator import Authenticator
 from fairbank.rest.context import AppContext
 from fairbank.rest.dry_run import dry_run_response
@@ -22,7 +23,6 @@ from fairbank.rest.problems import HANDLERS, allowed
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routes import activity, alloc, job, project, server, statement, usage
 from fairbank.rest.thread_pools import THREADS, ThreadPools
-from fairbank.rest.write_queue import AsyncWriteQueue
 from fairbank.service.dry_run import DryRunResult
 
 _MODULES = (server, project, alloc, statement, activity, job, usage)

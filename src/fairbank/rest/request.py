@@ -14,10 +14,10 @@ from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from fairbank.bank.query import Page, RunQuery
 from fairbank.bank.run import RunRecord
 from fairbank.core.errors import InvalidInput
+from fairbank.rest.async_write_queue import AsyncWriteQueue
 from fairbank.rest.context import AppContext
 from fairbank.rest.json_body import read_json
 from fairbank.rest.thread_pools import ThreadPools
-from fairbank.rest.write_queue import AsyncWriteQueue
 from fairbank.service.access.identity import Identity
 from fairbank.service.services import Services
 

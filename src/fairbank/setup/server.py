@@ -20,7 +20,7 @@ from fairbank.service.services import services
 from fairbank.service.settings import BankSettings, WriteQueuePlace
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.setup.bank_settings import SystemClock, open_bank_store, settings_of
-from fairbank.setup.write_queue import start_write_queue
+from fairbank.setup.write_queue_process import start_write_queue
 from fairbank.store.sql.schema_check import schema_differences
 from fairbank.store.urls import POSTGRESQL, parse_url
 

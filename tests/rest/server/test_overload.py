@@ -11,7 +11,7 @@ from fairbank.bank.policy import Policy
 from fairbank.bank.requests import AuditNote, SubmittedRequest
 from fairbank.core.errors import Unavailable
 from fairbank.core.time import Instant, iso
-from fairbank.rest.write_queue import AsyncWriteQueue
+from fairbank.rest.async_write_queue import AsyncWriteQueue
 from fairbank.service.ledger import Ledger
 from fairbank.service.write_queue.writers import WriterThreads
 from fairbank.store.memory.store import MemoryStore

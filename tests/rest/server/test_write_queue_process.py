@@ -22,7 +22,7 @@ from fairbank.service.settings import LogFormat, StoreSettings
 from fairbank.service.write_queue.process import start_process
 from fairbank.service.write_queue.protocol import WorkerSettings
 from fairbank.service.write_queue.queue import BatchResult, WriteQueue
-from fairbank.setup.write_queue import start_write_queue
+from fairbank.setup.write_queue_process import start_write_queue
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
@@ -72,7 +72,8 @@ def queue_processes(pid: int) -> list[int]:
     return [
         queue_process
         for queue_process in children(pid)
-        if b"fairbank.setup.write_queue" in Path(f"/proc/{queue_process}/cmdline").read_bytes()
+        if b"fairbank.setup.write_queue_process"
+        in Path(f"/proc/{queue_process}/cmdline").read_bytes()
     ]
 
 

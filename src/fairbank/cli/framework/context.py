@@ -37,19 +37,19 @@ class Terminal:
 
     def __init__(self, options: Namespace) -> None:
         self.options = options
-        self._held: list[str] | None = None
+        self._paged: list[str] | None = None
 
     @contextmanager
     def in_pages(self) -> Iterator[None]:
         """Collect the output inside, and show it with a pager if it is longer than the screen."""
-        self._held = [] if self.for_people and pager_of(self.options, os.environ) else None
+        self._paged = [] if self.for_people and pager_of(self.options, os.environ) else None
         try:
             yield
         finally:
-            self._let_go()
+            self._flush_pager()
 
-    def _let_go(self) -> None:
-        lines, self._held = self._held, None
+    def _flush_pager(self) -> None:
+        lines, self._paged = self._paged, None
         if lines:
             show_text("\n".join(lines), pager_of(self.options, os.environ))
 
@@ -89,29 +89,29 @@ class Terminal:
             wanted == "auto" and self.for_people and not os.environ.get("NO_COLOR")
         )
 
-    def say(self, text: str = "") -> None:
+    def print_text(self, text: str = "") -> None:
         """Print lines of the answer. Control characters are escaped; a line end ends the line, so
         names that others chose go through `plain` first.
         """
-        self.paint(*map(plain, text.split("\n")))
+        self.print_escaped(*map(plain, text.split("\n")))
 
-    def say_lines(self, lines: Iterable[str]) -> None:
+    def print_lines(self, lines: Iterable[str]) -> None:
         for line in lines:
-            self.say(line)
+            self.print_text(line)
 
-    def paint(self, *lines: str) -> None:
+    def print_escaped(self, *lines: str) -> None:
         """Print lines that are already escaped and may contain our colours."""
         for line in lines:
-            if self._held is None:
+            if self._paged is None:
                 print(line)
             else:
-                self._held.append(line)
+                self._paged.append(line)
 
     def note(self, *lines: str) -> None:
         """Print notes on stderr, folded to the terminal's width; -q suppresses them."""
         if not lines or getattr(self.options, "quiet", False):
             return
-        self._let_go()
+        self._flush_pager()
         sys.stdout.flush()
         for line in lines:
             print(*folded(plain(line), self.width), sep="\n", file=sys.stderr)

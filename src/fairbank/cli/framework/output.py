@@ -39,7 +39,7 @@ class Listing(NamedTuple):
 def shown_columns(context: Context, columns: Sequence[Column]) -> bool:
     """Print the columns if --helpformat was given. Return whether it was."""
     if context.options.helpformat:
-        context.say(" ".join(column.head for column in _there(context, columns)))
+        context.print_text(" ".join(column.head for column in _there(context, columns)))
     return bool(context.options.helpformat)
 
 
@@ -66,11 +66,13 @@ def _show(context: Context, listing: Listing) -> None:
     match options.form:
         case "json":
             data = (context.as_of, context.cluster, rows, listing.warnings, form)
-            context.say(as_json({**envelope(listing.schema, *data), **listing.more}))
+            context.print_text(as_json({**envelope(listing.schema, *data), **listing.more}))
         case "csv":
-            context.paint(*csv(columns, rows, form, header=header))
+            context.print_escaped(*csv(columns, rows, form, header=header))
         case "parsable":
-            context.paint(*separate_cells(columns, rows, form, options.delimiter, header=header))
+            context.print_escaped(
+                *separate_cells(columns, rows, form, options.delimiter, header=header)
+            )
         case _:
             _show_table(context, listing, columns)
 
@@ -103,11 +105,11 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
         return
     if header and listing.caption is not None:
         for line in listing.caption.splitlines():
-            context.paint(*folded(plain(line), context.width))
-        context.say()
+            context.print_escaped(*folded(plain(line), context.width))
+        context.print_text()
     rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
     made = table(columns, rows, context.format, _width(context, listing), header=header)
-    context.paint(*(colour(made.lines, header=header) if context.colours else made.lines))
+    context.print_escaped(*(colour(made.lines, header=header) if context.colours else made.lines))
     # Without one of these columns the amounts of a row do not add up.
     summands = [each.head for each in columns if isinstance(each.show, Summand) and not each.extra]
     if lost := [head for head in made.dropped if head in summands]:

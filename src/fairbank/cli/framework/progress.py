@@ -48,7 +48,7 @@ class Progress:
         text = cut(line, terminal_width() - 1)
         print(f"{CLEAR_LINE}{text}", end="", file=sys.stderr, flush=True)
 
-    def say(self, what: str) -> None:
+    def show(self, what: str) -> None:
         """Show the current step, whose progress is unknown."""
         if self._bar:
             self._draw(f"{self._what}: {what}")
@@ -60,10 +60,10 @@ class Progress:
         now = time.monotonic()
         if self._awaited != what:
             self._awaited, self._began = what, now
-            self.say(what)
+            self.show(what)
         elif self._bar and now - self._last >= EVERY_SECONDS:
             self._last = now
-            self.say(f"{what} ({_clock(now - self._began)})")
+            self.show(f"{what} ({_clock(now - self._began)})")
 
     def __call__(self, done: int, of: int) -> None:
         now = time.monotonic()

@@ -112,10 +112,10 @@ def show_result(
             "data": answer,
             "warnings": warnings,
         }
-        context.say(as_json(document))
+        context.print_text(as_json(document))
         return 0
     entry = f"entry {answer['entry']}: " if answer.get("entry") else ""
-    context.say(plain(entry + (sentence if isinstance(sentence, str) else sentence(answer))))
+    context.print_text(plain(entry + (sentence if isinstance(sentence, str) else sentence(answer))))
     if answer.get("again"):
         context.note("This was carried out before; nothing more was done.")
     context.note(*warnings)

@@ -97,10 +97,10 @@ def _show(context: Context, options: Namespace) -> int:
     row = context.one(f"/alloc/{options.allocation}")
     if options.form or options.format:
         return show(context, Listing("fairbank.allocation/1", COLUMNS, [row]))
-    context.say(caption(context))
-    context.say()
+    context.print_text(caption(context))
+    context.print_text()
     for column in COLUMNS:
-        context.say(f"{column.head.lower():<10} {_cell(column, row, context.format)}")
+        context.print_text(f"{column.head.lower():<10} {_cell(column, row, context.format)}")
     return 0
 
 

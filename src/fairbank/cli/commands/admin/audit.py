@@ -47,7 +47,7 @@ def _verify(context: Context, options: Namespace) -> int:
     heads = {} if options.heads is None else read_heads(options.heads)
     settings = settings_of(options.config).store
     with Progress("audit", options) as progress:
-        progress.say(
+        progress.show(
             "every journal, and the store as a whole, which takes longer the longer its file is"
         )
         reopen = partial(open_store, settings.url, journal=settings.journal)
@@ -65,13 +65,13 @@ def _verify(context: Context, options: Namespace) -> int:
     count = len(verdict.findings)
     for found in verdict.findings[:SHOWN]:
         where = f", entry {found.entry}" if found.entry is not None else ""
-        context.say(plain(f"x {_place(found.journal)}{where}: {found.what}"))
+        context.print_text(plain(f"x {_place(found.journal)}{where}: {found.what}"))
     if count > SHOWN:
-        context.say(f"... and {count - SHOWN} more")
+        context.print_text(f"... and {count - SHOWN} more")
     result = "every row is as the journal says"
     if count:
         result = f"{counted(count, 'thing is', 'things are')} wrong"
-    context.say(
+    context.print_text(
         f"read {counted(verdict.entries, 'entry', 'entries')} of"
         f" {counted(verdict.journals, 'journal')} and {counted(verdict.runs, 'run')}: {result}"
     )
@@ -128,7 +128,7 @@ def _heads(context: Context, options: Namespace) -> int:
     with opened_store(options.config) as store:
         heads = Audit(store).journal_heads()
     for head in heads:
-        context.say(json.dumps([head.allocation, head.seq, head.link.hex()]))
+        context.print_text(json.dumps([head.allocation, head.seq, head.link.hex()]))
     return 0
 
 

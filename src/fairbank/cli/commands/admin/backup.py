@@ -36,7 +36,7 @@ def _create(context: Context, options: Namespace) -> int:
         rows = Backups(store, SystemClock()).create(
             Path(options.file), progress, at_work=first, replace=options.force
         )
-    context.say(f"{plain(options.file)}: {counted(rows, 'row')}")
+    context.print_text(f"{plain(options.file)}: {counted(rows, 'row')}")
     return 0
 
 
@@ -50,7 +50,7 @@ def _verify(context: Context, options: Namespace) -> int:
 
     with Progress("backup", options) as progress:
         rows = verify_file(Path(options.file), progress)
-    context.say(f"{plain(options.file)}: whole, {counted(rows, 'row')}")
+    context.print_text(f"{plain(options.file)}: whole, {counted(rows, 'row')}")
     return 0
 
 
@@ -100,7 +100,7 @@ def _restore(context: Context, options: Namespace) -> int:
             rows = Backups(store, SystemClock()).restore(
                 Path(options.file), replace=options.replace, progress=progress
             )
-    context.say(f"{name}: {counted(rows, 'row')} restored")
+    context.print_text(f"{name}: {counted(rows, 'row')} restored")
     which = f" --config {quote(options.config)}" if options.config else ""
     context.note(f"Check the ledger with: fairbank audit verify{which}")
     return 0

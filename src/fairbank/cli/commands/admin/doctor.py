@@ -59,9 +59,9 @@ def run(context: Context, options: Namespace) -> int:
         show(context, Listing("fairbank.check/1", COLUMNS, rows))
     else:
         for check in checks:
-            context.say(plain(f"{'ok' if check.ok else 'x ':<4}{check.what}"))
+            context.print_text(plain(f"{'ok' if check.ok else 'x ':<4}{check.what}"))
             if not check.ok and check.remedy:
-                context.say(plain(f"      try: {check.remedy}"))
+                context.print_text(plain(f"      try: {check.remedy}"))
     return 0 if all(check.ok for check in checks) else FOUND
 
 

@@ -32,7 +32,7 @@ def _init(context: Context, options: Namespace) -> int:
     from fairbank.setup.init import init
 
     for line in init(options.directory, options.store):
-        context.say(plain(line))
+        context.print_text(plain(line))
     where = f" --config {quote(f'{options.directory}/fairbank.toml')}" if options.directory else ""
     context.note(f"Look through the settings, then start the bank with: fairbank serve{where}")
     return 0

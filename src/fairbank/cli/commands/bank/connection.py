@@ -40,7 +40,7 @@ def _status(context: Context, options: Namespace) -> int:
     if options.form or options.format:
         row = {"server": str(address), "status": "ok", "milliseconds": spent}
         return show(context, Listing("fairbank.status/1", STATUS_COLUMNS, [row]))
-    context.say(f"bank ok at {address}   answered in {spent} ms")
+    context.print_text(f"bank ok at {address}   answered in {spent} ms")
     return 0
 
 

@@ -38,7 +38,7 @@ def run(context: Context, options: Namespace) -> int:
     since = context.bank_time - REFUSED_DAYS * DAY
     refused = refusals(context, {"owner_uid": me["uid"], "since": since}, 0)
     name = plain(str(me["user"] or me["uid"]))
-    context.say(f"{caption(context)}   user {name}")
+    context.print_text(f"{caption(context)}   user {name}")
     none = "you are in no project with an active allocation"
     _part(context, "What is left", BALANCE, rows, PROJECTS, "fairbank balance", none)
     held = context.format.su(sum(row["held"] for row in running))
@@ -61,15 +61,15 @@ def _part(
 ) -> None:
     """Print a title and some rows; `see` is the command that shows all."""
     most = len(rows) if context.options.all else most
-    context.say()
+    context.print_text()
     head = title if rows else f"{title}: {none}"
-    context.paint(f"{BOLD}{head}{PLAIN}" if context.colours else head)
+    context.print_escaped(f"{BOLD}{head}{PLAIN}" if context.colours else head)
     if not rows:
         return
     made = table(columns, rows[:most], context.format, context.width)
-    context.paint(*(colour(made.lines, header=False) if context.colours else made.lines))
+    context.print_escaped(*(colour(made.lines, header=False) if context.colours else made.lines))
     if len(rows) > most:
-        context.say(f"... and {len(rows) - most} more: {see}")
+        context.print_text(f"... and {len(rows) - most} more: {see}")
 
 
 COMMAND = Command(

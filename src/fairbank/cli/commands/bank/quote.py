@@ -213,21 +213,23 @@ def _show_quote(
         f"{context.options.script or 'job'}: {card['cluster']}/{request['partition']}, {words},"
         f" {limit}{_array(card)}  ->  {payer}"
     )
-    context.say_lines(folded(plain(job_line), context.width))
+    context.print_lines(folded(plain(job_line), context.width))
     for label, amount in _price(card):
-        context.say(f"  {padded(label, 18)}{plain(amount)}")
+        context.print_text(f"  {padded(label, 18)}{plain(amount)}")
     several = card["tasks"] > 1
     each = " for each task" if several else ""
-    context.say(f"  {padded('hold at start', 18)}{form.su(card['amount'])} SU{each}")
+    context.print_text(f"  {padded('hold at start', 18)}{form.su(card['amount'])} SU{each}")
     if several:
-        context.say(
+        context.print_text(
             f"  {padded('whole array', 18)}{card['tasks']:,} tasks, {form.su(card['total'])} SU"
         )
     after = f" -> {form.left(card['after'])}" if card["fits"] and not unread else ""
     available = f"{form.left(card['available'])}{after} SU   {_verdict(card, form, unread)}"
-    context.say_lines(folded(f"  {padded('available', 18)}{available}", context.width))
+    context.print_lines(folded(f"  {padded('available', 18)}{available}", context.width))
     if card["fits"]:
-        context.say(f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back")
+        context.print_text(
+            f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back"
+        )
     context.note(*_advice(card, job, unread, tres=bool(context.options.tres)))
 
 

@@ -47,7 +47,7 @@ def run(context: Context, options: Namespace) -> int:
             _session(context, _Shell(context, folder))
         _verify(context, folder)
         if options.directory:
-            context.say(
+            context.print_text(
                 f"\nThe bank is in {folder}: fairbank serve --config {folder}/fairbank.toml"
             )
     return code
@@ -88,11 +88,11 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
     except OSError as error:
         raise translate_os_error(error, f"cannot write {trace}", field="directory") from error
     jobs = centre.jobs
-    context.say(
+    context.print_text(
         f"An invented centre: 768 cores, 24 GPUs, 8 projects, 40 users, {jobs:,} jobs in"
         f" {MONTH_DAYS} days."
     )
-    context.say(
+    context.print_text(
         "Each project is granted 95% of what its jobs really used. Every start is a hold, every end"
         " a charge.\n"
     )
@@ -149,7 +149,7 @@ class _Shell:
 
     def type(self, *words: str) -> None:
         """Show the command and its output. Raises FairbankError when it fails."""
-        self._context.say(f"\n$ fairbank {' '.join(words)}")
+        self._context.print_text(f"\n$ fairbank {' '.join(words)}")
         sys.stdout.flush()
         code = subprocess.run([*FAIRBANK, *words], env=self._environ, check=False).returncode
         if code not in (DONE, TOO_LITTLE):  # that too little is left is an answer
@@ -177,7 +177,7 @@ def _session(context: Context, shell: _Shell) -> None:
     last = refused[0]
     account, user = str(last["account"]), str(last["owner_uid"])
     allocation = str(last["allocation"])
-    context.say(
+    context.print_text(
         f"\nThe bank is running. Be user {user} of project {account}, whose job was refused; --as"
         " is how staff see what a user sees."
     )
@@ -190,7 +190,7 @@ def _session(context: Context, shell: _Shell) -> None:
 
 
 def _verify(context: Context, folder: Path) -> None:
-    context.say("\n$ fairbank audit verify")
+    context.print_text("\n$ fairbank audit verify")
     sys.stdout.flush()
     code = subprocess.run(
         [*FAIRBANK, "audit", "verify", "--config", f"{folder}/fairbank.toml"], check=False

@@ -127,15 +127,17 @@ def show_replay(context: Context, done: ReplayResult) -> None:
     plain_form = context.options.form is None
     if plain_form:
         for name, _, value in figures:
-            context.say(f"{name.replace('_', ' '):<18}{value}")
-        context.say()
+            context.print_text(f"{name.replace('_', ' '):<18}{value}")
+        context.print_text()
     rows = [_row(balance) for balance in done.balances]
     caption = f"unit {UNITS[context.format.units]}"
     show(context, Listing("fairbank.replay/1", COLUMNS, rows, caption, more=more))
     if plain_form:
-        context.say()
+        context.print_text()
         for check in done.checks:
-            context.say(f"{'ok' if check.holds_true else 'x '}  {check.what}: {check.figures}")
+            context.print_text(
+                f"{'ok' if check.holds_true else 'x '}  {check.what}: {check.figures}"
+            )
 
 
 def figures_of(context: Context, done: ReplayResult) -> list[tuple[str, object, str]]:

@@ -58,10 +58,10 @@ def _status(context: Context, options: Namespace) -> int:
     settings = read_agent_settings(settings_file(options.config))
     status = agent_status(settings.control.socket)
     if options.json:
-        context.say(json.dumps(status, indent=2))
+        context.print_text(json.dumps(status, indent=2))
     else:
         for name, text in _lines(status):
-            context.say(f"{name:<11}{plain(text)}")
+            context.print_text(f"{name:<11}{plain(text)}")
     problems = (status["outbox"]["error"], status.get("denied"), _quarantine(status))
     return 0 if status["bank"]["reachable"] and not any(problems) else FOUND
 

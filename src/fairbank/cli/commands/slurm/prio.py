@@ -6,7 +6,7 @@ import re
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_unreadable, say_json
+from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_json, print_unreadable
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
 from fairbank.cli.framework.host import own_name
@@ -101,22 +101,22 @@ def run(context: Context, options: Namespace) -> int:
         users=bool(options.user) and options.form != "weights",
     )
     if options.form == "weights":
-        context.say_lines(weight_lines(weights, form, header=header))
+        context.print_lines(weight_lines(weights, form, header=header))
         return code
     rows = sort_rows(_chosen(options, priorities.rows), weights, options.sort)
     match options.form:
         case "json":
             unreadable = priorities.unreadable
             source = (priorities.as_of, priorities.cluster)
-            say_json(context, "fairbank.prio/1", *source, as_data(rows), unreadable)
+            print_json(context, "fairbank.prio/1", *source, as_data(rows), unreadable)
             context.note(*unnamed_note(rows))
             return code
         case "explain":
             _explain(context, priorities, rows)
         case _:
             render = csv_lines if options.form == "csv" else lines
-            context.say_lines(render(rows, weights, form, header=header))
-            context.note(*(unnamed_note(rows) if form.tells_names else ()))
+            context.print_lines(render(rows, weights, form, header=header))
+            context.note(*(unnamed_note(rows) if form.has_names else ()))
     return _missing(context, rows) or code
 
 
@@ -149,9 +149,9 @@ def _check(context: Context, options: Namespace) -> int:
     rows = _chosen(options, priorities.reported.rows)
     computed = _chosen(options, priorities.rows)
     differences = list(priority_differences(rows, computed, priorities.reported.weights))
-    context.say_lines(difference.text for difference in differences)
+    context.print_lines(difference.text for difference in differences)
     result = counted(len(differences), "difference") if differences else "no differences"
-    context.say(f"{counted(len(computed), 'row')} computed: {result}")
+    context.print_text(f"{counted(len(computed), 'row')} computed: {result}")
     context.note(*possible_reasons(differences))
     if skipped := len(rows) - len(computed):
         context.note(
@@ -165,9 +165,9 @@ def _explain(context: Context, priorities: Priorities, rows: Sequence[PriorityRo
     queues = partition_queues(priorities.rows)
     for number, row in enumerate(best_rows(rows)):
         if number:
-            context.say()
+            context.print_text()
         queue = queues.get(row.partition_name, ())
-        context.say_lines(explain_priority(row, queue, priorities.weights))
+        context.print_lines(explain_priority(row, queue, priorities.weights))
     context.note(*unnamed_note(rows), *(undated_note(priorities.rows) if rows else ()))
 
 

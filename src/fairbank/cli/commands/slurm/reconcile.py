@@ -144,14 +144,14 @@ def show_differences(context: Context, result: ReconcileResult, *, fix: bool) ->
         **{name: getattr(comparison, name) for name in ("matched", "free", "late", "bank_only")},
     }
     if context.options.form is None:
-        context.say(
+        context.print_text(
             f"Compared {counted(result.compared, 'finished run')} "
             f"of cluster {plain(result.cluster)} in {result.seconds:.1f} s"
         )
-        context.say_lines(f"  {line}" for line in _counts(comparison))
-        context.say_lines(f"  {line}" for line in _differences(context, result, fix=fix))
+        context.print_lines(f"  {line}" for line in _counts(comparison))
+        context.print_lines(f"  {line}" for line in _differences(context, result, fix=fix))
         if result.outcomes:
-            context.say()
+            context.print_text()
     context.note(*(f"! not read: {line}" for line in result.unreadable))
     show(
         context,

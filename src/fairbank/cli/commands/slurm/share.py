@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.slurm.share_compose import COMPOSE
-from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_unreadable, say_json
+from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_json, print_unreadable
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
@@ -115,7 +115,7 @@ def _fit(options: Namespace) -> None:
 
 def run(context: Context, options: Namespace) -> int:
     if options.helpformat:
-        context.say(" ".join(field.name for field in FIELDS))
+        context.print_text(" ".join(field.name for field in FIELDS))
         return 0
     _fit(options)
     fields = parse_fields(options.format) if options.format else None
@@ -133,7 +133,7 @@ def run(context: Context, options: Namespace) -> int:
     if options.forecast:
         _show_forecast(context, shares, rows)
     elif options.form == "json":
-        _say_json(context, "fairbank.share/1", shares, tree_data(rows, shares.rule))
+        _print_json(context, "fairbank.share/1", shares, tree_data(rows, shares.rule))
     elif options.form == "tree":
         _show_table(context, TREE_COLUMNS, tree_rows(rows, shares.rule))
         named = options.accounts or ()
@@ -143,7 +143,7 @@ def run(context: Context, options: Namespace) -> int:
             long=options.long, partitions=options.partition, fair_tree=shares.rule.fair_tree
         )
         form = LINE_FORMATS.get(options.form, LineFormat.PADDED)
-        context.say_lines(lines(rows, fields, form, header=not options.noheader))
+        context.print_lines(lines(rows, fields, form, header=not options.noheader))
     return code
 
 
@@ -152,19 +152,19 @@ def _show_forecast(context: Context, shares: Shares, rows: Sequence[ShareRow]) -
     recoveries = [recovery for recovery in shares.recoveries if recovery[:3] in shown]
     if context.options.form == "json":
         data = forecast_data(recoveries, shares.rule)
-        _say_json(context, "fairbank.forecast/1", shares, data)
+        _print_json(context, "fairbank.forecast/1", shares, data)
         return
     _show_table(context, FORECAST_COLUMNS, forecast_rows(recoveries))
     context.note(*assumptions(shares.rule))
 
 
-def _say_json(context: Context, schema: str, shares: Shares, data: Sequence[Row]) -> None:
-    say_json(context, schema, shares.as_of, shares.cluster, data, shares.unreadable)
+def _print_json(context: Context, schema: str, shares: Shares, data: Sequence[Row]) -> None:
+    print_json(context, schema, shares.as_of, shares.cluster, data, shares.unreadable)
 
 
 def _show_table(context: Context, columns: Sequence[Column], rows: Sequence[Row]) -> None:
     header = not context.options.noheader
-    context.paint(*table(columns, rows, context.format, context.width, header=header).lines)
+    context.print_escaped(*table(columns, rows, context.format, context.width, header=header).lines)
 
 
 def _there(context: Context, shares: Shares) -> Shares:
@@ -212,7 +212,7 @@ def _record(context: Context, options: Namespace) -> int:
     if options.dry_run:
         context.note(f"Nothing is recorded. {of}: {counted(kept, 'association')} would be.")
     elif kept:
-        context.say(f"{of}: {counted(kept, 'association')}")
+        context.print_text(f"{of}: {counted(kept, 'association')}")
     else:
         context.note(f"{of}: recorded before")
     return code

@@ -80,13 +80,13 @@ def _import(context: Context, options: Namespace) -> int:
     )
     with Stages(options) as progress:
         result = people(dry_run=True, progress=progress)
-    _tell_plan(context, result)
+    _print_plan(context, result)
     if options.settings and not options.dry_run:
         replace_file(Path(options.settings), result.settings)
-        context.say(f"written: {plain(options.settings)}")
+        context.print_text(f"written: {plain(options.settings)}")
     elif options.settings or result.differences is None:
-        context.say("\nFor the bank's settings:\n")
-        context.say(result.settings)
+        context.print_text("\nFor the bank's settings:\n")
+        context.print_text(result.settings)
     if result.plan.steps and not options.dry_run:
         if not context.confirm(f"Enter {counted(len(result.plan.steps), 'thing')}?"):
             context.note("Nothing was changed.")
@@ -96,19 +96,21 @@ def _import(context: Context, options: Namespace) -> int:
         context.note(*(f"! {refusal}" for refusal in result.refused))
         left = f"; left out: {_left_out(result)}" if _left_out(result) else ""
         done = len(result.plan.steps) - len(result.refused)
-        context.say(f"entered: {counted(done, 'thing')}{left}")
+        context.print_text(f"entered: {counted(done, 'thing')}{left}")
     left_runs = 0
     if options.starttime:
         left_runs = _import_history(context, options, (slurm, bank), result.plan)
     return FOUND if _left_out(result) or left_runs else 0
 
 
-def _tell_plan(context: Context, result: ImportResult) -> None:
-    context.say_lines(plain(_step(step)) for step in result.plan.steps)
+def _print_plan(context: Context, result: ImportResult) -> None:
+    context.print_lines(plain(_step(step)) for step in result.plan.steps)
     if not result.plan.steps and (left := _left_out(result)):
-        context.say(f"Nothing to enter; left out of cluster {plain(result.cluster)}: {left}")
+        context.print_text(f"Nothing to enter; left out of cluster {plain(result.cluster)}: {left}")
     elif not result.plan.steps:
-        context.say(f"The bank has every account and user of cluster {plain(result.cluster)}.")
+        context.print_text(
+            f"The bank has every account and user of cluster {plain(result.cluster)}."
+        )
     context.note(*(f"! {note}" for note in (*result.plan.notes, *(result.differences or ()))))
     context.note(*(f"! not read: {line}" for line in result.unreadable))
 
@@ -148,7 +150,7 @@ def _import_history(
             after=plan if options.dry_run else None,
             progress=progress,
         )
-    context.say_lines(
+    context.print_lines(
         plain(
             f"allocation for {allocation.account}/{allocation.resource}:"
             f" {show_su(allocation.amount)} SU for {counted(allocation.jobs, 'run')},"
@@ -157,14 +159,14 @@ def _import_history(
         for allocation in history.allocations
     )
     would = "would be " if options.dry_run else ""
-    context.say(
+    context.print_text(
         f"history: {counted(len(history.charged), 'run')} {would}charged, "
         f"{show_su(history.amount)} SU; {history.known:,} known already"
     )
     if history.released:
         held = show_su(sum(finding.amount or 0 for finding in history.released))
         holds = counted(len(history.released), "hold")
-        context.say(f"lost in Slurm: {holds} {would}released, {held} SU")
+        context.print_text(f"lost in Slurm: {holds} {would}released, {held} SU")
     context.note(*(f"! {_left_run(outcome)}" for outcome in history.left))
     context.note(*(f"! not read: {line}" for line in history.unreadable))
     return len(history.left) + len(history.unreadable)
@@ -211,7 +213,7 @@ def _sync(context: Context, options: Namespace) -> int:
             )
         verb = "would write" if dry_run else "written"
         projects = counted(synced.projects, "project")
-        context.say_lines(
+        context.print_lines(
             plain(f"{verb}: {path}, {projects} of cluster {synced.cluster}")
             for path in synced.files
         )
@@ -228,12 +230,14 @@ def _sync(context: Context, options: Namespace) -> int:
     )
     with Stages(options) as progress:
         result = accounts(dry_run=True, progress=progress)
-    context.say_lines(
+    context.print_lines(
         plain(f"sacctmgr -i {join(change.words)}   # {change.why}") for change in result.changes
     )
     context.note(*(f"! {note}" for note in result.skipped))
     if not result.changes:
-        context.say(f"Slurm has every account and member of {counted(result.projects, 'project')}.")
+        context.print_text(
+            f"Slurm has every account and member of {counted(result.projects, 'project')}."
+        )
         return 0
     if dry_run:
         return 0
@@ -243,7 +247,7 @@ def _sync(context: Context, options: Namespace) -> int:
         return NOT_DONE
     with Stages(options) as progress:
         accounts(progress=progress)
-    context.say(f"made: {changes}")
+    context.print_text(f"made: {changes}")
     return 0
 
 

@@ -58,7 +58,7 @@ def print_unreadable(context: Context, unreadable: Sequence[str], command: str) 
     return FOUND if unreadable else 0
 
 
-def say_json(
+def print_json(
     context: Context,
     schema: str,
     as_of: int,
@@ -76,4 +76,6 @@ def say_json(
         data: the rows.
         warnings: what was left out.
     """
-    context.say(as_json(envelope(schema, iso(as_of), cluster, data, warnings, DisplayFormat())))
+    context.print_text(
+        as_json(envelope(schema, iso(as_of), cluster, data, warnings, DisplayFormat()))
+    )

@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.planning.workload_options import DEFAULT_POLICY, add_processors
-from fairbank.cli.commands.slurm.slurm_options import add_folder, print_unreadable, say_json
+from fairbank.cli.commands.slurm.slurm_options import add_folder, print_json, print_unreadable
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_forms, add_option, count, file_read
 from fairbank.cli.framework.progress import Stages, add_progress
@@ -196,10 +196,10 @@ def _show_explanation(
 ) -> None:
     """Print the explanation in the requested form."""
     if context.options.form == "json":
-        say_json(context, "fairbank.why/1", row.as_of, cluster, [as_data(row)], warnings)
+        print_json(context, "fairbank.why/1", row.as_of, cluster, [as_data(row)], warnings)
         return
     with context.in_pages():
-        context.say_lines(lines(row, context.format, context.width))
+        context.print_lines(lines(row, context.format, context.width))
     context.note(*warnings)
 
 

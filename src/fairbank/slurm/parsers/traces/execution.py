@@ -80,9 +80,9 @@ FORMAT = (
 
 def missing_information(columns: Collection[str]) -> str | None:
     """Describe what these columns lack, and the columns that would give it; None if nothing."""
-    for what, tellers in REQUIRED_COLUMNS.items():
-        if not any(set(teller) <= set(columns) for teller in tellers):
-            return f"{what} ({', or '.join(' and '.join(teller) for teller in tellers)})"
+    for what, readers in REQUIRED_COLUMNS.items():
+        if not any(set(teller) <= set(columns) for teller in readers):
+            return f"{what} ({', or '.join(' and '.join(teller) for teller in readers)})"
     return None
 
 
@@ -166,10 +166,10 @@ def _held_nothing(cells: Cells, state: str) -> bool:
 ColumnReader = Callable[[str, str], int | None]
 
 
-def _first(cells: Cells, tellers: Mapping[str, ColumnReader]) -> int | None:
+def _first(cells: Cells, readers: Mapping[str, ColumnReader]) -> int | None:
     """Return the value of the first of these columns that exists and is not empty."""
     return next(
-        (tell(cells[column], column) for column, tell in tellers.items() if cells.get(column)), None
+        (read(cells[column], column) for column, read in readers.items() if cells.get(column)), None
     )
 
 

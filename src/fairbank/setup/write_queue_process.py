@@ -1,4 +1,4 @@
-"""Process of the write queue: `python -m fairbank.setup.write_queue`.
+"""Process of the write queue: `python -m fairbank.setup.write_queue_process`.
 
 The server starts it; its standard input is the socket to the server.
 """
@@ -21,7 +21,7 @@ from fairbank.service.write_queue.protocol import WorkerSettings
 _log = logging.getLogger(__name__)
 
 # -P: no module from the directory in which the server was started.
-COMMAND = (sys.executable, "-P", "-m", "fairbank.setup.write_queue")
+COMMAND = (sys.executable, "-P", "-m", "fairbank.setup.write_queue_process")
 
 
 def start_write_queue(
