@@ -278,8 +278,11 @@ def test_unsatisfiable_dependency_is_reported_with_the_final_job_state(
 
 @pytest.fixture
 def bank_queue(tmp_path: Path) -> Path:
-    """Return the same queue, with the names of the site that the bank serves."""
-    folder = tmp_path / "darwin"
+    return renamed_queue(tmp_path / "darwin")
+
+
+def renamed_queue(folder: Path) -> Path:
+    """Copy the recorded queue, with the names of the site that the bank serves."""
     copytree(QUEUE, folder)
     for path in folder.glob("*.txt"):
         text = re.sub(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
 from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import NotFound
 from fairbank.core.time import iso
-from fairbank.scheduling.explain.answer import Explanation
+from fairbank.scheduling.explain.answer import BankRefusal, Explanation
 from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
 from fairbank.scheduling.explain.explanation import explain_on_nodes
@@ -255,37 +256,67 @@ def with_conditions(**said: Any) -> Explanation:
     return explain(scene, 3, **said)
 
 
+RICH = CreditCheckInput(project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60)
+POOR = CreditCheckInput(
+    project="chem_qmc",
+    resource="gpu",
+    wanted=384 * 60,
+    available=262 * 60,
+    reason="INSUFFICIENT_CREDIT",
+    detail="not enough credit: requested 384 SU, available 262 SU, short by 122 SU.",
+    remedies=("a shorter time limit: -t 02:00:00",),
+)
+REFUSAL = BankRefusal(
+    held_as=None, reason=POOR.reason, detail=POOR.detail or "", remedies=POOR.remedies, release=None
+)
+
+
 def test_credit_check_uses_the_figures_of_the_bank() -> None:
-    rich = with_conditions(
-        funds=CreditCheckInput(
-            project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60
-        )
-    )
+    rich = with_conditions(funds=RICH)
     assert "+ credit: needs a hold of 384 SU, available 59,408 of chem_qmc/cpu" in said(rich)
     assert rich.headline == told(seed(), 3).headline
-    poor = with_conditions(
-        funds=CreditCheckInput(
-            project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60
-        )
-    )
+    poor = with_conditions(funds=POOR, refusal=REFUSAL)
     assert "- credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122" in said(
         poor
     )
     assert (
-        poor.headline
-        == f"{rich.headline} The bank would refuse it: it needs a hold of 384 SU, available 262 of"
-        " chem_qmc/gpu: short by 122."
+        poor.headline == f"{rich.headline} The bank would refuse it: not enough credit: requested"
+        " 384 SU, available 262 SU, short by 122 SU."
     )
-    observed = with_conditions(
-        funds=CreditCheckInput(
-            project="chem_qmc", resource="gpu", wanted=384 * 60, available=262 * 60, observed=True
-        )
-    )
+    observed = with_conditions(funds=replace(POOR, observed=True))
     assert (
         "+ credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122, which the"
         " bank only observes" in said(observed)
     )
     assert observed.headline == rich.headline
+
+
+def test_credit_check_names_another_reason_than_too_little_credit() -> None:
+    """Even a job that costs nothing does not start with a frozen allocation."""
+    frozen = replace(
+        POOR,
+        wanted=0,
+        available=0,
+        reason="FROZEN",
+        detail="the allocation is frozen: requested 0 SU, available 262 SU.",
+    )
+    assert (
+        "- credit: needs a hold of 0 SU of chem_qmc/gpu: the allocation is frozen: requested 0 SU,"
+        " available 262 SU" in said(with_conditions(funds=frozen))
+    )
+
+
+def test_job_that_the_bank_holds_is_not_held_by_staff() -> None:
+    scene = Scene(rack(1)).waits(1, held="JobHeldAdmin")
+    refusal = replace(REFUSAL, held_as="Allocation_exhausted", release="by an operator")
+    result = explain(scene, 1, funds=POOR, refusal=refusal)
+    assert result.code == "Allocation_exhausted"
+    assert result.headline == (
+        "Job 1 is held by the bank (Allocation_exhausted): not enough credit: requested 384 SU,"
+        " available 262 SU, short by 122 SU."
+    )
+    assert said(result)[0] == "- eligible: the bank refused its start and holds it"
+    assert result.refusal == refusal
 
 
 def depending(

@@ -11,7 +11,7 @@ from fairbank.report.cells import folded, ordinal_ending, plain
 from fairbank.report.columns import DisplayFormat
 
 if TYPE_CHECKING:
-    from fairbank.scheduling.explain.answer import EarlierStartAdvice, Explanation
+    from fairbank.scheduling.explain.answer import BankRefusal, EarlierStartAdvice, Explanation
 
 AHEAD_MAX = 10
 """Number of jobs before it that are listed; --json lists all."""
@@ -67,7 +67,10 @@ def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]
         yield from _behind("Checks" if check is why.checks[0] else "", text, width)
     yield from _behind("Queue", _queue(row), width)
     yield from _behind("Start", _start(row, form), width)
-    if why.advice is not None:
+    if why.refusal is not None:
+        yield from _refusal(why.refusal, width)
+    # Nothing can be tried for a job that the bank holds: its remedies are above.
+    if why.advice is not None and (why.advice.tried or why.refusal is None):
         yield from _behind("Sooner", _sooner(why.advice, row.as_of, form), width)
     if row.started is not None:
         started, lasted = form.moment(row.started), _lasted(row, row.started)
@@ -128,6 +131,16 @@ def _found(why: Explanation, form: DisplayFormat) -> str:
     )
 
 
+def _refusal(refusal: BankRefusal, room: int) -> Iterator[str]:
+    """Yield the remedies of the bank, and how a held job is released."""
+    head = "Remedy"
+    for remedy in refusal.remedies:
+        yield from _behind(head, remedy, room)
+        head = ""
+    if refusal.release is not None:
+        yield from _behind("Release", refusal.release, room)
+
+
 def _sooner(advice: EarlierStartAdvice, now: int, form: DisplayFormat) -> str:
     found = advice.suggestion
     if found is None:
@@ -147,6 +160,7 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
     why = row.why
     likely, advice = why.likely, why.advice
     suggestion = advice and advice.suggestion
+    refusal = why.refusal
     return {
         "job": row.job,
         **row.facts,
@@ -173,6 +187,15 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
         ),
         "suggestion": suggestion and {"option": suggestion.option, "start": iso(suggestion.at)},
         "tried": advice and list(advice.tried),
+        "refusal": None
+        if refusal is None
+        else {
+            "held_as": refusal.held_as,
+            "reason": refusal.reason,
+            "detail": refusal.detail,
+            "remedies": list(refusal.remedies),
+            "release": refusal.release,
+        },
         "started": _iso(row.started),
     }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,6 +26,7 @@ from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.commands import conf_path, output_of
+from fairbank.slurm.job_credit import Quote, bank_refusal, job_credit, quotes
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.policy_file import POLICY_SIZE_MAX, AdmittedPartitions, read_admitted_partitions
@@ -37,19 +38,10 @@ from fairbank.slurm.queue_snapshot.run_times import (
     read_history,
     run_time_history,
 )
-from fairbank.slurm.queue_snapshot.snapshot import (
-    COMMANDS,
-    LiveQueue,
-    build_queue,
-    quote_requests,
-    read_answers,
-)
+from fairbank.slurm.queue_snapshot.snapshot import COMMANDS, LiveQueue, build_queue, read_answers
 
 ACCOUNTING_TIMEOUT_SECONDS = 10.0
 """Time limit for sacct: the user waits for the answer at a terminal."""
-
-Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
-"""Request to the bank for the price of a job; returns None if no bank is configured."""
 
 
 class QueueExplanation(NamedTuple):
@@ -101,7 +93,7 @@ def explain(
         )
     notes, slurm_job = list(queue.notes), queue.slurm_jobs[job.number]
     cluster = snapshot.config.get("ClusterName") or None
-    funds = _funds(job, slurm_job, cluster, quote, notes)
+    funds = _credit(job, slurm_job, cluster, quote, notes)
     why = explain_on_nodes(
         queue.snapshot,
         queue.parameters,
@@ -118,6 +110,7 @@ def explain(
         ),
         history=_run_times(job, folder, queue.now, notes) if likely else None,
         funds=funds,
+        refusal=bank_refusal(slurm_job, funds),
         awaiting=_awaited_jobs(job, queue, answers["jobs"]),
         tick=progress and partial(progress, "simulated runs"),
     )
@@ -229,46 +222,25 @@ def _partition_choice(
             return True
         moved = msgspec.structs.replace(job, partitions=(name,))
         try:
-            quotes = [quote(request) for request in quote_requests(moved, slurm_job, cluster)]
+            return all(each.is_enough for each in quotes(moved, slurm_job, cluster, quote))
         except FairbankError as error:
             # The bank refuses jobs in a partition that it does not know. Of other errors, another
             # line of the explanation tells.
             return error.field != "partition"
-        return all(data is None or data["fits"] for data in quotes)
 
     return choose
 
 
-def _funds(
+def _credit(
     job: PendingJob, slurm_job: SlurmJob, cluster: str | None, quote: Quote, notes: list[str]
 ) -> CreditCheckInput | None:
-    """Return what the bank would hold for the job and what is available; None without a bank.
-
-    If the job names several partitions, the one with the least credit decides.
-    """
+    """Return the credit of the job; None, with a note, if the bank does not answer."""
     try:
-        quotes = [
-            quote_data
-            for request in quote_requests(job, slurm_job, cluster)
-            if (quote_data := quote(request)) is not None
-        ]
+        return job_credit(job, slurm_job, cluster, quote)
     except FairbankError as error:
-        notes.append(f"nothing is known of its funds: {error.message}")
+        remedy = f"; {error.remedy}" if error.remedy else ""
+        notes.append(f"nothing is known of its funds: {error.message}{remedy}")
         return None
-    funds = [
-        CreditCheckInput(
-            project=quote_data["account"],
-            resource=quote_data["resource"],
-            wanted=quote_data["amount"],
-            available=quote_data["available"],
-            observed=bool(quote_data["fits"]) and quote_data["amount"] > quote_data["available"],
-            detail=(
-                None if quote_data["reason"] == "INSUFFICIENT_CREDIT" else quote_data["detail"]
-            ),
-        )
-        for quote_data in quotes
-    ]
-    return min(funds, key=lambda check: check.available - check.wanted, default=None)
 
 
 def _row(

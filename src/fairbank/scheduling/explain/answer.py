@@ -57,6 +57,23 @@ class EarlierStartAdvice(msgspec.Struct, frozen=True):
     tried: tuple[str, ...]
 
 
+class BankRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Refusal of a job by the bank, in the bank's words.
+
+    held_as     word for the reason in squeue, if the bank holds the job since it was refused; None
+                if the bank would refuse it at its start
+    reason      code of the reason; None if it is unknown
+    remedies    what the user or staff can do, the best first
+    release     who releases a held job, and with which command
+    """
+
+    held_as: str | None
+    reason: str | None
+    detail: str
+    remedies: tuple[str, ...]
+    release: str | None
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Explanation of why a job waits.
 
@@ -70,6 +87,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     missing_range_reason
                 reason why there is none; None if there is one, or it was not requested
     advice      change that starts it earlier; None if it was not requested
+    refusal     refusal of the bank; None if it would accept the job, or was not asked
     """
 
     number: int
@@ -83,3 +101,4 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     likely: StartRange | None = None
     missing_range_reason: NoStartRange | None = None
     advice: EarlierStartAdvice | None = None
+    refusal: BankRefusal | None = None

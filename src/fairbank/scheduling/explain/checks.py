@@ -8,7 +8,7 @@ import msgspec
 
 from fairbank.core.time import iso
 from fairbank.core.units import AmountFormat, show_shortfall, show_su
-from fairbank.scheduling.explain.answer import JobCheck
+from fairbank.scheduling.explain.answer import BankRefusal, JobCheck
 from fairbank.scheduling.explain.dependencies import OpenDependencies, dependency_check
 from fairbank.scheduling.explain.job_view import FilteredNodes, JobView
 from fairbank.scheduling.machines.node_snapshot import OnNodes
@@ -20,12 +20,16 @@ from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
 
 _SEPARATED = AmountFormat(separators=True)
 
+SHORT = "INSUFFICIENT_CREDIT"
+"""The bank's code for too little credit."""
+
 
 class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
     """Credit in SU-minutes: the hold when the job starts, and what is available.
 
-    `observed`: the bank only observes, and lets jobs start without credit. `detail`: message of
-    the refusal if there is another reason than too little credit, such as a frozen allocation.
+    `reason`, `detail` and `remedies` are the code, message and remedies of the refusal that the job
+    would get; None and empty if it can be paid. `observed`: the bank only observes, and lets the
+    job start all the same.
     """
 
     project: str
@@ -33,24 +37,27 @@ class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
     wanted: int
     available: int
     observed: bool = False
+    reason: str | None = None
     detail: str | None = None
+    remedies: tuple[str, ...] = ()
 
     @property
     def is_enough(self) -> bool:
-        return self.observed or self.wanted <= self.available
+        return self.observed or self.reason is None
 
     @property
     def evidence(self) -> str:
-        available = (
-            f"available {show_su(self.available, _SEPARATED, down=True)} of"
-            f" {self.project}/{self.resource}"
-        )
-        figures = f"a hold of {show_su(self.wanted, _SEPARATED)} SU, {available}"
-        if self.wanted <= self.available:
-            return figures
-        why = self.detail or f"short by {show_shortfall(self.wanted, self.available)}"
-        short = f"{figures}: {why}"
-        return f"{short}, which the bank only observes" if self.observed else short
+        payer = f"{self.project}/{self.resource}"
+        hold = f"a hold of {show_su(self.wanted, _SEPARATED)} SU"
+        available = f"available {show_su(self.available, _SEPARATED, down=True)} of {payer}"
+        if self.reason is None:
+            return f"{hold}, {available}"
+        if self.reason == SHORT:
+            text = f"{hold}, {available}: short by {show_shortfall(self.wanted, self.available)}"
+        else:
+            # The message has the figures that count for this reason.
+            text = f"{hold} of {payer}: {(self.detail or self.reason).removesuffix('.')}"
+        return f"{text}, which the bank only observes" if self.observed else text
 
 
 def credit_check(funds: CreditCheckInput) -> JobCheck:
@@ -59,11 +66,17 @@ def credit_check(funds: CreditCheckInput) -> JobCheck:
 
 
 def job_checks(
-    view: JobView, *, funds: CreditCheckInput | None, awaiting: OpenDependencies | None
+    view: JobView,
+    *,
+    funds: CreditCheckInput | None,
+    awaiting: OpenDependencies | None,
+    refusal: BankRefusal | None,
 ) -> Iterator[JobCheck]:
     """Yield the checks: may it start, suitable nodes, free nodes, limits, credit, position."""
     job, nodes = view.job, view.snapshot.machine
     may_start = _eligible_check(job, nodes, view.now)
+    if refusal is not None and refusal.held_as is not None:
+        may_start = JobCheck("eligible", False, "the bank refused its start and holds it")
     yield may_start
     if awaiting is not None:
         yield dependency_check(awaiting)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairbank.cluster.dependency import Dependencies, DependencyState
 from fairbank.core.time import iso
-from fairbank.scheduling.explain.answer import Explanation, NoStartRange, StartRange
+from fairbank.scheduling.explain.answer import BankRefusal, Explanation, NoStartRange, StartRange
 from fairbank.scheduling.explain.checks import CreditCheckInput, job_checks, least_nodes
 from fairbank.scheduling.explain.dependencies import OpenDependencies, describe_condition
 from fairbank.scheduling.explain.earlier_start import (
@@ -36,6 +36,7 @@ def explain_on_nodes(
     plan: SchedulePlan[PendingJob, Placement] | None = None,
     history: RunTimeHistory[str] | None = None,
     funds: CreditCheckInput | None = None,
+    refusal: BankRefusal | None = None,
     awaiting: OpenDependencies | None = None,
     advice: bool = True,
     choose_partitions: ChoosePartitions = add_partition,
@@ -54,6 +55,7 @@ def explain_on_nodes(
         plan: plan of the passes if it is known already.
         history: run times of ended jobs; None: compute no range.
         funds: credit of the job; None: make no check.
+        refusal: refusal of the bank for the job.
         awaiting: dependencies of the job; None: make no check.
         advice: search a change that starts it earlier.
         choose_partitions: the partitions that the site lets the job request.
@@ -61,9 +63,8 @@ def explain_on_nodes(
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
     view = job_view(snapshot, plan, number, now)
-    headline = _headline(view, awaiting)
-    if funds is not None and not funds.is_enough:
-        headline += f" The bank would refuse it: it needs {funds.evidence}."
+    code = view.code if refusal is None else refusal.held_as or view.code
+    headline = _headline(view, awaiting, refusal)
     likely: StartRange | NoStartRange | None = None
     if history is not None and not view.is_queued and view.code not in TIMED:
         likely = NoStartRange.NOT_QUEUED
@@ -74,9 +75,9 @@ def explain_on_nodes(
         )
     return Explanation(
         number=number,
-        code=view.code,
+        code=code,
         headline=headline,
-        checks=tuple(job_checks(view, funds=funds, awaiting=awaiting)),
+        checks=tuple(job_checks(view, funds=funds, awaiting=awaiting, refusal=refusal)),
         position=view.position,
         ahead=view.ahead,
         waiting=len(view.names),
@@ -88,18 +89,25 @@ def explain_on_nodes(
             if advice
             else None
         ),
+        refusal=refusal,
     )
 
 
 DEPENDENCY, NEVER_MET = "Dependency", "DependencyNeverSatisfied"
 
 
-def _headline(view: JobView, awaiting: OpenDependencies | None) -> str:
-    """Return the sentence, with the figures of this job if it waits for nodes or for other jobs."""
+def _headline(view: JobView, awaiting: OpenDependencies | None, refusal: BankRefusal | None) -> str:
+    """Return the sentence, with the figures of this job if it waits for nodes or for other jobs, or
+    if the bank refuses it.
+    """
+    refused = "" if refusal is None else refusal.detail.removesuffix(".")
+    if refusal is not None and refusal.held_as is not None:
+        return f"Job {view.job.name} is held by the bank ({refusal.held_as}): {refused}."
     expected = (
         f" Reserved start: {iso(view.reservation.at)}." if view.reservation is not None else ""
     )
-    return f"Job {view.job.name} {_waits(view, awaiting)} ({view.code}).{expected}"
+    would_refuse = f" The bank would refuse it: {refused}." if refused else ""
+    return f"Job {view.job.name} {_waits(view, awaiting)} ({view.code}).{expected}{would_refuse}"
 
 
 def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:

@@ -26,7 +26,7 @@ _LINE_START = re.compile(
 )
 # Names may contain blanks but no `=`, so a part that a user imitates cannot extend into a real one.
 _OWNER = re.compile(
-    r" UserId=([^=]+)\(\d+\) GroupId=[^=]+ MCS_label=[^=]* Priority=(\d+) Nice=(-?\d+)"
+    r" UserId=([^=]+)\((\d+)\) GroupId=[^=]+ MCS_label=[^=]* Priority=(\d+) Nice=(-?\d+)"
     r" Account=([^=]+) QOS=([^=]+) (?:WCKey=[^=]* )?JobState=(\S+) "
 )
 _NUMBERS = re.compile(r"JobId=(\d{1,10}) (?:ArrayJobId=(\d{1,10}) )?", re.ASCII)
@@ -53,7 +53,7 @@ def job_lines(text: str) -> Records:
             continue
         owner = whose[0]
         given = _GIVEN.search(line, owner.end())
-        fields = ("UserId", "Priority", "Nice", "Account", "QOS", "JobState")
+        fields = ("UserId", "Uid", "Priority", "Nice", "Account", "QOS", "JobState")
         # The later ones count: users write at the end of the line, and into the job's name.
         cells = pairs_of(line[owner.end() :]) | pairs_of(begins[0])
         cells |= zip(fields, owner.groups(), strict=True)

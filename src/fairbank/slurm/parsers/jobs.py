@@ -51,6 +51,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     None for the partition's. `expected` is the start that slurmctld expects, `reason` why the job
     is pending, in Slurm's word, as of its last check. `dependencies` are those on other jobs that
     are open. `licences` and `tres` are what it requests or has, `allocated` the nodes that it has.
+    `deadline` is the instant by which it must end. `uid` is None where Slurm does not print it.
     """
 
     job_id: int
@@ -80,6 +81,9 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     throttle: int | None = None
     allocated: tuple[JobNodes, ...] = ()
     other_qos: tuple[str, ...] = ()
+    deadline: int | None = None
+    uid: int | None = None
+    admin_comment: str = ""
 
     @property
     def squeue_name(self) -> str:
@@ -144,6 +148,9 @@ def _job(cells: Cells) -> SlurmJob | None:
         throttle=cells.read("ArrayTaskThrottle", words.optional(words.number), ""),
         allocated=tuple(_allocated_nodes(cells["Given"])),
         other_qos=tuple(others),
+        deadline=cells.read("Deadline", words.instant, "N/A"),
+        uid=cells.read("Uid", words.number),
+        admin_comment=cells.get("AdminComment", "") if waits else "",
     )
 
 

@@ -15,6 +15,7 @@ from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.reason import NAMES
 from fairbank.scheduling.snapshot import RunningJob
 from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.squeue import COMMENT_PREFIX
 
 TASK_STEP = 1 << 32
 """A task without a number of its own gets that of its array plus this many times its position."""
@@ -77,6 +78,18 @@ def hold_reason(slurm_job: SlurmJob) -> str | None:
     if slurm_job.priority == 0:
         return "JobHeldAdmin"
     return None if slurm_job.dependencies.is_met else "Dependency"
+
+
+def is_held_by_bank(slurm_job: SlurmJob) -> bool:
+    """Return True if the plug-in holds the job because the bank refused it.
+
+    The plug-in shows words of its own as reason; a hold by a person replaces them by Slurm's.
+    """
+    return (
+        slurm_job.priority == 0
+        and slurm_job.reason not in _KNOWN_REASONS
+        and slurm_job.admin_comment.startswith(COMMENT_PREFIX)
+    )
 
 
 def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSettings) -> Active:

@@ -209,6 +209,7 @@ def quote_requests(
             "tres": tres,
             "time_limit": job.limit,
             "qos": slurm_job.qos or None,
+            "owner_uid": slurm_job.uid,
         }
 
 

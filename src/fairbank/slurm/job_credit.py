@@ -1,0 +1,97 @@
+"""Credit of a waiting job: what the bank would answer at its start, and why the bank holds it.
+
+The plug-in holds a job that the bank refused, and writes the refusal into its AdminComment. What
+the bank says now comes from a quote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from fairbank.agent.outage_policy import DEFERRED_REASON
+from fairbank.agent.reports.report import BY_REASON, split_text
+from fairbank.scheduling.explain.answer import BankRefusal
+from fairbank.scheduling.explain.checks import CreditCheckInput
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.squeue import COMMENT_PREFIX, REASONS
+from fairbank.slurm.queue_snapshot.jobs import is_held_by_bank
+from fairbank.slurm.queue_snapshot.snapshot import quote_requests
+
+Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
+"""Request to the bank for the price of a job; returns None if no bank is configured."""
+
+_CODES = {word: code for code, (_, word) in BY_REASON.items() if word}
+"""Reasons of the bank, by the words that the plug-in shows in squeue."""
+
+
+def quotes(
+    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, quote: Quote
+) -> Iterator[CreditCheckInput]:
+    """Yield the bank's answer for each partition in which the job may start; none without a bank.
+
+    Raises FairbankError.
+    """
+    for request in quote_requests(job, slurm_job, cluster):
+        if (data := quote(request)) is not None:
+            yield CreditCheckInput(
+                project=data["account"],
+                resource=data["resource"],
+                wanted=data["amount"],
+                available=data["available"],
+                observed=bool(data["fits"]),
+                reason=data["reason"],
+                detail=data["detail"],
+                remedies=tuple(data["remedies"]),
+            )
+
+
+def job_credit(
+    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, quote: Quote
+) -> CreditCheckInput | None:
+    """Return what the bank would hold for the job and what is available; None without a bank.
+
+    If the job names several partitions, one that the bank refuses decides, or the one with the
+    least credit. Raises FairbankError.
+    """
+    return min(
+        quotes(job, slurm_job, cluster, quote),
+        key=lambda credit: (credit.is_enough, credit.available - credit.wanted),
+        default=None,
+    )
+
+
+def bank_refusal(slurm_job: SlurmJob, credit: CreditCheckInput | None) -> BankRefusal | None:
+    """Return the refusal of a job that the bank holds, or would refuse at its start; else None.
+
+    A refusal of today replaces that of the last start, whose figures may have changed.
+    """
+    refused_now = None if credit is None or credit.is_enough else credit
+    word = slurm_job.reason if is_held_by_bank(slurm_job) else None
+    if refused_now is not None:
+        reason, detail, remedies = refused_now.reason, refused_now.detail, refused_now.remedies
+    elif word is not None:
+        text = slurm_job.admin_comment.removeprefix(COMMENT_PREFIX)
+        reason, (detail, remedies) = _CODES.get(word), split_text(text)
+    else:
+        return None
+    if credit is not None and refused_now is None:
+        remedies = ()  # the bank accepts the job as it is
+    return BankRefusal(
+        held_as=word,
+        reason=reason,
+        detail=detail or "the bank refuses this job",
+        remedies=remedies,
+        release=None if word is None else _release(word, slurm_job.squeue_name, credit),
+    )
+
+
+def _release(word: str, name: str, credit: CreditCheckInput | None) -> str:
+    """Return who releases a job that the bank holds, and with which command."""
+    if word == DEFERRED_REASON:
+        return "by the plug-in, as soon as the bank answers"
+    is_payable = credit is not None and credit.is_enough
+    when = "the bank would accept it now" if is_payable else "then"
+    by_agent = ", or by the agent if its settings have when_paid = true" if word in REASONS else ""
+    return f"{when}: by an operator with scontrol release {name}{by_agent}"
