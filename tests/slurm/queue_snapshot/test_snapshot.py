@@ -509,7 +509,7 @@ def test_each_partition_of_a_job_is_quoted() -> None:
         "tres": "cpu=4,mem=1000M,gres/gpu=1",
         "time_limit": 3_600,
         "qos": "normal",
-            "owner_uid": None,
+        "owner_uid": None,
     }
     assert list(quote_requests(pending, slurm_job, "lab")) == [
         expected | {"partition": "cpu"},
