@@ -222,7 +222,13 @@ def test_unreadable_accounting_lines_are_counted(run: Run, tmp_path: Path) -> No
             "it is not in the queue any more; "
             "the same task of array 15 has completed: not yet, job 15_1 and 5 more wait (Priority)",
         ),
-        ("(null)", None, True, "none is open"),
+        (
+            "(null)",
+            "Job 10 waits, says slurmctld: A job that it depends on has not started or ended as"
+            " required; no check here finds why (Dependency).",
+            True,
+            "none is open",
+        ),
         (
             "on:tuesdays",
             "Job 10 waits: A job that it depends on has not started or ended as required "
@@ -233,7 +239,7 @@ def test_unreadable_accounting_lines_are_counted(run: Run, tmp_path: Path) -> No
     ],
 )
 def test_each_dependency_is_reported_with_the_state_of_its_job(
-    run: Run, tmp_path: Path, text: str, headline: str | None, ok: bool, evidence: str
+    run: Run, tmp_path: Path, text: str, headline: str, ok: bool, evidence: str
 ) -> None:
     copytree(QUEUE, tmp_path / "some")
     jobs = tmp_path / "some" / "jobs.txt"
@@ -241,9 +247,6 @@ def test_each_dependency_is_reported_with_the_state_of_its_job(
         jobs.read_text().replace("Dependency=afterok:1(unfulfilled)", f"Dependency={text}")
     )
     result = run(JOBS["after"], "--json", "--no-likely", "--no-advice", folder=tmp_path / "some")
-    if headline is None:
-        assert (result.code, "can start" in result.err) == (7, True)
-        return
     (data,) = json.loads(result.out)["data"]
     assert data["headline"] == headline
     assert [check for check in data["checks"] if check["what"] == "dependencies"] == [

@@ -57,8 +57,8 @@ def test_limit_that_holds_a_job_states_its_figures() -> None:
     assert (held.limit, held.used, held.running, held.asked) == (1_000, 500, 200, 310)
     assert (
         str(held)
-        == "association physics allows 1000 of cpu (GrpTRESMins), 500 used and 200 running; this"
-        " job asks for 310"
+        == "association physics allows 1,000 CPU-minutes (GrpTRESMins), 500 used and 200 reserved"
+        " by running jobs; this job asks for 310"
     )
 
 

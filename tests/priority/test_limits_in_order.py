@@ -7,7 +7,7 @@ import pytest
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import QOS, LimitKind
-from fairbank.priority.limits.start import after_nodes, before_nodes
+from fairbank.priority.limits.start import limit_tests
 from fairbank.priority.limits.submission import ending
 from fairbank.priority.limits.usage import AssociationLimits, LimitUsage, Link, QosLimits
 from tests.priority.starting_jobs import (
@@ -208,10 +208,8 @@ def test_limit_factor_scales_only_association_tres_limits() -> None:
 def test_job_and_wall_limits_are_checked_before_nodes() -> None:
     limits = AssociationLimits(jobs={LimitKind.MAX_JOBS: 0}, tres={LimitKind.MAX_TRES: {"cpu": 0}})
     job = starting_job(chain=chain(user=limits))
-    first, then = before_nodes(job, LIMITS), after_nodes(job, LIMITS)
-    assert first is not None
-    assert then is not None
-    assert (first.reason, then.reason, reason(job)) == (
+    first, then = (test.reason for test in limit_tests(job, LIMITS) if test.holds)
+    assert (first, then, reason(job)) == (
         "AssocMaxJobsLimit",
         "AssocMaxCpuPerJobLimit",
         "AssocMaxJobsLimit",

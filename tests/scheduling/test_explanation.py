@@ -488,7 +488,11 @@ def test_nodes_of_a_partition_that_rejects_the_job_are_reported() -> None:
             Scene(rack(2), PartitionRules(name="batch", max_seconds=600)).waits(1, 3, minutes=60), 1
         )
     )
-    assert result[2].startswith("- suitable nodes in batch: 2 of 2 are suitable, and it needs 3")
+    assert result[2:4] == [
+        "- nodes of batch: 2, and this job asks for 3",
+        "- MaxTime of batch: 00:10:00, and this job asks for 01:00:00",
+    ]
+    assert result[4].startswith("- suitable nodes in batch: 2 of 2 are suitable, and it needs 3")
     assert result[-1] == "- no job ahead: it is not in the queue while no partition accepts it"
 
 

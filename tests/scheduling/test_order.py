@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
+from fairbank.cluster.partition_rules import PartitionRules, PartitionState, PreemptMode
 from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.machines.nodes import PreemptBy, Preemption, QosRules
 from fairbank.scheduling.pending_job import PendingJob
@@ -97,7 +97,7 @@ def test_job_that_may_not_start_has_a_reason_and_no_place(said: dict[str, Any], 
     scene = Scene(
         rack(4),
         short,
-        PartitionRules(name="closed", up=False),
+        PartitionRules(name="closed", state=PartitionState.DOWN),
         PartitionRules(name="wide", min_nodes=2),
     )
     scene.reserves("later", "n1", 10, 20).reserves(

@@ -9,6 +9,7 @@ import msgspec
 from fairbank.cluster.node import COUNT_MAX, check_integer
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
+from fairbank.core.tres import Weights
 
 
 class OverSubscribe(Enum):
@@ -33,6 +34,31 @@ class PreemptMode(Enum):
     REQUEUE = "REQUEUE"
 
 
+class PartitionState(Enum):
+    """State of a partition. The value is Slurm's word."""
+
+    UP = "UP"
+    DRAIN = "DRAIN"
+    """It accepts no jobs, and starts those that it has."""
+    DOWN = "DOWN"
+    """It accepts jobs and starts none."""
+    INACTIVE = "INACTIVE"
+
+
+class AccessList(msgspec.Struct, frozen=True):
+    """Accounts or QOS that a partition accepts, or with `denies` those that it does not.
+
+    `names` are as configured; `below` are accounts below them, which are treated like them.
+    """
+
+    names: tuple[str, ...]
+    denies: bool = False
+    below: frozenset[str] = frozenset()
+
+    def accepts(self, name: str) -> bool:
+        return (name in self.names or name in self.below) is not self.denies
+
+
 class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     """Partition as slurm.conf describes it. Times are in seconds, memory in MiB; None means no
     limit.
@@ -42,13 +68,20 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         rows                        maximum number of jobs per CPU if CPUs are shared
         memory_per_node, _per_cpu   default for jobs that request no memory
         preempted                   PreemptMode; None: that of the cluster
+        max_cpus_per_node           CPUs of a node that the jobs of the partition may have together
+        needs_reservation           ReqResv
+        accounts, qos               which jobs it accepts; None: all
+        groups                      Unix groups whose users it accepts; empty: all
+        default_seconds             time limit of jobs that request none; None: `max_seconds`
+        weights                     billing units by TRES (TRESBillingWeights); None: CPUs count
+        enforced                    EnforcePartLimits: access is tested with the limits
 
     Raises InvalidInput, naming the field.
     """
 
     name: str
     nodes: tuple[str, ...] = ()
-    up: bool = True
+    state: PartitionState = PartitionState.UP
     tier: int = 1
     max_seconds: int | None = None
     min_nodes: int = 0
@@ -58,6 +91,14 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     memory_per_node: int | None = None
     memory_per_cpu: int | None = None
     preempted: PreemptMode | None = None
+    max_cpus_per_node: int | None = None
+    accounts: AccessList | None = None
+    qos: AccessList | None = None
+    groups: tuple[str, ...] = ()
+    needs_reservation: bool = False
+    default_seconds: int | None = None
+    weights: Weights | None = None
+    enforced: bool = False
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -67,9 +108,11 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         for field, low, high in (
             ("tier", 0, 65_533),
             ("max_seconds", 60, COUNT_MAX),
+            ("default_seconds", 0, COUNT_MAX),
             ("min_nodes", 0, COUNT_MAX),
             ("max_nodes", 1, COUNT_MAX),
             ("rows", 1, 32_767),
+            ("max_cpus_per_node", 1, COUNT_MAX),
             ("memory_per_node", 0, COUNT_MAX),
             ("memory_per_cpu", 1, COUNT_MAX),
         ):
@@ -87,6 +130,11 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput(
                 what, field=f"{self.name}.max_nodes", remedy=f"{self.min_nodes} or more"
             )
+
+    @property
+    def starts_jobs(self) -> bool:
+        """True unless it is down or inactive."""
+        return self.state in (PartitionState.UP, PartitionState.DRAIN)
 
     def with_default_memory(self, wanted: ResourceRequest) -> ResourceRequest:
         """Return the request with the partition's default memory if it requests none."""

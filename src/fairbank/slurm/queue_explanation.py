@@ -21,15 +21,23 @@ from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import OpenDependencies
 from fairbank.scheduling.explain.earlier_start import ChoosePartitions, add_partition
-from fairbank.scheduling.explain.explanation import explain_on_nodes
+from fairbank.scheduling.explain.explanation import StatedWait, explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES
+from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.commands import conf_path, output_of
 from fairbank.slurm.job_credit import Quote, bank_refusal, job_credit, quotes
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.policy_file import POLICY_SIZE_MAX, AdmittedPartitions, read_admitted_partitions
+from fairbank.slurm.queue_snapshot.components import (
+    Component,
+    component_check,
+    describe_wait,
+    pending_components,
+)
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from fairbank.slurm.queue_snapshot.run_times import (
     COMMAND,
@@ -83,15 +91,11 @@ def explain(
     queue = build_queue(snapshot)
     job = _find_pending(job_id, queue)
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
-    if any(start.job.number == job.number for start in plan.starts):
-        raise Conflict(
-            f"job {job_id} can start: nothing that is known here keeps it waiting",
-            field="JOBID",
-            remedy=(
-                "slurmctld starts it with its next pass; ask again if it still waits in a minute"
-            ),
-        )
     notes, slurm_job = list(queue.notes), queue.slurm_jobs[job.number]
+    components = pending_components(slurm_job, snapshot.jobs, plan)
+    stated = None
+    if any(start.job.number == job.number for start in plan.starts):
+        stated = _stated_wait(job_id, slurm_job, components)
     cluster = snapshot.config.get("ClusterName") or None
     funds = _credit(job, slurm_job, cluster, quote, notes)
     why = explain_on_nodes(
@@ -111,6 +115,8 @@ def explain(
         history=_run_times(job, folder, queue.now, notes) if likely else None,
         funds=funds,
         refusal=bank_refusal(slurm_job, funds),
+        stated=stated,
+        more_checks=[component_check(slurm_job, components)] if components else [],
         awaiting=_awaited_jobs(job, queue, answers["jobs"]),
         tick=progress and partial(progress, "simulated runs"),
     )
@@ -122,7 +128,8 @@ def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
     named = [
         job
         for job in queue.snapshot.queue.jobs()
-        if job_id in (job.name, str(job.array), str(job.number))
+        if job_id
+        in (job.name, str(job.array), str(job.number), queue.slurm_jobs[job.number].squeue_name)
     ]
     if named:
         return min(named, key=lambda job: (job.name != job_id, job.task))
@@ -143,6 +150,33 @@ def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
             "give a job that waits, as squeue --states=PENDING has it; "
             "sacct knows those that are over"
         ),
+    )
+
+
+def _stated_wait(job_id: str, slurm_job: SlurmJob, components: tuple[Component, ...]) -> StatedWait:
+    """Return why a job waits that the model would start. Raises Conflict if it can start."""
+    reason = slurm_job.reason
+    is_tested = reason != NEVER_TESTED
+    if components:
+        # Backfill gives this reason to a component that has none.
+        code = reason if is_tested else RESOURCES
+        return StatedWait(code, describe_wait(slurm_job, components))
+    if not is_tested:
+        raise Conflict(
+            f"job {job_id} can start: nothing that is known here keeps it waiting",
+            field="JOBID",
+            remedy=(
+                "slurmctld starts it with its next pass; ask again if it still waits in a minute"
+            ),
+        )
+    try:
+        sentence = explain_reason(reason).removesuffix(".")
+    except NotFound:  # a text of the site, from a plug-in or an administrator
+        sentence = "it gives no other reason"
+    # Of these two a test between passes may be out of date.
+    passing = ", so it may start with the next pass" if reason in (RESOURCES, PRIORITY) else ""
+    return StatedWait(
+        reason, f"waits, says slurmctld: {sentence}; no check here finds why{passing}"
     )
 
 

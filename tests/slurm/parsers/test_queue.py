@@ -121,7 +121,12 @@ def test_unreadable_node_is_reported(field: str, text: str) -> None:
 
 def test_partition_is_read() -> None:
     (gpu,) = machine.read_partition_rules(PARTITION).rows
-    assert (gpu.name, gpu.nodes, gpu.up, gpu.tier) == ("gpu", ("g01", "g02", "h1"), True, 3)
+    assert (gpu.name, gpu.nodes, gpu.starts_jobs, gpu.tier) == (
+        "gpu",
+        ("g01", "g02", "h1"),
+        True,
+        3,
+    )
     assert (gpu.max_seconds, gpu.min_nodes, gpu.max_nodes) == (7 * 86_400, 2, 4)
     assert (gpu.sharing, gpu.rows, gpu.preempted) == (OverSubscribe.FORCE, 2, PreemptMode.REQUEUE)
     assert (gpu.memory_per_cpu, gpu.memory_per_node) == (None, 4_000)
@@ -132,7 +137,8 @@ def test_partition_is_read() -> None:
     ("state", "up"), [("UP", True), ("DRAIN", True), ("DOWN", False), ("INACTIVE", False)]
 )
 def test_partition_state_is_read(state: str, up: bool) -> None:
-    assert machine.read_partition_rules(with_fields(PARTITION, {"State": state})).rows[0].up is up
+    (rules,) = machine.read_partition_rules(with_fields(PARTITION, {"State": state})).rows
+    assert (rules.state.value, rules.starts_jobs) == (state, up)
 
 
 def test_reservation_is_read() -> None:
@@ -312,10 +318,10 @@ def test_qos_of_the_database_is_read() -> None:
 
 
 def test_qos_without_priority_is_reported() -> None:
-    parsed = limits.QOS_LIMITS.read("high||1.000000|||cluster|||||||||||||||\n")
+    parsed = limits.QOS_LIMITS.read("high||1.000000|||cluster|||||||||||||||||\n")
     assert parsed.rows == ()
     assert [(line.line, line.why.partition(":")[0]) for line in parsed.unreadable] == [
-        (1, "21 cells instead of 22")
+        (1, "23 cells instead of 24")
     ]
 
 

@@ -12,7 +12,7 @@ from fairbank.priority.limits.usage import (
     AssociationLimits,
     Counts,
     LimitedJob,
-    LimitHold,
+    LimitTest,
     LimitUsage,
     QosLimits,
     in_order,
@@ -46,7 +46,7 @@ class ChainLink(NamedTuple):
     used: LimitUsage
     own: bool = True
 
-    def hold(
+    def test(
         self,
         kind: LimitKind,
         limit: int,
@@ -55,8 +55,9 @@ class ChainLink(NamedTuple):
         tres: str | None = None,
         used: int = 0,
         running: int = 0,
-    ) -> LimitHold:
-        return LimitHold(
+        holds: bool = True,
+    ) -> LimitTest:
+        return LimitTest(
             owner=self.owner,
             name=self.name,
             kind=kind,
@@ -65,6 +66,7 @@ class ChainLink(NamedTuple):
             tres=tres,
             used=used,
             running=running,
+            holds=holds,
         )
 
 
@@ -118,17 +120,19 @@ class Walk:
             self._taken.add((kind, tres))
         return True
 
-    def beyond(self, place: ChainLink, kind: LimitKind, asked: Counts) -> Iterator[LimitHold]:
-        """Yield holds for each TRES of which the job alone requests more than a limit."""
+    def beyond(self, place: ChainLink, kind: LimitKind, asked: Counts) -> Iterator[LimitTest]:
+        """Yield the test of each TRES of which the job alone must not request more than a limit."""
         for name, limit in self.limits(place, kind):
-            if asked.get(name, 0) > limit:
-                yield place.hold(kind, limit, asked=asked[name], tres=name)
+            amount = asked.get(name, 0)
+            yield place.test(kind, limit, asked=amount, tres=name, holds=amount > limit)
 
-    def short(self, place: ChainLink) -> Iterator[LimitHold]:
-        """Yield holds for each TRES of which the job requests too little."""
+    def short(self, place: ChainLink) -> Iterator[LimitTest]:
+        """Yield the test of each TRES of which the job must not request too little."""
         for name, limit in self.limits(place, LimitKind.MIN_TRES):
-            if (asked := self.job.counts.get(name, 0)) < limit:
-                yield place.hold(LimitKind.MIN_TRES, limit, asked=asked, tres=name)
+            amount = self.job.counts.get(name, 0)
+            yield place.test(
+                LimitKind.MIN_TRES, limit, asked=amount, tres=name, holds=amount < limit
+            )
 
     def for_minutes(self, minutes: int) -> Counts:
         """Return the TRES-minutes that the job would take in some minutes."""

@@ -7,33 +7,43 @@ whole minutes and whole counts. A job may reach a limit exactly.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.priority.limits.chain import ChainLink, Enforced, Walk
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.usage import Counts, LimitedJob, LimitHold, LimitUsage, QosLimits
+from fairbank.priority.limits.usage import (
+    MINUTE_KINDS,
+    Counts,
+    LimitedJob,
+    LimitTest,
+    LimitUsage,
+    QosLimits,
+)
 
 
-def holding(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
+def holding(job: LimitedJob, enforced: Enforced) -> LimitTest | None:
     """Return the limit that holds `job`, or None: first those that need no nodes, then the rest."""
-    return before_nodes(job, enforced) or after_nodes(job, enforced)
+    return next((test for test in limit_tests(job, enforced) if test.holds), None)
 
 
-def before_nodes(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
-    """Return the first limit on running jobs and on time, tested before nodes are selected."""
-    return next(_BeforeNodes(job, enforced).holds(), None) if enforced.limits else None
+def limit_tests(job: LimitedJob, enforced: Enforced) -> Iterator[LimitTest]:
+    """Yield the tests of all limits that concern `job`, in Slurm's order: first the limits on
+    running jobs and on time, which need no nodes, then those on TRES.
 
-
-def after_nodes(job: LimitedJob, enforced: Enforced) -> LimitHold | None:
-    """Return the first limit on TRES that holds `job`, tested when its nodes are known."""
-    return next(_AfterNodes(job, enforced).holds(), None) if enforced.limits else None
+    Limits on a TRES of which it takes nothing are left out.
+    """
+    if enforced.limits:
+        for test in chain(_BeforeNodes(job, enforced).tests(), _AfterNodes(job, enforced).tests()):
+            if test.holds or test.asked:
+                yield test
 
 
 class _BeforeNodes(Walk):
     _minutes: int | None = None
     """Time limit of the job, set when a limit on wall time is met, else that limit."""
 
-    def holds(self) -> Iterator[LimitHold]:
+    def tests(self) -> Iterator[LimitTest]:
         for place, qos in self.qoses():
             self._minutes = None
             yield from self._jobs(place, LimitKind.GRP_JOBS, qos.used)
@@ -50,12 +60,12 @@ class _BeforeNodes(Walk):
                     yield from self._jobs(place, LimitKind.MAX_JOBS, place.used)
                 yield from self._wall(place)
 
-    def _jobs(self, place: ChainLink, kind: LimitKind, used: LimitUsage) -> Iterator[LimitHold]:
+    def _jobs(self, place: ChainLink, kind: LimitKind, used: LimitUsage) -> Iterator[LimitTest]:
         limit = self.limit(place, place.limits.jobs, kind)
-        if limit is not None and used.jobs >= limit:
-            yield place.hold(kind, limit, asked=1, running=used.jobs)
+        if limit is not None:
+            yield place.test(kind, limit, asked=1, running=used.jobs, holds=used.jobs >= limit)
 
-    def _group_wall(self, place: ChainLink) -> Iterator[LimitHold]:
+    def _group_wall(self, place: ChainLink) -> Iterator[LimitTest]:
         if (
             self.job.time_overridden
             or (limit := self.limit(place, place.limits.wall, LimitKind.GRP_WALL)) is None
@@ -67,17 +77,17 @@ class _BeforeNodes(Walk):
         )
         # Slurm adds in 32 bits, so that no time limit at all, which is the highest number, passes
         # once a minute is used.
-        if used >= limit or (self.enforced.safe and (used + asked) % (U32_MAX + 1) > limit):
-            yield place.hold(LimitKind.GRP_WALL, limit, asked=asked, used=used)
+        holds = used >= limit or (self.enforced.safe and (used + asked) % (U32_MAX + 1) > limit)
+        yield place.test(LimitKind.GRP_WALL, limit, asked=asked, used=used, holds=holds)
 
-    def _wall(self, place: ChainLink) -> Iterator[LimitHold]:
+    def _wall(self, place: ChainLink) -> Iterator[LimitTest]:
         if (
             self.job.time_overridden
             or (limit := self.limit(place, place.limits.wall, LimitKind.MAX_WALL)) is None
         ):
             return
-        if (asked := self._time(limit)) > limit:
-            yield place.hold(LimitKind.MAX_WALL, limit, asked=asked)
+        asked = self._time(limit)
+        yield place.test(LimitKind.MAX_WALL, limit, asked=asked, holds=asked > limit)
 
     def _time(self, *limits: int | None) -> int:
         if self._minutes is None:
@@ -86,7 +96,7 @@ class _BeforeNodes(Walk):
 
 
 class _AfterNodes(Walk):
-    def holds(self) -> Iterator[LimitHold]:
+    def tests(self) -> Iterator[LimitTest]:
         asked = self.for_minutes(
             self.job.charged(self.job.minutes_at_most(self.job.partition_default_minutes))
         )
@@ -100,7 +110,7 @@ class _AfterNodes(Walk):
             if place.own:
                 yield from self._of_the_job(place, asked)
 
-    def _of_the_group(self, place: ChainLink, asked: Counts) -> Iterator[LimitHold]:
+    def _of_the_group(self, place: ChainLink, asked: Counts) -> Iterator[LimitTest]:
         free = self.job.usage_factor() == 0  # what is not charged finds nothing used
         used, running = ({}, {}) if free else (place.used.minutes(), place.used.run_minutes())
         yield from self._within(
@@ -111,14 +121,14 @@ class _AfterNodes(Walk):
         )
         yield from self._within(place, LimitKind.GRP_TRES_RUN_MINS, asked, running, always=True)
 
-    def _of_the_job(self, place: ChainLink, asked: Counts) -> Iterator[LimitHold]:
+    def _of_the_job(self, place: ChainLink, asked: Counts) -> Iterator[LimitTest]:
         yield from self.beyond(place, LimitKind.MAX_TRES_MINS, asked)
         yield from self.beyond(place, LimitKind.MAX_TRES, self.job.counts)
         yield from self.beyond(place, LimitKind.MAX_TRES_PER_NODE, self.on_each_node())
 
     def _per_user_and_account(
         self, place: ChainLink, qos: QosLimits, asked: Counts
-    ) -> Iterator[LimitHold]:
+    ) -> Iterator[LimitTest]:
         who = (
             (
                 qos.of_account,
@@ -132,11 +142,14 @@ class _AfterNodes(Walk):
             yield from self._within(place, to_come, asked, used.run_minutes(), always=True)
 
     def _added_counts(self, used: LimitUsage) -> Counts:
-        """Return what the job adds: a node on which the owner's jobs run counts once."""
-        new = self.job.counts.get("node", 0) - len(self.job.nodes & used.nodes)
-        if "node" in self.job.counts:
-            return {**self.job.counts, "node": max(new, 0)}
-        return self.job.counts
+        """Return what the job adds: a node on which the owner's jobs run counts once.
+
+        Before its nodes are known it may get all of these.
+        """
+        if "node" not in self.job.counts:
+            return self.job.counts
+        shared = len(self.job.nodes & used.nodes if self.job.is_placed else used.nodes)
+        return {**self.job.counts, "node": max(self.job.counts["node"] - shared, 0)}
 
     def _within(
         self,
@@ -148,19 +161,24 @@ class _AfterNodes(Walk):
         *,
         safe: bool = True,
         always: bool = False,
-    ) -> Iterator[LimitHold]:
-        """Yield holds for each TRES that is used up, and with `safe` for each of which the job and
-        the running ones would take too much.
+    ) -> Iterator[LimitTest]:
+        """Yield the test of each TRES. It holds what is used up, and with `safe` also a job that
+        would take too much together with the running ones.
         """
         for name, limit in self.limits(place, kind, always=always):
             amount, running_amount, used_amount = (
                 amounts.get(name, 0) for amounts in (asked, running, used or {})
             )
+            # Of nodes all that it asks for, also those that count already.
+            own = amount if kind in MINUTE_KINDS else self.job.counts.get(name, 0)
             used_up = used is not None and amount > 0 and used_amount >= limit
-            too_much = amount > limit or (
-                amount > 0 and amount + running_amount > limit - used_amount
+            too_much = own > limit or (amount > 0 and amount + running_amount > limit - used_amount)
+            yield place.test(
+                kind,
+                limit,
+                asked=own,
+                tres=name,
+                used=used_amount,
+                running=running_amount,
+                holds=used_up or (safe and too_much),
             )
-            if used_up or (safe and too_much):
-                yield place.hold(
-                    kind, limit, asked=amount, tres=name, used=used_amount, running=running_amount
-                )

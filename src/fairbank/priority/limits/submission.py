@@ -15,12 +15,14 @@ from itertools import islice
 
 from fairbank.priority.limits.chain import ChainLink, Enforced, Walk
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.usage import Counts, LimitedJob, LimitHold, LimitUsage, QosLimits
+from fairbank.priority.limits.usage import Counts, LimitedJob, LimitTest, LimitUsage, QosLimits
 
 
-def refusing(job: LimitedJob, enforced: Enforced, tasks: int = 1) -> LimitHold | None:
+def refusing(job: LimitedJob, enforced: Enforced, tasks: int = 1) -> LimitTest | None:
     """Return the limit that refuses `job`, which has so many tasks, or None."""
-    return next(_Submitting(job, enforced, tasks).holds(), None) if enforced.limits else None
+    if not enforced.limits:
+        return None
+    return next((test for test in _Submitting(job, enforced, tasks).tests() if test.holds), None)
 
 
 class _Submitting(Walk):
@@ -34,13 +36,13 @@ class _Submitting(Walk):
         self._asked: Counts = self.for_minutes(job.limit_minutes or 0) if timed else {}
         self._minutes = (job.limit_minutes or 0) if timed else 0
 
-    def holds(self) -> Iterator[LimitHold]:
+    def tests(self) -> Iterator[LimitTest]:
         for place, qos in self.qoses():
             yield from self._of_qos(place, qos)
         for place in self.associations():
             yield from self._of_association(place)
 
-    def _of_qos(self, place: ChainLink, qos: QosLimits) -> Iterator[LimitHold]:
+    def _of_qos(self, place: ChainLink, qos: QosLimits) -> Iterator[LimitTest]:
         if self._strict:
             yield from self.beyond(place, LimitKind.MAX_TRES_PER_ACCOUNT, self.job.counts)
             yield from self.beyond(place, LimitKind.MAX_TRES_PER_USER, self.job.counts)
@@ -56,7 +58,7 @@ class _Submitting(Walk):
         if self._strict:
             yield from self.short(place)
 
-    def _of_association(self, place: ChainLink) -> Iterator[LimitHold]:
+    def _of_association(self, place: ChainLink) -> Iterator[LimitTest]:
         if self._strict:
             yield from self.beyond(place, LimitKind.GRP_TRES, self.job.counts)
         yield from self._submitted(place, LimitKind.GRP_SUBMIT_JOBS, place.used)
@@ -72,29 +74,29 @@ class _Submitting(Walk):
             yield from self.beyond(place, LimitKind.MAX_TRES_MINS, self._asked)
             yield from self._wall(place, LimitKind.MAX_WALL)
 
-    def _of_the_job(self, place: ChainLink) -> Iterator[LimitHold]:
+    def _of_the_job(self, place: ChainLink) -> Iterator[LimitTest]:
         if self._strict:
             yield from self.beyond(place, LimitKind.MAX_TRES, self.job.counts)
             yield from self.beyond(place, LimitKind.MAX_TRES_PER_NODE, self.on_each_node())
 
     def _submitted(
         self, place: ChainLink, kind: LimitKind, used: LimitUsage
-    ) -> Iterator[LimitHold]:
+    ) -> Iterator[LimitTest]:
         limit = self.limit(place, place.limits.jobs, kind)
         if limit is not None and used.submitted + self._tasks > limit:
-            yield place.hold(kind, limit, asked=self._tasks, running=used.submitted)
+            yield place.test(kind, limit, asked=self._tasks, running=used.submitted)
 
-    def _wall(self, place: ChainLink, kind: LimitKind) -> Iterator[LimitHold]:
+    def _wall(self, place: ChainLink, kind: LimitKind) -> Iterator[LimitTest]:
         limit = self.limit(place, place.limits.wall, kind)
         if limit is not None and self._minutes > limit:
-            yield place.hold(kind, limit, asked=self._minutes)
+            yield place.test(kind, limit, asked=self._minutes)
 
 
 REASON = "TimeLimit"
 """Reason of every job that a limit ends. Its state is TIMEOUT."""
 
 
-def ending(job: LimitedJob, run_minutes: int, enforced: Enforced) -> LimitHold | None:
+def ending(job: LimitedJob, run_minutes: int, enforced: Enforced) -> LimitTest | None:
     """Return the limit that ends a job after `run_minutes`, or None; limits do so only if they are
     enforced without `safe`.
 
@@ -103,11 +105,11 @@ def ending(job: LimitedJob, run_minutes: int, enforced: Enforced) -> LimitHold |
     """
     if not enforced.limits or enforced.safe:
         return None
-    return next(_Ending(job, enforced).holds(run_minutes), None)
+    return next(_Ending(job, enforced).tests(run_minutes), None)
 
 
 class _Ending(Walk):
-    def holds(self, run_minutes: int) -> Iterator[LimitHold]:
+    def tests(self, run_minutes: int) -> Iterator[LimitTest]:
         own = {name: run_minutes * count + 1 for name, count in self.job.counts.items() if count}
         for place, _ in self.qoses():
             yield from self._used_up(place, own)
@@ -115,19 +117,19 @@ class _Ending(Walk):
         for place in islice(self.associations(), below_root):
             yield from self._used_up(place, own)
 
-    def _used_up(self, place: ChainLink, own: Counts) -> Iterator[LimitHold]:
+    def _used_up(self, place: ChainLink, own: Counts) -> Iterator[LimitTest]:
         minutes, wall = place.used.minutes(), place.used.wall_minutes()
         for name, limit in self.limits(place, LimitKind.GRP_TRES_MINS, always=True):
             if name in own and (used := minutes.get(name, 0)) >= limit:
-                yield place.hold(
+                yield place.test(
                     LimitKind.GRP_TRES_MINS, limit, asked=own[name], tres=name, used=used
                 )
         group_wall = self.limit(place, place.limits.wall, LimitKind.GRP_WALL)
         if group_wall is not None and wall >= group_wall:
-            yield place.hold(LimitKind.GRP_WALL, group_wall, asked=0, used=wall)
+            yield place.test(LimitKind.GRP_WALL, group_wall, asked=0, used=wall)
         if place.own:
             for name, limit in self.limits(place, LimitKind.MAX_TRES_MINS, always=True):
                 if (taken := own.get(name, 0)) > limit:
-                    yield place.hold(
+                    yield place.test(
                         LimitKind.MAX_TRES_MINS, limit, asked=taken, tres=name, used=taken
                     )

@@ -127,7 +127,7 @@ class LimitedJob(msgspec.Struct, frozen=True, kw_only=True):
 
     `limit_minutes`: None without a limit, UNLIMITED_MINUTES if the job requested that. `chain`: its
     associations, the user's own first. `overridden`: TRES whose limits an administrator set aside
-    for it; `time_overridden`: likewise for its time.
+    for it; `time_overridden`: likewise for its time. `is_placed`: `nodes` are selected.
     """
 
     counts: Counts
@@ -140,6 +140,7 @@ class LimitedJob(msgspec.Struct, frozen=True, kw_only=True):
     partition_qos: QosLimits | None = None
     overridden: frozenset[str] = frozenset()
     time_overridden: bool = False
+    is_placed: bool = True
 
     def qoses(self) -> tuple[QosLimits, ...]:
         """Return the QOS whose limits hold, in order of precedence."""
@@ -168,12 +169,11 @@ class LimitedJob(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class LimitHold(msgspec.Struct, frozen=True, kw_only=True):
-    """Reason why a job does not start or is refused: the limit of `name` (an association or QOS),
-    and the figures compared.
+class LimitTest(msgspec.Struct, frozen=True, kw_only=True):
+    """Test of the limit of `name` (an association or QOS) for one job, and the figures compared.
 
     `used` was taken before, `running` is what running jobs take or may still take, `asked` is the
-    job's own.
+    job's own. `holds`: the limit keeps the job from starting, refuses it or ends it.
     """
 
     owner: str
@@ -184,23 +184,74 @@ class LimitHold(msgspec.Struct, frozen=True, kw_only=True):
     tres: str | None = None
     used: int = 0
     running: int = 0
+    holds: bool = True
 
     @property
     def reason(self) -> str:
         """Return the reason as squeue prints it."""
         return reason(self.owner, self.kind, self.tres)
 
+    @property
+    def owner_name(self) -> str:
+        return f"{ {ASSOC: 'association', QOS: 'QOS'}[self.owner] } {self.name}"
+
     def __str__(self) -> str:
-        where = {ASSOC: "association", QOS: "QOS"}[self.owner]
-        of = f" of {self.tres}" if self.tres else ""
+        unit = _unit(self.kind, self.tres)
+        least = "at least " if self.kind is LimitKind.MIN_TRES else ""
         taken = [
-            f"{amount} {word}"
-            for amount, word in ((self.used, "used"), (self.running, "running"))
+            f"{amount:,} {word}"
+            for amount, word in ((self.used, "used"), (self.running, _running(self.kind)))
             if amount
         ]
-        least = "at least " if self.kind is LimitKind.MIN_TRES else ""
         beside = f", {' and '.join(taken)}" if taken else ""
         return (
-            f"{where} {self.name} allows {least}{self.limit}{of} ({self.kind.value}){beside}; this"
-            f" job asks for {self.asked}"
+            f"{self.owner_name} allows {_SCOPES.get(self.kind, '')}{least}{self.limit:,} {unit}"
+            f" ({self.kind.value}){beside}; this job asks for {self.asked:,}"
         )
+
+
+# Whom the limit is for; without a word all jobs of the owner together.
+_SCOPES = {
+    LimitKind.MAX_TRES: "each job ",
+    LimitKind.MAX_TRES_PER_NODE: "each node of a job ",
+    LimitKind.MAX_TRES_MINS: "each job ",
+    LimitKind.MIN_TRES: "each job ",
+    LimitKind.MAX_WALL: "each job ",
+    LimitKind.MAX_TRES_PER_USER: "each user ",
+    LimitKind.MAX_TRES_RUN_MINS_PER_USER: "each user ",
+    LimitKind.MAX_JOBS_PER_USER: "each user ",
+    LimitKind.MAX_SUBMIT_JOBS_PER_USER: "each user ",
+    LimitKind.MAX_TRES_PER_ACCOUNT: "each account ",
+    LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT: "each account ",
+    LimitKind.MAX_JOBS_PER_ACCOUNT: "each account ",
+    LimitKind.MAX_SUBMIT_JOBS_PER_ACCOUNT: "each account ",
+}
+MINUTE_KINDS = frozenset(
+    {
+        LimitKind.GRP_TRES_MINS,
+        LimitKind.GRP_TRES_RUN_MINS,
+        LimitKind.MAX_TRES_MINS,
+        LimitKind.MAX_TRES_RUN_MINS_PER_USER,
+        LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT,
+    }
+)
+"""Limits on products of a TRES and minutes."""
+_WALL = frozenset({LimitKind.GRP_WALL, LimitKind.MAX_WALL})
+# The unit of a TRES, and that of its product with minutes. Others are called by their names.
+_UNITS = {
+    "cpu": ("CPUs", "CPU-minutes"),
+    "mem": ("MiB of memory", "MiB-minutes of memory"),
+    "node": ("nodes", "node-minutes"),
+    "billing": ("billing units", "billing unit-minutes"),
+}
+
+
+def _unit(kind: LimitKind, tres: str | None) -> str:
+    if tres is None:
+        return "minutes of wall time" if kind in _WALL else "jobs"
+    count, minutes = _UNITS.get(tres, (tres, f"minutes of {tres}"))
+    return minutes if kind in MINUTE_KINDS else count
+
+
+def _running(kind: LimitKind) -> str:
+    return "reserved by running jobs" if kind in MINUTE_KINDS else "in use"

@@ -11,8 +11,13 @@ from fairbank.core.units import AmountFormat, show_shortfall, show_su
 from fairbank.scheduling.explain.answer import BankRefusal, JobCheck
 from fairbank.scheduling.explain.dependencies import OpenDependencies, dependency_check
 from fairbank.scheduling.explain.job_view import FilteredNodes, JobView
+from fairbank.scheduling.explain.rule_checks import (
+    limit_checks,
+    partition_checks,
+    requested_nodes_check,
+)
 from fairbank.scheduling.machines.node_snapshot import OnNodes
-from fairbank.scheduling.machines.nodes import Nodes, exclusion_reason
+from fairbank.scheduling.machines.nodes import Nodes
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.reason import explain_reason
@@ -72,7 +77,7 @@ def job_checks(
     awaiting: OpenDependencies | None,
     refusal: BankRefusal | None,
 ) -> Iterator[JobCheck]:
-    """Yield the checks: may it start, suitable nodes, free nodes, limits, credit, position."""
+    """Yield the checks: may it start, partitions, nodes, limits, credit, position."""
     job, nodes = view.job, view.snapshot.machine
     may_start = _eligible_check(job, nodes, view.now)
     if refusal is not None and refusal.held_as is not None:
@@ -81,12 +86,14 @@ def job_checks(
     if awaiting is not None:
         yield dependency_check(awaiting)
     for name in job.partitions:
-        yield _partition_check(job, nodes, name)
+        yield from partition_checks(job, nodes, name)
     for entry, found in view.filtered:
+        if job.wanted.required:
+            yield requested_nodes_check(nodes, entry, found)
         yield _suitable_nodes_check(nodes, entry, found)
         yield _free_nodes_check(view.snapshot, entry, found)
     for name in job.partitions:
-        yield _limits_check(nodes, job, name)
+        yield from limit_checks(view, name)
     if funds is not None:
         yield credit_check(funds)
     yield _position_check(view, held=not may_start.ok)
@@ -121,15 +128,6 @@ def _eligible_check(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
         "eligible",
         reserved.is_active(now) or (reserved.flexible and not reserved.is_over(now)),
         when,
-    )
-
-
-def _partition_check(job: PendingJob, nodes: Nodes, name: str) -> JobCheck:
-    reason = exclusion_reason(job, nodes.cluster, name, by_least_time=True)
-    return JobCheck(
-        f"partition {name} accepts it",
-        reason is None,
-        "within its limits" if reason is None else explain_reason(reason),
     )
 
 
@@ -174,15 +172,6 @@ def _free_nodes_check(snapshot: OnNodes, entry: QueueEntry, filtered: FilteredNo
         f"free nodes in {entry.rules.name}",
         fitting >= needed and tasks >= request.tasks,
         "; ".join(evidence),
-    )
-
-
-def _limits_check(nodes: Nodes, job: PendingJob, name: str) -> JobCheck:
-    reason = nodes.limits.hold_reason(job, name)
-    return JobCheck(
-        f"limits in {name}",
-        reason is None,
-        "none is reached" if reason is None else f"{reason}: {explain_reason(reason)}",
     )
 
 

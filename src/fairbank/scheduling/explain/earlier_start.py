@@ -155,7 +155,7 @@ def _changes(
     """Yield the changes other than the limit."""
     wanted, memory = job.wanted, job.wanted.memory_per_node
     for name, rules in snapshot.machine.cluster.rules.items():
-        is_new = name not in job.partitions and rules.up
+        is_new = name not in job.partitions and rules.starts_jobs
         partitions = choose_partitions(job, name) if is_new else None
         if partitions is not None:
             yield (

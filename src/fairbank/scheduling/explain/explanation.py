@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from fairbank.cluster.dependency import Dependencies, DependencyState
 from fairbank.core.time import iso
-from fairbank.scheduling.explain.answer import BankRefusal, Explanation, NoStartRange, StartRange
+from fairbank.scheduling.explain.answer import (
+    BankRefusal,
+    Explanation,
+    JobCheck,
+    NoStartRange,
+    StartRange,
+)
 from fairbank.scheduling.explain.checks import CreditCheckInput, job_checks, least_nodes
 from fairbank.scheduling.explain.dependencies import OpenDependencies, describe_condition
 from fairbank.scheduling.explain.earlier_start import (
@@ -13,6 +22,7 @@ from fairbank.scheduling.explain.earlier_start import (
     suggest_earlier_start,
 )
 from fairbank.scheduling.explain.job_view import JobView, job_view
+from fairbank.scheduling.explain.rule_checks import reason_figures, requested_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.explain.start_range import Tick, start_range_on_nodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes
@@ -20,11 +30,21 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import PRIORITY, RESOURCES, SchedulePlan
 from fairbank.scheduling.reason import explain_reason
+from fairbank.scheduling.slurm.main_pass import NOT_AVAILABLE
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 
 TIMED = frozenset({"BeginTime", "Reservation"})
 """Reasons of jobs that are not in the queue yet, but will be at a known time."""
+
+
+class StatedWait(NamedTuple):
+    """Wait of a job that the passes here would start: Slurm's reason, and a clause that explains
+    it.
+    """
+
+    code: str
+    clause: str
 
 
 def explain_on_nodes(
@@ -38,6 +58,8 @@ def explain_on_nodes(
     funds: CreditCheckInput | None = None,
     refusal: BankRefusal | None = None,
     awaiting: OpenDependencies | None = None,
+    stated: StatedWait | None = None,
+    more_checks: Iterable[JobCheck] = (),
     advice: bool = True,
     choose_partitions: ChoosePartitions = add_partition,
     tick: Tick | None = None,
@@ -45,7 +67,7 @@ def explain_on_nodes(
     """Explain why a job waits, as Slurm's two passes decide.
 
     A job that may not start at all has no range, unless its time is known. Raises NotFound for a
-    job that does not wait, or that starts now.
+    job that does not wait, or that starts now without `stated`.
 
     Args:
         snapshot: machine, queue and running jobs.
@@ -57,14 +79,24 @@ def explain_on_nodes(
         funds: credit of the job; None: make no check.
         refusal: refusal of the bank for the job.
         awaiting: dependencies of the job; None: make no check.
+        stated: why it waits although the passes would start it; then there is neither a range nor
+            advice.
+        more_checks: checks of rules that the passes do not know.
         advice: search a change that starts it earlier.
         choose_partitions: the partitions that the site lets the job request.
         tick: called after each simulated run.
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
+    if stated is not None:
+        history, advice = None, False
+        plan = plan._replace(
+            starts=[start for start in plan.starts if start.job.number != number],
+            reasons={**plan.reasons, number: stated.code},
+        )
     view = job_view(snapshot, plan, number, now)
     code = view.code if refusal is None else refusal.held_as or view.code
-    headline = _headline(view, awaiting, refusal)
+    waits = _waits(view, awaiting) if stated is None else stated.clause
+    headline = _headline(view, waits, refusal)
     likely: StartRange | NoStartRange | None = None
     if history is not None and not view.is_queued and view.code not in TIMED:
         likely = NoStartRange.NOT_QUEUED
@@ -77,7 +109,7 @@ def explain_on_nodes(
         number=number,
         code=code,
         headline=headline,
-        checks=tuple(job_checks(view, funds=funds, awaiting=awaiting, refusal=refusal)),
+        checks=(*job_checks(view, funds=funds, awaiting=awaiting, refusal=refusal), *more_checks),
         position=view.position,
         ahead=view.ahead,
         waiting=len(view.names),
@@ -96,10 +128,8 @@ def explain_on_nodes(
 DEPENDENCY, NEVER_MET = "Dependency", "DependencyNeverSatisfied"
 
 
-def _headline(view: JobView, awaiting: OpenDependencies | None, refusal: BankRefusal | None) -> str:
-    """Return the sentence, with the figures of this job if it waits for nodes or for other jobs, or
-    if the bank refuses it.
-    """
+def _headline(view: JobView, waits: str, refusal: BankRefusal | None) -> str:
+    """Return the sentence: the clause why it waits, and that of the bank if it refuses the job."""
     refused = "" if refusal is None else refusal.detail.removesuffix(".")
     if refusal is not None and refusal.held_as is not None:
         return f"Job {view.job.name} is held by the bank ({refusal.held_as}): {refused}."
@@ -107,10 +137,11 @@ def _headline(view: JobView, awaiting: OpenDependencies | None, refusal: BankRef
         f" Reserved start: {iso(view.reservation.at)}." if view.reservation is not None else ""
     )
     would_refuse = f" The bank would refuse it: {refused}." if refused else ""
-    return f"Job {view.job.name} {_waits(view, awaiting)} ({view.code}).{expected}{would_refuse}"
+    return f"Job {view.job.name} {waits} ({view.code}).{expected}{would_refuse}"
 
 
 def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
+    """Return the clause, with the figures of this job."""
     if view.code == RESOURCES and view.is_queued:
         return _for_nodes(view)
     if view.code == PRIORITY and view.ahead:
@@ -120,7 +151,9 @@ def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
         return f"waits behind {len(view.ahead):,} jobs, the first of which is {first}"
     if view.code in (DEPENDENCY, NEVER_MET) and awaiting is not None and awaiting.on.open:
         return _for_others(awaiting.on, never=view.code == NEVER_MET)
-    return f"waits: {explain_reason(view.code).removesuffix('.')}"
+    if view.code == NOT_AVAILABLE and (missing := requested_nodes(view)) is not None:
+        return f"waits for nodes that it requests: {missing}"
+    return f"waits: {reason_figures(view) or explain_reason(view.code).removesuffix('.')}"
 
 
 def _for_nodes(view: JobView) -> str:

@@ -8,20 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
 
 import msgspec
 
 from fairbank.cluster.partition_rules import PreemptMode
 from fairbank.cluster.reservation import Reservation
-from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.errors import InvalidInput
+from fairbank.scheduling.machines.partition_access import exclusion_reason
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.scheduling.placement import constraint, node_set
+from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.placement.search import PlacementSearch
-from fairbank.scheduling.plan import BAD_CONSTRAINTS
+
+
+class LimitCheck(NamedTuple):
+    """Test of one limit for a job: Slurm's reason if it holds the job, else None; what is tested;
+    and an object whose text has the figures.
+    """
+
+    reason: str | None
+    what: str
+    figures: object
 
 
 class StartLimits:
@@ -41,6 +51,15 @@ class StartLimits:
         With `placement` the nodes count as they are, without it as the job requests them.
         """
         return None
+
+    def checks(
+        self, job: PendingJob, partition: str, placement: Placement | None = None
+    ) -> Iterator[LimitCheck]:
+        """Yield the test of each limit that concerns the job, in Slurm's order; for explanations.
+
+        With the same arguments as `hold_reason`, which is that of the first that holds.
+        """
+        yield from ()
 
     def record_start(self, job: PendingJob, placement: Placement) -> None:
         """Count a job that starts."""
@@ -87,47 +106,6 @@ class Preemption(msgspec.Struct, frozen=True, kw_only=True):
                 field="qos.preempts",
                 remedy="take one of them out",
             ) from None
-
-
-def exclusion_reason(
-    job: PendingJob, cluster: NodeTable, name: str, *, by_least_time: bool = False
-) -> str | None:
-    """Return Slurm's reason why the job cannot run in a partition, or None if it can.
-
-    The cluster may have changed since the job was accepted. The job then waits with a reason, so
-    that one job does not end the pass for all.
-
-    Args:
-        job: the pending job.
-        cluster: nodes and partitions.
-        name: name of the partition.
-        by_least_time: compare the least time of the job (--time-min) with the partition's limit, as
-            backfill does.
-    """
-    if name not in cluster.rules:
-        return "PartitionConfig"
-    if not is_request_valid(job.wanted, cluster):
-        return BAD_CONSTRAINTS
-    rules, nodes = cluster.partition(name)
-    if not rules.up:
-        return "PartitionDown"
-    asked = job.time_min if by_least_time and job.time_min is not None else job.limit
-    if rules.max_seconds is not None and asked is not None and asked > rules.max_seconds:
-        return "PartitionTimeLimit"
-    most = min(rules.max_nodes or nodes.bit_count(), nodes.bit_count())
-    too_few = (job.wanted.max_nodes or rules.min_nodes) < rules.min_nodes
-    return "PartitionNodeLimit" if job.wanted.nodes > most or too_few else None
-
-
-def is_request_valid(wanted: ResourceRequest, cluster: NodeTable) -> bool:
-    """Return True if the constraints can be parsed and the nodes that the request names exist."""
-    try:
-        for text in (wanted.constraint, wanted.prefer):
-            constraint.parse(text)
-        cluster.named((*wanted.required, *wanted.excluded))
-    except (InvalidInput, NotFound):
-        return False
-    return True
 
 
 class ReservationRules:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.reservation import Reservation
-from fairbank.scheduling.machines.nodes import Nodes, PreemptBy, exclusion_reason, is_request_valid
+from fairbank.scheduling.machines.nodes import Nodes, PreemptBy
+from fairbank.scheduling.machines.partition_access import exclusion_reason, is_request_valid
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.search import PlacementRequest

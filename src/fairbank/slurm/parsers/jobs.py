@@ -50,8 +50,10 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     limits those that run at once; `task` has started, or was separated from the others. `limit` is
     None for the partition's. `expected` is the start that slurmctld expects, `reason` why the job
     is pending, in Slurm's word, as of its last check. `dependencies` are those on other jobs that
-    are open. `licences` and `tres` are what it requests or has, `allocated` the nodes that it has.
-    `deadline` is the instant by which it must end. `uid` is None where Slurm does not print it.
+    are open. `licences` and `tres` are what it requests or has, `billing` its billing units if they
+    are printed, `allocated` the nodes that it has. `het_job` is the first component of a
+    heterogeneous job, `het_offset` the number of this one. `deadline` is the instant by which it
+    must end. `uid` is None where Slurm does not print it.
     """
 
     job_id: int
@@ -75,6 +77,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     wanted: ResourceRequest
     licences: Mapping[str, int]
     tres: Mapping[str, int]
+    billing: int | None = None
     array: int | None = None
     task: int | None = None
     tasks: tuple[int, ...] = ()
@@ -84,10 +87,16 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     deadline: int | None = None
     uid: int | None = None
     admin_comment: str = ""
+    het_job: int | None = None
+    het_offset: int = 0
 
     @property
     def squeue_name(self) -> str:
-        """Name in squeue: for a task of an array, the array's number and its own."""
+        """Name in squeue: for a task of an array, the array's number and its own; likewise for a
+        component of a heterogeneous job.
+        """
+        if self.het_job is not None:
+            return f"{self.het_job}+{self.het_offset}"
         return (
             str(self.job_id)
             if self.array is None or self.task is None
@@ -117,7 +126,8 @@ def _job(cells: Cells) -> SlurmJob | None:
     several = bool(tasks) and not tasks.isdecimal()
     start = cells.read("StartTime", words.instant)
     qos, *others = cells["QOS"].split(",")
-    tres = words.tres(cells.get("TRES", cells.get("ReqTRES" if waits else "AllocTRES", "")), "TRES")
+    printed = cells.get("TRES", cells.get("ReqTRES" if waits else "AllocTRES", ""))
+    tres = words.tres(printed, "TRES")
     parsed = parse_counts(tres, field="TRES") if tres else {}
     counts = {name: int(count) for name, count in parsed.items()}
     return SlurmJob(
@@ -142,6 +152,7 @@ def _job(cells: Cells) -> SlurmJob | None:
         wanted=_wanted(cells, counts.get("node", 0)) if waits else ResourceRequest(),
         licences=_licences(_text(cells, "Licenses")),
         tres=counts,
+        billing=words.billing(printed),
         array=cells.read("ArrayJobId", words.optional(words.job_id), ""),
         task=int(tasks) if tasks and not several else None,
         tasks=_tasks(tasks) if several else (),
@@ -151,6 +162,8 @@ def _job(cells: Cells) -> SlurmJob | None:
         deadline=cells.read("Deadline", words.instant, "N/A"),
         uid=cells.read("Uid", words.number),
         admin_comment=cells.get("AdminComment", "") if waits else "",
+        het_job=cells.read("HetJobId", words.optional(words.job_id), ""),
+        het_offset=cells.read("HetJobOffset", words.number, "0"),
     )
 
 

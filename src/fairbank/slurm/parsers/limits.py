@@ -48,6 +48,8 @@ _QOS_TRES = {
     "MaxTRESPU": LimitKind.MAX_TRES_PER_USER,
     "MaxTRESPA": LimitKind.MAX_TRES_PER_ACCOUNT,
     "MinTRES": LimitKind.MIN_TRES,
+    "MaxTRESRunMinsPU": LimitKind.MAX_TRES_RUN_MINS_PER_USER,
+    "MaxTRESRunMinsPA": LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT,
 }
 _QOS_JOBS = {
     "GrpJobs": LimitKind.GRP_JOBS,

@@ -6,6 +6,7 @@ and as the scheduler uses them (`Node`, `PartitionRules`), which needs more of t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -13,12 +14,18 @@ from typing import TypeVar
 import msgspec
 
 from fairbank.cluster.node import Gpus, Node, NodeState
-from fairbank.cluster.partition_rules import OverSubscribe, PartitionRules, PreemptMode
+from fairbank.cluster.partition_rules import (
+    AccessList,
+    OverSubscribe,
+    PartitionRules,
+    PartitionState,
+    PreemptMode,
+)
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
 from fairbank.core.time import Instant
-from fairbank.core.tres import parse_weights
+from fairbank.core.tres import Weights, parse_weights
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, key_value_records, read_rows
 from fairbank.slurm.parsers.values import ParsedRows, SlurmNode, SlurmPartition
@@ -27,6 +34,7 @@ T = TypeVar("T")
 
 ANY_GPU = "any"
 _NOTHING = frozenset({"", "(null)", "N/A", "NONE"})
+_REASON = re.compile(r"(.*?) ?\[([^\]@]+)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\]", re.ASCII)
 _NO_MOST = _NOTHING | {"UNLIMITED", "INFINITE"}
 
 # State of a node for jobs: the first of these words that it has, since `DOWN+DRAIN` is down.
@@ -89,6 +97,7 @@ def _node(cells: Cells) -> Node:
         features=frozenset(_list(cells, "ActiveFeatures")),
         weight=cells.read("Weight", words.number, "1"),
         state=cells.read("State", _state),
+        reason=cells.read("Reason", _reason, ""),
     )
 
 
@@ -104,6 +113,13 @@ def _state(text: str, field: str) -> NodeState:
     if "~" in text:
         state_words.add("POWERED_DOWN")
     return next((state for word, state in _STATES if word in state_words), NodeState.UP)
+
+
+def _reason(text: str, field: str) -> str:
+    """Return the reason of a state, with its time in UTC as `iso` writes it."""
+    if (match := _REASON.fullmatch(text)) is None:
+        return "" if text in _NOTHING else text
+    return f"{match[1]} (by {match[2]}, {match[3]}Z)"
 
 
 # --- partitions ---
@@ -174,7 +190,7 @@ def _partition_rules(cells: Cells) -> PartitionRules:
     return PartitionRules(
         name=cells.read("PartitionName", words.name),
         nodes=_hosts(cells),
-        up=cells.get("State", "UP") in ("UP", "DRAIN"),
+        state=cells.read("State", _partition_state, "UP"),
         tier=cells.read("PriorityTier", words.number, "1"),
         max_seconds=cells.read("MaxTime", words.finite_length, ""),
         min_nodes=cells.read("MinNodes", words.number, "0"),
@@ -184,7 +200,42 @@ def _partition_rules(cells: Cells) -> PartitionRules:
         memory_per_cpu=by_cpu,
         memory_per_node=None if by_cpu else by_node,
         preempted=PreemptMode(mode) if mode in PreemptMode.__members__ else None,
+        max_cpus_per_node=cells.read("MaxCPUsPerNode", _optional_number, ""),
+        accounts=_access_list(cells, "Accounts"),
+        qos=_access_list(cells, "Qos"),
+        needs_reservation=cells.get("ReqResv") == "YES",
+        groups=_names_unless_all(cells, "AllowGroups"),
+        default_seconds=cells.read("DefaultTime", words.finite_length, ""),
+        weights=_weights(cells),
     )
+
+
+def _partition_state(text: str, field: str) -> PartitionState:
+    if text in PartitionState.__members__:
+        return PartitionState[text]
+    raise InvalidInput(f"{words.quote_unknown(text)} is no state of a partition", field=field)
+
+
+def _weights(cells: Cells) -> Weights | None:
+    """Return the billing weights. Slurm drops all if it cannot read one."""
+    text = ",".join(_list(cells, "TRESBillingWeights"))
+    try:
+        return parse_weights(text) if text else None
+    except InvalidInput:
+        return None
+
+
+def _access_list(cells: Cells, kind: str) -> AccessList | None:
+    """Return the allowed names, else the denied ones: Slurm tests only one of both lists."""
+    if allowed := _names_unless_all(cells, f"Allow{kind}"):
+        return AccessList(allowed)
+    denied = _list(cells, f"Deny{kind}")
+    return AccessList(tuple(denied), denies=True) if denied else None
+
+
+def _names_unless_all(cells: Cells, field: str) -> tuple[str, ...]:
+    names = _list(cells, field)
+    return () if names == ["ALL"] else tuple(names)
 
 
 # --- reservations and licences ---

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 
 import msgspec
@@ -13,8 +12,6 @@ from fairbank.report.sshare import ShareRow
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import PIPE, Cells, Records, Table, read_rows, split_records
 from fairbank.slurm.parsers.values import ParsedRows, UnreadableLine
-
-_BILLING = re.compile(r"(?:^|,)billing=(\d{1,18})(?:,|$)", re.ASCII)
 
 
 class ShareUsage(msgspec.Struct, frozen=True):
@@ -32,11 +29,10 @@ class ShareUsage(msgspec.Struct, frozen=True):
 def _account_usage(cells: Cells) -> ShareUsage | None:
     if cells["User"]:
         return None  # part of the usage of its account
-    billing = _BILLING.search(cells["TRESRunMins"])
     return ShareUsage(
         words.name(cells["Account"].strip(), "Account"),
         cells.read("RawUsage", words.number),
-        int(billing[1]) if billing else 0,
+        words.billing(cells["TRESRunMins"]) or 0,
     )
 
 

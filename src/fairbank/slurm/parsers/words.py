@@ -30,6 +30,7 @@ _NO_LIMIT = frozenset(
 _STATE = re.compile(r"([A-Z][A-Z_]{0,31})(?:\+| by \d{1,10})?", re.ASCII)
 _LENGTH = re.compile(r"(?:(\d{1,6})-)?(\d{1,9}):(\d\d):(\d\d)", re.ASCII)
 _LIMIT = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,2}):)?(\d{1,2}):(\d\d)", re.ASCII)
+_BILLING = re.compile(r"(?:^|,)billing=(\d{1,18})(?:,|$)", re.ASCII)
 _WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,20})?(e[+-]\d{2,3})?|inf", re.ASCII)
 
@@ -40,8 +41,20 @@ def reason(text: str) -> str:
     >>> reason("ReqNodeNotAvail,_Reserved_for_maintenance")
     'ReqNodeNotAvail'
     """
-    word = text.partition(",")[0].replace("_", " ")
-    return "Resources" if word.startswith("Nodes required for job are") else word.replace(" ", "_")
+    sentence = text.replace("_", " ")
+    for pattern, word in _SENTENCES:
+        if pattern.match(sentence):
+            return word
+    return text.partition(",")[0].replace(" ", "_")
+
+
+_SENTENCES = (
+    (re.compile(r"Nodes required for job are"), "Resources"),
+    (re.compile(r"Job's account not"), "AccountNotAllowed"),
+    (re.compile(r"uid \d+ not in group permitted"), "AccountNotAllowed"),
+    (re.compile(r"Job's QOS not"), "QOSNotAllowed"),
+)
+"""Sentences that slurmctld gives instead of its own word."""
 
 
 def optional(reader: Reader[V]) -> Reader[V | None]:
@@ -175,6 +188,12 @@ def tres(text: str, field: str) -> str:
     if kept:
         _check_tres(kept, field)
     return kept
+
+
+def billing(text: str) -> int | None:
+    """Return the billing units among TRES; None if they are not there."""
+    match = _BILLING.search(text)
+    return None if match is None else int(match[1])
 
 
 @lru_cache(maxsize=4_096)

@@ -6,19 +6,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import msgspec
 
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
+from fairbank.core.tres import BillingRule, billing
 from fairbank.priority.limits.chain import Enforced
-from fairbank.priority.limits.start import holding
+from fairbank.priority.limits.start import limit_tests
 from fairbank.priority.limits.usage import Counts, LimitedJob, LimitUsage, Link, QosLimits
-from fairbank.scheduling.machines.nodes import StartLimits
+from fairbank.scheduling.machines.nodes import LimitCheck, StartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import LICENCES
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
+from fairbank.slurm.parsers.machine import Licence
 
 Payer = tuple[str, str, str]
 """Association: account, user, and partition, empty if it is for all."""
@@ -29,7 +34,8 @@ class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Inputs that do not change during a pass.
 
     `jobs` are the running jobs and each pending task, by number. `qos` and `qos_usage` have the
-    limits and the usage by ended jobs, by name. `nodes` are names in their order.
+    limits and the usage by ended jobs, by name. `nodes` are names in their order. `billing_rule`
+    adds the billing units of a job.
     """
 
     enforced: Enforced
@@ -38,7 +44,9 @@ class LimitInputs(msgspec.Struct, frozen=True, kw_only=True):
     qos: Mapping[str, QosRecord]
     qos_usage: Mapping[str, LimitRecord]
     partition_qos: Mapping[str, str]
-    licences: Mapping[str, int]
+    partitions: Mapping[str, PartitionRules]
+    billing_rule: BillingRule
+    licences: Mapping[str, Licence]
     nodes: Sequence[str]
 
 
@@ -107,12 +115,15 @@ class SnapshotLimits(StartLimits):
         self._tallies: dict[_LimitOwner, _LimitUsageTotals] = {}
         self._running: dict[int, _RunningUsage] = {}
         self._tasks = Counter[int]()
-        self._licences = Counter(inputs.licences)
+        self._licences = Counter({name: licence.free for name, licence in inputs.licences.items()})
         for slurm_job in inputs.jobs.values():
             if not slurm_job.is_pending:
                 nodes = frozenset(name for share in slurm_job.allocated for name in share.nodes)
                 partition, seconds = slurm_job.partitions[0], max((slurm_job.ends or now) - now, 0)
-                usage = _RunningUsage(slurm_job, partition, slurm_job.tres, nodes, seconds)
+                tres = self._billed(partition, slurm_job.tres)
+                if slurm_job.billing is not None:  # as when it started
+                    tres = {**tres, "billing": slurm_job.billing}
+                usage = _RunningUsage(slurm_job, partition, tres, nodes, seconds)
                 self._count(slurm_job.job_id, usage)
 
     def copy(self) -> SnapshotLimits:
@@ -124,25 +135,40 @@ class SnapshotLimits(StartLimits):
         return other
 
     def hold_reason(
-        self, job: PendingJob, partition: str, where: Placement | None = None
+        self, job: PendingJob, partition: str, placement: Placement | None = None
     ) -> str | None:
+        checks = self.checks(job, partition, placement)
+        return next((check.reason for check in checks if check.reason is not None), None)
+
+    def checks(
+        self, job: PendingJob, partition: str, placement: Placement | None = None
+    ) -> Iterator[LimitCheck]:
         slurm_job = self._inputs.jobs[job.number]
-        if (
-            slurm_job.throttle
-            and slurm_job.array is not None
-            and self._tasks[slurm_job.array] >= slurm_job.throttle
-        ):
-            return "JobArrayTaskLimit"
-        limit = holding(self._limited_job(slurm_job, job, partition, where), self._inputs.enforced)
-        if limit is not None:
-            return limit.reason
-        licences = slurm_job.licences.items()
-        is_short = any(self._licences[name] < count for name, count in licences)
-        return LICENCES if is_short else None
+        if slurm_job.throttle and slurm_job.array is not None:
+            running = self._tasks[slurm_job.array]
+            yield LimitCheck(
+                "JobArrayTaskLimit" if running >= slurm_job.throttle else None,
+                f"tasks of array {slurm_job.array}",
+                f"array {slurm_job.array} may have {slurm_job.throttle:,} running tasks"
+                f" (ArrayTaskThrottle), {running:,} in use",
+            )
+        limited = self._limited_job(slurm_job, job, partition, placement)
+        for test in limit_tests(limited, self._inputs.enforced):
+            yield LimitCheck(
+                test.reason if test.holds else None, f"{test.kind.value} of {test.owner_name}", test
+            )
+        for name, count in slurm_job.licences.items():
+            free, licence = self._licences[name], self._inputs.licences.get(name)
+            yield LimitCheck(
+                LICENCES if free < count else None,
+                f"licence {name}",
+                f"{max(free, 0):,} of {0 if licence is None else licence.total:,} licences of"
+                f" {name} are free; this job asks for {count:,}",
+            )
 
     def record_start(self, job: PendingJob, where: Placement) -> None:
         slurm_job = self._inputs.jobs[job.number]
-        tres, nodes = _usage(slurm_job, where), self._names(where)
+        tres, nodes = self._usage(slurm_job, where), self._names(where)
         usage = _RunningUsage(slurm_job, where.partition, tres, nodes, job.limit or 0)
         self._count(job.number, usage)
         self._licences.subtract(slurm_job.licences)
@@ -191,25 +217,58 @@ class SnapshotLimits(StartLimits):
     def _limited_job(
         self, slurm_job: SlurmJob, job: PendingJob, partition: str, where: Placement | None
     ) -> LimitedJob:
-        """Return the job with its limits and their usage.
-
-        Before its nodes are known, the request counts but no nodes: some may be counted already for
-        others of its group.
+        """Return the job with its limits and their usage; before its nodes are known, what it
+        requests.
         """
         inputs = self._inputs
         partition_qos = inputs.partition_qos.get(partition)
         links = []
         for record in self._chain(slurm_job, partition):
             used = self._used(("association", record.name, record.user, record.partition), record)
-            links.append(Link(name=record.user or record.name, limits=record.limits, used=used))
+            links.append(Link(name=_association_name(record), limits=record.limits, used=used))
+        rules = inputs.partitions.get(partition, PartitionRules(name=partition))
         return LimitedJob(
-            counts={**slurm_job.tres, "node": 0} if where is None else _usage(slurm_job, where),
+            counts=(
+                self._billed(partition, slurm_job.tres)
+                if where is None
+                else self._usage(slurm_job, where)
+            ),
             nodes=frozenset() if where is None else self._names(where),
+            is_placed=where is not None,
             chain=tuple(links),
             limit_minutes=None if job.limit is None else job.limit // 60,
+            partition_max_minutes=(
+                UNLIMITED_MINUTES if rules.max_seconds is None else rules.max_seconds // 60
+            ),
+            partition_default_minutes=(
+                None if rules.default_seconds is None else rules.default_seconds // 60
+            ),
             qos=self._qos(slurm_job.qos, slurm_job),
             partition_qos=None if partition_qos is None else self._qos(partition_qos, slurm_job),
         )
+
+    def _usage(self, slurm_job: SlurmJob, where: Placement) -> Counts:
+        """Return the TRES on these nodes, and the request for TRES that belong to no node."""
+        gpus = sum(count for share in where.shares for _, count in share.gpus)
+        placed = {
+            "cpu": where.cpus,
+            "mem": sum(share.memory for share in where.shares),
+            "node": len(where.shares),
+        }
+        tres = {**slurm_job.tres, **placed} | ({"gres/gpu": gpus} if gpus else {})
+        return self._billed(where.partition, tres)
+
+    def _billed(self, partition: str, tres: Counts) -> Counts:
+        """Return the TRES with their billing units in a partition, as slurmctld computes them when
+        it has selected nodes: whole ones, rounded down (slurm-rules.md, "Billing").
+        """
+        rules = self._inputs.partitions.get(partition)
+        units = billing(
+            {name: Fraction(count) for name, count in tres.items()},
+            None if rules is None else rules.weights,
+            self._inputs.billing_rule,
+        )
+        return {**tres, "billing": int(units)}
 
     def _qos(self, name: str, slurm_job: SlurmJob) -> QosLimits | None:
         qos = self._inputs.qos.get(name)
@@ -245,12 +304,9 @@ class SnapshotLimits(StartLimits):
         )
 
 
-def _usage(slurm_job: SlurmJob, where: Placement) -> Counts:
-    """Return the TRES on these nodes, and the request for TRES that belong to no node."""
-    gpus = sum(count for share in where.shares for _, count in share.gpus)
-    placed = {
-        "cpu": where.cpus,
-        "mem": sum(share.memory for share in where.shares),
-        "node": len(where.shares),
-    }
-    return {**slurm_job.tres, **placed} | ({"gres/gpu": gpus} if gpus else {})
+def _association_name(record: LimitRecord) -> str:
+    """Return whose association it is, for a sentence."""
+    if not record.user:
+        return f"of account {record.name}"
+    partition = f" and partition {record.partition}" if record.partition else ""
+    return f"of user {record.user}, account {record.name}{partition}"

@@ -18,7 +18,7 @@ from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.slurm import parameters as known
 from fairbank.scheduling.slurm.parameters import NOT_MODELLED, SchedulerParameters
-from fairbank.slurm.parsers.config import read_clock, read_config
+from fairbank.slurm.parsers.config import read_billing_rule, read_clock, read_config
 from fairbank.slurm.parsers.jobs import SlurmJob, read_jobs
 from fairbank.slurm.parsers.limits import (
     QOS_LIMITS,
@@ -130,7 +130,9 @@ def _limit_inputs(answers: QueueAnswers, slurm_jobs: Mapping[int, SlurmJob]) -> 
         qos={record.name: record for record in answers.qos},
         qos_usage={record.name: record for record in answers.qos_usage},
         partition_qos=answers.partition_qos,
-        licences={record.name: record.free for record in answers.licences},
+        partitions={rules.name: rules for rules in answers.partitions},
+        billing_rule=read_billing_rule(answers.config.get("PriorityFlags", "")),
+        licences={record.name: record for record in answers.licences},
         nodes=[node.name for node in answers.nodes],
     )
 
@@ -349,7 +351,9 @@ def _rank(reservation: Reservation | None, slurm_job: SlurmJob, now: int) -> tup
 
 
 def simplification_notes(jobs: Iterable[SlurmJob]) -> Iterator[str]:
-    """Yield sentences on pending jobs of whose QOS or reservations only one counts here."""
+    """Yield sentences on pending jobs that the passes treat otherwise than slurmctld does: of their
+    QOS or reservations only one counts here, or their components are planned one by one.
+    """
     waiting = [slurm_job for slurm_job in jobs if slurm_job.is_pending]
     yield from _job_note(
         "of several QOS only the first counts here",
@@ -358,6 +362,10 @@ def simplification_notes(jobs: Iterable[SlurmJob]) -> Iterator[str]:
     yield from _job_note(
         "of several reservations only one counts here, the soonest",
         [slurm_job for slurm_job in waiting if len(_reservation_names(slurm_job)) > 1],
+    )
+    yield from _job_note(
+        "components of a heterogeneous job are planned one by one here",
+        [slurm_job for slurm_job in waiting if slurm_job.het_job is not None],
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fairbank.scheduling.explain.answer import Explanation
 
 RUNS_MIN, RUNS, RUNS_MAX = 10, 100, 10_000
-_JOB = re.compile(r"\d{1,10}(_\d{1,7})?", re.ASCII)
+_JOB = re.compile(r"\d{1,10}(_\d{1,7}|\+\d{1,4})?", re.ASCII)
 _NUMBER = re.compile(r"\d{1,12}", re.ASCII)
 _OF_TRACE = ("policy", "at", "procs", "runs", "seed")
 

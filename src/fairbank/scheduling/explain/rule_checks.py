@@ -1,0 +1,151 @@
+"""Checks of the rules that keep a job from its nodes: partitions, limits, and nodes that it names.
+Each has the figures that are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairbank.core.time import show_duration
+from fairbank.scheduling.explain.answer import JobCheck
+from fairbank.scheduling.explain.job_view import FilteredNodes, JobView
+from fairbank.scheduling.machines.nodes import LimitCheck, Nodes
+from fairbank.scheduling.machines.partition_access import (
+    PartitionTest,
+    exclusion_reason,
+    partition_tests,
+)
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement import node_set
+from fairbank.scheduling.placement.node_set import NodeSet
+from fairbank.scheduling.placement.search import find_placement
+from fairbank.scheduling.reason import explain_reason
+from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
+
+
+def partition_checks(job: PendingJob, nodes: Nodes, name: str) -> Iterator[JobCheck]:
+    """Yield whether a partition accepts the job, and the test of each setting that it has."""
+    reason = exclusion_reason(job, nodes.cluster, name, by_least_time=True)
+    yield JobCheck(
+        f"partition {name} accepts it",
+        reason is None,
+        "within its limits" if reason is None else explain_reason(reason),
+    )
+    for test in _partition_tests(job, nodes, name):
+        # That it is up, and has enough nodes, needs no line.
+        if test.reason is not None or test.setting not in ("State", "nodes"):
+            yield JobCheck(f"{test.setting} of {name}", test.reason is None, _figures(test, job))
+
+
+def limit_checks(view: JobView, name: str) -> Iterator[JobCheck]:
+    """Yield whether limits hold the job in a partition, and the test of each other limit."""
+    checks = _limit_tests(view, name)
+    first = next((check for check in checks if check.reason is not None), None)
+    reason = view.snapshot.machine.limits.hold_reason(view.job, name) if first is None else None
+    if first is not None:
+        yield JobCheck(f"limits in {name}", False, f"{first.reason}: {first.figures}")
+    elif reason is not None:
+        yield JobCheck(f"limits in {name}", False, f"{reason}: {explain_reason(reason)}")
+    else:
+        yield JobCheck(f"limits in {name}", True, "none is reached")
+    for check in checks:
+        if check is not first:
+            yield JobCheck(check.what, check.reason is None, str(check.figures))
+
+
+def requested_nodes_check(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> JobCheck:
+    """Check that the job can use now the nodes that it names (--nodelist)."""
+    required = placement_request(nodes, entry).required
+    missing = node_set.without(required, filtered.fitting)
+    names = nodes.cluster.names
+    return JobCheck(
+        f"requested nodes in {entry.rules.name}",
+        not missing,
+        "; ".join(_unusable_nodes(nodes, entry, filtered, missing))
+        or f"{names(required)} can be used now",
+    )
+
+
+def reason_figures(view: JobView) -> str | None:
+    """Return the figures behind the reason of the job as a clause; None if it has none."""
+    for name in view.job.partitions:
+        for test in _partition_tests(view.job, view.snapshot.machine, name):
+            if test.reason == view.code:
+                figures = _figures(test, view.job)
+                return f"{test.setting} of partition {name} is {figures}"
+        for check in _limit_tests(view, name):
+            if check.reason == view.code:
+                return str(check.figures)
+    return None
+
+
+def requested_nodes(view: JobView) -> str | None:
+    """Return what keeps the nodes that the job names from it; None if nothing does."""
+    for entry, found in view.filtered:
+        check = requested_nodes_check(view.snapshot.machine, entry, found)
+        if not check.ok:
+            return check.evidence
+    return None
+
+
+def _partition_tests(job: PendingJob, nodes: Nodes, name: str) -> Iterator[PartitionTest]:
+    if name in nodes.cluster.rules:
+        yield from partition_tests(job, nodes.cluster, name, by_least_time=True)
+
+
+def _figures(test: PartitionTest, job: PendingJob) -> str:
+    """Return what is allowed, and what the job has of it."""
+    allowed, asked = test.allowed, test.asked
+    match test.setting:
+        case "State":
+            return str(allowed)
+        case "MaxTime" if isinstance(allowed, int) and isinstance(asked, int):
+            return f"{show_duration(allowed)}, and this job asks for {show_duration(asked)}"
+        case "MaxCPUsPerNode":
+            return f"{allowed} for all of its jobs, and this job asks for {asked} in all"
+        case "AllowQos" | "DenyQos":
+            return f"{allowed}, and the QOS of this job is {asked}"
+        case "AllowAccounts" | "DenyAccounts":
+            return f"{allowed}, and the account of this job is {asked}"
+        case "AllowGroups":
+            return f"{allowed}; the groups of user {job.user} are not known here"
+        case "ReqResv":
+            return f"{allowed}, and the reservation of this job is {asked}"
+        case _:
+            return f"{allowed}, and this job asks for {asked}"
+
+
+def _limit_tests(view: JobView, name: str) -> list[LimitCheck]:
+    """Return the tests of limits: on the nodes that the job would get now, as slurmctld counts what
+    is allocated; without such nodes, of what it requests.
+    """
+    nodes = view.snapshot.machine
+    tests = list(nodes.limits.checks(view.job, name))
+    if any(test.reason is not None for test in tests):
+        return tests
+    for entry, found in view.filtered:
+        if entry.rules.name == name:
+            request = placement_request(nodes, entry)
+            placement = find_placement(nodes.cluster, nodes.free, request, found.fitting)
+            if placement is not None:
+                return list(nodes.limits.checks(view.job, name, placement))
+    return tests
+
+
+def _unusable_nodes(
+    nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes, missing: NodeSet
+) -> Iterator[str]:
+    """Yield why the job cannot use some nodes now: their names, the cause, and the reason that the
+    administrator gave.
+    """
+    cluster = nodes.cluster
+    if outside := node_set.without(missing, entry.nodes):
+        yield f"{cluster.names(outside)}: not in partition {entry.rules.name}"
+    for exclusion in filtered.excluded:
+        by_reason = dict[str, NodeSet]()
+        for place in node_set.each(exclusion.nodes & missing):
+            node = cluster.nodes[place]
+            reason = "" if node.state.usable else node.reason
+            by_reason[reason] = by_reason.get(reason, node_set.NO_NODES) | node_set.one(place)
+        for reason, affected in by_reason.items():
+            yield f"{cluster.names(affected)}: {exclusion.cause}{reason and f', {reason}'}"
