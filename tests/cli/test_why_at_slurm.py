@@ -276,6 +276,182 @@ def test_unsatisfiable_dependency_is_reported_with_the_final_job_state(
     )
 
 
+# --- rules of slurmctld ---
+
+FREE = 12
+"""Job that the user had held. Once released, nodes are free for it now."""
+
+
+def queue_with(folder: Path, reason: str = "None", **changes: tuple[str, str]) -> Path:
+    """Return the queue with the held job released, which has this reason, and with patterns
+    replaced in files.
+    """
+    copytree(QUEUE, folder / "some")
+    released = rf"(?m)^(JobId={FREE} .*) Priority=0 (.*) Reason=\S+ "
+    replacements = [("jobs", (released, rf"\1 Priority=101000 \2 Reason={reason} "))]
+    for name, (pattern, new) in [*replacements, *changes.items()]:
+        path = folder / "some" / f"{name}.txt"
+        text, count = re.subn(pattern, new, path.read_text())
+        assert count
+        path.write_text(text)
+    return folder / "some"
+
+
+def why(run: Run, folder: Path, job: object = FREE) -> tuple[str, dict[str, tuple[bool, str]]]:
+    """Return the headline, and the checks by name."""
+    result = run(job, "--json", folder=folder)
+    assert result.code == 0, result.err
+    (data,) = json.loads(result.out)["data"]
+    checks = {check["what"]: (check["ok"], check["evidence"]) for check in data["checks"]}
+    assert not all(ok for ok, _ in checks.values()) or "no check here" in data["headline"]
+    return data["headline"], checks
+
+
+def test_job_can_start_only_if_slurmctld_has_no_reason(run: Run, tmp_path: Path) -> None:
+    result = run(FREE, folder=queue_with(tmp_path))
+    assert (result.code, "job 12 can start" in result.err) == (7, True)
+
+
+@pytest.mark.parametrize(
+    ("reason", "headline"),
+    [
+        (
+            "Resources",
+            "Job 12 waits, says slurmctld: It was tested, and too few suitable nodes are free;"
+            " no check here finds why, so it may start with the next pass (Resources).",
+        ),
+        ("BurstBufferResources", None),
+        (
+            "AssocGrpCpuLimit",
+            "Job 12 waits, says slurmctld: All running jobs of the association of this user and"
+            " account, or an account above it, together have reached a maximum, which leaves too"
+            " few CPUs for this job; no check here finds why (AssocGrpCpuLimit).",
+        ),
+        (
+            "The_licence_server_is_away",
+            "Job 12 waits, says slurmctld: it gives no other reason; no check here finds why"
+            " (The_licence_server_is_away).",
+        ),
+    ],
+)
+def test_reason_that_no_check_finds_is_slurmctlds(
+    run: Run, tmp_path: Path, reason: str, headline: str | None
+) -> None:
+    result = run(FREE, "--json", folder=queue_with(tmp_path, reason))
+    (data,) = json.loads(result.out)["data"]
+    assert (result.code, data["code"], data["slurm_reason"]) == (0, reason, reason)
+    assert headline is None or data["headline"] == headline
+    assert len(data["checks"]) > 5
+
+
+def test_limit_on_billing_is_named(run: Run, tmp_path: Path) -> None:
+    """The fence of slurm sync: 10 minutes with one CPU are 10 billing units times minutes."""
+    fence = r"(Account=wg_astro UserName= .* GrpTRESMins=.*?)billing=N\(0\)"
+    headline, checks = why(run, queue_with(tmp_path, limits=(fence, r"\1billing=7(7)")))
+    evidence = (
+        "association of account wg_astro allows 7 billing unit-minutes (GrpTRESMins), 7 used"
+        " and 3,833 reserved by running jobs; this job asks for 10"
+    )
+    assert headline == f"Job 12 waits: {evidence} (AssocGrpBillingMinutes)."
+    assert checks["limits in cpu"] == (False, f"AssocGrpBillingMinutes: {evidence}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "headline"),
+    [
+        (
+            "AllowAccounts=wg_bio,wg_chem",
+            "AllowAccounts of partition cpu is wg_bio,wg_chem, and the account of this job is"
+            " wg_astro (AccountNotAllowed).",
+        ),
+        (
+            "DenyAccounts=wg_astro",
+            "DenyAccounts of partition cpu is wg_astro, and the account of this job is wg_astro"
+            " (AccountNotAllowed).",
+        ),
+        (
+            "AllowQos=high",
+            "AllowQos of partition cpu is high, and the QOS of this job is normal (QOSNotAllowed).",
+        ),
+        (
+            "MaxTime=00:05:00",
+            "MaxTime of partition cpu is 00:05:00, and this job asks for 00:10:00"
+            " (PartitionTimeLimit).",
+        ),
+        ("State=INACTIVE", "State of partition cpu is INACTIVE (PartitionInactive)."),
+    ],
+)
+def test_partition_setting_is_named(run: Run, tmp_path: Path, setting: str, headline: str) -> None:
+    name = setting.partition("=")[0].replace("Deny", "Allow")
+    pattern = (rf"(?m)^(PartitionName=cpu .*) {name}=\S+", rf"\1 {setting}")
+    told, checks = why(run, queue_with(tmp_path, partitions=pattern))
+    assert told == f"Job 12 waits: {headline}"
+    what = f"{setting.partition('=')[0]} of cpu"
+    assert checks[what][0] is False
+    assert checks["partition cpu accepts it"][0] is False
+
+
+def test_component_of_a_heterogeneous_job_names_those_that_wait(run: Run, tmp_path: Path) -> None:
+    pattern = r"(?m)^JobId=(12|13) "
+    folder = queue_with(tmp_path, jobs=(pattern, r"JobId=\1 HetJobId=12 HetJobOffset=\1 "))
+    path = folder / "jobs.txt"
+    path.write_text(
+        path.read_text()
+        .replace("HetJobOffset=12", "HetJobOffset=0")
+        .replace("HetJobOffset=13", "HetJobOffset=1")
+    )
+    headline, checks = why(run, folder, "12+0")
+    assert headline == (
+        "Job 12 waits for component 12+1, because all components start together (Resources)."
+    )
+    assert checks["components of heterogeneous job 12"] == (
+        False,
+        "slurmctld starts them together: 12+0 could start now; 12+1 waits (PartitionTimeLimit)",
+    )
+    headline, checks = why(run, folder, 13)
+    assert headline.endswith("asks for 30-00:00:00 (PartitionTimeLimit).")
+    assert "components of heterogeneous job 12" in checks
+    path.write_text(path.read_text().replace("TimeLimit=30-00:00:00", "TimeLimit=00:05:00"))
+    result = run(12, "--json", folder=folder)
+    (data,) = json.loads(result.out)["data"]
+    assert data["headline"] == (
+        "Job 12 waits until a pass of backfill starts all components of heterogeneous job 12"
+        " together (Resources)."
+    )
+
+
+def test_requested_node_is_named_with_the_reason_of_its_state(run: Run, tmp_path: Path) -> None:
+    folder = queue_with(
+        tmp_path,
+        nodes=(
+            r"(?m)^(NodeName=c06 .*) State=\S+ (.*)$",
+            r"\1 State=DOWN+DRAIN \2 Reason=fan at 0 rpm, load=1 [root@2026-11-22T17:00:00]",
+        ),
+    )
+    path = folder / "jobs.txt"
+    path.write_text(
+        re.sub(
+            rf"(?m)^(JobId={FREE} .*) Priority=\d+ (.*) ReqNodeList=\S+",
+            r"\1 Priority=4000000000 \2 ReqNodeList=c06",
+            path.read_text(),
+        )
+    )
+    headline, checks = why(run, folder)
+    evidence = "c06: down, fan at 0 rpm, load=1 (by root, 2026-11-22T17:00:00Z)"
+    assert headline == f"Job 12 waits for nodes that it requests: {evidence} (ReqNodeNotAvail)."
+    assert checks["requested nodes in cpu"] == (False, evidence)
+
+
+def test_request_above_a_group_limit_on_nodes_is_not_ok(run: Run, tmp_path: Path) -> None:
+    limit = r"(Account=wg_astro UserName= .* GrpTRES=.*?)node=N\("
+    headline, checks = why(run, queue_with(tmp_path, limits=(limit, r"\1node=0(")))
+    assert headline == (
+        "Job 12 waits: association of account wg_astro allows 0 nodes (GrpTRES), 3 in use; this"
+        " job asks for 1 (AssocGrpNodeLimit)."
+    )
+    assert not checks["limits in cpu"][0]
+
+
 # --- credit ---
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 
 from fairbank.cluster.node import Gpus, NodeState
-from fairbank.cluster.partition_rules import OverSubscribe, PreemptMode
+from fairbank.cluster.partition_rules import AccessList, OverSubscribe, PreemptMode
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.slurm.parsers import jobs, limits, machine
+from fairbank.slurm.parsers import jobs, limits, machine, words
 from fairbank.slurm.parsers.jobs import FOREVER, JobNodes, SlurmJob
 
 NODE = (
@@ -139,6 +139,59 @@ def test_partition_is_read() -> None:
 def test_partition_state_is_read(state: str, up: bool) -> None:
     (rules,) = machine.read_partition_rules(with_fields(PARTITION, {"State": state})).rows
     assert (rules.state.value, rules.starts_jobs) == (state, up)
+
+
+def test_access_to_a_partition_is_read() -> None:
+    line = with_fields(PARTITION, {"AllowGroups": "staff,admins"})
+    named = "AllowAccounts=wg_a,dept bio AllowQos=high MaxCPUsPerNode=8 ReqResv=YES"
+    (rules,) = machine.read_partition_rules(f"{line} {named}").rows
+    assert rules.accounts == AccessList(("wg_a", "dept bio"))
+    assert rules.qos == AccessList(("high",))
+    assert (rules.groups, rules.max_cpus_per_node) == (("staff", "admins"), 8)
+    assert rules.needs_reservation
+    (rules,) = machine.read_partition_rules(
+        f"{PARTITION} DenyAccounts=wg_b DenyQos=low TRESBillingWeights=CPU=2,GRES/gpu=oops"
+        " MaxCPUsPerNode=UNLIMITED DefaultTime=00:30:00"
+    ).rows
+    assert rules.accounts == AccessList(("wg_b",), denies=True)
+    assert rules.qos == AccessList(("low",), denies=True)
+    assert (rules.groups, rules.max_cpus_per_node, rules.weights) == ((), None, None)
+    assert rules.default_seconds == 1_800
+
+
+def test_reason_of_a_node_is_read() -> None:
+    (node,) = machine.read_hosts(NODE).rows
+    assert node.reason == "State=IDLE Weight=1 (by root, 2026-11-22T17:20:49Z)"
+    (node,) = machine.read_hosts(NODE.partition(" Reason=")[0]).rows
+    assert node.reason == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (
+            "Job's_account_not_permitted_to_use_this_partition_(cpu_allows_wg_a,wg_b_not_wg_c)",
+            "AccountNotAllowed",
+        ),
+        (
+            "Job's_QOS_not_permitted_to_use_this_partition_(cpu_denies_low_including_low)",
+            "QOSNotAllowed",
+        ),
+        ("uid 601 not in group permitted to use this partition (gpu).", "AccountNotAllowed"),
+        ("AssocGrpBillingMinutes", "AssocGrpBillingMinutes"),
+    ],
+)
+def test_sentences_instead_of_reasons_are_read(text: str, word: str) -> None:
+    assert words.reason(text) == word
+
+
+def test_component_of_a_heterogeneous_job_is_read() -> None:
+    numbers = PENDING.partition(" JobName=")[0]
+    component = read_job(
+        PENDING.replace(numbers, "JobId=8 HetJobId=7 HetJobOffset=1 HetJobIdSet=7-8")
+    )
+    assert (component.het_job, component.het_offset, component.squeue_name) == (7, 1, "7+1")
+    assert read_job(PENDING).het_job is None
 
 
 def test_reservation_is_read() -> None:

@@ -5,6 +5,7 @@ as jobs start.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from fairbank.cluster.dependency import Dependencies, Dependency
 from fairbank.cluster.node import Node
-from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
+from fairbank.cluster.partition_rules import AccessList, PartitionRules, PartitionState, PreemptMode
 from fairbank.cluster.reservation import Reservation
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.time import Instant
@@ -341,6 +342,110 @@ def test_partition_qos_takes_precedence() -> None:
         "9": "n1",
         "10": "QOSMaxJobsPerUserLimit",
     }
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ({"accounts": AccessList(("chem",))}, "AccountNotAllowed"),
+        ({"accounts": AccessList(("bio", "chem"), denies=True)}, "AccountNotAllowed"),
+        ({"qos": AccessList(("high",))}, "QOSNotAllowed"),
+        ({"qos": AccessList(("normal",), denies=True)}, "QOSNotAllowed"),
+        ({"needs_reservation": True}, "PartitionConfig"),
+        ({"max_cpus_per_node": 1}, "PartitionConfig"),
+        ({"min_nodes": 3}, "PartitionNodeLimit"),
+        ({"max_nodes": 1}, "PartitionNodeLimit"),
+        ({"max_seconds": 1_800}, "PartitionTimeLimit"),
+        ({"state": PartitionState.DOWN}, "PartitionDown"),
+        ({"state": PartitionState.INACTIVE}, "PartitionInactive"),
+        ({"accounts": AccessList(("bio",)), "qos": AccessList(("high",), denies=True)}, "n[1-2]"),
+        ({"state": PartitionState.DRAIN}, "n[1-2]"),
+        ({"groups": ("admins",)}, "n[1-2]"),
+    ],
+)
+def test_partition_that_does_not_accept_a_job_gives_its_reason(
+    rules: dict[str, Any], reason: str
+) -> None:
+    """The job requests two nodes and four CPUs for an hour."""
+    wanted = ResourceRequest(nodes=2, max_nodes=2, tasks=4, memory_per_node=1)
+    queue = live_queue(job(7, wanted=wanted), partitions=[PartitionRules(name="cpu", **rules)])
+    assert states_of(queue) == {"7": reason}
+    enforced = live_queue(
+        job(7, wanted=wanted),
+        partitions=[PartitionRules(name="cpu", **rules)],
+        config={**ENFORCED, "EnforcePartLimits": "ALL"},
+    )
+    access = reason.endswith("NotAllowed")
+    assert states_of(enforced) == {"7": "PartitionConfig" if access else reason}
+
+
+@pytest.mark.parametrize(
+    ("release", "state"), [("22.05.8", "AccountNotAllowed"), ("23.02.0", "n1"), ("24.11.5", "n1")]
+)
+def test_accounts_below_an_allowed_one_are_accepted_since_23_02(release: str, state: str) -> None:
+    partition = PartitionRules(name="cpu", accounts=AccessList(("bio",)))
+    lab = LimitRecord(name="lab", parent="bio")
+    queue = live_queue(
+        job(7, account="lab"),
+        partitions=[partition],
+        associations=(ROOT, BIO, lab),
+        config={**ENFORCED, "SLURM_VERSION": release},
+    )
+    assert states_of(queue) == {"7": state}
+
+
+def test_request_above_the_node_limit_of_the_group_is_held_before_nodes_are_selected() -> None:
+    """All nodes are busy, so that slurmctld selects none."""
+    bio = msgspec.structs.replace(
+        BIO, limits=AssociationLimits(tres={LimitKind.GRP_TRES: {"node": 2}})
+    )
+    three = ResourceRequest(nodes=3, memory_per_node=1)
+    jobs = (
+        running(6, "n1", "n2", "n3", user="eve", account="else"),
+        job(7, wanted=three, tres={"cpu": 3, "node": 3}),
+    )
+    queue = live_queue(*jobs, associations=(ROOT, bio, ALICE))
+    assert states_of(queue) == {"7": "AssocGrpNodeLimit"}
+    (waiting,) = queue.snapshot.queue.jobs()
+    assert [
+        str(check.figures) for check in queue.snapshot.machine.limits.checks(waiting, "cpu")
+    ] == ["association of account bio allows 2 nodes (GrpTRES); this job asks for 3"]
+
+
+@pytest.mark.parametrize(("limit", "state"), [(480, "n1"), (479, "AssocGrpBillingMinutes")])
+def test_billing_is_computed_from_the_weights_of_the_partition(limit: int, state: str) -> None:
+    """60 minutes with 2 CPUs of 3 units and 2 licences of 1 unit; slurmctld printed no billing."""
+    bio = msgspec.structs.replace(
+        BIO, limits=AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"billing": limit}})
+    )
+    weights = {"cpu": Fraction(3), "license/x": Fraction(1), "mem": Fraction(1, 10_000)}
+    queue = live_queue(
+        job(
+            7,
+            tres={"cpu": 2, "mem": 1, "node": 1, "license/x": 2},
+            wanted=ResourceRequest(cpus_per_task=2, memory_per_node=1),
+        ),
+        partitions=[PartitionRules(name="cpu", weights=weights)],
+        associations=(ROOT, bio, ALICE),
+        config={**ENFORCED, "AccountingStorageEnforce": "safe"},
+    )
+    assert states_of(queue) == {"7": state}
+
+
+def test_job_without_time_limit_counts_with_the_default_of_its_partition() -> None:
+    bio = msgspec.structs.replace(
+        BIO, limits=AssociationLimits(tres={LimitKind.GRP_TRES_RUN_MINS: {"cpu": 30}})
+    )
+
+    def state(seconds: int | None) -> str:
+        partition = PartitionRules(name="cpu", default_seconds=seconds, max_seconds=3_600)
+        jobs = job(7, limit=None)
+        return states_of(live_queue(jobs, partitions=[partition], associations=(ROOT, bio, ALICE)))[
+            "7"
+        ]
+
+    assert (state(1_800), state(1_860)) == ("n1", "AssocGrpCPURunMinutesLimit")
+    assert state(None) == "AssocGrpCPURunMinutesLimit"
 
 
 def test_job_waits_for_licences() -> None:

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 ANY_GPU = "any"
 _NOTHING = frozenset({"", "(null)", "N/A", "NONE"})
-_REASON = re.compile(r"(.*?) ?\[([^\]@]+)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\]", re.ASCII)
+_REASON = re.compile(r" Reason=(.*?) ?\[([^\]@ ]+)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\]", re.ASCII)
 _NO_MOST = _NOTHING | {"UNLIMITED", "INFINITE"}
 
 # State of a node for jobs: the first of these words that it has, since `DOWN+DRAIN` is down.
@@ -81,10 +81,11 @@ def _slurm_node(cells: Cells) -> SlurmNode:
 
 def read_hosts(text: str) -> ParsedRows[Node]:
     """Read the nodes with what jobs may use of them."""
-    return _read("node", "NodeName", text, _node)
+    lines = text.split("\n")
+    return _read("node", "NodeName", text, lambda cells: _node(cells, lines[cells.line - 1]))
 
 
-def _node(cells: Cells) -> Node:
+def _node(cells: Cells, line: str) -> Node:
     cpus = cells.read("CPUTot", words.number)
     reserved = cells.read("MemSpecLimit", words.number, "0")
     return Node(
@@ -97,7 +98,7 @@ def _node(cells: Cells) -> Node:
         features=frozenset(_list(cells, "ActiveFeatures")),
         weight=cells.read("Weight", words.number, "1"),
         state=cells.read("State", _state),
-        reason=cells.read("Reason", _reason, ""),
+        reason=_reason(line),
     )
 
 
@@ -115,11 +116,12 @@ def _state(text: str, field: str) -> NodeState:
     return next((state for word, state in _STATES if word in state_words), NodeState.UP)
 
 
-def _reason(text: str, field: str) -> str:
-    """Return the reason of a state, with its time in UTC as `iso` writes it."""
-    if (match := _REASON.fullmatch(text)) is None:
-        return "" if text in _NOTHING else text
-    return f"{match[1]} (by {match[2]}, {match[3]}Z)"
+def _reason(line: str) -> str:
+    """Return the reason of a state, which may contain anything, with its time in UTC as `iso`
+    writes it; empty without one.
+    """
+    match = _REASON.search(line)
+    return "" if match is None else f"{match[1]} (by {match[2]}, {match[3]}Z)"
 
 
 # --- partitions ---

@@ -40,6 +40,9 @@ from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.queue_snapshot.jobs import SelectSettings, pending_jobs, running_job
 from fairbank.slurm.queue_snapshot.limits import LimitInputs, SnapshotLimits
 
+ACCOUNTS_BELOW = (23, 2)
+"""Release from which partitions accept also the accounts below those that they name."""
+
 
 class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
     """Output of Slurm at `now`, in seconds since 1970.
@@ -82,10 +85,15 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
     """
     notes = [
         *unsupported_notes(answers.config, answers.least_loaded),
+        *_setting_note(
+            "MaxCPUsPerNode of partitions",
+            [rules.name for rules in answers.partitions if rules.max_cpus_per_node is not None],
+        ),
         *simplification_notes(answers.jobs),
     ]
     settings = select_settings(answers.config)
-    cluster = NodeTable(answers.nodes, answers.partitions)
+    partitions = [_with_access(rules, answers) for rules in answers.partitions]
+    cluster = NodeTable(answers.nodes, partitions)
     reservations = {reservation.name: reservation for reservation in answers.reservations}
     jobs = [
         with_one_reservation(slurm_job, reservations, answers.now) for slurm_job in answers.jobs
@@ -118,6 +126,36 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
         slurm_jobs,
         notes,
     )
+
+
+def _with_access(rules: PartitionRules, answers: QueueAnswers) -> PartitionRules:
+    """Return the rules, with the accounts below those that the partition names, and whether access
+    is tested with the limits (slurm-rules.md, "Partitions").
+    """
+    enforced = answers.config.get("EnforcePartLimits", "NO") != "NO"
+    accounts = rules.accounts
+    if accounts is not None and _release(answers.config) >= ACCOUNTS_BELOW:
+        parents = {record.name: record.parent for record in answers.associations if not record.user}
+        below = frozenset(
+            name for name in parents if set(_above(name, parents)) & {*accounts.names}
+        )
+        accounts = msgspec.structs.replace(accounts, below=below)
+    return msgspec.structs.replace(rules, enforced=enforced, accounts=accounts)
+
+
+def _release(config: Mapping[str, str]) -> tuple[int, ...]:
+    """Return the release as numbers; none if it is unknown."""
+    return tuple(
+        int(part) for part in config.get("SLURM_VERSION", "").split(".") if part.isdecimal()
+    )
+
+
+def _above(account: str, parents: Mapping[str, str]) -> Iterator[str]:
+    """Yield the accounts above one."""
+    seen = {account}
+    while (account := parents.get(account, "")) and account not in seen:
+        yield account
+        seen.add(account)
 
 
 def _limit_inputs(answers: QueueAnswers, slurm_jobs: Mapping[int, SlurmJob]) -> LimitInputs:
