@@ -156,12 +156,12 @@ def test_missing_start_range_is_explained(run: Run, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("policy", "sooner"), [("fifo", "-p short"), ("fcfs", None)])
+@pytest.mark.parametrize(("policy", "sooner"), [("fifo", "-p 'short$'"), ("fcfs", None)])
 def test_another_partition_is_suggested_if_it_has_its_own_queue(
     run: Run, tmp_path: Path, policy: str, sooner: str | None
 ) -> None:
     """Job 4 waits behind job 3, which needs all eight processors; the partition of job 2 has no
-    queue.
+    queue. Its name is quoted for the shell.
     """
     specs = [(1, 2, 1), (2, 2, 2), (3, 8, 1), (4, 2, 1)]
     jobs = [
@@ -169,11 +169,11 @@ def test_another_partition_is_suggested_if_it_has_its_own_queue(
         for number, requested, partition in specs
     ]
     (tmp_path / "apart.swf").write_text(
-        f"; MaxProcs: 8\n; Partition: 1 long\n; Partition: 2 short\n{''.join(jobs)}"
+        f"; MaxProcs: 8\n; Partition: 1 long\n; Partition: 2 short$\n{''.join(jobs)}"
     )
     data = json.loads(run(f"why 4 --trace apart.swf --policy {policy} --json").out)["data"][0]
     assert (data["suggestion"] and data["suggestion"]["option"]) == sooner
-    assert data["tried"] == (["-p short", "-n 1"] if policy == "fifo" else ["-n 1"])
+    assert data["tried"] == (["-p 'short$'", "-n 1"] if policy == "fifo" else ["-n 1"])
 
 
 def test_suggested_option_gives_the_suggested_start(run: Run, tmp_path: Path) -> None:

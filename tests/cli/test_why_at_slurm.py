@@ -452,6 +452,29 @@ def test_request_above_a_group_limit_on_nodes_is_not_ok(run: Run, tmp_path: Path
     assert not checks["limits in cpu"][0]
 
 
+# --- deadline ---
+
+
+def test_deadline_is_read_and_compared_with_the_start(run: Run, tmp_path: Path) -> None:
+    copytree(QUEUE, tmp_path / "some")
+    jobs = tmp_path / "some" / "jobs.txt"
+    number = JOBS["gpus"]
+    jobs.write_text(
+        re.sub(
+            rf"(?m)^(JobId={number} .*) Deadline=N/A ",
+            r"\1 Deadline=2026-11-22T19:15:00 ",
+            jobs.read_text(),
+        )
+    )
+    result = run(number, "--no-likely", "--no-advice", folder=tmp_path / "some")
+    text = " ".join(result.out.split())
+    assert "Its expected start is too late to end by its deadline." in text
+    assert (
+        "x deadline: it must end by 2026-11-22 14:15:00, so it must start by 2026-11-22 13:15:00;"
+        in text
+    )
+
+
 # --- credit ---
 
 
@@ -515,6 +538,18 @@ def test_partition_that_the_policy_refuses_is_not_suggested(run: Run, tmp_path: 
     assert tried(run(*words, folder=path.parent)) == [SHORTER]
     path.write_text(render(msgspec.structs.replace(SITE_POLICY, projects=(BIO,), balances=None)))
     assert tried(run(*words, folder=path.parent)) == ["-p gpu", "-p gpu-t4", SHORTER]
+
+
+def test_another_qos_is_tried_if_association_and_policy_allow_it(run: Run, tmp_path: Path) -> None:
+    copytree(QUEUE, tmp_path / "some")
+    words = (JOBS["second"], "--no-likely", "--json")
+    folder = tmp_path / "some"
+    assert not [option for option in tried(run(*words, folder=folder)) if option.startswith("-q")]
+    (folder / "association-qos.txt").write_text("wg_chem|dave||high,low,normal\nwg_bio|dave||low\n")
+    assert tried(run(*words, folder=folder))[2:] == ["-q high", "-q low", SHORTER]
+    policy = msgspec.structs.replace(SITE_POLICY, projects=(BIO,), balances=None)
+    (folder / "policy").write_text(render(policy))
+    assert tried(run(*words, folder=folder)) == ["-p gpu", "-p gpu-t4", SHORTER]
 
 
 def test_unreachable_bank_is_a_warning(run: Run, bank_queue: Path, tmp_path: Path) -> None:

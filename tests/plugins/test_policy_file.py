@@ -24,12 +24,12 @@ from fairbank.slurm.policy_file import (
     PolicyPartition,
     PolicyProject,
     SubmissionPolicy,
-    read_admitted_partitions,
+    read_admission_rules,
     read_header,
     render,
 )
 from tests.plugins.interpreter import Lua
-from tests.plugins.policies import ASTRO, CPU, OPEN_POLICY, SITE_POLICY, policies
+from tests.plugins.policies import ASTRO, BIO, CPU, OPEN_POLICY, SITE_POLICY, policies
 
 TEXT = render(SITE_POLICY)
 
@@ -242,15 +242,20 @@ def test_invalid_policy_is_refused_with_its_field(field: str) -> None:
     assert error.value.remedy
 
 
-def test_admitted_partitions_are_those_of_the_plugins() -> None:
+def test_admission_rules_are_those_of_the_plugins() -> None:
     names = frozenset({"cpu", "gpu", "gpu-t4", "long"})
-    strict = read_admitted_partitions(TEXT.encode())
+    strict = read_admission_rules(TEXT.encode())
     assert (strict.listed, strict.one, strict.forced) == (names, True, {"wg_chem": "gpu-t4"})
     lenient = msgspec.structs.replace(OPEN_POLICY, unlisted=PolicyAction.WARN)
-    admitted = read_admitted_partitions(render(lenient).encode())
+    admitted = read_admission_rules(render(lenient).encode())
     assert (admitted.listed, admitted.one) == (None, False)
+    assert not strict.leaves_qos("wg_astro")  # the site has one QOS for all
+    project = msgspec.structs.replace(ASTRO, qos="low")
+    lenient = msgspec.structs.replace(OPEN_POLICY, qos=None, projects=(project, BIO), balances=())
+    admitted = read_admission_rules(render(lenient).encode())
+    assert (admitted.leaves_qos("wg_astro"), admitted.leaves_qos("wg_bio")) == (False, True)
     with pytest.raises(InvalidInput, match="damaged"):
-        read_admitted_partitions(TEXT.replace("wg_bio", "wg_bin").encode())
+        read_admission_rules(TEXT.replace("wg_bio", "wg_bin").encode())
 
 
 def test_equal_policies_have_equal_files() -> None:

@@ -16,6 +16,7 @@ from fairbank.scheduling.explain.answer import BankRefusal, Explanation
 from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
 from fairbank.scheduling.explain.explanation import explain_on_nodes
+from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.machines.nodes import StartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
@@ -518,3 +519,70 @@ def test_job_that_is_held_for_any_reason_of_slurms_gets_its_sentence(reason: str
     assert result.headline == f"Job 1 waits: {explain_reason(reason).removesuffix('.')} ({reason})."
     assert said(result)[0] == f"- eligible: {explain_reason(reason)}"
     assert (result.position, result.expected) == (None, None)
+
+
+# --- deadlines ---
+
+
+def with_deadline(minutes: int, **said: Any) -> Explanation:
+    """Explain a job of an hour that gets the only node in two hours."""
+    scene = Scene(rack(1)).runs(1, "n1", 120)
+    return told(scene.waits(2, minutes=60, deadline=NOW + minutes * 60, **said), 2)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said_more", "ok", "note"),
+    [
+        (180, {}, True, ""),
+        (179, {}, False, " Its expected start is too late to end by its deadline."),
+        (150, {"time_min": 30 * 60}, True, ""),
+        (149, {"time_min": 30 * 60}, False, " Its expected start is too late"),
+        (60, {}, False, " Its expected start is too late"),
+        (59, {}, False, " It cannot end by its deadline any more: slurmctld will remove it"),
+    ],
+)
+def test_deadline_is_compared_with_the_expected_start(
+    minutes: int, said_more: dict[str, Any], ok: bool, note: str
+) -> None:
+    result = with_deadline(minutes, **said_more)
+    check = result.checks[-1]
+    least = said_more.get("time_min", 3_600) // 60
+    assert (check.what, check.ok) == ("deadline", ok)
+    assert check.evidence.startswith(
+        f"it must end by {in_minutes(minutes)}, so it must start by {in_minutes(minutes - least)}; "
+    )
+    assert ("deadline" in result.headline) == bool(note)
+    assert note in result.headline
+
+
+def test_deadline_is_compared_with_the_likely_range() -> None:
+    history: RunTimeHistory[str] = RunTimeHistory()
+    for part in (10, 20, 30, 90, 100) * 4:
+        history.add("ann", part, 100)
+
+    def outlook(minutes: int) -> tuple[bool, str]:
+        scene = Scene(rack(1)).runs(1, "n1", 120, user="ann", since=0)
+        scene.waits(2, minutes=60, deadline=NOW + minutes * 60)
+        result = explain(scene, 2, history=history)
+        assert "its likely start is from" in result.checks[-1].evidence
+        return result.checks[-1].ok, result.headline.partition("). ")[2]
+
+    reserved = f"Reserved start: {in_minutes(120)}."
+    assert outlook(240) == (True, reserved)
+    assert outlook(100) == (False, f"{reserved} It may start too late to end by its deadline.")
+    assert outlook(65) == (
+        False,
+        f"{reserved} Its expected start is too late to end by its deadline.",
+    )
+
+
+def test_job_without_a_deadline_has_no_such_check() -> None:
+    assert not [check for check in told(seed(), 3).checks if check.what == "deadline"]
+
+
+def test_reason_of_a_missed_deadline_is_that_of_slurmctld() -> None:
+    result = told(Scene(rack(1)).waits(1, held="DeadLine"), 1)
+    assert (result.code, said(result)[0]) == (
+        "DeadLine",
+        "- eligible: It cannot end by its deadline any more.",
+    )

@@ -81,7 +81,8 @@ def test_large_job_may_start_before_its_plan_unless_short_jobs_delay_it() -> Non
     assert explanation.likely is not None
     assert explanation.likely.earliest >= NOW + 85 * MINUTE
     assert explanation.advice == EarlierStartAdvice(
-        None, ("--mem=1000M", "without --exclusive", "a shorter -t")
+        EarlierStart("-N 6 -n 6", NOW),
+        ("--mem=1000M", "without --exclusive", "a shorter -t", "fewer nodes"),
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
-from fairbank.scheduling.explain.earlier_start import suggest_earlier_start
+from fairbank.scheduling.explain.job_changes import AllowedChanges, suggest_earlier_start
+from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.slurm.policy_file import AdmittedPartitions
+from fairbank.slurm.policy_file import AdmissionRules
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 
@@ -38,6 +39,16 @@ def test_another_partition_where_nodes_are_free() -> None:
     assert suggested(scene.waits(2, partitions=("left",)), 2) == EarlierStart("-p left,right", NOW)
 
 
+class PolicyChanges(AllowedChanges):
+    """Changes of a job of chem that a policy admits."""
+
+    def __init__(self, policy: AdmissionRules) -> None:
+        self._policy = policy
+
+    def partitions(self, job: PendingJob, name: str) -> tuple[str, ...] | None:
+        return self._policy.with_candidate("chem", job.partitions, name)
+
+
 def test_partition_that_the_site_refuses_is_not_suggested() -> None:
     names = ("left", "right", "closed")
     rules = [PartitionRules(name=name, nodes=(f"n{i}",)) for i, name in enumerate(names, 1)]
@@ -45,22 +56,17 @@ def test_partition_that_the_site_refuses_is_not_suggested() -> None:
         Scene(rack(3), *rules).runs(1, "n1", 60, partition="left").waits(2, partitions=("left",))
     )
 
-    def suggested_by(policy: AdmittedPartitions) -> EarlierStart | None:
+    def suggested_by(policy: AdmissionRules) -> EarlierStart | None:
         return suggest_earlier_start(
-            scene.snapshot,
-            SchedulerParameters(),
-            scene.both().plan,
-            2,
-            NOW,
-            lambda job, name: policy.with_candidate("chem", job.partitions, name),
+            scene.snapshot, SchedulerParameters(), scene.both().plan, 2, NOW, PolicyChanges(policy)
         ).suggestion
 
     listed = frozenset({"left", "right"})
-    several = AdmittedPartitions(listed=listed, one=False, forced={})
+    several = AdmissionRules(listed=listed, one=False, forced={})
     assert suggested_by(several) == EarlierStart("-p left,right", NOW)
-    one = AdmittedPartitions(listed=listed, one=True, forced={"bio": "right"})
+    one = AdmissionRules(listed=listed, one=True, forced={"bio": "right"})
     assert suggested_by(one) == EarlierStart("-p right", NOW)
-    course = AdmittedPartitions(listed=listed, one=True, forced={"chem": "left"})
+    course = AdmissionRules(listed=listed, one=True, forced={"chem": "left"})
     assert suggested_by(course) is None
 
 

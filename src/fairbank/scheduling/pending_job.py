@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from fairbank.cluster.partition_rules import PartitionRules
@@ -27,6 +29,8 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
         held           Slurm's reason why it may not start yet: JobHeldUser, Dependency, ...; None
                        if it may
         expedited      requeued to go before all other jobs
+        deadline       time by which it must have ended (`--deadline`)
+        tres           requested TRES, which limits of accounting count
 
     Raises InvalidInput, naming the field.
     """
@@ -48,6 +52,8 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
     reservation: str | None = None
     held: str | None = None
     expedited: bool = False
+    deadline: int | None = None
+    tres: Mapping[str, int] = {}
 
     def __post_init__(self) -> None:
         for wrong, field, what, remedy in (

@@ -7,31 +7,34 @@ the bank the price of the job. If either does not answer, a note says so and the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
-from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
+from fairbank.core.errors import Conflict, FairbankError, NotFound
 from fairbank.core.time import iso
 from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import OpenDependencies
-from fairbank.scheduling.explain.earlier_start import ChoosePartitions, add_partition
 from fairbank.scheduling.explain.explanation import StatedWait, explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES
 from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.passes import run_passes
-from fairbank.slurm.commands import conf_path, output_of
-from fairbank.slurm.job_credit import Quote, bank_refusal, job_credit, quotes
+from fairbank.slurm.allowed_changes import (
+    QOS_FILE,
+    SiteChanges,
+    qos_command,
+    qos_priorities,
+    read_policy,
+)
+from fairbank.slurm.commands import output_of
+from fairbank.slurm.job_credit import Quote, bank_refusal, job_credit
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.policy_file import POLICY_SIZE_MAX, AdmittedPartitions, read_admitted_partitions
+from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
 from fairbank.slurm.queue_snapshot.components import (
     Component,
     component_check,
@@ -46,7 +49,13 @@ from fairbank.slurm.queue_snapshot.run_times import (
     read_history,
     run_time_history,
 )
-from fairbank.slurm.queue_snapshot.snapshot import COMMANDS, LiveQueue, build_queue, read_answers
+from fairbank.slurm.queue_snapshot.snapshot import (
+    COMMANDS,
+    LiveQueue,
+    QueueAnswers,
+    build_queue,
+    read_answers,
+)
 
 ACCOUNTING_TIMEOUT_SECONDS = 10.0
 """Time limit for sacct: the user waits for the answer at a terminal."""
@@ -105,12 +114,11 @@ def explain(
         queue.now,
         plan=plan,
         advice=advice,
-        choose_partitions=_partition_choice(
-            read_policy(snapshot.config, folder),
-            slurm_job,
-            cluster,
-            # Without a price here the bank has none elsewhere, or would have to be awaited again.
-            None if funds is None else quote,
+        # Without a price here the bank has none elsewhere, or would have to be awaited again.
+        allowed=(
+            _allowed_changes(job, queue, snapshot, folder, None if funds is None else quote)
+            if advice and job.held is None
+            else None
         ),
         history=_run_times(job, folder, queue.now, notes) if likely else None,
         funds=funds,
@@ -221,48 +229,31 @@ def _awaited_jobs(job: PendingJob, queue: LiveQueue, answer: str) -> OpenDepende
     return open_dependencies(job, queue.slurm_jobs, read_ended_jobs(answer, numbers))
 
 
-POLICY_FILES = ("fairbank/policy", "policy")
-"""Submission policy next to slurm.conf, and in a directory of earlier output."""
-
-
-def read_policy(config: Mapping[str, str], folder: str | None) -> AdmittedPartitions | None:
-    """Return the partitions that the site's submission policy admits; None without a policy that
-    can be read, as without its plug-ins.
+def _allowed_changes(
+    job: PendingJob,
+    queue: LiveQueue,
+    snapshot: QueueAnswers,
+    folder: str | None,
+    quote: Quote | None,
+) -> SiteChanges:
+    """Return the changes of the job that the site allows. No other QOS is known if accounting does
+    not answer.
     """
-    live, recorded = POLICY_FILES
-    path = Path(folder) / recorded if folder else conf_path(config).parent / live
+    cluster = snapshot.config.get("ClusterName") or None
     try:
-        with path.open("rb") as file:
-            return read_admitted_partitions(file.read(POLICY_SIZE_MAX))
-    except (OSError, InvalidInput):
-        return None
-
-
-def _partition_choice(
-    policy: AdmittedPartitions | None, slurm_job: SlurmJob, cluster: str | None, quote: Quote | None
-) -> ChoosePartitions:
-    """Return the function that chooses partitions which neither the policy nor the bank refuses."""
-
-    def choose(job: PendingJob, name: str) -> tuple[str, ...] | None:
-        chosen = (
-            add_partition(job, name)
-            if policy is None
-            else policy.with_candidate(slurm_job.account, job.partitions, name)
+        text = output_of(folder, ACCOUNTING_TIMEOUT_SECONDS).text(
+            QOS_FILE, *qos_command(cluster, job.user)
         )
-        return chosen if chosen and _can_pay(job, name) else None
-
-    def _can_pay(job: PendingJob, name: str) -> bool:
-        if quote is None:
-            return True
-        moved = msgspec.structs.replace(job, partitions=(name,))
-        try:
-            return all(each.is_enough for each in quotes(moved, slurm_job, cluster, quote))
-        except FairbankError as error:
-            # The bank refuses jobs in a partition that it does not know. Of other errors, another
-            # line of the explanation tells.
-            return error.field != "partition"
-
-    return choose
+    except FairbankError:
+        text = ""
+    rows = ASSOCIATION_QOS.read(text).rows
+    return SiteChanges(
+        queue.slurm_jobs[job.number],
+        cluster,
+        policy=read_policy(snapshot.config, folder),
+        quote=quote,
+        qos_priorities=qos_priorities(job, rows, snapshot.qos, snapshot.config),
+    )
 
 
 def _credit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
@@ -47,7 +48,7 @@ def _sqlite(path: Path, journal: str | None) -> SqlStore:
             raise NotFound(
                 f"there is no folder {path.parent}",
                 field="store.url",
-                remedy=f"mkdir -p {path.parent}, then fairbank init",
+                remedy=f"mkdir -p {shlex.quote(str(path.parent))}, then fairbank init",
             )
         if not path.exists():
             raise no_store_error(str(path))

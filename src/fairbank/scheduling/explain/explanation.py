@@ -15,12 +15,9 @@ from fairbank.scheduling.explain.answer import (
     StartRange,
 )
 from fairbank.scheduling.explain.checks import CreditCheckInput, job_checks, least_nodes
+from fairbank.scheduling.explain.deadline import deadline_outlook
 from fairbank.scheduling.explain.dependencies import OpenDependencies, describe_condition
-from fairbank.scheduling.explain.earlier_start import (
-    ChoosePartitions,
-    add_partition,
-    suggest_earlier_start,
-)
+from fairbank.scheduling.explain.job_changes import AllowedChanges, suggest_earlier_start
 from fairbank.scheduling.explain.job_view import JobView, job_view
 from fairbank.scheduling.explain.rule_checks import reason_figures, requested_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
@@ -61,7 +58,7 @@ def explain_on_nodes(
     stated: StatedWait | None = None,
     more_checks: Iterable[JobCheck] = (),
     advice: bool = True,
-    choose_partitions: ChoosePartitions = add_partition,
+    allowed: AllowedChanges | None = None,
     tick: Tick | None = None,
 ) -> Explanation:
     """Explain why a job waits, as Slurm's two passes decide.
@@ -83,7 +80,7 @@ def explain_on_nodes(
             advice.
         more_checks: checks of rules that the passes do not know.
         advice: search a change that starts it earlier.
-        choose_partitions: the partitions that the site lets the job request.
+        allowed: the changes that the site lets the job make.
         tick: called after each simulated run.
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
@@ -105,19 +102,27 @@ def explain_on_nodes(
         likely = start_range_on_nodes(
             snapshot, parameters, history, number, now, ahead=ahead, tick=tick
         )
+    start_range = likely if isinstance(likely, StartRange) else None
+    deadline = deadline_outlook(view, start_range)
+    if deadline is not None and deadline.risk.value:
+        headline += f" {deadline.risk.value}"
     return Explanation(
         number=number,
         code=code,
         headline=headline,
-        checks=(*job_checks(view, funds=funds, awaiting=awaiting, refusal=refusal), *more_checks),
+        checks=(
+            *job_checks(view, funds=funds, awaiting=awaiting, refusal=refusal),
+            *more_checks,
+            *(() if deadline is None else (deadline.check,)),
+        ),
         position=view.position,
         ahead=view.ahead,
         waiting=len(view.names),
         expected=None if view.reservation is None else view.reservation.at,
-        likely=likely if isinstance(likely, StartRange) else None,
+        likely=start_range,
         missing_range_reason=likely if isinstance(likely, NoStartRange) else None,
         advice=(
-            suggest_earlier_start(snapshot, parameters, plan, number, now, choose_partitions)
+            suggest_earlier_start(snapshot, parameters, plan, number, now, allowed)
             if advice
             else None
         ),

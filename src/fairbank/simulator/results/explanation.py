@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -204,7 +205,7 @@ def _tries(
         for other in sorted(used - {job.partition}):
             if name := partition(other):
                 yield request_change(
-                    f"-p {name}",
+                    f"-p {shlex.quote(name)}",
                     partial(state.start_with_full_limits, job._replace(partition=other)),
                 )
     yield from shorter_limit(

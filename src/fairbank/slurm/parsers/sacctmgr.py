@@ -6,7 +6,12 @@ import re
 
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import PIPE, Cells, Table, table_of
-from fairbank.slurm.parsers.values import AssociationPriority, SlurmAssociation, SlurmQos
+from fairbank.slurm.parsers.values import (
+    AssociationPriority,
+    AssociationQos,
+    SlurmAssociation,
+    SlurmQos,
+)
 
 _SHARES = re.compile(r"\d{1,10}|parent", re.ASCII)
 _FACTOR = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
@@ -58,6 +63,17 @@ PRIORITIES = table_of(
         "User": words.blank_or(words.user),
         "Partition": words.any_text,
         "Priority": _priority,
+    },
+    PIPE,
+)
+ASSOCIATION_QOS = table_of(
+    "sacctmgr show associations",
+    AssociationQos,
+    {
+        "Account": _account,
+        "User": words.blank_or(words.user),
+        "Partition": words.any_text,
+        "QOS": words.names_or_none,
     },
     PIPE,
 )

@@ -141,6 +141,15 @@ class AssociationPriority(msgspec.Struct, frozen=True):
     priority: int
 
 
+class AssociationQos(msgspec.Struct, frozen=True):
+    """QOS that an association allows, with those that it inherits."""
+
+    account: str
+    user: str
+    partition: str
+    qos: tuple[str, ...]
+
+
 class SlurmQos(msgspec.Struct, frozen=True):
     """Quality of service; `factor` is UsageFactor as Slurm writes it."""
 

@@ -86,6 +86,11 @@ def names(text: str, field: str) -> tuple[str, ...]:
     return tuple(name(part, field) for part in text.split(","))
 
 
+def names_or_none(text: str, field: str) -> tuple[str, ...]:
+    """Return names with commas between them, or none."""
+    return names(text, field) if text else ()
+
+
 def match_cell(form: re.Pattern[str], text: str, field: str, fault: str) -> re.Match[str]:
     """Match a cell. Raises InvalidInput with the fault, such as "is not a size"."""
     match = form.fullmatch(text)

@@ -148,6 +148,8 @@ def _common_fields(slurm_job: SlurmJob) -> PendingJob:
         submitted=slurm_job.submitted,
         limit=slurm_job.limit,
         reservation=slurm_job.reservation,
+        deadline=slurm_job.deadline,
+        tres=slurm_job.tres,
     )
 
 

@@ -143,7 +143,7 @@ class SnapshotLimits(StartLimits):
     def checks(
         self, job: PendingJob, partition: str, placement: Placement | None = None
     ) -> Iterator[LimitCheck]:
-        slurm_job = self._inputs.jobs[job.number]
+        slurm_job = self._requested(job)
         if slurm_job.throttle and slurm_job.array is not None:
             running = self._tasks[slurm_job.array]
             yield LimitCheck(
@@ -167,7 +167,7 @@ class SnapshotLimits(StartLimits):
             )
 
     def record_start(self, job: PendingJob, where: Placement) -> None:
-        slurm_job = self._inputs.jobs[job.number]
+        slurm_job = self._requested(job)
         tres, nodes = self._usage(slurm_job, where), self._names(where)
         usage = _RunningUsage(slurm_job, where.partition, tres, nodes, job.limit or 0)
         self._count(job.number, usage)
@@ -182,6 +182,13 @@ class SnapshotLimits(StartLimits):
         if slurm_job.array is not None:
             self._tasks[slurm_job.array] -= 1
         self._licences.update(slurm_job.licences)
+
+    def _requested(self, job: PendingJob) -> SlurmJob:
+        """Return the job as slurmctld has it, but with this request, which advice may change."""
+        slurm_job = self._inputs.jobs[job.number]
+        if job.tres is slurm_job.tres and job.qos == slurm_job.qos:
+            return slurm_job
+        return msgspec.structs.replace(slurm_job, tres=job.tres, qos=job.qos)
 
     def _names(self, where: Placement) -> frozenset[str]:
         return frozenset(self._inputs.nodes[share.place] for share in where.shares)

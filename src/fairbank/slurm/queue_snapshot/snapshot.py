@@ -239,7 +239,7 @@ def quote_requests(
     if job.limit is None:
         return
     tres = ",".join(
-        f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in slurm_job.tres.items()
+        f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in job.tres.items()
     )
     for partition in job.partitions:
         yield {
@@ -248,7 +248,7 @@ def quote_requests(
             "partition": partition,
             "tres": tres,
             "time_limit": job.limit,
-            "qos": slurm_job.qos or None,
+            "qos": job.qos or None,
             "owner_uid": slurm_job.uid,
         }
 

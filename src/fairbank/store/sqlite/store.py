@@ -7,6 +7,7 @@ during each commit, and the writer waits for readers.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -200,7 +201,9 @@ def create_file(path: Path) -> None:
         return
     except FileNotFoundError as missing:
         raise NotFound(
-            f"there is no folder {path.parent}", field="store.url", remedy=f"mkdir -p {path.parent}"
+            f"there is no folder {path.parent}",
+            field="store.url",
+            remedy=f"mkdir -p {shlex.quote(str(path.parent))}",
         ) from missing
     except OSError as bad:
         raise translate_os_error(bad, f"cannot make {path}", field="store.url") from bad

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
@@ -148,14 +149,14 @@ def _extend(context: Context, options: Namespace) -> int:
             f"allocation {row['id']} is valid longer already: to {row['end']}",
             field="TIME",
             remedy="name a later time, or shorten it:"
-            f" fairbank alloc set {row['id']} --end {options.end}",
+            f" fairbank alloc set {row['id']} --end {quote(options.end)}",
         )
     if row["state"] == "ended":
         raise Conflict(
             f"allocation {row['id']} has ended, and a longer period alone does not bring it back",
             field="TIME",
             remedy="reopen it:"
-            f" fairbank alloc reopen {row['id']} --end {options.end} --reason '...'",
+            f" fairbank alloc reopen {row['id']} --end {quote(options.end)} --reason '...'",
         )
     return _amend(context, row, {"end": end}, "Extend")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -48,7 +49,8 @@ def run(context: Context, options: Namespace) -> int:
         _verify(context, folder)
         if options.directory:
             context.print_text(
-                f"\nThe bank is in {folder}: fairbank serve --config {folder}/fairbank.toml"
+                f"\nThe bank is in {folder}: fairbank serve --config"
+                f" {shlex.quote(f'{folder}/fairbank.toml')}"
             )
     return code
 

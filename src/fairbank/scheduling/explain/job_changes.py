@@ -1,0 +1,291 @@
+"""Changes of a job's request that may start it earlier on nodes: another partition or QOS, less
+memory, shared nodes, a shorter limit, fewer CPUs, GPUs or nodes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+
+import msgspec
+
+from fairbank.cluster.node import Gpus
+from fairbank.cluster.resource_request import ResourceRequest
+from fairbank.scheduling.explain.answer import EarlierStartAdvice
+from fairbank.scheduling.explain.earlier_start import (
+    Candidate,
+    find_earlier_start,
+    largest_amount,
+    request_change,
+    shorter_limit,
+)
+from fairbank.scheduling.machines.node_snapshot import OnNodes, replace_job
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.slurm.parameters import SchedulerParameters
+from fairbank.scheduling.slurm.passes import run_passes
+
+replace = msgspec.structs.replace
+
+FEWER_CPUS, FEWER_GPUS, FEWER_NODES = "fewer CPUs", "fewer GPUs", "fewer nodes"
+"""Names of searches among the changes that were tried."""
+
+
+class AllowedChanges:
+    """Changes that the site lets a job make. By default all but another QOS."""
+
+    def partitions(self, job: PendingJob, name: str) -> tuple[str, ...] | None:
+        """Return the partitions to request so that a job may also, or only, run in another one;
+        None if it may not.
+        """
+        return (*job.partitions, name)
+
+    def with_other_qos(self, job: PendingJob) -> Iterable[PendingJob]:
+        """Return the job with each other QOS that it may have."""
+        return ()
+
+    def accepts(self, job: PendingJob) -> bool:
+        """Return True if the job would be accepted with this request at its start."""
+        return True
+
+
+def suggest_earlier_start(
+    snapshot: OnNodes,
+    parameters: SchedulerParameters,
+    plan: SchedulePlan[PendingJob, Placement],
+    number: int,
+    now: int,
+    allowed: AllowedChanges | None = None,
+) -> EarlierStartAdvice:
+    """Return the one change that starts the job earliest, and earlier than `plan` does; of equal
+    ones the smallest sacrifice. Nothing is tried for a held job.
+
+    Each change takes one pass over the whole queue with the job changed, so that it delays no job
+    ahead.
+
+    Args:
+        snapshot: machine, queue and running jobs.
+        parameters: SchedulerParameters of slurm.conf.
+        plan: plan of the passes without a change.
+        number: number of the job.
+        now: time in seconds since 1970.
+        allowed: the changes that the site lets the job make.
+    """
+    job, allowed = snapshot.queue.job(number), allowed or AllowedChanges()
+    if job is None or job.held is not None:
+        return EarlierStartAdvice(None, ())
+    expected = _start(plan, number, now)
+
+    def start(changed: PendingJob) -> int | None:
+        at = _start(run_passes(replace_job(snapshot, changed), parameters, now), number, now)
+        is_earlier = at is not None and (expected is None or at < expected)
+        # Only a change that helps is worth the question, which may go to another host.
+        return None if is_earlier and not allowed.accepts(changed) else at
+
+    return find_earlier_start(expected, _candidates(job, snapshot, start, allowed))
+
+
+def _start(plan: SchedulePlan[PendingJob, Placement], number: int, now: int) -> int | None:
+    """Return the start of the job; None if it is unknown."""
+    if any(start.job.number == number for start in plan.starts):
+        return now
+    return next(
+        (reservation.at for reservation in plan.reservations if reservation.job.number == number),
+        None,
+    )
+
+
+Start = Callable[[PendingJob], int | None]
+
+
+def _candidates(
+    job: PendingJob, snapshot: OnNodes, start: Start, allowed: AllowedChanges
+) -> Iterator[Candidate]:
+    """Yield the changes, the smallest sacrifice first: what the job gets stays the same, then it
+    gets less time, then fewer resources.
+    """
+    for option, changed in _changes(job, snapshot, allowed):
+        yield request_change(option, partial(start, changed))
+    yield from shorter_limit(
+        _limit(job, snapshot), lambda seconds: start(replace(job, limit=seconds, time_min=None))
+    )
+    yield from _fewer_cpus(job, start)
+    yield from _fewer_gpus(job, start)
+    yield from _fewer_nodes(job, snapshot, start)
+
+
+def _changes(
+    job: PendingJob, snapshot: OnNodes, allowed: AllowedChanges
+) -> Iterator[tuple[str, PendingJob]]:
+    """Yield the changes of which there is one each."""
+    wanted, memory = job.wanted, job.wanted.memory_per_node
+    for name, rules in snapshot.machine.cluster.rules.items():
+        is_new = name not in job.partitions and rules.starts_jobs
+        partitions = allowed.partitions(job, name) if is_new else None
+        if partitions is not None:
+            yield (
+                f"-p {shlex.quote(','.join(partitions))}",
+                replace(job, partitions=partitions, priorities=()),
+            )
+    for other in allowed.with_other_qos(job):
+        yield f"-q {shlex.quote(other.qos)}", other
+    if memory is None and wanted.memory_per_cpu is None:
+        least = (
+            min(node.memory // max(node.cpus, 1) for node in snapshot.machine.cluster.nodes)
+            * wanted.cpus_per_task
+        )
+        if least:  # --mem=0 would be all there is
+            yield f"--mem={least}M", with_request(job, memory_per_node=least)
+    elif memory is not None and memory > 1:
+        yield f"--mem={memory // 2}M", with_request(job, memory_per_node=memory // 2)
+    if wanted.exclusive:
+        yield "without --exclusive", with_request(job, exclusive=False)
+
+
+def _limit(job: PendingJob, snapshot: OnNodes) -> int:
+    """Return how many seconds the job may run now."""
+    rules = snapshot.machine.cluster.rules
+    return max((job.seconds(rules[name]) for name in job.partitions if name in rules), default=0)
+
+
+# --- fewer resources ---
+
+
+def _fewer_cpus(job: PendingJob, start: Start) -> Iterator[Candidate]:
+    """Yield the search for CPUs of each task, else of tasks on each node, else of tasks."""
+    wanted = job.wanted
+    if wanted.exclusive:
+        return  # it gets whole nodes
+
+    def search(most: int, option: str, changed: Callable[[int], PendingJob]) -> Candidate:
+        return largest_amount(
+            FEWER_CPUS, most, lambda number: start(changed(number)), lambda n: f"{option}{n}"
+        )
+
+    if wanted.cpus_per_task > 1:
+        yield search(wanted.cpus_per_task, "-c ", lambda cpus: _with_cpus(job, cpus))
+    elif (wanted.tasks_per_node or 0) > 1:
+        yield search(
+            wanted.tasks_per_node or 0,
+            "--ntasks-per-node=",
+            lambda tasks: _with_tasks_per_node(job, tasks),
+        )
+    elif wanted.least_tasks > wanted.nodes:
+        fixed = wanted.nodes - 1
+        yield largest_amount(
+            FEWER_CPUS,
+            wanted.least_tasks - fixed,
+            lambda more: start(with_request(job, tasks=fixed + more)),
+            lambda more: f"-n {fixed + more}",
+        )
+
+
+def _with_cpus(job: PendingJob, cpus: int) -> PendingJob:
+    return with_request(
+        job,
+        cpus_per_task=cpus,
+        cpus_per_node=_scaled(job.wanted.cpus_per_node, cpus, job.wanted.cpus_per_task),
+    )
+
+
+def _with_tasks_per_node(job: PendingJob, tasks: int) -> PendingJob:
+    wanted = job.wanted
+    before = wanted.tasks_per_node or 1
+    return with_request(
+        job,
+        tasks=_scaled(wanted.least_tasks, tasks, before),
+        tasks_per_node=tasks,
+        cpus_per_node=_scaled(wanted.cpus_per_node, tasks, before),
+    )
+
+
+def _scaled(amount: int, number: int, of: int) -> int:
+    """Return `amount` times `number` / `of`, rounded up."""
+    return -(-amount * number // of)
+
+
+def _fewer_gpus(job: PendingJob, start: Start) -> Iterator[Candidate]:
+    """Yield the search for GPUs of each type on each node."""
+    for at, (_, most) in enumerate(job.wanted.gpus):
+        if most > 1:
+            yield _search_gpus(most, partial(_with_gpus, job, at), start)
+
+
+def _search_gpus(most: int, changed: Callable[[int], PendingJob], start: Start) -> Candidate:
+    return largest_amount(
+        FEWER_GPUS,
+        most,
+        lambda number: start(changed(number)),
+        lambda number: _gpu_option(changed(number).wanted.gpus),
+    )
+
+
+def _with_gpus(job: PendingJob, at: int, number: int) -> PendingJob:
+    """Return the job with another number of the GPUs at this place of its request."""
+    gpus = list(job.wanted.gpus)
+    gpus[at] = gpus[at]._replace(number=number)
+    return with_request(job, gpus=tuple(gpus))
+
+
+def _gpu_option(gpus: Iterable[Gpus]) -> str:
+    listed = ",".join(f"{kind}:{number}".lstrip(":") for kind, number in gpus)
+    return f"--gpus-per-node={shlex.quote(listed)}"
+
+
+def _fewer_nodes(job: PendingJob, snapshot: OnNodes, start: Start) -> Iterator[Candidate]:
+    """Yield the search for nodes, with as many tasks on each as before."""
+    wanted, rules = job.wanted, snapshot.machine.cluster.rules
+    least = max(
+        1,
+        len(set(wanted.required)),
+        *(rules[name].min_nodes for name in job.partitions if name in rules),
+    )
+    fixed = least - 1
+
+    def tasks(nodes: int) -> int:
+        return _scaled(wanted.least_tasks, nodes, wanted.nodes)
+
+    if wanted.nodes > least:
+        yield largest_amount(
+            FEWER_NODES,
+            wanted.nodes - fixed,
+            lambda more: start(
+                with_request(
+                    job, nodes=fixed + more, max_nodes=fixed + more, tasks=tasks(fixed + more)
+                )
+            ),
+            lambda more: f"-N {fixed + more} -n {tasks(fixed + more)}",
+        )
+
+
+def with_request(job: PendingJob, **changes: object) -> PendingJob:
+    """Return the job with another request, and the TRES that follow from it."""
+    wanted = replace(job.wanted, **changes)
+    return replace(job, wanted=wanted, tres=_tres(job.tres, job.wanted, wanted))
+
+
+def _tres(
+    tres: Mapping[str, int], before: ResourceRequest, after: ResourceRequest
+) -> Mapping[str, int]:
+    """Return the requested TRES after a change. What does not depend on it stays as it is."""
+    counts = dict(tres)
+    if "cpu" in tres:
+        counts["cpu"] = _scaled(tres["cpu"], after.cpus, before.cpus)
+    if "node" in tres:
+        counts["node"] = after.nodes
+    if "mem" in tres:
+        if after.memory_per_node not in (None, before.memory_per_node):
+            counts["mem"] = (after.memory_per_node or 0) * after.nodes
+        elif before.memory_per_node:
+            counts["mem"] = _scaled(tres["mem"], after.nodes, before.nodes)
+        else:
+            counts["mem"] = _scaled(tres["mem"], after.cpus, before.cpus)
+    if after.gpus != before.gpus or after.nodes != before.nodes:
+        if "gres/gpu" in tres:
+            counts["gres/gpu"] = after.nodes * sum(gpu.number for gpu in after.gpus)
+        for kind, number in after.gpus:
+            if (name := f"gres/gpu:{kind}".lower()) in tres:
+                counts[name] = after.nodes * number
+    return counts

@@ -1,0 +1,133 @@
+"""Changes of a job that the site's submission policy, its associations and the bank allow:
+`fairbank why` advises no others (docs/decisions/0042).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from fairbank.core.errors import FairbankError, InvalidInput
+from fairbank.scheduling.explain.job_changes import AllowedChanges
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.slurm.commands import conf_path
+from fairbank.slurm.job_credit import Quote, quotes
+from fairbank.slurm.output import show_command
+from fairbank.slurm.parsers import sacctmgr
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.limits import QosRecord
+from fairbank.slurm.parsers.values import AssociationQos
+from fairbank.slurm.policy_file import POLICY_SIZE_MAX, AdmissionRules, read_admission_rules
+
+POLICY_FILES = ("fairbank/policy", "policy")
+"""Submission policy next to slurm.conf, and in a directory of earlier output."""
+
+QOS_FILE = "association-qos"
+"""Name of the file in which the QOS of associations are recorded."""
+
+
+def qos_command(cluster: str | None, user: str) -> tuple[str, ...]:
+    """Return the command that prints the QOS of a user's associations."""
+    of_cluster = () if cluster is None else (f"cluster={cluster}",)
+    return show_command(sacctmgr.ASSOCIATION_QOS, *of_cluster, f"user={user}")
+
+
+def read_policy(config: Mapping[str, str], folder: str | None) -> AdmissionRules | None:
+    """Return what the site's submission policy admits; None without a policy that can be read, as
+    without its plug-ins.
+    """
+    live, recorded = POLICY_FILES
+    path = Path(folder) / recorded if folder else conf_path(config).parent / live
+    try:
+        with path.open("rb") as file:
+            return read_admission_rules(file.read(POLICY_SIZE_MAX))
+    except (OSError, InvalidInput):
+        return None
+
+
+class SiteChanges(AllowedChanges):
+    """Changes of one job that the site allows.
+
+    Args:
+        slurm_job: the job as slurmctld has it.
+        cluster: its cluster.
+        policy: submission policy; None: there is none.
+        quote: asks the bank for the price of a job; None: do not ask.
+        qos_priorities: priority that the job would have with each other QOS that its associations
+            allow.
+    """
+
+    def __init__(
+        self,
+        slurm_job: SlurmJob,
+        cluster: str | None,
+        *,
+        policy: AdmissionRules | None,
+        quote: Quote | None,
+        qos_priorities: Mapping[str, int],
+    ) -> None:
+        self._slurm_job, self._cluster = slurm_job, cluster
+        self._policy, self._quote, self._qos_priorities = policy, quote, qos_priorities
+
+    def partitions(self, job: PendingJob, name: str) -> tuple[str, ...] | None:
+        chosen = (
+            super().partitions(job, name)
+            if self._policy is None
+            else self._policy.with_candidate(job.account, job.partitions, name)
+        )
+        there = msgspec.structs.replace(job, partitions=(name,))
+        return chosen if chosen and self.accepts(there) else None
+
+    def with_other_qos(self, job: PendingJob) -> Iterator[PendingJob]:
+        if self._policy is None or self._policy.leaves_qos(job.account):
+            for name, priority in self._qos_priorities.items():
+                if name != job.qos:
+                    yield msgspec.structs.replace(job, qos=name, priority=priority, priorities=())
+
+    def accepts(self, job: PendingJob) -> bool:
+        if self._quote is None:
+            return True
+        try:
+            credit = quotes(job, self._slurm_job, self._cluster, self._quote)
+            return all(each.is_enough for each in credit)
+        except FairbankError as error:
+            # The bank refuses jobs in a partition that it does not know. Of other errors, another
+            # line of the explanation tells.
+            return error.field != "partition"
+
+
+def qos_priorities(
+    job: PendingJob,
+    rows: Iterable[AssociationQos],
+    all_qos: Iterable[QosRecord],
+    config: Mapping[str, str],
+) -> dict[str, int]:
+    """Return the priority of the job with each QOS that its association allows.
+
+    slurmctld adds PriorityWeightQOS times the priority of the QOS, as a part of the highest. An
+    association for a partition replaces that for all.
+
+    Args:
+        job: the job.
+        rows: QOS of associations.
+        all_qos: all QOS, with their priorities.
+        config: settings of slurmctld.
+    """
+    own = {
+        row.partition: row.qos for row in rows if (row.account, row.user) == (job.account, job.user)
+    }
+    allowed = [frozenset(own.get(name, own.get("", ()))) for name in job.partitions]
+    common = frozenset.intersection(*allowed)
+    priorities = {qos.name: qos.priority for qos in all_qos}
+    highest = max(priorities.values(), default=0)
+    is_computed = config.get("PriorityType", "").endswith("multifactor")
+    weight = config.get("PriorityWeightQOS", "0")
+    points = int(weight) / highest if is_computed and weight.isdecimal() and highest else 0.0
+    now = priorities.get(job.qos, 0)
+    return {
+        name: max(1, job.priority + round(points * (priority - now)))
+        for name, priority in priorities.items()
+        if name in common
+    }
