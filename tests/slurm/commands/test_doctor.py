@@ -112,6 +112,54 @@ def test_doctor_continues_without_slurmctld(
     assert [what for what in remaining if what.startswith("agent: no agent")]
 
 
+SLURMDBD_LOG = """\
+[2026-11-26T03:48:46.000] slurmdbd version 24.11.5 started
+[2026-11-26T03:48:46.900] Terminate signal SIGTERM received
+[2026-11-26T03:48:47.084] error: mysql_query failed: 5027 Number of columns in result (=1) set \
+execeeds maxmimum allowed number of columns (=0)
+select @var := concat('');
+[2026-11-26T03:48:47.084] fatal: _check_mysql_concat_is_sane: null result from query
+"""
+"""Log of a first start on Debian 13; the line of the error is the library's."""
+ONCE_MORE = "start it once more: systemctl start slurmdbd. With libmariadb3 11.8.9"
+SEE = "see that slurmctld and slurmdbd answer"
+
+
+@pytest.mark.parametrize(
+    ("log", "has_slurmctld", "remedy"),
+    [
+        (SLURMDBD_LOG, True, ONCE_MORE),
+        (SLURMDBD_LOG, False, ONCE_MORE),
+        (f"{SLURMDBD_LOG}[2026-11-26T03:50:00.000] slurmdbd version 24.11.5 started\n", True, SEE),
+        (None, True, SEE),
+    ],
+    ids=["first start", "without slurmctld", "later start", "no log"],
+)
+def test_doctor_knows_a_slurmdbd_that_has_just_created_its_database(
+    site: CommandSite,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log: str | None,
+    has_slurmctld: bool,
+    remedy: str,
+) -> None:
+    (tmp_path / "slurm.conf").write_text("ClusterName=lab\n")
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
+    if log is not None:
+        (tmp_path / "slurmdbd.conf").write_text(f"LogFile={tmp_path}/slurmdbd.log\n")
+        (tmp_path / "slurmdbd.log").write_text(log)
+    site.slurm.remove_output("sacctmgr-show-qos")
+    if not has_slurmctld:
+        site.slurm.remove_output("scontrol-show-config")
+    words = ("doctor", "--slurm", "--agent-config", str(tmp_path / "agent.toml"), "--json")
+    checks = {
+        check["what"]: check["remedy"] for check in json.loads(site.output(*words, code=8))["data"]
+    }
+    name = "partitions, nodes and QOS" if has_slurmctld else "slurmdbd"
+    (away,) = [what for what in checks if what.startswith(f"{name}: sacctmgr ended with 1")]
+    assert checks[away].startswith(remedy)
+
+
 def test_doctor_without_slurm_or_bank(site: CommandSite, tmp_path: Path) -> None:
     site.bank.kill()
     assert "x   bank: " in site.output("doctor", "--slurm", code=8)

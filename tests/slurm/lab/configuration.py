@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tests.slurm.lab.machine import NodeGroup, node_names
 from tests.slurm.lab.place import Place
 
-CLUSTER = "lab"
+CLUSTER, DATABASE = "lab", "slurm_acct_db"
 PLUGINS = f"/usr/lib/{platform.machine()}-linux-gnu/slurm-wlm"  # directory of Debian's packages
 NODE_TIMEOUT = (
     15  # seconds after which a slurmd without an answer is down and its jobs end as NODE_FAIL
@@ -99,7 +99,7 @@ def slurmdbd_conf(place: Place) -> str:
             "StorageType=accounting_storage/mysql",
             "StorageHost=localhost",
             "StorageUser=slurm",
-            "StorageLoc=slurm_acct_db",
+            f"StorageLoc={DATABASE}",
             "DebugLevel=info",
             f"LogFile={place.logs}/slurmdbd.log",
             f"PidFile={place.state}/slurmdbd.pid",

@@ -10,7 +10,13 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.slurm.lab.configuration import cgroup_conf, gres_conf, slurm_conf, slurmdbd_conf
+from tests.slurm.lab.configuration import (
+    DATABASE,
+    cgroup_conf,
+    gres_conf,
+    slurm_conf,
+    slurmdbd_conf,
+)
 from tests.slurm.lab.daemons import SLURMCTLD, all_daemons, scratch
 from tests.slurm.lab.machine import NodeGroup
 from tests.slurm.lab.packages import slurm_release
@@ -110,7 +116,7 @@ def _secret(path: Path, content: bytes, owner: str) -> None:
 
 
 def _database(place: Place) -> None:
-    """Create the system tables with one account: slurm, by its socket."""
+    """Create the system tables with one account, slurm by its socket, and slurmdbd's database."""
     user = pwd.getpwnam("slurm")
     process = subprocess.run(
         [
@@ -136,3 +142,8 @@ def _database(place: Place) -> None:
         raise RuntimeError(
             f"mariadb-install-db failed:\n{process.stdout[-1500:]}{process.stderr[-1500:]}"
         )
+    # A directory is a database without tables. With libmariadb3 11.8.9 each query of a slurmdbd
+    # that creates it ends with error 5027.
+    database = place.mariadb / "data" / DATABASE
+    database.mkdir(mode=0o700)
+    shutil.chown(database, "slurm", "slurm")

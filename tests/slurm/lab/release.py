@@ -29,9 +29,6 @@ NAME = re.compile(
     r"[a-z]+"
 )  # name of a release, such as trixie or sid: part of a path and of a line for apt
 MAKER = "mmdebstrap"
-# With libmariadb3 11.8.9, of October 2026, each query of slurmdbd ends with error 5027 (so many
-# columns, and 0 allowed): an older one.
-OLDER = {"forky": ("trixie", "libmariadb3"), "sid": ("trixie", "libmariadb3")}
 # a mirror may be out of date; its signatures are still checked
 UNDATED = 'Acquire::Check-Valid-Until "false"'
 
@@ -101,22 +98,18 @@ def _make(release: Release) -> None:
         )
     unfinished = release.root.with_name("unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    older_release, *older = OLDER.get(release.name, (release.name,))
-    packages = [*PACKAGES, *BUILDING, *(f"{package}/{older_release}" for package in older)]
-    lines = [f"deb {mirror()} {name} main" for name in sorted({release.name, older_release})]
     options = [
         "--quiet",
         "--variant=minbase",
         f"--aptopt={UNDATED}",
-        f"--include={','.join(packages)}",
+        f"--include={','.join([*PACKAGES, *BUILDING])}",
     ]
     command = [
         MAKER,
         *options,
         release.name,
         str(unfinished),
-        *lines,
-        f"deb-src {mirror()} {release.name} main",
+        *(f"{kind} {mirror()} {release.name} main" for kind in ("deb", "deb-src")),
     ]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode:

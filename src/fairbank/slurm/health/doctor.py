@@ -32,7 +32,9 @@ from fairbank.slurm.health.plugin_files import (
     is_loaded,
     is_ours,
 )
+from fairbank.slurm.parsers.columns import ParsedRows
 from fairbank.slurm.parsers.config import slurm_uid, split_parameters, support_note
+from fairbank.slurm.parsers.values import SlurmQos
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import POLICY_SIZE_MAX, read_header
 from fairbank.slurm.reconcile.prices import SlurmMachine
@@ -44,6 +46,9 @@ SLURMCTLD_REMEDY = (
     "start it: systemctl start slurmctld; its log says why it ended. Until then the rest is judged"
     " by slurm.conf"
 )
+
+
+LOG_END = 65_536
 
 
 class Doctor:
@@ -127,7 +132,7 @@ class Doctor:
         elif config and not alive:
             unknown = SlurmMachine(cluster=name or "", partitions=())
             checks += slurm_checks.accounting_checks(config, unknown)
-            checks.append(run_check("slurmdbd", self._slurm.qos))
+            checks.append(run_check("slurmdbd", self._qos))
         yield from checks
 
     def _bank_cluster(self, checks: list[HealthCheck], name: str | None) -> Cluster | None:
@@ -176,13 +181,23 @@ class Doctor:
     def _machine(self, config: slurm_checks.Config, name: str) -> SlurmMachine:
         flags = config.get("PriorityFlags", "")
         partitions, nodes = self._slurm.partitions(), self._slurm.nodes()
-        qos = self._slurm.qos()
+        qos = self._qos()
         if unreadable := (*partitions.unreadable, *nodes.unreadable, *qos.unreadable):
             remedy = "fix it in slurm.conf or with sacctmgr"
             raise NotFound(f"cannot read {unreadable[0]}", remedy=remedy)
         return SlurmMachine(
             cluster=name, partitions=partitions.rows, nodes=nodes.rows, qos=qos.rows, flags=flags
         )
+
+    def _qos(self) -> ParsedRows[SlurmQos]:
+        """Return the QOS of slurmdbd. Raises Unavailable with the remedy that its log suggests."""
+        try:
+            return self._slurm.qos()
+        except Unavailable as away:
+            remedy = slurm_checks.slurmdbd_remedy(find_slurmdbd_log(self._slurm.conf))
+            if remedy is None:
+                raise
+            raise Unavailable(away.message, field=away.field, remedy=remedy) from away
 
     def _policy(self, config: slurm_checks.Config, path: str) -> slurm_checks.PolicyFileHealth:
         try:
@@ -218,6 +233,18 @@ def munge_socket(config: slurm_checks.Config) -> str | None:
         name.lower(): value for name, value in split_parameters(config.get("AuthInfo", "")).items()
     }
     return parameters.get("socket")
+
+
+def find_slurmdbd_log(conf: Path) -> str:
+    """Return the end of slurmdbd's log if slurmdbd.conf is next to this slurm.conf; else no text."""
+    try:
+        path = Path(conf_settings(conf.with_name("slurmdbd.conf")).get("logfile", ""))
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - LOG_END))
+            return file.read(LOG_END).decode(errors="replace")
+    except (NotFound, OSError):
+        return ""
 
 
 def find_scripts(config: Mapping[str, str]) -> dict[str, Script]:

@@ -52,6 +52,8 @@ class PolicyFileHealth(msgspec.Struct, frozen=True, kw_only=True):
     stale_seconds: int
 
 
+_NO_COLUMNS, _STARTED = "mysql_query failed: 5027 ", " started\n"
+
 Config = Mapping[str, str]
 
 
@@ -87,6 +89,16 @@ def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthC
         counted = "gres/gpu" in config.get("AccountingStorageTRES", "").split(",")
         remedy = "AccountingStorageTRES=gres/gpu in slurm.conf, then restart slurmctld"
         yield HealthCheck(f"GPUs in accounting: {'yes' if counted else 'no'}", counted, remedy)
+
+
+def slurmdbd_remedy(log: str) -> str | None:
+    """Return the remedy for a slurmdbd that does not answer, if the end of its log names one."""
+    if _NO_COLUMNS not in log.rpartition(_STARTED)[2]:
+        return None
+    return (
+        "start it once more: systemctl start slurmdbd. With libmariadb3 11.8.9 the start that"
+        " creates the database ends with error 5027, and the next one works"
+    )
 
 
 def authentication_check(config: Config) -> HealthCheck:
