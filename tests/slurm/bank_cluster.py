@@ -15,7 +15,7 @@ from tests.agent.running_agent import RunningAgent
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.machine import SIZES
 from tests.slurm.lab.people import TEAMS
-from tests.slurm.prep_cluster import install, plugin_configured, socket_of
+from tests.slurm.prep_cluster import install, install_lua, plugin_configured, socket_of
 from tests.support.conditions import wait_until
 from tests.support.server import FAIRBANK, FairbankServer, create_bank
 
@@ -64,6 +64,11 @@ class BankStack:
                 "end": "2040-01-01",
             }
             self._client.post("/alloc", {**terms, "amount": RICH, "comment": "test"})
+
+    def add_member(self, account: str, uid: int) -> None:
+        """Make a user a member of the project of an account."""
+        (project,) = (row["id"] for row in self.rows("/project") if row["account"] == account)
+        self._client.put(f"/project/{project}/member/{uid}", {"role": "member"})
 
     def set_available(self, account: str, credit: int, resource: str = "cpu") -> int:
         """Set the available SU-minutes by a deposit or withdrawal. Return the allocation's
@@ -129,6 +134,20 @@ class BankStack:
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=300
         )
+
+
+def sync_policy(stack: BankStack, checkout: Path, folder: Path, rules: str) -> None:
+    """Install the Lua plug-ins, and let `fairbank slurm sync` write the policy by these settings
+    of the site.
+    """
+    policy, site = install_lua(stack.slurm, checkout), folder / "slurm.toml"
+    site.write_text(f'policy = "{policy}"\n{rules}\n')
+    stack.slurm.run(
+        "root",
+        *(FAIRBANK, "slurm", "sync", "--site", str(site), "--progress", "none"),
+        environment={"FAIRBANK_SERVER": f"unix:{stack.bank.socket}"},
+    ).checked()
+    policy.chmod(0o644)
 
 
 @contextmanager

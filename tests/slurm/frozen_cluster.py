@@ -108,14 +108,14 @@ def restart_controller(
     cluster.start_controller(changes)
     _wait_for_tick(cluster, start.counted_at)
     if "DEPTH_OBLIVIOUS" in changes["PriorityFlags"]:
-        first = _counted_at(cluster)
+        first = counted_at(cluster)
         cluster.root("sshare", "--all")
         _wait_for_tick(cluster, first)
     return start
 
 
 def _wait_for_tick(cluster: Cluster, last: int) -> None:
-    wait_until(lambda: _counted_at(cluster) > last, "slurmctld to count usage", seconds=90)
+    wait_until(lambda: counted_at(cluster) > last, "slurmctld to count usage", seconds=90)
 
 
 def read_state(cluster: Cluster, flags: str) -> SlurmState:
@@ -127,7 +127,7 @@ def read_state(cluster: Cluster, flags: str) -> SlurmState:
     )
     jobs = [_one_tres(job) for job in _scontrol_rows(cluster, "job")]
     return SlurmState(
-        counted_at=_counted_at(cluster),
+        counted_at=counted_at(cluster),
         config=config,
         associations=_associations(cluster),
         partitions=_scontrol_rows(cluster, "partition"),
@@ -222,7 +222,8 @@ def _scontrol_rows(cluster: Cluster, what: str) -> list[dict[str, str]]:
     ]
 
 
-def _counted_at(cluster: Cluster) -> int:
+def counted_at(cluster: Cluster) -> int:
+    """Return the last tick that slurmctld has saved."""
     return _ticks(cluster)[0]
 
 

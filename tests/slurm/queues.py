@@ -102,13 +102,13 @@ SETTINGS = {
 
 
 def occupy_other_partition(slurm: Cluster) -> None:
-    """Submit two jobs to the other partition: one runs, one waits."""
+    """Submit two jobs to the other partition: one runs, one waits. Both end behind bf_window."""
     options = (
         f"--job-name={ELSEWHERE}",
         "--partition=gpu-t4",
         "--nodes=2",
         "--exclusive",
-        "--time=1-0",
+        "--time=2-0",
     )
     slurm.wait_for(slurm.submit("dave", *options, script=LONG), "RUNNING")
     slurm.submit("dave", *options, script=LONG)

@@ -4,27 +4,28 @@ salloc, with and without the submission policy.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
-from fairbank.rest.client import Client, parse_address
-from tests.slurm.bank_cluster import SU, BankStack, agent_for, running_stack
+from tests.slurm.accounting_audit import slurm_time
+from tests.slurm.bank_cluster import SU, BankStack, agent_for, running_stack, sync_policy
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.people import PEOPLE
-from tests.slurm.prep_cluster import build, install_lua
+from tests.slurm.prep_cluster import build, plugin_configured
 from tests.slurm.readable_checkout import PYTHON, SPROJECT, install_client, require_system_python
 from tests.support.conditions import wait_until
-from tests.support.server import FAIRBANK, create_bank
+from tests.support.server import create_bank
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 UID = next(person.uid for person in PEOPLE if person.name == "dave")
 USER, TEAM, OPTIONS = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
+WAITED = "00:00:17"  # longer than a start usually takes
 SHORT = "requested 4 SU, available 1 SU, short by 3 SU"
 
 
@@ -66,39 +67,9 @@ def stack(
         create_bank() as bank,
         running_stack(cluster, plugin, bank, agent_for(cluster, bank)) as stack,
     ):
-        (project,) = (
-            project["id"] for project in stack.rows("/project") if project["account"] == TEAM
-        )
-        Client(parse_address(f"unix:{bank.socket}")).put(
-            f"/project/{project}/member/{UID}", {"role": "member"}
-        )
+        stack.add_member(TEAM, UID)
         stack.set_available(TEAM, 1 * SU)
         yield stack
-
-
-@contextmanager
-def with_policy(stack: BankStack, checkout: Path, folder: Path) -> Iterator[None]:
-    """Configure job_submit.lua with the policy that `fairbank slurm sync` has written; jobs beyond
-    the credit are refused.
-    """
-    policy, site = install_lua(stack.slurm, checkout), folder / "slurm.toml"
-    site.write_text(f'policy = "{policy}"\nprice = "refuse"\n')
-    environment = {"FAIRBANK_SERVER": f"unix:{stack.bank.socket}"}
-    synced = stack.slurm.run(
-        "root",
-        FAIRBANK,
-        "slurm",
-        "sync",
-        "--site",
-        str(site),
-        "--progress",
-        "none",
-        environment=environment,
-    )
-    assert synced.code == 0, synced.out + synced.err
-    policy.chmod(0o644)
-    with stack.slurm.configured({"JobSubmitPlugins": "lua"}):
-        yield
 
 
 def rows_of(page: str, *columns: str) -> list[tuple[str, ...]]:
@@ -113,7 +84,8 @@ def test_submission_policy_refuses_at_submission(
     stack: BankStack, checkout: Path, tmp_path: Path, record_figure: RecordFigure
 ) -> None:
     terminal = Terminal(stack)
-    with with_policy(stack, checkout, tmp_path):
+    sync_policy(stack, checkout, tmp_path, 'price = "refuse"')
+    with stack.slurm.configured({"JobSubmitPlugins": "lua"}):
         for command in (
             ("sbatch", *OPTIONS, "--wrap", "true"),
             ("srun", *OPTIONS, "true"),
@@ -160,3 +132,38 @@ def test_bank_refuses_at_the_start(stack: BankStack, record_figure: RecordFigure
     assert (job,) in rows_of(output, "JOB-ID"), output
     record_figure(terminal.page)
     stack.slurm.root("scancel", job)
+
+
+@pytest.mark.parametrize(
+    ("patience", "first_reason"),
+    [(40, "Allocation_exhausted"), (5, "Fairbank_does_not_answer")],
+    ids=["by the bank", "by the plug-in and then by the bank"],
+)
+def test_job_refused_after_waiting_for_an_absent_agent_is_free(
+    stack: BankStack, patience: int, first_reason: str, record_figure: RecordFigure
+) -> None:
+    """The job is allocated nodes and waits, so that accounting has a run of many seconds."""
+    slurm, since = stack.slurm, time.time() - 1
+    with plugin_configured(slurm, patience=str(patience)):
+        stack.agent.stop()
+        job = slurm.submit(USER, *OPTIONS, group=TEAM)
+
+        def has_waited() -> bool:
+            shown = slurm.job(job)
+            return shown["RunTime"] >= WAITED or shown["Reason"] == "Fairbank_does_not_answer"
+
+        wait_until(has_waited, "the job to wait for the agent", seconds=60)
+        stack.agent.start()
+        wait_until(lambda: slurm.job(job)["Reason"] == first_reason, "the job to be refused")
+        if first_reason != "Allocation_exhausted":
+            slurm.root("scontrol", "update", f"jobid={job}", "starttime=now")
+            wait_until(
+                lambda: slurm.job(job)["Reason"] == "Allocation_exhausted", "the bank to refuse it"
+            )
+        stack.agent.wait_until_empty()
+    rows = [row for row in slurm.sacct(f"--jobs={job}", "--duplicates") if row["Start"] != "None"]
+    record_figure(f"refused after waiting: {[(row['State'], row['ElapsedRaw']) for row in rows]}")
+    reconciled = stack.reconcile("--fix", "--starttime", slurm_time(since))
+    assert reconciled.returncode == 0, reconciled.stdout + reconciled.stderr
+    assert {(run["charged"], run["held"]) for run in stack.runs(job)} <= {(0, 0)}
+    slurm.root("scancel", str(job))

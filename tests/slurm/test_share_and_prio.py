@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.core.slurm_numbers import U32_MAX
 from tests.slurm.conftest import RecordFigure, cluster_guard
 from tests.slurm.lab import fairshare_recorder
 from tests.slurm.lab.cluster import Cluster
@@ -136,6 +137,18 @@ def test_every_form_equals_slurms_output(
         f" {len(different)} differ{note}"
     )
     assert different == [], "\n".join(different)
+
+
+def test_priorities_beyond_32_bits_equal_sprios(users: ShareUsers) -> None:
+    """slurmctld cuts them off, sprio adds the factors itself."""
+    highest = {name: str(U32_MAX) for name in ("PriorityWeightFairshare", "PriorityWeightQOS")}
+    users.slurm.reconfigure({**fairshare_recorder.FAIR_TREE, **highest})
+    shown = users.run("root", "sprio", "--noheader", "--format=%Y").checked().out.split()
+    assert max(map(int, shown)) > U32_MAX
+    for name in ("default", "long", "norm"):
+        user, *words = fairshare_recorder.PRIORITIES[name]
+        theirs, ours = users.outputs(user, *words)
+        assert ours.out == theirs.out
 
 
 def _is_broken(users: ShareUsers, command: str, theirs: CommandResult) -> bool:

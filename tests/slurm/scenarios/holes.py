@@ -35,3 +35,15 @@ def nodes_outside_the_plan(queue: ScenarioQueue) -> None:
     queue.submit("three", "-N3", WHOLE, "-t60", priority=900)
     queue.submit("long", "-N1", WHOLE, "-t600", priority=500)
     queue.submit("longer", "-N2", WHOLE, "-t600", priority=400)
+
+
+def end_of_a_job_started_in_the_cycle(queue: ScenarioQueue) -> None:
+    """The first running job ends behind bf_window, and so would the job at the head of the queue
+    begin. Backfill starts `quick` on shared nodes: `wide` is planned for its end in the same
+    cycle, and holds off `long`.
+    """
+    queue.submit_running("first", "--partition=gpu", "--nodelist=g01", "-c12", "-t2-0").down()
+    queue.submit("all", "--partition=gpu", "-N2", WHOLE, "-t60", priority=900)
+    queue.submit("quick", "--partition=gpu", "-N2", "-c24", "-t10", priority=800)
+    queue.submit("wide", "--partition=gpu", "-N2", "-c36", "-t60", priority=700)
+    queue.submit("long", "--partition=gpu", "-N1", "-c12", "-t30", priority=600)
