@@ -236,7 +236,7 @@ def munge_socket(config: slurm_checks.Config) -> str | None:
 
 
 def find_slurmdbd_log(conf: Path) -> str:
-    """Return the end of slurmdbd's log if slurmdbd.conf is next to this slurm.conf; else no text."""
+    """Return the end of slurmdbd's log if slurmdbd.conf is next to slurm.conf; else no text."""
     try:
         path = Path(conf_settings(conf.with_name("slurmdbd.conf")).get("logfile", ""))
         with path.open("rb") as file:
