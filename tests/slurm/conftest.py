@@ -104,6 +104,24 @@ def prep(cluster_with_plugin: Cluster) -> Iterator[PrepCluster]:
 
 
 @contextmanager
+def own_cluster(
+    name: str, checkout: Path, size: str = "full", changes: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """Start a cluster beside that of all tests; skip the test if there can be none."""
+    try:
+        check()
+    except Unobtainable as why:
+        pytest.skip(f"Slurm: {why}")
+    name = f"{name}-{os.getpid()}"
+    with cluster_guard(name, checkout):
+        cluster = Cluster.up(name, size=size, changes=changes)
+        try:
+            yield cluster
+        finally:
+            cluster.down()
+
+
+@contextmanager
 def cluster_guard(name: str, checkout: Path) -> Iterator[None]:
     """Start a process that removes the cluster if the tests are killed."""
     command = [sys.executable, "-m", "tests.slurm.lab", "guard", "--name", name]

@@ -5,7 +5,6 @@ that slurmctld saved when it stopped; all output after its first tick is compute
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from fairbank.report.sprio import PriorityRow, WeightRow, default_format, parse_
 from fairbank.report.sshare import LineFormat, ShareRow, default_fields
 from fairbank.slurm.parsers.config import read_algorithm
 from tests.slurm import random_associations
-from tests.slurm.conftest import RecordFigure, cluster_guard
+from tests.slurm.conftest import RecordFigure, own_cluster
 from tests.slurm.expected_output import (
     compute_shares,
     expected_priorities,
@@ -38,7 +37,6 @@ from tests.slurm.frozen_cluster import (
 )
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.fairshare_recorder import ALL_OF_PRIORITIES
-from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.line_differences import compare_lines
 from tests.slurm.random_associations import AssociationTree, PlannedJob
 from tests.slurm.recounted_usage import (
@@ -61,18 +59,9 @@ PAUSE_SECONDS = 3
 @pytest.fixture(scope="module")
 def slurm(checkout: Path) -> Iterator[Cluster]:
     """Start a separate cluster: it gets hundreds of associations, which no other test expects."""
-    try:
-        check()
-    except Unobtainable as why:
-        pytest.skip(f"Slurm: {why}")
-    name = f"standings-{os.getpid()}"
-    with cluster_guard(name, checkout):
-        cluster = Cluster.up(name)
-        try:
-            run_sacctmgr_commands(cluster, list(random_associations.initial_commands()))
-            yield cluster
-        finally:
-            cluster.down()
+    with own_cluster("standings", checkout) as cluster:
+        run_sacctmgr_commands(cluster, list(random_associations.initial_commands()))
+        yield cluster
 
 
 def test_every_row_and_column_equals_slurms(

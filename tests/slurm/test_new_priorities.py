@@ -4,7 +4,6 @@ is now first starts, although nothing else happens.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,10 +15,9 @@ from fairbank.scheduling.slurm.parameters import parse_parameters
 from fairbank.simulator.engine.usage_state import PriorityRules
 from fairbank.slurm.parsers.config import read_config, read_settings
 from tests.simulator.slurm_schedules import HOUR, MINUTE, job, starts
-from tests.slurm.conftest import RecordFigure, cluster_guard
+from tests.slurm.conftest import RecordFigure, own_cluster
 from tests.slurm.frozen_cluster import counted_at
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.lab.packages import Unobtainable, check
 from tests.support.conditions import wait_until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
@@ -39,17 +37,8 @@ SCRIPT = "sleep 3600"
 @pytest.fixture
 def one_node(checkout: Path) -> Iterator[Cluster]:
     """Start a cluster of one node."""
-    try:
-        check()
-    except Unobtainable as why:
-        pytest.skip(f"Slurm: {why}")
-    name = f"new-priorities-{os.getpid()}"
-    with cluster_guard(name, checkout):
-        cluster = Cluster.up(name, size="small", changes=SETTINGS)
-        try:
-            yield cluster
-        finally:
-            cluster.down()
+    with own_cluster("new-priorities", checkout, "small", SETTINGS) as cluster:
+        yield cluster
 
 
 def test_job_that_is_now_first_starts_with_the_next_full_pass(

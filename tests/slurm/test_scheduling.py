@@ -5,7 +5,6 @@ order on the same nodes, and the others wait for the same reason.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -15,9 +14,8 @@ import pytest
 
 from fairbank.core.time import parse_instant
 from fairbank.scheduling.machines.nodes import PreemptBy
-from tests.slurm.conftest import RecordFigure, cluster_guard
+from tests.slurm.conftest import RecordFigure, own_cluster
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.queues import (
     NODES,
     PARTITIONS,
@@ -42,18 +40,9 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
 def scheduling(checkout: Path, name: str, **more: str) -> Iterator[Cluster]:
     """Start a separate cluster with licences and a backfill pass every second."""
-    try:
-        check()
-    except Unobtainable as why:
-        pytest.skip(f"Slurm: {why}")
-    name = f"{name}-{os.getpid()}"
-    with cluster_guard(name, checkout):
-        cluster = Cluster.up(name, changes={**SETTINGS, **more})
-        try:
-            occupy_other_partition(cluster)
-            yield cluster
-        finally:
-            cluster.down()
+    with own_cluster(name, checkout, changes={**SETTINGS, **more}) as cluster:
+        occupy_other_partition(cluster)
+        yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ of sshare and sprio.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.slurm_numbers import U32_MAX
-from tests.slurm.conftest import RecordFigure, cluster_guard
+from tests.slurm.conftest import RecordFigure, own_cluster
 from tests.slurm.lab import fairshare_recorder
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.lab.packages import Unobtainable, check
 from tests.slurm.lab.shell import CommandResult
 from tests.slurm.readable_checkout import PYTHON, install_client, require_system_python
 from tests.support.conditions import wait_until
@@ -86,18 +84,9 @@ class ShareUsers:
 @pytest.fixture(scope="module")
 def users(checkout: Path) -> Iterator[ShareUsers]:
     """Start a separate cluster: it gets accounts that no other test expects."""
-    try:
-        check()
-    except Unobtainable as why:
-        pytest.skip(f"Slurm: {why}")
     require_system_python()
-    name = f"players-{os.getpid()}"
-    with cluster_guard(name, checkout):
-        cluster = Cluster.up(name)
-        try:
-            yield ShareUsers(cluster, fairshare_recorder.create_usage(cluster))
-        finally:
-            cluster.down()
+    with own_cluster("players", checkout) as cluster:
+        yield ShareUsers(cluster, fairshare_recorder.create_usage(cluster))
 
 
 @pytest.mark.parametrize("rule", RULES)

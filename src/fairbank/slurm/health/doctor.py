@@ -32,9 +32,8 @@ from fairbank.slurm.health.plugin_files import (
     is_loaded,
     is_ours,
 )
-from fairbank.slurm.parsers.columns import ParsedRows
 from fairbank.slurm.parsers.config import slurm_uid, split_parameters, support_note
-from fairbank.slurm.parsers.values import SlurmQos
+from fairbank.slurm.parsers.values import ParsedRows, SlurmQos
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import POLICY_SIZE_MAX, read_header
 from fairbank.slurm.reconcile.prices import SlurmMachine
