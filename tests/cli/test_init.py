@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbank.store import migration
+from fairbank.store import schema_version
 from fairbank.store.schema import REVISIONS
 from tests.cli.conftest import Run
 from tests.support.small_disk import small_disk
@@ -151,9 +151,8 @@ def test_older_database_names_the_migrate_command(
 ) -> None:
     folder = tmp_path / "the bank"
     assert fairbank("init", folder).code == 0
-    monkeypatch.setattr(
-        migration, "REVISIONS", (*REVISIONS, "9999")
-    )  # pretend to be a later Fairbank
+    later = (*REVISIONS, "9999")  # as if this were a later Fairbank
+    monkeypatch.setattr(schema_version, "REVISIONS", later)
     config = folder / "fairbank.toml"
     for words in (["audit", "verify"], ["audit", "heads"], ["backup", "create", tmp_path / "x"]):
         result = fairbank(*words, "--config", config)

@@ -18,7 +18,7 @@ from sqlalchemy import Engine, create_engine, event, inspect
 
 from fairbank.core.errors import Conflict, NotFound, Unavailable
 from fairbank.service.ops.audit import Audit
-from fairbank.store import migration
+from fairbank.store import migration, schema_version
 from fairbank.store.factory import open_store
 from fairbank.store.migration import migrate
 from fairbank.store.schema import REVISIONS, metadata
@@ -114,7 +114,8 @@ def a_later_release(tmp_path: Path) -> Callable[[], AbstractContextManager[None]
     def later() -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(migration, "_MIGRATIONS", folder)
-            patch.setattr(migration, "REVISIONS", ("0001", "0002"))
+            for module in (migration, schema_version):
+                patch.setattr(module, "REVISIONS", ("0001", "0002"))
             yield
 
     return later

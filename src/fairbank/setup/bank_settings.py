@@ -14,7 +14,7 @@ from fairbank.core.time import Instant
 from fairbank.service.settings import BankSettings, read_settings
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
-from fairbank.store.migration import SETTINGS_DIRECTORY
+from fairbank.store.schema_version import SETTINGS_DIRECTORY
 
 SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
-from fairbank.store.migration import check_current_schema, no_store_error
 from fairbank.store.postgres.store import PostgresStore
+from fairbank.store.schema_version import check_current_schema, no_store_error
 from fairbank.store.sql.store import SqlStore
 from fairbank.store.sqlite.store import SqliteStore
 from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import Connection, Engine
 
-from fairbank.core.errors import Conflict, NotFound
 from fairbank.store.postgres.store import migrating_engine
 from fairbank.store.schema import REVISIONS
+from fairbank.store.schema_version import check_known_schema, schema_version
 from fairbank.store.sql.db_errors import translated_errors
 from fairbank.store.sqlite.store import create_file, writing_engine
 from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
@@ -65,67 +65,3 @@ def run_migrations(connection: Connection) -> None:
     alembic.set_main_option("path_separator", "os")
     alembic.attributes["connection"] = connection
     command.upgrade(alembic, "head")
-
-
-SETTINGS_DIRECTORY = "FOLDER, that of fairbank.toml"
-"""Placeholder in remedies for the directory of the settings."""
-
-
-def schema_version(connection: Connection) -> str | None:
-    """Return the newest migration of the database, or None if it has no store."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-    return None if version is None else str(version)
-
-
-def check_known_schema(connection: Connection, version: str | None) -> None:
-    """Raise Conflict for a store of before the first release, or of a newer version."""
-    if version is None:
-        return
-    # Before the first release all journals had the column `book`, in schemas 0001 to 0008.
-    if _has_column(connection, "journal", "book"):
-        raise Conflict(
-            "the store was written by an older version, from before the first release, which cannot"
-            " be upgraded",
-            field="store.url",
-            remedy=(
-                "move the database away, or name an empty one as store.url; then create a new"
-                f" store: fairbank init {SETTINGS_DIRECTORY}"
-            ),
-        )
-    if version not in REVISIONS:
-        raise Conflict(
-            f"the ledger has schema {version[:40]!r}, which this Fairbank does not know: it knows"
-            f" schemas up to {REVISIONS[-1]}",
-            field="store.url",
-            remedy="use the Fairbank that migrated it, or a newer one",
-        )
-
-
-def check_current_schema(connection: Connection) -> None:
-    """Raise NotFound if there is no store, Conflict if it has another schema."""
-    version = schema_version(connection)
-    if version is None:
-        raise no_store_error("this database")
-    check_known_schema(connection, version)
-    if version != REVISIONS[-1]:
-        raise Conflict(
-            f"the ledger has schema {version}, this Fairbank needs {REVISIONS[-1]}",
-            field="store.url",
-            remedy=(
-                "stop the servers, make a backup with the Fairbank that ran it, then: fairbank"
-                f" init {SETTINGS_DIRECTORY}"
-            ),
-        )
-
-
-def _has_column(connection: Connection, table: str, column: str) -> bool:
-    tables = inspect(connection)
-    return tables.has_table(table) and column in {
-        each["name"] for each in tables.get_columns(table)
-    }
-
-
-def no_store_error(where: str) -> NotFound:
-    return NotFound(f"there is no bank in {where}", field="store.url", remedy="fairbank init")
