@@ -164,6 +164,47 @@ def test_job_that_waits_for_the_bank_is_released_by_the_plug_in(
     assert data["refusal"]["release"] == "by the plug-in, as soon as the bank answers"
 
 
+def test_components_of_a_heterogeneous_job_are_released_together(
+    clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = queue(tmp_path / "queue", held_as="No_allocation")
+    jobs, number = folder / "jobs.txt", JOBS["second"]
+    component = f"JobId={number} HetJobId={number} HetJobOffset=0 HetJobIdSet={number} "
+    jobs.write_text(jobs.read_text().replace(f"JobId={number} ", component))
+    _, data = why(runner(main.run, capsys), folder)
+    assert f" with scontrol release {number}," in data["refusal"]["release"]
+
+
+def test_start_that_slurmctld_expects_of_a_held_job_is_not_shown(
+    clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It is the time from which the job might start, two minutes after it was requeued."""
+    folder = queue(tmp_path / "queue", held_as="Allocation_exhausted")
+    jobs = folder / "jobs.txt"
+    pattern = rf"(?m)^(JobId={JOBS['second']} .*) StartTime=\S+ "
+    jobs.write_text(re.sub(pattern, r"\1 StartTime=2026-11-22T18:03:17 ", jobs.read_text()))
+    _, data = why(runner(main.run, capsys), folder)
+    assert data["slurm_expects"] is None
+
+
+def test_suggestion_is_accepted_by_the_bank(fairbank: Run, tmp_path: Path) -> None:
+    """Job `whole` would start earlier with fewer nodes, but not if its allocation is frozen."""
+    folder = renamed_queue(tmp_path / "queue")
+    jobs = folder / "jobs.txt"
+    jobs.write_text(jobs.read_text().replace("wg_astro", "chem_qmc"))
+    command = ("why", JOBS["whole"], "--from", folder, "--no-likely", "--json")
+
+    def advice() -> tuple[str | None, list[str]]:
+        (data,) = json.loads(fairbank(*command).out)["data"]
+        suggestion = data["suggestion"]
+        return suggestion and suggestion["option"], data["tried"]
+
+    option, tried = advice()
+    assert option == "-N 3 -n 3"
+    with changed(fairbank, ("alloc", "freeze", CPU, *WHY), ("alloc", "thaw", CPU, *WHY)):
+        assert advice() == (None, tried)
+
+
 @pytest.mark.parametrize("reason", ["JobHeldAdmin", "JobHeldUser"])
 def test_hold_by_a_person_is_not_told_as_one_of_the_bank(
     clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, reason: str

@@ -83,8 +83,13 @@ def bank_refusal(slurm_job: SlurmJob, credit: CreditCheckInput | None) -> BankRe
         reason=reason,
         detail=detail or "the bank refuses this job",
         remedies=remedies,
-        release=None if word is None else _release(word, slurm_job.squeue_name, credit),
+        release=None if word is None else _release(word, _released_name(slurm_job), credit),
     )
+
+
+def _released_name(slurm_job: SlurmJob) -> str:
+    """Return the name for scontrol: the components of a heterogeneous job are released together."""
+    return slurm_job.squeue_name if slurm_job.het_job is None else str(slurm_job.het_job)
 
 
 def _release(word: str, name: str, credit: CreditCheckInput | None) -> str:

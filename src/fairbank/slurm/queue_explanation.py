@@ -290,5 +290,6 @@ def _row(
         why=why,
         ahead=[names[number] for number in why.ahead],
         reason=slurm_job.reason,
-        expected_start=slurm_job.expected,
+        # That of a held job is only the time from which it might start.
+        expected_start=slurm_job.expected if slurm_job.priority else None,
     )
