@@ -404,13 +404,13 @@ def test_component_of_a_heterogeneous_job_names_those_that_wait(run: Run, tmp_pa
     assert headline == (
         "Job 12 waits for component 12+1, because all components start together (Resources)."
     )
-    assert checks["components of heterogeneous job 12"] == (
+    assert checks["components of a heterogeneous job"] == (
         False,
         "slurmctld starts them together: 12+0 could start now; 12+1 waits (PartitionTimeLimit)",
     )
     headline, checks = why(run, folder, 13)
     assert headline.endswith("asks for 30-00:00:00 (PartitionTimeLimit).")
-    assert "components of heterogeneous job 12" in checks
+    assert "components of a heterogeneous job" in checks
     path.write_text(path.read_text().replace("TimeLimit=30-00:00:00", "TimeLimit=00:05:00"))
     result = run(12, "--json", folder=folder)
     (data,) = json.loads(result.out)["data"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from fairbank.core.hostlist import compress, expand
@@ -14,6 +15,7 @@ from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.parsers import words
 from fairbank.slurm.queue_snapshot.snapshot import COMMANDS, LiveQueue, build_queue, read_answers
+from tests.slurm.conftest import own_cluster
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until
 
@@ -101,6 +103,13 @@ SETTINGS = {
 }
 
 
+def queue_cluster(checkout: Path, name: str, **more: str) -> Iterator[Cluster]:
+    """Start a separate cluster with licences and a backfill pass every second."""
+    with own_cluster(name, checkout, changes={**SETTINGS, **more}) as cluster:
+        occupy_other_partition(cluster)
+        yield cluster
+
+
 def occupy_other_partition(slurm: Cluster) -> None:
     """Submit two jobs to the other partition: one runs, one waits. Both end behind bf_window."""
     options = (
@@ -125,7 +134,7 @@ def _queued(slurm: Cluster) -> list[str]:
 
 def clean_up(slurm: Cluster) -> None:
     """Remove all jobs and reservations of the scenario, and set the partitions up."""
-    if jobs := {name.partition("_")[0] for name in _queued(slurm)}:
+    if jobs := {re.split(r"[_+]", name)[0] for name in _queued(slurm)}:
         slurm.root("scancel", *jobs)
     wait_until(lambda: not _queued(slurm), "the queue to be empty", seconds=60)
     for line in slurm.root("scontrol", "--oneliner", "show", "reservation").splitlines():

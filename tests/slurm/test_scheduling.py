@@ -14,18 +14,17 @@ import pytest
 
 from fairbank.core.time import parse_instant
 from fairbank.scheduling.machines.nodes import PreemptBy
-from tests.slurm.conftest import RecordFigure, own_cluster
+from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.queues import (
     NODES,
     PARTITIONS,
-    SETTINGS,
     WHOLE,
     Scenario,
     ScenarioQueue,
     clean_up,
-    occupy_other_partition,
     predict,
+    queue_cluster,
     read_texts,
     start_partitions,
     wait_for_completing,
@@ -38,22 +37,15 @@ from tests.support.conditions import wait_until
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1_800)]
 
 
-def scheduling(checkout: Path, name: str, **more: str) -> Iterator[Cluster]:
-    """Start a separate cluster with licences and a backfill pass every second."""
-    with own_cluster(name, checkout, changes={**SETTINGS, **more}) as cluster:
-        occupy_other_partition(cluster)
-        yield cluster
-
-
 @pytest.fixture(scope="module")
 def slurm(checkout: Path) -> Iterator[Cluster]:
-    yield from scheduling(checkout, "scheduling")
+    yield from queue_cluster(checkout, "scheduling")
 
 
 @pytest.fixture
 def preempting(checkout: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Start a cluster with preemption, by the rule that the test names."""
-    yield from scheduling(
+    yield from queue_cluster(
         checkout, "preempting", PreemptType=request.param.value, PreemptMode="CANCEL"
     )
 

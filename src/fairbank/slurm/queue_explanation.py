@@ -124,7 +124,7 @@ def explain(
         funds=funds,
         refusal=bank_refusal(slurm_job, funds),
         stated=stated,
-        more_checks=[component_check(slurm_job, components)] if components else [],
+        more_checks=[component_check(components)] if components else [],
         awaiting=_awaited_jobs(job, queue, answers["jobs"]),
         tick=progress and partial(progress, "simulated runs"),
     )

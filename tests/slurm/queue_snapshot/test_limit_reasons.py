@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from fairbank.slurm.parsers.limits import QOS_LIMITS
 from fairbank.slurm.queue_snapshot.snapshot import COMMANDS, build_queue, read_answers
 
 QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
+RELEASE = "24.05.0"
+"""First release that tests every limit."""
 JOB, MINUTES, NODES = 16, 60, 2
 ASKED = {"cpu": 2, "mem": 2_000, "node": NODES, "billing": 96, "gres/gpu": 8}
 """What slurmctld printed of the job, billing units among it."""
@@ -93,7 +96,9 @@ def limits(draw: st.DrawFn) -> SetLimit:
 def texts_with(limit: SetLimit) -> Mapping[str, str]:
     """Return the recorded output with this limit and one job first in the queue."""
     texts = {name: (QUEUE / f"{name}.txt").read_text() for name in COMMANDS}
-    texts["config"] = texts["config"].replace("limits,qos", "limits,qos,safe")
+    texts["config"] = (
+        texts["config"].replace("limits,qos", "limits,qos,safe").replace("22.05.8", RELEASE)
+    )
     texts["partitions"] = re.sub(
         r"(?m)^(PartitionName=gpu .*) QoS=N/A", r"\1 QoS=high", texts["partitions"]
     )
@@ -144,6 +149,16 @@ def test_every_limit_is_named_with_its_figures(limit: SetLimit) -> None:
     assert answer.headline == (
         f"Job {JOB} waits: {check.evidence.partition(': ')[2]} ({answer.code})."
     )
+
+
+@pytest.mark.parametrize(
+    "kind", [LimitKind.MAX_TRES_RUN_MINS_PER_USER, LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT]
+)
+def test_run_minutes_of_a_user_or_account_hold_no_job_before_24_05(kind: LimitKind) -> None:
+    texts = texts_with(SetLimit("normal", kind, "cpu", 0, 0))
+    assert "CpuRunMins" in explained(texts).code
+    earlier = {**texts, "config": texts["config"].replace(RELEASE, "23.11.10")}
+    assert explained(earlier).code == "Resources"
 
 
 def test_figures_of_running_jobs_are_named() -> None:

@@ -191,12 +191,10 @@ class LimitTest(msgspec.Struct, frozen=True, kw_only=True):
         """Return the reason as squeue prints it."""
         return reason(self.owner, self.kind, self.tres)
 
-    @property
-    def owner_name(self) -> str:
-        return f"{ {ASSOC: 'association', QOS: 'QOS'}[self.owner] } {self.name}"
-
     def __str__(self) -> str:
+        where = {ASSOC: "association", QOS: "QOS"}[self.owner]
         unit = _unit(self.kind, self.tres)
+        unit = unit.removesuffix("s") if self.limit == 1 else unit
         least = "at least " if self.kind is LimitKind.MIN_TRES else ""
         taken = [
             f"{amount:,} {word}"
@@ -205,7 +203,7 @@ class LimitTest(msgspec.Struct, frozen=True, kw_only=True):
         ]
         beside = f", {' and '.join(taken)}" if taken else ""
         return (
-            f"{self.owner_name} allows {_SCOPES.get(self.kind, '')}{least}{self.limit:,} {unit}"
+            f"{where} {self.name} allows {_SCOPES.get(self.kind, '')}{least}{self.limit:,} {unit}"
             f" ({self.kind.value}){beside}; this job asks for {self.asked:,}"
         )
 

@@ -43,14 +43,19 @@ def limit_checks(view: JobView, name: str) -> Iterator[JobCheck]:
     first = next((check for check in checks if check.reason is not None), None)
     reason = view.snapshot.machine.limits.hold_reason(view.job, name) if first is None else None
     if first is not None:
-        yield JobCheck(f"limits in {name}", False, f"{first.reason}: {first.figures}")
+        yield _limit_check(f"limits in {name}", first)
     elif reason is not None:
         yield JobCheck(f"limits in {name}", False, f"{reason}: {explain_reason(reason)}")
     else:
         yield JobCheck(f"limits in {name}", True, "none is reached")
     for check in checks:
         if check is not first:
-            yield JobCheck(check.what, check.reason is None, str(check.figures))
+            yield _limit_check(f"another limit in {name}", check)
+
+
+def _limit_check(what: str, check: LimitCheck) -> JobCheck:
+    reason = "" if check.reason is None else f"{check.reason}: "
+    return JobCheck(what, check.reason is None, f"{reason}{check.figures}")
 
 
 def requested_nodes_check(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> JobCheck:

@@ -25,12 +25,11 @@ from fairbank.scheduling.placement.search import PlacementSearch
 
 
 class LimitCheck(NamedTuple):
-    """Test of one limit for a job: Slurm's reason if it holds the job, else None; what is tested;
-    and an object whose text has the figures.
+    """Test of one limit for a job: Slurm's reason if it holds the job, else None, and an object
+    whose text has the figures.
     """
 
     reason: str | None
-    what: str
     figures: object
 
 

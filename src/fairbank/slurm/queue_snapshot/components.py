@@ -56,10 +56,10 @@ def pending_components(
     )
 
 
-def component_check(job: SlurmJob, components: tuple[Component, ...]) -> JobCheck:
+def component_check(components: tuple[Component, ...]) -> JobCheck:
     """Check that all components could start now."""
     return JobCheck(
-        f"components of heterogeneous job {job.het_job}",
+        "components of a heterogeneous job",
         all(component.reason is None for component in components),
         f"slurmctld starts them together: {'; '.join(map(str, components))}",
     )

@@ -115,6 +115,8 @@ class SnapshotLimits(StartLimits):
         self._tallies: dict[_LimitOwner, _LimitUsageTotals] = {}
         self._running: dict[int, _RunningUsage] = {}
         self._tasks = Counter[int]()
+        # Fractions would take a quarter of the time of a test. Copies share it.
+        self._billing: dict[tuple[object, ...], int] = {}
         self._licences = Counter({name: licence.free for name, licence in inputs.licences.items()})
         for slurm_job in inputs.jobs.values():
             if not slurm_job.is_pending:
@@ -128,7 +130,7 @@ class SnapshotLimits(StartLimits):
 
     def copy(self) -> SnapshotLimits:
         other = object.__new__(SnapshotLimits)
-        other._inputs = self._inputs
+        other._inputs, other._billing = self._inputs, self._billing
         other._tallies = {owner: tally.copy() for owner, tally in self._tallies.items()}
         other._running, other._tasks = self._running.copy(), self._tasks.copy()
         other._licences = self._licences.copy()
@@ -148,20 +150,16 @@ class SnapshotLimits(StartLimits):
             running = self._tasks[slurm_job.array]
             yield LimitCheck(
                 "JobArrayTaskLimit" if running >= slurm_job.throttle else None,
-                f"tasks of array {slurm_job.array}",
-                f"array {slurm_job.array} may have {slurm_job.throttle:,} running tasks"
-                f" (ArrayTaskThrottle), {running:,} in use",
+                f"array {slurm_job.array} may run {slurm_job.throttle:,} at the same time"
+                f" (ArrayTaskThrottle), running now: {running:,}",
             )
         limited = self._limited_job(slurm_job, job, partition, placement)
         for test in limit_tests(limited, self._inputs.enforced):
-            yield LimitCheck(
-                test.reason if test.holds else None, f"{test.kind.value} of {test.owner_name}", test
-            )
+            yield LimitCheck(test.reason if test.holds else None, test)
         for name, count in slurm_job.licences.items():
             free, licence = self._licences[name], self._inputs.licences.get(name)
             yield LimitCheck(
                 LICENCES if free < count else None,
-                f"licence {name}",
                 f"{max(free, 0):,} of {0 if licence is None else licence.total:,} licences of"
                 f" {name} are free; this job asks for {count:,}",
             )
@@ -269,13 +267,17 @@ class SnapshotLimits(StartLimits):
         """Return the TRES with their billing units in a partition, as slurmctld computes them when
         it has selected nodes: whole ones, rounded down (slurm-rules.md, "Billing").
         """
-        rules = self._inputs.partitions.get(partition)
-        units = billing(
-            {name: Fraction(count) for name, count in tres.items()},
-            None if rules is None else rules.weights,
-            self._inputs.billing_rule,
-        )
-        return {**tres, "billing": int(units)}
+        key = (partition, *tres.items())
+        if (units := self._billing.get(key)) is None:
+            rules = self._inputs.partitions.get(partition)
+            units = self._billing[key] = int(
+                billing(
+                    {name: Fraction(count) for name, count in tres.items()},
+                    None if rules is None else rules.weights,
+                    self._inputs.billing_rule,
+                )
+            )
+        return {**tres, "billing": units}
 
     def _qos(self, name: str, slurm_job: SlurmJob) -> QosLimits | None:
         qos = self._inputs.qos.get(name)

@@ -12,6 +12,7 @@ from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import FairbankError, InvalidInput, list_some
 from fairbank.priority.limits.chain import Enforced
+from fairbank.priority.limits.reasons import LimitKind
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes, PreemptBy, Preemption, QosRules
 from fairbank.scheduling.pending_job import Active, PendingJob
@@ -42,6 +43,14 @@ from fairbank.slurm.queue_snapshot.limits import LimitInputs, SnapshotLimits
 
 ACCOUNTS_BELOW = (23, 2)
 """Release from which partitions accept also the accounts below those that they name."""
+
+RUN_MINUTES_TESTED = (24, 5)
+"""Release from which slurmctld tests the limits of a QOS on the minutes that the running jobs of a
+user or account may still take. Earlier ones only store them.
+"""
+_RUN_MINUTES = frozenset(
+    {LimitKind.MAX_TRES_RUN_MINS_PER_USER, LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT}
+)
 
 
 class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +152,14 @@ def _with_access(rules: PartitionRules, answers: QueueAnswers) -> PartitionRules
     return msgspec.structs.replace(rules, enforced=enforced, accounts=accounts)
 
 
+def _with_tested_limits(qos: QosRecord, config: Mapping[str, str]) -> QosRecord:
+    """Return the QOS without limits that slurmctld of this release does not test."""
+    if _release(config) >= RUN_MINUTES_TESTED:
+        return qos
+    tres = {kind: counts for kind, counts in qos.limits.tres.items() if kind not in _RUN_MINUTES}
+    return msgspec.structs.replace(qos, limits=msgspec.structs.replace(qos.limits, tres=tres))
+
+
 def _release(config: Mapping[str, str]) -> tuple[int, ...]:
     """Return the release as numbers; none if it is unknown."""
     return tuple(
@@ -165,7 +182,7 @@ def _limit_inputs(answers: QueueAnswers, slurm_jobs: Mapping[int, SlurmJob]) -> 
         associations={
             (record.name, record.user, record.partition): record for record in answers.associations
         },
-        qos={record.name: record for record in answers.qos},
+        qos={record.name: _with_tested_limits(record, answers.config) for record in answers.qos},
         qos_usage={record.name: record for record in answers.qos_usage},
         partition_qos=answers.partition_qos,
         partitions={rules.name: rules for rules in answers.partitions},

@@ -1,0 +1,236 @@
+"""`fairbank why` beside a real slurmctld: for each rule that keeps a job waiting, the reason is
+that of squeue, and the headline has the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fairbank.slurm.parsers import words
+from tests.slurm.conftest import RecordFigure
+from tests.slurm.lab.cluster import Cluster
+from tests.slurm.queues import WHOLE, ScenarioQueue, clean_up, queue_cluster
+from tests.support.conditions import wait_until
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
+
+FAIRBANK = (sys.executable, "-m", "fairbank.cli", "why")
+JOB = "job"
+"""Name of the job that each scene explains."""
+
+
+class Scene(NamedTuple):
+    """Rule that keeps the job waiting: slurmctld's reason, a part of the headline, and the check
+    that fails.
+    """
+
+    build: Callable[[ScenarioQueue], object]
+    reason: str
+    headline: str
+    check: str = "limits in cpu"
+
+
+def billing_fence(queue: ScenarioQueue) -> None:
+    queue.set_limits("account", "wg_bio", grptresmins="billing=0")
+    queue.submit(JOB, "-n1", "-t10", user="carol")
+
+
+def used_group_minutes(queue: ScenarioQueue) -> None:
+    queue.set_limits("account", "wg_bio", grptresrunmins="billing=100")
+    queue.submit_running("first", "-n4", "-t20", user="carol")
+    queue.submit(JOB, "-n4", "-t10", user="bob")
+
+
+def allowed_accounts(queue: ScenarioQueue) -> None:
+    change_partition(queue, "allowaccounts=wg_chem", "allowaccounts=ALL")
+    queue.submit(JOB, "-n1", "-t10")
+
+
+def allowed_qos(queue: ScenarioQueue) -> None:
+    change_partition(queue, "allowqos=high", "allowqos=ALL")
+    queue.submit(JOB, "-n1", "-t10")
+
+
+def partition_time(queue: ScenarioQueue) -> None:
+    change_partition(queue, "maxtime=60", "maxtime=7-0")
+    queue.submit(JOB, "-n1", "-t90")
+
+
+def inactive_partition(queue: ScenarioQueue) -> None:
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit(JOB, "-N6", WHOLE, "-t10")
+    change_partition(queue, "state=inactive", "state=up")
+
+
+def drained_node(queue: ScenarioQueue) -> None:
+    name = "nodename=c06"
+    queue.scontrol(
+        "update", name, "state=drain", "reason=fan at 0 rpm", undo=("update", name, "state=resume")
+    )
+    queue.submit(JOB, "-wc06", "-n1", "-t10")
+
+
+def group_nodes(queue: ScenarioQueue) -> None:
+    queue.set_limits("account", "wg_bio", grptres="node=1")
+    queue.submit(JOB, "-N2", "-t10", user="bob")
+
+
+def user_cpus(queue: ScenarioQueue) -> None:
+    queue.set_limits("qos", "low", maxtresperuser="cpu=4")
+    queue.submit_running("first", "--qos=low", "-n3", "-t10", user="bob")
+    queue.submit(JOB, "--qos=low", "-n2", "-t10", user="bob")
+
+
+def user_jobs(queue: ScenarioQueue) -> None:
+    queue.set_limits("qos", "high", maxjobsperuser=1)
+    queue.submit_running("first", "--qos=high", "-n1", "-t10")
+    queue.submit(JOB, "--qos=high", "-n1", "-t10")
+
+
+def whole_nodes_of_a_user(queue: ScenarioQueue) -> None:
+    """The job requests one CPU, and would get the 64 of a node."""
+    queue.set_limits("user", "dave", maxtresperjob="cpu=32")
+    queue.submit(JOB, "-n1", WHOLE, "-t10", user="dave")
+
+
+def licences(queue: ScenarioQueue) -> None:
+    queue.submit_running("first", "-n1", "-Lmatlab:1", "-t10")
+    queue.submit(JOB, "-n1", "-Lmatlab:2", "-t10")
+
+
+def array_throttle(queue: ScenarioQueue) -> None:
+    queue.submit(JOB, "--array=1-3%1", "-n1", "-t10")
+
+
+def heterogeneous(queue: ScenarioQueue) -> None:
+    """The first component fits, and the second needs both nodes of a partition."""
+    queue.submit_running("first", "-pgpu", "-N1", WHOLE, "-t10")
+    queue.submit(JOB, "-n1", "-t10", ":", "-pgpu", "-N2", WHOLE, "-t10")
+
+
+def change_partition(queue: ScenarioQueue, change: str, undo: str) -> None:
+    cpu = "partitionname=cpu"
+    queue.scontrol("update", cpu, change, undo=("update", cpu, undo))
+
+
+SCENES = (
+    Scene(
+        billing_fence,
+        "AssocGrpBillingMinutes",
+        "association of account wg_bio allows 0 billing unit-minutes (GrpTRESMins); this job asks"
+        " for 10",
+    ),
+    Scene(
+        used_group_minutes,
+        "AssocGrpBillingRunMinutes",
+        "reserved by running jobs; this job asks for 40",
+    ),
+    Scene(
+        allowed_accounts,
+        "AccountNotAllowed",
+        "AllowAccounts of partition cpu is wg_chem, and the account of this job is wg_astro",
+        "AllowAccounts of cpu",
+    ),
+    Scene(
+        allowed_qos,
+        "QOSNotAllowed",
+        "AllowQos of partition cpu is high, and the QOS of this job is normal",
+        "AllowQos of cpu",
+    ),
+    Scene(
+        partition_time,
+        "PartitionTimeLimit",
+        "MaxTime of partition cpu is 01:00:00, and this job asks for 01:30:00",
+        "MaxTime of cpu",
+    ),
+    Scene(
+        inactive_partition,
+        "PartitionInactive",
+        "State of partition cpu is INACTIVE",
+        "State of cpu",
+    ),
+    Scene(
+        drained_node,
+        "ReqNodeNotAvail",
+        "waits for nodes that it requests: c06: drained, fan at 0 rpm (by root, ",
+        "requested nodes in cpu",
+    ),
+    Scene(
+        group_nodes,
+        "AssocGrpNodeLimit",
+        "association of account wg_bio allows 1 node (GrpTRES); this job asks for 2",
+    ),
+    Scene(
+        user_cpus,
+        "QOSMaxCpuPerUserLimit",
+        "QOS low allows each user 4 CPUs (MaxTRESPerUser), 3 in use; this job asks for 2",
+    ),
+    Scene(
+        user_jobs,
+        "QOSMaxJobsPerUserLimit",
+        "QOS high allows each user 1 job (MaxJobsPerUser), 1 in use; this job asks for 1",
+    ),
+    Scene(
+        whole_nodes_of_a_user,
+        "AssocMaxCpuPerJobLimit",
+        "association of user dave, account wg_chem allows each job 32 CPUs (MaxTRES); this job"
+        " asks for 64",
+    ),
+    Scene(licences, "Licenses", "1 of 2 licences of matlab are free; this job asks for 2"),
+    Scene(
+        array_throttle,
+        "JobArrayTaskLimit",
+        "may run 1 at the same time (ArrayTaskThrottle), running now: 1",
+    ),
+    Scene(
+        heterogeneous,
+        "Resources",
+        "because all components start together",
+        "components of a heterogeneous job",
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def slurm(checkout: Path) -> Iterator[Cluster]:
+    yield from queue_cluster(checkout, "why")
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.build.__name__)
+def test_why_has_the_reason_of_squeue_and_the_figures(
+    scene: Scene, slurm: Cluster, record_figure: RecordFigure
+) -> None:
+    queue = ScenarioQueue(slurm)
+    try:
+        scene.build(queue)
+        wait_until(
+            lambda: _reason(slurm, queue.jobs[JOB]) == scene.reason,
+            f"slurmctld to give the reason {scene.reason}",
+            seconds=60,
+        )
+        (data,) = json.loads(_why(slurm, queue.jobs[JOB], "--json"))["data"]
+        record_figure(f"{scene.build.__name__}: {data['headline']}")
+        assert data["code"] == data["slurm_reason"] == scene.reason
+        assert scene.headline in data["headline"]
+        assert [check["ok"] for check in data["checks"] if check["what"] == scene.check] == [False]
+    finally:
+        clean_up(slurm)
+        queue.undo()
+
+
+def _why(slurm: Cluster, job: int, *options: str) -> str:
+    return slurm.root(*FAIRBANK, str(job), *options, "--no-likely", "--no-advice")
+
+
+def _reason(slurm: Cluster, job: int) -> str:
+    """Return squeue's reason; of an array that of the tasks that wait."""
+    lines = slurm.root(
+        "squeue", "--noheader", "--states=PENDING", f"--jobs={job}", "--format=%r"
+    ).splitlines()
+    return words.reason(lines[0]) if lines else ""
