@@ -34,6 +34,7 @@ def test_jobs_shows_own_jobs_by_default(fairbank: Run) -> None:
     assert jobs("--running", "-a") == {812_300, 812_330, 812_344}
     assert jobs("-p", "gpu-v100", "--running", "-a") == {812_330}
     assert jobs("-j", 812_301) == {812_301}
+    assert jobs("-j", "812301,4294967295") == {812_301}  # the highest job id of Slurm
     assert jobs("-a", "-S", "2026-11-21", "-E", "2026-11-21T05:00") == {812_330}
     assert jobs("-a", "--limit", 2) == {812_344, 812_330}
     assert len(jobs("-a", "--limit", 0)) == 12

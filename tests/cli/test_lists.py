@@ -128,10 +128,12 @@ def test_list_options_accept_several_values(fairbank: Run) -> None:
     ("words", "code", "message"),
     [
         (["jobs", "-j", "1,,2"], 2, "words with commas between them"),
-        (["jobs", "-j", "1,x"], 2, "whole number from 0 on"),
+        (["jobs", "-j", "1,x"], 2, "whole number from 1 on"),
+        (["jobs", "-j", "0"], 2, "whole number from 1 on"),
+        (["jobs", "-j", "4294967296"], 2, "at most 4294967295"),
         (["balance", "-A", "chem_qmc,nosuch"], 3, "no project with the account 'nosuch'"),
         (["balance", "-A", "nosuch,chem"], 3, "no project with the account 'nosuch'"),
-        (["jobs", "-j", ",".join(map(str, range(300)))], 2, "too many"),
+        (["jobs", "-j", ",".join(map(str, range(1, 300)))], 2, "too many"),
     ],
 )
 def test_invalid_list_is_reported(fairbank: Run, words: list[str], code: int, message: str) -> None:

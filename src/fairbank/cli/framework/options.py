@@ -217,9 +217,9 @@ def split_list(text: str) -> list[str]:
     )
 
 
-def counts(text: str) -> list[int]:
-    """Return comma-separated whole numbers from 0."""
-    return [count(word) for word in split_list(text)]
+def job_ids(text: str) -> list[int]:
+    """Return comma-separated job ids."""
+    return [_number(word, ids.JOB_ID_MAX, least=1) for word in split_list(text)]
 
 
 def number(text: str) -> int:
