@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from fairbank.scheduling.machines.processor_queue import FEW, WidthQueue
+from fairbank.scheduling.machines.processor_queue import FEW, SearchQueue
 from fairbank.scheduling.machines.processors import Processors
 from fairbank.scheduling.snapshot import Snapshot
 from fairbank.simulator.engine.clock import OnProcessors, SimulationClock
@@ -66,7 +66,7 @@ def snapshot(
     """Draw a machine at NOW with running jobs: the seconds to the expected end and the processors
     of each.
     """
-    made: OnProcessors = Snapshot(Processors(size), WidthQueue())
+    made: OnProcessors = Snapshot(Processors(size), SearchQueue())
     for number, (seconds, processors) in enumerate(running, start=-len(running)):
         begun = job(number, 0, processors, seconds, seconds)
         made.begin(begun, processors, NOW)

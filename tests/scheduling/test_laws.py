@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from fairbank.scheduling.machines.processor_queue import WidthQueue
+from fairbank.scheduling.machines.processor_queue import SearchQueue
 from fairbank.scheduling.plan import SchedulePlan
 from fairbank.scheduling.policies import conservative, easy
 from fairbank.simulator.engine.clock import OnProcessors
@@ -76,7 +76,7 @@ def test_easy_never_delays_the_head(jobs: list[TraceJob]) -> None:
             output[head.number] = at
         return easy(here, now)
 
-    starts = simulated(jobs, POLICIES["easy"]._replace(scheduler=at_events(WidthQueue, watched)))
+    starts = simulated(jobs, POLICIES["easy"]._replace(scheduler=at_events(SearchQueue, watched)))
     assert all(starts[number] <= at for number, at in output.items())
 
 

@@ -112,6 +112,7 @@ def plan_with_reservations(
     if candidate is None and not is_complete:
         return make_plan(starts, ())
     reservations: list[JobReservation[W, int]] = []
+    until = _first_begin_behind(candidate, profile, now)
     for position, job in chain((head,), remaining):
         slot = profile.earliest_slot(job)
         profile.take(job, slot)
@@ -122,11 +123,13 @@ def plan_with_reservations(
             if len(reservations) == max_reservations:
                 break
         # Reserved resources only grow, so no job before the candidate can start, nor the candidate
-        # itself once it cannot.
+        # itself once it cannot. A reservation behind its end leaves it alone.
         if candidate is not None and (
-            position == candidate[0] or profile.slot_now(candidate[1]) is None
+            position == candidate[0]
+            or (slot.begin < until and profile.slot_now(candidate[1]) is None)
         ):
             candidate = order.first_that_fits(candidate[0], profile.holes())
+            until = _first_begin_behind(candidate, profile, now)
         if candidate is None and not is_complete:
             return make_plan(starts, reservations)
     # The candidate was found when less was reserved, so no job before it can start.
@@ -134,6 +137,13 @@ def plan_with_reservations(
     if len(reservations) != max_reservations:
         return make_plan(starts, reservations)
     return make_plan(starts, reservations, new_tuple(RemainingHoles, (now, profile.holes())))
+
+
+def _first_begin_behind(
+    candidate: tuple[int, W] | None, profile: ProcessorProfile[W], now: int
+) -> int:
+    """Return the first begin of a reservation that leaves the candidate alone if it starts now."""
+    return now if candidate is None else profile.first_begin_after(now + candidate[1].limit)
 
 
 def start_in_holes(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, Protocol, Self, TypeVar
 
-from fairbank.scheduling.machines.limit_tree import LimitTree
+from fairbank.scheduling.machines.front_tree import FrontTree
 from fairbank.scheduling.machines.processors import ProcessorJob, W
 from fairbank.scheduling.snapshot import FOR_EVER, Hole
 
 FEW = 24
-"""Number of new jobs up to which a scan is faster than sorting them into the trees."""
+"""Number of new jobs up to which a scan is faster than adding them to the tree."""
 
 
 W_co = TypeVar("W_co", bound=ProcessorJob, covariant=True)
@@ -37,7 +36,7 @@ class OrderedQueue(Generic[W]):
 
     @property
     def min_processors(self) -> int:
-        """Return a lower bound of what a job wants. It is exact in WidthQueue only."""
+        """Return a lower bound of what a job wants. It is exact in SearchQueue only."""
         return 1
 
     def __init__(self) -> None:
@@ -93,27 +92,24 @@ class PartitionQueue(OrderedQueue[W]):
         return [line.items() for line in self._by_partition.values()]
 
 
-class WidthQueue(OrderedQueue[W]):
-    """Queue with an additional tree for each number of processors, which finds the first job that
-    is short enough at once.
+class SearchQueue(OrderedQueue[W]):
+    """Queue with an additional tree, which finds the first job that fits at once.
 
-    A backfill pass over thousands of jobs so tests one or two of each width (docs/decisions/0022).
+    A backfill pass over thousands of jobs so tests a few (docs/decisions/0022).
 
-    Invariants: each job is in `_order`, and either in `_newcomers` or in the tree of its width. New
-    jobs enter the trees when a pass searches those before them, because many start as they arrive.
-    Numbers in `_newcomers` are higher than `_last_in_trees`. `_widths` are the widths of trees that
-    are not empty, in order; empty trees stay, because their width comes again. `_min_processors` is
-    0 if it is unknown because the narrowest job left.
+    Invariants: each job is in `_order`, and either in `_newcomers` or in the tree. New jobs enter
+    the tree when a pass searches those before them, because many start as they arrive. Numbers in
+    `_newcomers` are higher than `_last_in_tree`. `_min_processors` is 0 if it is unknown because
+    the narrowest job left.
     """
 
-    __slots__ = ("_last_in_trees", "_min_processors", "_newcomers", "_trees", "_widths")
+    __slots__ = ("_last_in_tree", "_min_processors", "_newcomers", "_tree")
 
     def __init__(self) -> None:
         super().__init__()
         self._newcomers: dict[int, W] = {}
-        self._last_in_trees = -1
-        self._widths: list[int] = []
-        self._trees: dict[int, LimitTree[W]] = {}
+        self._last_in_tree = -1
+        self._tree: FrontTree[W] = FrontTree()
         self._min_processors = FOR_EVER
 
     def add(self, job: W) -> None:
@@ -122,48 +118,31 @@ class WidthQueue(OrderedQueue[W]):
             self._min_processors = job.processors
 
     def remove(self, job: W) -> None:
-        number, width = job.number, job.processors
-        del self._order[number]
-        if width == self._min_processors:
+        del self._order[job.number]
+        if job.processors == self._min_processors:
             self._min_processors = 0
-        if self._newcomers.pop(number, None) is None:
-            tree = self._trees[width]
-            tree.remove(job)
-            if not tree.waiting:
-                del self._widths[bisect_left(self._widths, width)]
+        if self._newcomers.pop(job.number, None) is None:
+            self._tree.remove(job)
 
     @property
     def min_processors(self) -> int:
         if not self._min_processors:
             newest = min([job.processors for job in self._newcomers.values()], default=FOR_EVER)
-            self._min_processors = min(newest, self._widths[0]) if self._widths else newest
+            self._min_processors = min(newest, self._tree.min_processors)
         return self._min_processors
 
     def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W] | None:
         if not holes or self._min_processors > holes[-1][0]:
             return None
-        job = self._first_in_holes(after, holes)
+        if after >= self._last_in_tree and len(self._newcomers) <= FEW:
+            job = self._first_newcomer(after, holes)
+        else:
+            for newcomer in self._newcomers.values():
+                self._tree.add(newcomer)
+                self._last_in_tree = newcomer.number
+            self._newcomers.clear()
+            job = self._tree.first_that_fits(after, holes)
         return None if job is None else (job.number, job)
-
-    def _first_in_holes(self, after: int, holes: Sequence[Hole]) -> W | None:
-        if after >= self._last_in_trees and len(self._newcomers) <= FEW:
-            return self._first_newcomer(after, holes)
-        if self._newcomers:
-            self._add_newcomers()
-        first: W | None = None
-        hole, (hole_width, seconds) = 0, holes[0]
-        for width in self._widths:
-            while width > hole_width:
-                hole += 1
-                if hole == len(holes):
-                    return first
-                hole_width, seconds = holes[hole]
-            tree = self._trees[width]
-            if tree.shortest[1] <= seconds:
-                job = tree.first_within(after, seconds)
-                if job is not None and (first is None or job.number < first.number):
-                    first = job
-        return first
 
     def _first_newcomer(self, after: int, holes: Sequence[Hole]) -> W | None:
         """Return the same among new jobs, scanned from the last on. After an arrival few jobs are
@@ -177,17 +156,6 @@ class WidthQueue(OrderedQueue[W]):
             if job.processors <= hole_width and (job.limit <= seconds or fits_hole(job, holes)):
                 first = job
         return first
-
-    def _add_newcomers(self) -> None:
-        for job in self._newcomers.values():
-            tree = self._trees.get(job.processors)
-            if tree is None:
-                tree = self._trees[job.processors] = LimitTree()
-            if not tree.waiting:
-                insort(self._widths, job.processors)
-            tree.add(job)
-            self._last_in_trees = job.number
-        self._newcomers.clear()
 
 
 def fits_hole(job: ProcessorJob, holes: Sequence[Hole]) -> bool:

@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from fairbank.core.named_tuples import new_tuple
+from fairbank.scheduling.machines.fronts import Front, add_shape
 from fairbank.scheduling.snapshot import (
     FOR_EVER,
     Hole,
@@ -64,6 +65,10 @@ class Processors(Generic[W]):
 ProcessorSnapshot = Snapshot[W, int, Processors[W], Any]
 
 
+LATEST, LATEST_MAX = 64, 128
+"""Begins that a search for a later slot looks through."""
+
+
 class TimeSlot(NamedTuple):
     """Processors for a job from `begin` until just before `end`."""
 
@@ -76,13 +81,13 @@ class ProcessorProfile(Generic[W]):
     """Free processors over time, as steps: `free[i]` of them from `times[i]` until the next step
     begins. The last step lasts for ever.
 
-    Invariants: `_new_slots` are the slots that the steps do not contain yet. `_drops` are the times
-    at which fewer processors are free than ever before, with their number; None: unknown.
+    Invariants: `_new_slots` are the slots before the steps are built. `_drops` are the times at
+    which fewer processors are free than ever before, with their number; None: unknown.
     `_later_begins` are the begins of slots later than now, in order: free processors can only
     decrease there. `_running` is in the order of the ends and lacks `_started`, the jobs that start
     now. `_holes` is a cache, valid until the next `take`. `_free_at_first`: free processors when
     the first slot later than now begins. `_known` has the last begin found for each number of
-    processors and time limit; it exists once the steps do.
+    processors and time limit, and `_latest` the latest of these, with theirs.
 
     Optimisation: most passes reserve for one job at most. Until then free processors only increase,
     and a scan over the running jobs finds the place of that job. The steps are built when a second
@@ -90,8 +95,8 @@ class ProcessorProfile(Generic[W]):
     """
 
     __slots__ = (
-        "_drops _free _free_at_first _has_steps _holes _known _later_begins _new_slots _now "
-        "_running _size _started free times"
+        "_drops _free _free_at_first _has_steps _holes _known _later_begins _latest _new_slots "
+        "_now _running _size _started free times"
     ).split()
 
     def __init__(
@@ -124,26 +129,51 @@ class ProcessorProfile(Generic[W]):
         if not self._later_begins:
             begin, self._free_at_first = self._first_time_with(wanted)
             return new_tuple(TimeSlot, (begin, begin + seconds, wanted))
-        self._build_steps()
+        if not self._has_steps:
+            self._build_steps()
         times, free, reach = self.times, self.free, self.first_begin_after
-        # What is taken is never given back, so no begin before the last one found for the same
-        # processors and time limit can be free again: the search continues there.
-        low = self._known.get((wanted, seconds), self._now)
+        low = self._earliest_begin(wanted, seconds)
         step, last = bisect_right(times, low) - 1, len(times)
+        begin = low
         while True:
             while free[step] < wanted:
                 step += 1
-            begin = max(times[step], low)
+            if times[step] > begin:
+                begin = times[step]
             # Slurm's backfill rounds the end up to its resolution. So drops up to the next time at
             # which a slot may begin matter, also those after the end of the job.
-            until, ahead = begin + seconds, step + 1
+            until = begin + seconds
             first_begin = reach(until)
-            while ahead < last and times[ahead] < first_begin and free[ahead] >= wanted:
-                ahead += 1
-            if ahead == last or times[ahead] >= first_begin:
-                self._known[wanted, seconds] = begin
-                return TimeSlot(begin, until, wanted)
-            step = ahead
+            step += 1
+            while step < last and times[step] < first_begin and free[step] >= wanted:
+                step += 1
+            if step == last or times[step] >= first_begin:
+                if begin > low:
+                    self._record_begin(begin, wanted, seconds)
+                return new_tuple(TimeSlot, (begin, until, wanted))
+
+    def _earliest_begin(self, wanted: int, seconds: int) -> int:
+        """Return a time before which the job cannot begin.
+
+        What is taken is never given back, so no begin before the last one found for the same shape,
+        or for a narrower and shorter one, can be free again.
+        """
+        low = self._known.get((wanted, seconds), self._now)
+        for begin, width, limit in self._latest:
+            if -begin <= low:
+                break
+            if width <= wanted and limit <= seconds:
+                return -begin
+        return low
+
+    def _record_begin(self, begin: int, wanted: int, seconds: int) -> None:
+        self._known[wanted, seconds] = begin
+        latest = self._latest
+        insort(latest, (-begin, wanted, seconds))
+        if len(latest) > LATEST_MAX:
+            # Behind the begin of a narrower and shorter job no other is of use.
+            front: Front = []
+            latest[:] = [each for each in latest if add_shape(front, each[1:])][:LATEST]
 
     def take(self, job: W, slot: TimeSlot) -> None:
         """Reserve a slot, which must be free, for the job."""
@@ -167,7 +197,10 @@ class ProcessorProfile(Generic[W]):
             self._later_begins = [begin]
             left = self._free_at_first - processors
             self._drops = [(begin, left)] if left < self._free else []
-        self._new_slots.append(slot)
+        if self._has_steps:
+            self._cut_steps(slot)
+        else:
+            self._new_slots.append(slot)
 
     def holes(self) -> Sequence[Hole]:
         """Return the free holes from now on, the narrowest and longest first."""
@@ -183,8 +216,6 @@ class ProcessorProfile(Generic[W]):
         return self._holes
 
     def _find_drops(self) -> list[tuple[int, int]]:
-        if self._new_slots and self._has_steps:
-            self._build_steps()
         if self._drops is None:
             times, free = self.times, self.free
             self._drops = _strictly_less(
@@ -237,32 +268,30 @@ class ProcessorProfile(Generic[W]):
 
     def _build_steps(self) -> None:
         """Build a step for each end of a running job; cut steps where slots begin or end."""
-        if not self._has_steps:
-            self._has_steps = True
-            self._known: dict[tuple[int, int], int] = {}
-            running = self._sorted_ends()
-            before = self._size - sum([job_running.placement for job_running in running])
-            ends = accumulate((job_running.placement for job_running in running), initial=before)
-            steps = dict(
-                zip([self._now, *(job_running.ends for job_running in running)], ends, strict=True)
-            )
-            self.times, self.free = list(steps), list(steps.values())
-        free = self.free
-        for begin, end, processors in self._new_slots:
-            first = self._step_at(begin)
-            taken = slice(first, self._step_at(end))
-            left = [before - processors for before in free[taken]]
-            free[taken] = left
-            # The slot adds a drop only if it leaves fewer than are free at all times before it.
-            # Which of the drops after it remain is then unknown. A slot that begins now changes
-            # the drops in `take`.
-            if (
-                begin > self._now
-                and self._drops is not None
-                and min(left) < self._least_before(begin)
-            ):
-                self._drops = None
-        self._new_slots = []
+        self._has_steps = True
+        self._known: dict[tuple[int, int], int] = {}
+        self._latest: list[tuple[int, int, int]] = []
+        running = self._sorted_ends()
+        before = self._size - sum([job_running.placement for job_running in running])
+        ends = accumulate((job_running.placement for job_running in running), initial=before)
+        steps = dict(
+            zip([self._now, *(job_running.ends for job_running in running)], ends, strict=True)
+        )
+        self.times, self.free = list(steps), list(steps.values())
+        for slot in self._new_slots:
+            self._cut_steps(slot)
+
+    def _cut_steps(self, slot: TimeSlot) -> None:
+        begin, end, processors = slot
+        first = self._step_at(begin)
+        taken = slice(first, self._step_at(end))
+        left = [before - processors for before in self.free[taken]]
+        self.free[taken] = left
+        # The slot adds a drop only if it leaves fewer than are free at all times before it. Which
+        # of the drops after it remain is then unknown. A slot that begins now changes the drops in
+        # `take`.
+        if begin > self._now and self._drops is not None and min(left) < self._least_before(begin):
+            self._drops = None
 
     def _least_before(self, at: int) -> int:
         """Return the fewest free processors until a time, if the drops are known."""

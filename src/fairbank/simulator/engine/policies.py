@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import NotFound
-from fairbank.scheduling.machines.processor_queue import OrderedQueue, PartitionQueue, WidthQueue
+from fairbank.scheduling.machines.processor_queue import OrderedQueue, PartitionQueue, SearchQueue
 from fairbank.scheduling.policies import conservative, easy, fcfs, fifo
 from fairbank.simulator.engine.clock import JobQueue, Pass, PassAtEvents, SimulationScheduler
 from fairbank.simulator.traces.workload import TraceJob
@@ -78,12 +78,12 @@ POLICIES: Mapping[str, SimulationPolicy] = {
         SimulationPolicy(
             "easy",
             "EASY backfill: a reservation for the first job, others fill the hole before it",
-            at_events(WidthQueue[TraceJob], easy),
+            at_events(SearchQueue[TraceJob], easy),
         ),
         SimulationPolicy(
             "conservative",
             "conservative backfill: a reservation for each job",
-            at_events(WidthQueue[TraceJob], conservative),
+            at_events(SearchQueue[TraceJob], conservative),
         ),
         slurm("slurm"),
     )
