@@ -10,9 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
+from fairbank.slurm.policy_file import (
+    PolicyAction,
+    PolicyBalance,
+    SubmissionPolicy,
+    read_admission_rules,
+    render,
+)
 from tests.plugins.interpreter import Lua, Result
-from tests.plugins.policies import OPEN_POLICY, SITE_POLICY, WRITTEN
+from tests.plugins.policies import ASTRO, OPEN_POLICY, SITE_POLICY, WRITTEN
 
 NONE = 4294967294
 ALICE, BOB = 60_601, 60_602
@@ -567,3 +573,48 @@ def test_commands_leave_the_default_account_to_slurmctld(site: Site, tmp_path: P
     assert command(lua, uid=str(BOB), account="wg_bio", partition="cpu,long").code == SUCCESS
     assert command(lua, uid=str(BOB), account="wg_chem").code != SUCCESS
     assert command(lua, account=None, partition=None).job["account"] == "wg_astro"
+
+
+ADMISSION = {
+    "strict": SITE_POLICY,
+    "open": OPEN_POLICY,
+    "any QOS": msgspec.structs.replace(OPEN_POLICY, qos=None),
+    "QOS of the project": msgspec.structs.replace(
+        OPEN_POLICY,
+        qos=None,
+        projects=(msgspec.structs.replace(ASTRO, qos="normal"),),
+        balances=None,
+    ),
+    "partition of the project": msgspec.structs.replace(
+        OPEN_POLICY,
+        qos=None,
+        projects=(msgspec.structs.replace(ASTRO, partition="cpu"),),
+        balances=None,
+    ),
+    "unlisted partitions": msgspec.structs.replace(OPEN_POLICY, unlisted=PolicyAction.WARN),
+}
+
+
+@pytest.mark.parametrize("name", ADMISSION)
+def test_change_that_is_advised_is_submitted_as_it_is(site: Site, name: str) -> None:
+    """`fairbank why` reads the policy with `AdmissionRules`; the plug-in decides."""
+    policy = ADMISSION[name]
+    lua, rules = site(policy), read_admission_rules(render(policy).encode())
+    job: dict[str, object] = {"account": "wg_astro", "qos": "normal"}
+    for partition in ("gpu", "gpu-t4", "long", "elsewhere"):
+        chosen = rules.with_candidate("wg_astro", ("cpu",), partition)
+        wanted = ",".join(chosen or ("cpu", partition))
+        result = submit(lua, **job, partition=wanted)
+        is_kept = result.code == SUCCESS and result.job.get("partition", wanted) == wanted
+        assert is_kept or chosen is None, (partition, result.user)
+        assert chosen is not None or not is_kept, partition
+    result = submit(lua, **{**job, "qos": "low"})
+    assert (result.code, result.job["qos"] == "low") == (SUCCESS, rules.leaves_qos("wg_astro"))
+
+
+def test_gpus_are_advised_in_a_form_that_the_policy_accepts(site: Site) -> None:
+    lua = site(msgspec.structs.replace(SITE_POLICY, gres=PolicyAction.REFUSE))
+    for gpus in ("gres:gpu:a100:1", "gres:gpu:1"):
+        by_node = lua.table(SLURM_GPUS_PER_NODE=gpus)
+        result = submit(lua, partition="gpu", tres_per_node=gpus, script="x", environment=by_node)
+        assert (result.code, result.user) == (SUCCESS, [])
