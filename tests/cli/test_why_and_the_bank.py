@@ -187,6 +187,24 @@ def test_start_that_slurmctld_expects_of_a_held_job_is_not_shown(
     assert data["slurm_expects"] is None
 
 
+def test_job_that_the_bank_would_refuse_cannot_start(fairbank: Run, tmp_path: Path) -> None:
+    """Nodes are free for the released job, and slurmctld has no reason yet."""
+    folder, number = renamed_queue(tmp_path / "queue"), JOBS["held"]
+    jobs = folder / "jobs.txt"
+    text = jobs.read_text().replace("wg_bio", "chem_qmc").replace("wg_astro", "chem_qmc")
+    released = rf"(?m)^(JobId={number} .*) Priority=0 (.*) Reason=\S+ "
+    jobs.write_text(re.sub(released, r"\1 Priority=101000 \2 Reason=None ", text))
+    command = ("why", number, "--from", folder, "--no-likely")
+    assert f"job {number} can start" in fairbank(*command).err
+    with changed(fairbank, ("alloc", "freeze", CPU, *WHY), ("alloc", "thaw", CPU, *WHY)):
+        result = fairbank(*command)
+    assert result.code == 0
+    assert (
+        f"Job {number} waits for the next pass of slurmctld (None). The bank would refuse it: the"
+        " allocation is frozen:" in " ".join(result.out.split())
+    )
+
+
 def test_suggestion_is_accepted_by_the_bank(fairbank: Run, tmp_path: Path) -> None:
     """Job `whole` would start earlier with fewer nodes, but not if its allocation is frozen."""
     folder = renamed_queue(tmp_path / "queue")

@@ -600,7 +600,7 @@ def test_change_that_is_advised_is_submitted_as_it_is(site: Site, name: str) -> 
     """`fairbank why` reads the policy with `AdmissionRules`; the plug-in decides."""
     policy = ADMISSION[name]
     lua, rules = site(policy), read_admission_rules(render(policy).encode())
-    job: dict[str, object] = {"account": "wg_astro", "qos": "normal"}
+    job: dict[str, Any] = {"account": "wg_astro", "qos": "normal"}
     for partition in ("gpu", "gpu-t4", "long", "elsewhere"):
         chosen = rules.with_candidate("wg_astro", ("cpu",), partition)
         wanted = ",".join(chosen or ("cpu", partition))

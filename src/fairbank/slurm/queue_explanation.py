@@ -14,7 +14,7 @@ from typing import NamedTuple
 from fairbank.core.errors import Conflict, FairbankError, NotFound
 from fairbank.core.time import iso
 from fairbank.report.explanation import JobExplanation
-from fairbank.scheduling.explain.answer import Explanation
+from fairbank.scheduling.explain.answer import BankRefusal, Explanation
 from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import OpenDependencies
 from fairbank.scheduling.explain.explanation import StatedWait, explain_on_nodes
@@ -101,12 +101,13 @@ def explain(
     job = _find_pending(job_id, queue)
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     notes, slurm_job = list(queue.notes), queue.slurm_jobs[job.number]
+    cluster = snapshot.config.get("ClusterName") or None
+    funds = _credit(job, slurm_job, cluster, quote, notes)
+    refusal = bank_refusal(slurm_job, funds)
     components = pending_components(slurm_job, snapshot.jobs, plan)
     stated = None
     if any(start.job.number == job.number for start in plan.starts):
-        stated = _stated_wait(job_id, slurm_job, components)
-    cluster = snapshot.config.get("ClusterName") or None
-    funds = _credit(job, slurm_job, cluster, quote, notes)
+        stated = _stated_wait(job_id, slurm_job, components, refusal)
     why = explain_on_nodes(
         queue.snapshot,
         queue.parameters,
@@ -122,7 +123,7 @@ def explain(
         ),
         history=_run_times(job, folder, queue.now, notes) if likely else None,
         funds=funds,
-        refusal=bank_refusal(slurm_job, funds),
+        refusal=refusal,
         stated=stated,
         more_checks=[component_check(components)] if components else [],
         awaiting=_awaited_jobs(job, queue, answers["jobs"]),
@@ -161,14 +162,20 @@ def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
     )
 
 
-def _stated_wait(job_id: str, slurm_job: SlurmJob, components: tuple[Component, ...]) -> StatedWait:
-    """Return why a job waits that the model would start. Raises Conflict if it can start."""
+def _stated_wait(
+    job_id: str, slurm_job: SlurmJob, components: tuple[Component, ...], refusal: BankRefusal | None
+) -> StatedWait:
+    """Return why a job waits that the model would start. Raises Conflict if it can start, unless
+    the bank would refuse that.
+    """
     reason = slurm_job.reason
     is_tested = reason != NEVER_TESTED
     if components:
         # Backfill gives this reason to a component that has none.
         code = reason if is_tested else RESOURCES
         return StatedWait(code, describe_wait(slurm_job, components))
+    if not is_tested and refusal is not None:
+        return StatedWait(reason, "waits for the next pass of slurmctld")
     if not is_tested:
         raise Conflict(
             f"job {job_id} can start: nothing that is known here keeps it waiting",
