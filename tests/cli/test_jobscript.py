@@ -59,6 +59,22 @@ def test_tres_of_job_options(words: str, tres: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "most"),
+    [
+        ("--ntasks 7 --ntasks-per-node 4 -c 2", 16),
+        ("-N 4 --ntasks 8 --ntasks-per-node 4", 16),
+        ("--ntasks 4 --ntasks-per-node 8", 8),
+        ("--ntasks 8 --ntasks-per-node 4", None),
+        ("--ntasks 1 --ntasks-per-node 8", None),
+        ("-N 2 --ntasks-per-node 4", None),
+    ],
+)
+def test_cores_that_older_slurms_take_for_few_tasks_are_noted(words: str, most: int | None) -> None:
+    notes = [] if most is None else [f"Slurm before 24.05 takes {most} cores: those of"]
+    assert [note.partition(" --")[0] for note in job(f"{words} --mem 1G").doubts] == notes
+
+
+@pytest.mark.parametrize(
     ("words", "tres"),
     [
         ("--ntasks 8 --ntasks-per-node 4 --mem 1G", "cpu=8,node=2,mem=2048M"),

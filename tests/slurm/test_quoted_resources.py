@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairbank.cli.commands.bank.job_script import describe_job, read_script
+from fairbank.cli.commands.bank.job_script import JobDescription, describe_job, read_script
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.output_parsers import tres
@@ -28,12 +28,6 @@ SAME = {
         "--ntasks-per-node=4",
         "-N2 --ntasks-per-node=4",
         "-n8 --ntasks-per-node=4",
-        "-n8 --ntasks-per-node=3",
-        "-n8 -N4 --ntasks-per-node=4",
-        "-n7 -N3 --ntasks-per-node=3",
-        "-n3 -N2 --ntasks-per-node=2",
-        "-n3 -N2 -c2 --ntasks-per-node=2",
-        "-n4 --ntasks-per-node=8",
     ],
     "gpu": [
         "--gpus=2",
@@ -65,16 +59,19 @@ SAME = {
         "--gres=gpu:2 --gpus=2",
     ],
 }
-RANGES = {
+FEW_TASKS = {
     "cpu": [
-        "-N2-4",
-        "-N3-12",
-        "-n2 -N1-4",
-        "-n8 -N2-3",
-        "-n8 -N2-12",
-        "-N2-3 --ntasks-per-node=4",
-        "-n8 -N1-4 --ntasks-per-node=4",
-    ],
+        "-n8 --ntasks-per-node=3",
+        "-n8 -N4 --ntasks-per-node=4",
+        "-n7 -N3 --ntasks-per-node=3",
+        "-n3 -N2 --ntasks-per-node=2",
+        "-n3 -N2 -c2 --ntasks-per-node=2",
+        "-n4 --ntasks-per-node=8",
+    ]
+}
+"""Jobs with fewer tasks than --ntasks-per-node on each of their nodes."""
+RANGES = {
+    "cpu": ["-N2-4", "-N3-12", "-n2 -N1-4", "-n8 -N2-3", "-n8 -N2-12", "-N2-3 --ntasks-per-node=4"],
     "gpu": ["-N1-2 --gpus-per-node=2", "-n3 -N1-2 --gpus-per-node=2", "-n2 -N1-2 --gres=gpu:a100"],
 }
 """The quote counts the upper end; how many nodes of a range Slurm takes depends on those free."""
@@ -82,11 +79,15 @@ LARGER = {"cpu": ["-n100", "-n2 -c64", "-n2 -c40"], "gpu": ["--gpus=8", "-n6 --g
 """Jobs that fit no single node. The bank does not know the size of nodes."""
 
 
+def described(options: str) -> JobDescription:
+    parsed, unread = read_script([f"#SBATCH {options} --mem=1G"])
+    assert unread == []
+    return describe_job(parsed)
+
+
 def quoted(options: str) -> dict[str, int]:
     """Return the counts that the quote prices."""
-    described, unread = read_script([f"#SBATCH {options} --mem=1G"])
-    assert unread == []
-    return _counts(dict(word.split("=") for word in describe_job(described).tres.split(",")))
+    return _counts(dict(word.split("=") for word in described(options).tres.split(",")))
 
 
 def _counts(amounts: dict[str, str]) -> dict[str, int]:
@@ -94,17 +95,21 @@ def _counts(amounts: dict[str, str]) -> dict[str, int]:
 
 
 def allocated(slurm: Cluster, requests: dict[str, list[str]]) -> dict[str, dict[str, int]]:
-    """Run a job with each options, and return what accounting has of it."""
+    """Run a job with each options, and return what accounting has of it. The jobs of a partition
+    run one after the other, so that each finds all nodes free.
+    """
     jobs = {
         options: slurm.submit(
-            "alice", f"--partition={partition}", "--time=5", "--mem=1G", *options.split()
+            "alice",
+            *("--dependency=singleton", f"--job-name={partition}", f"--partition={partition}"),
+            *("--time=5", "--mem=1G", *options.split()),
         )
         for partition, every in requests.items()
         for options in every
     }
     counts = {}
     for options, job in jobs.items():
-        (row,) = slurm.wait_for_sacct(job, "COMPLETED", seconds=60)
+        (row,) = slurm.wait_for_sacct(job, "COMPLETED", seconds=200)
         counts[options] = _counts(tres(row["AllocTRES"]))
     return counts
 
@@ -113,6 +118,14 @@ def test_quote_counts_what_slurm_allocates(slurm: Cluster, record_figure: Record
     counts = allocated(slurm, SAME)
     assert {options: quoted(options) for options in counts} == counts
     record_figure(f"quotes of {len(counts)} combinations of options count as Slurm allocates")
+
+
+def test_cores_of_few_tasks_are_those_of_newer_slurms_and_noted(slurm: Cluster) -> None:
+    for options, counts in allocated(slurm, FEW_TASKS).items():
+        (note,) = described(options).doubts
+        (most,) = (int(word) for word in note.split() if word.isdigit())
+        expected = quoted(options) | ({} if slurm.release >= (24, 5) else {CPUS: most})
+        assert counts == expected, options
 
 
 def test_range_of_nodes_is_quoted_at_its_upper_end(slurm: Cluster) -> None:

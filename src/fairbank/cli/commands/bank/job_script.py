@@ -144,7 +144,8 @@ def describe_job(options: Namespace) -> JobDescription:
     given = _given_tasks(options)
     nodes = _nodes(options, given, per_node)
     tasks = given or nodes * (per_node or 1)
-    cpus = tasks * (_count(options.cpus_per_task, "--cpus-per-task") or 1)
+    cpus_per_task = _count(options.cpus_per_task, "--cpus-per-task") or 1
+    cpus = tasks * cpus_per_task
     gres = _gres_counts(options, nodes, tasks)
     gpus = gres.get("gres/gpu", 0)
     memory = _memory(options, nodes, cpus, gpus)
@@ -159,6 +160,11 @@ def describe_job(options: Namespace) -> JobDescription:
         if sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
             words.append(f"{count} {name.removeprefix('gres/')}")
     doubts = [] if memory else ["no memory requested; the partition's default is not in this price"]
+    most_cpus = nodes * (per_node or 1) * cpus_per_task
+    if per_node and tasks > 1 and most_cpus > cpus:
+        doubts.append(
+            f"Slurm before 24.05 takes {most_cpus} cores: those of --ntasks-per-node on each node"
+        )
     array_tasks = _array_tasks(options.array) if options.array is not None else 1
     return JobDescription(tres, ", ".join(words), doubts, array_tasks)
 
