@@ -216,7 +216,7 @@ def test_why_explains_dependencies_of_a_live_queue(
             f"job {array}_2 has started or was cancelled: not yet, it waits (JobHeldUser)"
         )
         assert checks("soon")["dependencies"].startswith(
-            f"60 minutes have passed since job {first} began: not yet, that is at "
+            f"60 minutes have passed since job {first} started: not yet, that is at "
         )
         assert f"job {first} runs until " in checks("first")["dependencies"]
         assert checks("never")["dependencies"].startswith(

@@ -52,6 +52,13 @@ def allowed_accounts(queue: ScenarioQueue) -> None:
     queue.submit(JOB, "-n1", "-t10")
 
 
+def allowed_groups(queue: ScenarioQueue) -> None:
+    """sbatch would be refused, so that the list comes later."""
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit(JOB, "-N6", WHOLE, "-t10")
+    change_partition(queue, "allowgroups=wg_chem", "allowgroups=ALL")
+
+
 def allowed_qos(queue: ScenarioQueue) -> None:
     change_partition(queue, "allowqos=high", "allowqos=ALL")
     queue.submit(JOB, "-n1", "-t10")
@@ -136,6 +143,12 @@ SCENES = (
         "AccountNotAllowed",
         "AllowAccounts of partition cpu is wg_chem, and the account of this job is wg_astro",
         "AllowAccounts of cpu",
+    ),
+    Scene(
+        allowed_groups,
+        "PartitionConfig",
+        "AllowGroups of partition cpu is wg_chem, and the groups of its user are users,wg_astro",
+        "AllowGroups of cpu",
     ),
     Scene(
         allowed_qos,

@@ -46,17 +46,22 @@ class PartitionState(Enum):
 
 
 class AccessList(msgspec.Struct, frozen=True):
-    """Accounts or QOS that a partition accepts, or with `denies` those that it does not.
+    """Accounts, QOS or Unix groups that a partition accepts, or with `denies` those that it does
+    not.
 
     `names` are as configured; `below` are accounts below them, which are treated like them.
+    `reason` is Slurm's for a job that is not accepted.
     """
 
     names: tuple[str, ...]
+    reason: str
     denies: bool = False
     below: frozenset[str] = frozenset()
 
-    def accepts(self, name: str) -> bool:
-        return (name in self.names or name in self.below) is not self.denies
+    def accepts(self, *names: str) -> bool:
+        """Return whether a job is accepted that has these names."""
+        is_listed = any(name in self.names or name in self.below for name in names)
+        return is_listed is not self.denies
 
 
 class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,11 +75,9 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         preempted                   PreemptMode; None: that of the cluster
         max_cpus_per_node           CPUs of a node that the jobs of the partition may have together
         needs_reservation           ReqResv
-        accounts, qos               which jobs it accepts; None: all
-        groups                      Unix groups whose users it accepts; empty: all
+        accounts, qos, groups       which jobs it accepts; None: all
         default_seconds             time limit of jobs that request none; None: `max_seconds`
         weights                     billing units by TRES (TRESBillingWeights); None: CPUs count
-        enforced                    EnforcePartLimits: access is tested with the limits
 
     Raises InvalidInput, naming the field.
     """
@@ -94,11 +97,10 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     max_cpus_per_node: int | None = None
     accounts: AccessList | None = None
     qos: AccessList | None = None
-    groups: tuple[str, ...] = ()
+    groups: AccessList | None = None
     needs_reservation: bool = False
     default_seconds: int | None = None
     weights: Weights | None = None
-    enforced: bool = False
 
     def __post_init__(self) -> None:
         if not self.name:

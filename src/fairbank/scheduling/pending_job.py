@@ -29,6 +29,7 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
         held           Slurm's reason why it may not start yet: JobHeldUser, Dependency, ...; None
                        if it may
         expedited      requeued to go before all other jobs
+        groups         Unix groups of its user; empty: unknown
         deadline       time by which it must have ended (`--deadline`)
         tres           requested TRES, which limits of accounting count
 
@@ -52,6 +53,7 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
     reservation: str | None = None
     held: str | None = None
     expedited: bool = False
+    groups: tuple[str, ...] = ()
     deadline: int | None = None
     tres: Mapping[str, int] = {}
 

@@ -7,9 +7,15 @@ the bank the price of the job. If either does not answer, a note says so and the
 
 from __future__ import annotations
 
+import grp
+import os
+import pwd
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
+
+import msgspec
 
 from fairbank.core.errors import Conflict, FairbankError, NotFound
 from fairbank.core.time import iso
@@ -97,6 +103,8 @@ def explain(
     source = output_of(folder)
     answers = {name: source.text(name, *command) for name, command in COMMANDS.items()}
     snapshot, unreadable = read_answers(answers)
+    if folder is None:
+        snapshot = msgspec.structs.replace(snapshot, groups=_groups_of_users(snapshot))
     queue = build_queue(snapshot)
     job = _find_pending(job_id, queue)
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
@@ -130,6 +138,21 @@ def explain(
         tick=progress and partial(progress, "simulated runs"),
     )
     return QueueExplanation(cluster, _row(job, slurm_job, why, queue), unreadable, notes)
+
+
+def _groups_of_users(snapshot: QueueAnswers) -> dict[str, tuple[str, ...]]:
+    """Return the Unix groups of the users who wait for a partition with AllowGroups, as this host
+    knows them.
+    """
+    restricted = {rules.name for rules in snapshot.partitions if rules.groups is not None}
+    groups: dict[str, tuple[str, ...]] = {}
+    for user in {
+        job.user for job in snapshot.jobs if job.is_pending and restricted & {*job.partitions}
+    }:
+        with suppress(KeyError):  # another host's user
+            numbers = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
+            groups[user] = tuple(sorted(grp.getgrgid(number).gr_name for number in numbers))
+    return groups
 
 
 def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:

@@ -145,17 +145,20 @@ def test_access_to_a_partition_is_read() -> None:
     line = with_fields(PARTITION, {"AllowGroups": "staff,admins"})
     named = "AllowAccounts=wg_a,dept bio AllowQos=high MaxCPUsPerNode=8 ReqResv=YES"
     (rules,) = machine.read_partition_rules(f"{line} {named}").rows
-    assert rules.accounts == AccessList(("wg_a", "dept bio"))
-    assert rules.qos == AccessList(("high",))
-    assert (rules.groups, rules.max_cpus_per_node) == (("staff", "admins"), 8)
+    assert rules.accounts == AccessList(("wg_a", "dept bio"), "AccountNotAllowed")
+    assert rules.qos == AccessList(("high",), "QOSNotAllowed")
+    assert (rules.groups, rules.max_cpus_per_node) == (
+        AccessList(("staff", "admins"), "AccountNotAllowed"),
+        8,
+    )
     assert rules.needs_reservation
     (rules,) = machine.read_partition_rules(
         f"{PARTITION} DenyAccounts=wg_b DenyQos=low TRESBillingWeights=CPU=2,GRES/gpu=oops"
         " MaxCPUsPerNode=UNLIMITED DefaultTime=00:30:00"
     ).rows
-    assert rules.accounts == AccessList(("wg_b",), denies=True)
-    assert rules.qos == AccessList(("low",), denies=True)
-    assert (rules.groups, rules.max_cpus_per_node, rules.weights) == ((), None, None)
+    assert rules.accounts == AccessList(("wg_b",), "AccountNotAllowed", denies=True)
+    assert rules.qos == AccessList(("low",), "QOSNotAllowed", denies=True)
+    assert (rules.groups, rules.max_cpus_per_node, rules.weights) == (None, None, None)
     assert rules.default_seconds == 1_800
 
 

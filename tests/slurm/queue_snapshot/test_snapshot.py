@@ -347,10 +347,13 @@ def test_partition_qos_takes_precedence() -> None:
 @pytest.mark.parametrize(
     ("rules", "reason"),
     [
-        ({"accounts": AccessList(("chem",))}, "AccountNotAllowed"),
-        ({"accounts": AccessList(("bio", "chem"), denies=True)}, "AccountNotAllowed"),
-        ({"qos": AccessList(("high",))}, "QOSNotAllowed"),
-        ({"qos": AccessList(("normal",), denies=True)}, "QOSNotAllowed"),
+        ({"accounts": AccessList(("chem",), "AccountNotAllowed")}, "AccountNotAllowed"),
+        (
+            {"accounts": AccessList(("bio", "chem"), "AccountNotAllowed", denies=True)},
+            "AccountNotAllowed",
+        ),
+        ({"qos": AccessList(("high",), "QOSNotAllowed")}, "QOSNotAllowed"),
+        ({"qos": AccessList(("normal",), "QOSNotAllowed", denies=True)}, "QOSNotAllowed"),
         ({"needs_reservation": True}, "PartitionConfig"),
         ({"max_cpus_per_node": 1}, "PartitionConfig"),
         ({"min_nodes": 3}, "PartitionNodeLimit"),
@@ -358,9 +361,16 @@ def test_partition_qos_takes_precedence() -> None:
         ({"max_seconds": 1_800}, "PartitionTimeLimit"),
         ({"state": PartitionState.DOWN}, "PartitionDown"),
         ({"state": PartitionState.INACTIVE}, "PartitionInactive"),
-        ({"accounts": AccessList(("bio",)), "qos": AccessList(("high",), denies=True)}, "n[1-2]"),
+        (
+            {
+                "accounts": AccessList(("bio",), "AccountNotAllowed"),
+                "qos": AccessList(("high",), "QOSNotAllowed", denies=True),
+            },
+            "n[1-2]",
+        ),
         ({"state": PartitionState.DRAIN}, "n[1-2]"),
-        ({"groups": ("admins",)}, "n[1-2]"),
+        ({"groups": AccessList(("admins",), "AccountNotAllowed")}, "AccountNotAllowed"),
+        ({"groups": AccessList(("admins", "staff"), "AccountNotAllowed")}, "n[1-2]"),
     ],
 )
 def test_partition_that_does_not_accept_a_job_gives_its_reason(
@@ -368,22 +378,29 @@ def test_partition_that_does_not_accept_a_job_gives_its_reason(
 ) -> None:
     """The job requests two nodes and four CPUs for an hour."""
     wanted = ResourceRequest(nodes=2, max_nodes=2, tasks=4, memory_per_node=1)
-    queue = live_queue(job(7, wanted=wanted), partitions=[PartitionRules(name="cpu", **rules)])
-    assert states_of(queue) == {"7": reason}
-    enforced = live_queue(
-        job(7, wanted=wanted),
-        partitions=[PartitionRules(name="cpu", **rules)],
-        config={**ENFORCED, "EnforcePartLimits": "ALL"},
-    )
+    recent = {**ENFORCED, "SLURM_VERSION": "24.11.5"}
+
+    def state(**config: str) -> str:
+        queue = live_queue(
+            job(7, wanted=wanted),
+            partitions=[PartitionRules(name="cpu", **rules)],
+            config=recent | config,
+            groups={"alice": ("staff", "users")},
+        )
+        return states_of(queue)["7"]
+
     access = reason.endswith("NotAllowed")
-    assert states_of(enforced) == {"7": "PartitionConfig" if access else reason}
+    assert state() == reason
+    assert state(EnforcePartLimits="ALL") == ("PartitionConfig" if access else reason)
+    of_groups = "PartitionConfig" if access and "groups" in rules else reason
+    assert state(SLURM_VERSION="22.05.8") == of_groups
 
 
 @pytest.mark.parametrize(
     ("release", "state"), [("22.05.8", "AccountNotAllowed"), ("23.02.0", "n1"), ("24.11.5", "n1")]
 )
 def test_accounts_below_an_allowed_one_are_accepted_since_23_02(release: str, state: str) -> None:
-    partition = PartitionRules(name="cpu", accounts=AccessList(("bio",)))
+    partition = PartitionRules(name="cpu", accounts=AccessList(("bio",), "AccountNotAllowed"))
     lab = LimitRecord(name="lab", parent="bio")
     queue = live_queue(
         job(7, account="lab"),

@@ -34,7 +34,7 @@ def partition_checks(job: PendingJob, nodes: Nodes, name: str) -> Iterator[JobCh
     for test in _partition_tests(job, nodes, name):
         # That it is up, and has enough nodes, needs no line.
         if test.reason is not None or test.setting not in ("State", "nodes"):
-            yield JobCheck(f"{test.setting} of {name}", test.reason is None, _figures(test, job))
+            yield JobCheck(f"{test.setting} of {name}", test.reason is None, _figures(test))
 
 
 def limit_checks(view: JobView, name: str) -> Iterator[JobCheck]:
@@ -76,8 +76,7 @@ def reason_figures(view: JobView) -> str | None:
     for name in view.job.partitions:
         for test in _partition_tests(view.job, view.snapshot.machine, name):
             if test.reason == view.code:
-                figures = _figures(test, view.job)
-                return f"{test.setting} of partition {name} is {figures}"
+                return f"{test.setting} of partition {name} is {_figures(test)}"
         for check in _limit_tests(view, name):
             if check.reason == view.code:
                 return str(check.figures)
@@ -98,7 +97,7 @@ def _partition_tests(job: PendingJob, nodes: Nodes, name: str) -> Iterator[Parti
         yield from partition_tests(job, nodes.cluster, name, by_least_time=True)
 
 
-def _figures(test: PartitionTest, job: PendingJob) -> str:
+def _figures(test: PartitionTest) -> str:
     """Return what is allowed, and what the job has of it."""
     allowed, asked = test.allowed, test.asked
     match test.setting:
@@ -113,7 +112,7 @@ def _figures(test: PartitionTest, job: PendingJob) -> str:
         case "AllowAccounts" | "DenyAccounts":
             return f"{allowed}, and the account of this job is {asked}"
         case "AllowGroups":
-            return f"{allowed}; the groups of user {job.user} are not known here"
+            return f"{allowed}, and the groups of its user are {asked}"
         case "ReqResv":
             return f"{allowed}, and the reservation of this job is {asked}"
         case _:

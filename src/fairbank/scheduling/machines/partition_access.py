@@ -68,23 +68,23 @@ def partition_tests(
     if rules.max_seconds is not None and asked is not None:
         too_long = asked > rules.max_seconds
         yield PartitionTest("MaxTime", rules.max_seconds, asked, TIME_LIMIT if too_long else None)
-    # With EnforcePartLimits slurmctld tests access together with the limits, and gives one reason.
     if rules.qos is not None:
-        yield _access(rules.qos, "Qos", job.qos, CONFIG if rules.enforced else "QOSNotAllowed")
+        yield _access(rules.qos, "Qos", job.qos)
     if rules.accounts is not None:
-        reason = CONFIG if rules.enforced else "AccountNotAllowed"
-        yield _access(rules.accounts, "Accounts", job.account, reason)
-    if rules.groups:
-        # slurmctld asks its own host for the groups of a user, so the answer is not known here.
-        yield PartitionTest("AllowGroups", ",".join(rules.groups), "", None)
+        yield _access(rules.accounts, "Accounts", job.account)
+    if rules.groups is not None:
+        if job.groups:
+            yield _access(rules.groups, "Groups", *job.groups)
+        else:  # not known here, so that it is not judged
+            yield PartitionTest("AllowGroups", ",".join(rules.groups.names), "unknown", None)
 
 
-def _access(access: AccessList, kind: str, name: str, reason: str) -> PartitionTest:
+def _access(access: AccessList, kind: str, *names: str) -> PartitionTest:
     return PartitionTest(
         f"{'Deny' if access.denies else 'Allow'}{kind}",
         ",".join(access.names),
-        name,
-        None if access.accepts(name) else reason,
+        ",".join(names),
+        None if access.accepts(*names) else access.reason,
     )
 
 

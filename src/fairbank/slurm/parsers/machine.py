@@ -203,10 +203,10 @@ def _partition_rules(cells: Cells) -> PartitionRules:
         memory_per_node=None if by_cpu else by_node,
         preempted=PreemptMode(mode) if mode in PreemptMode.__members__ else None,
         max_cpus_per_node=cells.read("MaxCPUsPerNode", _optional_number, ""),
-        accounts=_access_list(cells, "Accounts"),
-        qos=_access_list(cells, "Qos"),
+        accounts=_access_list(cells, "Accounts", "AccountNotAllowed"),
+        qos=_access_list(cells, "Qos", "QOSNotAllowed"),
+        groups=_access_list(cells, "Groups", "AccountNotAllowed"),
         needs_reservation=cells.get("ReqResv") == "YES",
-        groups=_names_unless_all(cells, "AllowGroups"),
         default_seconds=cells.read("DefaultTime", words.finite_length, ""),
         weights=_weights(cells),
     )
@@ -227,17 +227,12 @@ def _weights(cells: Cells) -> Weights | None:
         return None
 
 
-def _access_list(cells: Cells, kind: str) -> AccessList | None:
+def _access_list(cells: Cells, kind: str, reason: str) -> AccessList | None:
     """Return the allowed names, else the denied ones: Slurm tests only one of both lists."""
-    if allowed := _names_unless_all(cells, f"Allow{kind}"):
-        return AccessList(allowed)
-    denied = _list(cells, f"Deny{kind}")
-    return AccessList(tuple(denied), denies=True) if denied else None
-
-
-def _names_unless_all(cells: Cells, field: str) -> tuple[str, ...]:
-    names = _list(cells, field)
-    return () if names == ["ALL"] else tuple(names)
+    allowed, denied = _list(cells, f"Allow{kind}"), _list(cells, f"Deny{kind}")
+    if allowed and allowed != ["ALL"]:
+        return AccessList(tuple(allowed), reason)
+    return AccessList(tuple(denied), reason, denies=True) if denied else None
 
 
 # --- reservations and licences ---

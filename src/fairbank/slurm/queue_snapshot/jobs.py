@@ -23,7 +23,7 @@ TASK_STEP = 1 << 32
 _COMPUTED_REASONS = frozenset(
     "None Resources Priority PartitionDown PartitionInactive PartitionTimeLimit PartitionNodeLimit"
     " PartitionConfig BeginTime Dependency Reservation ReqNodeNotAvail JobArrayTaskLimit Licenses"
-    " NodeDown MaxJobsPerAccount Constraints SchedDefer".split()
+    " NodeDown MaxJobsPerAccount Constraints SchedDefer AccountNotAllowed QOSNotAllowed".split()
 )
 """Reasons that the model computes from the snapshot, so slurmctld's last pass does not count.
 Limits of accounting are computed as well.
@@ -50,14 +50,17 @@ class SelectSettings(msgspec.Struct, frozen=True):
     whole_nodes: bool = False
 
 
-def pending_jobs(slurm_job: SlurmJob, settings: SelectSettings) -> Iterator[PendingJob]:
-    """Yield the job, or each task of its array that has not started."""
+def pending_jobs(
+    slurm_job: SlurmJob, settings: SelectSettings, groups: tuple[str, ...] = ()
+) -> Iterator[PendingJob]:
+    """Yield the job, or each task of its array that has not started. `groups` are its user's."""
     job = msgspec.structs.replace(
         _common_fields(slurm_job),
         wanted=_adjusted_request(slurm_job.wanted, settings),
         eligible=slurm_job.submitted if slurm_job.eligible is None else slurm_job.eligible,
         time_min=slurm_job.time_min,
         held=hold_reason(slurm_job),
+        groups=groups,
     )
     if not slurm_job.tasks:
         yield job

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from fairbank.cluster.node import Node
-from fairbank.cluster.partition_rules import PartitionRules, PreemptMode
+from fairbank.cluster.partition_rules import AccessList, PartitionRules, PreemptMode
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import FairbankError, InvalidInput, list_some
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
 from fairbank.scheduling.machines.nodes import Nodes, PreemptBy, Preemption, QosRules
+from fairbank.scheduling.machines.partition_access import CONFIG
 from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.slurm import parameters as known
@@ -42,7 +43,9 @@ from fairbank.slurm.queue_snapshot.jobs import SelectSettings, pending_jobs, run
 from fairbank.slurm.queue_snapshot.limits import LimitInputs, SnapshotLimits
 
 ACCOUNTS_BELOW = (23, 2)
-"""Release from which partitions accept also the accounts below those that they name."""
+"""Release from which partitions accept also the accounts below those that they name, and test
+groups together with access.
+"""
 
 RUN_MINUTES_TESTED = (24, 5)
 """Release from which slurmctld tests the limits of a QOS on the minutes that the running jobs of a
@@ -56,7 +59,8 @@ _RUN_MINUTES = frozenset(
 class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
     """Output of Slurm at `now`, in seconds since 1970.
 
-    `partition_qos`: QOS by partition; `least_loaded`: partitions that prefer such nodes.
+    `partition_qos`: QOS by partition; `least_loaded`: partitions that prefer such nodes. `groups`:
+    Unix groups of users, as far as they are known.
     """
 
     now: int
@@ -71,6 +75,7 @@ class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
     licences: Sequence[Licence] = ()
     partition_qos: Mapping[str, str] = {}
     least_loaded: Sequence[str] = ()
+    groups: Mapping[str, tuple[str, ...]] = {}
 
 
 class LiveQueue(NamedTuple):
@@ -111,7 +116,8 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
     pending: list[PendingJob] = []
     for slurm_job in jobs:
         if slurm_job.is_pending:
-            tasks = list(pending_jobs(slurm_job, settings))
+            groups = answers.groups.get(slurm_job.user, ())
+            tasks = list(pending_jobs(slurm_job, settings, groups))
             slurm_jobs.update((job.number, slurm_job) for job in tasks)
             pending += tasks
     active: list[Active] = []
@@ -138,18 +144,29 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
 
 
 def _with_access(rules: PartitionRules, answers: QueueAnswers) -> PartitionRules:
-    """Return the rules, with the accounts below those that the partition names, and whether access
-    is tested with the limits (slurm-rules.md, "Partitions").
+    """Return the rules, with the accounts below those that the partition names, and with the
+    reasons that this release gives (slurm-rules.md, "Partitions").
     """
+    is_recent = _release(answers.config) >= ACCOUNTS_BELOW
     enforced = answers.config.get("EnforcePartLimits", "NO") != "NO"
     accounts = rules.accounts
-    if accounts is not None and _release(answers.config) >= ACCOUNTS_BELOW:
+    if accounts is not None and is_recent:
         parents = {record.name: record.parent for record in answers.associations if not record.user}
-        below = frozenset(
-            name for name in parents if set(_above(name, parents)) & {*accounts.names}
-        )
+        below = frozenset(name for name in parents if {*_above(name, parents)} & {*accounts.names})
         accounts = msgspec.structs.replace(accounts, below=below)
-    return msgspec.structs.replace(rules, enforced=enforced, accounts=accounts)
+    return msgspec.structs.replace(
+        rules,
+        accounts=_tested_early(accounts, early=enforced),
+        qos=_tested_early(rules.qos, early=enforced),
+        groups=_tested_early(rules.groups, early=enforced or not is_recent),
+    )
+
+
+def _tested_early(access: AccessList | None, *, early: bool) -> AccessList | None:
+    """Return a list that slurmctld tests with the limits of the partition, whose reason it gives
+    then.
+    """
+    return access and msgspec.structs.replace(access, reason=CONFIG) if early else access
 
 
 def _with_tested_limits(qos: QosRecord, config: Mapping[str, str]) -> QosRecord:
