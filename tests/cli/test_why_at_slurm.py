@@ -15,13 +15,14 @@ import pytest
 
 from fairbank.cli import main
 from fairbank.cli.commands.slurm.why import missing_range
+from fairbank.core.time import parse_instant
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.explain.earlier_start import SHORTER
 from fairbank.scheduling.reason import explain_reason
-from fairbank.slurm.policy_file import render
+from fairbank.slurm.policy_file import PolicyBalance, render
 from tests.cli.conftest import CommandResult, Run, runner, session
 from tests.cli.served_site import Bank
-from tests.plugins.policies import BIO, SITE_POLICY
+from tests.plugins.policies import BIO, OPEN_POLICY, SITE_POLICY
 from tests.support.golden import GOLDEN, kept
 
 FOLDER = GOLDEN / "why-at-slurm"
@@ -550,6 +551,23 @@ def test_another_qos_is_tried_if_association_and_policy_allow_it(run: Run, tmp_p
     policy = msgspec.structs.replace(SITE_POLICY, projects=(BIO,), balances=None)
     (folder / "policy").write_text(render(policy))
     assert tried(run(*words, folder=folder)) == ["-p gpu", "-p gpu-t4", SHORTER]
+
+
+def test_change_whose_price_the_policy_refuses_is_not_suggested(run: Run, tmp_path: Path) -> None:
+    """Job `whole` of wg_astro may take three nodes instead of four, if that is paid."""
+    copytree(QUEUE, tmp_path / "some")
+    folder, clock = tmp_path / "some", parse_instant("2026-11-22T18:01:17Z")
+
+    def suggestion(credit: int, written: int = clock) -> object:
+        balance = PolicyBalance("wg_astro", "cpu", credit)
+        policy = msgspec.structs.replace(OPEN_POLICY, written=written, balances=(balance,))
+        (folder / "policy").write_text(render(policy))
+        data = json.loads(run(JOBS["whole"], "--no-likely", "--json", folder=folder).out)["data"][0]
+        return data["suggestion"] and data["suggestion"]["option"]
+
+    assert suggestion(10**9) == "-N 3 -n 3"
+    assert suggestion(1) is None
+    assert suggestion(1, clock - OPEN_POLICY.stale_seconds - 1) == "-N 3 -n 3"
 
 
 def test_unreachable_bank_is_a_warning(run: Run, bank_queue: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from fairbank.cluster.partition import Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.core.tres import BY_CPU, BillingRule
+from fairbank.slurm.explain.admission_rules import read_admission_rules
 from fairbank.slurm.policy_file import (
     POLICY_SIZE_MAX,
     AccountRule,
@@ -24,7 +25,6 @@ from fairbank.slurm.policy_file import (
     PolicyPartition,
     PolicyProject,
     SubmissionPolicy,
-    read_admission_rules,
     read_header,
     render,
 )

@@ -10,13 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairbank.slurm.policy_file import (
-    PolicyAction,
-    PolicyBalance,
-    SubmissionPolicy,
-    read_admission_rules,
-    render,
-)
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.slurm.explain.admission_rules import read_admission_rules
+from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
 from tests.plugins.interpreter import Lua, Result
 from tests.plugins.policies import ASTRO, OPEN_POLICY, SITE_POLICY, WRITTEN
 
@@ -618,3 +614,46 @@ def test_gpus_are_advised_in_a_form_that_the_policy_accepts(site: Site) -> None:
         by_node = lua.table(SLURM_GPUS_PER_NODE=gpus)
         result = submit(lua, partition="gpu", tres_per_node=gpus, script="x", environment=by_node)
         assert (result.code, result.user) == (SUCCESS, [])
+
+
+@pytest.mark.parametrize(
+    ("partition", "qos", "cpus", "minutes"),
+    [
+        ("cpu", "normal", 1, 750),
+        ("cpu", "normal", 1, 751),
+        ("cpu", "high", 1, 500),
+        ("cpu", "high", 1, 501),
+        ("cpu", "low", 3, 750),
+        ("cpu", "low", 3, 751),
+        ("gpu", "normal", 8, 750),
+        ("gpu", "normal", 8, 751),
+        ("gpu-t4", "normal", 1, 100),
+        ("cpu,gpu", "normal", 1, 751),
+        ("elsewhere", "normal", 64, 9_000),
+    ],
+)
+def test_price_is_judged_as_the_plugin_judges_it(
+    site: Site, partition: str, qos: str, cpus: int, minutes: int
+) -> None:
+    policy = msgspec.structs.replace(OPEN_POLICY, qos=None, unlisted=PolicyAction.IGNORE)
+    lua, rules = site(policy), read_admission_rules(render(policy).encode())
+    options: dict[str, Any] = {
+        "partition": partition,
+        "qos": qos,
+        "min_cpus": cpus,
+        "time_limit": minutes,
+    }
+    result = submit(lua, account="wg_astro", min_mem_per_node=1, **options)
+    job = PendingJob(
+        number=1,
+        account="wg_astro",
+        qos=qos,
+        partitions=tuple(partition.split(",")),
+        limit=minutes * 60,
+        tres={"cpu": cpus, "mem": 1, "node": 1},
+    )
+    assert rules.admits_price(job, WRITTEN + 60) == (result.code == SUCCESS), result.user
+    stale = WRITTEN + policy.stale_seconds + 1
+    assert rules.admits_price(job, stale)
+    warned = msgspec.structs.replace(policy, price=PolicyAction.WARN)
+    assert read_admission_rules(render(warned).encode()).admits_price(job, WRITTEN)

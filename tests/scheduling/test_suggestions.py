@@ -7,7 +7,7 @@ from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
 from fairbank.scheduling.explain.job_changes import AllowedChanges, suggest_earlier_start
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
-from fairbank.slurm.policy_file import AdmissionRules
+from fairbank.slurm.explain.admission_rules import AdmissionRules
 from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 

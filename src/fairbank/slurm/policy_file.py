@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from fractions import Fraction
 from itertools import chain
@@ -149,64 +148,6 @@ def read_header(text: bytes) -> PolicyHeader:
     body, _, _ = rest.rpartition(b"end\t")
     return PolicyHeader(
         int(match[2]), hashlib.blake2b(body, digest_size=16).hexdigest().encode() == match[3]
-    )
-
-
-class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions and QOS that a policy admits.
-
-    `listed` is None if it admits partitions that it does not list; `one` refuses several; `forced`
-    is the partition of all jobs of an account. `qos` is the QOS of all jobs, `forced_qos` that of
-    all jobs of an account.
-    """
-
-    listed: frozenset[str] | None
-    one: bool
-    forced: Mapping[str, str]
-    qos: str | None = None
-    forced_qos: Mapping[str, str] = {}
-
-    def with_candidate(
-        self, account: str, partitions: Sequence[str], candidate: str
-    ) -> tuple[str, ...] | None:
-        """Return the --partition with which a job may also, or only, go to another partition; None
-        if the policy refuses that.
-
-        Args:
-            account: of the job.
-            partitions: that it names now.
-            candidate: the other partition.
-        """
-        if account in self.forced or not self._is_listed(candidate):
-            return None
-        kept = () if self.one else filter(self._is_listed, partitions)
-        return (*kept, candidate)
-
-    def leaves_qos(self, account: str) -> bool:
-        """Return True if the jobs of an account may have any QOS."""
-        return self.qos is None and account not in self.forced_qos
-
-    def _is_listed(self, partition: str) -> bool:
-        return self.listed is None or partition in self.listed
-
-
-def read_admission_rules(text: bytes) -> AdmissionRules:
-    """Read a policy file. Raises InvalidInput if it cannot be read as a whole."""
-    if not read_header(text).is_whole:
-        raise InvalidInput(
-            "it is damaged", field="policy", remedy="write it again: fairbank slurm sync"
-        )
-    rows: dict[str, list[list[str]]] = defaultdict(list)
-    for line in text.decode().splitlines()[1:]:
-        kind, *fields = line.split("\t")
-        rows[kind].append(fields)
-    is_strict = rows["unlisted"] == [[PolicyAction.REFUSE.value]]
-    return AdmissionRules(
-        listed=frozenset(row[0] for row in rows["partition"]) if is_strict else None,
-        one=rows["list"] == [["refuse"]],
-        forced={row[2]: row[4] for row in rows["project"] if row[4]},
-        qos=next((row[0] for row in rows["qos"] if row[0]), None),
-        forced_qos={row[2]: row[3] for row in rows["project"] if row[3]},
     )
 
 

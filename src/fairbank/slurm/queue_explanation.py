@@ -29,15 +29,15 @@ from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES
 from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.passes import run_passes
-from fairbank.slurm.allowed_changes import (
+from fairbank.slurm.commands import output_of
+from fairbank.slurm.explain.allowed_changes import (
     QOS_FILE,
     SiteChanges,
     qos_command,
     qos_priorities,
     read_policy,
 )
-from fairbank.slurm.commands import output_of
-from fairbank.slurm.job_credit import Quote, bank_refusal, job_credit
+from fairbank.slurm.explain.job_credit import Quote, bank_refusal, job_credit
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
@@ -280,6 +280,7 @@ def _allowed_changes(
     return SiteChanges(
         queue.slurm_jobs[job.number],
         cluster,
+        queue.now,
         policy=read_policy(snapshot.config, folder),
         quote=quote,
         qos_priorities=qos_priorities(job, rows, snapshot.qos, snapshot.config),

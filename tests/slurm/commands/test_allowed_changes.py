@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.slurm.allowed_changes import qos_command, qos_priorities
+from fairbank.slurm.explain.allowed_changes import qos_command, qos_priorities
 from fairbank.slurm.parsers.limits import QosRecord
 from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
 

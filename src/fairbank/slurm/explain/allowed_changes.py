@@ -13,13 +13,14 @@ from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.scheduling.explain.job_changes import AllowedChanges
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.commands import conf_path
-from fairbank.slurm.job_credit import Quote, quotes
+from fairbank.slurm.explain.admission_rules import AdmissionRules, read_admission_rules
+from fairbank.slurm.explain.job_credit import Quote, quotes
 from fairbank.slurm.output import show_command
 from fairbank.slurm.parsers import sacctmgr
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.limits import QosRecord
 from fairbank.slurm.parsers.values import AssociationQos
-from fairbank.slurm.policy_file import POLICY_SIZE_MAX, AdmissionRules, read_admission_rules
+from fairbank.slurm.policy_file import POLICY_SIZE_MAX
 
 POLICY_FILES = ("fairbank/policy", "policy")
 """Submission policy next to slurm.conf, and in a directory of earlier output."""
@@ -53,6 +54,7 @@ class SiteChanges(AllowedChanges):
     Args:
         slurm_job: the job as slurmctld has it.
         cluster: its cluster.
+        now: time in seconds since 1970.
         policy: submission policy; None: there is none.
         quote: asks the bank for the price of a job; None: do not ask.
         qos_priorities: priority that the job would have with each other QOS that its associations
@@ -63,12 +65,13 @@ class SiteChanges(AllowedChanges):
         self,
         slurm_job: SlurmJob,
         cluster: str | None,
+        now: int,
         *,
         policy: AdmissionRules | None,
         quote: Quote | None,
         qos_priorities: Mapping[str, int],
     ) -> None:
-        self._slurm_job, self._cluster = slurm_job, cluster
+        self._slurm_job, self._cluster, self._now = slurm_job, cluster, now
         self._policy, self._quote, self._qos_priorities = policy, quote, qos_priorities
 
     def partitions(self, job: PendingJob, name: str) -> tuple[str, ...] | None:
@@ -87,6 +90,8 @@ class SiteChanges(AllowedChanges):
                     yield msgspec.structs.replace(job, qos=name, priority=priority, priorities=())
 
     def accepts(self, job: PendingJob) -> bool:
+        if self._policy is not None and not self._policy.admits_price(job, self._now):
+            return False
         if self._quote is None:
             return True
         try:

@@ -1,0 +1,140 @@
+"""Rules of a policy file by which `fairbank why` judges a changed job as the plug-ins would:
+partitions, QOS, and prices (docs/decisions/0042).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import msgspec
+
+from fairbank.core.errors import InvalidInput
+from fairbank.core.tres import BillingRule, Weights, billing
+from fairbank.core.units import round_up
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.slurm.policy_file import PolicyAction, read_header
+
+Rows = Mapping[str, Sequence[Sequence[str]]]
+"""Fields of the lines of a policy file, by the first word of the line."""
+
+
+class PricedPartition(NamedTuple):
+    """Partition with what it bills."""
+
+    resource: str
+    rule: BillingRule
+    weights: Weights
+
+
+class PolicyPrices(msgspec.Struct, frozen=True, kw_only=True):
+    """Prices and credit of a policy that refuses jobs which their project cannot pay.
+
+    `credit` is in SU-minutes, by account and resource; it counts up to the time `until`.
+    """
+
+    partitions: Mapping[str, PricedPartition]
+    factors: Mapping[str, Fraction]
+    accounts: frozenset[str]
+    credit: Mapping[tuple[str, str], int]
+    until: int
+
+    def is_paid(self, job: PendingJob, partition: str, now: int) -> bool:
+        """Return True if the credit pays for the whole limit of the job, or is not checked."""
+        priced = self.partitions.get(partition)
+        if priced is None or job.limit is None or job.account not in self.accounts:
+            return True
+        counts = {name: Fraction(count) for name, count in job.tres.items()}
+        units = billing(counts, priced.weights, priced.rule) * self.factors.get(job.qos, 1)
+        amount = round_up(units * -(-job.limit // 60))
+        credit = self.credit.get((job.account, priced.resource), 0)
+        return now > self.until or amount <= max(credit, 0)
+
+
+class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions, QOS and prices that a policy admits.
+
+    `listed` is None if it admits partitions that it does not list; `one` refuses several; `forced`
+    is the partition of all jobs of an account. `qos` is the QOS of all jobs, `forced_qos` that of
+    all jobs of an account. `prices` is None if it refuses no job for its price.
+    """
+
+    listed: frozenset[str] | None
+    one: bool
+    forced: Mapping[str, str]
+    qos: str | None = None
+    forced_qos: Mapping[str, str] = {}
+    prices: PolicyPrices | None = None
+
+    def with_candidate(
+        self, account: str, partitions: Sequence[str], candidate: str
+    ) -> tuple[str, ...] | None:
+        """Return the --partition with which a job may also, or only, go to another partition; None
+        if the policy refuses that.
+
+        Args:
+            account: of the job.
+            partitions: that it names now.
+            candidate: the other partition.
+        """
+        if account in self.forced or not self._is_listed(candidate):
+            return None
+        kept = () if self.one else filter(self._is_listed, partitions)
+        return (*kept, candidate)
+
+    def leaves_qos(self, account: str) -> bool:
+        """Return True if the jobs of an account may have any QOS."""
+        return self.qos is None and account not in self.forced_qos
+
+    def admits_price(self, job: PendingJob, now: int) -> bool:
+        """Return True if no partition of the job costs more than its project has."""
+        prices = self.prices
+        return prices is None or all(prices.is_paid(job, name, now) for name in job.partitions)
+
+    def _is_listed(self, partition: str) -> bool:
+        return self.listed is None or partition in self.listed
+
+
+def read_admission_rules(text: bytes) -> AdmissionRules:
+    """Read a policy file. Raises InvalidInput if it cannot be read as a whole."""
+    header = read_header(text)
+    if not header.is_whole:
+        raise InvalidInput(
+            "it is damaged", field="policy", remedy="write it again: fairbank slurm sync"
+        )
+    rows: dict[str, list[list[str]]] = defaultdict(list)
+    for line in text.decode().splitlines()[1:]:
+        kind, *fields = line.split("\t")
+        rows[kind].append(fields)
+    refuse = [[PolicyAction.REFUSE.value]]
+    checks_price = rows["price"] == refuse and rows["balances"] == [["included"]]
+    return AdmissionRules(
+        listed=(
+            frozenset(row[0] for row in rows["partition"]) if rows["unlisted"] == refuse else None
+        ),
+        one=rows["list"] == [["refuse"]],
+        forced={row[2]: row[4] for row in rows["project"] if row[4]},
+        qos=next((row[0] for row in rows["qos"] if row[0]), None),
+        forced_qos={row[2]: row[3] for row in rows["project"] if row[3]},
+        prices=_prices(rows, header.written) if checks_price else None,
+    )
+
+
+def _prices(rows: Rows, written: int) -> PolicyPrices:
+    weights: defaultdict[str, dict[str, Fraction]] = defaultdict(dict)
+    denominators = {name: int(denominator) for name, _, _, denominator, *_ in rows["partition"]}
+    for name, tres, units in rows["weight"]:
+        weights[name][tres] = Fraction(int(units), denominators[name])
+    scale, stale = (int(rows[kind][0][0]) for kind in ("scale", "stale"))
+    return PolicyPrices(
+        partitions={
+            name: PricedPartition(resource, BillingRule(rule), weights[name])
+            for name, resource, rule, *_ in rows["partition"]
+        },
+        factors={name: Fraction(int(factor), scale) for name, factor in rows["factor"]},
+        accounts=frozenset(row[2] for row in rows["project"]),
+        credit={(account, resource): int(credit) for account, resource, credit in rows["balance"]},
+        until=written + stale,
+    )
