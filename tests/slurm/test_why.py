@@ -69,6 +69,12 @@ def partition_time(queue: ScenarioQueue) -> None:
     queue.submit(JOB, "-n1", "-t90")
 
 
+def partition_memory(queue: ScenarioQueue) -> None:
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit(JOB, "-n1", "--mem=2000", "-t10")
+    change_partition(queue, "maxmempernode=1000", "maxmempernode=0")
+
+
 def inactive_partition(queue: ScenarioQueue) -> None:
     queue.submit_running("first", "-N6", WHOLE, "-t10")
     queue.submit(JOB, "-N6", WHOLE, "-t10")
@@ -161,6 +167,12 @@ SCENES = (
         "PartitionTimeLimit",
         "MaxTime of partition cpu is 01:00:00, and this job asks for 01:30:00",
         "MaxTime of cpu",
+    ),
+    Scene(
+        partition_memory,
+        "MaxMemPerLimit",
+        "MaxMemPerNode of partition cpu is 1000 MiB, and this job asks for 2000 MiB",
+        "MaxMemPerNode of cpu",
     ),
     Scene(
         inactive_partition,

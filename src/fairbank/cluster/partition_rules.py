@@ -74,6 +74,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         memory_per_node, _per_cpu   default for jobs that request no memory
         preempted                   PreemptMode; None: that of the cluster
         max_cpus_per_node           CPUs of a node that the jobs of the partition may have together
+        max_memory_per_node         MiB that a job may request of a node
         needs_reservation           ReqResv
         accounts, qos, groups       which jobs it accepts; None: all
         default_seconds             time limit of jobs that request none; None: `max_seconds`
@@ -95,6 +96,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     memory_per_cpu: int | None = None
     preempted: PreemptMode | None = None
     max_cpus_per_node: int | None = None
+    max_memory_per_node: int | None = None
     accounts: AccessList | None = None
     qos: AccessList | None = None
     groups: AccessList | None = None
@@ -115,6 +117,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
             ("max_nodes", 1, COUNT_MAX),
             ("rows", 1, 32_767),
             ("max_cpus_per_node", 1, COUNT_MAX),
+            ("max_memory_per_node", 1, COUNT_MAX),
             ("memory_per_node", 0, COUNT_MAX),
             ("memory_per_cpu", 1, COUNT_MAX),
         ):

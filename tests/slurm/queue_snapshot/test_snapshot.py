@@ -359,6 +359,7 @@ def test_partition_qos_takes_precedence() -> None:
         ({"min_nodes": 3}, "PartitionNodeLimit"),
         ({"max_nodes": 1}, "PartitionNodeLimit"),
         ({"max_seconds": 1_800}, "PartitionTimeLimit"),
+        ({"max_memory_per_node": 500}, "MaxMemPerLimit"),
         ({"state": PartitionState.DOWN}, "PartitionDown"),
         ({"state": PartitionState.INACTIVE}, "PartitionInactive"),
         (
@@ -376,8 +377,8 @@ def test_partition_qos_takes_precedence() -> None:
 def test_partition_that_does_not_accept_a_job_gives_its_reason(
     rules: dict[str, Any], reason: str
 ) -> None:
-    """The job requests two nodes and four CPUs for an hour."""
-    wanted = ResourceRequest(nodes=2, max_nodes=2, tasks=4, memory_per_node=1)
+    """The job requests two nodes with 501 MiB each, and four CPUs, for an hour."""
+    wanted = ResourceRequest(nodes=2, max_nodes=2, tasks=4, memory_per_node=501)
     recent = {**ENFORCED, "SLURM_VERSION": "24.11.5"}
 
     def state(**config: str) -> str:
@@ -409,6 +410,13 @@ def test_accounts_below_an_allowed_one_are_accepted_since_23_02(release: str, st
         config={**ENFORCED, "SLURM_VERSION": release},
     )
     assert states_of(queue) == {"7": state}
+    if release != "22.05.8":
+        unenforced = live_queue(
+            job(7, account="other"),
+            partitions=[partition],
+            config={"SLURM_VERSION": release, "AccountingStorageEnforce": "none"},
+        )
+        assert states_of(unenforced) == {"7": "n1"}
 
 
 def test_request_above_the_node_limit_of_the_group_is_held_before_nodes_are_selected() -> None:

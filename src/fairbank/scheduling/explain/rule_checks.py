@@ -107,6 +107,8 @@ def _figures(test: PartitionTest) -> str:
             return f"{show_duration(allowed)}, and this job asks for {show_duration(asked)}"
         case "MaxCPUsPerNode":
             return f"{allowed} for all of its jobs, and this job asks for {asked} in all"
+        case "MaxMemPerNode":
+            return f"{allowed} MiB, and this job asks for {asked} MiB"
         case "AllowQos" | "DenyQos":
             return f"{allowed}, and the QOS of this job is {asked}"
         case "AllowAccounts" | "DenyAccounts":

@@ -14,6 +14,7 @@ from fairbank.scheduling.placement.node_table import NodeTable
 from fairbank.scheduling.plan import BAD_CONSTRAINTS
 
 NODE_LIMIT, TIME_LIMIT, CONFIG = "PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig"
+MEMORY_LIMIT = "MaxMemPerLimit"
 _DOWN = {PartitionState.DOWN: "PartitionDown", PartitionState.INACTIVE: "PartitionInactive"}
 
 
@@ -68,6 +69,10 @@ def partition_tests(
     if rules.max_seconds is not None and asked is not None:
         too_long = asked > rules.max_seconds
         yield PartitionTest("MaxTime", rules.max_seconds, asked, TIME_LIMIT if too_long else None)
+    memory, most_memory = wanted.memory_per_node, rules.max_memory_per_node
+    if most_memory is not None and memory is not None:
+        reason = MEMORY_LIMIT if memory > most_memory else None
+        yield PartitionTest("MaxMemPerNode", most_memory, memory, reason)
     if rules.qos is not None:
         yield _access(rules.qos, "Qos", job.qos)
     if rules.accounts is not None:

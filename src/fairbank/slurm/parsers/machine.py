@@ -203,6 +203,7 @@ def _partition_rules(cells: Cells) -> PartitionRules:
         memory_per_node=None if by_cpu else by_node,
         preempted=PreemptMode(mode) if mode in PreemptMode.__members__ else None,
         max_cpus_per_node=cells.read("MaxCPUsPerNode", _optional_number, ""),
+        max_memory_per_node=cells.read("MaxMemPerNode", _optional_number, ""),
         accounts=_access_list(cells, "Accounts", "AccountNotAllowed"),
         qos=_access_list(cells, "Qos", "QOSNotAllowed"),
         groups=_access_list(cells, "Groups", "AccountNotAllowed"),

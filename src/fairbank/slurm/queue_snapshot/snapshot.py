@@ -150,7 +150,9 @@ def _with_access(rules: PartitionRules, answers: QueueAnswers) -> PartitionRules
     is_recent = _release(answers.config) >= ACCOUNTS_BELOW
     enforced = answers.config.get("EnforcePartLimits", "NO") != "NO"
     accounts = rules.accounts
-    if accounts is not None and is_recent:
+    if is_recent and answers.config.get("AccountingStorageEnforce", "none").lower() == "none":
+        accounts = None
+    elif accounts is not None and is_recent:
         parents = {record.name: record.parent for record in answers.associations if not record.user}
         below = frozenset(name for name in parents if {*_above(name, parents)} & {*accounts.names})
         accounts = msgspec.structs.replace(accounts, below=below)
