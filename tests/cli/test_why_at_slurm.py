@@ -379,6 +379,10 @@ def test_limit_on_billing_is_named(run: Run, tmp_path: Path) -> None:
             "MaxTime of partition cpu is 00:05:00, and this job asks for 00:10:00"
             " (PartitionTimeLimit).",
         ),
+        (
+            "MinNodes=2",
+            "MinNodes of partition cpu is 2, and this job asks for 1 (PartitionNodeLimit).",
+        ),
         ("State=INACTIVE", "State of partition cpu is INACTIVE (PartitionInactive)."),
     ],
 )

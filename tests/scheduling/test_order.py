@@ -84,6 +84,7 @@ def test_array_tasks_go_in_order_and_preferences_before_requirements() -> None:
         ({"nodes": 3}, "PartitionNodeLimit"),
         ({"partitions": ("closed",)}, "PartitionDown"),
         ({"partitions": ("wide",), "nodes": 1, "max_nodes": 1}, "PartitionNodeLimit"),
+        ({"partitions": ("wide",), "nodes": 1}, "PartitionNodeLimit"),
         ({"partitions": ("wide",), "nodes": 5}, "PartitionNodeLimit"),
         ({"partitions": ("removed",)}, "PartitionConfig"),
         ({"constraint": "a&&"}, "BadConstraints"),

@@ -69,6 +69,12 @@ def partition_time(queue: ScenarioQueue) -> None:
     queue.submit(JOB, "-n1", "-t90")
 
 
+def partition_nodes(queue: ScenarioQueue) -> None:
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit(JOB, "-n1", "-t10")
+    change_partition(queue, "minnodes=2", "minnodes=0")
+
+
 def partition_memory(queue: ScenarioQueue) -> None:
     queue.submit_running("first", "-N6", WHOLE, "-t10")
     queue.submit(JOB, "-n1", "--mem=2000", "-t10")
@@ -167,6 +173,12 @@ SCENES = (
         "PartitionTimeLimit",
         "MaxTime of partition cpu is 01:00:00, and this job asks for 01:30:00",
         "MaxTime of cpu",
+    ),
+    Scene(
+        partition_nodes,
+        "PartitionNodeLimit",
+        "MinNodes of partition cpu is 2, and this job asks for 1",
+        "MinNodes of cpu",
     ),
     Scene(
         partition_memory,

@@ -60,8 +60,10 @@ def partition_tests(
         )
     yield PartitionTest("nodes", count, wanted.nodes, NODE_LIMIT if wanted.nodes > count else None)
     if rules.min_nodes > 1:
-        too_few = (wanted.max_nodes or rules.min_nodes) < rules.min_nodes
-        yield PartitionTest("MinNodes", rules.min_nodes, most, NODE_LIMIT if too_few else None)
+        # slurmctld has raised the request at submission if it could be.
+        too_few = wanted.nodes < rules.min_nodes
+        reason = NODE_LIMIT if too_few else None
+        yield PartitionTest("MinNodes", rules.min_nodes, wanted.nodes, reason)
     if rules.max_nodes is not None:
         too_many = most > rules.max_nodes
         yield PartitionTest("MaxNodes", rules.max_nodes, most, NODE_LIMIT if too_many else None)
