@@ -51,6 +51,7 @@ RUN_MINUTES_TESTED = (24, 5)
 """Release from which slurmctld tests the limits of a QOS on the minutes that the running jobs of a
 user or account may still take. Earlier ones only store them.
 """
+_OVERRIDING = frozenset({"PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit"})
 _RUN_MINUTES = frozenset(
     {LimitKind.MAX_TRES_RUN_MINS_PER_USER, LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT}
 )
@@ -103,6 +104,7 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
             "MaxCPUsPerNode of partitions",
             [rules.name for rules in answers.partitions if rules.max_cpus_per_node is not None],
         ),
+        *_setting_note("Flags of QOS", _partition_flags(answers)),
         *simplification_notes(answers.jobs),
     ]
     settings = select_settings(answers.config)
@@ -141,6 +143,13 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
         slurm_jobs,
         notes,
     )
+
+
+def _partition_flags(answers: QueueAnswers) -> frozenset[str]:
+    """Return the flags of the QOS of pending jobs by which limits of partitions do not hold."""
+    used = {slurm_job.qos for slurm_job in answers.jobs if slurm_job.is_pending}
+    flags = (qos.flags for qos in answers.qos if qos.name in used)
+    return _OVERRIDING & frozenset[str]().union(*flags)
 
 
 def _with_access(rules: PartitionRules, answers: QueueAnswers) -> PartitionRules:
