@@ -2,122 +2,169 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, NamedTuple
 
-from fairbank.scheduling.machines.processor_queue import FEW, fits_hole
-from fairbank.scheduling.machines.processors import W
+import numpy as np
+import numpy.typing as npt
+
+from fairbank.core.slurm_numbers import U32_MAX
+from fairbank.scheduling.machines.processor_queue import fits_hole
+from fairbank.scheduling.machines.processors import ProcessorJob, W
 from fairbank.scheduling.snapshot import FOR_EVER, Hole
 
-_Key = tuple[bool, int, int, int]
-"""True for a job that was moved to the end; negative priority; submit time; number."""
+Integers = npt.NDArray[np.int64]
+User = tuple[int, int]
+"""Group and user; the group is -1 if groups do not count."""
+
+_ROW_BITS = 30
+_AT_END = 1 << 62
+"""Added to the key of a job that was moved to the end."""
+_ROWS_MIN = 64
+_UNRANKED, _GONE = -1, -2
+"""Instead of a priority: a job without one, and a row whose job left."""
+
+
+class JobColumns(NamedTuple):
+    """Columns of jobs. `user` is the place in the users of the queue."""
+
+    processors: Integers
+    limit: Integers
+    submitted: Integers
+    user: Integers
+
+
+def _user_of(job: ProcessorJob) -> User:
+    return -1, job.user
 
 
 class PriorityQueue(Generic[W]):
     """Queue by priority as last computed, then submit time, then number. Jobs that were moved to
     the end are behind all others.
 
-    Invariants: `_order` has the keys of all jobs with a priority, sorted, and `_ranked` the same
-    jobs in the same order. `_unranked` has all other jobs. `total_processors` is the sum over all
-    jobs, and `_widths` counts the jobs of each number of processors.
+    Jobs are added in the order of submit times and numbers. Each gets the next row, so that a key
+    of priority and row orders them. Priorities of all jobs are computed and sorted as columns: that
+    of 5,000 jobs took 13 ms job by job, and takes 0.5 ms.
+
+    Invariants: `_rows` has the job of each row, None if it left, and `_row_of` the rows by number.
+    `_columns` has those of JobColumns, and the priority. `_order` has the keys of all jobs with a
+    priority, sorted, and `_unranked` the rows of all others. `users` has all users, in the order of
+    their first jobs. `total_processors` is the sum over all jobs; `_widths` counts the jobs of each
+    number of processors, and `_sorted_widths` has these numbers.
     """
 
-    def __init__(self) -> None:
-        self._jobs: dict[int, W] = {}
-        self._keys: dict[int, _Key] = {}
-        self._order: list[_Key] = []
-        self._ranked: list[W] = []
-        self._unranked: dict[int, W] = {}
+    def __init__(self, user_of: Callable[[W], User] = _user_of) -> None:
+        self._user_of = user_of
+        self._rows: list[W | None] = []
+        self._row_of: dict[int, int] = {}
+        self._columns: Integers = np.empty((5, _ROWS_MIN), np.int64)
+        self._order: list[int] = []
+        self._unranked: dict[int, None] = {}
         self._at_end: set[int] = set()
         self._widths: dict[int, int] = {}
+        self._sorted_widths: list[int] = []
+        self.users: dict[User, int] = {}
         self.total_processors = 0
 
     def add(self, job: W) -> None:
-        self._jobs[job.number] = self._unranked[job.number] = job
-        self._widths[job.processors] = self._widths.get(job.processors, 0) + 1
-        self.total_processors += job.processors
+        row, width = len(self._rows), job.processors
+        if row == self._columns.shape[1]:
+            self._columns = np.concatenate((self._columns, np.empty_like(self._columns)), axis=1)
+        user = self.users.setdefault(self._user_of(job), len(self.users))
+        self._columns[:, row] = width, job.limit, job.submitted, user, _UNRANKED
+        self._rows.append(job)
+        self._row_of[job.number], self._unranked[row] = row, None
+        if width not in self._widths:
+            insort(self._sorted_widths, width)
+        self._widths[width] = self._widths.get(width, 0) + 1
+        self.total_processors += width
 
     def remove(self, job: W) -> None:
-        del self._jobs[job.number]
-        if self._unranked.pop(job.number, None) is None:
-            self._remove_key(self._keys.pop(job.number))
-        self._at_end.discard(job.number)
-        self.total_processors -= job.processors
-        if self._widths[job.processors] == 1:
-            del self._widths[job.processors]
+        row, width = self._row_of.pop(job.number), job.processors
+        if row in self._unranked:
+            del self._unranked[row]
         else:
-            self._widths[job.processors] -= 1
+            del self._order[bisect_left(self._order, self._key(row))]
+        self._rows[row], self._columns[-1, row] = None, _GONE
+        self._at_end.discard(row)
+        self.total_processors -= width
+        self._widths[width] -= 1
+        if not self._widths[width]:
+            del self._widths[width], self._sorted_widths[bisect_left(self._sorted_widths, width)]
 
     def move_to_end(self, job: W) -> None:
         """Let a job wait behind all others, whatever its priority."""
-        self._at_end.add(job.number)
-        key = self._keys.get(job.number)
-        if key is not None and not key[0]:
-            self._remove_key(key)
-            self._insert_key((True, *key[1:]))
+        row = self._row_of[job.number]
+        if row in self._unranked:
+            self._at_end.add(row)
+        else:
+            del self._order[bisect_left(self._order, self._key(row))]
+            self._at_end.add(row)
+            insort(self._order, self._key(row))
 
-    def _remove_key(self, key: _Key) -> None:
-        at = bisect_left(self._order, key)
-        del self._order[at], self._ranked[at]
-
-    def _insert_key(self, key: _Key) -> None:
-        at = bisect_left(self._order, key)
-        self._keys[key[-1]] = key
-        self._order.insert(at, key)
-        self._ranked.insert(at, self._jobs[key[-1]])
+    def _key(self, row: int) -> int:
+        key = (U32_MAX - int(self._columns[-1, row]) << _ROW_BITS) + row
+        return key + _AT_END if row in self._at_end else key
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        return len(self._row_of)
 
     @property
     def min_processors(self) -> int:
         """Return the least number of processors that a job wants."""
-        return min(self._widths, default=FOR_EVER)
+        return self._sorted_widths[0] if self._sorted_widths else FOR_EVER
 
     def jobs(self) -> Iterator[W]:
-        return iter(self._jobs.values())
+        return (job for job in self._rows if job is not None)
 
-    def unranked(self) -> Sequence[W]:
-        """Return the jobs without a priority."""
-        return list(self._unranked.values())
+    def unranked(self) -> Integers:
+        """Return the rows of the jobs without a priority."""
+        return np.array(list(self._unranked), np.int64)
 
-    def set_priorities(self, jobs: Sequence[W], priorities: Iterable[int]) -> None:
+    def columns(self, rows: Integers) -> JobColumns:
+        return JobColumns(*self._columns[:-1, rows])
+
+    def jobs_of(self, rows: Integers) -> list[W]:
+        return [job for row in rows.tolist() if (job := self._rows[row]) is not None]
+
+    def set_priorities(self, rows: Integers, priorities: npt.NDArray[np.uint32]) -> None:
         """Set the priorities of jobs that had none."""
-        last = self._at_end
-        ranked = [
-            (job.number in last, -priority, job.submitted, job.number)
-            for job, priority in zip(jobs, priorities, strict=True)
-        ]
-        for key in ranked:
-            del self._unranked[key[-1]]
-        if len(ranked) <= FEW:
-            for key in ranked:
-                self._insert_key(key)
+        self._columns[-1, rows] = priorities
+        if self._order:
+            for row in rows.tolist():
+                del self._unranked[row]
+                insort(self._order, self._key(row))
             return
-        self._keys.update((key[-1], key) for key in ranked)
-        self._order = sorted(self._keys.values())
-        self._ranked = [self._jobs[key[-1]] for key in self._order]
+        keys = (U32_MAX - self._columns[-1, rows] << _ROW_BITS) + rows
+        if self._at_end:
+            keys[np.isin(rows, list(self._at_end))] += _AT_END
+        keys.sort()
+        self._order, self._unranked = keys.tolist(), {}
 
     def clear_priorities(self) -> None:
         """Forget the priorities of all jobs."""
-        self._keys, self._order, self._ranked = {}, [], []
-        self._unranked = dict(self._jobs)
+        waiting = np.flatnonzero(self._columns[-1, : len(self._rows)] != _GONE)
+        if len(self._rows) > 2 * len(waiting) + _ROWS_MIN:
+            self._renumber(waiting)
+            waiting = np.arange(len(waiting))
+        self._columns[-1, waiting] = _UNRANKED
+        self._order, self._unranked = [], dict.fromkeys(waiting.tolist())
+
+    def _renumber(self, waiting: npt.NDArray[np.intp]) -> None:
+        """Drop the rows of the jobs that left."""
+        rows = waiting.tolist()
+        self._at_end = {place for place, row in enumerate(rows) if row in self._at_end}
+        self._rows = [self._rows[row] for row in rows]
+        self._row_of = {job.number: row for row, job in enumerate(self.jobs())}
+        self._columns = np.concatenate(
+            (self._columns[:, waiting], np.empty((5, _ROWS_MIN), np.int64)), axis=1
+        )
 
     def order(self, now: int) -> JobList[W]:
         """Return the jobs in order, without a priority last. Valid until the queue changes."""
-        if not self._unranked:
-            return JobList(self._ranked)
-        last = self._at_end
-        return JobList(
-            [
-                *self._ranked,
-                *sorted(
-                    self._unranked.values(),
-                    key=lambda job: (job.number in last, job.submitted, job.number),
-                ),
-            ]
-        )
+        last = sorted(self._unranked, key=lambda row: (row in self._at_end, row))
+        return _RankedJobs(self._rows, self._order + last if last else self._order)
 
 
 class JobList(Generic[W]):
@@ -142,3 +189,23 @@ class JobList(Generic[W]):
             if job.processors <= width and fits_hole(job, holes):
                 return position, job
         return None
+
+
+class _RankedJobs(JobList[W]):
+    """Jobs by keys, which are looked up only as far as a pass goes."""
+
+    def __init__(self, rows: Sequence[W | None], keys: Sequence[int]) -> None:
+        self._rows, self._keys = rows, keys
+
+    def first_jobs(self, count: int) -> JobList[W]:
+        return JobList(list(self._jobs_of(self._keys[:count])))
+
+    def __iter__(self) -> Iterator[tuple[int, W]]:
+        return enumerate(self._jobs_of(self._keys))
+
+    def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W] | None:
+        return self.first_jobs(len(self._keys)).first_that_fits(after, holes)
+
+    def _jobs_of(self, keys: Sequence[int]) -> Iterator[W]:
+        rows, row_bits = self._rows, (1 << _ROW_BITS) - 1
+        return (job for key in keys if (job := rows[key & row_bits]) is not None)

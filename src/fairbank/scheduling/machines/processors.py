@@ -96,7 +96,7 @@ class ProcessorProfile(Generic[W]):
 
     __slots__ = (
         "_drops _free _free_at_first _has_steps _holes _known _later_begins _latest _new_slots "
-        "_now _running _size _started free times"
+        "_now _running _search_end _size _started free times"
     ).split()
 
     def __init__(
@@ -110,6 +110,7 @@ class ProcessorProfile(Generic[W]):
         self._new_slots: list[TimeSlot] = []
         self._later_begins: list[int] = []
         self._drops: list[tuple[int, int]] | None = []
+        self._search_end = FOR_EVER
 
     def slot_now(self, job: W) -> TimeSlot | None:
         """Return the slot if the job fits now and delays no reservation; else None."""
@@ -124,7 +125,10 @@ class ProcessorProfile(Generic[W]):
         return new_tuple(TimeSlot, (self._now, end, wanted))
 
     def earliest_slot(self, job: W) -> TimeSlot:
-        """Return the earliest slot of a job that is not wider than the machine."""
+        """Return the earliest slot of a job that is not wider than the machine.
+
+        Behind `_search_end` the job may have to wait even longer.
+        """
         wanted, seconds = job.processors, job.limit
         if not self._later_begins:
             begin, self._free_at_first = self._first_time_with(wanted)
@@ -132,39 +136,32 @@ class ProcessorProfile(Generic[W]):
         if not self._has_steps:
             self._build_steps()
         times, free, reach = self.times, self.free, self.first_begin_after
-        low = self._earliest_begin(wanted, seconds)
-        step, last = bisect_right(times, low) - 1, len(times)
+        # What is taken is never given back, so no begin before the last one found for the same
+        # shape, or for a narrower and shorter one, can be free again.
+        low = self._known.get((wanted, seconds), self._now)
+        for before, width, limit in self._latest:
+            if width <= wanted and limit <= seconds:
+                if -before > low:
+                    low = -before
+                break
         begin = low
-        while True:
+        step, last = bisect_right(times, low) - 1, len(times)
+        while begin < self._search_end:
             while free[step] < wanted:
                 step += 1
             if times[step] > begin:
                 begin = times[step]
             # Slurm's backfill rounds the end up to its resolution. So drops up to the next time at
             # which a slot may begin matter, also those after the end of the job.
-            until = begin + seconds
-            first_begin = reach(until)
+            first_begin = reach(begin + seconds)
             step += 1
             while step < last and times[step] < first_begin and free[step] >= wanted:
                 step += 1
             if step == last or times[step] >= first_begin:
-                if begin > low:
-                    self._record_begin(begin, wanted, seconds)
-                return new_tuple(TimeSlot, (begin, until, wanted))
-
-    def _earliest_begin(self, wanted: int, seconds: int) -> int:
-        """Return a time before which the job cannot begin.
-
-        What is taken is never given back, so no begin before the last one found for the same shape,
-        or for a narrower and shorter one, can be free again.
-        """
-        low = self._known.get((wanted, seconds), self._now)
-        for begin, width, limit in self._latest:
-            if -begin <= low:
                 break
-            if width <= wanted and limit <= seconds:
-                return -begin
-        return low
+        if begin > low:
+            self._record_begin(begin, wanted, seconds)
+        return new_tuple(TimeSlot, (begin, begin + seconds, wanted))
 
     def _record_begin(self, begin: int, wanted: int, seconds: int) -> None:
         self._known[wanted, seconds] = begin
@@ -282,29 +279,29 @@ class ProcessorProfile(Generic[W]):
             self._cut_steps(slot)
 
     def _cut_steps(self, slot: TimeSlot) -> None:
+        times, free, now = self.times, self.free, self._now
         begin, end, processors = slot
-        first = self._step_at(begin)
-        taken = slice(first, self._step_at(end))
-        left = [before - processors for before in self.free[taken]]
-        self.free[taken] = left
+        first = bisect_left(times, begin)
+        if first == len(times) or times[first] != begin:
+            times.insert(first, begin)
+            free.insert(first, free[first - 1])
+        last = bisect_left(times, end, first)
+        if last == len(times) or times[last] != end:
+            times.insert(last, end)
+            free.insert(last, free[last - 1])
+        left = [before - processors for before in free[first:last]]
+        free[first:last] = left
         # The slot adds a drop only if it leaves fewer than are free at all times before it. Which
         # of the drops after it remain is then unknown. A slot that begins now changes the drops in
         # `take`.
-        if begin > self._now and self._drops is not None and min(left) < self._least_before(begin):
-            self._drops = None
-
-    def _least_before(self, at: int) -> int:
-        """Return the fewest free processors until a time, if the drops are known."""
-        drops = self._drops or ()
-        return next((free for begin, free in reversed(drops) if begin <= at), self._free)
-
-    def _step_at(self, at: int) -> int:
-        """Return the step that begins at a time, and insert it if there is none."""
-        step = bisect_left(self.times, at)
-        if step == len(self.times) or self.times[step] != at:
-            self.times.insert(step, at)
-            self.free.insert(step, self.free[step - 1])
-        return step
+        if begin > now and self._drops is not None:
+            least = self._free
+            for at, fewer in self._drops:
+                if at > begin:
+                    break
+                least = fewer
+            if min(left) < least:
+                self._drops = None
 
 
 def _strictly_less(least: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

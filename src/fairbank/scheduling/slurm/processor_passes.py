@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairbank.core.named_tuples import new_tuple
 from fairbank.scheduling.machines.priority_queue import JobList
 from fairbank.scheduling.machines.processors import (
     ProcessorProfile,
@@ -32,7 +33,7 @@ class BackfillSteps(ProcessorProfile[W]):
     begins, and a reservation lasts to the end of a step.
 
     No reservation is made behind the window, nor for a job that has waited less than `least_age`
-    seconds.
+    seconds. Behind the window a slot is exact only if `fully` is true.
     """
 
     __slots__ = ("_latest_submit", "_resolution", "_window")
@@ -46,6 +47,7 @@ class BackfillSteps(ProcessorProfile[W]):
         window: int,
         resolution: int,
         least_age: int = 0,
+        fully: bool = True,
     ) -> None:
         super().__init__(machine.size, machine.free, running, now)
         self._window, self._resolution, self._latest_submit = (
@@ -53,6 +55,8 @@ class BackfillSteps(ProcessorProfile[W]):
             resolution,
             now - least_age,
         )
+        if not fully:
+            self._search_end = self._window
 
     def last_end_before(self, begin: int) -> int:
         return begin // self._resolution * self._resolution - 1
@@ -67,7 +71,8 @@ class BackfillSteps(ProcessorProfile[W]):
         if slot.begin > self._now:
             if slot.begin >= self._window or job.submitted > self._latest_submit:
                 return
-            slot = slot._replace(end=-(-slot.end // self._resolution) * self._resolution)
+            end = -(-slot.end // self._resolution) * self._resolution
+            slot = new_tuple(TimeSlot, (slot.begin, end, slot.processors))
         super().take(job, slot)
 
 
@@ -135,6 +140,7 @@ def backfill(
         window=parameters.window_seconds,
         resolution=parameters.bf_resolution,
         least_age=parameters.bf_min_age_reserve,
+        fully=fully,
     )
     plan = plan_with_reservations(tested, steps, now, max_reservations=None, is_complete=fully)
     return _cut_plan(plan, tested, parameters.bf_max_job_start)

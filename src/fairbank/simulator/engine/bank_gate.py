@@ -146,6 +146,9 @@ class BankGate(SimulationScheduler):
     def next_wake(self, now: int) -> int:
         return self._inner.next_wake(now)
 
+    def count_skipped(self, until: int) -> None:
+        self._inner.count_skipped(until)
+
     def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
         number = running.job.number
         if number in self._unpaid_jobs:

@@ -60,6 +60,9 @@ class SimulationScheduler:
         """Return the next time at which a pass is due while jobs wait and nothing happens."""
         return FOR_EVER
 
+    def count_skipped(self, until: int) -> None:
+        """Count the passes up to a time that were due and left out because they start nothing."""
+
     def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
         """Record a job that ended now."""
 

@@ -22,7 +22,8 @@ class SlurmScheduler(SimulationScheduler):
 
     Invariants: `_full_pass_at`, `_backfill_at` and `_main_pass_at` are the times of the last passes
     of each kind. `_is_main_requested`: a main pass was requested since the last one.
-    `_has_changed`: jobs changed since the last backfill cycle.
+    `_has_changed`: jobs changed since the last backfill cycle. `_skips_passes`: full passes are due
+    every sched_interval, but start nothing until `next_wake` and are left out.
     """
 
     is_stateful = True
@@ -36,10 +37,10 @@ class SlurmScheduler(SimulationScheduler):
     ) -> None:
         self.parameters, self.rules = parameters, rules
         self.usage_state = UsageState(rules, processors, shares)
-        self.queue: PriorityQueue[TraceJob] = PriorityQueue()
+        self.queue: PriorityQueue[TraceJob] = PriorityQueue(self.usage_state.user_of)
         self._full_pass_at = self._backfill_at = 0
         self._main_pass_at = -FOR_EVER
-        self._is_main_requested = self._has_changed = False
+        self._is_main_requested = self._has_changed = self._skips_passes = False
 
     def order(self, snapshot: OnProcessors, now: int) -> JobList[TraceJob]:
         """Return the pending jobs by priority, which is computed first."""
@@ -48,6 +49,8 @@ class SlurmScheduler(SimulationScheduler):
 
     def passes(self, now: int, *, has_event: bool) -> Iterator[Pass]:
         """Yield the passes that are due. `has_event`: a job arrived or ended just now."""
+        self.count_skipped(now - 1)
+        self._skips_passes = False
         self._has_changed |= has_event
         full = self.parameters.full_is_due(self._full_pass_at, now)
         self._is_main_requested |= has_event or full
@@ -78,18 +81,24 @@ class SlurmScheduler(SimulationScheduler):
             return first
         if interval <= 0:
             return FOR_EVER
-        is_shallow = (
-            max(parameters.partition_job_depth, parameters.sched_max_job_start) > 0
-            or len(self.queue) > parameters.default_queue_depth
-        )
-        if is_shallow:
-            return max(first, self._full_pass_at + interval)
+        next_full = max(first, self._full_pass_at + interval)
+        if max(parameters.partition_job_depth, parameters.sched_max_job_start) > 0:
+            return next_full
+        if len(self.queue) > parameters.default_queue_depth:
+            if self._main_pass_at > self._full_pass_at or first > self._full_pass_at + interval:
+                return next_full
+            self._skips_passes = True
         if len(self.queue) < 2:  # one job has no order, whatever its priority
             return FOR_EVER
         # slurmctld runs a full pass every interval. Those before the priorities change start
         # nothing and are left out.
         wait = self.usage_state.next_update(self._main_pass_at) - self._full_pass_at
         return max(first, self._full_pass_at + -(-wait // interval) * interval)
+
+    def count_skipped(self, until: int) -> None:
+        interval = self.parameters.sched_interval
+        if self._skips_passes and (skipped := (until - self._full_pass_at) // interval) > 0:
+            self._full_pass_at = self._main_pass_at = self._full_pass_at + skipped * interval
 
     def record_end(self, running: RunningJob[TraceJob, int], now: int) -> None:
         self.usage_state.record_end(running, now)
@@ -98,7 +107,8 @@ class SlurmScheduler(SimulationScheduler):
         """Return a copy with an empty queue."""
         other = SlurmScheduler(self.parameters, self.rules, 1)
         other.usage_state = deepcopy(self.usage_state)
-        for name in ("_full_pass_at", "_backfill_at", "_main_pass_at"):
+        other.queue = PriorityQueue(other.usage_state.user_of)
+        for name in ("_full_pass_at", "_backfill_at", "_main_pass_at", "_skips_passes"):
             setattr(other, name, getattr(self, name))
         other._is_main_requested, other._has_changed = self._is_main_requested, self._has_changed
         return other

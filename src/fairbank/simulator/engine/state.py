@@ -169,6 +169,7 @@ class StateRecorder:
 
     def _pause(self, time: int) -> None:
         snapshot = self._clock.snapshot
+        self._scheduler.count_skipped(time)
         waiting = sorted(snapshot.queue.jobs(), key=lambda job: job.number)
         # The loop has read one job ahead.
         came = [job for job in self._arrivals if job.submitted <= time]

@@ -16,7 +16,7 @@ from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.fair_tree import EqualShares, fair_tree
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, build_tree
-from fairbank.priority.multifactor.combination import priorities
+from fairbank.priority.multifactor.combination import Priorities, priorities
 from fairbank.priority.multifactor.pending_jobs import NO_QOS, PendingColumns, scale
 from fairbank.priority.settings import Algorithm, MultifactorSettings, PriorityWeights
 from fairbank.priority.site_factor import (
@@ -27,7 +27,7 @@ from fairbank.priority.site_factor import (
     expiry_factor,
     scale_factors,
 )
-from fairbank.scheduling.machines.priority_queue import PriorityQueue
+from fairbank.scheduling.machines.priority_queue import Integers, PriorityQueue
 from fairbank.scheduling.snapshot import RunningJob
 from fairbank.simulator.traces.workload import TraceJob
 
@@ -172,43 +172,51 @@ class UsageState:
             self._computed_at = begun
             self._factor = None
             queue.clear_priorities()
-        if todo := queue.unranked():
-            queue.set_priorities(todo, self._priorities(todo))
+        rows = queue.unranked()
+        if len(rows):
+            queue.set_priorities(rows, self._priorities(queue, rows))
 
     def next_update(self, after: int) -> int:
         """Return the first time after `after` at which all priorities are computed again."""
         period = self._rules.calc_period
         return (after // period + 1) * period
 
-    def _priorities(self, jobs: Sequence[TraceJob]) -> list[int]:
-        users = [self._user(job) for job in jobs]
-        for user in users:
-            self._used.setdefault(user, 0.0)
-        if self._factor is None or self._user_count < len(self._used):
-            self._factor, self._user_count = self._fair_share_factors(), len(self._used)
-        wide = np.array([job.processors for job in jobs], np.float64)
-        nothing, first = np.zeros(len(jobs)), np.zeros(len(jobs), np.intp)
+    def _priorities(self, queue: PriorityQueue[TraceJob], rows: Integers) -> Priorities:
+        jobs = queue.columns(rows)
+        wide = jobs.processors.astype(np.float64)
+        nothing, first = np.zeros(len(rows)), np.zeros(len(rows), np.intp)
         columns = PendingColumns(
-            accrued_at=np.array([job.submitted + 1 for job in jobs], np.float64),
+            accrued_at=(jobs.submitted + 1).astype(np.float64),
             association=nothing,
-            fairshare=np.array([self._factor(user) for user in users]),
+            fairshare=self._fair_shares(list(queue.users), jobs.user),
             nodes=wide,
             cpus=wide,
-            limit_minutes=np.array([-(-job.limit // 60) for job in jobs], np.float64),
+            limit_minutes=(-(-jobs.limit // 60)).astype(np.float64),
             nice=nothing,
             site=(
                 nothing
                 if self.credit is None or not self._rules.site_weight
-                else self._site_factors(jobs, self.credit)
+                else self._site_factors(queue.jobs_of(rows), self.credit)
             ),
             partition=first,
             qos=first + NO_QOS,
-            tres=np.zeros((0, len(jobs))),
+            tres=np.zeros((0, len(rows))),
         )
-        priorities_of_jobs: list[int] = priorities(
-            columns, self._scale, self._rules.settings, self._computed_at + 1
-        ).tolist()
-        return priorities_of_jobs
+        return priorities(columns, self._scale, self._rules.settings, self._computed_at + 1)
+
+    def _fair_shares(self, users: Sequence[ShareUser], places: Integers) -> Floats:
+        """Return the fair-share factor of the user at each place. New users join in the order in
+        which they first occur.
+        """
+        found = np.flatnonzero(np.bincount(places)).tolist()
+        if any(users[place] not in self._used for place in found):
+            for place in dict.fromkeys(places.tolist()):
+                self._used.setdefault(users[place], 0.0)
+        if self._factor is None or self._user_count < len(self._used):
+            self._factor, self._user_count = self._fair_share_factors(), len(self._used)
+        factors = np.zeros(len(users))
+        factors[found] = [self._factor(users[place]) for place in found]
+        return factors[places]
 
     def _site_factors(
         self, jobs: Sequence[TraceJob], credit_of: Callable[[TraceJob, int], RemainingCredit]
@@ -227,7 +235,7 @@ class UsageState:
             self._rules.site_rule.of(credit, expiry), self._rules.site_weight
         ).astype(np.float64)
 
-    def _user(self, job: TraceJob) -> ShareUser:
+    def user_of(self, job: TraceJob) -> ShareUser:
         return (-1, job.user) if self._shares is None else self._shares.user_of(job)
 
     def _fair_share_factors(self) -> Callable[[ShareUser], float]:
@@ -264,7 +272,7 @@ class UsageState:
                 self._ended.append((job_running, end))
 
     def _add(self, running: RunningJob[TraceJob, int], since: float, until: float) -> None:
-        who, processors = self._user(running.job), running.placement
+        who, processors = self.user_of(running.job), running.placement
         begin = self._growth(running.started) if running.started > self._computed_at else since
         if begin < until:
             self._used[who] = self._used.get(who, 0.0) + processors * (until - begin) / (
