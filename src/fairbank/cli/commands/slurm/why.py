@@ -30,7 +30,10 @@ _OF_TRACE = ("policy", "at", "procs", "runs", "seed")
 
 
 def add(parser: Parser) -> None:
-    about = "the job that waits; 33_7 is a task of an array, 33 the next of its tasks"
+    about = (
+        "the job that waits; 33_7 is a task of an array, 33 the next of its tasks, 40+1 a component"
+        " of a heterogeneous job"
+    )
     add_option(parser, "job JOBID", about)
     add_folder(parser)
     about = "do not search changes that would start it sooner"
