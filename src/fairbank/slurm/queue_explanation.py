@@ -10,6 +10,7 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -104,7 +105,7 @@ def explain(
     answers = {name: source.text(name, *command) for name, command in COMMANDS.items()}
     snapshot, unreadable = read_answers(answers)
     if folder is None:
-        snapshot = msgspec.structs.replace(snapshot, groups=_groups_of_users(snapshot))
+        snapshot = msgspec.structs.replace(snapshot, groups=groups_of_users(snapshot, job_id))
     queue = build_queue(snapshot)
     job = _find_pending(job_id, queue)
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
@@ -140,18 +141,34 @@ def explain(
     return QueueExplanation(cluster, _row(job, slurm_job, why, queue), unreadable, notes)
 
 
-def _groups_of_users(snapshot: QueueAnswers) -> dict[str, tuple[str, ...]]:
-    """Return the Unix groups of the users who wait for a partition with AllowGroups, as this host
-    knows them.
+def groups_of_users(snapshot: QueueAnswers, job_id: str) -> dict[str, tuple[str, ...]]:
+    """Return the Unix groups, as this host knows them, of the users who wait for a partition with
+    AllowGroups, and of the user of this job, which may be advised to request one.
     """
     restricted = {rules.name for rules in snapshot.partitions if rules.groups is not None}
+    if not restricted:
+        return {}
+    number = re.split("[_+]", job_id)[0]
+    users = {
+        job.user
+        for job in snapshot.jobs
+        if job.is_pending
+        and (
+            restricted & {*job.partitions}
+            or number in (str(job.job_id), str(job.array), str(job.het_job))
+        )
+    }
     groups: dict[str, tuple[str, ...]] = {}
-    for user in {
-        job.user for job in snapshot.jobs if job.is_pending and restricted & {*job.partitions}
-    }:
-        with suppress(KeyError):  # another host's user
-            numbers = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
-            groups[user] = tuple(sorted(grp.getgrgid(number).gr_name for number in numbers))
+    for user in users:
+        try:
+            primary = pwd.getpwnam(user).pw_gid
+        except KeyError:  # another host's user
+            continue
+        names: list[str] = []
+        for gid in os.getgrouplist(user, primary):
+            with suppress(KeyError):  # a group without a name is in no AllowGroups
+                names.append(grp.getgrgid(gid).gr_name)
+        groups[user] = tuple(sorted(names))
     return groups
 
 
