@@ -193,8 +193,7 @@ class LimitTest(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         where = {ASSOC: "association", QOS: "QOS"}[self.owner]
-        unit = _unit(self.kind, self.tres)
-        unit = unit.removesuffix("s") if self.limit == 1 else unit
+        unit = _unit(self.kind, self.tres, is_one=self.limit == 1)
         least = "at least " if self.kind is LimitKind.MIN_TRES else ""
         taken = [
             f"{amount:,} {word}"
@@ -235,20 +234,28 @@ MINUTE_KINDS = frozenset(
 )
 """Limits on products of a TRES and minutes."""
 _WALL = frozenset({LimitKind.GRP_WALL, LimitKind.MAX_WALL})
-# The unit of a TRES, and that of its product with minutes. Others are called by their names.
+# One unit of a TRES and several, and likewise of its product with minutes. Others are called by
+# their names.
 _UNITS = {
-    "cpu": ("CPUs", "CPU-minutes"),
-    "mem": ("MiB of memory", "MiB-minutes of memory"),
-    "node": ("nodes", "node-minutes"),
-    "billing": ("billing units", "billing unit-minutes"),
+    "cpu": (("CPU", "CPUs"), ("CPU-minute", "CPU-minutes")),
+    "mem": (("MiB of memory",) * 2, ("MiB-minute of memory", "MiB-minutes of memory")),
+    "node": (("node", "nodes"), ("node-minute", "node-minutes")),
+    "billing": (
+        ("billing unit", "billing units"),
+        ("billing unit-minute", "billing unit-minutes"),
+    ),
 }
 
 
-def _unit(kind: LimitKind, tres: str | None) -> str:
+def _unit(kind: LimitKind, tres: str | None, *, is_one: bool) -> str:
     if tres is None:
-        return "minutes of wall time" if kind in _WALL else "jobs"
-    count, minutes = _UNITS.get(tres, (tres, f"minutes of {tres}"))
-    return minutes if kind in MINUTE_KINDS else count
+        one, several = ("minute of wall time", "minutes of wall time")
+        if kind not in _WALL:
+            one, several = "job", "jobs"
+    else:
+        other = ((tres, tres), (f"minute of {tres}", f"minutes of {tres}"))
+        one, several = _UNITS.get(tres, other)[kind in MINUTE_KINDS]
+    return one if is_one else several
 
 
 def _running(kind: LimitKind) -> str:
