@@ -22,8 +22,11 @@ from fairbank.slurm.parsers.limits import QosRecord
 from fairbank.slurm.parsers.values import AssociationQos
 from fairbank.slurm.policy_file import POLICY_SIZE_MAX
 
-POLICY_FILES = ("fairbank/policy", "policy")
-"""Submission policy next to slurm.conf, and in a directory of earlier output."""
+POLICY_FILE = "fairbank/policy"
+"""Submission policy next to slurm.conf."""
+
+RECORDED_POLICY_FILE = "policy"
+"""Submission policy in a directory of earlier output."""
 
 QOS_FILE = "association-qos"
 """Name of the file in which the QOS of associations are recorded."""
@@ -39,8 +42,8 @@ def read_policy(config: Mapping[str, str], folder: str | None) -> AdmissionRules
     """Return what the site's submission policy admits; None without a policy that can be read, as
     without its plug-ins.
     """
-    live, recorded = POLICY_FILES
-    path = Path(folder) / recorded if folder else conf_path(config).parent / live
+    name = RECORDED_POLICY_FILE if folder else POLICY_FILE
+    path = (Path(folder) if folder else conf_path(config).parent) / name
     try:
         with path.open("rb") as file:
             return read_admission_rules(file.read(POLICY_SIZE_MAX))

@@ -52,7 +52,8 @@ class PolicyFileHealth(msgspec.Struct, frozen=True, kw_only=True):
     stale_seconds: int
 
 
-_NO_COLUMNS, _STARTED = "mysql_query failed: 5027 ", " started\n"
+_MISSING_COLUMNS = "mysql_query failed: 5027 "
+_STARTED = " started\n"
 
 Config = Mapping[str, str]
 
@@ -93,7 +94,7 @@ def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthC
 
 def slurmdbd_remedy(log: str) -> str | None:
     """Return the remedy for a slurmdbd that does not answer, if the end of its log names one."""
-    if _NO_COLUMNS not in log.rpartition(_STARTED)[2]:
+    if _MISSING_COLUMNS not in log.rpartition(_STARTED)[2]:
         return None
     return (
         "start it once more: systemctl start slurmdbd. With libmariadb3 11.8.9 the start that"
