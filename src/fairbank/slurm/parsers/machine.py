@@ -206,7 +206,7 @@ def _partition_rules(cells: Cells) -> PartitionRules:
         max_memory_per_node=cells.read("MaxMemPerNode", _optional_number, ""),
         accounts=_access_list(cells, "Accounts", "AccountNotAllowed"),
         qos=_access_list(cells, "Qos", "QOSNotAllowed"),
-        groups=_access_list(cells, "Groups", "AccountNotAllowed"),
+        groups=_allowed(cells, "Groups", "AccountNotAllowed"),
         needs_reservation=cells.get("ReqResv") == "YES",
         default_seconds=cells.read("DefaultTime", words.finite_length, ""),
         weights=_weights(cells),
@@ -230,10 +230,15 @@ def _weights(cells: Cells) -> Weights | None:
 
 def _access_list(cells: Cells, kind: str, reason: str) -> AccessList | None:
     """Return the allowed names, else the denied ones: Slurm tests only one of both lists."""
-    allowed, denied = _list(cells, f"Allow{kind}"), _list(cells, f"Deny{kind}")
-    if allowed and allowed != ["ALL"]:
-        return AccessList(tuple(allowed), reason)
-    return AccessList(tuple(denied), reason, denies=True) if denied else None
+    denied = _list(cells, f"Deny{kind}")
+    return _allowed(cells, kind, reason) or (
+        AccessList(tuple(denied), reason, denies=True) if denied else None
+    )
+
+
+def _allowed(cells: Cells, kind: str, reason: str) -> AccessList | None:
+    allowed = _list(cells, f"Allow{kind}")
+    return AccessList(tuple(allowed), reason) if allowed and allowed != ["ALL"] else None
 
 
 # --- reservations and licences ---
