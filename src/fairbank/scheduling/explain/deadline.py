@@ -52,7 +52,7 @@ def _compare(view: JobView, likely: StartRange | None, latest: int) -> tuple[Dea
         is_in_time = likely.latest is not None and likely.latest <= latest
         return (DeadlineRisk.IN_TIME if is_in_time else DeadlineRisk.AT_RISK), start
     if view.reservation is None:
-        return DeadlineRisk.IN_TIME, "its start is unknown"
+        return DeadlineRisk.AT_RISK, "its start is unknown"
     # All jobs ahead are assumed to use their whole limits, so it may start earlier.
     start = f"its reserved start is {iso(view.reservation.at)}"
     return (DeadlineRisk.TOO_LATE if view.reservation.at > latest else DeadlineRisk.IN_TIME), start
