@@ -4,7 +4,7 @@ texts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fairbank.cluster.node import Node
@@ -14,7 +14,7 @@ from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.hostlist import expand
 from fairbank.core.time import Instant
 from fairbank.scheduling.machines.node_snapshot import OnNodes, node_snapshot
-from fairbank.scheduling.machines.nodes import Nodes, Preemption, StartLimits
+from fairbank.scheduling.machines.nodes import LimitCheck, Nodes, Preemption, StartLimits
 from fairbank.scheduling.pending_job import Active, PendingJob, to_running
 from fairbank.scheduling.placement.free_resources import FreeResources, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
@@ -134,10 +134,11 @@ class OneEach(StartLimits):
     def copy(self) -> OneEach:
         return OneEach(*self.partitions, there=self.there)
 
-    def hold_reason(
-        self, job: PendingJob, partition: str, where: Placement | None = None
-    ) -> str | None:
-        return "QOSMaxJobsPerUserLimit" if (partition, job.user) in self.there else None
+    def checks(
+        self, job: PendingJob, partition: str, placement: Placement | None = None
+    ) -> Iterator[LimitCheck]:
+        is_there = (partition, job.user) in self.there
+        yield LimitCheck("QOSMaxJobsPerUserLimit" if is_there else None, "one job of each user")
 
     def record_start(self, job: PendingJob, where: Placement) -> None:
         if where.partition in self.partitions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from fairbank.scheduling.explain.checks import CreditCheckInput
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
-from fairbank.scheduling.machines.nodes import StartLimits
+from fairbank.scheduling.machines.nodes import LimitCheck, StartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.reason import NAMES, explain_reason
@@ -225,23 +226,23 @@ def test_job_outside_the_queue_gets_its_reason(
 
 
 class Everybody(StartLimits):
-    def hold_reason(
-        self, job: PendingJob, partition: str, where: Placement | None = None
-    ) -> str | None:
-        return "AssocGrpCPUMinutesLimit"
+    def checks(
+        self, job: PendingJob, partition: str, placement: Placement | None = None
+    ) -> Iterator[LimitCheck]:
+        yield LimitCheck("AssocGrpCPUMinutesLimit", "all 600 CPU-minutes are used")
 
     def copy(self) -> Everybody:
         return self
 
 
-def test_limit_is_reported_with_its_sentence() -> None:
+def test_limit_is_reported_with_its_figures() -> None:
     scene = Scene(rack(1)).waits(1)
     scene.limits = Everybody()
     result = told(scene, 1)
     assert result.code == "AssocGrpCPUMinutesLimit"
-    assert "CPU-minutes" in result.headline
-    assert said(result)[4].startswith(
-        "- limits in batch: AssocGrpCPUMinutesLimit: All jobs of the association"
+    assert result.headline.startswith("Job 1 waits: all 600 CPU-minutes are used (")
+    assert said(result)[4] == (
+        "- limits in batch: AssocGrpCPUMinutesLimit: all 600 CPU-minutes are used"
     )
 
 
@@ -580,9 +581,11 @@ def test_job_without_a_deadline_has_no_such_check() -> None:
     assert not [check for check in told(seed(), 3).checks if check.what == "deadline"]
 
 
-def test_reason_of_a_missed_deadline_is_that_of_slurmctld() -> None:
-    result = told(Scene(rack(1)).waits(1, held="DeadLine"), 1)
-    assert (result.code, said(result)[0]) == (
-        "DeadLine",
-        "- eligible: It cannot end by its deadline any more.",
+def test_deadline_is_at_risk_while_the_start_is_unknown() -> None:
+    deadline = NOW + 240 * 60
+    result = told(Scene(rack(1)).waits(1, held="JobHeldUser", minutes=60, deadline=deadline), 1)
+    assert said(result)[-1] == (
+        f"- deadline: it must end by {in_minutes(240)}, so it must start by {in_minutes(180)};"
+        " its start is unknown"
     )
+    assert result.headline.endswith(" It may start too late to end by its deadline.")

@@ -27,7 +27,7 @@ from fairbank.scheduling.explain.job_changes import (
     with_request,
 )
 from fairbank.scheduling.machines.node_snapshot import replace_job
-from fairbank.scheduling.machines.nodes import StartLimits
+from fairbank.scheduling.machines.nodes import LimitCheck, StartLimits
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
@@ -73,12 +73,12 @@ class CpuLimits(StartLimits):
     def copy(self) -> CpuLimits:
         return CpuLimits(self.most, self.used)
 
-    def hold_reason(
-        self, job: PendingJob, partition: str, where: Placement | None = None
-    ) -> str | None:
+    def checks(
+        self, job: PendingJob, partition: str, placement: Placement | None = None
+    ) -> Iterator[LimitCheck]:
         most = self.most.get(job.qos)
         too_many = most is not None and self.used[job.qos] + job.tres["cpu"] > most
-        return "QOSGrpCpuLimit" if too_many else None
+        yield LimitCheck("QOSGrpCpuLimit" if too_many else None, f"at most {most} CPUs")
 
     def record_start(self, job: PendingJob, where: Placement) -> None:
         self.used[job.qos] += job.tres["cpu"]

@@ -22,6 +22,7 @@ from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import AssociationLimits
 from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.machines.nodes import PreemptBy
+from fairbank.scheduling.machines.partition_access import partition_tests
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob, read_jobs
@@ -395,6 +396,57 @@ def test_partition_that_does_not_accept_a_job_gives_its_reason(
     assert state(EnforcePartLimits="ALL") == ("PartitionConfig" if access else reason)
     of_groups = "PartitionConfig" if access and "groups" in rules else reason
     assert state(SLURM_VERSION="22.05.8") == of_groups
+
+
+CLOSED = {"state": PartitionState.DOWN}
+
+
+@pytest.mark.parametrize(
+    ("rules", "enforced", "reason"),
+    [
+        (CLOSED | {"needs_reservation": True}, "NO", "PartitionConfig"),
+        (CLOSED | {"max_cpus_per_node": 1}, "NO", "PartitionConfig"),
+        (CLOSED | {"max_nodes": 1}, "NO", "PartitionDown"),
+        (CLOSED | {"min_nodes": 3}, "NO", "PartitionDown"),
+        (CLOSED | {"max_seconds": 1_800}, "NO", "PartitionDown"),
+        (CLOSED | {"qos": AccessList(("high",), "QOSNotAllowed")}, "NO", "PartitionDown"),
+        (CLOSED | {"qos": AccessList(("high",), "QOSNotAllowed")}, "ALL", "PartitionConfig"),
+        ({"max_nodes": 1, "max_cpus_per_node": 1}, "NO", "PartitionConfig"),
+        (
+            {"max_nodes": 1, "qos": AccessList(("high",), "QOSNotAllowed")},
+            "ALL",
+            "PartitionNodeLimit",
+        ),
+        (
+            {
+                "accounts": AccessList(("chem",), "AccountNotAllowed"),
+                "qos": AccessList(("high",), "QOSNotAllowed"),
+            },
+            "NO",
+            "QOSNotAllowed",
+        ),
+    ],
+)
+def test_first_test_of_a_partition_that_fails_gives_the_reason(
+    rules: dict[str, Any], enforced: str, reason: str
+) -> None:
+    """The job requests two nodes and four CPUs, for an hour."""
+    queue = live_queue(
+        job(7, wanted=ResourceRequest(nodes=2, max_nodes=2, tasks=4)),
+        partitions=[PartitionRules(name="cpu", **rules)],
+        config=ENFORCED | {"SLURM_VERSION": "24.11.5", "EnforcePartLimits": enforced},
+    )
+    assert states_of(queue) == {"7": reason}
+
+
+def test_names_of_an_access_list_are_not_joined_in_a_pass() -> None:
+    """A list may have hundreds, and a pass tests each job."""
+    accounts = AccessList(("bio", "chem"), "AccountNotAllowed")
+    queue = live_queue(job(7), partitions=[PartitionRules(name="cpu", accounts=accounts)])
+    (pending,) = queue.snapshot.queue.jobs()
+    tests = partition_tests(pending, queue.snapshot.machine.cluster, "cpu")
+    allowed = next(test.allowed for test in tests if test.setting == "AllowAccounts")
+    assert allowed == accounts.names
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from fairbank.scheduling.explain.job_view import FilteredNodes, JobView
 from fairbank.scheduling.machines.nodes import LimitCheck, Nodes
 from fairbank.scheduling.machines.partition_access import (
     PartitionTest,
+    Subject,
     exclusion_reason,
     partition_tests,
 )
@@ -33,7 +34,7 @@ def partition_checks(job: PendingJob, nodes: Nodes, name: str) -> Iterator[JobCh
     )
     for test in _partition_tests(job, nodes, name):
         # That it is up, and has enough nodes, needs no line.
-        if test.reason is not None or test.setting not in ("State", "nodes"):
+        if test.reason is not None or test.subject not in (Subject.STATE, Subject.SIZE):
             yield JobCheck(f"{test.setting} of {name}", test.reason is None, _figures(test))
 
 
@@ -41,11 +42,8 @@ def limit_checks(view: JobView, name: str) -> Iterator[JobCheck]:
     """Yield whether limits hold the job in a partition, and the test of each other limit."""
     checks = _limit_tests(view, name)
     first = next((check for check in checks if check.reason is not None), None)
-    reason = view.snapshot.machine.limits.hold_reason(view.job, name) if first is None else None
     if first is not None:
         yield _limit_check(f"limits in {name}", first)
-    elif reason is not None:
-        yield JobCheck(f"limits in {name}", False, f"{reason}: {explain_reason(reason)}")
     else:
         yield JobCheck(f"limits in {name}", True, "none is reached")
     for check in checks:
@@ -97,28 +95,28 @@ def _partition_tests(job: PendingJob, nodes: Nodes, name: str) -> Iterator[Parti
         yield from partition_tests(job, nodes.cluster, name, by_least_time=True)
 
 
+_SENTENCES = {
+    Subject.STATE: "{allowed}",
+    Subject.CPUS: "{allowed} for all of its jobs, and this job asks for {asked} in all",
+    Subject.MEMORY: "{allowed} MiB, and this job asks for {asked} MiB",
+    Subject.RESERVATION: "{allowed}, and the reservation of this job is {asked}",
+    Subject.QOS: "{allowed}, and the QOS of this job is {asked}",
+    Subject.ACCOUNT: "{allowed}, and the account of this job is {asked}",
+    Subject.GROUPS: "{allowed}, and the groups of its user are {asked}",
+}
+
+
 def _figures(test: PartitionTest) -> str:
     """Return what is allowed, and what the job has of it."""
-    allowed, asked = test.allowed, test.asked
-    match test.setting:
-        case "State":
-            return str(allowed)
-        case "MaxTime" if isinstance(allowed, int) and isinstance(asked, int):
-            return f"{show_duration(allowed)}, and this job asks for {show_duration(asked)}"
-        case "MaxCPUsPerNode":
-            return f"{allowed} for all of its jobs, and this job asks for {asked} in all"
-        case "MaxMemPerNode":
-            return f"{allowed} MiB, and this job asks for {asked} MiB"
-        case "AllowQos" | "DenyQos":
-            return f"{allowed}, and the QOS of this job is {asked}"
-        case "AllowAccounts" | "DenyAccounts":
-            return f"{allowed}, and the account of this job is {asked}"
-        case "AllowGroups":
-            return f"{allowed}, and the groups of its user are {asked}"
-        case "ReqResv":
-            return f"{allowed}, and the reservation of this job is {asked}"
-        case _:
-            return f"{allowed}, and this job asks for {asked}"
+
+    def show(amount: int | str | tuple[str, ...]) -> str:
+        if isinstance(amount, tuple):
+            return ",".join(amount)
+        is_time = test.subject is Subject.SECONDS and isinstance(amount, int)
+        return show_duration(amount) if is_time else str(amount)
+
+    sentence = _SENTENCES.get(test.subject, "{allowed}, and this job asks for {asked}")
+    return sentence.format(allowed=show(test.allowed), asked=show(test.asked))
 
 
 def _limit_tests(view: JobView, name: str) -> list[LimitCheck]:

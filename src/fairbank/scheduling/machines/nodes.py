@@ -49,14 +49,14 @@ class StartLimits:
 
         With `placement` the nodes count as they are, without it as the job requests them.
         """
-        return None
+        checks = self.checks(job, partition, placement)
+        return next((check.reason for check in checks if check.reason is not None), None)
 
     def checks(
         self, job: PendingJob, partition: str, placement: Placement | None = None
     ) -> Iterator[LimitCheck]:
-        """Yield the test of each limit that concerns the job, in Slurm's order; for explanations.
-
-        With the same arguments as `hold_reason`, which is that of the first that holds.
+        """Yield the test of each limit that concerns the job, in Slurm's order. Arguments as of
+        `hold_reason`.
         """
         yield from ()
 

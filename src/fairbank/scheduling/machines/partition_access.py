@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum, auto
 from typing import NamedTuple
 
-from fairbank.cluster.partition_rules import AccessList, PartitionState
+from fairbank.cluster.partition_rules import AccessList, PartitionRules, PartitionState
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.scheduling.pending_job import PendingJob
@@ -15,19 +16,35 @@ from fairbank.scheduling.plan import BAD_CONSTRAINTS
 
 NODE_LIMIT, TIME_LIMIT, CONFIG = "PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig"
 MEMORY_LIMIT = "MaxMemPerLimit"
-_DOWN = {PartitionState.DOWN: "PartitionDown", PartitionState.INACTIVE: "PartitionInactive"}
+_CLOSED = {PartitionState.DOWN: "PartitionDown", PartitionState.INACTIVE: "PartitionInactive"}
+
+
+class Subject(Enum):
+    """Subject of a test: it decides how the figures are shown."""
+
+    STATE = auto()
+    SIZE = auto()
+    NODES = auto()
+    SECONDS = auto()
+    MEMORY = auto()
+    CPUS = auto()
+    RESERVATION = auto()
+    QOS = auto()
+    ACCOUNT = auto()
+    GROUPS = auto()
 
 
 class PartitionTest(NamedTuple):
     """Test of one setting of a partition for a job: what it allows and what the job asks for.
 
-    `setting` is Slurm's word; `nodes` counts those of the partition. Times are in seconds. `reason`
-    is Slurm's if the job does not pass, else None.
+    `setting` is Slurm's word. Times are in seconds, memory in MiB; several names are a tuple, which
+    is joined only when it is shown. `reason` is Slurm's if the job does not pass, else None.
     """
 
+    subject: Subject
     setting: str
-    allowed: int | str
-    asked: int | str
+    allowed: int | str | tuple[str, ...]
+    asked: int | str | tuple[str, ...]
     reason: str | None
 
 
@@ -44,53 +61,74 @@ def partition_tests(
             does.
     """
     rules, nodes = cluster.partition(name)
-    wanted, count = job.wanted, nodes.bit_count()
-    most = max(wanted.nodes, wanted.max_nodes or 0)
-    yield PartitionTest("State", rules.state.value, "", _DOWN.get(rules.state))
-    if rules.needs_reservation:
-        yield PartitionTest(
-            "ReqResv", "YES", job.reservation or "none", None if job.reservation else CONFIG
-        )
-    if (per_node := rules.max_cpus_per_node) is not None:
-        yield PartitionTest(
-            "MaxCPUsPerNode",
-            per_node,
-            wanted.cpus,
-            CONFIG if wanted.cpus > per_node * count else None,
-        )
-    yield PartitionTest("nodes", count, wanted.nodes, NODE_LIMIT if wanted.nodes > count else None)
-    if rules.min_nodes > 1:
-        # slurmctld has raised the request at submission if it could be.
-        too_few = wanted.nodes < rules.min_nodes
-        reason = NODE_LIMIT if too_few else None
-        yield PartitionTest("MinNodes", rules.min_nodes, wanted.nodes, reason)
-    if rules.max_nodes is not None:
-        too_many = most > rules.max_nodes
-        yield PartitionTest("MaxNodes", rules.max_nodes, most, NODE_LIMIT if too_many else None)
-    asked = job.time_min if by_least_time and job.time_min is not None else job.limit
-    if rules.max_seconds is not None and asked is not None:
-        too_long = asked > rules.max_seconds
-        yield PartitionTest("MaxTime", rules.max_seconds, asked, TIME_LIMIT if too_long else None)
-    memory, most_memory = wanted.memory_per_node, rules.max_memory_per_node
+    count, closed = nodes.bit_count(), _CLOSED.get(rules.state)
+    yield from _configuration_tests(job, rules, count)
+    if closed is None:
+        yield from _size_tests(job, rules, count, by_least_time=by_least_time)
+    access = list(_access_tests(job, rules))
+    # Lists that are tested with the limits of the partition give this reason.
+    yield from (test for test in access if test.reason == CONFIG)
+    memory, most_memory = job.wanted.memory_per_node, rules.max_memory_per_node
     if most_memory is not None and memory is not None:
         reason = MEMORY_LIMIT if memory > most_memory else None
-        yield PartitionTest("MaxMemPerNode", most_memory, memory, reason)
+        yield PartitionTest(Subject.MEMORY, "MaxMemPerNode", most_memory, memory, reason)
+    yield PartitionTest(Subject.STATE, "State", rules.state.value, "", closed)
+    yield from (test for test in access if test.reason != CONFIG)
+
+
+def _configuration_tests(
+    job: PendingJob, rules: PartitionRules, count: int
+) -> Iterator[PartitionTest]:
+    cpus = job.wanted.cpus
+    if rules.needs_reservation:
+        reserved = job.reservation
+        reason = None if reserved else CONFIG
+        yield PartitionTest(Subject.RESERVATION, "ReqResv", "YES", reserved or "none", reason)
+    if (per_node := rules.max_cpus_per_node) is not None:
+        reason = CONFIG if cpus > per_node * count else None
+        yield PartitionTest(Subject.CPUS, "MaxCPUsPerNode", per_node, cpus, reason)
+
+
+def _size_tests(
+    job: PendingJob, rules: PartitionRules, count: int, *, by_least_time: bool
+) -> Iterator[PartitionTest]:
+    """Yield the tests of nodes and time, which slurmctld leaves out if the partition is not up."""
+    nodes = job.wanted.nodes
+    most = max(nodes, job.wanted.max_nodes or 0)
+    reason = NODE_LIMIT if nodes > count else None
+    yield PartitionTest(Subject.SIZE, "nodes", count, nodes, reason)
+    if rules.min_nodes > 1:
+        # slurmctld has raised the request at submission if it could be.
+        reason = NODE_LIMIT if nodes < rules.min_nodes else None
+        yield PartitionTest(Subject.NODES, "MinNodes", rules.min_nodes, nodes, reason)
+    if rules.max_nodes is not None:
+        reason = NODE_LIMIT if most > rules.max_nodes else None
+        yield PartitionTest(Subject.NODES, "MaxNodes", rules.max_nodes, most, reason)
+    asked = job.time_min if by_least_time and job.time_min is not None else job.limit
+    if rules.max_seconds is not None and asked is not None:
+        reason = TIME_LIMIT if asked > rules.max_seconds else None
+        yield PartitionTest(Subject.SECONDS, "MaxTime", rules.max_seconds, asked, reason)
+
+
+def _access_tests(job: PendingJob, rules: PartitionRules) -> Iterator[PartitionTest]:
     if rules.qos is not None:
-        yield _access(rules.qos, "Qos", job.qos)
+        yield _access(Subject.QOS, rules.qos, "Qos", job.qos)
     if rules.accounts is not None:
-        yield _access(rules.accounts, "Accounts", job.account)
+        yield _access(Subject.ACCOUNT, rules.accounts, "Accounts", job.account)
     if rules.groups is not None:
         if job.groups:
-            yield _access(rules.groups, "Groups", *job.groups)
+            yield _access(Subject.GROUPS, rules.groups, "Groups", *job.groups)
         else:  # not known here, so that it is not judged
-            yield PartitionTest("AllowGroups", ",".join(rules.groups.names), "unknown", None)
+            allowed = rules.groups.names
+            yield PartitionTest(Subject.GROUPS, "AllowGroups", allowed, "unknown", None)
 
 
-def _access(access: AccessList, kind: str, *names: str) -> PartitionTest:
+def _access(subject: Subject, access: AccessList, kind: str, *names: str) -> PartitionTest:
     return PartitionTest(
+        subject,
         f"{'Deny' if access.denies else 'Allow'}{kind}",
-        ",".join(access.names),
-        ",".join(names),
+        access.names,
+        names,
         None if access.accepts(*names) else access.reason,
     )
 

@@ -136,12 +136,6 @@ class SnapshotLimits(StartLimits):
         other._licences = self._licences.copy()
         return other
 
-    def hold_reason(
-        self, job: PendingJob, partition: str, placement: Placement | None = None
-    ) -> str | None:
-        checks = self.checks(job, partition, placement)
-        return next((check.reason for check in checks if check.reason is not None), None)
-
     def checks(
         self, job: PendingJob, partition: str, placement: Placement | None = None
     ) -> Iterator[LimitCheck]:
