@@ -240,10 +240,7 @@ _UNITS = {
     "cpu": (("CPU", "CPUs"), ("CPU-minute", "CPU-minutes")),
     "mem": (("MiB of memory",) * 2, ("MiB-minute of memory", "MiB-minutes of memory")),
     "node": (("node", "nodes"), ("node-minute", "node-minutes")),
-    "billing": (
-        ("billing unit", "billing units"),
-        ("billing unit-minute", "billing unit-minutes"),
-    ),
+    "billing": (("billing unit", "billing units"), ("billing unit-minute", "billing unit-minutes")),
 }
 
 
