@@ -112,8 +112,9 @@ def _figures(test: PartitionTest) -> str:
     def show(amount: int | str | tuple[str, ...]) -> str:
         if isinstance(amount, tuple):
             return ",".join(amount)
-        is_time = test.subject is Subject.SECONDS and isinstance(amount, int)
-        return show_duration(amount) if is_time else str(amount)
+        if test.subject is Subject.SECONDS and isinstance(amount, int):
+            return show_duration(amount)
+        return str(amount)
 
     sentence = _SENTENCES.get(test.subject, "{allowed}, and this job asks for {asked}")
     return sentence.format(allowed=show(test.allowed), asked=show(test.asked))
