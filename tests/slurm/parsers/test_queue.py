@@ -153,8 +153,8 @@ def test_access_to_a_partition_is_read() -> None:
     )
     assert rules.needs_reservation
     (rules,) = machine.read_partition_rules(
-        f"{PARTITION} DenyAccounts=wg_b DenyQos=low DenyGroups=staff TRESBillingWeights=CPU=2,GRES/gpu=oops"
-        " MaxCPUsPerNode=UNLIMITED DefaultTime=00:30:00"
+        f"{PARTITION} DenyAccounts=wg_b DenyQos=low DenyGroups=staff"
+        " TRESBillingWeights=CPU=2,GRES/gpu=oops MaxCPUsPerNode=UNLIMITED DefaultTime=00:30:00"
     ).rows
     assert rules.accounts == AccessList(("wg_b",), "AccountNotAllowed", denies=True)
     assert rules.qos == AccessList(("low",), "QOSNotAllowed", denies=True)
