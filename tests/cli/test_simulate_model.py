@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fairbank.service.simulation.synthetic import CentreSettings, centre_of
 from tests.cli.conftest import CommandResult, Run
 
 SITE = """
@@ -112,6 +113,10 @@ def test_more_jobs_take_more_time(run: Run) -> None:
     assert 6 < long["makespan_seconds"] / short["makespan_seconds"] < 10
 
 
+def test_million_jobs_are_allowed() -> None:
+    assert centre_of(CentreSettings(jobs=1_000_000)).days == 7_500
+
+
 def test_several_policies_and_progress(run: Run) -> None:
     result = run("simulate --jobs 3000 --policy fcfs --policy easy --json --progress plain")
     assert [row["policy"] for row in json.loads(result.out)["data"]] == ["fcfs", "easy"]
@@ -131,7 +136,7 @@ def test_several_policies_and_progress(run: Run) -> None:
         ("simulate week.swf --seed 4", "--seed is for a synthetic workload"),
         ("simulate week.swf --model site.toml", "--model is for a synthetic workload"),
         ("simulate --jobs 0", "is not a whole number from 1 on"),
-        ("simulate --jobs 600000", "more than the default site runs in 3660 days"),
+        ("simulate --jobs 1100000", "more than the default site runs in 7,500 days"),
         ("simulate --model nothing.toml", "cannot read nothing.toml"),
         ("simulate --model broken.toml", "broken.toml is not TOML"),
         ("simulate --model strange.toml", "there is no setting pools[0].cores"),

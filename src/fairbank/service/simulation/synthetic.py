@@ -21,10 +21,9 @@ from fairbank.service.ops.atomic_file import atomic_write
 from fairbank.service.simulation.trace_files import Extent, read_file
 from fairbank.simulator.traces.fast_reader import FastTrace, ReaderNotes, fast_line
 from fairbank.simulator.traces.swf import write
-from fairbank.simulator.traces.synthetic import SitePartition, SyntheticSite, month
+from fairbank.simulator.traces.synthetic import DAYS_MAX, SitePartition, SyntheticSite, month
 
 DEFAULT_SITE = SyntheticSite()
-DAYS_MAX = 3_660
 
 
 class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,7 +90,9 @@ def centre_of(settings: CentreSettings) -> SyntheticSite:
     if days is None:
         days = max(1, -(-settings.jobs * DEFAULT_SITE.days // DEFAULT_SITE.jobs))
         if days > DAYS_MAX:
-            what = f"{settings.jobs:,} jobs are more than the default site runs in {DAYS_MAX} days"
+            what = (
+                f"{settings.jobs:,} jobs are more than the default site runs in {DAYS_MAX:,} days"
+            )
             raise InvalidInput(
                 what,
                 field="jobs",

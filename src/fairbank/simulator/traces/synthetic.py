@@ -45,6 +45,8 @@ from fairbank.simulator.traces.job_line import Status, SwfJob
 from fairbank.simulator.traces.swf import Trace
 
 A_MONDAY = Instant(1_756_684_800)  # 2025-09-01
+DAYS_MAX = 7_500
+"""Days in which the default site runs a million jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class SyntheticSite:
             "at least one for each project, at most 100,000",
         )
         _demand("jobs", 0 <= self.jobs <= 10_000_000, "a number from 0 to 10,000,000")
-        _demand("days", 1 <= self.days <= 3_660, "a number from 1 to 3,660")
+        _demand("days", 1 <= self.days <= DAYS_MAX, f"a number from 1 to {DAYS_MAX:,}")
         _demand("node_failures", 0 <= self.node_failures <= 10_000, "a number from 0 to 10,000")
         _demand("starts", 0 <= self.starts < 1 << 32, "seconds since 1970, before 2106")
 
