@@ -81,7 +81,7 @@ def test_kept_demo_bank_can_be_audited(
 def test_failing_command_ends_the_demo(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """This directory has no bank."""
     context: Any = SimpleNamespace(
-        say=lambda text: print(text, file=sys.stdout), options=Namespace()
+        print_text=lambda text: print(text, file=sys.stdout), options=Namespace()
     )
     with pytest.raises(FairbankError, match="fairbank balance ended with 6"):
         _Shell(context, tmp_path).type("balance")
