@@ -122,13 +122,13 @@ def test_no_likely_omits_the_start_range(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("untold", "ahead", "words"),
+    ("missing", "ahead", "words"),
     [
         (None, (), []),
         (
             NoStartRange.NOT_QUEUED,
             (),
-            ["no likely start: it does not stand in the queue (BeginTime)"],
+            ["no likely start: it is not in the queue (BeginTime)"],
         ),
         (NoStartRange.TOO_FAR, (), ["no likely start: it is too far off to be simulated here"]),
         (
@@ -149,7 +149,7 @@ def test_no_likely_omits_the_start_range(run: Run) -> None:
     ],
 )
 def test_missing_start_range_is_explained(
-    untold: NoStartRange | None, ahead: tuple[int, ...], words: list[str]
+    missing: NoStartRange | None, ahead: tuple[int, ...], words: list[str]
 ) -> None:
     result = Explanation(
         number=3,
@@ -160,7 +160,7 @@ def test_missing_start_range_is_explained(
         ahead=ahead,
         waiting=2,
         expected=None,
-        missing_range_reason=untold,
+        missing_range_reason=missing,
     )
     assert missing_range(result) == words
 
@@ -389,8 +389,8 @@ def test_limit_on_billing_is_named(run: Run, tmp_path: Path) -> None:
 def test_partition_setting_is_named(run: Run, tmp_path: Path, setting: str, headline: str) -> None:
     name = setting.partition("=")[0].replace("Deny", "Allow")
     pattern = (rf"(?m)^(PartitionName=cpu .*) {name}=\S+", rf"\1 {setting}")
-    told, checks = why(run, queue_with(tmp_path, partitions=pattern))
-    assert told == f"Job 12 waits: {headline}"
+    headline_shown, checks = why(run, queue_with(tmp_path, partitions=pattern))
+    assert headline_shown == f"Job 12 waits: {headline}"
     what = f"{setting.partition('=')[0]} of cpu"
     assert checks[what][0] is False
     assert checks["partition cpu accepts it"][0] is False
@@ -518,7 +518,7 @@ def test_project_unknown_to_the_bank_is_reported(
     result = run(JOBS["second"], "--no-likely", "--no-advice")
     assert result.code == 0
     assert "credit:" not in result.out
-    assert result.err.startswith("nothing is known of its funds: ")
+    assert result.err.startswith("nothing is known of its credit: ")
 
 
 def tried(result: CommandResult) -> list[str]:
@@ -588,7 +588,7 @@ def test_unreachable_bank_is_a_warning(run: Run, bank_queue: Path, tmp_path: Pat
     assert result.code == 0
     assert not [check for check in document["data"][0]["checks"] if check["what"] == "credit"]
     (warning,) = document["warnings"]
-    assert warning.startswith("nothing is known of its funds: ")
+    assert warning.startswith("nothing is known of its credit: ")
 
 
 # --- errors ---

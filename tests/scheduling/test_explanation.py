@@ -14,7 +14,7 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import NotFound
 from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import BankRefusal, Explanation
-from fairbank.scheduling.explain.checks import CreditCheckInput
+from fairbank.scheduling.explain.checks import JobCredit
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
@@ -39,12 +39,8 @@ def explain(scene: Scene, number: int, **conditions: Any) -> Explanation:
     )
 
 
-def told(scene: Scene, number: int) -> Explanation:
-    return explain(scene, number)
-
-
-def said(found: Explanation) -> list[str]:
-    return [f"{'+' if check.ok else '-'} {check.what}: {check.evidence}" for check in found.checks]
+def check_lines(answer: Explanation) -> list[str]:
+    return [f"{'+' if check.ok else '-'} {check.what}: {check.evidence}" for check in answer.checks]
 
 
 def in_minutes(minutes: int) -> str:
@@ -59,7 +55,7 @@ def seed() -> Scene:
 
 
 def test_head_of_the_queue_waits_for_nodes() -> None:
-    result = told(seed(), 2)
+    result = explain(seed(), 2)
     assert (
         result.headline
         == "Job 2 waits for 8 nodes: 2 of the 8 suitable nodes are free now (Resources). Reserved"
@@ -71,7 +67,7 @@ def test_head_of_the_queue_waits_for_nodes() -> None:
         (),
         NOW + 180 * 60,
     )
-    assert said(result) == [
+    assert check_lines(result) == [
         f"+ eligible: since {in_minutes(-60)}",
         "+ partition batch accepts it: within its limits",
         "+ suitable nodes in batch: 8 of 8 are suitable, and it needs 8",
@@ -86,13 +82,13 @@ def test_head_of_the_queue_waits_for_nodes() -> None:
 
 
 def test_explanation_names_job_ahead_and_owner_of_reserved_nodes() -> None:
-    result = told(seed(), 3)
+    result = explain(seed(), 3)
     assert (
         result.headline
         == f"Job 3 waits behind job 2 (Priority). Reserved start: {in_minutes(780)}."
     )
     assert (result.code, result.position, result.ahead) == ("Priority", 2, (2,))
-    assert said(result)[3:] == [
+    assert check_lines(result)[3:] == [
         (
             "- free nodes in batch: 0 are free now, and it needs 4; other jobs run there:"
             " n[1-4,7-8]; reserved for job 2, which is ahead: n[5-6]; the first job there ends by"
@@ -130,8 +126,8 @@ def test_each_node_is_reported_with_the_first_cause_against_it() -> None:
         constraint="fast",
         excluded=("disliked",),
     )
-    result = told(scene, 2)
-    assert said(result)[2:4] == [
+    result = explain(scene, 2)
+    assert check_lines(result)[2:4] == [
         (
             "+ suitable nodes in batch: 3 of 8 are suitable, and it needs 1; excluded by name:"
             " disliked; fewer than 8 CPUs: small; less than 8000 MiB of memory: forgetful; without"
@@ -147,14 +143,14 @@ def test_each_node_is_reported_with_the_first_cause_against_it() -> None:
 
 
 def test_job_that_can_never_start_is_reported() -> None:
-    result = told(Scene(rack(2)).waits(1, cpus_per_task=64), 1)
+    result = explain(Scene(rack(2)).waits(1, cpus_per_task=64), 1)
     assert (
         result.headline
         == "Job 1 waits: No nodes of the cluster match its request, even if idle: it will never"
         " start without a change (BadConstraints)."
     )
     assert (
-        said(result)[2]
+        check_lines(result)[2]
         == "- suitable nodes in batch: 0 of 2 are suitable, and it needs 1; fewer than 64 CPUs:"
         " n[1-2]"
     )
@@ -164,21 +160,21 @@ def test_job_that_can_never_start_is_reported() -> None:
         Node(name="c", cpus=4, memory=4_000),
     ]
     assert (
-        said(told(Scene(apart).waits(1, 2, contiguous=True, excluded=("b",)), 1))[2]
+        check_lines(explain(Scene(apart).waits(1, 2, contiguous=True, excluded=("b",)), 1))[2]
         == "- suitable nodes in batch: 2 of 3 are suitable, and it needs 2; excluded by name: b;"
         " but not together with the whole request"
     )
 
 
 def test_maintenance_is_named() -> None:
-    result = told(
+    result = explain(
         Scene(rack(2))
         .reserves("works", "n[1-2]", 120, 240, maintenance=True)
         .waits(1, minutes=180),
         1,
     )
     assert result.code == "ReqNodeNotAvail"
-    assert "reserved for maintenance: works: n[1-2]" in said(result)[3]
+    assert "reserved for maintenance: works: n[1-2]" in check_lines(result)[3]
 
 
 @pytest.mark.parametrize(
@@ -219,9 +215,9 @@ def test_job_outside_the_queue_gets_its_reason(
     scene = Scene(rack(2), PartitionRules(name="batch", max_seconds=10_800)).reserves(
         "class", "n1", 10, 20
     )
-    result = told(scene.waits(1, **asked), 1)
+    result = explain(scene.waits(1, **asked), 1)
     assert (result.code, result.position, result.ahead) == (code, None, ())
-    assert evidence in said(result)
+    assert evidence in check_lines(result)
     assert result.headline.startswith("Job 1 waits: ")
 
 
@@ -238,28 +234,28 @@ class Everybody(StartLimits):
 def test_limit_is_reported_with_its_figures() -> None:
     scene = Scene(rack(1)).waits(1)
     scene.limits = Everybody()
-    result = told(scene, 1)
+    result = explain(scene, 1)
     assert result.code == "AssocGrpCPUMinutesLimit"
     assert result.headline.startswith("Job 1 waits: all 600 CPU-minutes are used (")
-    assert said(result)[4] == (
+    assert check_lines(result)[4] == (
         "- limits in batch: AssocGrpCPUMinutesLimit: all 600 CPU-minutes are used"
     )
 
 
 def test_job_that_does_not_wait_is_not_explained() -> None:
     with pytest.raises(NotFound, match="job 9 does not wait"):
-        told(seed(), 9)
+        explain(seed(), 9)
     with pytest.raises(NotFound, match="job 4 does not wait"):
-        told(seed(), 4)
+        explain(seed(), 4)
 
 
-def with_conditions(**said: Any) -> Explanation:
+def with_conditions(**changes: Any) -> Explanation:
     scene = seed()
-    return explain(scene, 3, **said)
+    return explain(scene, 3, **changes)
 
 
-RICH = CreditCheckInput(project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60)
-POOR = CreditCheckInput(
+RICH = JobCredit(project="chem_qmc", resource="cpu", wanted=384 * 60, available=59_408 * 60)
+POOR = JobCredit(
     project="chem_qmc",
     resource="gpu",
     wanted=384 * 60,
@@ -274,21 +270,22 @@ REFUSAL = BankRefusal(
 
 
 def test_credit_check_uses_the_figures_of_the_bank() -> None:
-    rich = with_conditions(funds=RICH)
-    assert "+ credit: needs a hold of 384 SU, available 59,408 of chem_qmc/cpu" in said(rich)
-    assert rich.headline == told(seed(), 3).headline
-    poor = with_conditions(funds=POOR, refusal=REFUSAL)
-    assert "- credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122" in said(
-        poor
+    rich = with_conditions(credit=RICH)
+    assert "+ credit: needs a hold of 384 SU, available 59,408 of chem_qmc/cpu" in check_lines(rich)
+    assert rich.headline == explain(seed(), 3).headline
+    poor = with_conditions(credit=POOR, refusal=REFUSAL)
+    assert (
+        "- credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122"
+        in check_lines(poor)
     )
     assert (
         poor.headline == f"{rich.headline} The bank would refuse it: not enough credit: requested"
         " 384 SU, available 262 SU, short by 122 SU."
     )
-    observed = with_conditions(funds=replace(POOR, observed=True))
+    observed = with_conditions(credit=replace(POOR, accepted=True))
     assert (
         "+ credit: needs a hold of 384 SU, available 262 of chem_qmc/gpu: short by 122, which the"
-        " bank only observes" in said(observed)
+        " bank only observes" in check_lines(observed)
     )
     assert observed.headline == rich.headline
 
@@ -304,20 +301,20 @@ def test_credit_check_names_another_reason_than_too_little_credit() -> None:
     )
     assert (
         "- credit: needs a hold of 0 SU of chem_qmc/gpu: the allocation is frozen: requested 0 SU,"
-        " available 262 SU" in said(with_conditions(funds=frozen))
+        " available 262 SU" in check_lines(with_conditions(credit=frozen))
     )
 
 
 def test_job_that_the_bank_holds_is_not_held_by_staff() -> None:
     scene = Scene(rack(1)).waits(1, held="JobHeldAdmin")
     refusal = replace(REFUSAL, held_as="Allocation_exhausted", release="by an operator")
-    result = explain(scene, 1, funds=POOR, refusal=refusal)
+    result = explain(scene, 1, credit=POOR, refusal=refusal)
     assert result.code == "Allocation_exhausted"
     assert result.headline == (
         "Job 1 is held by the bank (Allocation_exhausted): not enough credit: requested 384 SU,"
         " available 262 SU, short by 122 SU."
     )
-    assert said(result)[0] == "- eligible: the bank refused its start and holds it"
+    assert check_lines(result)[0] == "- eligible: the bank refused its start and holds it"
     assert result.refusal == refusal
 
 
@@ -325,7 +322,7 @@ def depending(
     *on: Dependency, any_of: bool = False, seen: dict[int | None, JobStates] | None = None
 ) -> str:
     dependencies = Dependencies("as Slurm has it", on, any_of)
-    return said(
+    return check_lines(
         with_conditions(
             awaiting=OpenDependencies(
                 dependencies, tuple((seen or {}).get(each.job, JobStates()) for each in on)
@@ -359,11 +356,11 @@ def test_every_dependency_is_reported_with_its_state() -> None:
     )
     assert "never start" not in depending(NOT_YET, NEVER, any_of=True)
     assert (
-        said(with_conditions(awaiting=OpenDependencies(Dependencies())))[1]
+        check_lines(with_conditions(awaiting=OpenDependencies(Dependencies())))[1]
         == "+ dependencies: none is open"
     )
     assert (
-        said(with_conditions(awaiting=OpenDependencies(Dependencies("on:tuesdays"))))[1]
+        check_lines(with_conditions(awaiting=OpenDependencies(Dependencies("on:tuesdays"))))[1]
         == "- dependencies: they cannot be parsed: on:tuesdays"
     )
 
@@ -468,10 +465,10 @@ def test_reason_names_the_job_that_is_waited_for(
 
 
 def test_job_outside_the_queue_gets_its_node_report() -> None:
-    result = told(
+    result = explain(
         Scene(rack(4)).runs(1, "n1", 30).waits(2, 2, held="JobHeldUser", excluded=("n4",)), 2
     )
-    assert said(result) == [
+    assert check_lines(result) == [
         f"- eligible: {explain_reason('JobHeldUser')}",
         "+ partition batch accepts it: within its limits",
         "+ suitable nodes in batch: 3 of 4 are suitable, and it needs 2; excluded by name: n4",
@@ -485,8 +482,8 @@ def test_job_outside_the_queue_gets_its_node_report() -> None:
 
 
 def test_nodes_of_a_partition_that_rejects_the_job_are_reported() -> None:
-    result = said(
-        told(
+    result = check_lines(
+        explain(
             Scene(rack(2), PartitionRules(name="batch", max_seconds=600)).waits(1, 3, minutes=60), 1
         )
     )
@@ -502,37 +499,37 @@ def test_nodes_of_a_partition_that_rejects_the_job_are_reported() -> None:
     "asked", [{"partitions": ("removed",)}, {"excluded": ("n9",)}, {"constraint": "a&&b"}]
 )
 def test_without_partition_or_request_no_nodes_are_reported(asked: dict[str, Any]) -> None:
-    result = said(told(Scene(rack(2)).waits(1, **asked), 1))
+    result = check_lines(explain(Scene(rack(2)).waits(1, **asked), 1))
     assert not [each for each in result if each[2:].startswith("nodes of ")]
     assert result[-1] == "- no job ahead: it is not in the queue while no partition accepts it"
 
 
 def test_job_of_a_deleted_reservation_is_checked_on_all_nodes() -> None:
-    result = said(told(Scene(rack(2)).waits(1, reservation="gone"), 1))
+    result = check_lines(explain(Scene(rack(2)).waits(1, reservation="gone"), 1))
     assert result[0] == "- eligible: there is no reservation gone"
     assert result[3] == "+ free nodes in batch: 2 are free now, and it needs 1"
 
 
 @pytest.mark.parametrize("reason", sorted(set(NAMES.values())))
 def test_job_that_is_held_for_any_reason_of_slurms_gets_its_sentence(reason: str) -> None:
-    result = told(Scene(rack(1)).waits(1, held=reason), 1)
+    result = explain(Scene(rack(1)).waits(1, held=reason), 1)
     assert result.code == reason
     assert result.headline == f"Job 1 waits: {explain_reason(reason).removesuffix('.')} ({reason})."
-    assert said(result)[0] == f"- eligible: {explain_reason(reason)}"
+    assert check_lines(result)[0] == f"- eligible: {explain_reason(reason)}"
     assert (result.position, result.expected) == (None, None)
 
 
 # --- deadlines ---
 
 
-def with_deadline(minutes: int, **said: Any) -> Explanation:
+def with_deadline(minutes: int, **changes: Any) -> Explanation:
     """Explain a job of an hour that gets the only node in two hours."""
     scene = Scene(rack(1)).runs(1, "n1", 120)
-    return told(scene.waits(2, minutes=60, deadline=NOW + minutes * 60, **said), 2)
+    return explain(scene.waits(2, minutes=60, deadline=NOW + minutes * 60, **changes), 2)
 
 
 @pytest.mark.parametrize(
-    ("minutes", "said_more", "ok", "note"),
+    ("minutes", "changes", "ok", "note"),
     [
         (180, {}, True, ""),
         (179, {}, False, " Its expected start is too late to end by its deadline."),
@@ -543,11 +540,11 @@ def with_deadline(minutes: int, **said: Any) -> Explanation:
     ],
 )
 def test_deadline_is_compared_with_the_expected_start(
-    minutes: int, said_more: dict[str, Any], ok: bool, note: str
+    minutes: int, changes: dict[str, Any], ok: bool, note: str
 ) -> None:
-    result = with_deadline(minutes, **said_more)
+    result = with_deadline(minutes, **changes)
     check = result.checks[-1]
-    least = said_more.get("time_min", 3_600) // 60
+    least = changes.get("time_min", 3_600) // 60
     assert (check.what, check.ok) == ("deadline", ok)
     assert check.evidence.startswith(
         f"it must end by {in_minutes(minutes)}, so it must start by {in_minutes(minutes - least)}; "
@@ -578,13 +575,13 @@ def test_deadline_is_compared_with_the_likely_range() -> None:
 
 
 def test_job_without_a_deadline_has_no_such_check() -> None:
-    assert not [check for check in told(seed(), 3).checks if check.what == "deadline"]
+    assert not [check for check in explain(seed(), 3).checks if check.what == "deadline"]
 
 
 def test_deadline_is_at_risk_while_the_start_is_unknown() -> None:
     deadline = NOW + 240 * 60
-    result = told(Scene(rack(1)).waits(1, held="JobHeldUser", minutes=60, deadline=deadline), 1)
-    assert said(result)[-1] == (
+    result = explain(Scene(rack(1)).waits(1, held="JobHeldUser", minutes=60, deadline=deadline), 1)
+    assert check_lines(result)[-1] == (
         f"- deadline: it must end by {in_minutes(240)}, so it must start by {in_minutes(180)};"
         " its start is unknown"
     )

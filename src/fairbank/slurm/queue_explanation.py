@@ -22,7 +22,7 @@ from fairbank.core.errors import Conflict, FairbankError, NotFound
 from fairbank.core.time import iso
 from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import BankRefusal, Explanation
-from fairbank.scheduling.explain.checks import CreditCheckInput
+from fairbank.scheduling.explain.checks import JobCredit
 from fairbank.scheduling.explain.dependencies import OpenDependencies
 from fairbank.scheduling.explain.explanation import StatedWait, explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
@@ -38,16 +38,16 @@ from fairbank.slurm.explain.allowed_changes import (
     qos_priorities,
     read_policy,
 )
-from fairbank.slurm.explain.job_credit import Quote, bank_refusal, job_credit
-from fairbank.slurm.parsers.job_lines import read_ended_jobs
-from fairbank.slurm.parsers.jobs import SlurmJob
-from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
-from fairbank.slurm.queue_snapshot.components import (
+from fairbank.slurm.explain.components import (
     Component,
     component_check,
     describe_wait,
     pending_components,
 )
+from fairbank.slurm.explain.job_credit import Quote, bank_refusal, job_credit
+from fairbank.slurm.parsers.job_lines import read_ended_jobs
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from fairbank.slurm.queue_snapshot.run_times import (
     COMMAND,
@@ -111,8 +111,8 @@ def explain(
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     notes, slurm_job = list(queue.notes), queue.slurm_jobs[job.number]
     cluster = snapshot.config.get("ClusterName") or None
-    funds = _credit(job, slurm_job, cluster, quote, notes)
-    refusal = bank_refusal(slurm_job, funds)
+    credit = _credit(job, slurm_job, cluster, quote, notes)
+    refusal = bank_refusal(slurm_job, credit)
     components = pending_components(slurm_job, snapshot.jobs, plan)
     stated = None
     if any(start.job.number == job.number for start in plan.starts):
@@ -126,12 +126,12 @@ def explain(
         advice=advice,
         # Without a price here the bank has none elsewhere, or would have to be awaited again.
         allowed=(
-            _allowed_changes(job, queue, snapshot, folder, None if funds is None else quote)
+            _allowed_changes(job, queue, snapshot, folder, None if credit is None else quote)
             if advice and job.held is None
             else None
         ),
         history=_run_times(job, folder, queue.now, notes) if likely else None,
-        funds=funds,
+        credit=credit,
         refusal=refusal,
         stated=stated,
         more_checks=[component_check(components)] if components else [],
@@ -306,13 +306,13 @@ def _allowed_changes(
 
 def _credit(
     job: PendingJob, slurm_job: SlurmJob, cluster: str | None, quote: Quote, notes: list[str]
-) -> CreditCheckInput | None:
+) -> JobCredit | None:
     """Return the credit of the job; None, with a note, if the bank does not answer."""
     try:
         return job_credit(job, slurm_job, cluster, quote)
     except FairbankError as error:
         remedy = f"; {error.remedy}" if error.remedy else ""
-        notes.append(f"nothing is known of its funds: {error.message}{remedy}")
+        notes.append(f"nothing is known of its credit: {error.message}{remedy}")
         return None
 
 

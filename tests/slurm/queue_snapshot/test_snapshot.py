@@ -24,6 +24,7 @@ from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.machines.nodes import PreemptBy
 from fairbank.scheduling.machines.partition_access import partition_tests
 from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.slurm.explain.job_credit import quote_requests
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob, read_jobs
 from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
@@ -34,7 +35,6 @@ from fairbank.slurm.queue_snapshot.snapshot import (
     QueueAnswers,
     build_queue,
     preemption,
-    quote_requests,
     read_answers,
 )
 

@@ -29,26 +29,26 @@ SHORT = "INSUFFICIENT_CREDIT"
 """The bank's code for too little credit."""
 
 
-class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
+class JobCredit(msgspec.Struct, frozen=True, kw_only=True):
     """Credit in SU-minutes: the hold when the job starts, and what is available.
 
     `reason`, `detail` and `remedies` are the code, message and remedies of the refusal that the job
-    would get; None and empty if it can be paid. `observed`: the bank only observes, and lets the
-    job start all the same.
+    would get; None and empty if it can be paid. `accepted`: the bank lets the job start, if with a
+    reason because it only observes.
     """
 
     project: str
     resource: str
     wanted: int
     available: int
-    observed: bool = False
+    accepted: bool = False
     reason: str | None = None
     detail: str | None = None
     remedies: tuple[str, ...] = ()
 
     @property
     def is_enough(self) -> bool:
-        return self.observed or self.reason is None
+        return self.accepted or self.reason is None
 
     @property
     def evidence(self) -> str:
@@ -62,18 +62,18 @@ class CreditCheckInput(msgspec.Struct, frozen=True, kw_only=True):
         else:
             # The message has the figures that count for this reason.
             text = f"{hold} of {payer}: {(self.detail or self.reason).removesuffix('.')}"
-        return f"{text}, which the bank only observes" if self.observed else text
+        return f"{text}, which the bank only observes" if self.accepted else text
 
 
-def credit_check(funds: CreditCheckInput) -> JobCheck:
+def credit_check(credit: JobCredit) -> JobCheck:
     """Check that the bank can pay for the job now."""
-    return JobCheck("credit", funds.is_enough, f"needs {funds.evidence}")
+    return JobCheck("credit", credit.is_enough, f"needs {credit.evidence}")
 
 
 def job_checks(
     view: JobView,
     *,
-    funds: CreditCheckInput | None,
+    credit: JobCredit | None,
     awaiting: OpenDependencies | None,
     refusal: BankRefusal | None,
 ) -> Iterator[JobCheck]:
@@ -87,15 +87,15 @@ def job_checks(
         yield dependency_check(awaiting)
     for name in job.partitions:
         yield from partition_checks(job, nodes, name)
-    for entry, found in view.filtered:
+    for entry, filtered in view.filtered:
         if job.wanted.required:
-            yield requested_nodes_check(nodes, entry, found)
-        yield _suitable_nodes_check(nodes, entry, found)
-        yield _free_nodes_check(view.snapshot, entry, found)
+            yield requested_nodes_check(nodes, entry, filtered)
+        yield _suitable_nodes_check(nodes, entry, filtered)
+        yield _free_nodes_check(view.snapshot, entry, filtered)
     for name in job.partitions:
         yield from limit_checks(view, name)
-    if funds is not None:
-        yield credit_check(funds)
+    if credit is not None:
+        yield credit_check(credit)
     yield _position_check(view, held=not may_start.ok)
 
 
@@ -124,19 +124,14 @@ def _eligible_check(job: PendingJob, nodes: Nodes, now: int) -> JobCheck:
     when = f"reservation {reserved.name} is from {iso(reserved.begin)} to {iso(reserved.end)}"
     if not reserved.is_for(job.user, job.account):
         return JobCheck("eligible", False, f"{when}, for others")
-    return JobCheck(
-        "eligible",
-        reserved.is_active(now) or (reserved.flexible and not reserved.is_over(now)),
-        when,
-    )
+    is_open = reserved.is_active(now) or (reserved.flexible and not reserved.is_over(now))
+    return JobCheck("eligible", is_open, when)
 
 
 def _suitable_nodes_check(nodes: Nodes, entry: QueueEntry, filtered: FilteredNodes) -> JobCheck:
     """Check that suitable nodes exist."""
-    request, permanent = (
-        placement_request(nodes, entry),
-        [exclusion for exclusion in filtered.excluded if exclusion.is_permanent],
-    )
+    request = placement_request(nodes, entry)
+    permanent = [exclusion for exclusion in filtered.excluded if exclusion.is_permanent]
     evidence = [
         f"{filtered.suitable.bit_count():,} of {entry.nodes.bit_count():,} are suitable, and it"
         f" needs {least_nodes(nodes, entry, filtered):,}"

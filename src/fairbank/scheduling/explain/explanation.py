@@ -14,7 +14,7 @@ from fairbank.scheduling.explain.answer import (
     NoStartRange,
     StartRange,
 )
-from fairbank.scheduling.explain.checks import CreditCheckInput, job_checks, least_nodes
+from fairbank.scheduling.explain.checks import JobCredit, job_checks, least_nodes
 from fairbank.scheduling.explain.deadline import deadline_outlook
 from fairbank.scheduling.explain.dependencies import OpenDependencies, describe_condition
 from fairbank.scheduling.explain.job_changes import AllowedChanges, suggest_earlier_start
@@ -52,7 +52,7 @@ def explain_on_nodes(
     *,
     plan: SchedulePlan[PendingJob, Placement] | None = None,
     history: RunTimeHistory[str] | None = None,
-    funds: CreditCheckInput | None = None,
+    credit: JobCredit | None = None,
     refusal: BankRefusal | None = None,
     awaiting: OpenDependencies | None = None,
     stated: StatedWait | None = None,
@@ -73,7 +73,7 @@ def explain_on_nodes(
         now: time in seconds since 1970.
         plan: plan of the passes if it is known already.
         history: run times of ended jobs; None: compute no range.
-        funds: credit of the job; None: make no check.
+        credit: credit of the job; None: make no check.
         refusal: refusal of the bank for the job.
         awaiting: dependencies of the job; None: make no check.
         stated: why it waits although the passes would start it; then there is neither a range nor
@@ -111,7 +111,7 @@ def explain_on_nodes(
         code=code,
         headline=headline,
         checks=(
-            *job_checks(view, funds=funds, awaiting=awaiting, refusal=refusal),
+            *job_checks(view, credit=credit, awaiting=awaiting, refusal=refusal),
             *more_checks,
             *(() if deadline is None else (deadline.check,)),
         ),
@@ -162,15 +162,12 @@ def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
 
 
 def _for_nodes(view: JobView) -> str:
-    """Describe the partition in which the job is nearest to its start."""
-    entry, nodes = max(view.filtered, key=lambda each: each[1].fitting.bit_count())
-    free, able, least = (
-        nodes.fitting.bit_count(),
-        nodes.suitable.bit_count(),
-        least_nodes(view.snapshot.machine, entry, nodes),
-    )
+    """Describe the partition with the most nodes that fit now."""
+    entry, nodes = max(view.filtered, key=lambda partition: partition[1].fitting.bit_count())
+    free, suitable = nodes.fitting.bit_count(), nodes.suitable.bit_count()
+    least = least_nodes(view.snapshot.machine, entry, nodes)
     needed = "1 node" if least == 1 else f"{least:,} nodes"
-    return f"waits for {needed}: {free:,} of the {able:,} suitable nodes are free now"
+    return f"waits for {needed}: {free:,} of the {suitable:,} suitable nodes are free now"
 
 
 def _for_others(on: Dependencies, *, never: bool) -> str:

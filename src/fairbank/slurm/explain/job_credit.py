@@ -12,12 +12,11 @@ from typing import Any
 from fairbank.agent.outage_policy import DEFERRED_REASON
 from fairbank.agent.reports.report import BY_REASON, split_text
 from fairbank.scheduling.explain.answer import BankRefusal
-from fairbank.scheduling.explain.checks import CreditCheckInput
+from fairbank.scheduling.explain.checks import JobCredit
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.squeue import COMMENT_PREFIX, REASONS
 from fairbank.slurm.queue_snapshot.jobs import is_held_by_bank
-from fairbank.slurm.queue_snapshot.snapshot import quote_requests
 
 Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
 """Request to the bank for the price of a job; returns None if no bank is configured."""
@@ -26,21 +25,45 @@ _CODES = {word: code for code, (_, word) in BY_REASON.items() if word}
 """Reasons of the bank, by the words that the plug-in shows in squeue."""
 
 
+def quote_requests(
+    job: PendingJob, slurm_job: SlurmJob, cluster: str | None
+) -> Iterator[dict[str, object]]:
+    """Yield the body of `POST /quote` for each partition in which the job may run.
+
+    None for a job without a limit of its own, whose hold depends on its partition's.
+    """
+    if job.limit is None:
+        return
+    tres = ",".join(
+        f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in job.tres.items()
+    )
+    for partition in job.partitions:
+        yield {
+            "account": slurm_job.account,
+            "cluster": cluster,
+            "partition": partition,
+            "tres": tres,
+            "time_limit": job.limit,
+            "qos": job.qos or None,
+            "owner_uid": slurm_job.uid,
+        }
+
+
 def quotes(
     job: PendingJob, slurm_job: SlurmJob, cluster: str | None, quote: Quote
-) -> Iterator[CreditCheckInput]:
+) -> Iterator[JobCredit]:
     """Yield the bank's answer for each partition in which the job may start; none without a bank.
 
     Raises FairbankError.
     """
     for request in quote_requests(job, slurm_job, cluster):
         if (data := quote(request)) is not None:
-            yield CreditCheckInput(
+            yield JobCredit(
                 project=data["account"],
                 resource=data["resource"],
                 wanted=data["amount"],
                 available=data["available"],
-                observed=bool(data["fits"]),
+                accepted=bool(data["fits"]),
                 reason=data["reason"],
                 detail=data["detail"],
                 remedies=tuple(data["remedies"]),
@@ -49,7 +72,7 @@ def quotes(
 
 def job_credit(
     job: PendingJob, slurm_job: SlurmJob, cluster: str | None, quote: Quote
-) -> CreditCheckInput | None:
+) -> JobCredit | None:
     """Return what the bank would hold for the job and what is available; None without a bank.
 
     If the job names several partitions, one that the bank refuses decides, or the one with the
@@ -62,7 +85,7 @@ def job_credit(
     )
 
 
-def bank_refusal(slurm_job: SlurmJob, credit: CreditCheckInput | None) -> BankRefusal | None:
+def bank_refusal(slurm_job: SlurmJob, credit: JobCredit | None) -> BankRefusal | None:
     """Return the refusal of a job that the bank holds, or would refuse at its start; else None.
 
     A refusal of today replaces that of the last start, whose figures may have changed.
@@ -92,7 +115,7 @@ def _released_name(slurm_job: SlurmJob) -> str:
     return slurm_job.squeue_name if slurm_job.het_job is None else str(slurm_job.het_job)
 
 
-def _release(word: str, name: str, credit: CreditCheckInput | None) -> str:
+def _release(word: str, name: str, credit: JobCredit | None) -> str:
     """Return who releases a job that the bank holds, and with which command."""
     if word == DEFERRED_REASON:
         return "by the plug-in, as soon as the bank answers"

@@ -174,8 +174,8 @@ def _with_access(rules: PartitionRules, answers: QueueAnswers) -> PartitionRules
 
 
 def _tested_early(access: AccessList | None, *, early: bool) -> AccessList | None:
-    """Return a list that slurmctld tests with the limits of the partition, whose reason it gives
-    then.
+    """Return the list; `early`: with the reason that slurmctld gives if it tests the list with the
+    limits of the partition.
     """
     return access and msgspec.structs.replace(access, reason=CONFIG) if early else access
 
@@ -272,30 +272,6 @@ def scheduler_parameters(text: str, notes: list[str]) -> SchedulerParameters:
         else:
             kept.append(parameter)
     return known.parse_parameters(",".join(kept))
-
-
-def quote_requests(
-    job: PendingJob, slurm_job: SlurmJob, cluster: str | None
-) -> Iterator[dict[str, object]]:
-    """Yield the body of `POST /quote` for each partition in which the job may run.
-
-    None for a job without a limit of its own, whose hold depends on its partition's.
-    """
-    if job.limit is None:
-        return
-    tres = ",".join(
-        f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in job.tres.items()
-    )
-    for partition in job.partitions:
-        yield {
-            "account": slurm_job.account,
-            "cluster": cluster,
-            "partition": partition,
-            "tres": tres,
-            "time_limit": job.limit,
-            "qos": job.qos or None,
-            "owner_uid": slurm_job.uid,
-        }
 
 
 T = TypeVar("T")

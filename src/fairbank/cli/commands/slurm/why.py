@@ -183,7 +183,7 @@ def missing_range(why: Explanation) -> list[str]:
 
     match why.missing_range_reason:
         case NoStartRange.NOT_QUEUED:
-            return [f"no likely start: it does not stand in the queue ({why.code})"]
+            return [f"no likely start: it is not in the queue ({why.code})"]
         case NoStartRange.TOO_FAR:
             ahead = f"with {counted(len(why.ahead), 'job')} ahead " if why.ahead else ""
             return [f"no likely start: {ahead}it is too far off to be simulated here"]
