@@ -26,7 +26,7 @@ from fairbank.priority.fairshare.usage_ticks import (
 )
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.start import holding
+from fairbank.priority.limits.start import holding_limit
 from fairbank.priority.limits.usage import AssociationLimits, LimitedJob, LimitUsage, Link
 from tests.bank.stories import StoryRunner
 from tests.priority.accounts import ALICE, CAROL, CHEM, CPU, NAMES, PAYERS, PHYSICS, job
@@ -127,7 +127,7 @@ class SiteWithBank:
         used = LimitUsage(seconds={"cpu": float(self.usage.associations.tres[row, CPU])})
         limits = AssociationLimits(tres={LimitKind.GRP_TRES_MINS: {"cpu": GRANTS[project] * 60}})
         chain = (Link(name="user"), Link(name=project, limits=limits, used=used), Link(name="root"))
-        hold = holding(
+        hold = holding_limit(
             LimitedJob(counts={"cpu": su, "node": 1}, chain=chain, limit_minutes=60),
             Enforced(safe=True),
         )

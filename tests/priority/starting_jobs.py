@@ -6,7 +6,7 @@ from typing import Any
 
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.start import holding
+from fairbank.priority.limits.start import holding_limit
 from fairbank.priority.limits.usage import AssociationLimits, Counts, LimitedJob, LimitUsage, Link
 
 LIMITS, SAFE = Enforced(), Enforced(safe=True)
@@ -42,7 +42,7 @@ def starting_job(counts: Counts | None = None, **more: Any) -> LimitedJob:
 
 
 def reason(job: LimitedJob, enforced: Enforced = LIMITS) -> str | None:
-    result = holding(job, enforced)
+    result = holding_limit(job, enforced)
     return result.reason if result else None
 
 

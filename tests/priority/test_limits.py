@@ -12,7 +12,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import ASSOC, LimitKind
-from fairbank.priority.limits.start import holding
+from fairbank.priority.limits.start import holding_limit
 from fairbank.priority.limits.usage import (
     AssociationLimits,
     LimitedJob,
@@ -51,7 +51,7 @@ def test_safe_starts_only_jobs_within_the_budget(minutes: int, expected: str | N
 
 
 def test_limit_that_holds_a_job_states_its_figures() -> None:
-    held = holding(charged(31), SAFE)
+    held = holding_limit(charged(31), SAFE)
     assert held is not None
     assert (held.owner, held.name, held.tres) == (ASSOC, ACCOUNT, "cpu")
     assert (held.limit, held.used, held.running, held.asked) == (1_000, 500, 200, 310)
@@ -77,7 +77,7 @@ def test_exhausted_budget_holds_with_or_without_safe(seconds: float, held: bool)
 
 def test_budget_of_root_holds_jobs() -> None:
     root = Link(name=ROOT, limits=BUDGET, used=LimitUsage(seconds={"cpu": 60_000.0}))
-    held = holding(starting_job(chain=(Link(name=USER), root)), LIMITS)
+    held = holding_limit(starting_job(chain=(Link(name=USER), root)), LIMITS)
     assert held is not None
     assert held.name == ROOT
 
@@ -271,7 +271,7 @@ def test_limits_are_monotonic(
         taken = LimitUsage(seconds={"cpu": used * 60.0}, run_seconds={"cpu": running * 60})
         links = chain(account=tres(LimitKind.GRP_TRES_MINS, cpu=limit), of_account=taken)
         return (
-            holding(
+            holding_limit(
                 starting_job({"cpu": cpus}, limit_minutes=minutes, chain=links), Enforced(safe=safe)
             )
             is not None

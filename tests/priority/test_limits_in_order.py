@@ -8,7 +8,7 @@ from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import QOS, LimitKind
 from fairbank.priority.limits.start import limit_tests
-from fairbank.priority.limits.submission import ending
+from fairbank.priority.limits.submission import ending_limit
 from fairbank.priority.limits.usage import AssociationLimits, LimitUsage, Link, QosLimits
 from tests.priority.starting_jobs import (
     ACCOUNT,
@@ -241,13 +241,13 @@ def test_enforcement_flags_are_parsed(text: str, expected: tuple[bool, bool]) ->
 
 def test_exhausted_budget_ends_running_jobs_unless_safe() -> None:
     links = chain(account=BUDGET, of_account=LimitUsage(seconds={"cpu": 60_000.0}))
-    held = ending(starting_job(chain=links), 5, LIMITS)
+    held = ending_limit(starting_job(chain=links), 5, LIMITS)
     assert held is not None
     assert (held.name, held.limit, held.used) == (ACCOUNT, 1_000, 1_000)
-    assert ending(starting_job(chain=links), 5, SAFE) is None
-    assert ending(starting_job({"node": 1}, chain=links), 5, LIMITS) is None
+    assert ending_limit(starting_job(chain=links), 5, SAFE) is None
+    assert ending_limit(starting_job({"node": 1}, chain=links), 5, LIMITS) is None
     assert (
-        ending(
+        ending_limit(
             starting_job(
                 chain=chain(account=BUDGET, of_account=LimitUsage(seconds={"cpu": 59_999.0}))
             ),
@@ -261,15 +261,15 @@ def test_exhausted_budget_ends_running_jobs_unless_safe() -> None:
 def test_root_limit_holds_but_ends_no_job() -> None:
     root = Link(name=ROOT, limits=BUDGET, used=LimitUsage(seconds={"cpu": 60_000.0}))
     job = starting_job(chain=(Link(name=USER), root))
-    assert (reason(job), ending(job, 5, LIMITS)) == ("AssocGrpCPUMinutesLimit", None)
+    assert (reason(job), ending_limit(job, 5, LIMITS)) == ("AssocGrpCPUMinutesLimit", None)
 
 
 @pytest.mark.parametrize(("minutes", "ends"), [(29, False), (30, True)])
 def test_job_beyond_its_tres_minutes_ends(minutes: int, ends: bool) -> None:
     job = starting_job(chain=chain(user=tres(LimitKind.MAX_TRES_MINS, cpu=300)))
-    assert (ending(job, minutes, LIMITS) is not None) is ends
+    assert (ending_limit(job, minutes, LIMITS) is not None) is ends
     assert (
-        ending(
+        ending_limit(
             starting_job(chain=chain(account=tres(LimitKind.MAX_TRES_MINS, cpu=300))), 60, LIMITS
         )
         is None
@@ -282,13 +282,18 @@ def test_exhausted_wall_time_ends_jobs_qos_first() -> None:
         AssociationLimits(wall={LimitKind.GRP_WALL: 100}),
     )
     assert (
-        ending(starting_job(chain=chain(account=limits, of_account=spent)), 1, LIMITS) is not None
+        ending_limit(starting_job(chain=chain(account=limits, of_account=spent)), 1, LIMITS)
+        is not None
     )
     wide = QosLimits(name="normal", limits=AssociationLimits(wall={LimitKind.GRP_WALL: 1_000}))
     assert (
-        ending(starting_job(chain=chain(account=limits, of_account=spent), qos=wide), 1, LIMITS)
+        ending_limit(
+            starting_job(chain=chain(account=limits, of_account=spent), qos=wide), 1, LIMITS
+        )
         is None
     )
-    held = ending(starting_job(qos=QosLimits(name="normal", limits=limits, used=spent)), 1, LIMITS)
+    held = ending_limit(
+        starting_job(qos=QosLimits(name="normal", limits=limits, used=spent)), 1, LIMITS
+    )
     assert held is not None
     assert held.owner == QOS

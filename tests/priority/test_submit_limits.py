@@ -8,8 +8,8 @@ import pytest
 
 from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.limits.reasons import LimitKind
-from fairbank.priority.limits.start import holding
-from fairbank.priority.limits.submission import refusing
+from fairbank.priority.limits.start import holding_limit
+from fairbank.priority.limits.submission import refusing_limit
 from fairbank.priority.limits.usage import AssociationLimits, LimitedJob, LimitUsage, QosLimits
 from tests.priority.starting_jobs import LIMITS, chain, starting_job, tres
 
@@ -17,7 +17,7 @@ LENIENT, STRICT = QosLimits(name="normal"), QosLimits(name="normal", deny_on_lim
 
 
 def refused(job: LimitedJob, tasks: int = 1, enforced: Enforced = LIMITS) -> str | None:
-    result = refusing(job, enforced, tasks)
+    result = refusing_limit(job, enforced, tasks)
     return result.reason if result else None
 
 
@@ -44,7 +44,7 @@ def test_qos_submit_limit(kind: LimitKind, expected: str) -> None:
         )
     )
     assert (refused(job, 2), refused(job, 3)) == (None, expected)
-    assert holding(job, LIMITS) is None
+    assert holding_limit(job, LIMITS) is None
     assert refused(job, 3, Enforced(limits=False)) is None
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 AHEAD_MAX = 10
 """Number of jobs before it that are listed; --json lists all."""
-HEAD = 10
+LABEL_WIDTH = 10
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
@@ -64,18 +64,18 @@ def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]
     yield ""
     for check in why.checks:
         text = f"{'ok' if check.ok else 'x '}  {check.what}: {_in_time(check.evidence, form)}"
-        yield from _behind("Checks" if check is why.checks[0] else "", text, width)
-    yield from _behind("Queue", _queue(row), width)
-    yield from _behind("Start", _start(row, form), width)
+        yield from _labelled("Checks" if check is why.checks[0] else "", text, width)
+    yield from _labelled("Queue", _queue(row), width)
+    yield from _labelled("Start", _start(row, form), width)
     if why.refusal is not None:
         yield from _refusal(why.refusal, width)
     # Nothing can be tried for a job that the bank holds: its remedies are above.
     if why.advice is not None and (why.advice.tried or why.refusal is None):
-        yield from _behind("Sooner", _sooner(why.advice, row.as_of, form), width)
+        yield from _labelled("Sooner", _sooner(why.advice, row.as_of, form), width)
     if row.started is not None:
         started, lasted = form.moment(row.started), _lasted(row, row.started)
         then = f"under this policy it started at {started}, after {lasted}"
-        yield from _behind("In fact", then, width)
+        yield from _labelled("In fact", then, width)
 
 
 def _fact(name: str, value: object) -> str:
@@ -93,10 +93,11 @@ def _in_time(text: str, form: DisplayFormat) -> str:
     return _INSTANT.sub(lambda match: form.moment(parse_instant(match[0])), text)
 
 
-def _behind(head: str, text: str, room: int) -> Iterator[str]:
-    for line in folded(plain(text), max(room - HEAD, 20)):
-        yield f"{head:<{HEAD}}{line}"
-        head = ""
+def _labelled(label: str, text: str, width: int) -> Iterator[str]:
+    """Yield the lines of a text, the first with its label."""
+    for line in folded(plain(text), max(width - LABEL_WIDTH, 20)):
+        yield f"{label:<{LABEL_WIDTH}}{line}"
+        label = ""
 
 
 def _queue(row: JobExplanation) -> str:
@@ -113,10 +114,10 @@ def _start(row: JobExplanation, form: DisplayFormat) -> str:
     expected = row.expected_start
     there = "" if expected is None else f"; slurmctld expects {form.moment(expected)}"
     other = "" if row.reason in (None, row.why.code) else f"; slurmctld's reason is {row.reason}"
-    return f"{_found(row.why, form)}{there}{other}"
+    return f"{_computed_start(row.why, form)}{there}{other}"
 
 
-def _found(why: Explanation, form: DisplayFormat) -> str:
+def _computed_start(why: Explanation, form: DisplayFormat) -> str:
     likely, expected = why.likely, why.expected
     if likely is not None:
         latest = likely.latest
@@ -131,26 +132,28 @@ def _found(why: Explanation, form: DisplayFormat) -> str:
     )
 
 
-def _refusal(refusal: BankRefusal, room: int) -> Iterator[str]:
+def _refusal(refusal: BankRefusal, width: int) -> Iterator[str]:
     """Yield the remedies of the bank, and how a held job is released."""
-    head = "Remedy"
+    label = "Remedy"
     for remedy in refusal.remedies:
-        yield from _behind(head, remedy, room)
-        head = ""
+        yield from _labelled(label, remedy, width)
+        label = ""
     if refusal.release is not None:
-        yield from _behind("Release", refusal.release, room)
+        yield from _labelled("Release", refusal.release, width)
 
 
 def _sooner(advice: EarlierStartAdvice, now: int, form: DisplayFormat) -> str:
-    found = advice.suggestion
-    if found is None:
+    suggestion = advice.suggestion
+    if suggestion is None:
         tried = f"nothing that was tried would start it sooner: {'; '.join(advice.tried)}"
         return tried if advice.tried else "there is nothing to try that might start it sooner"
-    option = found.option if found.option.startswith("without ") else f"with {found.option}"
+    option = suggestion.option
+    if not option.startswith("without "):
+        option = f"with {option}"
     when = (
         "at once"
-        if found.at <= now
-        else f"by {form.moment(found.at)}, if the queue does not change"
+        if suggestion.at <= now
+        else f"by {form.moment(suggestion.at)}, if the queue does not change"
     )
     return f"{option} it would start {when}"
 
@@ -169,7 +172,7 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
         "slurm_reason": row.reason,
         "headline": why.headline,
         "checks": [
-            {"what": each.what, "ok": each.ok, "evidence": each.evidence} for each in why.checks
+            {"what": check.what, "ok": check.ok, "evidence": check.evidence} for check in why.checks
         ],
         "position": why.position,
         "waiting": why.waiting,

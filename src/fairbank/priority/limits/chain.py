@@ -35,7 +35,7 @@ class Enforced(msgspec.Struct, frozen=True):
         return cls(limits=safe or "limits" in words, safe=safe)
 
 
-class ChainLink(NamedTuple):
+class LimitOwner(NamedTuple):
     """Association or QOS whose limits are tested. `own`: limits of a single job hold here; they do
     not on accounts above a user.
     """
@@ -70,7 +70,7 @@ class ChainLink(NamedTuple):
         )
 
 
-class Walk:
+class LimitChain:
     """Test of one job along the chain. A limit that a QOS sets is not tested again further on, TRES
     by TRES.
     """
@@ -80,53 +80,52 @@ class Walk:
         # Limits that a QOS has set: the kind, and the TRES if it is a limit of one.
         self._taken: set[tuple[LimitKind, str]] = set()
 
-    def qoses(self) -> Iterator[tuple[ChainLink, QosLimits]]:
+    def qoses(self) -> Iterator[tuple[LimitOwner, QosLimits]]:
         for qos in self.job.qoses():
-            yield ChainLink(QOS, qos.name, qos.limits, qos.used), qos
+            yield LimitOwner(QOS, qos.name, qos.limits, qos.used), qos
 
-    def associations(self) -> Iterator[ChainLink]:
+    def associations(self) -> Iterator[LimitOwner]:
         """Yield the associations. A LimitFactor of a QOS multiplies their GrpTRES and MaxTRES."""
         factor = next(
             (qos.limit_factor for qos in self.job.qoses() if qos.limit_factor is not None), 0.0
         )
-        for level, found in enumerate(self.job.chain):
-            yield ChainLink(
-                ASSOC, found.name, _times(found.limits, factor), found.used, own=level == 0
-            )
+        for level, link in enumerate(self.job.chain):
+            limits = _scaled(link.limits, factor)
+            yield LimitOwner(ASSOC, link.name, limits, link.used, own=level == 0)
 
     def has_set(self, *kinds: LimitKind) -> bool:
         """Return True if a QOS has set one of these limits."""
         return any((kind, "") in self._taken for kind in kinds)
 
     def limit(
-        self, place: ChainLink, given: Mapping[LimitKind, int], kind: LimitKind
+        self, place: LimitOwner, given: Mapping[LimitKind, int], kind: LimitKind
     ) -> int | None:
         """Return a limit that is on no TRES, if it is to be tested here."""
         limit = given.get(kind)
         return limit if limit is not None and self._is_tested(place, kind, "") else None
 
     def limits(
-        self, place: ChainLink, kind: LimitKind, *, always: bool = False
+        self, place: LimitOwner, kind: LimitKind, *, always: bool = False
     ) -> Iterator[tuple[str, int]]:
         """Yield the limits to test here. `always`: also those that an administrator set aside."""
         for name, limit in in_order(place.limits.tres.get(kind, {})):
             if (always or name not in self.job.overridden) and self._is_tested(place, kind, name):
                 yield name, limit
 
-    def _is_tested(self, place: ChainLink, kind: LimitKind, tres: str) -> bool:
+    def _is_tested(self, place: LimitOwner, kind: LimitKind, tres: str) -> bool:
         if (kind, tres) in self._taken:
             return False
         if place.owner == QOS:
             self._taken.add((kind, tres))
         return True
 
-    def beyond(self, place: ChainLink, kind: LimitKind, asked: Counts) -> Iterator[LimitTest]:
+    def at_most(self, place: LimitOwner, kind: LimitKind, asked: Counts) -> Iterator[LimitTest]:
         """Yield the test of each TRES of which the job alone must not request more than a limit."""
         for name, limit in self.limits(place, kind):
             amount = asked.get(name, 0)
             yield place.test(kind, limit, asked=amount, tres=name, holds=amount > limit)
 
-    def short(self, place: ChainLink) -> Iterator[LimitTest]:
+    def at_least(self, place: LimitOwner) -> Iterator[LimitTest]:
         """Yield the test of each TRES of which the job must not request too little."""
         for name, limit in self.limits(place, LimitKind.MIN_TRES):
             amount = self.job.counts.get(name, 0)
@@ -139,11 +138,11 @@ class Walk:
         return {name: minutes * count for name, count in self.job.counts.items()}
 
     def on_each_node(self) -> Counts:
-        each = max(self.job.counts.get("node", 0), 1)
-        return {name: count // each for name, count in self.job.counts.items()}
+        nodes = max(self.job.counts.get("node", 0), 1)
+        return {name: count // nodes for name, count in self.job.counts.items()}
 
 
-def _times(limits: AssociationLimits, factor: float) -> AssociationLimits:
+def _scaled(limits: AssociationLimits, factor: float) -> AssociationLimits:
     if factor <= 0:
         return limits
     scaled = {

@@ -95,8 +95,8 @@ def reason(owner: str, kind: LimitKind, tres: str | None = None) -> str:
     if tres is None:
         return _WITHOUT_TRES[owner, kind]
     pattern = _PATTERNS[kind].replace("{1}", _word(tres, owner))
-    found = _ODD.get(pattern, pattern).format(owner)
-    return _MISPRINTED.get(found, found)
+    name = _ODD.get(pattern, pattern).format(owner)
+    return _MISPRINTED.get(name, name)
 
 
 def _word(tres: str, owner: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from fairbank.core.slurm_numbers import U32_MAX
-from fairbank.priority.limits.chain import ChainLink, Enforced, Walk
+from fairbank.priority.limits.chain import Enforced, LimitChain, LimitOwner
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import (
     MINUTE_KINDS,
@@ -22,7 +22,7 @@ from fairbank.priority.limits.usage import (
 )
 
 
-def holding(job: LimitedJob, enforced: Enforced) -> LimitTest | None:
+def holding_limit(job: LimitedJob, enforced: Enforced) -> LimitTest | None:
     """Return the limit that holds `job`, or None: first those that need no nodes, then the rest."""
     return next((test for test in limit_tests(job, enforced) if test.holds), None)
 
@@ -39,7 +39,7 @@ def limit_tests(job: LimitedJob, enforced: Enforced) -> Iterator[LimitTest]:
                 yield test
 
 
-class _BeforeNodes(Walk):
+class _BeforeNodes(LimitChain):
     _minutes: int | None = None
     """Time limit of the job, set when a limit on wall time is met, else that limit."""
 
@@ -60,27 +60,25 @@ class _BeforeNodes(Walk):
                     yield from self._jobs(place, LimitKind.MAX_JOBS, place.used)
                 yield from self._wall(place)
 
-    def _jobs(self, place: ChainLink, kind: LimitKind, used: LimitUsage) -> Iterator[LimitTest]:
+    def _jobs(self, place: LimitOwner, kind: LimitKind, used: LimitUsage) -> Iterator[LimitTest]:
         limit = self.limit(place, place.limits.jobs, kind)
         if limit is not None:
             yield place.test(kind, limit, asked=1, running=used.jobs, holds=used.jobs >= limit)
 
-    def _group_wall(self, place: ChainLink) -> Iterator[LimitTest]:
+    def _group_wall(self, place: LimitOwner) -> Iterator[LimitTest]:
         if (
             self.job.time_overridden
             or (limit := self.limit(place, place.limits.wall, LimitKind.GRP_WALL)) is None
         ):
             return
-        asked, used = (
-            self._time(limit, place.limits.wall.get(LimitKind.MAX_WALL)),
-            place.used.wall_minutes(),
-        )
+        asked = self._time(limit, place.limits.wall.get(LimitKind.MAX_WALL))
+        used = place.used.wall_minutes()
         # Slurm adds in 32 bits, so that no time limit at all, which is the highest number, passes
         # once a minute is used.
         holds = used >= limit or (self.enforced.safe and (used + asked) % (U32_MAX + 1) > limit)
         yield place.test(LimitKind.GRP_WALL, limit, asked=asked, used=used, holds=holds)
 
-    def _wall(self, place: ChainLink) -> Iterator[LimitTest]:
+    def _wall(self, place: LimitOwner) -> Iterator[LimitTest]:
         if (
             self.job.time_overridden
             or (limit := self.limit(place, place.limits.wall, LimitKind.MAX_WALL)) is None
@@ -95,7 +93,7 @@ class _BeforeNodes(Walk):
         return self._minutes
 
 
-class _AfterNodes(Walk):
+class _AfterNodes(LimitChain):
     def tests(self) -> Iterator[LimitTest]:
         asked = self.for_minutes(
             self.job.charged(self.job.minutes_at_most(self.job.partition_default_minutes))
@@ -103,14 +101,14 @@ class _AfterNodes(Walk):
         for place, qos in self.qoses():
             yield from self._of_the_group(place, asked)
             yield from self._of_the_job(place, asked)
-            yield from self.short(place)
+            yield from self.at_least(place)
             yield from self._per_user_and_account(place, qos, asked)
         for place in self.associations():
             yield from self._of_the_group(place, asked)
             if place.own:
                 yield from self._of_the_job(place, asked)
 
-    def _of_the_group(self, place: ChainLink, asked: Counts) -> Iterator[LimitTest]:
+    def _of_the_group(self, place: LimitOwner, asked: Counts) -> Iterator[LimitTest]:
         free = self.job.usage_factor() == 0  # what is not charged finds nothing used
         used, running = ({}, {}) if free else (place.used.minutes(), place.used.run_minutes())
         yield from self._within(
@@ -121,13 +119,13 @@ class _AfterNodes(Walk):
         )
         yield from self._within(place, LimitKind.GRP_TRES_RUN_MINS, asked, running, always=True)
 
-    def _of_the_job(self, place: ChainLink, asked: Counts) -> Iterator[LimitTest]:
-        yield from self.beyond(place, LimitKind.MAX_TRES_MINS, asked)
-        yield from self.beyond(place, LimitKind.MAX_TRES, self.job.counts)
-        yield from self.beyond(place, LimitKind.MAX_TRES_PER_NODE, self.on_each_node())
+    def _of_the_job(self, place: LimitOwner, asked: Counts) -> Iterator[LimitTest]:
+        yield from self.at_most(place, LimitKind.MAX_TRES_MINS, asked)
+        yield from self.at_most(place, LimitKind.MAX_TRES, self.job.counts)
+        yield from self.at_most(place, LimitKind.MAX_TRES_PER_NODE, self.on_each_node())
 
     def _per_user_and_account(
-        self, place: ChainLink, qos: QosLimits, asked: Counts
+        self, place: LimitOwner, qos: QosLimits, asked: Counts
     ) -> Iterator[LimitTest]:
         who = (
             (
@@ -153,7 +151,7 @@ class _AfterNodes(Walk):
 
     def _within(
         self,
-        place: ChainLink,
+        place: LimitOwner,
         kind: LimitKind,
         asked: Counts,
         running: Counts,

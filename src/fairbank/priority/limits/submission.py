@@ -13,19 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from fairbank.priority.limits.chain import ChainLink, Enforced, Walk
+from fairbank.priority.limits.chain import Enforced, LimitChain, LimitOwner
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.priority.limits.usage import Counts, LimitedJob, LimitTest, LimitUsage, QosLimits
 
 
-def refusing(job: LimitedJob, enforced: Enforced, tasks: int = 1) -> LimitTest | None:
+def refusing_limit(job: LimitedJob, enforced: Enforced, tasks: int = 1) -> LimitTest | None:
     """Return the limit that refuses `job`, which has so many tasks, or None."""
     if not enforced.limits:
         return None
     return next((test for test in _Submitting(job, enforced, tasks).tests() if test.holds), None)
 
 
-class _Submitting(Walk):
+class _Submitting(LimitChain):
     def __init__(self, job: LimitedJob, enforced: Enforced, tasks: int) -> None:
         super().__init__(job, enforced)
         self._tasks = tasks
@@ -42,28 +42,28 @@ class _Submitting(Walk):
         for place in self.associations():
             yield from self._of_association(place)
 
-    def _of_qos(self, place: ChainLink, qos: QosLimits) -> Iterator[LimitTest]:
+    def _of_qos(self, place: LimitOwner, qos: QosLimits) -> Iterator[LimitTest]:
         if self._strict:
-            yield from self.beyond(place, LimitKind.MAX_TRES_PER_ACCOUNT, self.job.counts)
-            yield from self.beyond(place, LimitKind.MAX_TRES_PER_USER, self.job.counts)
-            yield from self.beyond(place, LimitKind.GRP_TRES, self.job.counts)
+            yield from self.at_most(place, LimitKind.MAX_TRES_PER_ACCOUNT, self.job.counts)
+            yield from self.at_most(place, LimitKind.MAX_TRES_PER_USER, self.job.counts)
+            yield from self.at_most(place, LimitKind.GRP_TRES, self.job.counts)
         yield from self._submitted(place, LimitKind.GRP_SUBMIT_JOBS, qos.used)
         for kind in (LimitKind.MAX_TRES_MINS, LimitKind.GRP_TRES_MINS, LimitKind.GRP_TRES_RUN_MINS):
-            yield from self.beyond(place, kind, self._asked)
+            yield from self.at_most(place, kind, self._asked)
         yield from self._wall(place, LimitKind.MAX_WALL)
         yield from self._wall(place, LimitKind.GRP_WALL)
         yield from self._of_the_job(place)
         yield from self._submitted(place, LimitKind.MAX_SUBMIT_JOBS_PER_ACCOUNT, qos.of_account)
         yield from self._submitted(place, LimitKind.MAX_SUBMIT_JOBS_PER_USER, qos.of_user)
         if self._strict:
-            yield from self.short(place)
+            yield from self.at_least(place)
 
-    def _of_association(self, place: ChainLink) -> Iterator[LimitTest]:
+    def _of_association(self, place: LimitOwner) -> Iterator[LimitTest]:
         if self._strict:
-            yield from self.beyond(place, LimitKind.GRP_TRES, self.job.counts)
+            yield from self.at_most(place, LimitKind.GRP_TRES, self.job.counts)
         yield from self._submitted(place, LimitKind.GRP_SUBMIT_JOBS, place.used)
         for kind in (LimitKind.GRP_TRES_MINS, LimitKind.GRP_TRES_RUN_MINS):
-            yield from self.beyond(place, kind, self._asked)
+            yield from self.at_most(place, kind, self._asked)
         yield from self._wall(place, LimitKind.GRP_WALL)
         if place.own:
             yield from self._of_the_job(place)
@@ -71,22 +71,22 @@ class _Submitting(Walk):
                 LimitKind.MAX_SUBMIT_JOBS_PER_ACCOUNT, LimitKind.MAX_SUBMIT_JOBS_PER_USER
             ):
                 yield from self._submitted(place, LimitKind.MAX_SUBMIT_JOBS, place.used)
-            yield from self.beyond(place, LimitKind.MAX_TRES_MINS, self._asked)
+            yield from self.at_most(place, LimitKind.MAX_TRES_MINS, self._asked)
             yield from self._wall(place, LimitKind.MAX_WALL)
 
-    def _of_the_job(self, place: ChainLink) -> Iterator[LimitTest]:
+    def _of_the_job(self, place: LimitOwner) -> Iterator[LimitTest]:
         if self._strict:
-            yield from self.beyond(place, LimitKind.MAX_TRES, self.job.counts)
-            yield from self.beyond(place, LimitKind.MAX_TRES_PER_NODE, self.on_each_node())
+            yield from self.at_most(place, LimitKind.MAX_TRES, self.job.counts)
+            yield from self.at_most(place, LimitKind.MAX_TRES_PER_NODE, self.on_each_node())
 
     def _submitted(
-        self, place: ChainLink, kind: LimitKind, used: LimitUsage
+        self, place: LimitOwner, kind: LimitKind, used: LimitUsage
     ) -> Iterator[LimitTest]:
         limit = self.limit(place, place.limits.jobs, kind)
         if limit is not None and used.submitted + self._tasks > limit:
             yield place.test(kind, limit, asked=self._tasks, running=used.submitted)
 
-    def _wall(self, place: ChainLink, kind: LimitKind) -> Iterator[LimitTest]:
+    def _wall(self, place: LimitOwner, kind: LimitKind) -> Iterator[LimitTest]:
         limit = self.limit(place, place.limits.wall, kind)
         if limit is not None and self._minutes > limit:
             yield place.test(kind, limit, asked=self._minutes)
@@ -96,7 +96,7 @@ REASON = "TimeLimit"
 """Reason of every job that a limit ends. Its state is TIMEOUT."""
 
 
-def ending(job: LimitedJob, run_minutes: int, enforced: Enforced) -> LimitTest | None:
+def ending_limit(job: LimitedJob, run_minutes: int, enforced: Enforced) -> LimitTest | None:
     """Return the limit that ends a job after `run_minutes`, or None; limits do so only if they are
     enforced without `safe`.
 
@@ -108,7 +108,7 @@ def ending(job: LimitedJob, run_minutes: int, enforced: Enforced) -> LimitTest |
     return next(_Ending(job, enforced).tests(run_minutes), None)
 
 
-class _Ending(Walk):
+class _Ending(LimitChain):
     def tests(self, run_minutes: int) -> Iterator[LimitTest]:
         own = {name: run_minutes * count + 1 for name, count in self.job.counts.items() if count}
         for place, _ in self.qoses():
@@ -117,7 +117,7 @@ class _Ending(Walk):
         for place in islice(self.associations(), below_root):
             yield from self._used_up(place, own)
 
-    def _used_up(self, place: ChainLink, own: Counts) -> Iterator[LimitTest]:
+    def _used_up(self, place: LimitOwner, own: Counts) -> Iterator[LimitTest]:
         minutes, wall = place.used.minutes(), place.used.wall_minutes()
         for name, limit in self.limits(place, LimitKind.GRP_TRES_MINS, always=True):
             if name in own and (used := minutes.get(name, 0)) >= limit:

@@ -238,9 +238,10 @@ def job_view(
     after = apply_plan(snapshot, plan, now)
     entries, _ = queue_entries(snapshot.machine, snapshot.queue.jobs(), now, by_least_time=True)
     order = [entry for entry in entries if entry.job.number not in starts]
-    own = [each for each in order if each.job.number == number and not each.with_preference]
-    ahead, planned = _ahead(order, own), {each.job.number: each for each in plan.reservations}
-    before = [planned[each] for each in ahead if each in planned]
+    own = [entry for entry in order if entry.job.number == number and not entry.with_preference]
+    ahead = _ahead(order, own)
+    planned = {reservation.job.number: reservation for reservation in plan.reservations}
+    before = [planned[other] for other in ahead if other in planned]
     return JobView(
         job=job,
         now=now,
@@ -252,7 +253,7 @@ def job_view(
             for entry in own or entries_in_all_partitions(after.machine, job)
         ],
         ahead=ahead,
-        names={each.job.number: each.job.name for each in order},
+        names={entry.job.number: entry.job.name for entry in order},
         reservations=planned,
     )
 
@@ -267,8 +268,8 @@ def _ahead(order: list[QueueEntry], mine: list[QueueEntry]) -> tuple[int, ...]:
     upto, own = order.index(mine[-1]), mine[0].job.number
     return tuple(
         dict.fromkeys(
-            each.job.number
-            for each in order[:upto]
-            if each.nodes & nodes and each.job.number != own
+            entry.job.number
+            for entry in order[:upto]
+            if entry.nodes & nodes and entry.job.number != own
         )
     )

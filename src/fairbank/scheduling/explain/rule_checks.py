@@ -83,8 +83,8 @@ def reason_figures(view: JobView) -> str | None:
 
 def requested_nodes(view: JobView) -> str | None:
     """Return what keeps the nodes that the job names from it; None if nothing does."""
-    for entry, found in view.filtered:
-        check = requested_nodes_check(view.snapshot.machine, entry, found)
+    for entry, filtered in view.filtered:
+        check = requested_nodes_check(view.snapshot.machine, entry, filtered)
         if not check.ok:
             return check.evidence
     return None
@@ -128,10 +128,10 @@ def _limit_tests(view: JobView, name: str) -> list[LimitCheck]:
     tests = list(nodes.limits.checks(view.job, name))
     if any(test.reason is not None for test in tests):
         return tests
-    for entry, found in view.filtered:
+    for entry, filtered in view.filtered:
         if entry.rules.name == name:
             request = placement_request(nodes, entry)
-            placement = find_placement(nodes.cluster, nodes.free, request, found.fitting)
+            placement = find_placement(nodes.cluster, nodes.free, request, filtered.fitting)
             if placement is not None:
                 return list(nodes.limits.checks(view.job, name, placement))
     return tests
