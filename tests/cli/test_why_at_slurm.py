@@ -125,11 +125,7 @@ def test_no_likely_omits_the_start_range(run: Run) -> None:
     ("missing", "ahead", "words"),
     [
         (None, (), []),
-        (
-            NoStartRange.NOT_QUEUED,
-            (),
-            ["no likely start: it is not in the queue (BeginTime)"],
-        ),
+        (NoStartRange.NOT_QUEUED, (), ["no likely start: it is not in the queue (BeginTime)"]),
         (NoStartRange.TOO_FAR, (), ["no likely start: it is too far off to be simulated here"]),
         (
             NoStartRange.TOO_FAR,
