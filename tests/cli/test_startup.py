@@ -122,3 +122,14 @@ def test_simulation_without_a_bank_imports_no_bank_library(tmp_path: Path) -> No
     succeeded, *imported = process.stderr.split()
     assert succeeded == "0"
     assert not HEAVY & set(imported)
+
+
+def test_prolog_command_imports_no_numpy() -> None:
+    """It runs before each job of a Slurm without the plug-in."""
+    own = (
+        "import sys, fairbank.cli.commands.slurm.slurm, fairbank.slurm.prolog; print(*sys.modules)"
+    )
+    imported = subprocess.run(
+        [sys.executable, "-c", own], capture_output=True, text=True, check=True
+    )
+    assert "numpy" not in imported.stdout.split()

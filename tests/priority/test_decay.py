@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY
+from fairbank.priority.fairshare.charges import faded
 from fairbank.priority.fairshare.decay import (
     Decay,
     Reset,
@@ -47,25 +48,25 @@ def test_slightly_more_than_half_is_left_after_half_life(days: int, half: float)
 
 
 def test_new_usage_decays_by_its_full_length() -> None:
-    assert fading(7 * DAY).faded(np.array([300.0, 0.0, 100.0]))[0] * 4 == 1199.5875706540696
-    assert fading(7 * DAY).faded(np.array([100.0]))[0] * 8 == 799.908338532358
+    assert faded(fading(7 * DAY), np.array([300.0, 0.0, 100.0]))[0] * 4 == 1199.5875706540696
+    assert faded(fading(7 * DAY), np.array([100.0]))[0] * 8 == 799.908338532358
 
 
 def test_power_equals_c_library() -> None:
     seconds = np.arange(0.0, 5_000.0, 0.5)
     decay = fading(3 * DAY)
-    assert decay.faded(seconds).tolist() == [
+    assert faded(decay, seconds).tolist() == [
         second * math.pow(decay.a_second, second) for second in seconds.tolist()
     ]
 
 
 def test_decay_of_no_jobs_is_empty() -> None:
-    assert fading(DAY).faded(np.zeros(0)).tolist() == []
+    assert faded(fading(DAY), np.zeros(0)).tolist() == []
 
 
 def test_half_life_0_has_no_decay() -> None:
     decay = fading(0, Reset.NONE)
-    assert (decay.remaining(10**9), decay.faded(np.array([3600.0])).tolist()) == (1.0, [3600.0])
+    assert (decay.remaining(10**9), faded(decay, np.array([3600.0])).tolist()) == (1.0, [3600.0])
 
 
 def test_decay_factor_is_never_0() -> None:

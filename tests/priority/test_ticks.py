@@ -13,7 +13,7 @@ import pytest
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import UNLIMITED_MINUTES
 from fairbank.core.time import DAY
-from fairbank.priority.fairshare.charges import seconds_run
+from fairbank.priority.fairshare.charges import faded, seconds_run
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
 from fairbank.priority.fairshare.usage import minutes, reset
 from fairbank.priority.fairshare.usage_ticks import (
@@ -104,7 +104,7 @@ def test_half_life_0_keeps_usage() -> None:
 
 def test_constant_use_converges_to_steady_state() -> None:
     decay = Decay()
-    added, left = float(decay.faded(np.array([300.0]))[0]), decay.remaining(300)
+    added, left = float(faded(decay, np.array([300.0]))[0]), decay.remaining(300)
     assert added / (1 - left) == pytest.approx(872576.78, abs=0.005)
 
 

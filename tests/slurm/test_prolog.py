@@ -165,7 +165,7 @@ def test_job_is_held_while_the_bank_is_unavailable(slurm: Cluster, bank: Bank) -
     bank.server.stop()
     job = slurm.submit("alice", "-c2", "--time=10")
     wait_until(
-        lambda: "cannot be asked" in comment(slurm, job), "the job to be held", seconds=PATIENCE
+        lambda: "does not answer now" in comment(slurm, job), "the job to be held", seconds=PATIENCE
     )
     bank.server.start()
     slurm.root("scontrol", "release", str(job))

@@ -199,7 +199,7 @@ def costs(jobs: ChargedJobs, seconds: Doubles) -> Costs:
 
 def decay_costs(jobs: ChargedJobs, seconds: Doubles, decay: Decay) -> Costs:
     """Return the cost of `seconds` that just passed if usage decays."""
-    return costs(jobs, decay.faded(seconds))
+    return costs(jobs, faded(decay, seconds))
 
 
 def may_use(jobs: ChargedJobs) -> Wholes:
@@ -231,3 +231,13 @@ def _by_counts(jobs: ChargedJobs, seconds: Doubles) -> Wholes:
     whole = np.trunc(seconds)
     check_counted(whole[:, None] * jobs.alloc.astype(np.float64), jobs.association)
     return np.minimum(whole, 2.0**62).astype(np.uint64)[:, None] * jobs.alloc
+
+
+def faded(decay: Decay, seconds: Doubles) -> Doubles:
+    """Return seconds as they count: each interval decays by its whole length, as in Slurm."""
+    # NumPy's own power differs from the C library's in the last bit; most jobs share one length,
+    # so few powers are taken.
+    lengths, which = np.unique(seconds, return_inverse=True)
+    powers = np.array([math.pow(decay.a_second, length) for length in lengths.tolist()])
+    result: Doubles = seconds * powers[which] if len(seconds) else seconds
+    return result

@@ -8,11 +8,9 @@ from datetime import datetime, timedelta, tzinfo
 from enum import Enum
 
 import msgspec
-import numpy as np
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, Instant, parse_duration
-from fairbank.priority.fairshare.columns import Doubles
 
 
 class Reset(Enum):
@@ -134,15 +132,6 @@ class Decay(msgspec.Struct, frozen=True):
         if not 0 < remaining <= 1 or not self.half_life:
             return 0.0 if remaining == 1 else None
         return math.log(remaining) / math.log1p(-_FADING / self.half_life)
-
-    def faded(self, seconds: Doubles) -> Doubles:
-        """Return seconds as they count: each interval decays by its whole length, as in Slurm."""
-        # NumPy's own power differs from the C library's in the last bit; most jobs share one
-        # length, so few powers are taken.
-        lengths, which = np.unique(seconds, return_inverse=True)
-        powers = np.array([math.pow(self.a_second, length) for length in lengths.tolist()])
-        result: Doubles = seconds * powers[which] if len(seconds) else seconds
-        return result
 
 
 def fading(half_life: int, reset: Reset | None = None) -> Decay:
