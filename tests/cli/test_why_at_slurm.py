@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from shutil import copytree
 
@@ -15,11 +16,13 @@ import pytest
 
 from fairbank.cli import main
 from fairbank.cli.commands.slurm.why import missing_range
+from fairbank.core.errors import Unavailable
 from fairbank.core.time import parse_instant
 from fairbank.scheduling.explain.answer import Explanation, NoStartRange
 from fairbank.scheduling.explain.earlier_start import SHORTER
 from fairbank.scheduling.reason import explain_reason
 from fairbank.slurm.policy_file import PolicyBalance, render
+from fairbank.slurm.queue_explanation import QueueExplanation, explain
 from tests.cli.conftest import CommandResult, Run, runner, session
 from tests.cli.served_site import Bank
 from tests.plugins.policies import BIO, OPEN_POLICY, SITE_POLICY
@@ -334,7 +337,11 @@ def test_job_can_start_only_if_slurmctld_has_no_reason(run: Run, tmp_path: Path)
 def test_reason_that_no_check_finds_is_slurmctlds(
     run: Run, tmp_path: Path, reason: str, headline: str | None
 ) -> None:
-    result = run(FREE, "--json", folder=queue_with(tmp_path, reason))
+    """Accounting is not asked: there is neither a range nor advice."""
+    folder = queue_with(tmp_path, reason)
+    (folder / "history.txt").unlink()
+    result = run(FREE, "--json", folder=folder)
+    assert "history.txt" not in result.out
     (data,) = json.loads(result.out)["data"]
     assert (result.code, data["code"], data["slurm_reason"]) == (0, reason, reason)
     assert headline is None or data["headline"] == headline
@@ -523,11 +530,20 @@ def tried(result: CommandResult) -> list[str]:
     return options
 
 
+OWN = ["--mem-per-cpu=500M", SHORTER]
+"""Changes of job `second` that need no leave of the site."""
+
+
 def test_partition_without_credit_is_not_suggested(run: Run, bank: Bank, bank_queue: Path) -> None:
-    words = (JOBS["second"], "--no-likely", "--json")
-    moves = ["-p idle-std,gpu", "-p idle-std,gpu-t4"]
-    assert tried(run(*words, folder=bank_queue)) == [*moves, SHORTER]
-    assert tried(run(*words, "--server", bank.unix, folder=bank_queue)) == [SHORTER]
+    jobs = bank_queue / "jobs.txt"
+    jobs.write_text(re.sub(r"Account=wg_\w+", "Account=chem_qmc", jobs.read_text()))
+
+    def suggestion(*words: str) -> str:
+        result = run(JOBS["tasks"], "--no-likely", "--json", *words, folder=bank_queue)
+        return str(json.loads(result.out)["data"][0]["suggestion"]["option"])
+
+    assert suggestion() == "-p idle-std,gpu-t4"
+    assert suggestion("--server", bank.unix) == "-t 01:59:00"
 
 
 def test_partition_that_the_policy_refuses_is_not_suggested(run: Run, tmp_path: Path) -> None:
@@ -536,9 +552,9 @@ def test_partition_that_the_policy_refuses_is_not_suggested(run: Run, tmp_path: 
     path = tmp_path / "some" / "policy"
     words = (JOBS["second"], "--no-likely", "--json")
     path.write_text(render(SITE_POLICY))
-    assert tried(run(*words, folder=path.parent)) == [SHORTER]
+    assert tried(run(*words, folder=path.parent)) == OWN
     path.write_text(render(msgspec.structs.replace(SITE_POLICY, projects=(BIO,), balances=None)))
-    assert tried(run(*words, folder=path.parent)) == ["-p gpu", "-p gpu-t4", SHORTER]
+    assert tried(run(*words, folder=path.parent)) == ["-p gpu", "-p gpu-t4", *OWN]
 
 
 def test_another_qos_is_tried_if_association_and_policy_allow_it(run: Run, tmp_path: Path) -> None:
@@ -547,10 +563,10 @@ def test_another_qos_is_tried_if_association_and_policy_allow_it(run: Run, tmp_p
     folder = tmp_path / "some"
     assert not [option for option in tried(run(*words, folder=folder)) if option.startswith("-q")]
     (folder / "association-qos.txt").write_text("wg_chem|dave||high,low,normal\nwg_bio|dave||low\n")
-    assert tried(run(*words, folder=folder))[2:] == ["-q high", "-q low", SHORTER]
+    assert tried(run(*words, folder=folder))[2:] == ["-q high", "-q low", *OWN]
     policy = msgspec.structs.replace(SITE_POLICY, projects=(BIO,), balances=None)
     (folder / "policy").write_text(render(policy))
-    assert tried(run(*words, folder=folder)) == ["-p gpu", "-p gpu-t4", SHORTER]
+    assert tried(run(*words, folder=folder)) == ["-p gpu", "-p gpu-t4", *OWN]
 
 
 def test_change_whose_price_the_policy_refuses_is_not_suggested(run: Run, tmp_path: Path) -> None:
@@ -568,6 +584,70 @@ def test_change_whose_price_the_policy_refuses_is_not_suggested(run: Run, tmp_pa
     assert suggestion(10**9) == "-N 3 -n 3"
     assert suggestion(1) is None
     assert suggestion(1, clock - OPEN_POLICY.stale_seconds - 1) == "-N 3 -n 3"
+
+
+def priced(explained: str, answers: int) -> tuple[QueueExplanation, int]:
+    """Return the explanation of a job with a bank that answers some questions and is gone then, and
+    the number of questions.
+    """
+    questions = []
+
+    def quote(request: Mapping[str, object]) -> dict[str, object]:
+        questions.append(request)
+        if len(questions) > answers:
+            raise Unavailable("the bank does not answer")
+        paid = {"account": "wg_astro", "resource": "cpu", "amount": 1, "available": 2, "fits": True}
+        return {**paid, "reason": None, "detail": None, "remedies": []}
+
+    row = explain(
+        JOBS[explained], str(QUEUE), advice=True, likely=False, quote=quote, progress=None
+    )
+    return row, len(questions)
+
+
+def test_change_of_unknown_price_is_not_suggested() -> None:
+    """The bank is away after its first answer. It is not asked again after that."""
+    explained, questions = priced("whole", answers=1)
+    advice = explained.row.why.advice
+    assert advice is not None
+    assert advice.suggestion is None
+    assert explained.notes == ["no further change is suggested: the bank does not answer"]
+    assert questions == 2
+
+
+def test_bank_is_asked_only_for_changes_that_start_the_job_earlier() -> None:
+    explained, questions = priced("second", answers=9)
+    advice = explained.row.why.advice
+    assert advice is not None
+    assert (advice.suggestion, questions) == (None, 1)
+    assert advice.tried[:2] == ("-p cpu,gpu", "-p cpu,gpu-t4")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "note"),
+    [
+        (
+            "policy",
+            "damaged",
+            "the submission policy is not used: it does not begin as a policy file does; write it"
+            " again: fairbank slurm sync",
+        ),
+        ("association-qos.txt", "wg_chem|dave\n", "1 line of associations could not be read;"),
+        ("association-qos.txt", None, "no other QOS is tried: cannot read "),
+        ("policy", None, "the submission policy is not used: "),
+    ],
+)
+def test_rules_that_cannot_be_read_are_a_warning(
+    run: Run, tmp_path: Path, name: str, text: str | None, note: str
+) -> None:
+    path = copytree(QUEUE, tmp_path / "some") / name
+    if text is None:
+        path.mkdir()
+    else:
+        path.write_text(text)
+    result = run(JOBS["second"], "--no-likely", "--json", folder=path.parent)
+    (warning,) = json.loads(result.out)["warnings"]
+    assert warning.startswith(note)
 
 
 def test_unreachable_bank_is_a_warning(run: Run, bank_queue: Path, tmp_path: Path) -> None:

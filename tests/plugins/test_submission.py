@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairbank.cluster.node import Gpus
+from fairbank.scheduling.explain.job_changes import gpu_option
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.explain.admission_rules import read_admission_rules
 from fairbank.slurm.policy_file import PolicyAction, PolicyBalance, SubmissionPolicy, render
@@ -100,6 +102,8 @@ def test_root_and_exempt_users_are_not_checked(site: Site) -> None:
         result = submit(lua, uid, partition=None, time_limit=NONE, account="anything")
         assert (result.code, result.user) == (SUCCESS, [])
         assert result.job["time_min"] == NONE
+    rules = read_admission_rules(render(SITE_POLICY).encode())
+    assert [rules.judges(uid) for uid in (0, 60_699, ALICE)] == [False, False, True]
 
 
 def test_all_errors_are_shown_at_once(site: Site) -> None:
@@ -610,7 +614,10 @@ def test_change_that_is_advised_is_submitted_as_it_is(site: Site, name: str) -> 
 
 def test_gpus_are_advised_in_a_form_that_the_policy_accepts(site: Site) -> None:
     lua = site(msgspec.structs.replace(SITE_POLICY, gres=PolicyAction.REFUSE))
-    for gpus in ("gres:gpu:a100:1", "gres:gpu:1"):
+    for wanted in (Gpus("a100", 1), Gpus("", 1)):
+        option, _, value = gpu_option([wanted]).partition("=")
+        assert option == "--gpus-per-node"
+        gpus = f"gres:gpu:{value}"  # as sbatch writes it
         by_node = lua.table(SLURM_GPUS_PER_NODE=gpus)
         result = submit(lua, partition="gpu", tres_per_node=gpus, script="x", environment=by_node)
         assert (result.code, result.user) == (SUCCESS, [])
@@ -630,10 +637,14 @@ def test_gpus_are_advised_in_a_form_that_the_policy_accepts(site: Site) -> None:
         ("gpu-t4", "normal", 1, 100),
         ("cpu,gpu", "normal", 1, 751),
         ("elsewhere", "normal", 64, 9_000),
+        ("cpu", "normal", 1, None),
+        ("cpu", "normal", 200, None),
+        ("long", "normal", 1, None),
+        ("cpu,long", "normal", 1, None),
     ],
 )
 def test_price_is_judged_as_the_plugin_judges_it(
-    site: Site, partition: str, qos: str, cpus: int, minutes: int
+    site: Site, partition: str, qos: str, cpus: int, minutes: int | None
 ) -> None:
     policy = msgspec.structs.replace(OPEN_POLICY, qos=None, unlisted=PolicyAction.IGNORE)
     lua, rules = site(policy), read_admission_rules(render(policy).encode())
@@ -641,7 +652,7 @@ def test_price_is_judged_as_the_plugin_judges_it(
         "partition": partition,
         "qos": qos,
         "min_cpus": cpus,
-        "time_limit": minutes,
+        "time_limit": NONE if minutes is None else minutes,
     }
     result = submit(lua, account="wg_astro", min_mem_per_node=1, **options)
     job = PendingJob(
@@ -649,11 +660,12 @@ def test_price_is_judged_as_the_plugin_judges_it(
         account="wg_astro",
         qos=qos,
         partitions=tuple(partition.split(",")),
-        limit=minutes * 60,
+        limit=None if minutes is None else minutes * 60,
         tres={"cpu": cpus, "mem": 1, "node": 1},
     )
     assert rules.admits_price(job, WRITTEN + 60) == (result.code == SUCCESS), result.user
     stale = WRITTEN + policy.stale_seconds + 1
-    assert rules.admits_price(job, stale)
+    has_limit = minutes is not None or "long" not in partition
+    assert rules.admits_price(job, stale) == has_limit
     warned = msgspec.structs.replace(policy, price=PolicyAction.WARN)
     assert read_admission_rules(render(warned).encode()).admits_price(job, WRITTEN)

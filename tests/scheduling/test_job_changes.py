@@ -117,7 +117,7 @@ def test_fewer_tasks() -> None:
     scene = busy_rack().waits(3, tasks=5, **SHARED)
     assert suggested(scene, 3) == EarlierStart("-n 1", NOW)
     per_node = busy_rack().waits(3, tasks=4, tasks_per_node=4, cpus_per_node=4, **SHARED)
-    assert suggested(per_node, 3) == EarlierStart("--ntasks-per-node=1", NOW)
+    assert suggested(per_node, 3) == EarlierStart("-n 1 --ntasks-per-node=1", NOW)
 
 
 def test_most_cpus_with_which_it_starts_as_early() -> None:
@@ -206,7 +206,7 @@ def test_limit_is_the_longest_that_the_bank_accepts() -> None:
         ({"cpus_per_task": 2}, {"cpu": 8, "mem": 8_000, "gres/gpu": 4, "gres/gpu:a": 4}),
         (
             {"nodes": 1, "tasks": 2},
-            {"cpu": 8, "mem": 8_000, "node": 1, "gres/gpu": 2, "gres/gpu:a": 2},
+            {"cpu": 8, "mem": 8_000, "node": 1, "gres/gpu": 2, "gres/gpu:a": 2, "gres/tmp": 100},
         ),
         ({"gpus": (Gpus("a", 1),)}, {"gres/gpu": 2, "gres/gpu:a": 2}),
         ({"memory_per_node": 500}, {"mem": 1_000}),
@@ -214,10 +214,24 @@ def test_limit_is_the_longest_that_the_bank_accepts() -> None:
     ],
 )
 def test_tres_follow_the_request(changes: dict[str, Any], tres: dict[str, int]) -> None:
-    before = {"cpu": 16, "mem": 16_000, "node": 2, "gres/gpu": 4, "gres/gpu:a": 4, "license/x": 1}
+    before = {
+        "cpu": 16,
+        "mem": 16_000,
+        "node": 2,
+        "gres/gpu": 4,
+        "gres/gpu:a": 4,
+        "gres/tmp": 200,
+        "license/x": 1,
+    }
     wanted = ResourceRequest(nodes=2, tasks=4, cpus_per_task=4, gpus=(Gpus("a", 2),))
     job = PendingJob(number=1, wanted=wanted, tres=before)
     assert with_request(job, **changes).tres == {**before, **tres}
+
+
+def test_memory_follows_that_of_each_cpu() -> None:
+    wanted = ResourceRequest(tasks=4, memory_per_cpu=1_000)
+    job = PendingJob(number=1, wanted=wanted, tres={"cpu": 4, "mem": 4_000})
+    assert with_request(job, memory_per_cpu=500).tres == {"cpu": 4, "mem": 2_000}
 
 
 # --- property ---
@@ -240,10 +254,21 @@ def applied(job: PendingJob, option: str) -> PendingJob:
             "max_nodes": int(nodes),
             "tasks": int(tasks),
         }
+    elif name == "-n" and "--ntasks-per-node=" in value:
+        tasks, _, by_node = value.partition(" --ntasks-per-node=")
+        # sbatch takes as many nodes as the tasks need.
+        changes = {
+            "nodes": max(min(wanted.nodes, int(tasks)), -(-int(tasks) // int(by_node))),
+            "tasks": int(tasks),
+            "tasks_per_node": int(by_node),
+            "cpus_per_node": int(by_node) * wanted.cpus_per_task,
+        }
     elif name == "-n":
         changes = {"tasks": int(value)}
     elif name == "-c":
-        changes = {"cpus_per_task": int(value), "cpus_per_node": int(value)}
+        by_task = int(value)
+        cpus = by_task * (wanted.tasks_per_node or 1)
+        changes = {"cpus_per_task": by_task, "cpus_per_node": cpus}
     elif name == "--gpus-per-node":
         changes = {"gpus": (Gpus(wanted.gpus[0].type, int(value.rpartition(":")[2])),)}
     elif name == "--mem":
@@ -286,8 +311,9 @@ def scenes(draw: st.DrawFn) -> tuple[Scene, Site]:
         wanted = ResourceRequest(
             nodes=draw(st.integers(1, 2)),
             tasks=draw(st.sampled_from([None, 2, 4])),
+            tasks_per_node=(by_node := draw(st.sampled_from([None, None, 4]))),
             cpus_per_task=(cpus := draw(st.integers(1, 3))),
-            cpus_per_node=cpus,
+            cpus_per_node=cpus * (by_node or 1),
             gpus=draw(st.sampled_from([(), (Gpus("a", 1),), (Gpus("a", 2),)])),
             exclusive=draw(st.sampled_from([False, False, True])),
             memory_per_node=1,

@@ -79,6 +79,12 @@ def test_suggestion_names_the_memory_needed_not_all_memory() -> None:
     )
 
 
+def test_less_memory_of_each_cpu() -> None:
+    scene = Scene(rack(1)).runs(1, "n1", 60, exclusive=False, memory_per_node=1_000)
+    scene.waits(2, tasks=2, exclusive=False, memory_per_cpu=2_000)
+    assert suggested(scene, 2) == EarlierStart("--mem-per-cpu=1000M", NOW)
+
+
 def test_zero_memory_is_never_suggested() -> None:
     scene = Scene(rack(1, memory=2), PartitionRules(name="batch", memory_per_node=100))
     assert suggested(scene.waits(2, exclusive=False), 2) is None

@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairbank.core.errors import Conflict, FairbankError, NotFound
+from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.core.time import iso
+from fairbank.report.cells import counted
 from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import BankRefusal, Explanation
 from fairbank.scheduling.explain.checks import JobCredit
@@ -126,11 +127,11 @@ def explain(
         advice=advice,
         # Without a price here the bank has none elsewhere, or would have to be awaited again.
         allowed=(
-            _allowed_changes(job, queue, snapshot, folder, None if credit is None else quote)
-            if advice and job.held is None
+            _allowed_changes(job, queue, snapshot, folder, None if credit is None else quote, notes)
+            if advice and stated is None and job.held is None
             else None
         ),
-        history=_run_times(job, folder, queue.now, notes) if likely else None,
+        history=_run_times(job, folder, queue.now, notes) if likely and stated is None else None,
         credit=credit,
         refusal=refusal,
         stated=stated,
@@ -252,11 +253,7 @@ def _run_times(
         return None
     past = read_history(text, now)
     if past.unreadable:
-        count = len(past.unreadable)
-        notes.append(
-            f"{count:,} {'line' if count == 1 else 'lines'} of accounting could not be read; "
-            f"the first: {past.unreadable[0]}"
-        )
+        notes.append(_unreadable_lines("of accounting", past.unreadable))
     if not past.rows:
         notes.append(
             "no likely start: accounting has no job with a time limit that ended "
@@ -282,26 +279,50 @@ def _allowed_changes(
     snapshot: QueueAnswers,
     folder: str | None,
     quote: Quote | None,
+    notes: list[str],
 ) -> SiteChanges:
-    """Return the changes of the job that the site allows. No other QOS is known if accounting does
-    not answer.
-    """
+    """Return the changes of the job that the site allows, with a note on what could not be read."""
     cluster = snapshot.config.get("ClusterName") or None
     try:
-        text = output_of(folder, ACCOUNTING_TIMEOUT_SECONDS).text(
-            QOS_FILE, *qos_command(cluster, job.user)
-        )
-    except FairbankError:
-        text = ""
-    rows = ASSOCIATION_QOS.read(text).rows
+        policy = read_policy(snapshot.config, folder)
+    except InvalidInput as error:
+        policy = None
+        notes.append(f"the submission policy is not used: {error.message}; {error.remedy}")
+    try:
+        priorities = _qos_priorities(job, snapshot, folder, cluster, notes)
+    except FairbankError as error:
+        priorities = {}
+        if folder is None or not isinstance(error, NotFound):  # a folder may lack the file
+            notes.append(f"no other QOS is tried: {error.message}")
     return SiteChanges(
         queue.slurm_jobs[job.number],
         cluster,
         queue.now,
-        policy=read_policy(snapshot.config, folder),
+        policy=policy,
         quote=quote,
-        qos_priorities=qos_priorities(job, rows, snapshot.qos, snapshot.config),
+        qos_priorities=priorities,
+        notes=notes,
     )
+
+
+def _qos_priorities(
+    job: PendingJob,
+    snapshot: QueueAnswers,
+    folder: str | None,
+    cluster: str | None,
+    notes: list[str],
+) -> dict[str, int]:
+    """Return the priority of the job with each QOS that it may have. Raises FairbankError."""
+    source = output_of(folder, ACCOUNTING_TIMEOUT_SECONDS)
+    answer = ASSOCIATION_QOS.read(source.text(QOS_FILE, *qos_command(cluster, job.user)))
+    if answer.unreadable:
+        notes.append(_unreadable_lines("of associations", answer.unreadable))
+    return qos_priorities(job, answer.rows, snapshot.qos, source.priority_settings())
+
+
+def _unreadable_lines(where: str, lines: Sequence[object]) -> str:
+    """Return a note on lines that could not be read."""
+    return f"{counted(len(lines), 'line')} {where} could not be read; the first: {lines[0]}"
 
 
 def _credit(

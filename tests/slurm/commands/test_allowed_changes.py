@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fairbank.priority.settings import Flag, MultifactorSettings, PrioritySettings, PriorityWeights
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.explain.allowed_changes import qos_command, qos_priorities
 from fairbank.slurm.parsers.limits import QosRecord
@@ -21,10 +22,14 @@ chem|ann|gpu|high,low
 chem|bob||normal,high,low
 bio|ann||low
 """
-CONFIG = {"PriorityType": "priority/multifactor", "PriorityWeightQOS": "1000"}
 
 
-def priorities(config: dict[str, str] = CONFIG, **job: Any) -> dict[str, int]:
+def settings(*flags: Flag, qos: int = 1_000) -> PrioritySettings:
+    weights = PriorityWeights(qos=qos)
+    return PrioritySettings(factors=MultifactorSettings(weights=weights, flags=frozenset(flags)))
+
+
+def priorities(of: PrioritySettings | None = None, **job: Any) -> dict[str, int]:
     described: dict[str, Any] = {
         "number": 1,
         "user": "ann",
@@ -34,7 +39,7 @@ def priorities(config: dict[str, str] = CONFIG, **job: Any) -> dict[str, int]:
         **job,
     }
     rows = ASSOCIATION_QOS.read(TEXT).rows
-    return qos_priorities(PendingJob(**described), rows, ALL_QOS, config)
+    return qos_priorities(PendingJob(**described), rows, ALL_QOS, of or settings())
 
 
 def test_only_qos_of_the_association_are_allowed() -> None:
@@ -48,8 +53,13 @@ def test_only_qos_of_the_association_are_allowed() -> None:
 def test_priority_follows_from_the_qos_and_its_weight() -> None:
     assert priorities() == {"normal": 5_000, "high": 6_000}
     assert priorities(qos="high", priority=500) == {"normal": 1, "high": 500}
-    assert priorities({**CONFIG, "PriorityType": "priority/basic"})["high"] == 5_000
-    assert priorities({"PriorityType": "priority/multifactor"})["high"] == 5_000
+    assert priorities(PrioritySettings(by_factors=False))["high"] == 5_000
+    assert priorities(settings(qos=0))["high"] == 5_000
+
+
+def test_priority_of_a_qos_counts_in_full_with_the_flag() -> None:
+    assert priorities(settings(Flag.NO_NORMAL_QOS, qos=10))["high"] == 6_000
+    assert priorities(settings(qos=10))["high"] == 5_010
 
 
 @pytest.mark.parametrize("cluster", [None, "lab"])

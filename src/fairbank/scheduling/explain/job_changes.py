@@ -140,6 +140,8 @@ def _changes(
             yield f"--mem={least}M", with_request(job, memory_per_node=least)
     elif memory is not None and memory > 1:
         yield f"--mem={memory // 2}M", with_request(job, memory_per_node=memory // 2)
+    elif (by_cpu := wanted.memory_per_cpu or 0) > 1:
+        yield f"--mem-per-cpu={by_cpu // 2}M", with_request(job, memory_per_cpu=by_cpu // 2)
     if wanted.exclusive:
         yield "without --exclusive", with_request(job, exclusive=False)
 
@@ -159,18 +161,19 @@ def _fewer_cpus(job: PendingJob, start: Start) -> Iterator[Candidate]:
     if wanted.exclusive:
         return  # it gets whole nodes
 
-    def search(most: int, option: str, changed: Callable[[int], PendingJob]) -> Candidate:
-        return largest_amount(
-            FEWER_CPUS, most, lambda number: start(changed(number)), lambda n: f"{option}{n}"
-        )
-
     if wanted.cpus_per_task > 1:
-        yield search(wanted.cpus_per_task, "-c ", lambda cpus: _with_cpus(job, cpus))
+        yield largest_amount(
+            FEWER_CPUS,
+            wanted.cpus_per_task,
+            lambda cpus: start(_with_cpus(job, cpus)),
+            lambda cpus: f"-c {cpus}",
+        )
     elif (wanted.tasks_per_node or 0) > 1:
-        yield search(
+        yield largest_amount(
+            FEWER_CPUS,
             wanted.tasks_per_node or 0,
-            "--ntasks-per-node=",
-            lambda tasks: _with_tasks_per_node(job, tasks),
+            lambda tasks: start(_with_tasks_per_node(job, tasks)),
+            lambda tasks: _tasks_option(_with_tasks_per_node(job, tasks).wanted),
         )
     elif wanted.least_tasks > wanted.nodes:
         fixed = wanted.nodes - 1
@@ -195,10 +198,15 @@ def _with_tasks_per_node(job: PendingJob, tasks: int) -> PendingJob:
     before = wanted.tasks_per_node or 1
     return with_request(
         job,
-        tasks=_scaled(wanted.least_tasks, tasks, before),
+        tasks=max(wanted.nodes, _scaled(wanted.least_tasks, tasks, before)),
         tasks_per_node=tasks,
         cpus_per_node=_scaled(wanted.cpus_per_node, tasks, before),
     )
+
+
+def _tasks_option(wanted: ResourceRequest) -> str:
+    """Return the options of the tasks. With the job's own -n they would need more nodes."""
+    return f"-n {wanted.least_tasks} --ntasks-per-node={wanted.tasks_per_node}"
 
 
 def _scaled(amount: int, number: int, of: int) -> int:
@@ -218,7 +226,7 @@ def _search_gpus(most: int, changed: Callable[[int], PendingJob], start: Start) 
         FEWER_GPUS,
         most,
         lambda number: start(changed(number)),
-        lambda number: _gpu_option(changed(number).wanted.gpus),
+        lambda number: gpu_option(changed(number).wanted.gpus),
     )
 
 
@@ -229,7 +237,8 @@ def _with_gpus(job: PendingJob, at: int, number: int) -> PendingJob:
     return with_request(job, gpus=tuple(gpus))
 
 
-def _gpu_option(gpus: Iterable[Gpus]) -> str:
+def gpu_option(gpus: Iterable[Gpus]) -> str:
+    """Return the option that requests GPUs of each node."""
     listed = ",".join(f"{kind}:{number}".lstrip(":") for kind, number in gpus)
     return f"--gpus-per-node={shlex.quote(listed)}"
 
@@ -281,8 +290,12 @@ def _tres(
         elif before.memory_per_node:
             counts["mem"] = _scaled(tres["mem"], after.nodes, before.nodes)
         else:
-            counts["mem"] = _scaled(tres["mem"], after.cpus, before.cpus)
-    if after.gpus != before.gpus or after.nodes != before.nodes:
+            by_cpu = (after.memory_per_cpu or 1), (before.memory_per_cpu or 1)
+            counts["mem"] = _scaled(tres["mem"], after.cpus * by_cpu[0], before.cpus * by_cpu[1])
+    for name in tres:
+        if name.startswith("gres/") and not name.startswith("gres/gpu"):
+            counts[name] = _scaled(tres[name], after.nodes, before.nodes)
+    if after.gpus and (after.gpus != before.gpus or after.nodes != before.nodes):
         if "gres/gpu" in tres:
             counts["gres/gpu"] = after.nodes * sum(gpu.number for gpu in after.gpus)
         for kind, number in after.gpus:

@@ -22,11 +22,12 @@ Rows = Mapping[str, Sequence[Sequence[str]]]
 
 
 class PricedPartition(NamedTuple):
-    """Partition with what it bills."""
+    """Partition with what it bills, and the limit of jobs without one; 0: none."""
 
     resource: str
     rule: BillingRule
     weights: Weights
+    default_minutes: int
 
 
 class PolicyPrices(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,15 +43,28 @@ class PolicyPrices(msgspec.Struct, frozen=True, kw_only=True):
     until: int
 
     def is_paid(self, job: PendingJob, partition: str, now: int) -> bool:
-        """Return True if the credit pays for the whole limit of the job, or is not checked."""
+        """Return True if the credit pays for the whole limit of the job, or is not checked; False
+        for a job without a limit where partitions have no default.
+        """
         priced = self.partitions.get(partition)
-        if priced is None or job.limit is None or job.account not in self.accounts:
+        if priced is None or job.account not in self.accounts:
             return True
         counts = {name: Fraction(count) for name, count in job.tres.items()}
         units = billing(counts, priced.weights, priced.rule) * self.factors.get(job.qos, 1)
-        amount = round_up(units * -(-job.limit // 60))
+        minutes = self._minutes(job)
+        amount = round_up(units * minutes)
         credit = self.credit.get((job.account, priced.resource), 0)
-        return now > self.until or amount <= max(credit, 0)
+        return minutes > 0 and (now > self.until or amount <= max(credit, 0))
+
+    def _minutes(self, job: PendingJob) -> int:
+        """Return the limit of the job, else the longest default of its partitions; 0 if one has
+        none.
+        """
+        if job.limit is not None:
+            return -(-job.limit // 60)
+        known = [self.partitions[name] for name in job.partitions if name in self.partitions]
+        defaults = [partition.default_minutes for partition in known]
+        return max(defaults) if defaults and all(defaults) else 0
 
 
 class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +72,8 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
 
     `listed` is None if it admits partitions that it does not list; `one` refuses several; `forced`
     is the partition of all jobs of an account. `qos` is the QOS of all jobs, `forced_qos` that of
-    all jobs of an account. `prices` is None if it refuses no job for its price.
+    all jobs of an account. `prices` is None if it refuses no job for its price. Jobs of the users
+    `exempt` are not judged.
     """
 
     listed: frozenset[str] | None
@@ -67,6 +82,11 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
     qos: str | None = None
     forced_qos: Mapping[str, str] = {}
     prices: PolicyPrices | None = None
+    exempt: frozenset[int] = frozenset()
+
+    def judges(self, uid: int | None) -> bool:
+        """Return True if the rules are for the jobs of this user."""
+        return uid != 0 and uid not in self.exempt
 
     def with_candidate(
         self, account: str, partitions: Sequence[str], candidate: str
@@ -119,6 +139,7 @@ def read_admission_rules(text: bytes) -> AdmissionRules:
         qos=next((row[0] for row in rows["qos"] if row[0]), None),
         forced_qos={row[2]: row[3] for row in rows["project"] if row[3]},
         prices=_prices(rows, header.written) if checks_price else None,
+        exempt=frozenset(int(row[0]) for row in rows["exempt"]),
     )
 
 
@@ -130,8 +151,8 @@ def _prices(rows: Rows, written: int) -> PolicyPrices:
     scale, stale = (int(rows[kind][0][0]) for kind in ("scale", "stale"))
     return PolicyPrices(
         partitions={
-            name: PricedPartition(resource, BillingRule(rule), weights[name])
-            for name, resource, rule, *_ in rows["partition"]
+            name: PricedPartition(resource, BillingRule(rule), weights[name], int(default_minutes))
+            for name, resource, rule, _, _, default_minutes, *_ in rows["partition"]
         },
         factors={name: Fraction(int(factor), scale) for name, factor in rows["factor"]},
         accounts=frozenset(row[2] for row in rows["project"]),

@@ -10,6 +10,10 @@ from pathlib import Path
 import msgspec
 
 from fairbank.core.errors import FairbankError, InvalidInput
+from fairbank.core.slurm_numbers import U32_MAX
+from fairbank.priority.multifactor.combination import qos_factor
+from fairbank.priority.multifactor.pending_jobs import scale
+from fairbank.priority.settings import PrioritySettings
 from fairbank.scheduling.explain.job_changes import AllowedChanges
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.slurm.commands import conf_path
@@ -39,16 +43,20 @@ def qos_command(cluster: str | None, user: str) -> tuple[str, ...]:
 
 
 def read_policy(config: Mapping[str, str], folder: str | None) -> AdmissionRules | None:
-    """Return what the site's submission policy admits; None without a policy that can be read, as
-    without its plug-ins.
+    """Return what the site's submission policy admits; None without a policy, as without its
+    plug-ins. Raises InvalidInput for one that cannot be read.
     """
     name = RECORDED_POLICY_FILE if folder else POLICY_FILE
     path = (Path(folder) if folder else conf_path(config).parent) / name
     try:
         with path.open("rb") as file:
             return read_admission_rules(file.read(POLICY_SIZE_MAX))
-    except (OSError, InvalidInput):
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        raise InvalidInput(
+            f"{path}: {error.strerror}", field="policy", remedy="let all users read it"
+        ) from None
 
 
 class SiteChanges(AllowedChanges):
@@ -62,6 +70,7 @@ class SiteChanges(AllowedChanges):
         quote: asks the bank for the price of a job; None: do not ask.
         qos_priorities: priority that the job would have with each other QOS that its associations
             allow.
+        notes: gets a line if the bank stops to answer.
     """
 
     def __init__(
@@ -73,18 +82,17 @@ class SiteChanges(AllowedChanges):
         policy: AdmissionRules | None,
         quote: Quote | None,
         qos_priorities: Mapping[str, int],
+        notes: list[str],
     ) -> None:
         self._slurm_job, self._cluster, self._now = slurm_job, cluster, now
-        self._policy, self._quote, self._qos_priorities = policy, quote, qos_priorities
+        self._policy = policy if policy is None or policy.judges(slurm_job.uid) else None
+        self._quote, self._qos_priorities, self._notes = quote, qos_priorities, notes
+        self._is_price_known = True
 
     def partitions(self, job: PendingJob, name: str) -> tuple[str, ...] | None:
-        chosen = (
-            super().partitions(job, name)
-            if self._policy is None
-            else self._policy.with_candidate(job.account, job.partitions, name)
-        )
-        there = msgspec.structs.replace(job, partitions=(name,))
-        return chosen if chosen and self.accepts(there) else None
+        if self._policy is None:
+            return super().partitions(job, name)
+        return self._policy.with_candidate(job.account, job.partitions, name)
 
     def with_other_qos(self, job: PendingJob) -> Iterator[PendingJob]:
         if self._policy is None or self._policy.leaves_qos(job.account):
@@ -95,33 +103,33 @@ class SiteChanges(AllowedChanges):
     def accepts(self, job: PendingJob) -> bool:
         if self._policy is not None and not self._policy.admits_price(job, self._now):
             return False
-        if self._quote is None:
-            return True
+        if self._quote is None or not self._is_price_known:
+            return self._is_price_known
         try:
             credit = quotes(job, self._slurm_job, self._cluster, self._quote)
             return all(each.is_enough for each in credit)
         except FairbankError as error:
-            # The bank refuses jobs in a partition that it does not know. Of other errors, another
-            # line of the explanation tells.
-            return error.field != "partition"
+            # The bank refuses jobs in a partition that it does not know.
+            if error.field != "partition":
+                self._is_price_known = False
+                self._notes.append(f"no further change is suggested: {error.message}")
+            return False
 
 
 def qos_priorities(
     job: PendingJob,
     rows: Iterable[AssociationQos],
     all_qos: Iterable[QosRecord],
-    config: Mapping[str, str],
+    settings: PrioritySettings,
 ) -> dict[str, int]:
-    """Return the priority of the job with each QOS that its association allows.
-
-    slurmctld adds PriorityWeightQOS times the priority of the QOS, as a part of the highest. An
-    association for a partition replaces that for all.
+    """Return the priority of the job with each QOS that its association allows. An association for
+    a partition replaces that for all.
 
     Args:
         job: the job.
         rows: QOS of associations.
         all_qos: all QOS, with their priorities.
-        config: settings of slurmctld.
+        settings: settings of priorities.
     """
     own = {
         row.partition: row.qos for row in rows if (row.account, row.user) == (job.account, job.user)
@@ -129,13 +137,16 @@ def qos_priorities(
     allowed = [frozenset(own.get(name, own.get("", ()))) for name in job.partitions]
     common = frozenset.intersection(*allowed)
     priorities = {qos.name: qos.priority for qos in all_qos}
-    highest = max(priorities.values(), default=0)
-    is_computed = config.get("PriorityType", "").endswith("multifactor")
-    weight = config.get("PriorityWeightQOS", "0")
-    points = int(weight) / highest if is_computed and weight.isdecimal() and highest else 0.0
-    now = priorities.get(job.qos, 0)
+    points = [0.0] * (len(priorities) + 1)  # the last is for no QOS
+    if settings.by_factors:
+        factors = qos_factor(
+            scale(nodes=0, cpus=0, qos_priorities=[*priorities.values()]), settings.factors
+        )
+        points = (factors * settings.factors.weights.qos).tolist()
+    by_name = dict(zip(priorities, points, strict=False))
+    base = job.priority - by_name.get(job.qos, points[-1])
     return {
-        name: max(1, job.priority + round(points * (priority - now)))
-        for name, priority in priorities.items()
+        name: min(max(1, round(base + by_name[name])), U32_MAX)
+        for name in priorities
         if name in common
     }
