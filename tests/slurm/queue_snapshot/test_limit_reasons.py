@@ -5,15 +5,13 @@ explanation names it with its figures.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind, reason
+from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind
 from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.slurm.parsers.limits import QOS_LIMITS
@@ -26,71 +24,151 @@ JOB, MINUTES, NODES = 16, 60, 2
 ASKED = {"cpu": 2, "mem": 2_000, "node": NODES, "billing": 96, "gres/gpu": 8}
 """What slurmctld printed of the job, billing units among it."""
 
-# sacctmgr's columns, and the fields of scontrol show assoc_mgr.
-GROUP = {
-    LimitKind.GRP_TRES: "GrpTRES",
-    LimitKind.GRP_TRES_MINS: "GrpTRESMins",
-    LimitKind.GRP_TRES_RUN_MINS: "GrpTRESRunMins",
-    LimitKind.GRP_JOBS: "GrpJobs",
-    LimitKind.GRP_WALL: "GrpWall",
+# By kind: the column of sacctmgr or the field of scontrol show assoc_mgr, and Slurm's reasons for
+# the TRES in the order of ASKED.
+OF_GROUP = {
+    LimitKind.GRP_TRES: (
+        "GrpTRES",
+        "AssocGrpCpuLimit AssocGrpMemLimit AssocGrpNodeLimit AssocGrpBilling AssocGrpGRES",
+    ),
+    LimitKind.GRP_TRES_MINS: (
+        "GrpTRESMins",
+        "AssocGrpCPUMinutesLimit AssocGrpMemMinutes AssocGrpNodeMinutes"
+        " AssocGrpBillingMinutes AssocGrpGRESMinutes",
+    ),
+    LimitKind.GRP_TRES_RUN_MINS: (
+        "GrpTRESRunMins",
+        "AssocGrpCPURunMinutesLimit AssocGrpMemRunMinutes AssocGrpNodeRunMinutes"
+        " AssocGrpBillingRunMinutes AssocGrpGRESRunMinutes",
+    ),
+    LimitKind.GRP_JOBS: ("GrpJobs", "AssocGrpJobsLimit"),
+    LimitKind.GRP_WALL: ("GrpWall", "AssocGrpWallLimit"),
 }
-OWN = {
-    LimitKind.MAX_TRES: "MaxTRESPJ",
-    LimitKind.MAX_TRES_PER_NODE: "MaxTRESPN",
-    LimitKind.MAX_TRES_MINS: "MaxTRESMinsPJ",
-    LimitKind.MAX_JOBS: "MaxJobs",
-    LimitKind.MAX_WALL: "MaxWallPJ",
+OF_USER = {
+    LimitKind.MAX_TRES: (
+        "MaxTRESPJ",
+        "AssocMaxCpuPerJobLimit AssocMaxMemPerJob AssocMaxNodePerJobLimit"
+        " AssocMaxBillingPerJob AssocMaxGRESPerJob",
+    ),
+    LimitKind.MAX_TRES_PER_NODE: (
+        "MaxTRESPN",
+        "AssocMaxCpuPerNode AssocMaxMemPerNode AssocMaxUnknownPerNode"
+        " AssocMaxBillingPerNode AssocMaxGRESPerNode",
+    ),
+    LimitKind.MAX_TRES_MINS: (
+        "MaxTRESMinsPJ",
+        "AssocMaxCpuMinutesPerJobLimit AssocMaxMemMinutesPerJob AssocMaxNodeMinutesPerJob"
+        " AssocMaxBillingMinutesPerJob AssocMaxGRESMinutesPerJob",
+    ),
+    LimitKind.MAX_JOBS: ("MaxJobs", "AssocMaxJobsLimit"),
+    LimitKind.MAX_WALL: ("MaxWallPJ", "AssocMaxWallDurationPerJobLimit"),
 }
 OF_QOS = {
-    LimitKind.MAX_TRES: "MaxTRES",
-    LimitKind.MAX_TRES_PER_NODE: "MaxTRESPerNode",
-    LimitKind.MAX_TRES_MINS: "MaxTRESMins",
-    LimitKind.MAX_TRES_PER_USER: "MaxTRESPU",
-    LimitKind.MAX_TRES_PER_ACCOUNT: "MaxTRESPA",
-    LimitKind.MIN_TRES: "MinTRES",
-    LimitKind.MAX_TRES_RUN_MINS_PER_USER: "MaxTRESRunMinsPU",
-    LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT: "MaxTRESRunMinsPA",
-    LimitKind.MAX_JOBS_PER_USER: "MaxJobsPU",
-    LimitKind.MAX_JOBS_PER_ACCOUNT: "MaxJobsPA",
-    LimitKind.MAX_WALL: "MaxWall",
+    LimitKind.GRP_TRES: (
+        "GrpTRES",
+        "QOSGrpCpuLimit QOSGrpMemLimit QOSGrpNodeLimit QOSGrpBilling QOSGrpGRES",
+    ),
+    LimitKind.GRP_TRES_MINS: (
+        "GrpTRESMins",
+        "QOSGrpCPUMinutesLimit QOSGrpMemoryMinutes QOSGrpNodeMinutes QOSGrpBillingMinutes"
+        " QOSGrpGRESMinutes",
+    ),
+    LimitKind.GRP_TRES_RUN_MINS: (
+        "GrpTRESRunMins",
+        "QOSGrpCPURunMinutesLimit QOSGrpMemoryRunMinutes QOSGrpNodeRunMinutes"
+        " QOSGrpBillingRunMinutes QOSGrpGRESRunMinutes",
+    ),
+    LimitKind.GRP_JOBS: ("GrpJobs", "QOSGrpJobsLimit"),
+    LimitKind.GRP_WALL: ("GrpWall", "QOSGrpWallLimit"),
+    LimitKind.MAX_TRES: (
+        "MaxTRES",
+        "QOSMaxCpuPerJobLimit QOSMaxMemoryPerJob QOSMaxNodePerJobLimit QOSMaxBillingPerJob"
+        " QOSMaxGRESPerJob",
+    ),
+    LimitKind.MAX_TRES_PER_NODE: (
+        "MaxTRESPerNode",
+        "QOSMaxCpuPerNode QOSMaxMemoryPerNode QOSMaxUnknownPerNode QOSMaxBillingPerNode"
+        " QOSMaxGRESPerNode",
+    ),
+    LimitKind.MAX_TRES_MINS: (
+        "MaxTRESMins",
+        "QOSMaxCpuMinutesPerJobLimit QOSMaxMemoryMinutesPerJob QOSMaxNodeMinutesPerJob"
+        " QOSMaxBillingMinutesPerJob QOSMaxGRESMinutesPerJob",
+    ),
+    LimitKind.MAX_TRES_PER_USER: (
+        "MaxTRESPU",
+        "QOSMaxCpuPerUserLimit QOSMaxMemoryPerUser QOSMaxNodePerUserLimit"
+        " QOSMaxBillingPerUser QOSMaxGRESPerUser",
+    ),
+    LimitKind.MAX_TRES_PER_ACCOUNT: (
+        "MaxTRESPA",
+        "MaxCpuPerAccount MaxMemoryPerAccount MaxNodePerAccount MaxBillingPerAccount"
+        " MaxGRESPerAccount",
+    ),
+    LimitKind.MIN_TRES: (
+        "MinTRES",
+        "QOSMinCpuNotSatisfied QOSMinMemory QOSMinNode QOSMinBilling QOSMinGRES",
+    ),
+    LimitKind.MAX_TRES_RUN_MINS_PER_USER: (
+        "MaxTRESRunMinsPU",
+        "MaxCpuRunMinsPerUser MaxMemoryRunMinsPerUser MaxNodeRunMinsPerUser"
+        " MaxBillingRunMinsPerUser MaxGRESRunMinsPerUser",
+    ),
+    LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT: (
+        "MaxTRESRunMinsPA",
+        "MaxCpuRunMinsPerAccount MaxMemoryRunMinsPerAccount MaxNodeRunMinsPerAccount"
+        " MaxBillingRunMinsPerAccount MaxGRESRunMinsPerAccount",
+    ),
+    LimitKind.MAX_JOBS_PER_USER: ("MaxJobsPU", "QOSMaxJobsPerUserLimit"),
+    LimitKind.MAX_JOBS_PER_ACCOUNT: ("MaxJobsPA", "MaxJobsPerAccount"),
+    LimitKind.MAX_WALL: ("MaxWall", "QOSMaxWallDurationPerJobLimit"),
 }
 OWNERS = {
-    "Account=root UserName= ": (ASSOC, "of account root", GROUP),
-    "Account=wg_bio UserName= ": (ASSOC, "of account wg_bio", GROUP),
-    "Account=wg_bio UserName=carol(60603) ": (ASSOC, "of user carol, account wg_bio", GROUP | OWN),
-    "normal": (QOS, "normal", GROUP | OF_QOS),
-    "high": (QOS, "high", GROUP | OF_QOS),
+    "Account=root UserName= ": (ASSOC, "of account root", OF_GROUP),
+    "Account=wg_bio UserName= ": (ASSOC, "of account wg_bio", OF_GROUP),
+    "Account=wg_bio UserName=carol(60603) ": (
+        ASSOC,
+        "of user carol, account wg_bio",
+        OF_GROUP | OF_USER,
+    ),
+    "normal": (QOS, "normal", OF_QOS),
+    "high": (QOS, "high", OF_QOS),
 }
 """By the beginning of a line of assoc_mgr, or the name of a QOS; `high` is the partition's."""
 
 
 class SetLimit(NamedTuple):
-    """Limit of an owner, low enough to hold the job; `asked` is what the job asks for of it."""
+    """Limit of an owner that holds the job; `asked` is what the job asks for of it, and `reason`
+    is that of squeue.
+    """
 
     owner: str
     kind: LimitKind
     tres: str | None
     limit: int
     asked: int
+    reason: str = ""
 
 
-@st.composite
-def limits(draw: st.DrawFn) -> SetLimit:
-    owner = draw(st.sampled_from(sorted(OWNERS)))
-    kind = draw(st.sampled_from(sorted(OWNERS[owner][2], key=lambda kind: kind.value)))
-    if kind in (LimitKind.GRP_WALL, LimitKind.MAX_WALL):
-        return SetLimit(owner, kind, None, draw(st.integers(0, MINUTES - 1)), MINUTES)
-    if "TRES" not in kind.value:
-        return SetLimit(owner, kind, None, 0, 1)
-    tres = draw(st.sampled_from(sorted(ASKED)))
-    asked = ASKED[tres]
-    if kind is LimitKind.MAX_TRES_PER_NODE:
-        asked //= NODES
-    elif "Mins" in kind.value:
-        asked *= MINUTES
-    more = kind is LimitKind.MIN_TRES
-    limit = draw(st.integers(asked + 1, 10**9) if more else st.integers(0, asked - 1))
-    return SetLimit(owner, kind, tres, limit, asked)
+def limits() -> Iterator[SetLimit]:
+    """Yield the highest limit that holds the job (of MinTRES the lowest), for each owner, kind and
+    TRES.
+    """
+    for name, (_, _, kinds) in OWNERS.items():
+        for kind, (_, reasons) in kinds.items():
+            if kind in (LimitKind.GRP_WALL, LimitKind.MAX_WALL):
+                yield SetLimit(name, kind, None, MINUTES - 1, MINUTES, reasons)
+            elif "TRES" not in kind.value:
+                yield SetLimit(name, kind, None, 0, 1, reasons)
+            else:
+                for tres, code in zip(ASKED, reasons.split(), strict=True):
+                    asked = ASKED[tres]
+                    if kind is LimitKind.MAX_TRES_PER_NODE:
+                        asked //= NODES
+                    elif "Mins" in kind.value:
+                        asked *= MINUTES
+                    limit = asked + 1 if kind is LimitKind.MIN_TRES else asked - 1
+                    yield SetLimit(name, kind, tres, limit, asked, code)
 
 
 def texts_with(limit: SetLimit) -> Mapping[str, str]:
@@ -108,7 +186,7 @@ def texts_with(limit: SetLimit) -> Mapping[str, str]:
         texts["jobs"],
     )
     owner, _, fields = OWNERS[limit.owner]
-    column = fields[limit.kind]
+    column, _ = fields[limit.kind]
     value = str(limit.limit) if limit.tres is None else f"{limit.tres}={limit.limit}"
     if owner == ASSOC:
         start = f"ClusterName=lab {limit.owner}"
@@ -133,12 +211,11 @@ def explained(texts: Mapping[str, str]) -> Explanation:
     return explain_on_nodes(queue.snapshot, queue.parameters, JOB, queue.now, advice=False)
 
 
-@settings(max_examples=150, deadline=None)
-@given(limits())
+@pytest.mark.parametrize("limit", list(limits()), ids=lambda limit: f"{limit.owner} {limit.reason}")
 def test_every_limit_is_named_with_its_figures(limit: SetLimit) -> None:
     owner, name, _ = OWNERS[limit.owner]
     answer = explained(texts_with(limit))
-    assert answer.code == reason(owner, limit.kind, limit.tres)
+    assert answer.code == limit.reason
     (check,) = (check for check in answer.checks if check.what == "limits in gpu")
     assert not check.ok
     where = f"{'association' if owner == ASSOC else 'QOS'} {name} allows "
