@@ -52,6 +52,11 @@ def allowed_accounts(queue: ScenarioQueue) -> None:
     queue.submit(JOB, "-n1", "-t10")
 
 
+def denied_accounts(queue: ScenarioQueue) -> None:
+    change_partition(queue, "denyaccounts=wg_astro", "denyaccounts=")
+    queue.submit(JOB, "-n1", "-t10")
+
+
 def allowed_groups(queue: ScenarioQueue) -> None:
     """sbatch would be refused, so that the list comes later."""
     queue.submit_running("first", "-N6", WHOLE, "-t10")
@@ -75,6 +80,24 @@ def partition_nodes(queue: ScenarioQueue) -> None:
     change_partition(queue, "minnodes=2", "minnodes=0")
 
 
+def partition_max_nodes(queue: ScenarioQueue) -> None:
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit(JOB, "-N2", "-t10")
+    change_partition(queue, "maxnodes=1", "maxnodes=unlimited")
+
+
+def partition_cpus(queue: ScenarioQueue) -> None:
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit(JOB, "-n7", "-t10")
+    change_partition(queue, "maxcpuspernode=1", "maxcpuspernode=unlimited")
+
+
+def required_reservation(queue: ScenarioQueue) -> None:
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit(JOB, "-n1", "-t10")
+    change_partition(queue, "reqresv=yes", "reqresv=no")
+
+
 def partition_memory(queue: ScenarioQueue) -> None:
     queue.submit_running("first", "-N6", WHOLE, "-t10")
     queue.submit(JOB, "-n1", "--mem=2000", "-t10")
@@ -85,6 +108,21 @@ def inactive_partition(queue: ScenarioQueue) -> None:
     queue.submit_running("first", "-N6", WHOLE, "-t10")
     queue.submit(JOB, "-N6", WHOLE, "-t10")
     change_partition(queue, "state=inactive", "state=up")
+
+
+def down_partition(queue: ScenarioQueue) -> None:
+    """DOWN goes before the tests of nodes and time."""
+    change_partition(queue, "maxnodes=1", "maxnodes=unlimited")
+    change_partition(queue, "state=down", "state=up")
+    queue.submit(JOB, "-N2", "-t10")
+
+
+def down_partition_with_reservations(queue: ScenarioQueue) -> None:
+    """ReqResv goes before the state."""
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit(JOB, "-n1", "-t10")
+    change_partition(queue, "reqresv=yes", "reqresv=no")
+    change_partition(queue, "state=down", "state=up")
 
 
 def drained_node(queue: ScenarioQueue) -> None:
@@ -157,6 +195,12 @@ SCENES = (
         "AllowAccounts of cpu",
     ),
     Scene(
+        denied_accounts,
+        "AccountNotAllowed",
+        "DenyAccounts of partition cpu is wg_astro, and the account of this job is wg_astro",
+        "DenyAccounts of cpu",
+    ),
+    Scene(
         allowed_groups,
         "PartitionConfig",
         "AllowGroups of partition cpu is wg_chem, and the groups of its user are users,wg_astro",
@@ -181,6 +225,24 @@ SCENES = (
         "MinNodes of cpu",
     ),
     Scene(
+        partition_max_nodes,
+        "PartitionNodeLimit",
+        "MaxNodes of partition cpu is 1, and this job asks for 2",
+        "MaxNodes of cpu",
+    ),
+    Scene(
+        partition_cpus,
+        "PartitionConfig",
+        "MaxCPUsPerNode of partition cpu is 1 for all of its jobs, and this job asks for 7 in all",
+        "MaxCPUsPerNode of cpu",
+    ),
+    Scene(
+        required_reservation,
+        "PartitionConfig",
+        "ReqResv of partition cpu is YES, and the reservation of this job is none",
+        "ReqResv of cpu",
+    ),
+    Scene(
         partition_memory,
         "MaxMemPerLimit",
         "MaxMemPerNode of partition cpu is 1000 MiB, and this job asks for 2000 MiB",
@@ -191,6 +253,13 @@ SCENES = (
         "PartitionInactive",
         "State of partition cpu is INACTIVE",
         "State of cpu",
+    ),
+    Scene(down_partition, "PartitionDown", "State of partition cpu is DOWN", "State of cpu"),
+    Scene(
+        down_partition_with_reservations,
+        "PartitionConfig",
+        "ReqResv of partition cpu is YES, and the reservation of this job is none",
+        "ReqResv of cpu",
     ),
     Scene(
         drained_node,

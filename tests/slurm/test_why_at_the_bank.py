@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairbank.core.time import iso, parse_instant
 from fairbank.rest.client import Client, parse_address
 from tests.slurm.bank_cluster import RICH, SU, BankStack, new_stack
 from tests.slurm.conftest import RecordFigure
@@ -214,9 +216,15 @@ def test_change_that_the_bank_refuses_is_not_suggested(limited_qos: BankStack) -
 
 
 def test_deadline_of_slurmctld_is_read(stack: BankStack, record_figure: RecordFigure) -> None:
+    begin = time.time()
     job = stack.slurm.submit(USER, "--hold", "--time=60", "--deadline=now+2hours")
+    end = time.time()
     checks = {check["what"]: check for check in why(stack, job)["checks"]}
-    assert checks["deadline"]["evidence"].startswith("it must end by ")
-    assert checks["deadline"]["ok"]
+    evidence = checks["deadline"]["evidence"]
+    assert evidence.startswith("it must end by ")
+    deadline = parse_instant(evidence.removeprefix("it must end by ").partition(",")[0])
+    assert int(begin) <= deadline - 2 * 3_600 <= end
+    assert evidence.endswith(f"it must start by {iso(deadline - 3_600)}; its start is unknown")
+    assert not checks["deadline"]["ok"]
     record_figure(show_why(stack, job))
     stack.slurm.root("scancel", str(job))
