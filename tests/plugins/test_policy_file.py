@@ -245,10 +245,14 @@ def test_invalid_policy_is_refused_with_its_field(field: str) -> None:
 def test_admission_rules_are_those_of_the_plugins() -> None:
     names = frozenset({"cpu", "gpu", "gpu-t4", "long"})
     strict = read_admission_rules(TEXT.encode())
-    assert (strict.listed, strict.one, strict.forced) == (names, True, {"wg_chem": "gpu-t4"})
+    assert (strict.listed_partitions, strict.one_partition, strict.forced_partitions) == (
+        names,
+        True,
+        {"wg_chem": "gpu-t4"},
+    )
     lenient = msgspec.structs.replace(OPEN_POLICY, unlisted=PolicyAction.WARN)
     admitted = read_admission_rules(render(lenient).encode())
-    assert (admitted.listed, admitted.one) == (None, False)
+    assert (admitted.listed_partitions, admitted.one_partition) == (None, False)
     assert not strict.leaves_qos("wg_astro")  # the site has one QOS for all
     project = msgspec.structs.replace(ASTRO, qos="low")
     lenient = msgspec.structs.replace(OPEN_POLICY, qos=None, projects=(project, BIO), balances=())

@@ -62,11 +62,15 @@ def test_partition_that_the_site_refuses_is_not_suggested() -> None:
         ).suggestion
 
     listed = frozenset({"left", "right"})
-    several = AdmissionRules(listed=listed, one=False, forced={})
+    several = AdmissionRules(listed_partitions=listed, one_partition=False, forced_partitions={})
     assert suggested_by(several) == EarlierStart("-p left,right", NOW)
-    one = AdmissionRules(listed=listed, one=True, forced={"bio": "right"})
+    one = AdmissionRules(
+        listed_partitions=listed, one_partition=True, forced_partitions={"bio": "right"}
+    )
     assert suggested_by(one) == EarlierStart("-p right", NOW)
-    course = AdmissionRules(listed=listed, one=True, forced={"chem": "left"})
+    course = AdmissionRules(
+        listed_partitions=listed, one_partition=True, forced_partitions={"chem": "left"}
+    )
     assert suggested_by(course) is None
 
 

@@ -70,15 +70,15 @@ class PolicyPrices(msgspec.Struct, frozen=True, kw_only=True):
 class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions, QOS and prices that a policy admits.
 
-    `listed` is None if it admits partitions that it does not list; `one` refuses several; `forced`
-    is the partition of all jobs of an account. `qos` is the QOS of all jobs, `forced_qos` that of
-    all jobs of an account. `prices` is None if it refuses no job for its price. Jobs of the users
-    `exempt` are not judged.
+    `listed_partitions` is None if it admits partitions that it does not list; `one_partition`
+    refuses several; `forced_partitions` is the partition of all jobs of an account. `qos` is the
+    QOS of all jobs, `forced_qos` that of all jobs of an account. `prices` is None if it refuses no
+    job for its price. Jobs of the users `exempt` are not judged.
     """
 
-    listed: frozenset[str] | None
-    one: bool
-    forced: Mapping[str, str]
+    listed_partitions: frozenset[str] | None
+    one_partition: bool
+    forced_partitions: Mapping[str, str]
     qos: str | None = None
     forced_qos: Mapping[str, str] = {}
     prices: PolicyPrices | None = None
@@ -99,9 +99,9 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
             partitions: that it names now.
             candidate: the other partition.
         """
-        if account in self.forced or not self._is_listed(candidate):
+        if account in self.forced_partitions or not self._is_listed(candidate):
             return None
-        kept = () if self.one else filter(self._is_listed, partitions)
+        kept = () if self.one_partition else filter(self._is_listed, partitions)
         return (*kept, candidate)
 
     def leaves_qos(self, account: str) -> bool:
@@ -114,7 +114,7 @@ class AdmissionRules(msgspec.Struct, frozen=True, kw_only=True):
         return prices is None or all(prices.is_paid(job, name, now) for name in job.partitions)
 
     def _is_listed(self, partition: str) -> bool:
-        return self.listed is None or partition in self.listed
+        return self.listed_partitions is None or partition in self.listed_partitions
 
 
 def read_admission_rules(text: bytes) -> AdmissionRules:
@@ -131,11 +131,11 @@ def read_admission_rules(text: bytes) -> AdmissionRules:
     refuse = [[PolicyAction.REFUSE.value]]
     checks_price = rows["price"] == refuse and rows["balances"] == [["included"]]
     return AdmissionRules(
-        listed=(
+        listed_partitions=(
             frozenset(row[0] for row in rows["partition"]) if rows["unlisted"] == refuse else None
         ),
-        one=rows["list"] == [["refuse"]],
-        forced={row[2]: row[4] for row in rows["project"] if row[4]},
+        one_partition=rows["list"] == [["refuse"]],
+        forced_partitions={row[2]: row[4] for row in rows["project"] if row[4]},
         qos=next((row[0] for row in rows["qos"] if row[0]), None),
         forced_qos={row[2]: row[3] for row in rows["project"] if row[3]},
         prices=_prices(rows, header.written) if checks_price else None,

@@ -106,8 +106,8 @@ class SiteChanges(AllowedChanges):
         if self._quote is None or not self._is_price_known:
             return self._is_price_known
         try:
-            credit = quotes(job, self._slurm_job, self._cluster, self._quote)
-            return all(each.is_enough for each in credit)
+            answers = quotes(job, self._slurm_job, self._cluster, self._quote)
+            return all(credit.is_enough for credit in answers)
         except FairbankError as error:
             # The bank refuses jobs in a partition that it does not know.
             if error.field != "partition":
