@@ -45,6 +45,23 @@ def test_new_project_gets_an_allocation_and_a_balance(changing: Run) -> None:
     assert changing("balance", "-A", "lab7", "--as", AYLA).code == 3
 
 
+def test_account_of_digits_is_the_account_and_no_other_number(changing: Run) -> None:
+    """Centres name accounts by numbers: credit must not go to the project of that number."""
+    output_of(changing("project", "create", "122825900664", "--gid", 50_061))
+    output_of(changing("project", "create", "1", "--gid", 50_062))
+    terms = ("-r", "cpu", "--end", "2027-11-01", "--amount", "5", "--reason", "call 3")
+    for account in ("1", "122825900664"):
+        created = output_of(changing("alloc", "create", "-A", account, *terms))
+        assert f": {account}/cpu, " in created
+    shown = changing("project", "show", "122825900664")
+    assert (shown.code, "Project 122825900664: number 4" in shown.err) == (0, True)
+    refused = " ".join(output_of(changing("project", "add-user", "1", AYLA), 2).split())
+    assert "1 is the name of project 5 and the number of the project chem_qmc" in refused
+    assert "give 5 for the first, chem_qmc for the other" in refused
+    assert "61001" in output_of(changing("project", "add-user", "5", AYLA))
+    assert changing("alloc", "create", "-A", "2", *terms).code == 3, "an account, no number"
+
+
 def test_project_commands_accept_idempotency_keys(changing: Run) -> None:
     creation = ("project", "create", "lab11", "--gid", 50_011, "--idempotency-key", "p-1")
     assert output_of(changing(*creation)) == output_of(changing(*creation))

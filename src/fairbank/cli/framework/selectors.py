@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.screen import did_you_mean
+from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.report.cells import plain
 
@@ -50,19 +51,49 @@ def find_allocation(
 
 
 def find_project(context: Context, text: str, field: str = "PROJECT") -> Row:
-    """Return the project of this number, account or group. Raises NotFound, naming `field`."""
-    if text.isascii() and text.isdigit() and len(text) <= 15:
-        return context.one(f"/project/{int(text)}", field)
-    for name in ("account", "gname"):
-        for row in context.get("/project", {name: text, "limit": 1, "removed": "any"})["data"]:
-            found: Row = row
-            return found
+    """Return the project of this account, group or number. `--account` names no number.
+
+    Raises:
+        NotFound: there is none, naming `field`.
+        InvalidInput: it is the account or group of one project and the number of another. Credit
+            must not go to the wrong one.
+    """
+    named, numbered = _project_named(context, text), None
+    if field != "--account":
+        numbered = _project_numbered(context, text)
+    if named and numbered and named["id"] != numbered["id"]:
+        raise InvalidInput(
+            f"{text} is the name of project {named['id']} and the number of the project"
+            f" {plain(numbered['account'])}",
+            field=field,
+            remedy=f"give {named['id']} for the first, {plain(numbered['account'])} for the other",
+        )
+    if found := named or numbered:
+        return found
     mine = [str(row["account"]) for row in context.rows("/project")]
     raise NotFound(
         f"there is no project {plain(text[:64])!r} that you may see{did_you_mean(text, mine)}",
         field=field,
         remedy="list yours with: fairbank project list",
     )
+
+
+def _project_named(context: Context, text: str) -> Row | None:
+    for name in ("account", "gname"):
+        for row in context.get("/project", {name: text, "limit": 1, "removed": "any"})["data"]:
+            found: Row = row
+            return found
+    return None
+
+
+def _project_numbered(context: Context, text: str) -> Row | None:
+    is_number = text.isascii() and text.isdigit() and len(text) <= 16
+    if not is_number or not 0 < int(text) <= ids.ID_MAX:
+        return None
+    try:
+        return context.one(f"/project/{int(text)}")
+    except NotFound:
+        return None
 
 
 def group_query(group: str | None) -> dict[str, object]:
