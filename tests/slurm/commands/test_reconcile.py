@@ -155,16 +155,17 @@ def test_hold_of_an_unknown_job_is_released(site: CommandSite) -> None:
     assert site.reconcile() == []
 
 
+def running_line(job: AccountingJob) -> str:
+    """Return squeue's line of the job, which runs."""
+    submitted = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(job.submitted))
+    return "\x1f".join([str(job.job_id), submitted, "RUNNING"]) + "\n"
+
+
 def test_hold_of_a_running_job_is_kept(site: CommandSite) -> None:
     job = site.job(1, state="RUNNING")
     site.report(job)
     site.set_accounting(job)
-    queued = [
-        str(job.job_id),
-        time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(job.submitted)),
-        "RUNNING",
-    ]
-    site.slurm.set_output("squeue", "\x1f".join(queued) + "\n")
+    site.slurm.set_output("squeue", running_line(job))
     assert site.reconcile("--fix") == []
     assert site.available() == 360
 
@@ -240,6 +241,27 @@ def test_each_piece_of_a_resized_job_is_charged_once(site: CommandSite) -> None:
     (row,) = site.reconcile("--fix")
     assert (row["kind"], row["amount"], row["done"]) == ("MISSING", 60 * 4 + 60 * 2, "yes")
     assert site.available() == 600 - 360
+    assert site.reconcile("--fix") == []
+
+
+def test_piece_without_the_next_record_is_reported(site: CommandSite) -> None:
+    """Its time was used, and nothing says what came after it."""
+    before, after = resized(site, site.now - 4 * HOUR)
+    late = after.submitted + HOUR // 2
+    after = msgspec.structs.replace(after, submitted=late, start=late, end=late + HOUR)
+    site.set_accounting(before, after)
+    rows = site.reconcile("--fix", code=8)
+    assert [(row["kind"], row["amount"], row["done"]) for row in rows] == [
+        ("INCOMPLETE", None, "no"),
+        ("MISSING", 60 * 2, "yes"),
+    ]
+    assert [row["kind"] for row in site.reconcile(code=8)] == ["INCOMPLETE"]
+
+
+def test_resized_job_that_runs_is_left_alone(site: CommandSite) -> None:
+    before, _ = resized(site, site.now - 4 * HOUR)
+    site.set_accounting(before)
+    site.slurm.set_output("squeue", running_line(before))
     assert site.reconcile("--fix") == []
 
 

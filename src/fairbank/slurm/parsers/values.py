@@ -67,8 +67,10 @@ class AccountingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """True if the price of the job is known from this record.
 
         The end of a short job may arrive at slurmdbd before its start; then partition and TRES are
-        missing.
+        missing. The last record of a resized job may never arrive.
         """
+        if self.state == RESIZING:
+            return False
         has_tres = self.start is None or all([self.tres, *(piece.tres for piece in self.pieces)])
         return self.gap is None and bool(self.account and self.partition) and has_tres
 

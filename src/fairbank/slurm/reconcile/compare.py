@@ -14,7 +14,7 @@ from itertools import chain
 import msgspec
 
 from fairbank.core.final_state import REQUEUED
-from fairbank.slurm.parsers.values import UNFINISHED_STATES, AccountingJob, QueuedJob
+from fairbank.slurm.parsers.values import RESIZING, UNFINISHED_STATES, AccountingJob, QueuedJob
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankRun
 from fairbank.slurm.reconcile.prices import ClusterPrices
 
@@ -139,8 +139,9 @@ def compare(sides: ReconcileInput) -> ReconcileComparison:
     findings: list[ReconcileFinding] = []
     # Periods overlap, so a job may have been read twice. The row that was read last is the newest.
     jobs = {(job.job_id, job.submitted, job.start): job for job in sides.jobs}.values()
+    alive = {(job.job_id, job.submitted) for job in sides.queue if job.state in UNFINISHED_STATES}
     for job in sorted(jobs, key=lambda job: (job.job_id, job.submitted, job.start or 0)):
-        if not job.has_ended:
+        if not job.has_ended and not _is_cut_off(job, sides, alive):
             runs.running.add((job.job_id, job.submitted))
             continue
         run = runs.take(job)
@@ -149,7 +150,6 @@ def compare(sides: ReconcileInput) -> ReconcileComparison:
             counts[category] += 1
         else:
             findings.append(_finding(category, job, run, prices))
-    alive = {(job.job_id, job.submitted) for job in sides.queue if job.state in UNFINISHED_STATES}
     for run in runs.left():
         leftover = classify_leftover(run, runs, sides, alive)
         if leftover is not None:
@@ -163,6 +163,18 @@ def compare(sides: ReconcileInput) -> ReconcileComparison:
         late=counts[Category.LATE],
         bank_only=counts[Category.BANK_ONLY],
         findings=tuple(findings),
+    )
+
+
+def _is_cut_off(
+    job: AccountingJob, sides: ReconcileInput, alive: Collection[tuple[int, int]]
+) -> bool:
+    """Return True for a resized job whose next record slurmdbd never received."""
+    return (
+        job.state == RESIZING
+        and job.end is not None
+        and (job.job_id, job.submitted) not in alive
+        and not sides.is_in_grace_period(job)
     )
 
 
