@@ -215,7 +215,7 @@ def _show_quote(
     )
     context.print_lines(folded(plain(job_line), context.width))
     for label, amount in _price(card):
-        context.print_text(f"  {padded(label, 18)}{plain(amount)}")
+        context.print_text(f"  {padded(label, 17)} {plain(amount)}")
     several = card["tasks"] > 1
     each = " for each task" if several else ""
     context.print_text(f"  {padded('hold at start', 18)}{form.su(card['amount'])} SU{each}")
