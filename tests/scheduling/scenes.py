@@ -53,10 +53,10 @@ class Scene:
         *,
         since: int = 10,
         partition: str = "batch",
-        **said: Any,
+        **options: Any,
     ) -> Scene:
         """Add a job that has these nodes until the given number of minutes from now."""
-        asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
+        asked = {name: options.pop(name) for name in list(options) if name in _WANTED}
         names = tuple(expand(nodes))
         expected = ResourceRequest(
             **{"nodes": len(names), "required": names, "exclusive": True, **asked}
@@ -69,24 +69,30 @@ class Scene:
         )
         assert where is not None
         self.room.take(where)
-        job = PendingJob(number=number, wanted=expected, partitions=(partition,), **said)
+        job = PendingJob(number=number, wanted=expected, partitions=(partition,), **options)
         self.running.append(to_running(job, where, NOW - since * 60, (since + minutes) * 60))
         return self
 
     def waits(
-        self, number: int, nodes: int = 1, minutes: int | None = 60, *, age: int = 60, **said: Any
+        self,
+        number: int,
+        nodes: int = 1,
+        minutes: int | None = 60,
+        *,
+        age: int = 60,
+        **options: Any,
     ) -> Scene:
         """Add a job that requests nodes for some minutes and has waited for `age` minutes."""
-        asked = {name: said.pop(name) for name in list(said) if name in _WANTED}
+        asked = {name: options.pop(name) for name in list(options) if name in _WANTED}
         expected = ResourceRequest(**{"nodes": nodes, "exclusive": True, **asked})
         limit = None if minutes is None else minutes * 60
-        whole = {"submitted": NOW - age * 60, "eligible": NOW - age * 60, "limit": limit, **said}
+        whole = {"submitted": NOW - age * 60, "eligible": NOW - age * 60, "limit": limit, **options}
         self.pending.append(PendingJob(number=number, wanted=expected, **whole))
         return self
 
-    def reserves(self, name: str, nodes: str, begin: int, end: int, **said: Any) -> Scene:
+    def reserves(self, name: str, nodes: str, begin: int, end: int, **options: Any) -> Scene:
         """Add a reservation of nodes; begin and end are minutes from now."""
-        whole = {"begin": Instant(NOW + begin * 60), "end": Instant(NOW + end * 60), **said}
+        whole = {"begin": Instant(NOW + begin * 60), "end": Instant(NOW + end * 60), **options}
         self.reservations.append(Reservation(name=name, nodes=tuple(expand(nodes)), **whole))
         return self
 
@@ -120,9 +126,9 @@ class Scene:
         )
 
 
-def ranked(snapshot: OnNodes, **said: bool) -> OrderedEntries:
+def ranked(snapshot: OnNodes, **settings: bool) -> OrderedEntries:
     """Return the entries of the queue, and the reasons of jobs without an entry."""
-    return queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW, **said)
+    return queue_entries(snapshot.machine, snapshot.queue.jobs(), NOW, **settings)
 
 
 class OneEach(StartLimits):

@@ -586,3 +586,9 @@ def test_deadline_is_at_risk_while_the_start_is_unknown() -> None:
         " its start is unknown"
     )
     assert result.headline.endswith(" It may start too late to end by its deadline.")
+
+
+def test_deadline_of_a_job_in_a_removed_partition_is_compared_with_its_own_limit() -> None:
+    scene = Scene(rack(1)).waits(1, partitions=("removed",), deadline=NOW + 240 * 60)
+    result = explain(scene, 1)
+    assert f"it must start by {in_minutes(180)}; " in result.checks[-1].evidence

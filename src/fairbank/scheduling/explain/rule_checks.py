@@ -33,9 +33,7 @@ def partition_checks(job: PendingJob, nodes: Nodes, name: str) -> Iterator[JobCh
         "within its limits" if reason is None else explain_reason(reason),
     )
     for test in _partition_tests(job, nodes, name):
-        # That it is up, and has enough nodes, needs no line.
-        if test.reason is not None or test.subject not in (Subject.STATE, Subject.SIZE):
-            yield JobCheck(f"{test.setting} of {name}", test.reason is None, _figures(test))
+        yield JobCheck(f"{test.setting} of {name}", test.reason is None, _figures(test))
 
 
 def limit_checks(view: JobView, name: str) -> Iterator[JobCheck]:

@@ -23,7 +23,6 @@ class Subject(Enum):
     """Subject of a test: it decides how the figures are shown."""
 
     STATE = auto()
-    SIZE = auto()
     NODES = auto()
     SECONDS = auto()
     MEMORY = auto()
@@ -51,7 +50,8 @@ class PartitionTest(NamedTuple):
 def partition_tests(
     job: PendingJob, cluster: NodeTable, name: str, *, by_least_time: bool = False
 ) -> Iterator[PartitionTest]:
-    """Yield the tests of the settings that the partition has.
+    """Yield the tests of the settings that the partition has; its state and its number of nodes
+    only if they exclude the job.
 
     Args:
         job: the pending job.
@@ -62,17 +62,20 @@ def partition_tests(
     """
     rules, nodes = cluster.partition(name)
     count, closed = nodes.bit_count(), _CLOSED.get(rules.state)
-    yield from _configuration_tests(job, rules, count)
+    if rules.needs_reservation or rules.max_cpus_per_node is not None:
+        yield from _configuration_tests(job, rules, count)
     if closed is None:
         yield from _size_tests(job, rules, count, by_least_time=by_least_time)
-    access = list(_access_tests(job, rules))
+    has_lists = rules.qos or rules.accounts or rules.groups
+    access = list(_access_tests(job, rules)) if has_lists else []
     # Lists that are tested with the limits of the partition give this reason.
     yield from (test for test in access if test.reason == CONFIG)
     memory, most_memory = job.wanted.memory_per_node, rules.max_memory_per_node
     if most_memory is not None and memory is not None:
         reason = MEMORY_LIMIT if memory > most_memory else None
         yield PartitionTest(Subject.MEMORY, "MaxMemPerNode", most_memory, memory, reason)
-    yield PartitionTest(Subject.STATE, "State", rules.state.value, "", closed)
+    if closed is not None:
+        yield PartitionTest(Subject.STATE, "State", rules.state.value, "", closed)
     yield from (test for test in access if test.reason != CONFIG)
 
 
@@ -95,8 +98,8 @@ def _size_tests(
     """Yield the tests of nodes and time, which slurmctld leaves out if the partition is not up."""
     nodes = job.wanted.nodes
     most = max(nodes, job.wanted.max_nodes or 0)
-    reason = NODE_LIMIT if nodes > count else None
-    yield PartitionTest(Subject.SIZE, "nodes", count, nodes, reason)
+    if nodes > count:
+        yield PartitionTest(Subject.NODES, "nodes", count, nodes, NODE_LIMIT)
     if rules.min_nodes > 1:
         # slurmctld has raised the request at submission if it could be.
         reason = NODE_LIMIT if nodes < rules.min_nodes else None
