@@ -65,13 +65,17 @@ class Site(AllowedChanges):
 
 
 class CpuLimits(StartLimits):
-    """Most CPUs of the running jobs of each QOS together, by the requested TRES."""
+    """Most CPUs of the running jobs of each QOS together, by the requested TRES, and least CPUs of
+    a job.
+    """
 
-    def __init__(self, most: dict[str, int], used: Counter[str] | None = None) -> None:
-        self.most, self.used = most, Counter(used or {})
+    def __init__(
+        self, most: dict[str, int], used: Counter[str] | None = None, *, least: int = 0
+    ) -> None:
+        self.most, self.used, self.least = most, Counter(used or {}), least
 
     def copy(self) -> CpuLimits:
-        return CpuLimits(self.most, self.used)
+        return CpuLimits(self.most, self.used, least=self.least)
 
     def checks(
         self, job: PendingJob, partition: str, placement: Placement | None = None
@@ -79,6 +83,9 @@ class CpuLimits(StartLimits):
         most = self.most.get(job.qos)
         too_many = most is not None and self.used[job.qos] + job.tres["cpu"] > most
         yield LimitCheck("QOSGrpCpuLimit" if too_many else None, f"at most {most} CPUs")
+        too_few = job.tres["cpu"] < self.least
+        reason = "QOSMinCpuNotSatisfied" if too_few else None
+        yield LimitCheck(reason, f"at least {self.least} CPUs")
 
     def record_start(self, job: PendingJob, where: Placement) -> None:
         self.used[job.qos] += job.tres["cpu"]
@@ -166,6 +173,16 @@ def test_job_that_a_limit_holds_may_take_fewer_cpus() -> None:
     )
     advice = advised(limited(scene, normal=20), 1)
     assert advice.suggestion == EarlierStart("-c 20", NOW)
+
+
+def test_fewer_cpus_are_not_below_those_that_the_qos_needs() -> None:
+    scene = Scene(rack(1, cpus=64)).waits(
+        1, cpus_per_task=48, qos="normal", tres={"cpu": 48, "node": 1}, **SHARED
+    )
+    scene.limits = CpuLimits({"normal": 20}, least=4)
+    assert suggested(scene, 1) == EarlierStart("-c 20", NOW)
+    scene.limits = CpuLimits({"normal": 20}, least=21)
+    assert suggested(scene, 1) is None
 
 
 def test_job_that_a_limit_holds_may_take_another_qos() -> None:
@@ -298,7 +315,10 @@ def scenes(draw: st.DrawFn) -> tuple[Scene, Site]:
         PartitionRules(name="left", nodes=tuple(node.name for node in nodes[:middle])),
         PartitionRules(name="right", nodes=tuple(node.name for node in nodes[middle:])),
     )
-    scene.limits = CpuLimits(draw(st.dictionaries(st.sampled_from(["a", "b"]), st.integers(1, 8))))
+    scene.limits = CpuLimits(
+        draw(st.dictionaries(st.sampled_from(["a", "b"]), st.integers(1, 8))),
+        least=draw(st.sampled_from([0, 2, 3])),
+    )
     for number, node in enumerate(nodes, 1):
         if draw(st.booleans()):
             share = draw(st.sampled_from(SHARES))
@@ -312,7 +332,7 @@ def scenes(draw: st.DrawFn) -> tuple[Scene, Site]:
             nodes=draw(st.integers(1, 2)),
             tasks=draw(st.sampled_from([None, 2, 4])),
             tasks_per_node=(by_node := draw(st.sampled_from([None, None, 4]))),
-            cpus_per_task=(cpus := draw(st.integers(1, 3))),
+            cpus_per_task=(cpus := draw(st.integers(1, 4))),
             cpus_per_node=cpus * (by_node or 1),
             gpus=draw(st.sampled_from([(), (Gpus("a", 1),), (Gpus("a", 2),)])),
             exclusive=draw(st.sampled_from([False, False, True])),
@@ -353,13 +373,34 @@ def test_suggestion_holds_when_it_is_applied(drawn: tuple[Scene, Site]) -> None:
         assert site.accepts(changed), "the bank refuses it"
         assert not site.refused & set(changed.partitions) - set(job.partitions), "the policy"
         assert changed.qos == job.qos or changed.qos in site.qos
-        after = run_passes(replace_job(scene.snapshot, changed), SchedulerParameters(), NOW)
-        starts = {start.job.number: NOW for start in after.starts} | {
-            each.job.number: each.at for each in after.reservations
-        }
-        assert starts[job.number] == result.at
+        assert start_of(scene, changed) == result.at
         before = {each.job.number: each.at for each in plan.reservations}
         assert job.number not in before or result.at < before[job.number]
+
+
+def start_of(scene: Scene, changed: PendingJob) -> int | None:
+    after = run_passes(replace_job(scene.snapshot, changed), SchedulerParameters(), NOW)
+    starts = {start.job.number: NOW for start in after.starts} | {
+        each.job.number: each.at for each in after.reservations
+    }
+    return starts.get(changed.number)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(scenes())
+def test_no_number_of_cpus_starts_a_job_earlier_than_the_suggestion(
+    drawn: tuple[Scene, Site],
+) -> None:
+    scene, site = drawn
+    for job in scene.pending:
+        if job.wanted.cpus_per_task == 1 or job.wanted.exclusive:
+            continue
+        result = suggested(scene, job.number, site)
+        earliest = start_of(scene, job) if result is None else result.at
+        for cpus in range(1, job.wanted.cpus_per_task):
+            changed = applied(job, f"-c {cpus}")
+            start = start_of(scene, changed) if site.accepts(changed) else None
+            assert start is None or (earliest is not None and earliest <= start), cpus
 
 
 def test_every_search_has_a_name() -> None:

@@ -112,7 +112,7 @@ def explain(
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     notes, slurm_job = list(queue.notes), queue.slurm_jobs[job.number]
     cluster = snapshot.config.get("ClusterName") or None
-    credit = _credit(job, slurm_job, cluster, quote, notes)
+    credit = _credit(job, queue, cluster, quote, notes)
     refusal = bank_refusal(slurm_job, credit)
     components = pending_components(slurm_job, snapshot.jobs, plan)
     stated = None
@@ -298,6 +298,7 @@ def _allowed_changes(
         queue.slurm_jobs[job.number],
         cluster,
         queue.now,
+        rules=queue.snapshot.machine.cluster.rules,
         policy=policy,
         quote=quote,
         qos_priorities=priorities,
@@ -326,11 +327,12 @@ def _unreadable_lines(where: str, lines: Sequence[object]) -> str:
 
 
 def _credit(
-    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, quote: Quote, notes: list[str]
+    job: PendingJob, queue: LiveQueue, cluster: str | None, quote: Quote, notes: list[str]
 ) -> JobCredit | None:
     """Return the credit of the job; None, with a note, if the bank does not answer."""
+    rules = queue.snapshot.machine.cluster.rules
     try:
-        return job_credit(job, slurm_job, cluster, quote)
+        return job_credit(job, queue.slurm_jobs[job.number], cluster, rules, quote)
     except FairbankError as error:
         remedy = f"; {error.remedy}" if error.remedy else ""
         notes.append(f"nothing is known of its credit: {error.message}{remedy}")

@@ -23,6 +23,7 @@ from fairbank.priority.limits.usage import AssociationLimits
 from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.machines.nodes import PreemptBy
 from fairbank.scheduling.machines.partition_access import partition_tests
+from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.explain.job_credit import quote_requests
 from fairbank.slurm.parsers import words
@@ -705,10 +706,22 @@ def test_each_partition_of_a_job_is_quoted() -> None:
         "qos": "normal",
         "owner_uid": None,
     }
-    assert list(quote_requests(pending, slurm_job, "lab")) == [
+    assert list(quote_requests(pending, slurm_job, "lab", {})) == [
         expected | {"partition": "cpu"},
         expected | {"partition": "gpu"},
     ]
-    assert (
-        list(quote_requests(msgspec.structs.replace(pending, limit=None), slurm_job, "lab")) == []
+
+
+def test_job_without_a_limit_is_quoted_with_that_of_its_partition() -> None:
+    """DefaultTime counts, else MaxTime; without either there is no end to pay for."""
+    pending = PendingJob(number=7, partitions=("cpu", "gpu", "long"))
+    rules = (
+        PartitionRules(name="cpu", default_seconds=600, max_seconds=1_200),
+        PartitionRules(name="gpu", max_seconds=1_200),
+        PartitionRules(name="long"),
     )
+    requests = quote_requests(pending, job(7), "lab", {each.name: each for each in rules})
+    assert [(body["partition"], body["time_limit"]) for body in requests] == [
+        ("cpu", 600),
+        ("gpu", 1_200),
+    ]

@@ -47,7 +47,11 @@ def request_change(option: str, start: Callable[[], int | None]) -> Candidate:
 
 
 def largest_amount(
-    name: str, most: int, start: Callable[[int], int | None], option: Callable[[int], str]
+    name: str,
+    least: int,
+    most: int,
+    start: Callable[[int], int | None],
+    option: Callable[[int], str],
 ) -> Candidate:
     """Return the search for the largest amount below `most` with which the job starts as early as
     with the least.
@@ -56,16 +60,17 @@ def largest_amount(
 
     Args:
         name: of the search among the changes that were tried.
+        least: least amount that the job may request.
         most: amount that the job requests.
-        start: returns the start with an amount from 1; None: never.
+        start: returns the start with an amount; None: never.
         option: of sbatch that requests an amount.
     """
 
     def before(other: int | None) -> EarlierStart | None:
-        soonest = start(1)
+        soonest = start(least)
         if soonest is None or (other is not None and soonest >= other):
             return None
-        low, high = 1, most
+        low, high = least, most
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if start(middle) == soonest else (low, middle)
@@ -83,6 +88,7 @@ def shorter_limit(limit: int, start: Callable[[int], int | None]) -> Iterator[Ca
     if limit > MINUTE:
         yield largest_amount(
             SHORTER,
+            1,
             -(-limit // MINUTE),
             lambda minutes: start(minutes * MINUTE),
             lambda minutes: f"-t {show_duration(minutes * MINUTE)}",

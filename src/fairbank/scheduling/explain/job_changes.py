@@ -5,8 +5,10 @@ memory, shared nodes, a shorter limit, fewer CPUs, GPUs or nodes.
 from __future__ import annotations
 
 import shlex
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -111,9 +113,9 @@ def _candidates(
     yield from shorter_limit(
         _limit(job, snapshot), lambda seconds: start(replace(job, limit=seconds, time_min=None))
     )
-    yield from _fewer_cpus(job, start)
-    yield from _fewer_gpus(job, start)
-    yield from _fewer_nodes(job, snapshot, start)
+    for fewer in _fewer_resources(job, snapshot):
+        if fewer.most > fewer.least:
+            yield fewer.search(snapshot, start)
 
 
 def _changes(
@@ -155,33 +157,80 @@ def _limit(job: PendingJob, snapshot: OnNodes) -> int:
 # --- fewer resources ---
 
 
-def _fewer_cpus(job: PendingJob, start: Start) -> Iterator[Candidate]:
-    """Yield the search for CPUs of each task, else of tasks on each node, else of tasks."""
-    wanted = job.wanted
-    if wanted.exclusive:
-        return  # it gets whole nodes
+class FewerResources(NamedTuple):
+    """Resource of which the job may request less: from `least` up to below `most`. `changed`
+    returns the job with an amount, `option` the option of sbatch that requests it.
+    """
 
+    name: str
+    least: int
+    most: int
+    changed: Callable[[int], PendingJob]
+    option: Callable[[PendingJob], str]
+
+    def search(self, snapshot: OnNodes, start: Start) -> Candidate:
+        """Return the search, from the least amount that no QOS refuses (MinTRES)."""
+
+        def is_allowed(amount: int) -> bool:
+            job, limits = self.changed(amount), snapshot.machine.limits
+            return any(
+                not any((check.reason or "").startswith("QOSMin") for check in checks)
+                for checks in (limits.checks(job, name) for name in job.partitions)
+            )
+
+        amounts = range(self.least, self.most)
+        return largest_amount(
+            self.name,
+            self.least + bisect_left(amounts, True, key=is_allowed),
+            self.most,
+            lambda amount: start(self.changed(amount)),
+            lambda amount: self.option(self.changed(amount)),
+        )
+
+
+def _fewer_resources(job: PendingJob, snapshot: OnNodes) -> Iterator[FewerResources]:
+    if not job.wanted.exclusive:  # else it gets whole nodes
+        yield from _fewer_cpus(job)
+    for at, (_, most) in enumerate(job.wanted.gpus):
+        yield FewerResources(
+            FEWER_GPUS,
+            1,
+            most,
+            partial(_with_gpus, job, at),
+            lambda changed: gpu_option(changed.wanted.gpus),
+        )
+    yield _fewer_nodes(job, snapshot)
+
+
+def _fewer_cpus(job: PendingJob) -> Iterator[FewerResources]:
+    """Yield CPUs of each task, else tasks on each node, else tasks."""
+    wanted = job.wanted
     if wanted.cpus_per_task > 1:
-        yield largest_amount(
+        yield FewerResources(
             FEWER_CPUS,
+            1,
             wanted.cpus_per_task,
-            lambda cpus: start(_with_cpus(job, cpus)),
-            lambda cpus: f"-c {cpus}",
+            partial(_with_cpus, job),
+            lambda changed: f"-c {changed.wanted.cpus_per_task}",
         )
-    elif (wanted.tasks_per_node or 0) > 1:
-        yield largest_amount(
+    elif wanted.tasks_per_node is not None and wanted.tasks_per_node > 1:
+        yield FewerResources(
             FEWER_CPUS,
-            wanted.tasks_per_node or 0,
-            lambda tasks: start(_with_tasks_per_node(job, tasks)),
-            lambda tasks: _tasks_option(_with_tasks_per_node(job, tasks).wanted),
+            1,
+            wanted.tasks_per_node,
+            partial(_with_tasks_per_node, job),
+            # With the job's own -n these would need more nodes.
+            lambda changed: (
+                f"-n {changed.wanted.least_tasks} --ntasks-per-node={changed.wanted.tasks_per_node}"
+            ),
         )
-    elif wanted.least_tasks > wanted.nodes:
-        fixed = wanted.nodes - 1
-        yield largest_amount(
+    else:
+        yield FewerResources(
             FEWER_CPUS,
-            wanted.least_tasks - fixed,
-            lambda more: start(with_request(job, tasks=fixed + more)),
-            lambda more: f"-n {fixed + more}",
+            wanted.nodes,
+            wanted.least_tasks,
+            lambda tasks: with_request(job, tasks=tasks),
+            lambda changed: f"-n {changed.wanted.tasks}",
         )
 
 
@@ -204,30 +253,9 @@ def _with_tasks_per_node(job: PendingJob, tasks: int) -> PendingJob:
     )
 
 
-def _tasks_option(wanted: ResourceRequest) -> str:
-    """Return the options of the tasks. With the job's own -n they would need more nodes."""
-    return f"-n {wanted.least_tasks} --ntasks-per-node={wanted.tasks_per_node}"
-
-
 def _scaled(amount: int, number: int, of: int) -> int:
     """Return `amount` times `number` / `of`, rounded up."""
     return -(-amount * number // of)
-
-
-def _fewer_gpus(job: PendingJob, start: Start) -> Iterator[Candidate]:
-    """Yield the search for GPUs of each type on each node."""
-    for at, (_, most) in enumerate(job.wanted.gpus):
-        if most > 1:
-            yield _search_gpus(most, partial(_with_gpus, job, at), start)
-
-
-def _search_gpus(most: int, changed: Callable[[int], PendingJob], start: Start) -> Candidate:
-    return largest_amount(
-        FEWER_GPUS,
-        most,
-        lambda number: start(changed(number)),
-        lambda number: gpu_option(changed(number).wanted.gpus),
-    )
 
 
 def _with_gpus(job: PendingJob, at: int, number: int) -> PendingJob:
@@ -243,30 +271,26 @@ def gpu_option(gpus: Iterable[Gpus]) -> str:
     return f"--gpus-per-node={shlex.quote(listed)}"
 
 
-def _fewer_nodes(job: PendingJob, snapshot: OnNodes, start: Start) -> Iterator[Candidate]:
-    """Yield the search for nodes, with as many tasks on each as before."""
+def _fewer_nodes(job: PendingJob, snapshot: OnNodes) -> FewerResources:
+    """Return nodes, with as many tasks on each as before."""
     wanted, rules = job.wanted, snapshot.machine.cluster.rules
     least = max(
         1,
         len(set(wanted.required)),
         *(rules[name].min_nodes for name in job.partitions if name in rules),
     )
-    fixed = least - 1
 
-    def tasks(nodes: int) -> int:
-        return _scaled(wanted.least_tasks, nodes, wanted.nodes)
+    def changed(nodes: int) -> PendingJob:
+        tasks = _scaled(wanted.least_tasks, nodes, wanted.nodes)
+        return with_request(job, nodes=nodes, max_nodes=nodes, tasks=tasks)
 
-    if wanted.nodes > least:
-        yield largest_amount(
-            FEWER_NODES,
-            wanted.nodes - fixed,
-            lambda more: start(
-                with_request(
-                    job, nodes=fixed + more, max_nodes=fixed + more, tasks=tasks(fixed + more)
-                )
-            ),
-            lambda more: f"-N {fixed + more} -n {tasks(fixed + more)}",
-        )
+    return FewerResources(
+        FEWER_NODES,
+        least,
+        wanted.nodes,
+        changed,
+        lambda changed: f"-N {changed.wanted.nodes} -n {changed.wanted.tasks}",
+    )
 
 
 def with_request(job: PendingJob, **changes: object) -> PendingJob:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.priority.multifactor.combination import qos_factor
@@ -66,6 +67,7 @@ class SiteChanges(AllowedChanges):
         slurm_job: the job as slurmctld has it.
         cluster: its cluster.
         now: time in seconds since 1970.
+        rules: partitions, by name.
         policy: submission policy; None: there is none.
         quote: asks the bank for the price of a job; None: do not ask.
         qos_priorities: priority that the job would have with each other QOS that its associations
@@ -79,6 +81,7 @@ class SiteChanges(AllowedChanges):
         cluster: str | None,
         now: int,
         *,
+        rules: Mapping[str, PartitionRules],
         policy: AdmissionRules | None,
         quote: Quote | None,
         qos_priorities: Mapping[str, int],
@@ -86,7 +89,8 @@ class SiteChanges(AllowedChanges):
     ) -> None:
         self._slurm_job, self._cluster, self._now = slurm_job, cluster, now
         self._policy = policy if policy is None or policy.judges(slurm_job.uid) else None
-        self._quote, self._qos_priorities, self._notes = quote, qos_priorities, notes
+        self._rules, self._quote = rules, quote
+        self._qos_priorities, self._notes = qos_priorities, notes
         self._is_price_known = True
 
     def partitions(self, job: PendingJob, name: str) -> tuple[str, ...] | None:
@@ -106,7 +110,7 @@ class SiteChanges(AllowedChanges):
         if self._quote is None or not self._is_price_known:
             return self._is_price_known
         try:
-            answers = quotes(job, self._slurm_job, self._cluster, self._quote)
+            answers = quotes(job, self._slurm_job, self._cluster, self._rules, self._quote)
             return all(credit.is_enough for credit in answers)
         except FairbankError as error:
             # The bank refuses jobs in a partition that it does not know.

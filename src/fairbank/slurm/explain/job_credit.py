@@ -11,6 +11,7 @@ from typing import Any
 
 from fairbank.agent.outage_policy import DEFERRED_REASON
 from fairbank.agent.reports.report import BY_REASON, split_text
+from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.scheduling.explain.answer import BankRefusal
 from fairbank.scheduling.explain.checks import JobCredit
 from fairbank.scheduling.pending_job import PendingJob
@@ -25,38 +26,45 @@ _CODES = {word: code for code, (_, word) in BY_REASON.items() if word}
 """Reasons of the bank, by the words that the plug-in shows in squeue."""
 
 
+Rules = Mapping[str, PartitionRules]
+"""Partitions, by name."""
+
+
 def quote_requests(
-    job: PendingJob, slurm_job: SlurmJob, cluster: str | None
+    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, rules: Rules
 ) -> Iterator[dict[str, object]]:
     """Yield the body of `POST /quote` for each partition in which the job may run.
 
-    None for a job without a limit of its own, whose hold depends on its partition's.
+    A job without a limit has the partition's default, else its maximum. A partition without either
+    is left out: the hold would have no end.
     """
-    if job.limit is None:
-        return
     tres = ",".join(
         f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in job.tres.items()
     )
     for partition in job.partitions:
+        there = rules.get(partition, PartitionRules(name=partition))
+        limit = job.limit or there.default_seconds or there.max_seconds
+        if limit is None:
+            continue
         yield {
             "account": slurm_job.account,
             "cluster": cluster,
             "partition": partition,
             "tres": tres,
-            "time_limit": job.limit,
+            "time_limit": limit,
             "qos": job.qos or None,
             "owner_uid": slurm_job.uid,
         }
 
 
 def quotes(
-    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, quote: Quote
+    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, rules: Rules, quote: Quote
 ) -> Iterator[JobCredit]:
     """Yield the bank's answer for each partition in which the job may start; none without a bank.
 
     Raises FairbankError.
     """
-    for request in quote_requests(job, slurm_job, cluster):
+    for request in quote_requests(job, slurm_job, cluster, rules):
         if (data := quote(request)) is not None:
             yield JobCredit(
                 project=data["account"],
@@ -71,7 +79,7 @@ def quotes(
 
 
 def job_credit(
-    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, quote: Quote
+    job: PendingJob, slurm_job: SlurmJob, cluster: str | None, rules: Rules, quote: Quote
 ) -> JobCredit | None:
     """Return what the bank would hold for the job and what is available; None without a bank.
 
@@ -79,7 +87,7 @@ def job_credit(
     least credit. Raises FairbankError.
     """
     return min(
-        quotes(job, slurm_job, cluster, quote),
+        quotes(job, slurm_job, cluster, rules, quote),
         key=lambda credit: (credit.is_enough, credit.available - credit.wanted),
         default=None,
     )
