@@ -15,6 +15,7 @@ from fairbank.scheduling.machines.processors import ProcessorJob, W
 from fairbank.scheduling.snapshot import FOR_EVER, Hole
 
 Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 User = tuple[int, int]
 """Group and user; the group is -1 if groups do not count."""
 
@@ -22,16 +23,14 @@ _ROW_BITS = 30
 _AT_END = 1 << 62
 """Added to the key of a job that was moved to the end."""
 _ROWS_MIN = 64
-_UNRANKED, _GONE = -1, -2
-"""Instead of a priority: a job without one, and a row whose job left."""
 
 
 class JobColumns(NamedTuple):
     """Columns of jobs. `user` is the place in the users of the queue."""
 
-    processors: Integers
-    limit: Integers
-    submitted: Integers
+    processors: Floats
+    limit: Floats
+    submitted: Floats
     user: Integers
 
 
@@ -58,21 +57,25 @@ class PriorityQueue(Generic[W]):
         self._user_of = user_of
         self._rows: list[W | None] = []
         self._row_of: dict[int, int] = {}
-        self._columns: Integers = np.empty((5, _ROWS_MIN), np.int64)
+        self._columns: Floats = np.empty((5, _ROWS_MIN))
         self._order: list[int] = []
         self._unranked: dict[int, None] = {}
         self._at_end: set[int] = set()
         self._widths: dict[int, int] = {}
         self._sorted_widths: list[int] = []
-        self.users: dict[User, int] = {}
+        self.users: list[User] = []
+        self._user_places: dict[User, int] = {}
         self.total_processors = 0
 
     def add(self, job: W) -> None:
         row, width = len(self._rows), job.processors
         if row == self._columns.shape[1]:
             self._columns = np.concatenate((self._columns, np.empty_like(self._columns)), axis=1)
-        user = self.users.setdefault(self._user_of(job), len(self.users))
-        self._columns[:, row] = width, job.limit, job.submitted, user, _UNRANKED
+        user = self._user_of(job)
+        place = self._user_places.setdefault(user, len(self.users))
+        if place == len(self.users):
+            self.users.append(user)
+        self._columns[:, row] = width, job.limit, job.submitted, place, 0
         self._rows.append(job)
         self._row_of[job.number], self._unranked[row] = row, None
         if width not in self._widths:
@@ -86,7 +89,7 @@ class PriorityQueue(Generic[W]):
             del self._unranked[row]
         else:
             del self._order[bisect_left(self._order, self._key(row))]
-        self._rows[row], self._columns[-1, row] = None, _GONE
+        self._rows[row] = None
         self._at_end.discard(row)
         self.total_processors -= width
         self._widths[width] -= 1
@@ -123,7 +126,8 @@ class PriorityQueue(Generic[W]):
         return np.array(list(self._unranked), np.int64)
 
     def columns(self, rows: Integers) -> JobColumns:
-        return JobColumns(*self._columns[:-1, rows])
+        processors, limit, submitted, user = self._columns[:-1, rows]
+        return JobColumns(processors, limit, submitted, user.astype(np.int64))
 
     def jobs_of(self, rows: Integers) -> list[W]:
         return [job for row in rows.tolist() if (job := self._rows[row]) is not None]
@@ -136,7 +140,7 @@ class PriorityQueue(Generic[W]):
                 del self._unranked[row]
                 insort(self._order, self._key(row))
             return
-        keys = (U32_MAX - self._columns[-1, rows] << _ROW_BITS) + rows
+        keys = (U32_MAX - priorities.astype(np.int64) << _ROW_BITS) + rows
         if self._at_end:
             keys[np.isin(rows, list(self._at_end))] += _AT_END
         keys.sort()
@@ -144,27 +148,24 @@ class PriorityQueue(Generic[W]):
 
     def clear_priorities(self) -> None:
         """Forget the priorities of all jobs."""
-        waiting = np.flatnonzero(self._columns[-1, : len(self._rows)] != _GONE)
-        if len(self._rows) > 2 * len(waiting) + _ROWS_MIN:
-            self._renumber(waiting)
-            waiting = np.arange(len(waiting))
-        self._columns[-1, waiting] = _UNRANKED
-        self._order, self._unranked = [], dict.fromkeys(waiting.tolist())
+        if len(self._rows) > 2 * len(self._row_of) + _ROWS_MIN:
+            self._renumber()
+        self._order, self._unranked = [], dict.fromkeys(self._row_of.values())
 
-    def _renumber(self, waiting: npt.NDArray[np.intp]) -> None:
+    def _renumber(self) -> None:
         """Drop the rows of the jobs that left."""
-        rows = waiting.tolist()
+        rows = list(self._row_of.values())
         self._at_end = {place for place, row in enumerate(rows) if row in self._at_end}
         self._rows = [self._rows[row] for row in rows]
         self._row_of = {job.number: row for row, job in enumerate(self.jobs())}
-        self._columns = np.concatenate(
-            (self._columns[:, waiting], np.empty((5, _ROWS_MIN), np.int64)), axis=1
-        )
+        self._columns = np.concatenate((self._columns[:, rows], np.empty((5, _ROWS_MIN))), axis=1)
 
     def order(self, now: int) -> JobList[W]:
         """Return the jobs in order, without a priority last. Valid until the queue changes."""
+        if not self._unranked:
+            return _RankedJobs(self._rows, self._order)
         last = sorted(self._unranked, key=lambda row: (row in self._at_end, row))
-        return _RankedJobs(self._rows, self._order + last if last else self._order)
+        return _RankedJobs(self._rows, self._order + last)
 
 
 class JobList(Generic[W]):
@@ -195,17 +196,18 @@ class _RankedJobs(JobList[W]):
     """Jobs by keys, which are looked up only as far as a pass goes."""
 
     def __init__(self, rows: Sequence[W | None], keys: Sequence[int]) -> None:
+        super().__init__(())
         self._rows, self._keys = rows, keys
 
     def first_jobs(self, count: int) -> JobList[W]:
-        return JobList(list(self._jobs_of(self._keys[:count])))
+        return self if len(self._keys) <= count else _RankedJobs(self._rows, self._keys[:count])
 
     def __iter__(self) -> Iterator[tuple[int, W]]:
-        return enumerate(self._jobs_of(self._keys))
+        rows, row_bits = self._rows, (1 << _ROW_BITS) - 1
+        jobs = (job for key in self._keys if (job := rows[key & row_bits]) is not None)
+        return enumerate(jobs)
 
     def first_that_fits(self, after: int, holes: Sequence[Hole]) -> tuple[int, W] | None:
-        return self.first_jobs(len(self._keys)).first_that_fits(after, holes)
-
-    def _jobs_of(self, keys: Sequence[int]) -> Iterator[W]:
-        rows, row_bits = self._rows, (1 << _ROW_BITS) - 1
-        return (job for key in keys if (job := rows[key & row_bits]) is not None)
+        if not self._jobs:
+            self._jobs = [job for _, job in self]
+        return super().first_that_fits(after, holes)

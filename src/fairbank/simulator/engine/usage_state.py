@@ -28,6 +28,7 @@ from fairbank.priority.site_factor import (
     scale_factors,
 )
 from fairbank.scheduling.machines.priority_queue import Integers, PriorityQueue
+from fairbank.scheduling.machines.processor_queue import FEW
 from fairbank.scheduling.snapshot import RunningJob
 from fairbank.simulator.traces.workload import TraceJob
 
@@ -183,15 +184,14 @@ class UsageState:
 
     def _priorities(self, queue: PriorityQueue[TraceJob], rows: Integers) -> Priorities:
         jobs = queue.columns(rows)
-        wide = jobs.processors.astype(np.float64)
         nothing, first = np.zeros(len(rows)), np.zeros(len(rows), np.intp)
         columns = PendingColumns(
-            accrued_at=(jobs.submitted + 1).astype(np.float64),
+            accrued_at=jobs.submitted + 1,
             association=nothing,
-            fairshare=self._fair_shares(list(queue.users), jobs.user),
-            nodes=wide,
-            cpus=wide,
-            limit_minutes=(-(-jobs.limit // 60)).astype(np.float64),
+            fairshare=self._fair_shares(queue.users, jobs.user),
+            nodes=jobs.processors,
+            cpus=jobs.processors,
+            limit_minutes=np.ceil(jobs.limit / 60),
             nice=nothing,
             site=(
                 nothing
@@ -208,15 +208,20 @@ class UsageState:
         """Return the fair-share factor of the user at each place. New users join in the order in
         which they first occur.
         """
-        found = np.flatnonzero(np.bincount(places)).tolist()
-        if any(users[place] not in self._used for place in found):
-            for place in dict.fromkeys(places.tolist()):
+        # A table of factors pays off for long queues only.
+        is_short = len(places) <= FEW
+        found = places.tolist() if is_short else np.flatnonzero(np.bincount(places)).tolist()
+        if is_short or not all(users[place] in self._used for place in found):
+            for place in places.tolist():
                 self._used.setdefault(users[place], 0.0)
         if self._factor is None or self._user_count < len(self._used):
             self._factor, self._user_count = self._fair_share_factors(), len(self._used)
-        factors = np.zeros(len(users))
-        factors[found] = [self._factor(users[place]) for place in found]
-        return factors[places]
+        factors = [self._factor(users[place]) for place in found]
+        if is_short:
+            return np.array(factors)
+        table = np.zeros(len(users))
+        table[found] = factors
+        return table[places]
 
     def _site_factors(
         self, jobs: Sequence[TraceJob], credit_of: Callable[[TraceJob, int], RemainingCredit]
