@@ -460,6 +460,18 @@ def test_request_above_a_group_limit_on_nodes_is_not_ok(run: Run, tmp_path: Path
     assert not checks["limits in cpu"][0]
 
 
+def test_limit_that_the_job_meets_on_later_nodes_is_not_ok(run: Run, tmp_path: Path) -> None:
+    """Nodes that the account has already count once, so the limit depends on the nodes."""
+    limit = r"(Account=wg_bio UserName= .* GrpTRES=.*?)node=N\("
+    number = JOBS["contiguous"]
+    headline, checks = why(run, queue_with(tmp_path, limits=(limit, r"\1node=2(")), number)
+    figures = (
+        "association of account wg_bio allows 2 nodes (GrpTRES), 2 in use; this job asks for 2"
+    )
+    assert headline == f"Job {number} waits: {figures} (AssocGrpNodeLimit)."
+    assert checks["limits in cpu"] == (False, f"AssocGrpNodeLimit: {figures}")
+
+
 # --- deadline ---
 
 
