@@ -165,3 +165,13 @@ def test_backfill_delays_no_job_ahead() -> None:
     output = scene.both()
     assert output.starts == {3: "n2"}
     assert output.planned == {2: (60, "n[1-2]")}
+
+
+def test_change_that_misses_the_deadline_is_not_suggested() -> None:
+    def suggested_with(deadline: int) -> EarlierStart | None:
+        scene = Scene(rack(2)).runs(1, "n1", 60).runs(2, "n2", 600).waits(3, 2, priority=9)
+        return suggested(scene.waits(4, minutes=600, deadline=NOW + 60 * deadline), 4)
+
+    assert suggested_with(2_000) == EarlierStart("-t 08:59:00", NOW + 3_600)
+    assert suggested_with(300) == EarlierStart("-t 04:00:00", NOW + 3_600)
+    assert suggested_with(60) is None

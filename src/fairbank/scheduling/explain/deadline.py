@@ -10,6 +10,8 @@ from typing import NamedTuple
 from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import JobCheck, StartRange
 from fairbank.scheduling.explain.job_view import JobView
+from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement.node_table import NodeTable
 
 
 class DeadlineRisk(Enum):
@@ -30,14 +32,22 @@ class DeadlineOutlook(NamedTuple):
 
 def deadline_outlook(view: JobView, likely: StartRange | None) -> DeadlineOutlook | None:
     """Return whether the job can end by its deadline; None without one."""
-    job, rules = view.job, view.snapshot.machine.cluster.rules
-    if job.deadline is None:
+    job = view.job
+    latest = latest_start(job, view.snapshot.machine.cluster)
+    if job.deadline is None or latest is None:
         return None
-    seconds = [job.least_seconds(rules[name]) for name in job.partitions if name in rules]
-    latest = job.deadline - min(seconds, default=job.time_min or job.limit or 0)
     risk, start = _compare(view, likely, latest)
     evidence = f"it must end by {iso(job.deadline)}, so it must start by {iso(latest)}; {start}"
     return DeadlineOutlook(risk, JobCheck("deadline", risk is DeadlineRisk.IN_TIME, evidence))
+
+
+def latest_start(job: PendingJob, cluster: NodeTable) -> int | None:
+    """Return the latest start with which the job can end by its deadline; None without one."""
+    if job.deadline is None:
+        return None
+    rules = cluster.rules
+    seconds = [job.least_seconds(rules[name]) for name in job.partitions if name in rules]
+    return job.deadline - min(seconds, default=job.time_min or job.limit or 0)
 
 
 def _compare(view: JobView, likely: StartRange | None, latest: int) -> tuple[DeadlineRisk, str]:

@@ -15,6 +15,7 @@ import msgspec
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.scheduling.explain.answer import EarlierStartAdvice
+from fairbank.scheduling.explain.deadline import latest_start
 from fairbank.scheduling.explain.earlier_start import (
     Candidate,
     find_earlier_start,
@@ -82,6 +83,9 @@ def suggest_earlier_start(
 
     def start(changed: PendingJob) -> int | None:
         at = _start(run_passes(replace_job(snapshot, changed), parameters, now), number, now)
+        latest = latest_start(changed, snapshot.machine.cluster)
+        if at is not None and latest is not None and at > latest:
+            return None  # slurmctld would remove the job (DeadLine)
         is_earlier = at is not None and (expected is None or at < expected)
         # Only a change that helps is worth the question, which may go to another host.
         return None if is_earlier and not allowed.accepts(changed) else at
