@@ -243,8 +243,7 @@ def test_jobs_wait_for_an_unavailable_bank_and_start_later(at_rest: BankStack) -
     )
     refused = slurm.run("alice", "srun", "true")
     assert (
-        "srun: Fairbank: the allocation bank cannot be asked just now; try again later"
-        in refused.err
+        "srun: Fairbank: the allocation bank cannot be reached now; try again later" in refused.err
     )
     at_rest.agent.kill()
     at_rest.agent.start()
