@@ -124,11 +124,11 @@ counter = "threads"
         ('journal = "delete"', "store.journal", "one of: truncate, wal"),
         ("port = 0", "server.port", "accepted: whole number from 1 to 65535"),
         # An empty host would listen on all addresses.
-        ('host = ""', "server.host", "accepted: ASCII word"),
-        ('host = "::1\\n"', "server.host", "accepted: ASCII word"),
-        ('name = ""', "server.name", "accepted: ASCII word"),
-        ('name = "bank\\n"', "server.name", "accepted: ASCII word"),
-        ('name = "bank\\r\\nX: 1"', "server.name", "accepted: ASCII word"),
+        ('host = ""', "server.host", "accepted: one word of printable ASCII characters"),
+        ('host = "::1\\n"', "server.host", "accepted: one word of printable ASCII characters"),
+        ('name = ""', "server.name", "accepted: one word of printable ASCII characters"),
+        ('name = "bank\\n"', "server.name", "accepted: one word of printable ASCII characters"),
+        ('name = "bank\\r\\nX: 1"', "server.name", "accepted: one word of printable ASCII characters"),
     ],
 )
 def test_value_out_of_range_is_refused_with_the_range(

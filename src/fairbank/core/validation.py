@@ -17,7 +17,7 @@ _FIELD = re.compile(
 )
 WORD = r"^[!-~]+\Z"
 """Pattern of texts that are one word. Its end is not `$`, which would accept a line end."""
-_PATTERNS = {"^/": "absolute path", WORD: "ASCII word"}
+_PATTERNS = {"^/": "absolute path", WORD: "one word of printable ASCII characters"}
 _PATTERN = re.compile(r"`str`( \| null)? matching regex '(.*)'")
 _INDEX = re.compile(r"\[[^]]*\]")
 """Index into a table or a list, in msgspec's path."""

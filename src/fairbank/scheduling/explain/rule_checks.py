@@ -26,12 +26,13 @@ from fairbank.scheduling.slurm.queue_order import QueueEntry, placement_request
 
 def partition_checks(job: PendingJob, nodes: Nodes, name: str) -> Iterator[JobCheck]:
     """Yield whether a partition accepts the job, and the test of each setting that it has."""
+    what = f"partition {name} accepts it"
+    if name not in nodes.cluster.rules:
+        yield JobCheck(what, False, "there is no such partition any more")
+        return
     reason = exclusion_reason(job, nodes.cluster, name, by_least_time=True)
-    yield JobCheck(
-        f"partition {name} accepts it",
-        reason is None,
-        "within its limits" if reason is None else explain_reason(reason),
-    )
+    evidence = "within its limits" if reason is None else explain_reason(reason)
+    yield JobCheck(what, reason is None, evidence)
     for test in _partition_tests(job, nodes, name):
         yield JobCheck(f"{test.setting} of {name}", test.reason is None, _figures(test))
 
