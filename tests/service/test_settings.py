@@ -128,7 +128,11 @@ counter = "threads"
         ('host = "::1\\n"', "server.host", "accepted: one word of printable ASCII characters"),
         ('name = ""', "server.name", "accepted: one word of printable ASCII characters"),
         ('name = "bank\\n"', "server.name", "accepted: one word of printable ASCII characters"),
-        ('name = "bank\\r\\nX: 1"', "server.name", "accepted: one word of printable ASCII characters"),
+        (
+            'name = "bank\\r\\nX: 1"',
+            "server.name",
+            "accepted: one word of printable ASCII characters",
+        ),
     ],
 )
 def test_value_out_of_range_is_refused_with_the_range(
