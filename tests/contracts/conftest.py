@@ -25,9 +25,8 @@ from tests.contracts.small_site import (
     hold,
     project,
 )
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import ON_POSTGRES, PostgresServer
 
-ON_POSTGRES = ["postgres18", "postgres15"]
 IN_SQL = ["sqlite", *ON_POSTGRES]
 EVERYWHERE = ["memory", *IN_SQL]
 

@@ -18,8 +18,9 @@ from fairbank.store.queries import queries
 from fairbank.store.sql import statements
 from fairbank.store.sqlite.store import SqliteStore
 from fairbank.store.urls import path_of
-from tests.contracts.conftest import ON_POSTGRES, places
+from tests.contracts.conftest import places
 from tests.contracts.databases import Place
+from tests.support.postgres import ON_POSTGRES
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
 LOOK_UPS = [
