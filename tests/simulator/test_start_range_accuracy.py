@@ -63,7 +63,7 @@ STATED = {
     (KTH, "slurm", 100): Coverage(127, 7, 100, 20, 0),
     (METACENTRUM, "slurm", 40): Coverage(74, 9, 50, 15, 0),
     (UBCCR, "slurm", 600): Coverage(29, 2, 20, 7, 0),
-    (LUBLIN, "slurm", 400): Coverage(23, 1, 13, 3, 6),
+    (LUBLIN, "slurm", 400): Coverage(23, 1, 14, 3, 5),
 }
 
 

@@ -170,6 +170,21 @@ def test_hold_of_a_running_job_is_kept(site: CommandSite) -> None:
     assert site.available() == 360
 
 
+def test_plain_run_says_what_a_repair_could_not_do(site: CommandSite) -> None:
+    """Of a cut line the job is unknown, and the bank has no credit for bio."""
+    site.report(site.job(1))
+    cut = sacct_row(site.job(9)).rsplit("\x1f", 3)[0] + "\n"
+    site.slurm.set_output("sacct", sacct_row(site.job(2, account="bio")) + cut)
+    plain = site.run("reconcile", code=8).out
+    rows = {row["kind"]: str(row["done"]) for row in site.reconcile(code=8)}
+    fixed = site.run("reconcile", "--fix", code=8).out
+    for amount in ("charge 0 SU", "release 0 SU"):
+        assert f"would {amount}" in plain
+        assert amount.replace("e 0", "ed 0") in fixed
+    assert rows["ORPHAN"].startswith("not released: a line of Slurm's output may belong to it")
+    assert rows["MISSING"].startswith("there was no allocation that could pay")
+
+
 def test_unreadable_line_keeps_only_the_hold_of_its_job(site: CommandSite) -> None:
     site.report(site.job(1))
     site.report(site.job(2))

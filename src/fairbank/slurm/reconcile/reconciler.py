@@ -95,7 +95,7 @@ class Reconciler:
             cluster: required name of the cluster; None for any.
             fix: charge what is missing and release what is lost.
             retry_refused: with `fix`, retry also what the bank refused before.
-            funds: without `fix`, predict the outcomes with these projects and allocations.
+            funds: without `fix`, assume these projects and allocations instead of the bank's.
             progress: called with the stage, and how much of how much is done.
         """
         begun = time.monotonic()
@@ -111,7 +111,6 @@ class Reconciler:
             for finding in comparison.findings
             if finding.category is Category.INCOMPLETE and finding.job and finding.job.gap
         )
-        outcomes = [RepairOutcome(finding=finding) for finding in comparison.findings]
         repairer = Repairer(
             self._bank,
             prices,
@@ -124,8 +123,13 @@ class Reconciler:
         if fix:
             repairer.add_job_ends(self._job_ends(comparison))
             outcomes = repairer.repair(comparison.findings, progress)
-        elif funds is not None:
+        else:
             outcomes = repairer.predict(comparison.findings)
+        if not fix and funds is None:  # nothing is assumed, and nothing is done
+            outcomes = [
+                msgspec.structs.replace(outcome, problem=outcome.problem or "")
+                for outcome in outcomes
+            ]
         return ReconcileResult(
             cluster=prices.name,
             compared=sum(1 for job in sides.jobs if job.has_ended),

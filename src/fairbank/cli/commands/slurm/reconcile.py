@@ -188,7 +188,7 @@ def _differences(context: Context, result: ReconcileResult, *, fix: bool) -> lis
             amount = sum(
                 outcome.finding.amount or 0
                 for outcome in outcomes
-                if not fix or outcome.problem is None
+                if outcome.problem is None or (not fix and outcome.problem == "")
             )
             unit = UNITS[context.format.units]
             line += f"   {REPAIRS[name][fix]} {context.format.su(amount)} {unit}"
