@@ -189,10 +189,10 @@ class FaultInjector:
             proxy.fault = MessageFault.NONE
 
     def _reset(self) -> None:
-        """Make slurmctld lose all jobs and restart its numbers at 1."""
+        """Make slurmctld lose all jobs and begin its numbers at 1 again."""
         with self.without_controller.record(), self.load.paused():
             begun = time.time()
-            self.stack.slurm.empty()
+            self.stack.slurm.empty(first_job=1)
             self.resets.append((begun, time.time()))
             self.unsaved.append(self.resets[-1])
 

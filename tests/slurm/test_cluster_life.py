@@ -149,9 +149,9 @@ def test_cli_filter_and_prolog_slurmctld_are_called(slurm: Cluster) -> None:
 
 def test_emptying_leaves_no_job(slurm: Cluster, record_figure: RecordFigure) -> None:
     running = slurm.submit("alice", "--array=1-20", script=f"trap '' TERM; {LONG} & wait")
+    slurm.wait_for(running, "RUNNING")
     slurm.submit("bob", "--array=1-2000", "--nodes=6", "--exclusive")
     slurm.submit("carol", "--hold")
-    slurm.wait_for(running, "RUNNING")
     slurm.kill("c02", MUNGED)
     begun = time.monotonic()
     slurm.empty()
@@ -163,7 +163,9 @@ def test_emptying_leaves_no_job(slurm: Cluster, record_figure: RecordFigure) -> 
         if b"sleep" in process.command or b"slurmstepd" in process.command
     ]
     wait_until(lambda: slurm.sacct("--state=RUNNING,PENDING") == [], "accounting to end them too")
-    assert slurm.submit("dave") == 1
+    number = slurm.submit("dave")
+    slurm.wait_for_sacct(number, "COMPLETED")
+    assert len(slurm.sacct("--duplicates", f"--jobs={number}")) == 1
 
 
 def test_second_cluster_is_independent_and_leaves_no_trace(slurm: Cluster, checkout: Path) -> None:

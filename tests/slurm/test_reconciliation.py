@@ -177,7 +177,7 @@ def test_orphan_and_open_holds_are_fixed(pair: ReconciledCluster) -> None:
 
 
 def test_reused_job_ids_are_separate_runs(pair: ReconciledCluster) -> None:
-    """After a reset of slurmctld, job numbers begin at 1 again; accounting distinguishes the two
+    """After a reset of slurmctld, job numbers begin again; accounting distinguishes the two
     jobs by submit time.
     """
     cluster = pair.cluster
@@ -186,7 +186,7 @@ def test_reused_job_ids_are_separate_runs(pair: ReconciledCluster) -> None:
     first = cluster.submit("alice", script="sleep 2")
     cluster.wait_for(first, "COMPLETED")
     pair.wait_for_accounting(first, "COMPLETED")
-    cluster.empty()
+    cluster.empty(first_job=first)
     second = cluster.submit("alice", "-c2", script="sleep 2")
     assert second == first
     cluster.wait_for(second, "COMPLETED")

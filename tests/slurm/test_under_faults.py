@@ -101,7 +101,7 @@ def fault_stack(
         try:
             with running_stack(cluster, plugin, bank, agent) as stack:
                 yield FaultStack(stack, disk, (to_agent, to_bank))
-                cluster.calm()
+                cluster.empty()  # after resets, with numbers that no other test has used
         finally:
             to_agent.stop()
             to_bank.stop()

@@ -21,6 +21,7 @@ from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.held_jobs import Releaser
 from fairbank.slurm.reconcile.prices import ClusterPrices
 from fairbank.slurm.reconcile.resized import join_resized
+from tests.slurm.accounting_audit import slurm_time
 from tests.slurm.bank_cluster import RICH, SU, BankStack, agent_for, running_stack
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
@@ -95,10 +96,12 @@ def test_jobs_of_all_kinds_are_charged_as_accounting_counts(at_rest: BankStack) 
 def test_each_piece_of_a_resized_job_is_charged_once(at_rest: BankStack) -> None:
     """A job that gives back a node just before its end pays for the time in which it had it."""
     slurm = at_rest.slurm
+    since = slurm_time(time.time())
     job = slurm.submit("alice", "-N2", "--exclusive", "--time=10", script="sleep 600")
     slurm.wait_for(job, "RUNNING")
     time.sleep(8)  # so that half of the nodes is not a matter of rounding
     slurm.root("scontrol", "update", f"jobid={job}", "numnodes=1")
+    assert at_rest.reconcile("--starttime", since).returncode == 0
     slurm.run("alice", "scancel", str(job)).checked()
     (run,) = at_rest.wait_for_closed_runs(job)
     accounting = SlurmCommands(slurm.place.environment)
@@ -113,6 +116,8 @@ def test_each_piece_of_a_resized_job_is_charged_once(at_rest: BankStack) -> None
     assert prices.is_right_price(run["charged"], whole)
     at_the_end = msgspec.structs.replace(whole, pieces=())
     assert not prices.is_right_price(run["charged"], at_the_end)
+    reconciled = at_rest.reconcile("--starttime", since)
+    assert reconciled.returncode == 0, reconciled.stdout
 
 
 def test_srun_and_salloc_are_charged(at_rest: BankStack) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.slurm.lab import daemons, people
 from tests.slurm.lab.configuration import CLUSTER
 from tests.slurm.lab.daemons import MARIADBD, MUNGED, SLURMCTLD, SLURMDBD, Daemon
-from tests.slurm.lab.layout import RECORD, configure, furnish, read_record, record
+from tests.slurm.lab.layout import RECORD, configure, furnish, read_record, record, set_first_job
 from tests.slurm.lab.machine import SIZES, node_names
 from tests.slurm.lab.output_parsers import saved_time
 from tests.slurm.lab.packages import check
@@ -190,9 +190,9 @@ class Cluster(Shell):
         finally:
             self.reconfigure(before)
 
-    def empty(self) -> None:
-        """Remove all jobs and steps and restart job numbers from 1; accounting keeps the jobs, as
-        ended.
+    def empty(self, first_job: int | None = None) -> None:
+        """Remove all jobs and steps; accounting keeps the jobs, as ended. The next job has a number
+        that accounting does not know, or this one.
         """
         self.start(MUNGED, MARIADBD)
         self.start(SLURMDBD)
@@ -203,10 +203,10 @@ class Cluster(Shell):
                 process.end(signal.SIGKILL, 1)
         for node in self.node_names:
             shutil.rmtree(self.place.spool / node, ignore_errors=True)
-        for file in self.place.state.glob(
-            "job_state*"
-        ):  # otherwise slurmctld would continue from the last number
-            file.unlink()
+        if first_job:  # otherwise slurmctld continues from its last number
+            for file in self.place.state.glob("job_state*"):
+                file.unlink()
+        set_first_job(self.place, first_job or self._new_number())
         self._start([daemons.slurmctld(self.place, forgetting=True)])
         self.start(*self.node_names)
         self.wait_for_nodes("idle", seconds=START_SECONDS)
@@ -226,6 +226,11 @@ class Cluster(Shell):
             self.wait_for_nodes("idle")
         except (TimeoutError, AssertionError):
             self.empty()
+
+    def _new_number(self) -> int:
+        """Return a job number above all in accounting."""
+        rows = self.sacct("--duplicates", "--starttime=1970-01-02", columns=("JobIDRaw",))
+        return max((int(row["JobIDRaw"]) for row in rows), default=0) + 1
 
     def _wait_for_controller(self) -> None:
         wait_until(

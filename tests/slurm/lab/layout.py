@@ -81,6 +81,13 @@ def configure(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, 
         (place.conf / name).chmod(0o644)
 
 
+def set_first_job(place: Place, number: int) -> None:
+    """Let slurmctld give no number below this one."""
+    path, setting = place.conf / "slurm.conf", "FirstJobId="
+    kept = [line for line in path.read_text().splitlines() if not line.startswith(setting)]
+    path.write_text("\n".join([*kept, f"{setting}{number}", ""]))
+
+
 def _folders(place: Place) -> None:
     for folder in (
         place.conf,
