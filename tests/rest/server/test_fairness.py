@@ -138,16 +138,15 @@ def test_credential_for_another_body_is_refused_after_the_body(
 
 
 def test_credential_is_valid_for_a_slow_body(server: Served, munged: Munged) -> None:
+    head = f"content-length: {len(BODY)}\r\nconnection: close"
     credential = signed(munged)
-    statuses = []
-    for _ in range(2):
-        partial = PartialRequest(
-            server, credential, body=f"content-length: {len(BODY)}\r\nconnection: close"
-        )
-        partial.wire.sendall(BODY[:10])
-        partial.wire.sendall(BODY[10:])
-        statuses.append(partial.answer()[0])
-    assert statuses == [200, 401]
+    slow = PartialRequest(server, credential, body=head)
+    slow.wire.sendall(BODY[:10])
+    slow.wire.sendall(BODY[10:])
+    assert slow.answer()[0] == 200
+    repeated = PartialRequest(server, credential, body=head)
+    repeated.wire.sendall(BODY[:10])
+    assert repeated.answer()[0] == 401, "refused by its head, before the rest of its body"
 
 
 def test_forwarded_headers_change_nothing(server: Served) -> None:
