@@ -153,7 +153,7 @@ def weigh_factors(
         settings: weights and flags.
         now: time in seconds since 1970.
     """
-    weights, nothing = settings.counted, np.zeros_like(jobs.nice)
+    weights, nothing = settings.counted, np.zeros(len(jobs.nice))
     return PriorityTerms(
         age=(
             age_factor(jobs.accrued_at, now, settings.max_age_seconds) * weights.age
@@ -227,7 +227,7 @@ def _added(terms: PriorityTerms) -> Floats:
 
 
 def _of_tres(terms: PriorityTerms) -> Floats:
-    return _sum(np.zeros_like(terms.nice), *terms.tres)
+    return _sum(np.zeros(len(terms.nice)), *terms.tres)
 
 
 def _sum(first: Floats, *others: Floats) -> Floats:

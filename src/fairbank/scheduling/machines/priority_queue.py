@@ -26,11 +26,13 @@ _ROWS_MIN = 64
 
 
 class JobColumns(NamedTuple):
-    """Columns of jobs. `user` is the place in the users of the queue."""
+    """Columns of jobs. Age accrues from the second after the submit time; limits are rounded up to
+    minutes. `user` is the place in the users of the queue.
+    """
 
     processors: Floats
-    limit: Floats
-    submitted: Floats
+    limit_minutes: Floats
+    accrued_at: Floats
     user: Integers
 
 
@@ -75,7 +77,7 @@ class PriorityQueue(Generic[W]):
         place = self._user_places.setdefault(user, len(self.users))
         if place == len(self.users):
             self.users.append(user)
-        self._columns[:, row] = width, job.limit, job.submitted, place, 0
+        self._columns[:, row] = width, -(-job.limit // 60), job.submitted + 1, place, 0
         self._rows.append(job)
         self._row_of[job.number], self._unranked[row] = row, None
         if width not in self._widths:
@@ -121,28 +123,30 @@ class PriorityQueue(Generic[W]):
     def jobs(self) -> Iterator[W]:
         return (job for job in self._rows if job is not None)
 
-    def unranked(self) -> Integers:
+    def unranked(self) -> list[int]:
         """Return the rows of the jobs without a priority."""
-        return np.array(list(self._unranked), np.int64)
+        return list(self._unranked)
 
-    def columns(self, rows: Integers) -> JobColumns:
-        processors, limit, submitted, user = self._columns[:-1, rows]
-        return JobColumns(processors, limit, submitted, user.astype(np.int64))
+    def columns(self, rows: Sequence[int]) -> JobColumns:
+        # Indexing would lay out each column with gaps, which slows every step of a short queue.
+        processors, minutes, accrued_at, user, _ = self._columns.take(rows, axis=1)
+        return JobColumns(processors, minutes, accrued_at, user.astype(np.int64))
 
-    def jobs_of(self, rows: Integers) -> list[W]:
-        return [job for row in rows.tolist() if (job := self._rows[row]) is not None]
+    def jobs_of(self, rows: Sequence[int]) -> list[W]:
+        return [job for row in rows if (job := self._rows[row]) is not None]
 
-    def set_priorities(self, rows: Integers, priorities: npt.NDArray[np.uint32]) -> None:
+    def set_priorities(self, rows: Sequence[int], priorities: npt.NDArray[np.uint32]) -> None:
         """Set the priorities of jobs that had none."""
-        self._columns[-1, rows] = priorities
+        places = np.array(rows)
+        self._columns[-1, places] = priorities
         if self._order:
-            for row in rows.tolist():
+            for row in rows:
                 del self._unranked[row]
                 insort(self._order, self._key(row))
             return
-        keys = (U32_MAX - priorities.astype(np.int64) << _ROW_BITS) + rows
+        keys = (U32_MAX - priorities.astype(np.int64) << _ROW_BITS) + places
         if self._at_end:
-            keys[np.isin(rows, list(self._at_end))] += _AT_END
+            keys[np.isin(places, list(self._at_end))] += _AT_END
         keys.sort()
         self._order, self._unranked = keys.tolist(), {}
 

@@ -17,7 +17,7 @@ from fairbank.priority.fairshare.decay import Decay
 from fairbank.priority.fairshare.fair_tree import EqualShares, fair_tree
 from fairbank.priority.fairshare.tree import ShareAssociation, Tree, build_tree
 from fairbank.priority.multifactor.combination import Priorities, priorities
-from fairbank.priority.multifactor.pending_jobs import NO_QOS, PendingColumns, scale
+from fairbank.priority.multifactor.pending_jobs import PendingColumns, scale
 from fairbank.priority.settings import Algorithm, MultifactorSettings, PriorityWeights
 from fairbank.priority.site_factor import (
     LINEAR,
@@ -173,8 +173,7 @@ class UsageState:
             self._computed_at = begun
             self._factor = None
             queue.clear_priorities()
-        rows = queue.unranked()
-        if len(rows):
+        if rows := queue.unranked():
             queue.set_priorities(rows, self._priorities(queue, rows))
 
     def next_update(self, after: int) -> int:
@@ -182,16 +181,16 @@ class UsageState:
         period = self._rules.calc_period
         return (after // period + 1) * period
 
-    def _priorities(self, queue: PriorityQueue[TraceJob], rows: Integers) -> Priorities:
+    def _priorities(self, queue: PriorityQueue[TraceJob], rows: Sequence[int]) -> Priorities:
         jobs = queue.columns(rows)
         nothing, first = np.zeros(len(rows)), np.zeros(len(rows), np.intp)
         columns = PendingColumns(
-            accrued_at=jobs.submitted + 1,
+            accrued_at=jobs.accrued_at,
             association=nothing,
             fairshare=self._fair_shares(queue.users, jobs.user),
             nodes=jobs.processors,
             cpus=jobs.processors,
-            limit_minutes=np.ceil(jobs.limit / 60),
+            limit_minutes=jobs.limit_minutes,
             nice=nothing,
             site=(
                 nothing
@@ -199,7 +198,7 @@ class UsageState:
                 else self._site_factors(queue.jobs_of(rows), self.credit)
             ),
             partition=first,
-            qos=first + NO_QOS,
+            qos=first,  # the scale has only that of jobs without one
             tres=np.zeros((0, len(rows))),
         )
         return priorities(columns, self._scale, self._rules.settings, self._computed_at + 1)
