@@ -79,7 +79,7 @@ def server() -> Iterator[tuple[str, dict[str, str]]]:
 
 @schema.parametrize()
 @settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

@@ -67,8 +67,11 @@ STATED = {
 }
 
 
-# These take from 10 s to some minutes each, most of the time of all cases.
+# These take from 5 s to some minutes each, most of the time of all cases.
 LONG = {
+    ("synthetic", "slurm", 20),
+    (LUBLIN, "easy", 200),
+    (METACENTRUM, "easy", 40),
     (UBCCR, "easy", 600),
     (UBCCR, "slurm", 600),
     (KTH, "conservative", 200),
