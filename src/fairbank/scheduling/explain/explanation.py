@@ -94,14 +94,9 @@ def explain_on_nodes(
     code = view.code if refusal is None else refusal.held_as or view.code
     waits = _waits(view, awaiting) if stated is None else stated.clause
     headline = _headline(view, waits, refusal)
-    likely: StartRange | NoStartRange | None = None
-    if history is not None and not view.is_queued and view.code not in TIMED:
-        likely = NoStartRange.NOT_QUEUED
-    elif history is not None:
-        ahead = frozenset(view.ahead) if view.is_queued else None
-        likely = start_range_on_nodes(
-            snapshot, parameters, history, number, now, ahead=ahead, tick=tick
-        )
+    likely = None
+    if history is not None:
+        likely = _likely_start(snapshot, parameters, history, view, tick)
     start_range = likely if isinstance(likely, StartRange) else None
     deadline = deadline_outlook(view, start_range)
     if deadline is not None and deadline.risk.value:
@@ -127,6 +122,23 @@ def explain_on_nodes(
             else None
         ),
         refusal=refusal,
+    )
+
+
+def _likely_start(
+    snapshot: OnNodes,
+    parameters: SchedulerParameters,
+    history: RunTimeHistory[str],
+    view: JobView,
+    tick: Tick | None,
+) -> StartRange | NoStartRange:
+    """Return the range of likely starts, or the reason why there is none."""
+    if not view.is_queued and view.code not in TIMED:
+        return NoStartRange.NOT_QUEUED
+    ahead = frozenset(view.ahead) if view.is_queued else None
+    number = view.job.number
+    return start_range_on_nodes(
+        snapshot, parameters, history, number, view.now, ahead=ahead, tick=tick
     )
 
 

@@ -72,7 +72,7 @@ class SiteChanges(AllowedChanges):
         quote: asks the bank for the price of a job; None: do not ask.
         qos_priorities: priority that the job would have with each other QOS that its associations
             allow.
-        notes: gets a line if the bank stops to answer.
+        notes: gets a line if the bank stops answering.
     """
 
     def __init__(
