@@ -428,26 +428,65 @@ def test_component_of_a_heterogeneous_job_names_those_that_wait(run: Run, tmp_pa
     )
 
 
-def test_requested_node_is_named_with_the_reason_of_its_state(run: Run, tmp_path: Path) -> None:
-    folder = queue_with(
-        tmp_path,
-        nodes=(
-            r"(?m)^(NodeName=c06 .*) State=\S+ (.*)$",
-            r"\1 State=DOWN+DRAIN \2 Reason=fan at 0 rpm, load=1 [root@2026-11-22T17:00:00]",
-        ),
-    )
+def requesting(folder: Path, nodes: str, priority: int, job: object = FREE) -> Path:
+    """Let a job of the recorded queue request nodes by name, with this priority."""
     path = folder / "jobs.txt"
-    path.write_text(
-        re.sub(
-            rf"(?m)^(JobId={FREE} .*) Priority=\d+ (.*) ReqNodeList=\S+",
-            r"\1 Priority=4000000000 \2 ReqNodeList=c06",
-            path.read_text(),
-        )
+    text, count = re.subn(
+        rf"(?m)^(JobId={job} .*) Priority=\d+ (.*) ReqNodeList=\S+",
+        rf"\1 Priority={priority} \2 ReqNodeList={nodes}",
+        path.read_text(),
     )
+    assert count == 1
+    path.write_text(text)
+    return folder
+
+
+BROKEN = (
+    r"(?m)^(NodeName=c06 .*) State=\S+ (.*)$",
+    r"\1 State=DOWN+DRAIN \2 Reason=fan at 0 rpm, load=1 [root@2026-11-22T17:00:00]",
+)
+
+
+@pytest.mark.parametrize(
+    ("priority", "rest", "code"),
+    [
+        (4_000_000_000, "", "ReqNodeNotAvail"),
+        (1, "; and behind 11 jobs, the first of which is job 5", "Priority"),
+    ],
+)
+def test_requested_node_is_named_with_the_reason_of_its_state(
+    run: Run, tmp_path: Path, priority: int, rest: str, code: str
+) -> None:
+    """Nothing starts on it in any order of the queue."""
+    folder = requesting(queue_with(tmp_path, nodes=BROKEN), "c06", priority)
     headline, checks = why(run, folder)
     evidence = "c06: down, fan at 0 rpm, load=1 (by root, 2026-11-22T17:00:00Z)"
-    assert headline == f"Job 12 waits for nodes that it requests: {evidence} (ReqNodeNotAvail)."
+    assert headline == f"Job 12 waits for nodes that it requests: {evidence}{rest} ({code})."
     assert checks["requested nodes in cpu"] == (False, evidence)
+
+
+@pytest.mark.parametrize(("priority", "code"), [(4_000_000_000, "Resources"), (1, "Priority")])
+def test_requested_node_that_is_busy_is_named(
+    run: Run, tmp_path: Path, priority: int, code: str
+) -> None:
+    folder = requesting(queue_with(tmp_path), "c01", priority)
+    headline, checks = why(run, folder)
+    evidence = "c01: too few CPUs are free"
+    assert headline.startswith(f"Job 12 waits for nodes that it requests: {evidence}")
+    assert f"({code})." in headline
+    assert checks["requested nodes in cpu"] == (False, evidence)
+
+
+def test_requested_node_that_only_a_job_ahead_keeps_is_not_the_reason(
+    run: Run, tmp_path: Path
+) -> None:
+    """Job 5 has all nodes from 21:02 on."""
+    longer = (rf"(?m)^(JobId={FREE} .*) TimeLimit=\S+", r"\1 TimeLimit=06:00:00")
+    none = (r"(?s)\A.+", "No reservations in the system")
+    folder = queue_with(tmp_path, jobs=longer, reservations=none)
+    headline, checks = why(run, requesting(folder, "c06", 1))
+    assert checks["requested nodes in cpu"][1].startswith("c06: reserved for job ")
+    assert headline.startswith("Job 12 waits behind ")
 
 
 def test_request_above_a_group_limit_on_nodes_is_not_ok(run: Run, tmp_path: Path) -> None:
@@ -524,6 +563,34 @@ def test_needed_hold_and_available_credit_are_reported(
     assert "ok credit: needs a hold of 0.16 SU, available 59,408 of chem_qmc/cpu" in " ".join(
         result.out.split()
     )
+
+
+@pytest.mark.parametrize("limit", ["UNLIMITED", "Partition_Limit"])
+def test_price_without_any_time_limit_cannot_be_known(
+    run: Run, bank: Bank, bank_queue: Path, limit: str
+) -> None:
+    for name, pattern, value in (
+        ("jobs", rf"(?m)^(JobId={JOBS['second']} .*) TimeLimit=\S+", f"TimeLimit={limit}"),
+        ("partitions", r"(?m)^(PartitionName=idle-std .*) MaxTime=\S+", "MaxTime=UNLIMITED"),
+        ("partitions", r"(?m)^(PartitionName=idle-std .*) DefaultTime=\S+", "DefaultTime=NONE"),
+    ):
+        path = bank_queue / f"{name}.txt"
+        text, count = re.subn(pattern, rf"\1 {value}", path.read_text())
+        assert count == 1
+        path.write_text(text)
+    words = (JOBS["second"], "--no-likely", "--no-advice", "--json")
+    result = run(*words, "--server", bank.unix, folder=bank_queue)
+    document = json.loads(result.out)
+    assert (result.code, document["warnings"]) == (
+        0,
+        [
+            "nothing is known of its credit: its price cannot be known without a time limit, and"
+            " neither the job nor partition idle-std has one; set one: scontrol update"
+            f" jobid={JOBS['second']} timelimit=HH:MM:SS"
+        ],
+    )
+    assert not [check for check in document["data"][0]["checks"] if check["what"] == "credit"]
+    assert json.loads(run(*words, folder=bank_queue).out)["warnings"] == []
 
 
 def test_project_unknown_to_the_bank_is_reported(

@@ -84,7 +84,7 @@ def explain(
     *,
     advice: bool,
     likely: bool,
-    quote: Quote,
+    quote: Quote | None,
     progress: Callable[[str, int, int], None] | None,
 ) -> QueueExplanation:
     """Explain why a job waits.
@@ -94,7 +94,7 @@ def explain(
         folder: directory with Slurm's earlier output; None to run Slurm's commands.
         advice: look for changes that would start the job sooner.
         likely: draw a range for the start from what accounting knows of users.
-        quote: asks the bank for the price of the job.
+        quote: asks the bank for the price of the job; None: there is no bank.
         progress: called with the stage, and how much of how much is done.
 
     Raises:
@@ -327,9 +327,11 @@ def _unreadable_lines(where: str, lines: Sequence[object]) -> str:
 
 
 def _credit(
-    job: PendingJob, queue: LiveQueue, cluster: str | None, quote: Quote, notes: list[str]
+    job: PendingJob, queue: LiveQueue, cluster: str | None, quote: Quote | None, notes: list[str]
 ) -> JobCredit | None:
-    """Return the credit of the job; None, with a note, if the bank does not answer."""
+    """Return the credit of the job; None without a bank, or with a note if it cannot be known."""
+    if quote is None:
+        return None
     rules = queue.snapshot.machine.cluster.rules
     try:
         return job_credit(job, queue.slurm_jobs[job.number], cluster, rules, quote)

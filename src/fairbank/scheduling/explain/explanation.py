@@ -25,11 +25,14 @@ from fairbank.scheduling.explain.start_range import Tick, start_range_on_nodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
-from fairbank.scheduling.plan import PRIORITY, RESOURCES, SchedulePlan
+from fairbank.scheduling.plan import BAD_CONSTRAINTS, PRIORITY, RESOURCES, SchedulePlan
 from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.main_pass import NOT_AVAILABLE
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
+
+_ON_NODES = frozenset({RESOURCES, PRIORITY, NOT_AVAILABLE, BAD_CONSTRAINTS})
+"""Reasons of jobs that wait for nodes, or for jobs ahead that want them."""
 
 TIMED = frozenset({"BeginTime", "Reservation"})
 """Reasons of jobs that are not in the queue yet, but will be at a known time."""
@@ -159,18 +162,26 @@ def _headline(view: JobView, waits: str, refusal: BankRefusal | None) -> str:
 
 def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
     """Return the clause, with the figures of this job."""
-    if view.code == RESOURCES and view.is_queued:
-        return _for_nodes(view)
-    if view.code == PRIORITY and view.ahead:
-        first = f"job {view.names[view.ahead[0]]}"
-        if len(view.ahead) == 1:
-            return f"waits behind {first}"
-        return f"waits behind {len(view.ahead):,} jobs, the first of which is {first}"
+    behind = _behind(view) if view.code == PRIORITY and view.ahead else ""
+    if view.code in _ON_NODES and view.is_queued:
+        # Nodes that it names keep it waiting whatever is ahead.
+        if (missing := requested_nodes(view)) is not None:
+            return f"waits for nodes that it requests: {missing}{behind and f'; and {behind}'}"
+        if view.code == RESOURCES:
+            return _for_nodes(view)
+    if behind:
+        return f"waits {behind}"
     if view.code in (DEPENDENCY, NEVER_MET) and awaiting is not None and awaiting.on.open:
         return _for_others(awaiting.on, never=view.code == NEVER_MET)
-    if view.code == NOT_AVAILABLE and (missing := requested_nodes(view)) is not None:
-        return f"waits for nodes that it requests: {missing}"
     return f"waits: {reason_figures(view) or explain_reason(view.code).removesuffix('.')}"
+
+
+def _behind(view: JobView) -> str:
+    """Describe the jobs ahead."""
+    first = f"job {view.names[view.ahead[0]]}"
+    if len(view.ahead) == 1:
+        return f"behind {first}"
+    return f"behind {len(view.ahead):,} jobs, the first of which is {first}"
 
 
 def _for_nodes(view: JobView) -> str:

@@ -26,11 +26,14 @@ from fairbank.scheduling.slurm.queue_order import (
 
 
 class ExcludedNodes(NamedTuple):
-    """Nodes that the job cannot use. `is_permanent`: the cause holds on an empty machine, too."""
+    """Nodes that the job cannot use. `is_permanent`: the cause holds on an empty machine, too;
+    `is_by_order`: only a job ahead keeps the nodes from it.
+    """
 
     cause: str
     nodes: NodeSet
     is_permanent: bool
+    is_by_order: bool = False
 
 
 class FilteredNodes(NamedTuple):
@@ -83,7 +86,8 @@ def filter_nodes(
                 ExcludedNodes(
                     f"reserved for job {reservation.job.name}, which is ahead",
                     reservation.placement.nodes & left,
-                    False,
+                    is_permanent=False,
+                    is_by_order=True,
                 )
             )
             left = node_set.without(left, reservation.placement.nodes)

@@ -81,12 +81,20 @@ def reason_figures(view: JobView) -> str | None:
 
 
 def requested_nodes(view: JobView) -> str | None:
-    """Return what keeps the nodes that the job names from it; None if nothing does."""
+    """Return what keeps the nodes that the job names from it in its partitions, besides jobs ahead;
+    None if nothing does in one of them.
+    """
+    nodes, evidence = view.snapshot.machine, list[str]()
     for entry, filtered in view.filtered:
-        check = requested_nodes_check(view.snapshot.machine, entry, filtered)
-        if not check.ok:
-            return check.evidence
-    return None
+        required = placement_request(nodes, entry).required
+        missing = node_set.without(required, filtered.fitting)
+        for exclusion in filtered.excluded:
+            if exclusion.is_by_order:
+                missing = node_set.without(missing, exclusion.nodes)
+        if not missing:
+            return None
+        evidence += _unusable_nodes(nodes, entry, filtered, missing)
+    return "; ".join(dict.fromkeys(evidence)) or None
 
 
 def _partition_tests(job: PendingJob, nodes: Nodes, name: str) -> Iterator[PartitionTest]:

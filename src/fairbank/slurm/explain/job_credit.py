@@ -12,15 +12,16 @@ from typing import Any
 from fairbank.agent.outage_policy import DEFERRED_REASON
 from fairbank.agent.reports.report import BY_REASON, split_text
 from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.explain.answer import BankRefusal
 from fairbank.scheduling.explain.checks import JobCredit
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.parsers.jobs import FOREVER, SlurmJob
 from fairbank.slurm.parsers.squeue import COMMENT_PREFIX, REASONS
 from fairbank.slurm.queue_snapshot.jobs import is_held_by_bank
 
-Quote = Callable[[Mapping[str, object]], Mapping[str, Any] | None]
-"""Request to the bank for the price of a job; returns None if no bank is configured."""
+Quote = Callable[[Mapping[str, object]], Mapping[str, Any]]
+"""Request to the bank for the price of a job."""
 
 _CODES = {word: code for code, (_, word) in BY_REASON.items() if word}
 """Reasons of the bank, by the words that the plug-in shows in squeue."""
@@ -36,7 +37,8 @@ def quote_requests(
     """Yield the body of `POST /quote` for each partition in which the job may run.
 
     A job without a limit has the partition's default, else its maximum. A partition without either
-    is left out: the hold would have no end.
+    is left out: the hold would have no end. So is one without a maximum for a job that requests no
+    limit (`--time=UNLIMITED`).
     """
     tres = ",".join(
         f"{name}={count}{'M' if name == 'mem' else ''}" for name, count in job.tres.items()
@@ -44,6 +46,8 @@ def quote_requests(
     for partition in job.partitions:
         there = rules.get(partition, PartitionRules(name=partition))
         limit = job.limit or there.default_seconds or there.max_seconds
+        if limit == FOREVER and there.max_seconds is None:
+            limit = None
         if limit is None:
             continue
         yield {
@@ -60,37 +64,46 @@ def quote_requests(
 def quotes(
     job: PendingJob, slurm_job: SlurmJob, cluster: str | None, rules: Rules, quote: Quote
 ) -> Iterator[JobCredit]:
-    """Yield the bank's answer for each partition in which the job may start; none without a bank.
+    """Yield the bank's answer for each partition in which the job may start with a limit.
 
     Raises FairbankError.
     """
     for request in quote_requests(job, slurm_job, cluster, rules):
-        if (data := quote(request)) is not None:
-            yield JobCredit(
-                project=data["account"],
-                resource=data["resource"],
-                wanted=data["amount"],
-                available=data["available"],
-                accepted=bool(data["fits"]),
-                reason=data["reason"],
-                detail=data["detail"],
-                remedies=tuple(data["remedies"]),
-            )
+        data = quote(request)
+        yield JobCredit(
+            project=data["account"],
+            resource=data["resource"],
+            wanted=data["amount"],
+            available=data["available"],
+            accepted=bool(data["fits"]),
+            reason=data["reason"],
+            detail=data["detail"],
+            remedies=tuple(data["remedies"]),
+        )
 
 
 def job_credit(
     job: PendingJob, slurm_job: SlurmJob, cluster: str | None, rules: Rules, quote: Quote
-) -> JobCredit | None:
-    """Return what the bank would hold for the job and what is available; None without a bank.
+) -> JobCredit:
+    """Return what the bank would hold for the job and what is available.
 
     If the job names several partitions, one that the bank refuses decides, or the one with the
-    least credit. Raises FairbankError.
+    least credit. Raises FairbankError; InvalidInput without a time limit, since the hold would have
+    no end.
     """
-    return min(
+    credit = min(
         quotes(job, slurm_job, cluster, rules, quote),
         key=lambda credit: (credit.is_enough, credit.available - credit.wanted),
         default=None,
     )
+    if credit is None:
+        raise InvalidInput(
+            "its price cannot be known without a time limit, and neither the job nor partition"
+            f" {','.join(job.partitions)} has one",
+            field="time_limit",
+            remedy=f"set one: scontrol update jobid={slurm_job.squeue_name} timelimit=HH:MM:SS",
+        )
+    return credit
 
 
 def bank_refusal(slurm_job: SlurmJob, credit: JobCredit | None) -> BankRefusal | None:

@@ -81,8 +81,7 @@ def _at_slurm(context: Context, options: Namespace) -> int:
     from fairbank.slurm.queue_explanation import explain
 
     def quote(request: Mapping[str, object]) -> Any:
-        has_bank = context.settings.configured
-        return context.client.post("/quote", dict(request))["data"] if has_bank else None
+        return context.client.post("/quote", dict(request))["data"]
 
     with Stages(options) as progress:
         explanation = explain(
@@ -90,7 +89,7 @@ def _at_slurm(context: Context, options: Namespace) -> int:
             options.folder,
             advice=options.advice,
             likely=options.likely,
-            quote=quote,
+            quote=quote if context.settings.configured else None,
             progress=progress,
         )
     commands = "scontrol show job, node, partition, reservation"
