@@ -21,8 +21,9 @@ from fairbank.cli.framework.exit_codes import NO_ANSWER
 from fairbank.core.time import iso, show_duration
 from fairbank.report.plots.figures import GroupFigure, LineFigure
 from fairbank.report.plots.simulations import figures
-from fairbank.service.simulation.comparison import read_shares, simulate_each
+from fairbank.service.simulation.simulation_files import read_shares
 from fairbank.service.simulation.trace_files import in_file
+from fairbank.simulator.comparison import simulate_each
 from fairbank.simulator.engine.policies import POLICIES
 from fairbank.simulator.engine.simulation import SimulationPlan
 from fairbank.simulator.traces.job_line import SwfJob
@@ -427,7 +428,7 @@ def test_figures_show_the_measures_of_the_simulation(run: Run, tmp_path: Path) -
     """The test's directory is the current one, because of `run`."""
     outcomes = simulate_each(
         partial(in_file, Path("week.swf")),
-        ["fcfs", "easy"],
+        [POLICIES["fcfs"], POLICIES["easy"]],
         SimulationPlan(by_group=True, has_time_series=True),
         holdings=read_shares(Path("shares.csv")),
     )

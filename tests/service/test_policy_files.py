@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.service.simulation.comparison import policies_of, read_policy
+from fairbank.service.simulation.simulation_files import policies_of, read_policy
 
 
 def test_policy_is_named_after_its_file_and_errors_name_the_file(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ import pytest
 from benchmarks.results import RESULTS, load_claim
 from benchmarks.schedule import DIGITS, Schedule
 from benchmarks.traces import POLICIES, TRACES
-from fairbank.service.simulation.comparison import simulate_each
 from fairbank.service.simulation.trace_files import in_file
+from fairbank.simulator.comparison import simulate_each
+from fairbank.simulator.engine.policies import policy_named
 from fairbank.simulator.engine.simulation import SimulationPlan
 from tests.support.traces import KTH, LUBLIN, METACENTRUM, UBCCR
 
@@ -80,7 +81,9 @@ def test_table_has_the_stated_figures(written: Written, stem: str, policy: str) 
 def test_schedule_is_the_one_in_the_table(
     written: Written, recorded: Callable[[str], Path], trace: str, policy: str
 ) -> None:
-    [outcome] = simulate_each(partial(in_file, recorded(TRACES[trace])), [policy], SimulationPlan())
+    [outcome] = simulate_each(
+        partial(in_file, recorded(TRACES[trace])), [policy_named(policy)], SimulationPlan()
+    )
     assert outcome.figures is not None
     made = Schedule(
         trace=trace,

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.core.settings_file import read_whole
-from fairbank.simulator.traces.fast_reader import FastTrace, read_fast
+from fairbank.simulator.traces.fast_reader import Extent, FastTrace, read_fast
 from fairbank.simulator.traces.swf import ByteStream, Trace, read
 
 _OTHER_COMPRESSIONS = {b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz"}
 """Programs of compressions that are not read, by the first bytes of their files."""
-
-
-class Extent(NamedTuple):
-    """Size of a workload. `about` returns the total number of jobs, estimated when so many are
-    read. `once`: it cannot be read again.
-    """
-
-    about: Callable[[int], int]
-    once: bool = False
-
-
-Source = Callable[[], AbstractContextManager[tuple[FastTrace, Extent]]]
-"""Function that opens a workload, from its begin each time."""
 
 
 class _OpenTraceFile(NamedTuple):
@@ -52,8 +38,10 @@ def _opened(path: Path, *, again: bool = False) -> Iterator[_OpenTraceFile]:
     try:
         file = path.open("rb")
     except OSError as error:
-        raise _unreadable(
-            path, error, "FILE", "name a trace in the Standard Workload Format"
+        raise NotFound(
+            f"cannot read {path}: {error.strerror}",
+            field="FILE",
+            remedy="name a trace in the Standard Workload Format",
         ) from error
     with file:
         if again and not file.seekable():
@@ -98,26 +86,3 @@ def in_file(path: Path, reader: Reader = read_fast) -> Iterator[tuple[FastTrace,
             reader(file.stream),
             Extent(lambda jobs: jobs * file.size // max(file.position(), 1), file.once),
         )
-
-
-def read_file(path: Path, field: str, remedy: str) -> bytes:
-    """Return the content of a file.
-
-    Args:
-        path: the file.
-        field: option that names it.
-        remedy: remedy for a file that cannot be read.
-
-    Raises:
-        NotFound: the file cannot be read.
-        InvalidInput: it is too large.
-    """
-    try:
-        with path.open("rb") as file:
-            return read_whole(file, str(path), field=field)
-    except OSError as error:
-        raise _unreadable(path, error, field, remedy) from error
-
-
-def _unreadable(path: Path, error: OSError, field: str, remedy: str) -> NotFound:
-    return NotFound(f"cannot read {path}: {error.strerror}", field=field, remedy=remedy)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from itertools import chain
 from math import floor
 from typing import NamedTuple
@@ -119,6 +120,19 @@ class FastTrace(NamedTuple):
     jobs: Iterator[FastLine]
     notes: ReaderNotes
     names: TraceNames | None = None
+
+
+class Extent(NamedTuple):
+    """Size of a workload. `about` returns the total number of jobs, estimated when so many are
+    read. `once`: it cannot be read again.
+    """
+
+    about: Callable[[int], int]
+    once: bool = False
+
+
+Source = Callable[[], AbstractContextManager[tuple[FastTrace, Extent]]]
+"""Function that opens a workload, from its begin each time."""
 
 
 def read_fast(stream: ByteStream) -> FastTrace:

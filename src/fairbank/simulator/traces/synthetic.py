@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import accumulate
@@ -40,9 +41,10 @@ from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, Instant
+from fairbank.simulator.traces.fast_reader import Extent, FastTrace, ReaderNotes, fast_line
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import Status, SwfJob
-from fairbank.simulator.traces.swf import Trace
+from fairbank.simulator.traces.swf import Trace, write
 
 A_MONDAY = Instant(1_756_684_800)  # 2025-09-01
 DAYS_MAX = 7_500
@@ -128,6 +130,26 @@ def month(centre: SyntheticSite, seed: int) -> Trace:
     )
     plan = _plan(rng, centre)
     return Trace(_header(centre, seed, failures), _run(rng, centre, plan, failures))
+
+
+class SyntheticWorkload(NamedTuple):
+    """Workload of a site, with a seed: generated at each reading, and the same each time."""
+
+    site: SyntheticSite
+    seed: int
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[FastTrace, Extent]]:
+        """Yield the jobs as a simulation reads them."""
+        trace = month(self.site, self.seed)
+        yield (
+            FastTrace(trace.header, map(fast_line, trace.jobs), ReaderNotes()),
+            Extent(lambda _: self.site.jobs),
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Return the lines of the trace."""
+        return write(*month(self.site, self.seed))
 
 
 class _Person(NamedTuple):

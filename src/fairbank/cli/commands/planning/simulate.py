@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from fairbank.cli.commands.planning.picture_files import PictureFile
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.service.simulation.comparison import Progress
-    from fairbank.service.simulation.synthetic import Modelled
+    from fairbank.simulator.comparison import Progress
     from fairbank.simulator.engine.simulation import SimulationResult
+    from fairbank.simulator.traces.synthetic import SyntheticWorkload
 
 
 def add(parser: Parser) -> None:
@@ -106,7 +106,7 @@ def run(context: Context, options: Namespace) -> int:
     return 0
 
 
-def _workload(options: Namespace) -> str | Modelled:
+def _workload(options: Namespace) -> str | SyntheticWorkload:
     """Return the name of the trace, or a synthetic workload. Raises InvalidInput."""
     names = ("jobs", "model", "seed", "save")
     synthetic = [f"--{name}" for name in names if getattr(options, name) is not None]
@@ -132,31 +132,32 @@ def _workload(options: Namespace) -> str | Modelled:
 
     import msgspec
 
-    from fairbank.service.simulation.synthetic import (
-        CentreSettings,
-        Modelled,
-        centre_of,
-        read_centre,
-    )
+    from fairbank.service.simulation.simulation_files import read_site, save_trace
+    from fairbank.simulator.traces.site_settings import SyntheticSiteSettings, site_of
+    from fairbank.simulator.traces.synthetic import SyntheticWorkload
 
-    settings = CentreSettings() if options.model is None else read_centre(Path(options.model))
+    settings = SyntheticSiteSettings() if options.model is None else read_site(Path(options.model))
     if options.jobs is not None:
         settings = msgspec.structs.replace(settings, jobs=options.jobs)
-    workload = Modelled(centre_of(settings), _seed(options))
+    workload = SyntheticWorkload(site_of(settings), _seed(options))
     if options.save is not None:
-        workload.save(Path(options.save), replace=options.force)
+        save_trace(workload, Path(options.save), replace=options.force)
     return workload
 
 
 def _simulate(
-    workload: str | Modelled, policies: Sequence[str], options: Namespace, progress: Progress
+    workload: str | SyntheticWorkload,
+    policies: Sequence[str],
+    options: Namespace,
+    progress: Progress,
 ) -> list[SimulationResult]:
     """Simulate the workload under each policy. Raises FairbankError before the work starts."""
     from functools import partial
     from pathlib import Path
 
-    from fairbank.service.simulation.comparison import check_starts, read_shares, simulate_each
+    from fairbank.service.simulation.simulation_files import check_starts, policies_of, read_shares
     from fairbank.service.simulation.trace_files import in_file
+    from fairbank.simulator.comparison import simulate_each
     from fairbank.simulator.engine.simulation import SimulationPlan
     from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
@@ -176,7 +177,7 @@ def _simulate(
         partial(in_file, Path(workload), read_any_trace)
         if isinstance(workload, str)
         else workload.opened,
-        policies,
+        policies_of(policies),
         plan,
         holdings=holdings,
         budget=budget,
@@ -194,7 +195,7 @@ def _write_starts(outcomes: Sequence[SimulationResult], path: str) -> None:
     from pathlib import Path
 
     from fairbank.report.simulations import schedules_csv
-    from fairbank.service.simulation.comparison import write_starts
+    from fairbank.service.simulation.simulation_files import write_starts
 
     schedules = ((outcome.policy, _job_rows(outcome)) for outcome in outcomes)
     starts = schedules_csv(schedules) if _is_table(path) else outcomes[-1].starts.text()

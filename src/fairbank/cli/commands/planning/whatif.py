@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.service.simulation.what_if import Question, ResultPair, WhatIfResult
+    from fairbank.simulator.what_if import Question, ResultPair, WhatIfResult
 
 
 def add(parser: Parser) -> None:
@@ -84,10 +84,11 @@ def _signed(text: str) -> int:
 def _question(options: Namespace) -> Question:
     """Return what to simulate.
 
-    Raises InvalidInput if nothing would change, and for a bare --job.
+    Raises InvalidInput if nothing would change, and for a bare --job, and as `policies_of` does.
     """
-    from fairbank.service.simulation.what_if import MachineChange, Question
+    from fairbank.service.simulation.simulation_files import policies_of
     from fairbank.simulator.traces.workload_edits import Resized, WorkloadEdits
+    from fairbank.simulator.what_if import MachineChange, Question
 
     limit = None if options.limit is None else parse_duration(options.limit, field="limit")
     resized = options.size is not None or limit is not None
@@ -116,17 +117,18 @@ def _question(options: Namespace) -> Question:
         )
         raise InvalidInput("nothing would change", remedy=remedy)
     seed = 1 if options.seed is None else options.seed
-    return Question(options.policy, policy, changes, machine, options.perturbed, seed)
+    policies = policies_of(list(dict.fromkeys((options.policy, policy))))
+    return Question(policies[0], policies[-1], changes, machine, options.perturbed, seed)
 
 
 def run(context: Context, options: Namespace) -> int:
     from functools import partial
     from pathlib import Path
 
-    from fairbank.service.simulation.comparison import read_shares
+    from fairbank.service.simulation.simulation_files import read_shares
     from fairbank.service.simulation.trace_files import in_file
-    from fairbank.service.simulation.what_if import what_if
     from fairbank.simulator.engine.simulation import SimulationPlan
+    from fairbank.simulator.what_if import what_if
     from fairbank.slurm.parsers.traces.any_format import read_any_trace
 
     question, budget = _question(options), budget_of(options)

@@ -138,7 +138,7 @@ def _explain_trace_job(
     """
     from pathlib import Path
 
-    from fairbank.service.simulation.comparison import policies_of
+    from fairbank.service.simulation.simulation_files import policies_of
     from fairbank.service.simulation.trace_files import in_file
     from fairbank.simulator.results.explanation import SampleSettings
     from fairbank.simulator.results.job_query import JobQuery, explain_job

@@ -4,15 +4,11 @@ again, and only the start of each job is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fairbank.core.errors import FairbankError, InvalidInput, list_some
-from fairbank.core.os_errors import translate_os_error
-from fairbank.service.ops.atomic_file import atomic_write, check_writable
-from fairbank.service.simulation.trace_files import Extent, Source, read_file
-from fairbank.simulator.engine.policies import SimulationPolicy, policy_named
+from fairbank.core.errors import InvalidInput, list_some
+from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.simulation import (
     SimulationPlan,
     SimulationResult,
@@ -21,12 +17,8 @@ from fairbank.simulator.engine.simulation import (
     simulate,
     with_ticks,
 )
-from fairbank.simulator.results.delivered_shares import (
-    AccountSearch,
-    read_holdings,
-    shares_by_number,
-)
-from fairbank.simulator.traces.fast_reader import FastTrace
+from fairbank.simulator.results.delivered_shares import AccountSearch, shares_by_number
+from fairbank.simulator.traces.fast_reader import Extent, FastTrace, Source
 from fairbank.simulator.traces.workload import Workload, size_of
 
 if TYPE_CHECKING:
@@ -41,7 +33,7 @@ correct if the rest of the file is like the first part.
 
 def simulate_each(
     source: Source,
-    names: Sequence[str],
+    policies: Sequence[SimulationPolicy],
     plan: SimulationPlan,
     *,
     holdings: Mapping[str, int] | None = None,
@@ -51,17 +43,16 @@ def simulate_each(
     """Return the result of each policy. With a `budget` the bank grants it before, and its payers
     have shares as they have credit, unless `holdings` are given.
 
-    Raises NotFound for a file or policy that does not exist, and InvalidInput as `simulate` does.
+    Raises InvalidInput as `simulate` does.
 
     Args:
         source: opens the workload.
-        names: policies, by name or file.
+        policies: each with a name of its own.
         plan: processors and measures.
         holdings: shares of the plan, by name or number of the account.
         budget: credit to grant.
         progress: called while jobs are read.
     """
-    policies = policies_of(names)
     for policy in policies:
         check_has_bank(policy, has_bank=budget is not None)
     if budget is not None:
@@ -168,22 +159,6 @@ def add_grants(
     )
 
 
-def policies_of(names: Sequence[str]) -> list[SimulationPolicy]:
-    """Return the policies, by name or as a file describes them. Raises NotFound for one that does
-    not exist, InvalidInput for an invalid file, and for two policies with the same name.
-    """
-    policies = [
-        read_policy(Path(name)) if name.endswith(".toml") else policy_named(name) for name in names
-    ]
-    for number, policy in enumerate(policies):
-        if any(policy.name == other.name for other in policies[:number]):
-            remedy = "name the files differently: a policy is called as its file is, without .toml"
-            raise InvalidInput(
-                f"two policies are called {policy.name!r}", field="policy", remedy=remedy
-            )
-    return policies
-
-
 def _called(outcome: SimulationResult, trace: FastTrace, plan: SimulationPlan) -> SimulationResult:
     """Return the result with accounts by name."""
     if trace.names is None:
@@ -204,72 +179,3 @@ def ticking(name: str, extent: Extent, progress: Progress) -> Tick:
         progress(name, jobs, extent.about(jobs))
 
     return tick
-
-
-def check_starts(path: Path, trace: Path | None) -> None:
-    """Check the file for starts before the work begins. Raises InvalidInput for the trace itself,
-    and an error of `translate_os_error` if it cannot be written.
-    """
-    if trace is not None and path.exists() and trace.exists() and path.samefile(trace):
-        raise InvalidInput(
-            f"{path} is the trace itself", field="starts", remedy="name another file"
-        )
-    try:
-        check_writable(path)
-    except OSError as error:
-        raise translate_os_error(error, f"cannot write {path}", field="starts") from error
-
-
-def write_starts(lines: Iterable[str], path: Path) -> None:
-    """Write the file as a whole or not at all. Raises an error of `translate_os_error` if it cannot
-    be written.
-    """
-    try:
-        with atomic_write(path) as file:
-            file.writelines(map(str.encode, lines))
-    except BrokenPipeError:
-        pass  # the reader closed the pipe
-    except OSError as error:
-        raise translate_os_error(error, f"cannot write {path}", field="starts") from error
-
-
-def read_shares(path: Path) -> Mapping[str, int]:
-    """Read shares from a file. Raises NotFound if it cannot be read, InvalidInput with the line for
-    invalid content.
-    """
-    content = read_file(path, "shares", "name a file of lines: account,shares")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as strange:
-        what = (
-            f"cannot read {path}: byte 0x{strange.object[strange.start]:02x} at place"
-            f" {strange.start + 1} is no UTF-8"
-        )
-        raise InvalidInput(
-            what, field="shares", remedy="save it as text in UTF-8, with lines: account,shares"
-        ) from strange
-    return read_holdings(text.splitlines())
-
-
-NAME_MAX = 24
-"""Maximum length of a name: the width of a column."""
-
-
-def read_policy(path: Path) -> SimulationPolicy:
-    """Return the policy in a file, which has the name of the file. Raises NotFound for one that
-    cannot be read, InvalidInput naming the key.
-    """
-    # Imported here because it loads TOML and NumPy, which named policies do not need.
-    from fairbank.simulator.engine.policy_settings import policy_of  # noqa: PLC0415
-
-    if not path.stem.isprintable() or len(path.stem) > NAME_MAX:
-        remedy = (
-            f"a policy is called as its file is: at most {NAME_MAX} printable characters before"
-            " .toml"
-        )
-        raise InvalidInput("this file's name is no name of a policy", field="policy", remedy=remedy)
-    text = read_file(path, "policy", "name a file that describes a policy")
-    try:
-        return policy_of(path.stem, text)
-    except FairbankError as bad:
-        raise type(bad)(f"{path}: {bad.message}", field=bad.field, remedy=bad.remedy) from bad

@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.errors import InvalidInput, NotFound
-from fairbank.service.simulation.comparison import (
+from fairbank.simulator.comparison import (
     Progress,
     add_grants,
     check_shares,
-    policies_of,
     simulate_policy,
     ticking,
 )
-from fairbank.service.simulation.trace_files import Source
 from fairbank.simulator.engine.policies import SimulationPolicy
 from fairbank.simulator.engine.simulation import SimulationPlan, SimulationResult, check_has_bank
 from fairbank.simulator.results.measures import ScheduleStarts
-from fairbank.simulator.traces.fast_reader import FastTrace
+from fairbank.simulator.traces.fast_reader import FastTrace, Source
 from fairbank.simulator.traces.workload import OmittedJob, size_of
 from fairbank.simulator.traces.workload_edits import (
     EditCounts,
@@ -42,12 +40,12 @@ class MachineChange(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Question to simulate: two policies by name or file, the first for the recorded workload; the
-    other changes; number of perturbed copies, and their seed.
+    """Question to simulate: two policies, the first for the recorded workload; the other changes;
+    number of perturbed copies, and their seed.
     """
 
-    policy: str
-    other: str
+    policy: SimulationPolicy
+    other: SimulationPolicy
     changes: WorkloadEdits
     machine: MachineChange
     copies: int = 0
@@ -89,10 +87,9 @@ def what_if(
     if not 0 <= question.copies <= COPIES_MAX or question.copies == 1:
         remedy = f"a number from 2 to {COPIES_MAX}: one copy has no spread"
         raise InvalidInput(f"{question.copies} perturbed copies", field="perturbed", remedy=remedy)
-    policies = policies_of(list(dict.fromkeys((question.policy, question.other))))
-    for policy in policies:
+    before, after = question.policy, question.other
+    for policy in (before, after):
         check_has_bank(policy, has_bank=budget is not None)
-    before, after = policies[0], policies[-1]
     if budget is not None:
         plan = add_grants(source, plan, budget, holdings, progress)
     asker = _Asker(source, question, plan, holdings, progress)
