@@ -16,9 +16,10 @@ from benchmarks.simulate import SHARED
 from benchmarks.traces import TRACES
 from fairbank.bank.policy import Policy
 from fairbank.service.ledger import Ledger
-from fairbank.service.simulation.replay import ReplayPlan, replay
-from fairbank.service.simulation.replay_result import ReplayResult
+from fairbank.service.simulation.replay import replay
 from fairbank.service.simulation.trace_files import open_trace
+from fairbank.simulator.engine.replay_requests import ReplayPlan
+from fairbank.simulator.results.replay_result import ReplayResult
 from fairbank.simulator.traces.swf import write
 from fairbank.simulator.traces.synthetic import SyntheticSite, month
 from fairbank.store.factory import open_store

@@ -6,7 +6,6 @@ import gc
 import os
 import tracemalloc
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,10 @@ from fairbank.bank.query import GroupPage, Page, RunQuery, UsageBy, UsageQuery
 from fairbank.cluster.job import JobDetails
 from fairbank.core.errors import InvalidInput
 from fairbank.service.ledger import Ledger
-from fairbank.service.simulation import replay as replay_run
-from fairbank.service.simulation.replay import ReplayPlan, distinct, replay
-from fairbank.service.simulation.replay_result import ReplayResult
+from fairbank.service.simulation.replay import replay
 from fairbank.service.simulation.trace_files import open_trace
-from fairbank.simulator.engine import bank_replay
-from fairbank.simulator.engine.bank_replay import run_events
-from fairbank.simulator.traces.header import Header
-from fairbank.simulator.traces.swf import read
+from fairbank.simulator.engine.replay_requests import ReplayPlan
+from fairbank.simulator.results.replay_result import ReplayResult
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
@@ -152,38 +147,6 @@ def _memory_at_the_end(folder: Path, jobs: int, percent: int) -> int:
         tracemalloc.stop()
         store.close()
     return used
-
-
-def test_more_jobs_of_one_second_than_the_maximum_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(replay_run, "SECOND_MAX", 3)
-    jobs = read(
-        BytesIO(
-            b"".join(
-                b"%d 5 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" % number for number in range(1, 5)
-            )
-        )
-    ).jobs
-    with pytest.raises(InvalidInput) as error:
-        list(distinct(jobs))
-    assert error.value.message == "line 4: more than 3 jobs are submitted in one second"
-
-
-def test_more_open_jobs_than_the_maximum_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = b"".join(
-        b"%d %d 0 60 1 -1 -1 1 60 -1 1 12 7 1 1 1 -1 -1\n" % (number, number)
-        for number in range(1, 5)
-    )
-    monkeypatch.setattr(bank_replay, "OPEN_MAX", 4)
-    assert len(list(run_events(Header(), read(BytesIO(lines)).jobs))) == 8
-    apart = lines.replace(b" 0 60 ", b" 0 0 ")
-    monkeypatch.setattr(bank_replay, "OPEN_MAX", 2)
-    assert len(list(run_events(Header(), read(BytesIO(apart)).jobs))) == 8
-    monkeypatch.setattr(bank_replay, "OPEN_MAX", 3)
-    with pytest.raises(InvalidInput) as error:
-        list(run_events(Header(), read(BytesIO(lines)).jobs))
-    assert error.value.message == "job 4: more than 3 jobs wait or run at one time"
 
 
 def test_replay_reports_the_queue_as_qos(tmp_path: Path) -> None:

@@ -1,2 +1,2 @@
-"""Recorded and synthetic work: traces, a modelled month, what happens in them in order. No I/O, no
+"""Recorded and synthetic workloads under policies: traces, engine, results, comparisons. No I/O, no
 clock, no randomness without a seed."""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from fairbank.simulator.engine.usage_state import ShareAccounts
 
 Progress = Callable[[str, int, int], None]
-"""Function that is called with the policy, the number of jobs read, and their estimated total:
-correct if the rest of the file is like the first part.
+"""Function that is called with the stage, such as a policy, the number of jobs read, and their
+estimated total: correct if the rest of the file is like the first part.
 """
 
 

@@ -1,1 +1,1 @@
-"""Simulations and replays of workloads: traces, policy files, comparison, what-if."""
+"""Files of simulations, and replays of workloads through a bank."""

@@ -135,16 +135,8 @@ def save_trace(workload: SyntheticWorkload, path: Path, *, replace: bool = False
 
 
 def _read_file(path: Path, field: str, remedy: str) -> bytes:
-    """Return the content of a file.
-
-    Args:
-        path: the file.
-        field: option that names it.
-        remedy: remedy for a file that cannot be read.
-
-    Raises:
-        NotFound: the file cannot be read.
-        InvalidInput: it is too large.
+    """Return the content of a file. Raises NotFound, with the remedy, for a file that cannot be
+    read, InvalidInput for one that is too large.
     """
     try:
         with path.open("rb") as file:

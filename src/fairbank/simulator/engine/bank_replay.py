@@ -16,6 +16,7 @@ from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import Status, SwfJob
+from fairbank.simulator.traces.swf import JobStream
 from fairbank.simulator.traces.workload import TraceJob
 
 OPEN_MAX = 1_000_000
@@ -89,6 +90,41 @@ def billable_until(job: SwfJob) -> int | None:
     A part of a run that has its own line is not billed twice.
     """
     return None if job.processors is None or job.is_part else job.end_time
+
+
+SECOND_MAX = 1_000_000
+"""Limit of the runs submitted in one second: waiting and running jobs are kept in memory."""
+
+
+def distinct(jobs: Iterator[SwfJob]) -> Iterator[SwfJob]:
+    """Yield the jobs, and check that no run appears twice.
+
+    A run is identified by number and submit time. Traces are sorted by submit time, so only the
+    jobs of one second have to be remembered. Lines with nothing to bill may repeat a number.
+
+    Raises:
+        InvalidInput: a run appears twice (with both line numbers), or more than SECOND_MAX runs are
+            submitted in one second.
+    """
+    second, known = -1, dict[int, int]()
+    for job in jobs:
+        if job.submit_time != second:
+            second = job.submit_time
+            known.clear()
+        line = jobs.line if isinstance(jobs, JobStream) else 0
+        if billable_until(job) is not None:
+            if job.number in known:
+                what = f"line {line}: job {job.number} stands in line {known[job.number]} already"
+                raise InvalidInput(what, field="FILE", remedy="keep one line for each job")
+            if len(known) == SECOND_MAX:
+                what = f"line {line}: more than {SECOND_MAX:,} jobs are submitted in one second"
+                raise InvalidInput(
+                    what,
+                    field="FILE",
+                    remedy="spread their submit times, or replay a part of the trace",
+                )
+            known[job.number] = line
+        yield job
 
 
 def demand_of(header: Header, jobs: Iterable[SwfJob], payer: Payer | None = None) -> CreditDemand:

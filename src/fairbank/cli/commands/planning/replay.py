@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
-    from fairbank.service.simulation.replay_result import ReplayResult
+    from fairbank.simulator.results.replay_result import ReplayResult
 
 PERIODS_MAX = 1_000
 
@@ -88,9 +88,10 @@ def replay_trace(
 
     from fairbank.bank.policy import Overrun, Policy
     from fairbank.service.ledger import Ledger
-    from fairbank.service.simulation.replay import ReplayPlan, replay
+    from fairbank.service.simulation.replay import replay
     from fairbank.service.simulation.trace_files import open_trace
     from fairbank.simulator.engine.bank_replay import Payer
+    from fairbank.simulator.engine.replay_requests import ReplayPlan
     from fairbank.store.factory import open_store
     from fairbank.store.migration import migrate
 

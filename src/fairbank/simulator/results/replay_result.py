@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 
 import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.policy import Overrun, Policy
 from fairbank.core.time import Instant
-from fairbank.service.ops.audit import Audit
 from fairbank.simulator.engine.bank_replay import CreditDemand
-from fairbank.store.contract import Store
-
-Progress = Callable[[str, int, int], None]
-"""Called with the name of the step, the amount done and the total."""
 
 
 class ReplayBalance(msgspec.Struct, frozen=True):
@@ -72,31 +67,8 @@ class ReplayResult(ReplayCounts, kw_only=True):
         return hashlib.sha256(msgspec.json.encode(self.balances)).hexdigest()[:16]
 
 
-def result(
-    store: Store,
-    policy: Policy,
-    demand: CreditDemand,
-    accounts: Mapping[int, str],
-    counts: ReplayCounts,
-    seconds: float,
-    progress: Progress | None,
-) -> ReplayResult:
-    """Collect the balances and check the invariants, with an audit of the store.
-
-    `accounts` are the accounts of the projects.
-    """
-    with store.reading() as reader:
-        allocations = list(reader.scan(Allocation))
-    return ReplayResult(
-        **msgspec.structs.asdict(counts),
-        demand=demand,
-        seconds=seconds,
-        balances=[_balance(each, accounts[each.project]) for each in allocations],
-        checks=[*_checks(allocations, counts, policy), _audited(store, progress)],
-    )
-
-
-def _balance(each: Allocation, account: str) -> ReplayBalance:
+def balance_of(each: Allocation, account: str) -> ReplayBalance:
+    """Return the sums of an allocation of this account."""
     return ReplayBalance(
         account,
         each.resource,
@@ -109,9 +81,10 @@ def _balance(each: Allocation, account: str) -> ReplayBalance:
     )
 
 
-def _checks(
-    allocations: list[Allocation], counts: ReplayCounts, policy: Policy
+def check_invariants(
+    allocations: Sequence[Allocation], counts: ReplayCounts, policy: Policy
 ) -> list[ReplayInvariant]:
+    """Compare the allocations with the counts."""
     charged = sum(each.charged for each in allocations)
     held = sum(each.held for each in allocations)
     due = counts.expected - counts.written_off
@@ -131,7 +104,7 @@ def _checks(
     ]
 
 
-def _overdrawn(allocations: list[Allocation], policy: Policy) -> ReplayInvariant:
+def _overdrawn(allocations: Sequence[Allocation], policy: Policy) -> ReplayInvariant:
     lowest = min((each.available for each in allocations), default=0)
     figures = f"the least available is {lowest} SU-minutes"
     if policy.overrun is Overrun.WRITE_OFF:
@@ -140,11 +113,3 @@ def _overdrawn(allocations: list[Allocation], policy: Policy) -> ReplayInvariant
     return ReplayInvariant(
         "no allocation is overdrawn by more than its recorded overruns", held, figures
     )
-
-
-def _audited(store: Store, progress: Progress | None) -> ReplayInvariant:
-    verdict = Audit(store).verify(
-        progress=(lambda done, of: progress("auditing", done, of)) if progress else None
-    )
-    figures = f"{verdict.entries:,} entries read, {len(verdict.findings):,} findings"
-    return ReplayInvariant("the journal says the same as every row", not verdict.findings, figures)

@@ -1,0 +1,239 @@
+"""Requests of a replay: projects and their credit, then a hold and an end for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from fairbank.bank.policy import Policy
+from fairbank.bank.pricing import cost
+from fairbank.bank.project import Role
+from fairbank.bank.refusals import remedies, sentence
+from fairbank.bank.requests import (
+    Charge,
+    CreateProject,
+    Ending,
+    Hold,
+    Open,
+    Release,
+    Request,
+    SetMember,
+    SubmittedRequest,
+)
+from fairbank.bank.rules import Done, Outcome
+from fairbank.cluster.job import Run
+from fairbank.core.errors import FairbankError
+from fairbank.core.time import DAY, LAST_INSTANT, Instant
+from fairbank.core.units import AMOUNT_MAX, SuMinutes
+from fairbank.simulator.engine.bank_replay import (
+    CreditDemand,
+    Fund,
+    Payer,
+    ReplayEvent,
+    distinct,
+    end_details,
+    outcome_of,
+    payer_of,
+    resource_of,
+    run_events,
+    start_details,
+)
+from fairbank.simulator.results.replay_result import ReplayCounts
+from fairbank.simulator.traces.header import Header
+from fairbank.simulator.traces.job_line import SwfJob
+
+if TYPE_CHECKING:
+    from fairbank.simulator.engine.simulation import Tick
+
+_FIRST_GID, _FIRST_UID = 20_000, 100_000
+
+
+class ReplayPlan(msgspec.Struct, frozen=True):
+    """Plan of a replay.
+
+    `percent` of the usage of each fund is granted, in `periods` allocations one after the other.
+    `payer` is the column that pays (None: groups if there are any, else users). `days` is the
+    length of all periods together (None: that of the trace).
+    """
+
+    cluster: str
+    percent: int = 90
+    periods: int = 1
+    days: int | None = None
+    payer: Payer | None = None
+    actor: int = 0
+
+
+# --- before a replay: projects, their members and allocations ---
+
+
+def project_requests(demand: CreditDemand) -> dict[int, CreateProject]:
+    """Return the request for the project of each payer."""
+    letter = demand.payer.value[0]
+    return {
+        each: CreateProject(
+            gname=f"{letter}{each}", gid=_FIRST_GID + each, account=f"{letter}{each}"
+        )
+        for each in sorted(demand.members)
+    }
+
+
+def credit_requests(
+    demand: CreditDemand, projects: Mapping[int, int], plan: ReplayPlan
+) -> list[SetMember | Open]:
+    """Return the requests for the members and allocations of the projects."""
+    members = [
+        SetMember(project=projects[each], uid=_replay_uid(user), role=Role.MEMBER)
+        for each in projects
+        for user in sorted(demand.members[each])
+    ]
+    openings = [
+        request
+        for fund in sorted(demand.seconds)
+        for request in _openings(projects[fund.payer], fund, demand, plan)
+    ]
+    return [*members, *openings]
+
+
+def _replay_uid(user: int) -> int:
+    """Return the uid that stands for a user of the trace; unknown users share one."""
+    return _FIRST_UID + max(user, 0)
+
+
+def _openings(project: int, fund: Fund, demand: CreditDemand, plan: ReplayPlan) -> Iterator[Open]:
+    """Yield the fund's allocations: the granted credit in equal parts over equal periods."""
+    begin = demand.begin
+    end = min(demand.end + 1 if plan.days is None else begin + plan.days * DAY, LAST_INSTANT)
+    minutes = demand.seconds[fund] * plan.percent // 6_000
+    for each in range(plan.periods):
+        start, stop = (begin + (end - begin) * part // plan.periods for part in (each, each + 1))
+        share = minutes * (each + 1) // plan.periods - minutes * each // plan.periods
+        if start < stop:
+            yield Open(
+                project=project,
+                resource=fund.resource,
+                category="replay",
+                start=Instant(start),
+                end=Instant(stop),
+                deposit=SuMinutes(min(share, AMOUNT_MAX)),
+            )
+
+
+# --- the replay ---
+
+
+class ReplayRuns:
+    """Runs of a trace: the requests of their starts and ends, and the counts of the answers."""
+
+    def __init__(
+        self,
+        header: Header,
+        policy: Policy,
+        payer: Payer,
+        projects: Mapping[int, int],
+        plan: ReplayPlan,
+    ) -> None:
+        self.counts = ReplayCounts()
+        self._header, self._policy, self._payer = header, policy, payer
+        self._projects, self._plan = projects, plan
+        # Runs are removed from both at their end, so that neither grows with the trace.
+        self._refused: set[Run] = set()
+        self._holding: dict[Run, int] = {}
+        self._held = 0
+
+    def requests(self, jobs: Iterator[SwfJob], tick: Tick | None) -> Iterator[SubmittedRequest]:
+        """Yield a hold for each start, and a charge or a release for each end of a run that was not
+        refused. `tick` gets the number of starts and ends from time to time.
+        """
+        for done, moment in enumerate(run_events(self._header, distinct(jobs))):
+            if moment.is_start:
+                yield SubmittedRequest(self._hold(moment), moment.at, self._plan.actor)
+            elif not self._was_refused(self._run(moment.job)):
+                yield SubmittedRequest(self._resolution(moment), moment.at, self._plan.actor)
+            if tick and done % 1_000 == 0:
+                tick(done)
+
+    def take(self, request: Request, outcome: Outcome) -> None:
+        """Count the answer to a request. Raises FairbankError for a run that cannot be settled."""
+        if isinstance(request, Hold):
+            self._note_hold(request, outcome)
+        elif isinstance(request, Charge | Release):
+            self._note_end(request, outcome)
+
+    def _hold(self, moment: ReplayEvent) -> Hold:
+        job, header = moment.job, self._header
+        limit = job.time_limit or job.run_time
+        return Hold(
+            run=self._run(job),
+            chain=(self._projects[payer_of(job, self._payer)],),
+            resource=resource_of(job, header),
+            owner=_replay_uid(job.user),
+            amount=_cost(job, limit),
+            start=moment.at,
+            until=self._policy.hold_end(moment.at, limit),
+            partition=header.partitions.get(job.partition, "")[:64],
+            billing=str(job.processors),
+            limit_seconds=limit,
+            job_details=start_details(job, header),
+        )
+
+    def _resolution(self, moment: ReplayEvent) -> Charge | Release:
+        job, outcome = moment.job, outcome_of(moment.job, self._header)
+        free = job.run_time == 0 or outcome in self._policy.free_states
+        end = Ending(
+            run=self._run(job),
+            ended=moment.at,
+            outcome=outcome,
+            elapsed_seconds=job.run_time,
+            job_details=end_details(job),
+        )
+        if free:
+            return Release(**msgspec.structs.asdict(end))
+        return Charge(amount=_cost(job, job.run_time), **msgspec.structs.asdict(end))
+
+    def _was_refused(self, run: Run) -> bool:
+        """Return True if the run was refused, and forget it. Called once, at the end of a run."""
+        refused = run in self._refused
+        self._refused.discard(run)
+        return refused
+
+    def _run(self, job: SwfJob) -> Run:
+        zero = self._header.unix_start_time or 0
+        return Run(self._plan.cluster, job.number, zero + job.submit_time)
+
+    def _note_hold(self, request: Hold, outcome: Outcome) -> None:
+        played = self.counts
+        if not isinstance(outcome, Done):
+            name = outcome.reason.name
+            played.refusals[name] = played.refusals.get(name, 0) + 1
+            self._refused.add(request.run)
+            return
+        played.holds += 1
+        self._holding[request.run] = outcome.amount
+        self._held += outcome.amount
+        played.held_peak = max(played.held_peak, self._held)
+
+    def _note_end(self, request: Charge | Release, outcome: Outcome) -> None:
+        if not isinstance(outcome, Done):
+            # The end of a job that was refused in this same batch is refused with NO_HOLD.
+            if not self._was_refused(request.run):
+                raise FairbankError(
+                    f"job {request.run.job_id} could not be settled: {sentence(outcome)}",
+                    remedy=remedies(outcome)[0],
+                )
+            return
+        played = self.counts
+        self._held -= self._holding.pop(request.run)
+        played.written_off += outcome.written_off
+        if isinstance(request, Charge):
+            played.charges += 1
+            played.expected += request.amount
+        else:
+            played.releases += 1
+
+
+def _cost(job: SwfJob, seconds: int) -> SuMinutes:
+    return cost(Fraction(job.processors or 0), Fraction(1), seconds)
