@@ -7,12 +7,13 @@ from __future__ import annotations
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.preloaded import preloaded
 from tests.support.traces import trace_file
 
 pytest_plugins = ["tests.support.postgres", "tests.support.munge"]
@@ -59,6 +60,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("seconds by part")
         for part, total in sorted(seconds.items(), key=lambda item: -item[1]):
             terminalreporter.write_line(f"{total:8.1f} {part}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _preloaded() -> Iterator[None]:
+    """Start Fairbank's own servers without importing everything again for each."""
+    with preloaded():
+        yield
 
 
 @pytest.fixture(scope="session")

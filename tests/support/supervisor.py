@@ -16,9 +16,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO, Protocol
 
 STOP_SECONDS = 20
 PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
@@ -40,19 +41,45 @@ class ProcessSpec:
     stop_signal: int
     orphans_seconds: float = 0.0  # time for its children to end by themselves after the server
 
+    @property
+    def is_ours(self) -> bool:
+        """Return True for a Python program of this environment, run by the user of the tests."""
+        return (
+            Path(self.command[0]).parent == Path(sys.executable).parent and self.uid == os.geteuid()
+        )
+
+
+class Supervisor(Protocol):
+    """Process of a supervisor, with the members of Popen that are used."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float) -> int: ...
+
+
+def _start_supervisor() -> Supervisor:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # Ctrl-C is for the tests; the supervisor notices their end by the pipe
+        start_new_session=True,
+    )
+
+
+start_ours: Callable[[], Supervisor] = _start_supervisor
+"""Starts the supervisor of a program of ours; the tests fork it (`tests.support.preloaded`)."""
+
 
 class SupervisedProcess:
     """Running server and its supervisor."""
 
     def __init__(self, spec: ProcessSpec) -> None:
         self._stop_signal = spec.stop_signal
-        self._supervisor = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # Ctrl-C is for the tests; the supervisor notices their end by the pipe
-            start_new_session=True,
-        )
+        self._supervisor = start_ours() if spec.is_ours else _start_supervisor()
         assert self._supervisor.stdin is not None
         assert self._supervisor.stdout is not None
         self._supervisor.stdin.write(json.dumps(asdict(spec)).encode() + b"\n")
@@ -105,14 +132,8 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in listing.read_text().split()] if listing.exists() else []
 
 
-def supervise(spec: ProcessSpec) -> int:
-    """Start the server, print its process id, wait for its end or that of the tests, and reap the
-    children.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(
-            PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
-        )  # the server's orphans become our children
+def execute(spec: ProcessSpec) -> int:
+    """Start the server's command as a new program, and return its process id."""
     with Path(spec.log).open("ab") as log:
         server = subprocess.Popen(
             spec.command,
@@ -125,14 +146,28 @@ def supervise(spec: ProcessSpec) -> int:
             group=spec.gid,
             extra_groups=spec.groups,
         )
-    print(server.pid, flush=True)
+    server.returncode = 0  # `_reap` waits for the process: this object must not do so in __del__
+    return server.pid
+
+
+def supervise(start: Callable[[ProcessSpec], int] = execute) -> int:
+    """Read what to run, start it, print its process id, wait for its end or that of the tests, and
+    reap the children.
+    """
+    spec = ProcessSpec(**json.loads(sys.stdin.readline()))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(
+            PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
+        )  # the server's orphans become our children
+    server = start(spec)
+    print(server, flush=True)
     tests_ended, ended = threading.Event(), threading.Event()
     threading.Thread(
         target=_stop_when_the_tests_end,
-        args=(server.pid, spec.stop_signal, tests_ended, ended),
+        args=(server, spec.stop_signal, tests_ended, ended),
         daemon=True,
     ).start()
-    code = _reap(server.pid, spec.orphans_seconds)
+    code = _reap(server, spec.orphans_seconds)
     ended.set()
     if tests_ended.is_set():
         shutil.rmtree(spec.folder, ignore_errors=True)
@@ -174,6 +209,4 @@ def _stop_when_the_tests_end(
 
 
 if __name__ == "__main__":
-    os._exit(
-        supervise(ProcessSpec(**json.loads(sys.stdin.readline()))) & 0xFF
-    )  # at once: the thread may still be reading
+    os._exit(supervise() & 0xFF)  # at once: the thread may still be reading
