@@ -171,9 +171,9 @@ def test_hold_of_a_running_job_is_kept(site: CommandSite) -> None:
 
 
 def test_plain_run_says_what_a_repair_could_not_do(site: CommandSite) -> None:
-    """Of a cut line the job is unknown, and the bank has no credit for bio."""
+    """Of a line without a job id the job is unknown, and the bank has no credit for bio."""
     site.report(site.job(1))
-    cut = sacct_row(site.job(9)).rsplit("\x1f", 3)[0] + "\n"
+    cut = sacct_row(site.job(9)).partition("\x1f")[2]
     site.slurm.set_output("sacct", sacct_row(site.job(2, account="bio")) + cut)
     plain = site.run("reconcile", code=8).out
     rows = {row["kind"]: str(row["done"]) for row in site.reconcile(code=8)}
@@ -193,6 +193,23 @@ def test_unreadable_line_keeps_only_the_hold_of_its_job(site: CommandSite) -> No
     result = site.run("reconcile", "--fix", code=8)
     assert "! not read: sacct, line 1, State: '?' is not a job state" in result.err
     assert site.available() == 360
+
+
+@pytest.mark.parametrize(
+    ("account", "kept"), [("chem\x1fx", 1), ("chem\nx", 1), ("chem\n\nx", 1), ("chem\n2", 2)]
+)
+def test_broken_line_keeps_only_the_holds_of_its_jobs(
+    site: CommandSite, account: str, kept: int
+) -> None:
+    """A line end may be followed by what looks like the id of another job."""
+    site.report(site.job(1))
+    site.report(site.job(2))
+    broken = sacct_row(site.job(1, account=account))
+    site.slurm.set_output("sacct", broken)
+    site.slurm.set_output("sacct-jobs", broken)
+    result = site.run("reconcile", "--fix", code=8)
+    assert "! not read: sacct, line 1" in result.err
+    assert site.available() == 600 - 240 * kept
 
 
 def test_line_of_an_unknown_job_keeps_all_holds(site: CommandSite) -> None:

@@ -47,6 +47,9 @@ def test_hostile_name_affects_only_its_job(jobs: list[tuple[AccountingJob, str]]
     broken = sum(1 for _, name in jobs if "\n" in name)
     assert len(parsed.rows) == len(jobs) - broken
     assert len(parsed.unreadable) >= 2 * broken
+    named = {line.job_id for line in parsed.unreadable}
+    assert None not in named
+    assert {job.job_id for job, name in jobs if "\n" in name} <= named
 
 
 def test_no_requested_column_is_written_by_users() -> None:

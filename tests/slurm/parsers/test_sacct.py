@@ -63,3 +63,28 @@ def test_unreadable_line_names_its_job_if_it_can(job_id: str, field: str) -> Non
         damaged = "\x1f".join((cells | {"JobIDRaw": number, field: "?"}).values())
         (line,) = sacct.JOBS.read(damaged.rstrip("\n")).unreadable
         assert line.job_id == (7 if number == "7" else None)
+
+
+@given(st.integers(1, 30).filter(lambda count: count != len(sacct.JOBS.columns)))
+def test_line_with_another_number_of_cells_names_its_job(count: int) -> None:
+    cells = [*sacct_row(a_job(7)).rstrip("\n").split("\x1f"), *["x"] * 30][:count]
+    parsed = sacct.JOBS.read("\x1f".join(cells))
+    assert [line.job_id for line in parsed.unreadable] == [7]
+
+
+def test_rest_of_a_broken_line_belongs_to_its_job() -> None:
+    """Without a broken line before it, a line without a job id may belong to any job."""
+    first, second = sacct_row(a_job(7, account="chem\n\nx\ny")), sacct_row(a_job(8))
+    rest = first.splitlines()[-1] + "\n"
+    parsed = sacct.JOBS.read(first + second + rest)
+    assert [job.job_id for job in parsed.rows] == [8]
+    lines = [(line.line, line.job_id) for line in parsed.unreadable]
+    assert lines == [(1, 7), (3, 7), (4, 7), (6, None)]
+
+
+def test_job_with_another_encoding_is_named() -> None:
+    jobs = [sacct_json(a_job(7, account="?")), sacct_json(a_job(8))]
+    text = json.dumps({"jobs": jobs}).encode().replace(b'"?"', b'"\xff"')
+    parsed = sacct.read_json(text)
+    assert [job.job_id for job in parsed.rows] == [8]
+    assert [line.job_id for line in parsed.unreadable] == [7]

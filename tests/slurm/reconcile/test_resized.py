@@ -121,6 +121,17 @@ def stored(records: Sequence[AccountingJob]) -> list[AccountingJob]:
     ]
 
 
+@st.composite
+def damaged_rows(draw: st.DrawFn, row: str) -> str:
+    """Return the row with an unreadable cell, too few or too many cells, or a line end inside."""
+    column = draw(st.sampled_from(["Submit", "State", "End", "ElapsedRaw", "AllocTRES"]))
+    place = sacct.JOBS.columns.index(column)
+    cells = row.rstrip("\n").split("\x1f")
+    ways: list[list[str]] = [["?"], [], ["?", "?"], ["?\n?"], ["\n\n"]]
+    cells[place : place + 1] = draw(st.sampled_from(ways))
+    return "\x1f".join(cells) + "\n"
+
+
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(1, 5_000), st.integers(1, 64)), min_size=1, max_size=4),
@@ -141,11 +152,9 @@ def test_unreadable_line_changes_no_other_job(
         for record in stored(resized(*pieces, number=number))
     ]
     place = data.draw(st.integers(0, len(rows) - 1))
-    cells = rows[place].split("\x1f")
-    column = data.draw(st.sampled_from(["Submit", "State", "End", "ElapsedRaw", "AllocTRES"]))
-    cells[sacct.JOBS.columns.index(column)] = "?"
-    damaged = int(cells[0])
-    read = sacct.JOBS.read("".join([*rows[:place], "\x1f".join(cells), *rows[place + 1 :]]))
+    damaged = int(rows[place].partition("\x1f")[0])
+    rows[place] = data.draw(damaged_rows(rows[place]))
+    read = sacct.JOBS.read("".join(rows))
     findings = compare_records(
         join_resized(read.rows), unreadable={line.job_id for line in read.unreadable}
     ).findings

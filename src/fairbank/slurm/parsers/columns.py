@@ -79,7 +79,7 @@ _JOB_COLUMNS = ("JobIDRaw", "JobID", "JobId")
 
 
 def unreadable_line(command: str, cells: Cells, error: InvalidInput) -> UnreadableLine:
-    """Return the report of a line with a cell that could not be read, and of its job if known."""
+    """Return the report of a line that could not be read, and of its job if known."""
     text = next((cells[name] for name in _JOB_COLUMNS if name in cells), "")
     try:
         job_id = job_number(text, "") if text else None
@@ -130,10 +130,22 @@ def split_records(
 
     A line with too few or too many cells is no record. If a user's text broke a line in two,
     neither half is guessed, since the user could have written a whole record into the text.
+
+    Where the first column is the job id, such a line names its job. One without a job id is the
+    rest of the broken line before it (docs/decisions/0044-broken-lines.md).
     """
+    broken: int | None = None  # the job of the line before, if that is no record
     for number, line in enumerate(text.split("\n"), 1):
-        if line:
-            yield split_record(command, number, line, columns, delimiter)
+        if not line:
+            continue
+        record = split_record(command, number, line, columns, delimiter)
+        if isinstance(record, Cells):
+            broken = None
+        elif record.job_id is not None:
+            broken = record.job_id
+        else:
+            record = msgspec.structs.replace(record, job_id=broken)
+        yield record
 
 
 def split_record(
@@ -152,11 +164,9 @@ def split_record(
     if len(texts) == len(columns):
         return Cells(number, dict(zip(columns, texts, strict=True)))
     where = columns[min(len(texts), len(columns)) - 1]
-    return UnreadableLine(
-        command,
-        number,
-        where,
-        f"{len(texts)} cells instead of {len(columns)}: {quote_unknown(line)}",
+    why = f"{len(texts)} cells instead of {len(columns)}: {quote_unknown(line)}"
+    return unreadable_line(
+        command, Cells(number, {columns[0]: texts[0]}), InvalidInput(why, field=where)
     )
 
 

@@ -170,10 +170,15 @@ class _Jobs(msgspec.Struct, frozen=True):
     jobs: list[msgspec.Raw]
 
 
-class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Job, of which no value is trusted to have its type."""
+class _JobId(msgspec.Struct, frozen=True, kw_only=True):
+    """Id of a job, whatever its other values are."""
 
     job_id: Any = None
+
+
+class _Job(_JobId, frozen=True, kw_only=True):
+    """Job, of which no value is trusted to have its type."""
+
     account: Any = None
     partition: Any = None
     qos: Any = None
@@ -205,7 +210,16 @@ def _json_records(jobs: Sequence[msgspec.Raw]) -> Records:
         try:
             yield Cells(number, _json_cells(decode(raw)))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            yield UnreadableLine(_JSON_COMMAND, number, "job", str(error))
+            cells = Cells(number, {"JobIDRaw": _json_job_id(raw)})
+            yield unreadable_line(_JSON_COMMAND, cells, InvalidInput(str(error), field="job"))
+
+
+def _json_job_id(raw: msgspec.Raw) -> str:
+    """Return the id of a job that cannot be decoded otherwise; empty if there is none."""
+    try:
+        return _text(msgspec.json.decode(raw, type=_JobId).job_id)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
 
 
 def _json_cells(job: _Job) -> dict[str, str]:
