@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 
@@ -119,8 +120,12 @@ def test_months_of_usage_lie_in_the_period_in_every_zone(
         words = ("usage", "-S", "2026-07-01", "-E", "2026-08-01", "--by", "month", "--json")
         answer = json.loads(fairbank(*words).out)
         in_utc = json.loads(fairbank(*words, "--utc").out)
+        as_csv = fairbank(*words[:-1], "--csv").out
+        parsable = fairbank(*words[:-1], "-P", "-o", "month,zone").out
     finally:
         monkeypatch.undo()
         time.tzset()
     assert ([row["group"] for row in answer["data"]], answer["zone"]) == (["2026-07"], zone)
     assert in_utc["zone"] == "UTC"
+    assert [row["ZONE"] for row in csv.DictReader(as_csv.splitlines())] == [zone]
+    assert parsable == f"MONTH|ZONE\n2026-07|{zone}\n"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
 
 BY = ("user", "day", "month", "partition", "allocation", "job", "qos")
+BY_TIME = ("day", "month")
 BAR = 25
 _SUMS = "runs failed charged elapsed waited cpu_seconds cpu_given wasted failed_early".split()
 LOW_PERCENT = 25
@@ -74,8 +75,12 @@ def _average_wait(row: Row, form: DisplayFormat) -> str:
     return show_duration(row["waited"] // row["runs"])
 
 
-def _columns(options: Namespace) -> Sequence[Column]:
-    """Return the columns; the first is the group."""
+def _columns(options: Namespace, zone: str = "") -> Sequence[Column]:
+    """Return the columns; the first is the group.
+
+    For programs each day or month names its zone, which the caption of a table tells people.
+    """
+    is_zoned = options.by in BY_TIME and options.form in ("csv", "parsable")
     return (
         Column(options.by.upper(), text("name")),
         Column("JOBS", text("runs"), right=True),
@@ -86,6 +91,7 @@ def _columns(options: Namespace) -> Sequence[Column]:
         Column("WASTED", Amount(_idle), right=True, drop=3),
         Column("AVG-WAIT", _average_wait, right=True, extra=True),
         Column("ELAPSED", duration("elapsed"), right=True, extra=True),
+        *([Column("ZONE", lambda row, form: zone)] if is_zoned else []),
     )
 
 
@@ -108,7 +114,7 @@ def run(context: Context, options: Namespace) -> int:
         "owner_uid": _owners(context, options),
         **context.period("now-30days"),
     }
-    zone = {"zone": context.zone_name} if options.by in ("day", "month") else {}
+    zone = {"zone": context.zone_name} if options.by in BY_TIME else {}
     query |= zone
     seen: set[object] = set()
     groups = _usage(context, query, seen)
@@ -117,7 +123,7 @@ def run(context: Context, options: Namespace) -> int:
     rows = _named_rows(groups, options.by)
     listing = Listing(
         "fairbank.usage/1",
-        _columns(options),
+        _columns(options, context.zone_name),
         rows,
         "   ".join([caption(context), *(f"zone {name}" for name in zone.values())]),
         total=_total(rows) if len(rows) > 1 else None,
@@ -164,7 +170,7 @@ def _named_rows(rows: Sequence[Row], by: str) -> list[Row]:
         }
         for row in rows
     ]
-    if by in ("day", "month"):
+    if by in BY_TIME:
         return sorted(named, key=lambda row: row["group"])
     return sorted(named, key=lambda row: (-row["charged"], str(row["name"])))
 
