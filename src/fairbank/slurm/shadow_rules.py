@@ -45,6 +45,9 @@ KNOWN = {SubmissionRule.PARTITION_NAMED: "at most", SubmissionRule.ONE_PARTITION
 """Counts that are not exact."""
 
 
+ROOT = 0
+
+
 class RuleCount(msgspec.Struct, frozen=True, kw_only=True):
     """Number of submissions that break a rule, of all; `action` is the policy's for that rule."""
 
@@ -88,7 +91,7 @@ def count_by_rule(jobs: Iterable[AccountingJob], world: RuleInput) -> list[RuleC
 
     Root and exempt users are left out, as the policy does.
     """
-    submissions = {job.job_id: job for job in jobs if job.owner not in {0, *world.site.exempt}}
+    submissions = {job.job_id: job for job in jobs if job.owner not in {ROOT, *world.site.exempt}}
     projects = {project.account: project for project in world.projects}
     counts = Counter(
         rule for job in submissions.values() for rule in _broken_rules(job, world, projects)
@@ -97,6 +100,18 @@ def count_by_rule(jobs: Iterable[AccountingJob], world: RuleInput) -> list[RuleC
         RuleCount(rule=rule, action=action, jobs=counts[rule], of=len(submissions))
         for rule, action in rule_actions(world.site).items()
     ]
+
+
+def exempt_note(jobs: Iterable[AccountingJob], site: SiteRules) -> str | None:
+    """Return a sentence with the number of submissions that are left out, and why; or None."""
+    owners = {job.job_id: job.owner for job in jobs if job.owner in {ROOT, *site.exempt}}
+    if not owners:
+        return None
+    of_root = sum(1 for owner in owners.values() if owner == ROOT)
+    return (
+        f"{len(owners):,} submissions are not checked and not counted: {of_root:,} of root,"
+        f" {len(owners) - of_root:,} of users in `exempt` of slurm.toml"
+    )
 
 
 def _broken_rules(

@@ -84,3 +84,16 @@ def test_rules_count_the_submissions_that_break_each(site: CommandSite) -> None:
     actions = {row["setting"]: row["action"] for row in json.loads(site.output(*words))["data"]}
     assert (actions["one_partition"], actions['account = "member"']) == ("ignore", "refuse")
     assert "--site does nothing by itself" in site.run("shadow", "--site", str(path), code=2).err
+
+
+def test_exempt_submissions_are_counted_apart(site: CommandSite) -> None:
+    site.set_accounting(site.job(1, owner=0), site.job(2, owner=60_700), site.job(3, owner=60_700))
+    site.slurm.set_output("sacct-groups", "")
+    path = site.bank.folder / "exempt.toml"
+    path.write_text("exempt = [60700]")
+    shown = site.run("shadow", "--rules", "--site", str(path), code=0).err
+    note = "3 submissions are not checked and not counted: 1 of root, 2 of users in `exempt`"
+    assert note in shown
+    site.set_accounting(site.job(4, owner=60_601))
+    result = site.run("shadow", "--rules", "--site", str(path), code=0)
+    assert "not checked" not in result.err

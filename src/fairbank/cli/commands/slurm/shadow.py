@@ -123,7 +123,7 @@ def _show_rules(context: Context, options: Namespace) -> int:
     """Print how many submissions of the period break each rule."""
     from fairbank.slurm.policy import default_partition, read_site_rules
     from fairbank.slurm.reconcile.reconciler import read_job_groups, read_jobs
-    from fairbank.slurm.shadow_rules import RuleInput, count_by_rule
+    from fairbank.slurm.shadow_rules import RuleInput, count_by_rule, exempt_note
 
     site = read_site_rules(options.site)
     since, until = period_of(context, DEFAULT_START)
@@ -133,8 +133,9 @@ def _show_rules(context: Context, options: Namespace) -> int:
         jobs, unreadable = read_jobs(slurm, since, until, progress)
         groups = read_job_groups(slurm, since, until, progress)
     context.note(*(f"! not read: {line}" for line in unreadable))
+    submitted = [job for job in jobs if job.submitted >= since]
     counts = count_by_rule(
-        [job for job in jobs if job.submitted >= since],
+        submitted,
         RuleInput(
             site=site,
             cluster=cluster,
@@ -150,6 +151,7 @@ def _show_rules(context: Context, options: Namespace) -> int:
             RULE_COLUMNS,
             list(map(_rule, counts)),
             f"{caption(context)}   submissions that break each rule",
+            notes=[note] if (note := exempt_note(submitted, site)) else [],
             empty="There are no rules.",
             more={"unreadable": list(map(str, unreadable))},
         ),
