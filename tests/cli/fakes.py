@@ -84,7 +84,7 @@ class FakeServices:
         return self.status
 
     @contextmanager
-    def _opened_store(self, config: str | None) -> Iterator[None]:
+    def _opened_store(self, config: str | None, settings: object = None) -> Iterator[None]:
         self._config = config
         yield
 

@@ -49,6 +49,20 @@ def test_init_accepts_a_directory_with_any_name(fairbank: Run, tmp_path: Path, n
     assert (again.code, "field: FOLDER" in again.err) == (7, True)
 
 
+@pytest.mark.parametrize("words", ["audit verify", "audit heads", "backup create FILE"])
+def test_settings_may_come_from_a_pipe(fairbank: Run, tmp_path: Path, words: str) -> None:
+    """Each command reads them once: the second reader of a pipe would find it empty."""
+    fairbank("init", tmp_path / "bank")
+    reading, writing = os.pipe()
+    os.write(writing, (tmp_path / "bank" / "fairbank.toml").read_bytes())
+    os.close(writing)
+    result = fairbank(
+        *words.replace("FILE", str(tmp_path / "b.fbk")).split(), "--config", f"/dev/fd/{reading}"
+    )
+    os.close(reading)
+    assert result.code == 0, result.err
+
+
 def test_directory_of_the_public_socket_is_public_with_any_umask(
     fairbank: Run, tmp_path: Path
 ) -> None:

@@ -48,9 +48,14 @@ def settings_of(config: str | None) -> BankSettings:
     return read_settings(settings_file(config))
 
 
-def open_bank_store(config: str | None) -> Store:
-    """Open the store. A store of another schema is refused with the command that migrates it."""
-    where = settings_of(config).store
+def open_bank_store(config: str | None, settings: BankSettings) -> Store:
+    """Open the store. A store of another schema is refused with the command that migrates it.
+
+    Args:
+        config: file of the settings, for the command; None for the default file.
+        settings: its content. A caller reads it once, since the file may be a pipe.
+    """
+    where = settings.store
     try:
         return open_store(where.url, journal=where.journal)
     except Conflict as other:
@@ -60,9 +65,12 @@ def open_bank_store(config: str | None) -> Store:
 
 
 @contextmanager
-def opened_store(config: str | None) -> Iterator[Store]:
-    """Open the store, and close it afterwards."""
-    store = open_bank_store(config)
+def opened_store(config: str | None, settings: BankSettings | None = None) -> Iterator[Store]:
+    """Open the store of a settings file, which is read if `settings` is None. Close it afterwards.
+
+    None as `config` stands for the default file.
+    """
+    store = open_bank_store(config, settings or settings_of(config))
     try:
         yield store
     finally:

@@ -32,7 +32,7 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
     settings = settings_of(config)
     log_to(sys.stderr, settings.server.log)
     clock = SystemClock()
-    store = open_bank_store(config)
+    store = open_bank_store(config, settings)
     try:
         refuse_changed_schema(settings.store.url)
     except BaseException:

@@ -45,13 +45,13 @@ def _verify(context: Context, options: Namespace) -> int:
     from fairbank.store.factory import open_store
 
     heads = {} if options.heads is None else read_heads(options.heads)
-    settings = settings_of(options.config).store
+    settings = settings_of(options.config)
     with Progress("audit", options) as progress:
         progress.show(
             "every journal, and the store as a whole, which takes longer the longer its file is"
         )
-        reopen = partial(open_store, settings.url, journal=settings.journal)
-        with opened_store(options.config) as store:
+        reopen = partial(open_store, settings.store.url, journal=settings.store.journal)
+        with opened_store(options.config, settings) as store:
             verdict = verify(store, reopen, heads, progress)
     if options.form or options.format:
         rows = [
