@@ -60,12 +60,8 @@ def simulate_each(
     outcomes = []
     for policy in policies:
         with source() as (trace, extent):
-            if extent.once and len(policies) > 1:
-                raise InvalidInput(
-                    "a pipe can be read only once",
-                    field="FILE",
-                    remedy="name one --policy, or a file rather than a pipe",
-                )
+            if len(policies) > 1:
+                check_reopens(extent, "name one --policy, or a file rather than a pipe")
             tick = progress and ticking(policy.name, extent, progress)
             outcomes.append(simulate_policy(trace, policy, plan, holdings, tick))
             check_shares(outcomes[-1], holdings)
@@ -142,12 +138,7 @@ def add_grants(
     from fairbank.simulator.engine.grants import grants_of, holdings_of  # noqa: PLC0415
 
     with source() as (trace, extent):
-        if extent.once:
-            raise InvalidInput(
-                "a pipe can be read only once, and grants are a part of what is used",
-                field="FILE",
-                remedy="name a file",
-            )
+        check_reopens(extent, "name a file", ", and grants are a part of what is used")
         if holdings:
             _shares(trace, plan, holdings)
         jobs = Workload(trace.jobs, size_of(trace, plan.processors))
@@ -170,6 +161,12 @@ def _called(outcome: SimulationResult, trace: FastTrace, plan: SimulationPlan) -
         accounts = [row._replace(account=names.name(int(row.account))) for row in credit.accounts]
         credit = credit._replace(accounts=accounts)
     return outcome._replace(delivered=delivered, credit=credit)
+
+
+def check_reopens(extent: Extent, remedy: str, reason: str = "") -> None:
+    """Raise InvalidInput, for this reason, if the source opens its workload only once."""
+    if extent.once:
+        raise InvalidInput(f"a pipe can be read only once{reason}", field="FILE", remedy=remedy)
 
 
 def ticking(name: str, extent: Extent, progress: Progress) -> Tick:

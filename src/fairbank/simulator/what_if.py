@@ -9,6 +9,7 @@ from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.simulator.comparison import (
     Progress,
     add_grants,
+    check_reopens,
     check_shares,
     simulate_policy,
     ticking,
@@ -135,12 +136,7 @@ class _Asker:
         and no caller needs them.
         """
         with self._source() as (trace, extent):
-            if extent.once:
-                raise InvalidInput(
-                    "a pipe can be read only once",
-                    field="FILE",
-                    remedy="name a file rather than a pipe",
-                )
+            check_reopens(extent, "name a file rather than a pipe")
             tick = self._progress and ticking(stage, extent, self._progress)
             plan, jobs = self._plan, trace.jobs
             if seed is not None:
