@@ -11,12 +11,13 @@ import pytest
 
 from fairbank.core.ids import OVERFLOW_UID
 from fairbank.core.time import DAY, iso
+from fairbank.rest.client.response import Refused
 from fairbank.slurm.bank import BankClient
 from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.parsers.values import AccountingJob
 from fairbank.slurm.reconcile.compare import Category
 from fairbank.slurm.reconcile.reconciler import Reconciler
-from tests.slurm.commands.site import HOUR, CommandSite
+from tests.slurm.commands.site import HOUR, MY_UID, CommandSite
 from tests.slurm.reconcile.jobs import sacct_json, sacct_row
 from tests.support.recorded_slurm import line
 
@@ -153,6 +154,26 @@ def test_hold_of_an_unknown_job_is_released(site: CommandSite) -> None:
     site.reconcile("--fix")
     assert site.available() == 600
     assert site.reconcile() == []
+
+
+def test_hold_of_another_job_under_the_same_number_is_released(site: CommandSite) -> None:
+    """The job of accounting is charged as another run, though the bank has refused its end."""
+    job = site.job(1)
+    site.report(job, owner_uid=MY_UID + 5)
+    end = {"do": "complete", "end": job.end, "elapsed": job.elapsed, "state": job.state}
+    with pytest.raises(Refused, match="contradicts the hold"):
+        site.report(job, **end)
+    site.set_accounting(job)
+    rows = site.reconcile("--fix")
+    assert [(row["kind"], row["done"]) for row in rows] == [("MISSING", "yes"), ("ORPHAN", "yes")]
+    assert site.available() == 560
+    runs = json.loads(site.output("jobs", "-a", "--json"))["data"]
+    assert {(run["owner_uid"], run["restart"], run["charged"]) for run in runs} == {
+        (MY_UID + 5, 0, 0),
+        (MY_UID, 1, 40),
+    }
+    for words in ((), ("--fix",)):
+        assert site.reconcile(*words) == []
 
 
 def running_line(job: AccountingJob) -> str:

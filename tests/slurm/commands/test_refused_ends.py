@@ -6,32 +6,25 @@ from __future__ import annotations
 
 import pytest
 
-from tests.slurm.commands.site import MY_UID, CommandSite
+from tests.slurm.commands.site import CommandSite
 
 pytestmark = pytest.mark.slow
 
-DETAIL = f"owner_uid is {MY_UID}, but its run belongs to user {MY_UID + 5}"
+DETAIL = "no project has the account 'ghost'"
 
 
-def test_end_of_another_user_names_the_field(site: CommandSite) -> None:
-    job = site.job(1)
-    site.report(job, owner_uid=MY_UID + 5)
-    site.set_accounting(job)
+def test_end_of_an_unknown_account_names_the_field(site: CommandSite) -> None:
+    site.set_accounting(site.job(1, account="ghost"))
     (row,) = site.reconcile("--fix", code=8)
     refusal = row["refusal"]
     assert isinstance(refusal, dict)
-    assert (refusal["reason"], refusal["field"]) == ("REPORT_MISMATCH", "owner_uid")
-    assert refusal["detail"] == f"the report contradicts the hold: {DETAIL}."
-    assert str(refusal["remedy"]).startswith(
-        "send the report with user, account and partition of the start"
-    )
+    assert (refusal["reason"], refusal["field"]) == ("UNKNOWN_PROJECT", "account")
+    assert DETAIL in refusal["detail"]
     assert DETAIL in str(row["done"])
 
 
 def test_column_done_names_the_field(site: CommandSite) -> None:
-    job = site.job(1)
-    site.report(job, owner_uid=MY_UID + 5)
-    site.set_accounting(job)
+    site.set_accounting(site.job(1, account="ghost"))
     for words in (("--fix",), ()):  # the second call still shows the refusal
         (_, line, *_) = site.output(
             "reconcile", *words, "-o", "JOBID,DONE%60", code=8

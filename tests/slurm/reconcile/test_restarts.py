@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
+import msgspec
+import pytest
+
+from fairbank.core.final_state import LOST
 from fairbank.slurm.reconcile.compare import Category, restart_count
 from tests.slurm.reconcile.comparison import categories, compare_records, only_finding
 from tests.slurm.reconcile.jobs import NOW, a_job, bank_run
@@ -35,6 +39,36 @@ def test_submit_time_changed_by_a_crash_is_matched() -> None:
     assert categories(
         compare_records([job], [bank_run(job, submitted=job.submitted - 30, owner=1)])
     ) == [Category.MISSING, Category.UNACCOUNTED]
+
+
+OTHER_JOB: tuple[dict[str, Any], ...] = (
+    {"owner": 60_602},
+    {"account": "bio"},
+    {"partition": "gpu"},
+)
+
+
+@pytest.mark.parametrize("other", OTHER_JOB)
+def test_hold_of_another_job_under_the_same_number_is_not_its_run(other: dict[str, Any]) -> None:
+    """After a crash slurmctld numbers the tasks of arrays again: a task may get the number of one
+    of another array that was submitted in the same second.
+    """
+    job = a_job(1)
+    held, lapsed = (bank_run(job, state=state, **other) for state in ("held", "lapsed"))
+    lost = bank_run(job, state="released", **{**other, "outcome": LOST})
+    assert categories(compare_records([job], [held])) == [Category.MISSING, Category.ORPHAN]
+    for run in (lapsed, lost):
+        assert categories(compare_records([job], [run])) == [Category.MISSING]
+    own = bank_run(job, restart=1, number=2)
+    assert categories(compare_records([job], [held, own])) == [Category.ORPHAN]
+    for run in (lapsed, lost):
+        assert compare_records([job], [run, own]).matched == 1
+        assert categories(compare_records([job], [run, own])) == []
+
+
+def test_charge_of_a_user_whose_uid_has_changed_is_matched() -> None:
+    job = a_job(1, owner=70_601)
+    assert compare_records([job], [bank_run(job, owner=60_601)]).matched == 1
 
 
 def test_restarts_are_counted_from_accounting() -> None:

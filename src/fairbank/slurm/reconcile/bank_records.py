@@ -11,6 +11,7 @@ import msgspec
 
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import project_chain
+from fairbank.bank.refusals import Reason
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
@@ -23,6 +24,10 @@ DEFAULT_FREE_STATES: frozenset[str] = Policy().free_states
 """States that cost nothing at a bank that does not report its own, being older than this
 command.
 """
+
+
+CONTRADICTS_HOLD = Reason.REPORT_MISMATCH.name
+"""Reason of a stored refusal whose report is of another job than the hold."""
 
 
 class BankRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -13,7 +13,7 @@ from itertools import chain
 
 import msgspec
 
-from fairbank.core.final_state import REQUEUED
+from fairbank.core.final_state import LOST, REQUEUED
 from fairbank.slurm.parsers.values import RESIZING, UNFINISHED_STATES, AccountingJob, QueuedJob
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankRun
 from fairbank.slurm.reconcile.prices import ClusterPrices
@@ -307,7 +307,7 @@ class _RunIndex:
         A restart can be quicker than a second. After a crash slurmctld may report another
         submission than before it; then the run of the same owner and start is the one.
         """
-        runs = self._free.get(job.job_id, [])
+        runs = [run for run in self._free.get(job.job_id, []) if not is_of_another_job(run, job)]
         start = job.start or 0
         candidates = [run for run in runs if run.submitted == job.submitted] or [
             run
@@ -317,13 +317,32 @@ class _RunIndex:
         if not candidates:
             return None
         nearest = min(candidates, key=lambda run: (abs(run.start - start), run.state == "released"))
-        runs.remove(nearest)
+        self._free[job.job_id].remove(nearest)
         self.taken.add((nearest.job_id, nearest.submitted))
         return nearest
 
     def left(self) -> Iterator[BankRun]:
         """Return the runs that no job took."""
         return chain.from_iterable(self._free.values())
+
+
+def is_of_another_job(run: BankRun, job: AccountingJob) -> bool:
+    """Return True if a hold names another user, project or partition than a job under its id.
+
+    The number and the submission do not distinguish all jobs: tasks of an array are numbered when
+    they start, and a slurmctld that has lost its last changes numbers them again. So the number of
+    a task may go to one of another array of the same second. Accounting then has the later one.
+    The bank refuses its end, because it contradicts the hold.
+
+    Closed runs are not judged, because the uid of a user may have changed since. A lost one is:
+    it was released because no job was its own.
+    """
+    if not run.is_open and run.outcome != LOST:
+        return False
+    named = ((job.account, run.account), (job.partition, run.partition))
+    return job.owner not in (None, run.owner) or any(
+        recorded and held and recorded != held for recorded, held in named
+    )
 
 
 def restart_count(job: AccountingJob, history: Sequence[AccountingJob]) -> int:

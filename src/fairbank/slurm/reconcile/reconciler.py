@@ -15,7 +15,7 @@ from fairbank.core.time import DAY
 from fairbank.slurm.bank import BankClient, Progress, StoredRefusal, no_progress
 from fairbank.slurm.commands import IDS_PER_COMMAND, SlurmCommands
 from fairbank.slurm.parsers.values import AccountingJob, JobEnd, ParsedRows, UnreadableLine
-from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
+from fairbank.slurm.reconcile.bank_records import CONTRADICTS_HOLD, BankCluster, BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
     REPAIRED_BY_CHARGE,
     REPAIRED_BY_RELEASE,
@@ -115,6 +115,7 @@ class Reconciler:
             self._bank,
             prices,
             join_resized(history.rows),
+            sides.runs,
             self._now,
             retry_refused=retry_refused,
             doubt=self._doubt(unreadable),
@@ -159,7 +160,12 @@ class Reconciler:
             jobs=[job for job in jobs if _is_in_period(job, since, until)],
             runs=runs,
             queue=queue.rows,
-            refused={run: refusal.at for run, refusal in refusals.items()},
+            refused={
+                run: refusal.at
+                for run, refusal in refusals.items()
+                # Not the end of another job than that of the hold: a repair counts it by itself.
+                if refusal.objection.reason != CONTRADICTS_HOLD
+            },
             unreadable=_job_ids_of(unreadable),
         )
         return sides, refusals, unreadable

@@ -22,6 +22,7 @@ from fairbank.slurm.reconcile.compare import (
     Category,
     ReconcileFinding,
     complete_record,
+    is_of_another_job,
     restart_count,
 )
 
@@ -45,6 +46,7 @@ class Repairer:
         bank: client that may report runs of the cluster.
         cluster: with its partitions, as the bank prices them.
         history: all executions of the jobs found.
+        runs: runs of the ledger.
         now: time that a released run ends.
         retry_refused: retry charges that the bank refused, where an allocation exists by now.
         doubt: reason why no hold is released, if there is one.
@@ -56,6 +58,7 @@ class Repairer:
         bank: BankClient,
         cluster: Cluster,
         history: Sequence[AccountingJob],
+        runs: Sequence[BankRun],
         now: int,
         *,
         retry_refused: bool,
@@ -67,6 +70,9 @@ class Repairer:
         self._history: Mapping[int, list[AccountingJob]] = defaultdict(list)
         for job in history:
             self._history[job.job_id].append(job)
+        self._runs: Mapping[tuple[int, int], list[BankRun]] = defaultdict(list)
+        for run in runs:
+            self._runs[run.job_id, run.submitted].append(run)
         self._job_ends: dict[tuple[int, int], JobEnd] = {}
 
     def add_job_ends(self, job_ends: Iterable[JobEnd]) -> None:
@@ -129,10 +135,22 @@ class Repairer:
         retry = self._retry_refused and finding.category is Category.REFUSED and self._can_pay(job)
         if not retry and finding.category not in REPAIRED_BY_CHARGE:
             return None
-        restart = restart_count(job, self._history[job.job_id])
+        restart = self._restart(job)
         # Each piece of a resized job has its own exit code and processor time.
         job_end = None if job.pieces else self._job_ends.get((job.job_id, job.submitted))
         return charge_report(job, run, restart, self._cluster, job_end)
+
+    def _restart(self, job: AccountingJob) -> int:
+        """Return the restart count that distinguishes an execution from all other runs.
+
+        Another job's run may have the one that accounting gives.
+        """
+        restart = restart_count(job, self._history[job.job_id])
+        others = self._runs.get((job.job_id, job.submitted), ())
+        taken = {run.restart for run in others if is_of_another_job(run, job)}
+        while restart in taken:
+            restart += 1
+        return restart
 
     def _can_pay(self, job: AccountingJob) -> bool:
         """Return whether there is an allocation that could pay for the job."""
