@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from fairbank.cli.commands.bank.usage import remarks, same_exit
+from fairbank.report.usage import permille, remarks, same_exit
 from tests.cli.conftest import Run
-from tests.cli.site import AYLA, DANA, MINH
+from tests.cli.site import AYLA, DANA, JORGE, MINH
 
 
 def test_usage_of_several_users_is_their_sum(fairbank: Run) -> None:
@@ -18,7 +18,7 @@ def test_usage_of_several_users_is_their_sum(fairbank: Run) -> None:
         rows = json.loads(
             fairbank("usage", "-S", "2026-01-01", "--by", "month", "--json", *words).out
         )["data"]
-        return {row["group"]: row["charged"] for row in rows}
+        return {f"{row['group']} {row['unit']}": row["charged"] for row in rows}
 
     both, first, second = charged("-u", f"{AYLA},{MINH}"), charged("-u", AYLA), charged("-u", MINH)
     assert both == {month: first.get(month, 0) + second.get(month, 0) for month in first | second}
@@ -31,6 +31,11 @@ def test_usage_by_anything(fairbank: Run) -> None:
         ("month", "2026-07"),
         ("partition", "idle-std"),
         ("allocation", "1"),
+        ("project", "chem_qmc"),
+        ("resource", "gpu"),
+        ("cluster", "darwin"),
+        ("category", "research"),
+        ("week", "2026-W28"),
         ("job", "darwin/812301"),
         ("qos", "normal"),
     ):
@@ -39,7 +44,66 @@ def test_usage_by_anything(fairbank: Run) -> None:
     mine = json.loads(fairbank("usage", "--me", "-S", "2026-01-01", "--json", "--as", MINH).out)[
         "data"
     ]
-    assert [(row["group"], row["charged"]) for row in mine] == [(MINH, 9_549 * 60)]
+    assert [(row["group"], row["unit"], row["charged"]) for row in mine] == [
+        (MINH, "cpu", 8_939 * 60),
+        (MINH, "gpu", 610 * 60),
+    ]
+
+
+STORY = """
+cpu: ayla 9,000 in July, 9,000 in August and 301 in November; jorge 9,000 in September; minh 8,939
+in October. jorge's 120 of November were refunded.       18,301 + 9,000 + 8,939 = 36,240
+gpu: jorge 4,000, minh 610 (both chem_qmc), dana 310 (bio_fold).   4,000 + 610 + 310 = 4,920
+"""
+
+
+def test_usage_of_two_resources_has_two_totals(fairbank: Run) -> None:
+    """The rows are those of STORY; 36,240 SU of CPUs and 4,920 of GPUs are never added."""
+    query = ("usage", "-S", "2026-01-01", "-o", "USER,RESOURCE,JOBS,SU,SHARE%")
+    lines = [" ".join(line.split()) for line in fairbank(*query).out.splitlines()[2:]]
+    assert [line.rstrip("# ") for line in lines] == [
+        "USER RESOURCE JOBS SU SHARE%",
+        f"{AYLA} cpu 3 18301 50.5%",
+        f"{JORGE} cpu 2 9000 24.8%",
+        f"{MINH} cpu 1 8939 24.7%",
+        f"{JORGE} gpu 1 4000 81.3%",
+        f"{MINH} gpu 1 610 12.4%",
+        f"{DANA} gpu 1 310 6.3%",
+        "TOTAL cpu 6 36240 100.0%",
+        "TOTAL gpu 3 4920 100.0%",
+    ]
+    assert "cannot be added" in fairbank(*query).err
+    assert "cannot be added" not in fairbank(*query, "-r", "cpu").err
+    answer = json.loads(fairbank(*query, "--json").out)
+    assert [(row["unit"], row["charged"]) for row in answer["totals"]] == [
+        ("cpu", 36_240 * 60),
+        ("gpu", 4_920 * 60),
+    ]
+
+
+def test_limit_shows_the_largest_rows_and_sums_up_the_others(fairbank: Run) -> None:
+    query = ("usage", "-S", "2026-01-01", "-n", "-P", "-o", "RESOURCE,SU,SHARE%")
+    assert fairbank(*query, "--by", "user", "--limit", "1", "-o", "+USER").code == 0
+    first = f"USER,{query[-1]}"
+    assert fairbank(*query[:-1], first, "--limit", "1").out.splitlines() == [
+        f"{AYLA}|cpu|18301|50.5%",
+        "(others)|cpu|17939|49.5%",
+        f"{JORGE}|gpu|4000|81.3%",
+        "(others)|gpu|920|18.7%",
+    ]
+    # Two projects are two requests: the rows are added before the largest are chosen.
+    both = (*query[:-1], first, "--limit", "1", "-A", "chem_qmc,bio_fold", "-r", "gpu")
+    assert fairbank(*both).out.splitlines() == [f"{JORGE}|gpu|4000|81.3%", "(others)|gpu|920|18.7%"]
+    # Of months the latest ones are shown.
+    months = (*query[:-1], "MONTH,SU", "--by", "month", "-r", "cpu", "--limit", "2")
+    assert fairbank(*months).out.splitlines() == ["2026-10|8939", "2026-11|301", "(others)|27000"]
+
+
+def test_percentages_add_up() -> None:
+    assert permille([1, 1, 1], 3) == [334, 333, 333]
+    assert permille([2, 1, 0], 3) == [667, 333, 0]
+    assert permille([], 0) == []
+    assert permille([0, 0], 0) == [0, 0]
 
 
 def test_invalid_time_is_reported_with_valid_examples(fairbank: Run) -> None:
@@ -72,11 +136,15 @@ def test_period_without_a_start_is_refused_with_the_default(fairbank: Run, words
 
 def test_usage_reports_idle_processors_and_waiting_times(fairbank: Run) -> None:
     query = ("usage", "-S", "2026-01-01", "-n", "-P", "-o", "USER,EFF%,WASTED,AVG-WAIT")
-    assert fairbank(*query, "-u", MINH).out == f"{MINH}|12%|8403.11|00:10:00\n"
+    # 12 % used of 8,939 SU on CPUs: 88 % idle are 7,866.32. Of 610 on GPUs: 536.80.
+    assert fairbank(*query, "-u", MINH).out.splitlines() == [
+        f"{MINH}|12%|7866.31|00:10:00",
+        f"{MINH}|12%|536.80|00:10:00",
+    ]
     assert fairbank(*query, "-u", DANA).out == f"{DANA}|||00:10:00\n"
-    table = fairbank("usage", "-S", "2026-01-01", "-u", f"{MINH},{DANA}")
+    table = fairbank("usage", "-S", "2026-01-01", "-u", f"{MINH},{DANA}", "-r", "gpu")
     assert [line.split()[-2:] for line in table.out.splitlines() if line.startswith("61")] == [
-        ["!", "8403.11"],
+        ["!", "536.80"],
         ["-", "-"],
     ]
     assert "WASTED = charged but idle" in table.err
@@ -84,7 +152,14 @@ def test_usage_reports_idle_processors_and_waiting_times(fairbank: Run) -> None:
 
 
 def test_users_with_many_early_failures_are_reported() -> None:
-    row = {"name": "minh", "runs": 9, "failed_early": 7, "early_exit_code": 127, "cpu_given": 0}
+    row: dict[str, object] = {
+        "name": "minh",
+        "runs": 9,
+        "failed_early": 7,
+        "early_exit_code": 127,
+        "cpu_given": 0,
+    }
+    row |= {"group": 61_003, "unit": "cpu"}
     assert remarks([row], "user") == [
         "minh: 7 of 9 jobs failed within 2 minutes of start (exit 127): fairbank jobs -u minh"
         " --failed"

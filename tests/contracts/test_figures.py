@@ -18,7 +18,7 @@ from fairbank.bank.query import (
     Visibility,
 )
 from fairbank.bank.requests import Charge, Deposit, Lapse, Refund, Release
-from fairbank.cluster.job import JobDetails
+from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import DAY, Instant
 from fairbank.core.time_zone import parse_zone, zone_offsets
 from fairbank.core.units import SuMinutes
@@ -112,6 +112,7 @@ def test_usage_can_be_grouped(store: Store) -> None:
 
     def groups(by: UsageBy, **query: Any) -> list[tuple[str | int, int, int, int, int]]:
         result: list[Usage] = SnapshotReader(store).usage(UsageQuery(**query), by, GroupPage())
+        assert {(row.resource, row.clusters) for row in result} <= {("cpu", "darwin")}
         return [
             (row.group, row.runs, row.failed, row.charged, row.elapsed_seconds) for row in result
         ]
@@ -123,6 +124,11 @@ def test_usage_can_be_grouped(store: Store) -> None:
         ("2026-01-02", 2, 1, 65, 7),
     ]
     assert groups(UsageBy.MONTH) == [("2025-12", 1, 0, 10, 1), ("2026-01", 3, 2, 85, 9)]
+    assert groups(UsageBy.WEEK) == [("2026-W01", 4, 2, 95, 10)]
+    assert groups(UsageBy.PROJECT) == [(1, 3, 1, 55, 6), (2, 1, 1, 40, 4)]
+    assert groups(UsageBy.RESOURCE) == [("cpu", 4, 2, 95, 10)]
+    assert groups(UsageBy.CLUSTER) == [("darwin", 4, 2, 95, 10)]
+    assert groups(UsageBy.CATEGORY) == [("startup", 4, 2, 95, 10)]
     east = zone_offsets(parse_zone("Europe/Rome"), 0, NEW_YEAR + 2 * DAY)
     assert groups(UsageBy.MONTH, offsets=east) == [("2026-01", 4, 2, 95, 10)]
     west = zone_offsets(parse_zone("America/New_York"), 0, NEW_YEAR + 2 * DAY)
@@ -139,7 +145,9 @@ def test_usage_can_be_grouped(store: Store) -> None:
     ]
     after = [
         row.group
-        for row in SnapshotReader(store).usage(UsageQuery(), UsageBy.JOB, GroupPage(2, "darwin/2"))
+        for row in SnapshotReader(store).usage(
+            UsageQuery(), UsageBy.JOB, GroupPage(2, ("darwin/2", "cpu", "darwin"))
+        )
     ]
     assert after == ["darwin/3", "darwin/4"]
     assert groups(UsageBy.ALLOCATION) == [(1, 3, 1, 55, 6), (2, 1, 1, 40, 4)]
@@ -154,6 +162,83 @@ def test_usage_can_be_grouped(store: Store) -> None:
         (BOB, 1, 1, 40, 4),
     ]
     assert groups(UsageBy.USER, visibility=Visibility()) == []
+
+
+def test_weeks_of_usage_are_iso_weeks_of_the_zone(store: Store) -> None:
+    """2027-01-03 is a Sunday of 2026-W53. In Kiritimati, 14 h east, Monday begins 14 h earlier."""
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, end=2**40))
+    sunday = 1_798_934_400  # 2027-01-03T00:00:00Z
+    for number, hour in ((1, 9), (2, 10), (3, 24)):
+        granted(store, late_charge(number, number, ended=sunday + hour * 3_600))
+
+    def weeks(**query: Any) -> list[tuple[str | int, int]]:
+        rows = SnapshotReader(store).usage(UsageQuery(**query), UsageBy.WEEK, GroupPage())
+        return [(row.group, row.charged) for row in rows]
+
+    assert weeks() == [("2026-W53", 3), ("2027-W01", 3)]
+    east = zone_offsets(parse_zone("Pacific/Kiritimati"), sunday - DAY, sunday + 2 * DAY)
+    assert weeks(offsets=east) == [("2026-W53", 1), ("2027-W01", 5)]
+
+
+def test_usage_of_different_units_is_not_added(store: Store) -> None:
+    """Units are resources, and clusters with different prices of a resource."""
+    granted(store, project("physics", 100))
+    granted(store, *(allocation(1, resource=resource, end=2**40) for resource in ("cpu", "gpu")))
+    charges = [
+        ("cpu", "anvil", 1),
+        ("cpu", "bell", 2),
+        ("cpu", "darwin", 4),
+        ("gpu", "anvil", 8),
+        ("gpu", "bell", 16),
+        ("cpu", "old", 32),
+    ]
+    for number, (resource, cluster, amount) in enumerate(charges, start=1):
+        run = late_charge(number, amount, run=Run(cluster, number, 900, 0), ended=NEW_YEAR)
+        granted(store, msgspec.structs.replace(run, resource=resource))
+    priced = UsageQuery(
+        price_groups=(
+            ("cpu", "anvil", "anvil+bell"),
+            ("cpu", "bell", "anvil+bell"),
+            ("cpu", "darwin", "darwin"),
+            ("gpu", "anvil", "anvil"),
+            ("gpu", "bell", "bell"),
+        )
+    )
+
+    def rows(by: UsageBy, page: GroupPage) -> list[tuple[object, ...]]:
+        found = SnapshotReader(store).usage(priced, by, page)
+        return [(*row.key, row.charged) for row in found]
+
+    of_alice = [
+        (ALICE, "cpu", "anvil+bell", 3),
+        (ALICE, "cpu", "darwin", 4),
+        (ALICE, "cpu", "old", 32),
+        (ALICE, "gpu", "anvil", 8),
+        (ALICE, "gpu", "bell", 16),
+    ]
+    assert rows(UsageBy.USER, GroupPage()) == of_alice
+    assert rows(UsageBy.USER, GroupPage(2, of_alice[1][:3])) == of_alice[2:4]
+    months = [("2026-01", *row[1:]) for row in of_alice]
+    assert rows(UsageBy.MONTH, GroupPage()) == months
+    assert rows(UsageBy.MONTH, GroupPage(9, months[3][:3])) == months[4:]
+    assert rows(UsageBy.CLUSTER, GroupPage())[:2] == [
+        ("anvil", "cpu", "anvil+bell", 1),
+        ("anvil", "gpu", "anvil", 8),
+    ]
+    largest = rows(UsageBy.JOB, GroupPage(1, largest=True))
+    assert largest == [
+        ("bell/2", "cpu", "anvil+bell", 2),
+        *(
+            (f"{name}/{number}", resource, name, amount)
+            for resource, name, number, amount in (
+                ("cpu", "darwin", 3, 4),
+                ("cpu", "old", 6, 32),
+                ("gpu", "anvil", 4, 8),
+                ("gpu", "bell", 5, 16),
+            )
+        ),
+    ]
 
 
 def test_usage_counts_runs_without_charge(store: Store) -> None:
@@ -196,7 +281,9 @@ def test_usage_by_qos(store: Store) -> None:
         ("normal", 2, 8),
     ]
     pages = [
-        SnapshotReader(store).usage(UsageQuery(), UsageBy.QOS, GroupPage(2, after))
+        SnapshotReader(store).usage(
+            UsageQuery(), UsageBy.QOS, GroupPage(2, (after, "cpu", "darwin"))
+        )
         for after in (NO_QOS, "_night")
     ]
     assert [[row.group for row in page] for page in pages] == [
@@ -322,7 +409,7 @@ def test_usage_pages_add_up(store: Store) -> None:
         for limit in (1, 2, 3):
             result: list[Usage] = []
             while page := SnapshotReader(store).usage(
-                UsageQuery(), by, GroupPage(limit, result[-1].group if result else None)
+                UsageQuery(), by, GroupPage(limit, result[-1].key if result else None)
             ):
                 assert len(page) <= limit
                 result += page

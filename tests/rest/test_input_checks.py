@@ -36,11 +36,14 @@ ODD_NUMBERS = ["1e3", "1.0", "%2B1", "%201", "1%20", "1_0", "0x1", "%d9%a1", ".5
         ("/job?since=x", "since"),
         ("/job?job_id=4294967296", "job_id"),
         ("/usage?by=colour", "by"),
-        ("/usage?by=day&after=2026-02-30", "after"),
-        ("/usage?by=day&after=2026-02", "after"),
         ("/usage?by=month&after=x", "after"),
         ("/usage?after=-1", "after"),
-        ("/usage?after=99999999999", "after"),
+        ('/usage?after=["x","cpu","c"]', "after"),
+        ('/usage?after=[99999999999999999999,"cpu","c"]', "after"),
+        ('/usage?by=qos&after=[1,"cpu","c"]', "after"),
+        ('/usage?by=qos&after=["x\\u0000","cpu","c"]', "after"),
+        ('/usage?order=largest&after=[1,"cpu","c"]', "after"),
+        ("/usage?order=smallest", "order"),
         ("/health?x=1", "x"),
         *((f"/alloc?limit={odd}", "limit") for odd in ODD_NUMBERS),
         ("/alloc?gname=%ff", "gname"),
@@ -63,7 +66,11 @@ def test_invalid_parameter_is_refused(shared_world: World, path: str, field: str
         ),
         ("/job?outcome=bogus", "completed, failed"),
         ("/entry?about=bogus", "units, terms, caps"),
-        ("/usage?by=bogus", "user, day, month, partition, allocation, job, qos"),
+        ("/usage?order=bogus", "group, largest"),
+        (
+            "/usage?by=bogus",
+            "user, project, resource, cluster, category, partition, qos, allocation, job, day, week, month",
+        ),
     ],
 )
 def test_unknown_word_in_a_parameter_is_refused(shared_world: World, path: str, words: str) -> None:
@@ -90,6 +97,7 @@ def test_all_parameters_with_words_are_tested() -> None:
         ("/job", "outcome"),
         ("/entry", "about"),
         ("/usage", "by"),
+        ("/usage", "order"),
     }
 
 

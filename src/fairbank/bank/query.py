@@ -67,9 +67,13 @@ class Page(RowLimit, frozen=True):
 
 
 class GroupPage(RowLimit, frozen=True):
-    """Groups after the group `after`, ascending. `after` is a group as Usage has it."""
+    """Rows of usage after the key `after` (`Usage.key`), ascending.
 
-    after: str | int | None = None
+    With `largest`, the `limit` rows of each unit with the largest charges, the largest first.
+    """
+
+    after: tuple[str | int, str, str] | None = None
+    largest: bool = False
 
 
 class DebitPage(RowLimit, frozen=True):
@@ -187,31 +191,45 @@ class RefusalQuery(JobRowQuery, frozen=True, kw_only=True):
 
 class UsageBy(Enum):
     USER = "user"
-    DAY = "day"
-    MONTH = "month"
+    PROJECT = "project"
+    RESOURCE = "resource"
+    CLUSTER = "cluster"
+    CATEGORY = "category"
     PARTITION = "partition"
+    QOS = "qos"
     ALLOCATION = "allocation"
     JOB = "job"
-    QOS = "qos"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the groups are parts of a calendar."""
+        return self in (UsageBy.DAY, UsageBy.WEEK, UsageBy.MONTH)
 
 
 class UsageQuery(PeriodQuery, frozen=True, kw_only=True):
     """Query for closed runs by their end; other fields as in RunQuery.
 
-    Days and months are those of the time zone with `offsets`, which cover the period.
+    Days, weeks and months are those of the time zone with `offsets`, which cover the period.
+    `price_groups` are (resource, cluster, name of the clusters with its prices), as
+    `cluster.partition.price_groups` has them. A cluster without prices is a group of its own.
     """
 
     allocation: int | None = None
     resource: str | None = None
     offsets: ZoneOffsets = ()
+    price_groups: tuple[tuple[str, str, str], ...] = ()
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Usage of a group of runs.
+    """Usage of a group of runs of one resource, on clusters with the same prices.
 
-    `group` is the uid, the day or month (ISO, in the zone of the query), the partition, the
-    allocation, the job with its cluster (`darwin/4711`), or the QOS, NO_QOS if it is not known. A
-    restarted job, and a job id that was used again, is one group.
+    `group` is the uid, the project or allocation by number, the day, ISO week or month (in the zone
+    of the query), the job with its cluster (`darwin/4711`), or a name: NO_QOS if the QOS is not
+    known. A restarted job, and a job id that was used again, is one group. Resource and clusters
+    are the unit of `charged`: amounts of different units cannot be added.
 
     `failed` counts runs that did not end as COMPLETED. `charged` is in SU-minutes, less refunds.
     `waited_seconds` is from submission to start. `cpu_seconds`, `given_seconds` and `wasted` are as
@@ -220,6 +238,8 @@ class Usage(msgspec.Struct, frozen=True):
     """
 
     group: str | int
+    resource: str
+    clusters: str
     runs: int
     failed: int
     charged: int
@@ -230,6 +250,11 @@ class Usage(msgspec.Struct, frozen=True):
     wasted: int = 0
     early: int = 0
     early_exit: int | None = None
+
+    @property
+    def key(self) -> tuple[str | int, str, str]:
+        """Group and unit, the order of all rows."""
+        return self.group, self.resource, self.clusters
 
 
 class UserRow(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.core.errors import NotFound
-from fairbank.core.tres import BillingRule
+from fairbank.core.tres import BY_CPU, BillingRule
 
 
 class Partition(msgspec.Struct, frozen=True):
@@ -47,6 +47,35 @@ class Cluster(msgspec.Struct, frozen=True):
 def cluster_names(clusters: Mapping[str, Cluster]) -> str:
     """List the clusters of the settings, for the remedy of an error."""
     return f"the settings know: {', '.join(sorted(clusters)) or 'none'}"
+
+
+def price_groups(clusters: Mapping[str, Cluster]) -> tuple[tuple[str, str, str], ...]:
+    """Return (resource, cluster, names) for each resource that a cluster bills.
+
+    `names` joins the clusters that bill the resource at the same prices: only their SU can be
+    added. Prices are the same if weights, billing rule and QOS factors are.
+    """
+    groups: dict[tuple[str, object], list[str]] = {}
+    for name, cluster in sorted(clusters.items()):
+        for resource in {each.resource for each in cluster.partitions.values()}:
+            prices = {
+                (frozenset(_weights(each).items()), each.billing_rule)
+                for each in cluster.partitions.values()
+                if each.resource == resource
+            }
+            at = frozenset(prices), frozenset(cluster.qos_factors.items())
+            groups.setdefault((resource, at), []).append(name)
+    return tuple(
+        sorted(
+            (resource, name, "+".join(names))
+            for (resource, _), names in groups.items()
+            for name in names
+        )
+    )
+
+
+def _weights(partition: Partition) -> Mapping[str, Fraction]:
+    return BY_CPU if partition.weights is None else partition.weights
 
 
 def unbilled_warnings(resource: str, clusters: Mapping[str, Cluster]) -> list[str]:

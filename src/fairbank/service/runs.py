@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from fairbank.bank.entry import Entry
 from fairbank.bank.pricing import usable
 from fairbank.bank.query import GroupPage, Page, RefusalQuery, RunQuery, Usage, UsageBy, UsageQuery
@@ -18,6 +20,7 @@ from fairbank.bank.refusals import (
 from fairbank.bank.requests import Refund
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
+from fairbank.cluster.partition import price_groups
 from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Action, Identity, check_allowed
 from fairbank.service.quotes import Offers, UncoveredJob, available_credit, nearest_allocations
@@ -51,11 +54,10 @@ class Runs(UseCases):
         return only(found, f"job record {number}", "id", "list them with: fairbank jobs")
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        """Return the usage of finished runs: one row for each user, day, month, partition,
-        allocation, job or QOS.
-        """
+        """Return the usage of finished runs by group and unit, with the prices of the settings."""
+        priced = msgspec.structs.replace(query, price_groups=price_groups(self._context.clusters))
         with self._store.reading() as reader:
-            return reader.usage(query, by, page)
+            return reader.usage(priced, by, page)
 
     def refusals(self, query: RefusalQuery, page: Page) -> list[tuple[Entry, Refusal]]:
         """Return the refused jobs that `query.visibility` includes."""

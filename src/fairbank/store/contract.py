@@ -113,7 +113,7 @@ class Reader(Protocol):
         ...
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        """Return sums over the runs that ended, charged or not, by group."""
+        """Return sums over the runs that ended, charged or not, by group and unit (`Usage.key`)."""
         ...
 
     def overdue_runs(self, now: Instant, limit: int) -> list[Run]:

@@ -1,10 +1,10 @@
-"""Usage by group: names of groups, days and months for every database."""
+"""Usage by group: sums of runs, and days, weeks and months, for every database."""
 
 from __future__ import annotations
 
-import calendar
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, timedelta
+from itertools import groupby
 
 import msgspec
 
@@ -12,7 +12,6 @@ from fairbank.bank.efficiency import efficiency, failed_early
 from fairbank.bank.query import GroupPage, Usage, UsageBy
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import COMPLETED
-from fairbank.core.time import DAY
 
 _FIRST_DAY = date(1970, 1, 1)
 
@@ -20,8 +19,8 @@ UNKNOWN_STATUS = -1
 """Stands for an unknown exit status."""
 
 
-def usage_of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
-    """Return the usage of these runs together."""
+def usage_of_runs(key: tuple[str | int, str, str], runs: Sequence[RunRecord]) -> Usage:
+    """Return the usage of these runs together; `key` is their group and unit."""
     used = [efficiency(run) for run in runs]
     early = [run for run in runs if failed_early(run)]
     exits = {
@@ -31,7 +30,7 @@ def usage_of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
         for run in early
     } or {UNKNOWN_STATUS}
     return Usage(
-        group,
+        *key,
         runs=len(runs),
         failed=sum(run.outcome != COMPLETED for run in runs),
         charged=sum(run.charged - run.refunded for run in runs),
@@ -45,12 +44,11 @@ def usage_of_runs(group: str | int, runs: Sequence[RunRecord]) -> Usage:
     )
 
 
-def usage_of_row(group: str | int, figures: Sequence[int | None]) -> Usage:
+def usage_of_row(row: Sequence[str | int | None]) -> Usage:
     """Return the usage of a database row with the columns of `store.sql.usage_statement.usage`."""
-    *sums, lowest, highest = figures
-    return msgspec.structs.replace(
-        Usage(group, *[int(each or 0) for each in sums]), early_exit=_exit(lowest, highest)
-    )
+    group, resource, clusters, *sums, lowest, highest = row
+    found = Usage(group, str(resource), str(clusters), *[int(each or 0) for each in sums])  # type: ignore[arg-type]
+    return msgspec.structs.replace(found, early_exit=_exit(lowest, highest))  # type: ignore[arg-type]
 
 
 def _status_or_unknown(status: int | None) -> int:
@@ -63,55 +61,51 @@ def _exit(lowest: int | None, highest: int | None) -> int | None:
 
 
 def _joined(one: Usage, other: Usage) -> Usage:
-    """Return the sum of both under the group of the first."""
+    """Return the sum of both under the key of the first."""
     sums = [
         a + b
         for a, b in zip(
-            msgspec.structs.astuple(one)[1:-1], msgspec.structs.astuple(other)[1:-1], strict=True
+            msgspec.structs.astuple(one)[3:-1], msgspec.structs.astuple(other)[3:-1], strict=True
         )
     ]
     exits = {each.early_exit for each in (one, other) if each.early}
     return msgspec.structs.replace(
-        Usage(one.group, *sums), early_exit=exits.pop() if len(exits) == 1 else None
+        Usage(*one.key, *sums), early_exit=exits.pop() if len(exits) == 1 else None
     )
 
 
-def group_after(after: str | int | None, by: UsageBy) -> str | int | None:
-    """Return the group as databases number it: the day, for a month its last day."""
-    if after is None or by not in (UsageBy.DAY, UsageBy.MONTH):
-        return after
-    year, month, *day = map(int, str(after).split("-"))
-    return (
-        date(year, month, day[0] if day else calendar.monthrange(year, month)[1]) - _FIRST_DAY
-    ).days
+def page_of_groups(groups: Iterable[Usage], by: UsageBy, page: GroupPage) -> list[Usage]:
+    """Return one page of the groups, with the names of their days, weeks or months.
 
-
-def page_days(page: GroupPage, by: UsageBy) -> int:
-    """Return the number of database groups that fill a page: a month has at most 31 days."""
-    return page.size * 31 if by is UsageBy.MONTH else page.size
-
-
-def named_groups(groups: Iterable[Usage], by: UsageBy) -> list[Usage]:
-    """Return `groups` with their names in ascending order. Days are numbered from 1970, for months
-    too: a month is the sum of its days.
+    Rows of time are numbered by days from 1970: databases disagree on calendars. They are few, so
+    all of them are read. Sorted here, because databases order texts differently.
     """
-    match by:
-        case UsageBy.DAY:
-            return [msgspec.structs.replace(day, group=_date(day.group)) for day in groups]
-        case UsageBy.MONTH:
-            return _months(groups)
-        case _:
-            # Sorted here, because databases order texts differently.
-            return sorted(groups, key=lambda each: each.group)
+    if by.is_time:
+        groups = _calendar_groups(groups, by)
+    if page.largest:
+        ranked = sorted(groups, key=lambda each: (*each.key[1:], -each.charged, each.group))
+        units = groupby(ranked, key=lambda each: each.key[1:])
+        return [each for _, rows in units for each in list(rows)[: page.size]]
+    after = page.after
+    wanted = (each for each in groups if after is None or each.key > after)
+    return sorted(wanted, key=lambda each: each.key)[: page.size]
 
 
-def _date(day: str | int) -> str:
-    return datetime.fromtimestamp(int(day) * DAY, UTC).date().isoformat()
-
-
-def _months(days: Iterable[Usage]) -> list[Usage]:
-    months: dict[str, Usage] = {}
+def _calendar_groups(days: Iterable[Usage], by: UsageBy) -> list[Usage]:
+    """Return the sums of days, which are numbered from 1970, by their day, week or month."""
+    groups: dict[tuple[str | int, str, str], Usage] = {}
     for day in days:
-        month = _date(day.group)[:7]
-        months[month] = _joined(months.get(month, Usage(month, 0, 0, 0, 0)), day)
-    return list(months.values())
+        named = msgspec.structs.replace(day, group=_name(int(day.group), by))
+        before = groups.get(named.key)
+        groups[named.key] = named if before is None else _joined(before, named)
+    return list(groups.values())
+
+
+def _name(day: int, by: UsageBy) -> str:
+    """Return the ISO name of a day, or of its week or month."""
+    date_ = _FIRST_DAY + timedelta(days=day)
+    if by is UsageBy.WEEK:
+        # The week's own year: 2027-01-01 is a Friday of 2026-W53.
+        year, week, _ = date_.isocalendar()
+        return f"{year}-W{week:02}"
+    return date_.isoformat()[: 7 if by is UsageBy.MONTH else 10]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fairbank.bank.query import UsageBy
 from tests.rest.responses import all_pages, data, ids_of
 from tests.rest.world import AGENT, DAY, NOW, PI, SUPERUSER, World, report
 
@@ -58,7 +59,7 @@ def test_long_lists_have_pages(world: World) -> None:
         complete = data(world, path)
         assert len(complete) >= least
         assert all_pages(world, path) == complete
-    for by in ("user", "day", "month", "partition", "allocation"):
+    for by in (each.value for each in UsageBy):
         assert all_pages(world, f"/usage?by={by}") == data(world, f"/usage?by={by}")
     assert len(data(world, "/usage?by=day")) == 7
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
 from fairbank.core.time import iso
@@ -14,7 +16,12 @@ from tests.rest.world import AGENT, MEMBER, NOW, PI, World, report
     [
         ("user", MEMBER),
         ("day", iso(NOW)[:10]),
+        ("week", "2026-W47"),
         ("month", iso(NOW)[:7]),
+        ("project", "chem"),
+        ("resource", "cpu"),
+        ("cluster", "alpha"),
+        ("category", "research"),
         ("partition", ""),
         ("allocation", 1),
         ("qos", "-"),
@@ -31,7 +38,15 @@ def test_usage_is_summed_by_group(shared_world: World, by: str, group: object) -
         "early_exit_code": None,
     }
     assert data(shared_world, f"/usage?by={by}") == [
-        {"group": group, **fields, "cpu_seconds": 0, "cpu_given": 0, "wasted": 0}
+        {
+            "group": group,
+            "resource": "cpu",
+            "clusters": "alpha",
+            **fields,
+            "cpu_seconds": 0,
+            "cpu_given": 0,
+            "wasted": 0,
+        }
     ]
 
 
@@ -57,8 +72,12 @@ def test_usage_is_grouped_by_qos(world: World) -> None:
         ("normal", 20),
     ]
     page = world.ask("GET", f"{query}&limit=1", PI).json()
-    assert page["next"] == "-"
-    assert [row["group"] for row in data(world, f"{query}&after=-")] == ["high", "normal"]
+    assert page["next"] == '["-","cpu","alpha"]'
+    after = quote(page["next"])
+    assert [row["group"] for row in data(world, f"{query}&after={after}")] == ["high", "normal"]
+    largest = world.ask("GET", f"{query}&limit=2&order=largest", PI).json()
+    assert [row["group"] for row in largest["data"]] == ["high", "normal"]
+    assert largest["next"] is None
 
 
 def test_usage_counts_idle_cpus_and_early_failures(world: World) -> None:

@@ -141,8 +141,8 @@ def add_period(parser: Parser, since: str, until: str = "now") -> None:
     add_option(parser, "-E, --endtime TIME", f"end of the period, excluded (default: {until})")
 
 
-def add_limit(parser: Parser, default: int) -> None:
-    about = f"maximum number of rows; 0: all (default: {default})"
+def add_limit(parser: Parser, default: int, about: str = "maximum number of rows; 0: all") -> None:
+    about = f"{about} (default: {default})"
     add_option(parser, "--limit N", about, type=count, default=default)
 
 

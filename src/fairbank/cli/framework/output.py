@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Listing(NamedTuple):
-    """List to print. `caption` (lines) stands above a table, `total` below it."""
+    """List to print. `caption` (lines) stands above a table, `totals` below it."""
 
     schema: str
     columns: Sequence[Column]
     rows: Sequence[Row]
     caption: str | None = None
-    total: Row | None = None
+    totals: Sequence[Row] = ()
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
     empty: str = "There is nothing to show."
@@ -107,8 +107,13 @@ def _show_table(context: Context, listing: Listing, columns: Sequence[Column]) -
         for line in listing.caption.splitlines():
             context.print_escaped(*folded(plain(line), context.width))
         context.print_text()
-    rows = [*listing.rows, listing.total] if listing.total is not None else listing.rows
-    made = table(columns, rows, context.format, _width(context, listing), header=header)
+    made = table(
+        columns,
+        [*listing.rows, *listing.totals],
+        context.format,
+        _width(context, listing),
+        header=header,
+    )
     context.print_escaped(*(colour(made.lines, header=header) if context.colours else made.lines))
     # Without one of these columns the amounts of a row do not add up.
     summands = [each.head for each in columns if isinstance(each.show, Summand) and not each.extra]

@@ -1,17 +1,16 @@
-"""Usage by user, time, partition, allocation, job or QOS; and daily fair-share values."""
+"""Usage in groups, and daily fair-share values."""
 
 from __future__ import annotations
 
-import re
-from datetime import date
-from operator import attrgetter
 from typing import Annotated, Literal
 
+import msgspec
 from litestar import post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
-from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
+from fairbank.bank.query import GroupPage, Usage, UsageBy, UsageQuery
 from fairbank.cluster.share_record import ShareQuery
+from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import DAY, LAST_INSTANT, iso
 from fairbank.core.time_zone import ZoneOffsets, zone_offsets
@@ -43,20 +42,27 @@ from fairbank.rest.schemas.share import (
 )
 from fairbank.service.access.identity import check_cluster
 
-By = Literal["user", "day", "month", "partition", "allocation", "job", "qos"]
-AfterGroup = Annotated[
-    str | None, QueryParameter(max_length=300, description="`next` of the previous page")
+By = Literal[
+    "user",
+    "project",
+    "resource",
+    "cluster",
+    "category",
+    "partition",
+    "qos",
+    "allocation",
+    "job",
+    "day",
+    "week",
+    "month",
 ]
-
-_GROUPS = {
-    UsageBy.USER: re.compile(r"\d{1,10}", re.ASCII),
-    UsageBy.ALLOCATION: re.compile(r"\d{1,16}", re.ASCII),
-    UsageBy.DAY: re.compile(r"[1-9]\d{3}-\d\d-\d\d", re.ASCII),
-    UsageBy.MONTH: re.compile(r"[1-9]\d{3}-\d\d", re.ASCII),
-    UsageBy.PARTITION: re.compile(r".*"),
-    UsageBy.JOB: re.compile(r".{1,255}/\d{1,10}", re.ASCII),
-    UsageBy.QOS: re.compile(r".*"),
-}
+AfterGroup = Annotated[
+    str | None, QueryParameter(max_length=1_000, description="`next` of the previous page")
+]
+Largest = Annotated[
+    Literal["group", "largest"],
+    QueryParameter(description="largest: the `limit` largest rows of each unit, without `next`"),
+]
 
 
 @read_route("/usage", dependencies={"period": PERIOD, "projects": PROJECTS_OF_RUNS})
@@ -68,21 +74,30 @@ def show_usage(
     allocation: OneId = None,
     resource: OneName = None,
     owner_uid: OneUid = None,
+    order: Largest = "group",
     limit: Limit = 100,
     after: AfterGroup = None,
 ) -> UsageResponse:
     """Return sums over finished runs, in groups. `since` and `until` select by the end of a run.
-    Days and months are those of `zone`.
+    Days, ISO weeks and months are those of `zone`.
 
     `project`, `gid`, `gname` and `account` select the project that a run was for, also if
     another one paid.
     `allocation` selects the one that paid, `resource` its resource.
+    A group has a row for each unit: `resource` and `clusters`, which have the same prices. Do not
+    add amounts of different units.
     """
     group_by = UsageBy(by)
-    page = GroupPage(limit, _parse_cursor(after, group_by))
+    page = GroupPage(limit, _parse_cursor(after, group_by), largest=order == "largest")
+    if page.largest and after is not None:
+        raise InvalidInput(
+            "the largest rows have no further page",
+            field="after",
+            remedy="leave it out, or send order=group",
+        )
     now = request.services.clock.now()
     offsets: ZoneOffsets = ()
-    if group_by in (UsageBy.DAY, UsageBy.MONTH):
+    if group_by.is_time:
         # No run ended later, and an open period has no end.
         until = min(now + DAY, LAST_INSTANT if period.until is None else period.until)
         offsets = zone_offsets(period.zone, period.since or 0, until)
@@ -96,34 +111,48 @@ def show_usage(
         until=period.until,
         offsets=offsets,
     )
-    rows, next_ = split_page(
-        limit, request.services.runs.usage(query, group_by, page.and_one), attrgetter("group")
-    )
+    runs = request.services.runs
+    if page.largest:
+        rows, next_ = runs.usage(query, group_by, page), None
+    else:
+        rows, next_ = split_page(limit, runs.usage(query, group_by, page.and_one), _cursor)
+    projects_of = request.services.project_cache
+    names = {
+        row.group: projects_of.by_id(int(row.group)).account
+        for row in (rows if group_by is UsageBy.PROJECT else ())
+    }
     return UsageResponse(
         schema="fairbank.usage/1",
         as_of=iso(now),
-        data=[usage_row(row) for row in rows],
+        data=[usage_row(row, names.get(row.group, row.group)) for row in rows],
         next=next_,
         zone=str(period.zone),
     )
 
 
-def _parse_cursor(text: str | None, by: UsageBy) -> str | int | None:
-    """Return the group of the last row of the previous page."""
+_GroupNumber = Annotated[int, msgspec.Meta(ge=0, le=ids.ID_MAX)]
+_GroupName = Annotated[str, msgspec.Meta(pattern=r"\A[^\0]*\Z")]
+_BY_NUMBER = (UsageBy.USER, UsageBy.PROJECT, UsageBy.ALLOCATION)
+
+
+def _cursor(row: Usage) -> str:
+    return msgspec.json.encode(row.key).decode()
+
+
+def _parse_cursor(text: str | None, by: UsageBy) -> tuple[str | int, str, str] | None:
+    """Return the key of the last row of the previous page."""
     if text is None:
         return None
     try:
-        if not _GROUPS[by].fullmatch(text):
-            raise ValueError(text)
-        if by in (UsageBy.DAY, UsageBy.MONTH):
-            date.fromisoformat(text if by is UsageBy.DAY else f"{text}-01")
+        if by in _BY_NUMBER:
+            return msgspec.json.decode(text, type=tuple[_GroupNumber, _GroupName, _GroupName])
+        return msgspec.json.decode(text, type=tuple[_GroupName, _GroupName, _GroupName])
     except ValueError as bad:
         raise InvalidInput(
-            f"{text!r} is not a {by.value}",
+            f"{text[:40]!r} is no cursor of rows by {by.value}",
             field="after",
             remedy="send the `next` of the previous page",
         ) from bad
-    return int(text) if by in (UsageBy.USER, UsageBy.ALLOCATION) else text
 
 
 AfterShare = Annotated[

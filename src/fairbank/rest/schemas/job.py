@@ -162,19 +162,22 @@ def refused_job(refusal: Refusal) -> tuple[str | None, int | None]:
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):
-    """Usage of a group of runs.
+    """Usage of a group of runs of one resource, on clusters with the same prices.
 
-    `group` is the uid, the day or month (in the zone of the request), the partition, the
-    allocation, the job as `cluster/number`, or the QOS (`-` if unknown). `runs` are those that
-    ended, also those that cost nothing, such as after a node failure. `elapsed`, `waited` (from
-    submission to start), `cpu_seconds` and `cpu_given` are seconds: processors were busy for
-    `cpu_seconds` of the `cpu_given` that the runs had. `wasted` are the SU-minutes charged for the
-    idle rest. These three count only runs of which they are known. `failed_early` counts the runs
-    that failed within two minutes of their start; `early_exit_code` is their common exit code, null
-    if it differs or is not known.
+    `group` is the uid, the account of the project, the allocation, the day, ISO week or month (in
+    the zone of the request), the job as `cluster/number`, or a name (`-`: the QOS is not known).
+    `resource` and `clusters` are the unit of the amounts. `runs` are those that ended, also those
+    that cost nothing, such as after a node failure. `elapsed`, `waited` (from submission to start),
+    `cpu_seconds` and `cpu_given` are seconds: processors were busy for `cpu_seconds` of the
+    `cpu_given` that the runs had. `wasted` are the SU-minutes charged for the idle rest. These
+    three count only runs of which they are known. `failed_early` counts the runs that failed within
+    two minutes of their start; `early_exit_code` is their common exit code, null if it differs or
+    is not known.
     """
 
     group: str | int
+    resource: str
+    clusters: str
     runs: int
     failed: int
     charged: int
@@ -188,17 +191,20 @@ class UsageRow(Struct, frozen=True, kw_only=True):
 
 
 class UsageResponse(ListResponse[UsageRow], frozen=True, kw_only=True):
-    """A page of usage rows. `zone` is the time zone of days and months."""
+    """A page of usage rows. `zone` is the time zone of days, weeks and months."""
 
     zone: str
 
 
-def usage_row(usage: Usage) -> UsageRow:
-    """Return the usage of a group of runs: charged in SU-minutes, times in seconds."""
+def usage_row(usage: Usage, group: str | int) -> UsageRow:
+    """Return the usage of a group of runs with its name: charged in SU-minutes, times in
+    seconds.
+    """
     code, signal = split_status(usage.early_exit)
     return row_of(
         UsageRow,
         usage,
+        group=group,
         elapsed=usage.elapsed_seconds,
         waited=usage.waited_seconds,
         cpu_given=usage.given_seconds,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from fairbank.bank.allocation import Allocation, AllocationState
@@ -34,7 +34,7 @@ from fairbank.bank.refusals import refusal_of
 from fairbank.bank.run import RESOLVED, RunRecord, RunState
 from fairbank.bank.token import Token
 from fairbank.bank.transaction_data import RegistryHead
-from fairbank.cluster.job import COMPLETED, Run
+from fairbank.cluster.job import COMPLETED, NO_DETAILS, Run
 from fairbank.cluster.share_record import ShareQuery, ShareRecord, share_key
 from fairbank.core.time import Instant
 from fairbank.core.time_zone import local_day
@@ -49,20 +49,22 @@ from fairbank.store.memory.conditions import (
 )
 from fairbank.store.memory.tables import MemoryTables
 from fairbank.store.time_index import count_before
-from fairbank.store.usage import group_after, named_groups, page_days, usage_of_runs
+from fairbank.store.usage import page_of_groups, usage_of_runs
 
 T = TypeVar("T")
 
 _ID, _UID = attrgetter("id"), attrgetter("uid")
 _CHARGED = RunState.CHARGED
-_GROUP: dict[UsageBy, Callable[[RunRecord], str | int]] = {
-    UsageBy.USER: attrgetter("owner"),
-    UsageBy.PARTITION: attrgetter("partition"),
-    UsageBy.ALLOCATION: attrgetter("allocation"),
-    UsageBy.JOB: lambda run: f"{run.run.cluster}/{run.run.job_id}",
-    UsageBy.QOS: lambda run: (
-        NO_QOS if run.job_details is None or run.job_details.qos is None else run.job_details.qos
-    ),
+_GROUP: dict[UsageBy, Callable[[RunRecord, Allocation], str | int]] = {
+    UsageBy.USER: lambda run, allocation: run.owner,
+    UsageBy.PROJECT: lambda run, allocation: run.project,
+    UsageBy.RESOURCE: lambda run, allocation: allocation.resource,
+    UsageBy.CLUSTER: lambda run, allocation: run.run.cluster,
+    UsageBy.CATEGORY: lambda run, allocation: allocation.category,
+    UsageBy.PARTITION: lambda run, allocation: run.partition,
+    UsageBy.QOS: lambda run, allocation: (run.job_details or NO_DETAILS).qos or NO_QOS,
+    UsageBy.ALLOCATION: lambda run, allocation: allocation.id,
+    UsageBy.JOB: lambda run, allocation: f"{run.run.cluster}/{run.run.job_id}",
 }
 
 
@@ -256,19 +258,18 @@ class MemoryReader:
         return count_before(lambda seq: entries[seq - 1].at if seq <= len(entries) else None, at)
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        groups: dict[str | int, list[RunRecord]] = {}
+        clusters = {(resource, name): names for resource, name, names in query.price_groups}
+        groups: dict[tuple[str | int, str, str], list[RunRecord]] = {}
         for run in self._used(query):
-            group_of = _GROUP.get(by)
-            group = group_of(run) if group_of else local_day(run.ended or 0, query.offsets)
-            groups.setdefault(group, []).append(run)
-        after: Any = group_after(page.after, by)
-        wanted = sorted(
-            ((group, runs) for group, runs in groups.items() if after is None or group > after),
-            key=itemgetter(0),
-        )
-        return named_groups((usage_of_runs(*each) for each in wanted[: page_days(page, by)]), by)[
-            : page.size
-        ]
+            paid_by = self._tables.allocations[run.allocation]
+            if by.is_time:
+                group: str | int = local_day(run.ended or 0, query.offsets)
+            else:
+                group = _GROUP[by](run, paid_by)
+            cluster = run.run.cluster
+            names = clusters.get((paid_by.resource, cluster), cluster)
+            groups.setdefault((group, paid_by.resource, names), []).append(run)
+        return page_of_groups((usage_of_runs(*each) for each in groups.items()), by, page)
 
     def overdue_runs(self, now: Instant, limit: int) -> list[Run]:
         late = [

@@ -50,7 +50,7 @@ from fairbank.store.sql.rows import (
     user_of,
 )
 from fairbank.store.sql.usage_statement import usage
-from fairbank.store.usage import named_groups, usage_of_row
+from fairbank.store.usage import page_of_groups, usage_of_row
 
 T = TypeVar("T")
 
@@ -113,10 +113,7 @@ class SqlReader:
         return self._one(statements.BEFORE, entry_of, allocation=allocation, at=at)
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
-        rows = self._connection.execute(usage(query, by, page)).all()
-        return named_groups((usage_of_row(group, figures) for group, *figures in rows), by)[
-            : page.size
-        ]
+        return page_of_groups(self._all(usage(query, by, page), usage_of_row), by, page)
 
     def overdue_runs(self, now: Instant, limit: int) -> list[Run]:
         return self._all(statements.overdue(now, limit), lambda row: Run(*row))

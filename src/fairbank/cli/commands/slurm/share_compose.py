@@ -64,7 +64,7 @@ def _shares(site: NodeHoldings) -> Listing:
         "fairbank.composition/1",
         SHARES,
         [_share_row(name, [part], whole[name]) for name, part in parts.items()],
-        total=_share_row("TOTAL", parts.values(), sum(whole.values())),
+        totals=[_share_row("TOTAL", parts.values(), sum(whole.values()))],
         notes=[note],
     )
 

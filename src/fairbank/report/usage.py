@@ -1,0 +1,222 @@
+"""Usage by group: rows with shares, and a subtotal for each unit."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fairbank.core.time import show_duration
+from fairbank.report.cells import counted, plain
+from fairbank.report.columns import Amount, Column, DisplayFormat, Row, duration, su, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+BY = (
+    *("user", "project", "resource", "cluster", "category", "partition", "qos"),
+    *("allocation", "job", "day", "week", "month"),
+)
+BY_TIME = ("day", "week", "month")
+SUMS = "runs failed charged elapsed waited cpu_seconds cpu_given wasted failed_early".split()
+BAR = 25
+LOW_PERCENT = 25
+"""An efficiency that gets a mark."""
+
+EARLY_LEAST = 3
+"""Minimum number of jobs that failed early for a remark; most of a user's jobs must have too."""
+
+UNKNOWN = "-"
+OTHERS = "(others)"
+WASTED = "WASTED = charged but idle, of the jobs whose processor time is known."
+UNITS_DIFFER = "SU of different units, such as cpu and gpu, cannot be added."
+
+Unit = tuple[str, str]
+
+
+class UsageTable(NamedTuple):
+    """Rows of usage, those of a unit together, and the total of each unit.
+
+    The rows of a unit add up to its total: what a limit leaves out is its last row.
+    """
+
+    rows: Sequence[Row]
+    totals: Sequence[Row]
+
+
+def usage_table(
+    rows: Iterable[Row], by: str, names: Mapping[object, str], limit: int, totals: Iterable[Row]
+) -> UsageTable:
+    """Return the table of usage rows of the bank; rows of one key are added up.
+
+    Args:
+        rows: rows by group; with a limit at least the largest of each unit.
+        by: the kind of group.
+        names: names of groups that are shown by another name.
+        limit: maximum number of rows of a unit: the largest, of times the latest; 0: all.
+        totals: rows by resource, of all groups.
+    """
+    whole = {_unit(row): row for row in _added(totals, keep_group=False)}
+    units = _unit_names(whole)
+    shown: list[Row] = []
+    for unit, total in sorted(whole.items()):
+        of_unit = [row for row in _added(rows) if _unit(row) == unit]
+        order = _later if by in BY_TIME else _larger
+        kept = sorted(of_unit, key=order)[: limit or None]
+        if by in BY_TIME:
+            kept.reverse()
+        rest = {key: total[key] - sum(row[key] for row in kept) for key in SUMS}
+        parts = [row["charged"] for row in kept]
+        shares = permille([*parts, rest["charged"]], total["charged"])
+        for row, share in zip(kept, shares, strict=False):
+            name = names.get(row["group"], str(row["group"]))
+            shown.append(_finished(row, name, units[unit], share))
+        if rest["runs"]:
+            row = {**total, **rest, "early_exit_code": None}
+            shown.append(_finished(row, OTHERS, units[unit], shares[-1]))
+    total_rows = [
+        _finished(row, "TOTAL", units[unit], 1000) | {"total": True}
+        for unit, row in sorted(whole.items())
+    ]
+    return UsageTable(shown, total_rows)
+
+
+def _later(row: Row) -> tuple[int, ...]:
+    return tuple(-ord(letter) for letter in row["group"])
+
+
+def _larger(row: Row) -> tuple[object, ...]:
+    return -row["charged"], str(row["group"])
+
+
+def _unit(row: Row) -> Unit:
+    return row["resource"], row["clusters"]
+
+
+def _unit_names(units: Iterable[Unit]) -> dict[Unit, str]:
+    """Return the names of units: the resource, with its clusters if prices differ between them."""
+    units = list(units)
+    resources = [resource for resource, _ in units]
+    return {
+        (resource, clusters): (
+            f"{resource}@{clusters}" if resources.count(resource) > 1 else resource
+        )
+        for resource, clusters in units
+    }
+
+
+def _added(rows: Iterable[Row], *, keep_group: bool = True) -> list[Row]:
+    """Return one row for each group and unit, the sum of its rows."""
+    sums: dict[object, dict[str, Any]] = {}
+    for row in rows:
+        group = row["group"] if keep_group else None
+        key = (group, *_unit(row))
+        if (before := sums.get(key)) is None:
+            sums[key] = {**row, "group": group}
+            continue
+        before["early_exit_code"] = same_exit(before, row)
+        for name in SUMS:
+            before[name] += row[name]
+    return list(sums.values())
+
+
+def _finished(row: Row, name: str, unit: str, share: int) -> dict[str, Any]:
+    known = bool(row["cpu_given"])
+    return {
+        **row,
+        "name": name,
+        "unit": unit,
+        "share_permille": share,
+        "wasted": row["wasted"] if known else None,
+    }
+
+
+def permille(parts: Sequence[int], whole: int) -> list[int]:
+    """Return the parts in thousandths of the whole. They add up to 1000: largest remainders."""
+    if whole <= 0:
+        return [0] * len(parts)
+    floors = [divmod(1000 * max(0, part), whole) for part in parts]
+    missing = 1000 - sum(floor for floor, _ in floors)
+    by_rest = sorted(range(len(parts)), key=lambda place: (-floors[place][1], place))
+    raised = set(by_rest[: max(0, missing)])
+    return [floor + (place in raised) for place, (floor, _) in enumerate(floors)]
+
+
+# --- columns ---
+
+
+def columns(by: str) -> Sequence[Column]:
+    """Return the columns; the first is the group."""
+    unit = () if by == "resource" else (Column("RESOURCE", text("unit")),)
+    return (
+        Column(by.upper(), text("unit" if by == "resource" else "name")),
+        *unit,
+        Column("JOBS", text("runs"), right=True),
+        Column("FAILED", text("failed"), right=True, drop=2),
+        Column("SU", su("charged"), right=True),
+        Column("SHARE%", _share, drop=1),
+        Column("EFF%", efficiency, right=True, drop=4),
+        Column("WASTED", Amount(_idle), right=True, drop=3),
+        Column("AVG-WAIT", _average_wait, right=True, extra=True),
+        Column("ELAPSED", duration("elapsed"), right=True, extra=True),
+    )
+
+
+def _share(row: Row, form: DisplayFormat) -> str:
+    permille = row["share_permille"]
+    percent = f"{permille // 10}.{permille % 10}%"
+    if form.exact:
+        return percent
+    bar = "" if form.short or "total" in row else "#" * (permille * BAR // 1000)
+    return f"{percent:>6} {bar}"
+
+
+def _idle(row: Row, form: DisplayFormat) -> str:
+    """Return the amount charged for idle resources."""
+    if row["wasted"] is None:
+        return "" if form.exact else UNKNOWN
+    return form.su(row["wasted"])
+
+
+def efficiency(row: Row, form: DisplayFormat) -> str:
+    """Return the used part of the given processor time in percent, marked if low."""
+    if not row["cpu_given"]:
+        return "" if form.exact else UNKNOWN
+    percent = (200 * row["cpu_seconds"] + row["cpu_given"]) // (2 * row["cpu_given"])
+    return f"{percent}%" if form.exact else f"{percent}% {'!' if percent < LOW_PERCENT else ' '}"
+
+
+def _average_wait(row: Row, form: DisplayFormat) -> str:
+    """Return the average time from submission to start."""
+    if not row["runs"]:
+        return "" if form.exact else UNKNOWN
+    return show_duration(row["waited"] // row["runs"])
+
+
+# --- notes ---
+
+
+def remarks(rows: Iterable[Row], by: str) -> list[str]:
+    """Return notes: the meaning of WASTED, and users whose jobs mostly fail within two minutes."""
+    rows = list(rows)
+    notes = [UNITS_DIFFER] if len({row["unit"] for row in rows}) > 1 else []
+    notes += [WASTED] if any(row["cpu_given"] for row in rows) else []
+    return notes + [
+        _early(row)
+        for row in rows
+        if by == "user"
+        and row["group"] is not None
+        and row["failed_early"] >= max(EARLY_LEAST, row["runs"] // 2 + 1)
+    ]
+
+
+def _early(row: Row) -> str:
+    exited = f" (exit {row['early_exit_code']})" if row["early_exit_code"] else ""
+    name = plain(str(row["name"]))
+    failed = f"{counted(row['runs'], 'job')} failed within 2 minutes of start{exited}"
+    return f"{name}: {row['failed_early']} of {failed}: fairbank jobs -u {quote(name)} --failed"
+
+
+def same_exit(one: Row, other: Row) -> int | None:
+    """Return the exit code of both groups' early failures, if it is the same."""
+    codes = {row["early_exit_code"] for row in (one, other) if row["failed_early"]}
+    return codes.pop() if len(codes) == 1 else None
