@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from fairbank.report.usage import permille, remarks, same_exit
+from fairbank.cli.commands.bank.usage import remarks
+from fairbank.report.usage import permille, same_exit
 from tests.cli.conftest import Run
 from tests.cli.site import AYLA, DANA, JORGE, MINH
 

@@ -47,6 +47,7 @@ sights = st.just(Visibility(everything=True)) | st.builds(
 )
 # The local day changes at 30, and back at 60 with the offset.
 zone_offsets = st.sampled_from([(), ((0, 3_600),), ((0, DAY - 30), (60, 3_600))])
+prices = st.sampled_from([(), (("cpu", "darwin", "all"), ("gpu", "darwin", "darwin"))])
 pages = st.builds(
     Page, limit=st.integers(0, 9), after=st.none() | st.integers(0, 60), newest_first=st.booleans()
 )
@@ -168,15 +169,20 @@ queries: st.SearchStrategy[Query] = st.one_of(
             since=instant,
             until=instant,
             offsets=zone_offsets,
+            price_groups=prices,
         ),
-        st.sampled_from([UsageBy.USER, UsageBy.ALLOCATION]),
-        st.builds(GroupPage, limit=st.integers(0, 9), after=st.none() | strategies.uids),
+        st.sampled_from([UsageBy.USER, UsageBy.PROJECT, UsageBy.ALLOCATION]),
+        st.builds(
+            GroupPage,
+            limit=st.integers(0, 9),
+            after=st.none() | st.tuples(strategies.uids, strategies.resources, st.just("darwin")),
+        ),
     ),
     _query(
         "usage",
         st.builds(UsageQuery, visibility=sights, since=instant, offsets=zone_offsets),
         st.sampled_from(UsageBy),
-        st.just(GroupPage(3)),
+        st.builds(GroupPage, limit=st.just(3), largest=st.booleans()),
     ),
     _query("statement", st.integers(0, 9), ats, ats, pages),
     _query("entry_before", st.integers(0, 9), ats),

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairbank.bank.allocation import Allocation
 from fairbank.bank.policy import Policy
-from fairbank.bank.query import AllocationQuery, Page
+from fairbank.bank.query import AllocationQuery, GroupPage, Page, Usage, UsageBy, UsageQuery
 from fairbank.bank.requests import Amend, Request, SubmittedRequest, Undo
 from fairbank.bank.rules import Done, Outcome
 from fairbank.core.time import Instant
@@ -160,6 +161,35 @@ def test_every_query_gives_the_same_answer_in_every_store(
             assert _answer(sql_reader, query, arguments) == _answer(
                 memory_reader, query, arguments
             ), (query, arguments)
+
+
+@FEW
+@given(story=batches)
+def test_usage_of_every_grouping_adds_up_in_each_unit(
+    sql_store: Store, story: list[list[SubmittedRequest]]
+) -> None:
+    """The charges of a resource are those of its allocations, whatever the groups are."""
+    play(emptied(sql_store), story)
+    with sql_store.reading() as reader:
+        charged: dict[str, int] = {}
+        for allocation in reader.scan(Allocation):
+            charged[allocation.resource] = charged.get(allocation.resource, 0) + allocation.charged
+        (totals, *others) = [
+            _sums_of_units(reader.usage(UsageQuery(), by, GroupPage(1_000))) for by in UsageBy
+        ]
+    assert others == [totals] * len(others)
+    used = {resource: sums[2] for (resource, _), sums in totals.items()}
+    assert used == {resource: sums for resource, sums in charged.items() if resource in used}
+    assert not any(sums for resource, sums in charged.items() if resource not in used)
+
+
+def _sums_of_units(rows: Sequence[Usage]) -> dict[tuple[str, str], list[int]]:
+    units: dict[tuple[str, str], list[int]] = {}
+    for row in rows:
+        sums = [int(each) for each in msgspec.structs.astuple(row)[3:-1]]
+        unit = row.resource, row.clusters
+        units[unit] = [a + b for a, b in zip(units.get(unit, [0] * 9), sums, strict=True)]
+    return units
 
 
 def _answer(reader: Reader, query: str, arguments: tuple[Any, ...]) -> Any:

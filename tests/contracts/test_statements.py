@@ -117,9 +117,13 @@ def test_repeated_requests_take_one_more_statement(
         ("entry_before", (1, Instant(START + 1))),
         (
             "usage",
-            (UsageQuery(visibility=SIGHT, resource="cpu"), UsageBy.MONTH, GroupPage(5, "2026-01")),
+            (
+                UsageQuery(visibility=SIGHT, resource="cpu"),
+                UsageBy.MONTH,
+                GroupPage(5, ("2026-01", "", "")),
+            ),
         ),
-        ("usage", (UsageQuery(visibility=SIGHT), UsageBy.PARTITION, GroupPage(5, "a"))),
+        ("usage", (UsageQuery(visibility=SIGHT), UsageBy.PARTITION, GroupPage(5, ("a", "", "")))),
         ("members", (1, PAGE)),
         ("memberships", (ALICE,)),
         ("overdue_runs", (START, 10)),

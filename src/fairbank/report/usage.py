@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import show_duration
-from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Amount, Column, DisplayFormat, Row, duration, su, text
 
 if TYPE_CHECKING:
@@ -22,13 +20,8 @@ BAR = 25
 LOW_PERCENT = 25
 """An efficiency that gets a mark."""
 
-EARLY_LEAST = 3
-"""Minimum number of jobs that failed early for a remark; most of a user's jobs must have too."""
-
 UNKNOWN = "-"
 OTHERS = "(others)"
-WASTED = "WASTED = charged but idle, of the jobs whose processor time is known."
-UNITS_DIFFER = "SU of different units, such as cpu and gpu, cannot be added."
 
 Unit = tuple[str, str]
 
@@ -190,30 +183,6 @@ def _average_wait(row: Row, form: DisplayFormat) -> str:
     if not row["runs"]:
         return "" if form.exact else UNKNOWN
     return show_duration(row["waited"] // row["runs"])
-
-
-# --- notes ---
-
-
-def remarks(rows: Iterable[Row], by: str) -> list[str]:
-    """Return notes: the meaning of WASTED, and users whose jobs mostly fail within two minutes."""
-    rows = list(rows)
-    notes = [UNITS_DIFFER] if len({row["unit"] for row in rows}) > 1 else []
-    notes += [WASTED] if any(row["cpu_given"] for row in rows) else []
-    return notes + [
-        _early(row)
-        for row in rows
-        if by == "user"
-        and row["group"] is not None
-        and row["failed_early"] >= max(EARLY_LEAST, row["runs"] // 2 + 1)
-    ]
-
-
-def _early(row: Row) -> str:
-    exited = f" (exit {row['early_exit_code']})" if row["early_exit_code"] else ""
-    name = plain(str(row["name"]))
-    failed = f"{counted(row['runs'], 'job')} failed within 2 minutes of start{exited}"
-    return f"{name}: {row['failed_early']} of {failed}: fairbank jobs -u {quote(name)} --failed"
 
 
 def same_exit(one: Row, other: Row) -> int | None:

@@ -18,6 +18,7 @@ from fairbank.cli.framework.options import (
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
 from fairbank.report import usage
+from fairbank.report.cells import plain
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
+
+
+EARLY_LEAST = 3
+"""Minimum number of jobs that failed early for a remark; most of a user's jobs must have too."""
+
+WASTED = "WASTED = charged but idle, of the jobs whose processor time is known."
+UNITS_DIFFER = "SU of different units, such as cpu and gpu, cannot be added."
 
 
 def _columns(options: Namespace, zone: str = "") -> Sequence[Column]:
@@ -67,7 +75,7 @@ def run(context: Context, options: Namespace) -> int:
         table.rows,
         "   ".join([caption(context), *(f"zone {name}" for name in zone.values())]),
         totals=table.totals if len(table.rows) > len(table.totals) else (),
-        notes=usage.remarks(table.rows, options.by),
+        notes=remarks(table.rows, options.by),
         empty="No job ended in that time.",
         more={**zone, "totals": table.totals},
     )
@@ -110,6 +118,28 @@ def read_usage(
     users = {row["group"] for row in rows} if by == "user" else set()
     names = {uid: user_name(uid) for uid in users}
     return usage.usage_table(rows, by, names, limit, totals)
+
+
+def remarks(rows: Sequence[Row], by: str) -> list[str]:
+    """Return notes: units, the meaning of WASTED, and users whose jobs mostly fail early."""
+    notes = [UNITS_DIFFER] if len({row["unit"] for row in rows}) > 1 else []
+    notes += [WASTED] if any(row["cpu_given"] for row in rows) else []
+    return notes + [
+        _early(row)
+        for row in rows
+        if by == "user"
+        and row["group"] is not None
+        and row["failed_early"] >= max(EARLY_LEAST, row["runs"] // 2 + 1)
+    ]
+
+
+def _early(row: Row) -> str:
+    from shlex import quote  # 1 ms, only for this note
+
+    exited = f" (exit {row['early_exit_code']})" if row["early_exit_code"] else ""
+    name = plain(str(row["name"]))
+    failed = f"{row['failed_early']} of {row['runs']} jobs failed within 2 minutes of start{exited}"
+    return f"{name}: {failed}: fairbank jobs -u {quote(name)} --failed"
 
 
 COMMAND = Command(
