@@ -19,6 +19,7 @@ from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
 from fairbank.report import usage
 from fairbank.report.cells import plain
+from fairbank.report.columns import Column
 
 if TYPE_CHECKING:
     from argparse import Namespace
