@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from fairbank.bank.query import UsageBy
 from fairbank.rest.app import document
 from tests.rest.operations import operations
 from tests.rest.responses import WHY, refused
@@ -67,10 +68,7 @@ def test_invalid_parameter_is_refused(shared_world: World, path: str, field: str
         ("/job?outcome=bogus", "completed, failed"),
         ("/entry?about=bogus", "units, terms, caps"),
         ("/usage?order=bogus", "group, largest"),
-        (
-            "/usage?by=bogus",
-            "user, project, resource, cluster, category, partition, qos, allocation, job, day, week, month",
-        ),
+        ("/usage?by=bogus", ", ".join(each.value for each in UsageBy)),
     ],
 )
 def test_unknown_word_in_a_parameter_is_refused(shared_world: World, path: str, words: str) -> None:

@@ -205,7 +205,7 @@ class UsageBy(Enum):
 
     @property
     def is_time(self) -> bool:
-        """Whether the groups are parts of a calendar."""
+        """True if the groups are parts of a calendar."""
         return self in (UsageBy.DAY, UsageBy.WEEK, UsageBy.MONTH)
 
 

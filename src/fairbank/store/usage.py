@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from itertools import groupby
+from typing import Any
 
 import msgspec
 
@@ -44,11 +45,11 @@ def usage_of_runs(key: tuple[str | int, str, str], runs: Sequence[RunRecord]) ->
     )
 
 
-def usage_of_row(row: Sequence[str | int | None]) -> Usage:
+def usage_of_row(row: Sequence[Any]) -> Usage:
     """Return the usage of a database row with the columns of `store.sql.usage_statement.usage`."""
     group, resource, clusters, *sums, lowest, highest = row
-    found = Usage(group, str(resource), str(clusters), *[int(each or 0) for each in sums])  # type: ignore[arg-type]
-    return msgspec.structs.replace(found, early_exit=_exit(lowest, highest))  # type: ignore[arg-type]
+    found = Usage(group, resource, clusters, *[int(each or 0) for each in sums])
+    return msgspec.structs.replace(found, early_exit=_exit(lowest, highest))
 
 
 def _status_or_unknown(status: int | None) -> int:
