@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from shutil import copytree
 
@@ -282,13 +282,18 @@ FREE = 12
 """Job that the user had held. Once released, nodes are free for it now."""
 
 
-def queue_with(folder: Path, reason: str = "None", **changes: tuple[str, str]) -> Path:
+Replacement = str | Callable[[re.Match[str]], str]
+
+
+def queue_with(folder: Path, reason: str = "None", **changes: tuple[str, Replacement]) -> Path:
     """Return the queue with the held job released, which has this reason, and with patterns
     replaced in files.
     """
     copytree(QUEUE, folder / "some")
     released = rf"(?m)^(JobId={FREE} .*) Priority=0 (.*) Reason=\S+ "
-    replacements = [("jobs", (released, rf"\1 Priority=101000 \2 Reason={reason} "))]
+    replacements: list[tuple[str, tuple[str, Replacement]]] = [
+        ("jobs", (released, rf"\1 Priority=101000 \2 Reason={reason} "))
+    ]
     for name, (pattern, new) in [*replacements, *changes.items()]:
         path = folder / "some" / f"{name}.txt"
         text, count = re.subn(pattern, new, path.read_text())
@@ -426,6 +431,27 @@ def test_component_of_a_heterogeneous_job_names_those_that_wait(run: Run, tmp_pa
         "Job 12 waits until a pass of backfill starts all components of heterogeneous job 12"
         " together (Resources)."
     )
+
+
+def test_components_have_the_start_of_the_whole(run: Run, tmp_path: Path) -> None:
+    """Job 12 fits now, and the other component, job 16, when a GPU node is free."""
+    gpus = int(JOBS["gpus"])
+    folder = queue_with(
+        tmp_path,
+        jobs=(
+            rf"(?m)^JobId=({FREE}|{gpus}) ",
+            lambda job: f"{job[0]}HetJobId={FREE} HetJobOffset={int(int(job[1]) == gpus)} ",
+        ),
+    )
+    (data,) = json.loads(run(FREE, "--json", "--no-advice", folder=folder).out)["data"]
+    assert data["headline"] == (
+        "Job 12 waits for component 12+1, because all components start together (Resources)."
+        " Reserved start: 2026-11-22T18:31:15Z."
+    )
+    assert data["expected"] == "2026-11-22T18:31:15Z"
+    assert data["likely"] is not None
+    (other,) = json.loads(run(gpus, "--json", "--no-likely", folder=folder).out)["data"]
+    assert other["expected"] == data["expected"]
 
 
 def requesting(folder: Path, nodes: str, priority: int, job: object = FREE) -> Path:

@@ -16,7 +16,7 @@ from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import BankRefusal, Explanation
 from fairbank.scheduling.explain.checks import JobCredit
 from fairbank.scheduling.explain.dependencies import JobStates, OpenDependencies
-from fairbank.scheduling.explain.explanation import explain_on_nodes
+from fairbank.scheduling.explain.explanation import JobFacts, explain_on_nodes
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.machines.nodes import LimitCheck, StartLimits
 from fairbank.scheduling.pending_job import PendingJob
@@ -27,15 +27,18 @@ from tests.scheduling.clusters import rack
 from tests.scheduling.scenes import NOW, Scene
 
 
-def explain(scene: Scene, number: int, **conditions: Any) -> Explanation:
+def explain(
+    scene: Scene, number: int, *, history: RunTimeHistory[str] | None = None, **facts: Any
+) -> Explanation:
     return explain_on_nodes(
         scene.snapshot,
         SchedulerParameters(),
         number,
         NOW,
         plan=scene.both().plan,
-        advice=False,
-        **conditions,
+        facts=JobFacts(**facts),
+        history=history,
+        allowed=None,
     )
 
 

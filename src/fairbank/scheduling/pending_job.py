@@ -32,6 +32,7 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
         groups         Unix groups of its user; empty: unknown
         deadline       time by which it must have ended (`--deadline`)
         tres           requested TRES, which limits of accounting count
+        het_job        number of the heterogeneous job of which it is a component
 
     Raises InvalidInput, naming the field.
     """
@@ -56,6 +57,7 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     deadline: int | None = None
     tres: Mapping[str, int] = {}
+    het_job: int | None = None
 
     def __post_init__(self) -> None:
         for wrong, field, what, remedy in (

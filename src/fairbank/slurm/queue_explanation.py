@@ -25,10 +25,17 @@ from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import BankRefusal, Explanation
 from fairbank.scheduling.explain.checks import JobCredit
 from fairbank.scheduling.explain.dependencies import OpenDependencies
-from fairbank.scheduling.explain.explanation import StatedWait, explain_on_nodes
+from fairbank.scheduling.explain.explanation import (
+    ANY_CHANGE,
+    JobFacts,
+    StatedWait,
+    explain_on_nodes,
+)
+from fairbank.scheduling.explain.job_changes import AllowedChanges
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES
+from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES, SchedulePlan
 from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.commands import output_of
@@ -39,12 +46,7 @@ from fairbank.slurm.explain.allowed_changes import (
     qos_priorities,
     read_policy,
 )
-from fairbank.slurm.explain.components import (
-    Component,
-    component_check,
-    describe_wait,
-    pending_components,
-)
+from fairbank.slurm.explain.components import pending_components
 from fairbank.slurm.explain.job_credit import Quote, bank_refusal, job_credit
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
@@ -108,38 +110,67 @@ def explain(
     if folder is None:
         snapshot = msgspec.structs.replace(snapshot, groups=groups_of_users(snapshot, job_id))
     queue = build_queue(snapshot)
-    job = _find_pending(job_id, queue)
+    job, notes = _find_pending(job_id, queue), list(queue.notes)
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
-    notes, slurm_job = list(queue.notes), queue.slurm_jobs[job.number]
     cluster = snapshot.config.get("ClusterName") or None
-    credit = _credit(job, queue, cluster, quote, notes)
-    refusal = bank_refusal(slurm_job, credit)
-    components = pending_components(slurm_job, snapshot.jobs, plan)
-    stated = None
-    if any(start.job.number == job.number for start in plan.starts):
-        stated = _stated_wait(job_id, slurm_job, components, refusal)
+    facts = _job_facts(
+        job, queue, plan, _credit(job, queue, cluster, quote, notes), answers["jobs"]
+    )
+    allowed: AllowedChanges | None = None
+    history: RunTimeHistory[str] | None = None
+    if advice and facts.stated is None:
+        # Without a price here the bank has none elsewhere, or would have to be awaited again.
+        price = None if facts.credit is None else quote
+        allowed = ANY_CHANGE  # none is searched for a held job
+        if job.held is None:
+            allowed = _allowed_changes(job, queue, snapshot, folder, price, notes)
+    if likely and (facts.stated is None or facts.stated.is_simulated):
+        history = _run_times(job, folder, queue.now, notes)
     why = explain_on_nodes(
         queue.snapshot,
         queue.parameters,
         job.number,
         queue.now,
         plan=plan,
-        advice=advice,
-        # Without a price here the bank has none elsewhere, or would have to be awaited again.
-        allowed=(
-            _allowed_changes(job, queue, snapshot, folder, None if credit is None else quote, notes)
-            if advice and stated is None and job.held is None
-            else None
-        ),
-        history=_run_times(job, folder, queue.now, notes) if likely and stated is None else None,
-        credit=credit,
-        refusal=refusal,
-        stated=stated,
-        more_checks=[component_check(components)] if components else [],
-        awaiting=_awaited_jobs(job, queue, answers["jobs"]),
+        facts=facts,
+        history=history,
+        allowed=allowed,
         tick=progress and partial(progress, "simulated runs"),
     )
-    return QueueExplanation(cluster, _row(job, slurm_job, why, queue), unreadable, notes)
+    return QueueExplanation(cluster, _row(job, why, queue), unreadable, notes)
+
+
+def _job_facts(
+    job: PendingJob,
+    queue: LiveQueue,
+    plan: SchedulePlan[PendingJob, Placement],
+    credit: JobCredit | None,
+    answer: str,
+) -> JobFacts:
+    """Return what the scheduler does not know of a job. Raises Conflict if it can start.
+
+    Args:
+        job: the job.
+        queue: the queue.
+        plan: plan of the passes.
+        credit: credit of the job, if it is known.
+        answer: the jobs of slurmctld, with those that ended lately.
+    """
+    slurm_job = queue.slurm_jobs[job.number]
+    refusal = bank_refusal(slurm_job, credit)
+    components = pending_components(slurm_job, queue, plan)
+    # Backfill gives this reason to a component that has none.
+    reason = RESOURCES if slurm_job.reason == NEVER_TESTED else slurm_job.reason
+    stated = components.stated_wait(reason)
+    if stated is None and any(start.job.number == job.number for start in plan.starts):
+        stated = _stated_wait(job.name, slurm_job, refusal)
+    return JobFacts(
+        credit=credit,
+        refusal=refusal,
+        awaiting=_awaited_jobs(job, queue, answer),
+        stated=stated,
+        more_checks=components.checks(),
+    )
 
 
 def groups_of_users(snapshot: QueueAnswers, job_id: str) -> dict[str, tuple[str, ...]]:
@@ -203,18 +234,12 @@ def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
     )
 
 
-def _stated_wait(
-    job_id: str, slurm_job: SlurmJob, components: tuple[Component, ...], refusal: BankRefusal | None
-) -> StatedWait:
+def _stated_wait(job_id: str, slurm_job: SlurmJob, refusal: BankRefusal | None) -> StatedWait:
     """Return why a job waits that the model would start. Raises Conflict if it can start, unless
     the bank would refuse that.
     """
     reason = slurm_job.reason
     is_tested = reason != NEVER_TESTED
-    if components:
-        # Backfill gives this reason to a component that has none.
-        code = reason if is_tested else RESOURCES
-        return StatedWait(code, describe_wait(slurm_job, components))
     if not is_tested and refusal is not None:
         return StatedWait(reason, "waits for the next pass of slurmctld")
     if not is_tested:
@@ -341,9 +366,8 @@ def _credit(
         return None
 
 
-def _row(
-    job: PendingJob, slurm_job: SlurmJob, why: Explanation, queue: LiveQueue
-) -> JobExplanation:
+def _row(job: PendingJob, why: Explanation, queue: LiveQueue) -> JobExplanation:
+    slurm_job = queue.slurm_jobs[job.number]
     names = {other.number: other.name for other in queue.snapshot.queue.jobs()}
     facts = {
         "name": slurm_job.name,

@@ -208,7 +208,7 @@ def explained(texts: Mapping[str, str]) -> Explanation:
     answers, unreadable = read_answers(texts)
     assert unreadable == ()
     queue = build_queue(answers)
-    return explain_on_nodes(queue.snapshot, queue.parameters, JOB, queue.now, advice=False)
+    return explain_on_nodes(queue.snapshot, queue.parameters, JOB, queue.now, allowed=None)
 
 
 @pytest.mark.parametrize("limit", list(limits()), ids=lambda limit: f"{limit.owner} {limit.reason}")

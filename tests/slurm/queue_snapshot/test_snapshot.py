@@ -624,7 +624,6 @@ def test_rules_that_are_not_modelled_are_noted() -> None:
     assert [note.partition(",")[0] for note in queue.notes] == [
         "MaxCPUsPerNode of partitions: cpu: not modelled here",
         "Flags of QOS: PartitionTimeLimit: not modelled here",
-        "components of a heterogeneous job are planned one by one here: job 8+0",
     ]
     assert live_queue(job(7), qos=[high]).notes == []
 

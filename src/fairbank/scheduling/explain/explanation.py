@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairbank.cluster.dependency import Dependencies, DependencyState
@@ -39,12 +39,33 @@ TIMED = frozenset({"BeginTime", "Reservation"})
 
 
 class StatedWait(NamedTuple):
-    """Wait of a job that the passes here would start: Slurm's reason, and a clause that explains
-    it.
+    """Wait that the passes here do not explain: Slurm's reason, and a clause that explains it.
+    `is_simulated`: the passes know when it ends, so that the job has a range of starts.
     """
 
     code: str
     clause: str
+    is_simulated: bool = False
+
+
+class JobFacts(NamedTuple):
+    """Facts on a job that the scheduler does not know.
+
+    credit         credit of the job; None: make no check
+    refusal        refusal of the bank for the job
+    awaiting       dependencies of the job; None: make no check
+    stated         why it waits if the passes do not tell that; then there is no advice
+    more_checks    checks of rules that the passes do not know
+    """
+
+    credit: JobCredit | None = None
+    refusal: BankRefusal | None = None
+    awaiting: OpenDependencies | None = None
+    stated: StatedWait | None = None
+    more_checks: Sequence[JobCheck] = ()
+
+
+NO_FACTS, ANY_CHANGE = JobFacts(), AllowedChanges()
 
 
 def explain_on_nodes(
@@ -54,14 +75,9 @@ def explain_on_nodes(
     now: int,
     *,
     plan: SchedulePlan[PendingJob, Placement] | None = None,
+    facts: JobFacts = NO_FACTS,
     history: RunTimeHistory[str] | None = None,
-    credit: JobCredit | None = None,
-    refusal: BankRefusal | None = None,
-    awaiting: OpenDependencies | None = None,
-    stated: StatedWait | None = None,
-    more_checks: Iterable[JobCheck] = (),
-    advice: bool = True,
-    allowed: AllowedChanges | None = None,
+    allowed: AllowedChanges | None = ANY_CHANGE,
     tick: Tick | None = None,
 ) -> Explanation:
     """Explain why a job waits, as Slurm's two passes decide.
@@ -75,30 +91,25 @@ def explain_on_nodes(
         number: number of the job.
         now: time in seconds since 1970.
         plan: plan of the passes if it is known already.
+        facts: facts that the scheduler does not know.
         history: run times of ended jobs; None: compute no range.
-        credit: credit of the job; None: make no check.
-        refusal: refusal of the bank for the job.
-        awaiting: dependencies of the job; None: make no check.
-        stated: why it waits although the passes would start it; then there is neither a range nor
-            advice.
-        more_checks: checks of rules that the passes do not know.
-        advice: search a change that starts it earlier.
-        allowed: the changes that the site lets the job make.
+        allowed: the changes that the site lets the job make; None: search none.
         tick: called after each simulated run.
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
+    refusal, stated = facts.refusal, facts.stated
     if stated is not None:
-        history, advice = None, False
+        allowed = None
         plan = plan._replace(
             starts=[start for start in plan.starts if start.job.number != number],
             reasons={**plan.reasons, number: stated.code},
         )
     view = job_view(snapshot, plan, number, now)
     code = view.code if refusal is None else refusal.held_as or view.code
-    waits = _waits(view, awaiting) if stated is None else stated.clause
+    waits = _waits(view, facts.awaiting) if stated is None else stated.clause
     headline = _headline(view, waits, refusal)
     likely = None
-    if history is not None:
+    if history is not None and (stated is None or stated.is_simulated):
         likely = _likely_start(snapshot, parameters, history, view, tick)
     start_range = likely if isinstance(likely, StartRange) else None
     deadline = deadline_outlook(view, start_range)
@@ -109,8 +120,8 @@ def explain_on_nodes(
         code=code,
         headline=headline,
         checks=(
-            *job_checks(view, credit=credit, awaiting=awaiting, refusal=refusal),
-            *more_checks,
+            *job_checks(view, credit=facts.credit, awaiting=facts.awaiting, refusal=refusal),
+            *facts.more_checks,
             *(() if deadline is None else (deadline.check,)),
         ),
         position=view.position,
@@ -120,9 +131,9 @@ def explain_on_nodes(
         likely=start_range,
         missing_range_reason=likely if isinstance(likely, NoStartRange) else None,
         advice=(
-            suggest_earlier_start(snapshot, parameters, plan, number, now, allowed)
-            if advice
-            else None
+            None
+            if allowed is None
+            else suggest_earlier_start(snapshot, parameters, plan, number, now, allowed)
         ),
         refusal=refusal,
     )
@@ -138,7 +149,9 @@ def _likely_start(
     """Return the range of likely starts, or the reason why there is none."""
     if not view.is_queued and view.code not in TIMED:
         return NoStartRange.NOT_QUEUED
-    ahead = frozenset(view.ahead) if view.is_queued else None
+    # A component also waits for the jobs that are ahead of the others.
+    is_alone = view.is_queued and view.job.het_job is None
+    ahead = frozenset(view.ahead) if is_alone else None
     number = view.job.number
     return start_range_on_nodes(
         snapshot, parameters, history, number, view.now, ahead=ahead, tick=tick

@@ -66,7 +66,11 @@ def main_pass(
         tested += 1
         if not full and tested > parameters.default_queue_depth + 1:
             break
-        if not pass_.is_blocked(entry):
+        if pass_.is_blocked(entry):
+            continue
+        if entry.job.het_job is not None:
+            pass_.block(entry)  # only backfill starts components, which start together
+        else:
             pass_.test(entry)
     return SchedulePlan(pass_.starts, (), pass_.reasons, NEVER_TESTED)
 
@@ -122,7 +126,7 @@ class _Pass:
         if (reason := self.limits.hold_reason(job, partition)) is not None:
             self.reasons[job.number] = reason
             if self.parameters.assoc_limit_stop:
-                self._block(entry)
+                self.block(entry)
             return
         request = placement_request(self.nodes, entry)
         seconds = job.seconds(entry.rules)
@@ -148,7 +152,7 @@ class _Pass:
         elif (reason := self.limits.hold_reason(job, partition, placement)) is not None:
             self.reasons[job.number] = reason
             if self.parameters.assoc_limit_stop:
-                self._block(entry)
+                self.block(entry)
         else:
             self._start(entry, placement, seconds)
 
@@ -183,7 +187,7 @@ class _Pass:
         self.reasons[job.number] = RESOURCES
         if job.array is not None:
             self.rejected.add((job.array, entry.rules.name, job.reservation))
-        self._block(entry, request)
+        self.block(entry, request)
 
     def _maintenance_reason(
         self, entry: QueueEntry, request: PlacementRequest, seconds: int
@@ -199,7 +203,7 @@ class _Pass:
             return NOT_AVAILABLE
         return None
 
-    def _block(self, entry: QueueEntry, request: PlacementRequest | None = None) -> None:
+    def block(self, entry: QueueEntry, request: PlacementRequest | None = None) -> None:
         """Block the jobs behind, unless the job is too young, too low or has its own nodes."""
         if not can_reserve(self.parameters, self.now - entry.job.eligible, entry.priority):
             return

@@ -1,18 +1,24 @@
 """Heterogeneous jobs: all pending components start together, in a pass of backfill (slurm-rules.md,
-"Heterogeneous jobs").
+"Heterogeneous jobs"). Each is planned as a job of its own, too, to tell which of them keeps the
+others waiting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
+
+import msgspec
 
 from fairbank.core.time import iso
 from fairbank.scheduling.explain.answer import JobCheck
+from fairbank.scheduling.explain.explanation import StatedWait
+from fairbank.scheduling.machines.node_snapshot import replace_job
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import SchedulePlan
+from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.queue_snapshot.snapshot import LiveQueue
 
 
 class Component(NamedTuple):
@@ -20,6 +26,7 @@ class Component(NamedTuple):
     it by itself. `at` is the start that is reserved for it, if any.
     """
 
+    number: int
     name: str
     reason: str | None
     at: int | None = None
@@ -31,47 +38,90 @@ class Component(NamedTuple):
         return f"{self.name} waits{when} ({self.reason})"
 
 
+class Components(NamedTuple):
+    """Pending components of a heterogeneous job, of which `of` is one; none of another job.
+    `start_now`: a pass would start all of them together.
+    """
+
+    of: SlurmJob
+    each: tuple[Component, ...]
+    start_now: bool
+
+    def checks(self) -> list[JobCheck]:
+        """Return the check that all could start now, together; none for another job."""
+        if not self.each:
+            return []
+        evidence = f"slurmctld starts them together: {'; '.join(map(str, self.each))}"
+        if not self.start_now and not self.waiting:
+            evidence += "; but not all at once, each on nodes of its own"
+        return [JobCheck("components of a heterogeneous job", self.start_now, evidence)]
+
+    @property
+    def waiting(self) -> list[Component]:
+        """Return those that could not start by themselves."""
+        return [component for component in self.each if component.reason is not None]
+
+    def stated_wait(self, reason: str) -> StatedWait | None:
+        """Return why a component waits that could start by itself; None for others.
+
+        Args:
+            reason: that of slurmctld.
+        """
+        waiting = self.waiting
+        if all(component.number != self.of.job_id for component in self.each) or any(
+            component.number == self.of.job_id for component in waiting
+        ):
+            return None
+        job = f"heterogeneous job {self.of.het_job}"
+        if self.start_now:
+            return StatedWait(
+                reason, f"waits until a pass of backfill starts all components of {job} together"
+            )
+        if not waiting:
+            clause = (
+                f"waits until all components of {job} fit at once: each could start now, but"
+                " backfill plans nodes of its own for each"
+            )
+            return StatedWait(reason, clause, is_simulated=True)
+        names = ", ".join(component.name for component in waiting)
+        others = f"component{'' if len(waiting) == 1 else 's'} {names}"
+        return StatedWait(
+            reason, f"waits for {others}, because all components start together", is_simulated=True
+        )
+
+
 def pending_components(
-    job: SlurmJob, slurm_jobs: Iterable[SlurmJob], plan: SchedulePlan[PendingJob, Placement]
-) -> tuple[Component, ...]:
+    job: SlurmJob, queue: LiveQueue, plan: SchedulePlan[PendingJob, Placement]
+) -> Components:
     """Return the pending components of the job's heterogeneous job; none for another job.
 
     Args:
         job: one of them.
-        slurm_jobs: all jobs.
-        plan: of the passes, in which each component counts as a job of its own.
+        queue: the queue.
+        plan: of the passes, which start all components or none.
     """
     if job.het_job is None:
-        return ()
+        return Components(job, (), start_now=False)
     starting = {start.job.number for start in plan.starts}
-    reserved = {reservation.job.number: reservation.at for reservation in plan.reservations}
-    return tuple(
-        Component(
-            other.squeue_name,
-            None if other.job_id in starting else plan.reason(other.job_id),
-            reserved.get(other.job_id),
-        )
-        for other in sorted(slurm_jobs, key=lambda other: other.het_offset)
+    apart = queue.snapshot
+    for other in queue.snapshot.queue.jobs():
+        if other.het_job == job.het_job:
+            apart = replace_job(apart, msgspec.structs.replace(other, het_job=None))
+    plan_apart = run_passes(apart, queue.parameters, queue.now)
+    starting_apart = {start.job.number for start in plan_apart.starts}
+    reserved = {reservation.job.number: reservation.at for reservation in plan_apart.reservations}
+    pending = {
+        other.job_id: other
+        for other in queue.slurm_jobs.values()
         if other.het_job == job.het_job and other.is_pending
-    )
-
-
-def component_check(components: tuple[Component, ...]) -> JobCheck:
-    """Check that all components could start now."""
-    return JobCheck(
-        "components of a heterogeneous job",
-        all(component.reason is None for component in components),
-        f"slurmctld starts them together: {'; '.join(map(str, components))}",
-    )
-
-
-def describe_wait(job: SlurmJob, components: tuple[Component, ...]) -> str:
-    """Return why a component waits that could start by itself, as a clause."""
-    waiting = [component.name for component in components if component.reason is not None]
-    if not waiting:
-        return (
-            f"waits until a pass of backfill starts all components of heterogeneous job"
-            f" {job.het_job} together"
+    }
+    each = tuple(
+        Component(
+            number,
+            other.squeue_name,
+            None if number in starting_apart else plan_apart.reason(number),
+            reserved.get(number),
         )
-    others = f"component {waiting[0]}" if len(waiting) == 1 else f"components {', '.join(waiting)}"
-    return f"waits for {others}, because all components start together"
+        for number, other in sorted(pending.items(), key=lambda item: item[1].het_offset)
+    )
+    return Components(job, each, start_now=all(number in starting for number in pending))

@@ -153,6 +153,7 @@ def _common_fields(slurm_job: SlurmJob) -> PendingJob:
         reservation=slurm_job.reservation,
         deadline=slurm_job.deadline,
         tres=slurm_job.tres,
+        het_job=slurm_job.het_job,
     )
 
 

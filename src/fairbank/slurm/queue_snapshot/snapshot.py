@@ -411,7 +411,7 @@ def _rank(reservation: Reservation | None, slurm_job: SlurmJob, now: int) -> tup
 
 def simplification_notes(jobs: Iterable[SlurmJob]) -> Iterator[str]:
     """Yield sentences on pending jobs that the passes treat otherwise than slurmctld does: of their
-    QOS or reservations only one counts here, or their components are planned one by one.
+    QOS or reservations only one counts here.
     """
     waiting = [slurm_job for slurm_job in jobs if slurm_job.is_pending]
     yield from _job_note(
@@ -421,10 +421,6 @@ def simplification_notes(jobs: Iterable[SlurmJob]) -> Iterator[str]:
     yield from _job_note(
         "of several reservations only one counts here, the soonest",
         [slurm_job for slurm_job in waiting if len(_reservation_names(slurm_job)) > 1],
-    )
-    yield from _job_note(
-        "components of a heterogeneous job are planned one by one here",
-        [slurm_job for slurm_job in waiting if slurm_job.het_job is not None],
     )
 
 
