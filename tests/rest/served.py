@@ -7,7 +7,6 @@ import os
 import resource
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -27,6 +26,9 @@ from fairbank.rest.server.server import serve
 from fairbank.service.access.identity import Staff
 from fairbank.service.services import services
 from fairbank.store.factory import open_store
+from tests.support.account import Account
+from tests.support.conditions import wait_until
+from tests.support.supervisor import ProcessSpec, SupervisedProcess
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 KEY = b"k" * 32
@@ -43,7 +45,7 @@ class Served:
     agent of alpha.
     """
 
-    process: subprocess.Popen[bytes]
+    process: SupervisedProcess
     socket: Path
     log: Path
     unix: httpx.Client
@@ -51,8 +53,7 @@ class Served:
 
     def stop(self) -> int:
         """Stop the server in order and return its exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.stop()
 
 
 @contextmanager
@@ -70,28 +71,35 @@ def served(
         open_files: soft and hard limit of open files of the server.
     """
     port = _free_port()
-    path = folder / f"{name}.sock"
+    path, ready = folder / f"{name}.sock", folder / f"{name}.ready"
+    ready.unlink(missing_ok=True)
     options = {
         "store": store,
         "socket": str(path),
+        "ready": str(ready),
         "port": port,
         "name": name,
         "munge": dict(munge) if munge else None,
     }
     options["open_files"] = open_files
     log = folder / f"{name}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.rest.served", json.dumps(options)],
-            cwd=CHECKOUT,
-            stdout=subprocess.PIPE,
-            stderr=output,
+    us = Account.ourselves()
+    process = SupervisedProcess(
+        ProcessSpec(
+            command=[sys.executable, "-m", "tests.rest.served", json.dumps(options)],
+            environment={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+            folder=str(folder),
+            log=str(log),
+            uid=us.uid,
+            gid=us.gid,
+            groups=us.groups,
+            stop_signal=signal.SIGTERM,
         )
-    assert process.stdout is not None
+    )
     try:
-        with process.stdout:
-            if process.stdout.readline() != b"ready\n":
-                raise RuntimeError(f"the server did not start:\n{log.read_text()[-3000:]}")
+        wait_until(lambda: ready.exists() or not process.running, "the server to be ready")
+        if not process.running:
+            raise RuntimeError(f"the server did not start:\n{log.read_text()[-3000:]}")
         with (
             httpx.Client(
                 transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost"
@@ -100,9 +108,7 @@ def served(
         ):
             yield Served(process, path, log, unix, tcp)
     finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
+        process.kill()
 
 
 def _free_port() -> int:
@@ -133,7 +139,7 @@ def main(options: dict[str, Any]) -> None:
         context,
         unix=Path(options["socket"]),
         port=options["port"],
-        ready=lambda: print("ready", flush=True),
+        ready=Path(options["ready"]).touch,
     )
 
 

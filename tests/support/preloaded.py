@@ -10,6 +10,7 @@ import gc
 import os
 import runpy
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
+from fairbank.rest.app import document
 from tests.support import supervisor
 from tests.support.supervisor import ProcessSpec, supervise
 
@@ -31,7 +33,16 @@ MODULES = (
     "fairbank.setup.server",
     "fairbank.setup.agent",
     "fairbank.agent.daemon",
+    # uvicorn, anyio and litestar import these at the start of a server or at its first request.
     "uvicorn.protocols.http.httptools_impl",
+    "uvicorn.lifespan.on",
+    "anyio._backends._asyncio",
+    "litestar._kwargs",
+    "litestar.exceptions.responses",
+    "litestar.middleware.response_cache",
+    # Commands of the tests' own servers.
+    "tests.cli.site",
+    "tests.rest.served",
 )
 
 
@@ -44,8 +55,10 @@ class ForkedSupervisor:
         socket.send_fds(line, [b"fork"], [theirs_in, theirs_out])
         for theirs in (theirs_in, theirs_out):
             os.close(theirs)
-        self.stdin, self.stdout = os.fdopen(ours_in, "wb"), os.fdopen(ours_out, "rb")
+        self.stdin = os.fdopen(ours_in, "wb")
+        self.stdout = os.fdopen(ours_out, "rb", buffering=0)  # reads no more than its line
         self._end: int | None = os.dup(ours_out)  # at its end of file the supervisor has ended
+        self._code = b""
 
     def poll(self) -> int | None:
         with suppress(subprocess.TimeoutExpired):
@@ -59,10 +72,12 @@ class ForkedSupervisor:
             remaining = max(0.0, deadline - time.monotonic())
             if not select.select([self._end], [], [], remaining)[0]:
                 raise subprocess.TimeoutExpired("supervisor", timeout)
-            if not os.read(self._end, 1_024):
+            if code := os.read(self._end, 16):
+                self._code += code
+            else:
                 os.close(self._end)
                 self._end = None
-        return 0
+        return int(self._code or -signal.SIGKILL)
 
 
 class Preloaded:
@@ -133,6 +148,7 @@ def main() -> None:
     """Fork a supervisor for each message, with the message's files as its input and output."""
     for module in MODULES:
         import_module(module)
+    document()  # half of what a server computes at its start; the same for each
     gc.freeze()  # the collector of a fork would write to, and so copy, all that it shares
     line = socket.socket(fileno=os.dup(0))
     while files := socket.recv_fds(line, 16, 2)[1]:
@@ -142,7 +158,8 @@ def main() -> None:
                 os.dup2(file, number)
                 os.close(file)
             os.setsid()
-            os._exit(supervise(_fork_program) & 0xFF)
+            os.write(1, b"%d" % (supervise(_fork_program) & 0xFF))
+            os._exit(0)
         for file in files:
             os.close(file)
         with suppress(ChildProcessError):

@@ -95,25 +95,26 @@ class SupervisedProcess:
     def running(self) -> bool:
         return self._supervisor.poll() is None
 
-    def stop(self) -> None:
-        """Stop the server, with SIGKILL after a timeout."""
+    def stop(self) -> int:
+        """Stop the server, with SIGKILL after a timeout. Return its exit code."""
         if self.running:
             _send(self.pid, self._stop_signal)
         try:
-            self._wait(STOP_SECONDS)
+            return self._wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self.kill()
+            return self.kill()
 
-    def kill(self) -> None:
+    def kill(self) -> int:
         """Send SIGKILL to the server and all its children at once, as in a power failure."""
         if self.running:
             _kill_family(self.pid)
-        self._wait(STOP_SECONDS)
+        return self._wait(STOP_SECONDS)
 
-    def _wait(self, seconds: float) -> None:
-        self._supervisor.wait(seconds)
+    def _wait(self, seconds: float) -> int:
+        code = self._supervisor.wait(seconds)
         assert self._supervisor.stdin is not None
         self._supervisor.stdin.close()
+        return code
 
 
 def _send(pid: int, number: int) -> None:
