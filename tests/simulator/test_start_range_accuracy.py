@@ -54,6 +54,7 @@ STATED = {
     ("synthetic", "conservative", 20): Coverage(40, 4, 33, 3, 0),
     ("synthetic", "fcfs", 20): Coverage(44, 6, 32, 6, 0),
     (KTH, "easy", 100): Coverage(132, 10, 101, 21, 0),
+    (KTH, "easy", 1_000): Coverage(13, 3, 9, 1, 0),  # the short form, not on the page
     (KTH, "conservative", 200): Coverage(71, 2, 57, 12, 0),
     (KTH, "fcfs", 300): Coverage(85, 1, 54, 30, 0),
     (METACENTRUM, "easy", 40): Coverage(75, 15, 54, 6, 0),
@@ -67,9 +68,10 @@ STATED = {
 }
 
 
-# These take from 5 s to some minutes each, most of the time of all cases.
+# These take from 4 s to some minutes each, most of the time of all cases.
 LONG = {
     ("synthetic", "slurm", 20),
+    (KTH, "easy", 100),
     (LUBLIN, "easy", 200),
     (METACENTRUM, "easy", 40),
     (UBCCR, "easy", 600),
@@ -102,7 +104,7 @@ def test_stated_coverage(
                 lambda: read_fast(files.enter_context(gzip.open(path))),
                 policy,
                 every=every,
-                runs=RUNS if every < 600 else 10,
+                runs=10 if trace == UBCCR else RUNS,
             )
     print(f"{trace} {policy}: {covered}")
     assert covered == STATED[trace, policy, every]
