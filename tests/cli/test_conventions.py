@@ -28,6 +28,7 @@ READING = {
     "usage": ("-S", "2026-01-01"),
     "statement": (CPU, "-S", "2026-01-01"),
     "jobs": ("-a",),
+    "eff": (812_301,),
     "quote": ("-A", "chem_qmc", "-M", "darwin", "-p", "idle-std", "-c", "8", "-t", "60"),
     "whoami": (),
     "status": (),

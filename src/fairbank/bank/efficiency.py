@@ -25,19 +25,24 @@ class Efficiency(NamedTuple):
 
 
 def efficiency(run: RunRecord) -> Efficiency:
-    """Return the efficiency of a run. At most the given time counts as used.
-
-    The used part is rounded to thousandths, because the SQL of the stores rounds it so.
-    """
+    """Return the efficiency of a run."""
     details = run.job_details
     if details is None or details.cpu_seconds is None:
         return Efficiency()
     given = (details.cpus or 0) * (run.elapsed_seconds or 0)
+    return efficiency_of(details.cpu_seconds, given, run.charged - run.refunded)
+
+
+def efficiency_of(used: int, given: int, paid: int) -> Efficiency:
+    """Return the efficiency of `used` of `given` processor seconds. At most the given time counts.
+
+    The used part is rounded to thousandths, because the SQL of the stores rounds it so.
+    """
     if not given:
         return Efficiency()
-    used = min(details.cpu_seconds, given)
+    used = min(used, given)
     thousandths = (2000 * used + given) // (2 * given)
-    return Efficiency(used, given, (run.charged - run.refunded) * (1000 - thousandths) // 1000)
+    return Efficiency(used, given, paid * (1000 - thousandths) // 1000)
 
 
 def counted_of_more(run: RunRecord) -> int | None:

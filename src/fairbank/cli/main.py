@@ -43,9 +43,10 @@ class CommandEntry(NamedTuple):
 _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "Everybody": (
         ("balance", "commands.bank.balance", "show available credit, and when it runs out"),
-        ("usage", "commands.bank.usage", "show usage by user, time, partition or QOS"),
+        ("usage", "commands.bank.usage", "show usage by user, project, resource or time"),
         ("statement", "commands.bank.statement", "show the journal of an allocation"),
         ("jobs", "commands.bank.jobs", "list jobs with their costs, or refused jobs"),
+        ("eff", "commands.bank.eff", "show the used part of a job's processors, and the waste"),
         ("quote", "commands.bank.quote", "show the price of a job, and whether it fits"),
         ("whoami", "commands.bank.connection:WHOAMI", "show the authenticated user and its roles"),
         ("token", "commands.bank.token", "manage tokens for access over the network"),

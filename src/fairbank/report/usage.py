@@ -148,7 +148,7 @@ def columns(by: str) -> Sequence[Column]:
         Column("SU", su("charged"), right=True),
         Column("SHARE%", _share, drop=1),
         Column("EFF%", efficiency, right=True, drop=4),
-        Column("WASTED", Amount(_idle), right=True, drop=3),
+        Column("WASTED", Amount(wasted), right=True, drop=3),
         Column("AVG-WAIT", _average_wait, right=True, extra=True),
         Column("ELAPSED", duration("elapsed"), right=True, extra=True),
     )
@@ -163,8 +163,8 @@ def _share(row: Row, form: DisplayFormat) -> str:
     return f"{percent:>6} {bar}"
 
 
-def _idle(row: Row, form: DisplayFormat) -> str:
-    """Return the amount charged for idle resources."""
+def wasted(row: Row, form: DisplayFormat) -> str:
+    """Return the amount charged for idle processors."""
     if row["wasted"] is None:
         return "" if form.exact else UNKNOWN
     return form.su(row["wasted"])
@@ -174,7 +174,8 @@ def efficiency(row: Row, form: DisplayFormat) -> str:
     """Return the used part of the given processor time in percent, marked if low."""
     if not row["cpu_given"]:
         return "" if form.exact else UNKNOWN
-    percent = (200 * row["cpu_seconds"] + row["cpu_given"]) // (2 * row["cpu_given"])
+    used = min(row["cpu_seconds"], row["cpu_given"])
+    percent = (200 * used + row["cpu_given"]) // (2 * row["cpu_given"])
     return f"{percent}%" if form.exact else f"{percent}% {'!' if percent < LOW_PERCENT else ' '}"
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from fairbank.bank.efficiency import efficiency
 from fairbank.bank.entry import Entry
 from fairbank.bank.pricing import Quote
 from fairbank.bank.query import Usage
@@ -25,8 +26,9 @@ class JobRow(Struct, frozen=True, kw_only=True):
 
     It ran for `project` and `account`. `allocation` pays; it may belong to a parent that shares it.
     `status` is HADM's word for the state. `set_by` is the entry that set the hold or closed it.
-    `elapsed`, `time_limit` and `cpu_seconds` (of all processors together) are seconds.
-    Unknown values are null.
+    `elapsed`, `time_limit` and `cpu_seconds` (of all processors together) are seconds. Processors
+    were busy for `cpu_seconds` of `cpu_given`, if both are known; `wasted` are the SU-minutes
+    charged for the idle rest. Unknown values are null.
     """
 
     id: int
@@ -60,12 +62,15 @@ class JobRow(Struct, frozen=True, kw_only=True):
     exit_code: int | None
     exit_signal: int | None
     cpu_seconds: int | None
+    cpu_given: int | None
+    wasted: int | None
 
 
 def job_row(record: RunRecord, account: str) -> JobRow:
     """Return a run with the account that it ran for."""
     details = record.job_details or NO_DETAILS
     exit_code, exit_signal = split_status(details.exit_status)
+    used = efficiency(record)
     return row_of(
         JobRow,
         record,
@@ -90,6 +95,8 @@ def job_row(record: RunRecord, account: str) -> JobRow:
         exit_code=exit_code,
         exit_signal=exit_signal,
         cpu_seconds=details.cpu_seconds,
+        cpu_given=used.given or None,
+        wasted=used.wasted if used.given else None,
     )
 
 

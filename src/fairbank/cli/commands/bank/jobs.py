@@ -33,6 +33,7 @@ from fairbank.report.columns import (
     su,
     text,
 )
+from fairbank.report.usage import efficiency, wasted
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -72,7 +73,8 @@ COLUMNS = (
     Column("ELAPSED", duration("ran"), right=True, drop=1),
     Column("LIMIT", duration("time_limit"), right=True, drop=2),
     Column("SU", su("cost"), right=True),
-    Column("HELD", su("held"), right=True, drop=7),
+    Column("HELD", su("held"), right=True, drop=8),
+    Column("EFF%", efficiency, right=True, drop=7),
     Column("REASON", _reason, drop=4),
     Column("SUBMIT", moment("submitted"), extra=True),
     Column("START", moment("start"), extra=True),
@@ -80,6 +82,7 @@ COLUMNS = (
     Column("NODES", text("nodes"), right=True, extra=True),
     Column("QOS", text("qos"), extra=True),
     Column("TRES", text("tres"), extra=True, least=8),
+    Column("WASTED", Amount(wasted), right=True, extra=True),
     Column("WRITTEN-OFF", su("written_off"), right=True, extra=True),
     Column("ALLOC", text("allocation"), right=True, extra=True),
     Column("EXIT", _exit, right=True, extra=True),
@@ -92,7 +95,7 @@ COLUMNS = (
 
 def columns(*, running: bool, mine: bool) -> Sequence[Column]:
     """Return the columns; running jobs show holds, one's own jobs not the user."""
-    drops = ({"HELD": 0} if running else {}) | ({"USER": 8} if mine else {})
+    drops = ({"HELD": 0} if running else {}) | ({"USER": 9} if mine else {})
     return tuple(column._replace(drop=drops.get(column.head, column.drop)) for column in COLUMNS)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.context import PAGE
 from fairbank.cli.framework.host import uid_of, user_name
 from fairbank.cli.framework.options import (
     add_accounts,
@@ -97,6 +96,8 @@ def read_usage(
 
     Raises NotFound if an account or a resource that has no usage does not exist.
     """
+    from fairbank.cli.framework.context import PAGE
+
     queries = spread(query)
     largest = len(queries) == 1 and 0 < limit <= PAGE and by not in usage.BY_TIME
     more = {"by": by, "zone": context.zone_name if by in usage.BY_TIME else None}

@@ -1,0 +1,137 @@
+"""Command `fairbank eff`: used part of the processors that a job was given, and what the rest cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairbank.cli.commands.bank.jobs import jobs
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.options import add_clusters, add_option, job_ids
+from fairbank.cli.framework.output import Listing, caption, show
+from fairbank.core.errors import FairbankError, NotFound
+from fairbank.report.columns import Amount, Column, duration, su, text
+from fairbank.report.usage import efficiency, wasted
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Row
+
+COLUMNS = (
+    Column("JOBID", text("job_id"), right=True),
+    Column("NAME", text("name"), least=8, drop=5),
+    Column("USER", text("user"), drop=4),
+    Column("STATE", text("word"), drop=1),
+    Column("ELAPSED", duration("ran"), right=True, drop=3),
+    Column("CPUS", text("cpus"), right=True, drop=2),
+    Column("USED", duration("cpu_used"), right=True, drop=6),
+    Column("GIVEN", duration("cpu_given"), right=True, drop=7),
+    Column("EFF%", efficiency, right=True),
+    Column("SU", su("cost"), right=True),
+    Column("WASTED", Amount(wasted), right=True),
+    Column("CLUSTER", text("cluster"), extra=True),
+    Column("RESTART", text("restart"), right=True, extra=True),
+)
+MEANING = (
+    "EFF% = processor time used (USED) of the time given (GIVEN = CPUS x ELAPSED); WASTED = what"
+    " the idle rest cost. Memory and GPUs are not measured."
+)
+
+
+def add(parser: Parser) -> None:
+    about = "the jobs, by their numbers in Slurm"
+    add_option(parser, "jobs JOBID", about, type=job_ids, nargs="+")
+    add_clusters(parser, "only of these clusters", several=True)
+
+
+def run(context: Context, options: Namespace) -> int:
+    wanted = [number for numbers in options.jobs for number in numbers]
+    rows: Sequence[Row] = jobs(context, {"job_id": wanted, "cluster": options.clusters}, 0)
+    rows = sorted(rows, key=lambda row: (wanted.index(row["job_id"]), row["id"]))
+    if missing := [number for number in wanted if number not in {row["job_id"] for row in rows}]:
+        raise NotFound(
+            f"there is no job {missing[0]} that you may see",
+            field="JOBID",
+            remedy=f"a refused job used nothing: fairbank jobs --refused -j {missing[0]}",
+        )
+    rows = [_used(row) for row in _completed(context, rows)]
+    notes = [MEANING, *_unknown(rows)]
+    return show(context, Listing("fairbank.job/1", COLUMNS, rows, caption(context), notes=notes))
+
+
+def _completed(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows with the processor time that Slurm's accounting has, where the bank has none.
+
+    The agent's reports come before Slurm has added up the processor time of a job, so only runs
+    that `reconcile` or an import charged have one. On a host of the cluster sacct tells the others.
+    """
+    from shutil import which
+
+    unknown = [row["job_id"] for row in rows if _is_unknown(row)]
+    if not unknown or which("sacct") is None:
+        return rows
+    from fairbank.slurm.commands import SlurmCommands
+
+    slurm = SlurmCommands()
+    try:
+        cluster, ends = slurm.cluster, slurm.job_ends(unknown).rows
+    except FairbankError as error:
+        context.note(f"Slurm's accounting does not answer: {error.message}")
+        return rows
+    known = {(end.job_id, end.submitted): end.cpu_seconds for end in ends}
+    return [
+        {**row, "cpu_seconds": known.get((row["job_id"], _submitted(row)))}
+        if _is_unknown(row) and row["cluster"] == cluster
+        else row
+        for row in rows
+    ]
+
+
+def _is_unknown(row: Row) -> bool:
+    return row["cpu_seconds"] is None and row["elapsed"] is not None
+
+
+def _submitted(row: Row) -> int:
+    from fairbank.report.columns import instant_of
+
+    return instant_of(row["submitted"])
+
+
+def _used(row: Row) -> dict[str, Any]:
+    """Return the row with used and given processor time, and with what the waste cost."""
+    from fairbank.bank.efficiency import efficiency_of
+
+    known = row["cpu_seconds"] is not None
+    given = (row["cpus"] or 0) * (row["elapsed"] or 0)
+    used = efficiency_of(row["cpu_seconds"] or 0, given if known else 0, row["cost"] or 0)
+    return {
+        **row,
+        "cpu_used": used.used if used.given else None,
+        "cpu_given": used.given or None,
+        "wasted": used.wasted if used.given else None,
+    }
+
+
+def _unknown(rows: Sequence[Row]) -> list[str]:
+    numbers = [str(row["job_id"]) for row in rows if _is_unknown(row)]
+    if not numbers:
+        return []
+    return [
+        f"Used processor time not known: {', '.join(numbers)}. Slurm's accounting has it: ask on a"
+        " host with sacct."
+    ]
+
+
+COMMAND = Command(
+    "show the used part of the processors that jobs were given, and what the waste cost",
+    (
+        "fairbank eff 812301                        a job that has ended",
+        "fairbank eff 812301,812302 700004 --json",
+    ),
+    add,
+    run,
+    columns=COLUMNS,
+)

@@ -1,0 +1,52 @@
+"""Efficiency of single jobs: `fairbank eff`, and EFF% in `fairbank jobs`."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.conftest import Run
+from tests.cli.site import AYLA, DANA, MINH
+
+
+def test_efficiency_of_a_job_and_the_cost_of_its_waste(fairbank: Run) -> None:
+    """ayla's 42 processors (512 SU held for 12 h) ran 5 h 26 min: 42 x 19,560 s = 821,520 s given.
+
+    91 % of them were used, 747,583 s; of 301 SU (18,060 SU-minutes) 9 % were wasted: 1,625.
+    """
+    (row,) = json.loads(fairbank("eff", "812301", "--json").out)["data"]
+    figures = ("cpus", "elapsed", "cpu_used", "cpu_given", "charged", "wasted")
+    assert [row[name] for name in figures] == [42, 19_560, 747_583, 821_520, 18_060, 1_625]
+    cells = ("eff", "812301", "-n", "-P", "-o", "JOBID,USER,CPUS,USED,GIVEN,EFF%,SU,WASTED")
+    assert fairbank(*cells).out == (f"812301|{AYLA}|42|8-15:39:43|9-12:12:00|91%|301|27.08\n")
+
+
+def test_jobs_are_shown_in_the_order_in_which_they_are_named(fairbank: Run) -> None:
+    shown = fairbank("eff", "812301,700004", "700001", "-n", "-P", "-o", "JOBID,USER,EFF%").out
+    assert shown == f"812301|{AYLA}|91%\n700004|{MINH}|12%\n700001|{AYLA}|91%\n"
+
+
+def test_job_without_measured_processor_time_is_named(fairbank: Run) -> None:
+    result = fairbank("eff", "702001,812344", "-o", "JOBID,USER,STATE,EFF%,WASTED")
+    lines = [line.split() for line in result.out.splitlines() if line.startswith(("702", "812"))]
+    assert lines == [
+        ["702001", str(DANA), "COMPLETED", "-", "-"],
+        ["812344", str(AYLA), "RUNNING", "-", "-"],
+    ]
+    assert "Used processor time not known: 702001." in result.err
+
+
+def test_job_that_the_bank_does_not_know_is_an_error(fairbank: Run) -> None:
+    result = fairbank("eff", "812301,99")
+    assert (result.code, result.out) == (3, "")
+    assert "there is no job 99 that you may see" in result.err
+    for words in ((), ("x",), ("0",), ("-1",), ("1,,2",), ("9" * 12,), ("NaN",)):
+        assert fairbank("eff", *words).code == 2
+
+
+def test_efficiency_is_a_column_of_jobs(fairbank: Run) -> None:
+    query = ("jobs", "-A", "chem_qmc", "-j", "812301,700004,812344", "-n", "-P")
+    assert fairbank(*query, "-o", "JOBID,EFF%,WASTED").out.splitlines() == [
+        "812344||",
+        "812301|91%|27.08",
+        "700004|12%|7866.31",
+    ]

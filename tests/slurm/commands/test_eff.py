@@ -1,0 +1,37 @@
+"""`fairbank eff` on a host with Slurm's accounting."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fairbank.core.time import iso
+from tests.slurm.commands.site import CommandSite
+from tests.support.recorded_slurm import line
+
+pytestmark = pytest.mark.slow
+
+
+def test_used_processor_time_comes_from_accounting_if_the_bank_has_none(site: CommandSite) -> None:
+    """The agent reports an end before Slurm has added up the processor time of the job.
+
+    4 CPUs for 600 s are 2,400 s, for which 40 SU-minutes were charged; 1,801 s used are 75 %, so
+    the idle quarter cost 10.
+    """
+    job = site.job(1)
+    site.report(job)
+    site.report(job, do="complete", end=job.end, elapsed=600, state="COMPLETED")
+    submitted = iso(job.submitted)[:-1]
+    site.slurm.set_output(
+        "sacct-spent",
+        line(1, submitted, "0:0", "30:00.500") + line("1.batch", submitted, "0:0", "1"),
+    )
+    (row,) = json.loads(site.output("eff", "1", "--json"))["data"]
+    figures = ("charged", "cpu_used", "cpu_given", "wasted")
+    assert [row[name] for name in figures] == [40, 1_801, 2_400, 10]
+    assert "not known" not in site.run("eff", "1", code=0).err
+    site.slurm.remove_output("sacct-spent")
+    without = site.run("eff", "1", code=0)
+    assert "Slurm's accounting does not answer" in without.err
+    assert "Used processor time not known: 1." in without.err
