@@ -68,10 +68,11 @@ def run(context: Context, options: Namespace) -> int:
         **context.period("now-30days"),
     }
     table = read_usage(context, query, options.by, options.limit)
+    # The zone is not looked up without need: that takes 10 ms.
     zone = {"zone": context.zone_name} if options.by in usage.BY_TIME else {}
     listing = Listing(
         "fairbank.usage/1",
-        _columns(options, context.zone_name),
+        _columns(options, zone.get("zone", "")),
         table.rows,
         "   ".join([caption(context), *(f"zone {name}" for name in zone.values())]),
         totals=table.totals if len(table.rows) > len(table.totals) else (),
