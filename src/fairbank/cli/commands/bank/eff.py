@@ -1,4 +1,4 @@
-"""Command `fairbank eff`: used part of the processors that a job was given, and what the rest cost."""
+"""Command `fairbank eff`: used part of the processors of jobs, and what the rest cost."""
 
 from __future__ import annotations
 
