@@ -5,6 +5,7 @@ charge, or is refused with a message.
 from __future__ import annotations
 
 import os
+import pwd
 import time
 from collections.abc import Iterator
 from fractions import Fraction
@@ -310,3 +311,65 @@ def test_killed_controller_loses_no_charge(at_rest: BankStack) -> None:
     slurm.wait_for(job, "COMPLETED", seconds=60)
     (run,) = at_rest.wait_for_closed_runs(job)
     assert run["restart"] == 0
+
+
+def test_number_given_again_after_a_crash_is_charged_to_its_new_owner(at_rest: BankStack) -> None:
+    """slurmctld is killed before it has saved that a task of an array started. It gives the number
+    to a task of another array of the same second. The bank refuses the report of its end.
+    """
+    slurm, since = at_rest.slurm, slurm_time(time.time())
+    lost, kept = arrays_of_one_second(slurm)
+    slurm.wait_until_saved(kept)
+    saved = (slurm.place.state / "job_state").read_bytes()
+    number = start_task(slurm, lost)
+    wait_until(lambda: [run["state"] for run in at_rest.runs(number)] == ["held"], "the hold")
+    slurm.kill(SLURMCTLD)
+    (slurm.place.state / "job_state").write_bytes(saved)
+    slurm.let_end("alice", number)
+    slurm.start(SLURMCTLD)
+    wait_until(lambda: not has_steps(slurm), "the lost task to be over", seconds=60)
+    slurm.wait_for_nodes("idle")
+    assert start_task(slurm, kept) == number
+    wait_until(lambda: slurm.job(number)["RunTime"] > "00:00:01", "it to cost something")
+    slurm.let_end("carol", number)
+    (row,) = slurm.wait_for_sacct(f"{kept}_1", "COMPLETED")
+    wait_until(lambda: at_rest.refusals(number) != [], "the end to be refused")
+    slurm.root("scancel", str(lost), str(kept))
+    at_rest.wait_for_closed_runs(kept)
+    fixed = at_rest.reconcile("--starttime", since, "--fix")
+    assert fixed.returncode == 0, fixed.stdout
+    assert [(run["owner_uid"], run["state"], run["charged"]) for run in at_rest.runs(number)] == [
+        (pwd.getpwnam("alice").pw_uid, "released", 0),
+        (pwd.getpwnam("carol").pw_uid, "charged", cost(row)),
+    ]
+    again = at_rest.reconcile("--starttime", since)
+    assert again.returncode == 0, again.stdout
+
+
+def arrays_of_one_second(slurm: Cluster) -> tuple[int, int]:
+    """Return held arrays of alice and carol on different nodes, submitted in the same second."""
+    while True:
+        first, second = (
+            slurm.submit(user, "--array=1-2%1", "--hold", f"-w{node}", script=UNTIL_RELEASED)
+            for user, node in (("alice", "c01"), ("carol", "c02"))
+        )
+        if slurm.job(first)["SubmitTime"] == slurm.job(second)["SubmitTime"]:
+            return first, second
+        slurm.root("scancel", str(first), str(second))
+
+
+def start_task(slurm: Cluster, array: int) -> int:
+    """Release an array, and return the number of its first task when it runs."""
+    slurm.root("scontrol", "release", str(array))
+
+    def running() -> list[str]:
+        query = ("--noheader", "--states=RUNNING", f"--jobs={array}", "--format=%A")
+        return slurm.root("squeue", *query).split()
+
+    wait_until(lambda: running() != [], "a task to run")
+    (number,) = running()
+    return int(number)
+
+
+def has_steps(slurm: Cluster) -> bool:
+    return any(b"slurmstepd" in process.command for process in slurm.processes())
