@@ -5,6 +5,7 @@ product code.
 from __future__ import annotations
 
 import math
+import pwd
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -101,7 +102,7 @@ def key(row: dict[str, str]) -> tuple[int, int]:
     return int(row["JobIDRaw"]), instant(row["Submit"])
 
 
-def _job(run: dict[str, Any]) -> tuple[int, int]:
+def key_of_run(run: dict[str, Any]) -> tuple[int, int]:
     return run["job_id"], instant(run["submitted"].rstrip("Z"))
 
 
@@ -167,10 +168,10 @@ def audit(
     skipped = set(lost)
     known, runs = {}, defaultdict(list)
     for run in stack.rows("/job", cluster="lab"):
-        if _job(run) in skipped:
+        if key_of_run(run) in skipped:
             continue
         known[run["id"]] = run
-        if _job(run)[1] >= int(since):
+        if key_of_run(run)[1] >= int(since):
             runs[run["job_id"]].append(run)
     refused = defaultdict(list)
     for refusal in stack.rows("/failure", cluster="lab"):
@@ -186,7 +187,7 @@ def audit(
         if run["state"] != "released":
             result.differences.append(
                 AuditDifference(
-                    f"in the ledger, and not in accounting: {run}", _job(run), instants(run)
+                    f"in the ledger, and not in accounting: {run}", key_of_run(run), instants(run)
                 )
             )
     _check_entries(stack, result, known, holds)
@@ -237,7 +238,15 @@ def _compare(
                 )
             )
         return
-    run = min(same, key=lambda run: abs(instant(run["start"].rstrip("Z")) - started))
+    # A slurmctld that was killed may give the number of another user's job again.
+    owner = pwd.getpwnam(row["User"]).pw_uid if row["User"] else None
+    run = min(
+        same,
+        key=lambda run: (
+            owner not in (None, run["owner_uid"]),
+            abs(instant(run["start"].rstrip("Z")) - started),
+        ),
+    )
     runs.remove(run)
     missing = (
         {} if row["Partition"] else {"Partition": run["partition"], "AllocTRES": run["tres"]}
@@ -246,7 +255,9 @@ def _compare(
     result.charged += run["charged"]
     result.counts["charged" if run["charged"] else run["state"]] += 1
     if run["state"] not in ("charged", "released") or run["held"]:
-        result.differences.append(AuditDifference(f"not resolved: {run}", _job(run), instants(run)))
+        result.differences.append(
+            AuditDifference(f"not resolved: {run}", key_of_run(run), instants(run))
+        )
     elif run["state"] == "released" and state == "REQUEUED" and never:
         result.counts["deferred"] += 1
         result.deferred_seconds = max(result.deferred_seconds, int(row["ElapsedRaw"]))
@@ -254,7 +265,7 @@ def _compare(
         result.differences.append(
             AuditDifference(
                 f"charged {run['charged']} and not {expected}: {run} {row}",
-                _job(run),
+                key_of_run(run),
                 instants(run),
             )
         )
@@ -277,7 +288,9 @@ def _check_entries(
         result.counts["resolutions"] += counted["charge"] + counted["release"]
         if counted["hold"] not in holds or counted["charge"] + counted["release"] != 1:
             result.differences.append(
-                AuditDifference(f"run {number} of the ledger: {kinds}", _job(run), instants(run))
+                AuditDifference(
+                    f"run {number} of the ledger: {kinds}", key_of_run(run), instants(run)
+                )
             )
 
 

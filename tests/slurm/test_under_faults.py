@@ -8,7 +8,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from tests.slurm.accounting_audit import (
     instant,
     instants,
     key,
+    key_of_run,
     slurm_time,
 )
 from tests.slurm.bank_cluster import TERMS, BankStack, running_stack
@@ -273,11 +274,17 @@ def reports_lost(
     again.
     """
     differing = reconcile_findings(stack, since)
-    runs = {run["id"]: instants(run) for run in stack.rows("/job", cluster="lab")}
+    runs = stack.rows("/job", cluster="lab")
     ours = [
         finding
         for finding in differing
-        if not _is_caused_by_slurmctld(finding, runs.get(finding["job"], ()), lost, injector)
+        if not _is_caused_by_slurmctld(
+            finding,
+            # its own run, and that of a lost job whose number it was given
+            [at for run in runs if _is_under_its_number(run, finding) for at in instants(run)],
+            lost,
+            injector,
+        )
     ]
     record_figure(
         f"fairbank reconcile finds: {_kinds(differing)}; of them lost by others than slurmctld:"
@@ -286,18 +293,23 @@ def reports_lost(
     return ours
 
 
+def _is_under_its_number(run: dict[str, Any], finding: dict[str, Any]) -> bool:
+    is_own = run["id"] == finding["job"]
+    return is_own or key_of_run(run) == (finding["job_id"], finding["submitted"])
+
+
 def _is_caused_by_slurmctld(
     finding: dict[str, Any],
-    run: tuple[int, ...],
+    runs: Sequence[int],
     lost: set[tuple[int, int]],
     injector: FaultInjector,
 ) -> bool:
     """Return True if slurmctld caused the difference: it was killed before it saved its state, or
-    was reset. `run` has start and end in the ledger.
+    was reset. `runs` has the starts and ends in the ledger.
     """
     job, begun_at = (finding["job_id"], finding["submitted"]), finding["start"]
     of_accounting = () if begun_at is None else (begun_at, begun_at + finding["elapsed"])
-    times = (finding["submitted"], *of_accounting, *run)
+    times = (finding["submitted"], *of_accounting, *runs)
     if job in lost or any(_was_unsaved(at, at, injector) for at in times):
         return True
     return finding["kind"] in LOST_BY_SLURM and any(
