@@ -304,7 +304,7 @@ def queue_with(folder: Path, reason: str = "None", **changes: tuple[str, Replace
 
 def why(run: Run, folder: Path, job: object = FREE) -> tuple[str, dict[str, tuple[bool, str]]]:
     """Return the headline, and the checks by name."""
-    result = run(job, "--json", folder=folder)
+    result = run(job, "--json", "--no-likely", "--no-advice", folder=folder)
     assert result.code == 0, result.err
     (data,) = json.loads(result.out)["data"]
     checks = {check["what"]: (check["ok"], check["evidence"]) for check in data["checks"]}
