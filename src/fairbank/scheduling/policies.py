@@ -116,17 +116,17 @@ def plan_with_reservations(
     for position, job in chain((head,), remaining):
         slot = profile.earliest_slot(job)
         profile.take(job, slot)
-        if slot.begin == now:
-            starts.append(new_tuple(PlannedStart, (job, slot.processors)))
+        begin, _, processors = slot
+        if begin == now:
+            starts.append(new_tuple(PlannedStart, (job, processors)))
         else:
-            reservations.append(new_tuple(JobReservation, (job, slot.begin, slot.processors)))
+            reservations.append(new_tuple(JobReservation, (job, begin, processors)))
             if len(reservations) == max_reservations:
                 break
         # Reserved resources only grow, so no job before the candidate can start, nor the candidate
         # itself once it cannot. A reservation behind its end leaves it alone.
         if candidate is not None and (
-            position == candidate[0]
-            or (slot.begin < until and profile.slot_now(candidate[1]) is None)
+            position == candidate[0] or (begin < until and profile.slot_now(candidate[1]) is None)
         ):
             candidate = order.first_that_fits(candidate[0], profile.holes())
             until = _first_begin_behind(candidate, profile, now)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from fairbank.core.named_tuples import new_tuple
 from fairbank.scheduling.machines.fronts import Front, add_shape
@@ -83,11 +83,11 @@ class ProcessorProfile(Generic[W]):
 
     Invariants: `_new_slots` are the slots before the steps are built. `_drops` are the times at
     which fewer processors are free than ever before, with their number; None: unknown.
-    `_later_begins` are the begins of slots later than now, in order: free processors can only
-    decrease there. `_running` is in the order of the ends and lacks `_started`, the jobs that start
+    `_has_later_slots`: a slot begins later than now. Without one, free processors only increase.
+    `_running` is in the order of the ends and lacks `_started`, the jobs that start
     now. `_holes` is a cache, valid until the next `take`. `_free_at_first`: free processors when
-    the first slot later than now begins. `_known` has the last begin found for each number of
-    processors and time limit, and `_latest` the latest of these, with theirs.
+    the first slot later than now begins. `_latest` has the latest begins found, with the number of
+    processors and the time limit.
 
     Optimisation: most passes reserve for one job at most. Until then free processors only increase,
     and a scan over the running jobs finds the place of that job. The steps are built when a second
@@ -95,7 +95,7 @@ class ProcessorProfile(Generic[W]):
     """
 
     __slots__ = (
-        "_drops _free _free_at_first _has_steps _holes _known _later_begins _latest _new_slots "
+        "_drops _free _free_at_first _has_later_slots _has_steps _holes _latest _new_slots "
         "_now _running _search_end _size _started free times"
     ).split()
 
@@ -108,7 +108,7 @@ class ProcessorProfile(Generic[W]):
         self._has_steps = False
         self._free_at_first = free
         self._new_slots: list[TimeSlot] = []
-        self._later_begins: list[int] = []
+        self._has_later_slots = False
         self._drops: list[tuple[int, int]] | None = []
         self._search_end = FOR_EVER
 
@@ -130,47 +130,45 @@ class ProcessorProfile(Generic[W]):
         Behind `_search_end` the job may have to wait even longer.
         """
         wanted, seconds = job.processors, job.limit
-        if not self._later_begins:
+        if not self._has_later_slots:
             begin, self._free_at_first = self._first_time_with(wanted)
             return new_tuple(TimeSlot, (begin, begin + seconds, wanted))
         if not self._has_steps:
             self._build_steps()
-        times, free, reach = self.times, self.free, self.first_begin_after
-        # What is taken is never given back, so no begin before the last one found for the same
-        # shape, or for a narrower and shorter one, can be free again.
-        low = self._known.get((wanted, seconds), self._now)
-        for before, width, limit in self._latest:
+        times, free, latest = self.times, self.free, self._latest
+        search_end, rounds_ends = self._search_end, self.rounds_ends
+        # What is taken is never given back, so no begin before the last one found for a job that is
+        # as narrow and short, or more so, can be free again.
+        low = self._now
+        for before, width, limit in latest:
             if width <= wanted and limit <= seconds:
                 if -before > low:
                     low = -before
                 break
         begin = low
         step, last = bisect_right(times, low) - 1, len(times)
-        while begin < self._search_end:
+        while begin < search_end:
             while free[step] < wanted:
                 step += 1
             if times[step] > begin:
                 begin = times[step]
             # Slurm's backfill rounds the end up to its resolution. So drops up to the next time at
             # which a slot may begin matter, also those after the end of the job.
-            first_begin = reach(begin + seconds)
+            first_begin = begin + seconds
+            if rounds_ends:  # otherwise the call would take 4 % of a pass
+                first_begin = self.first_begin_after(first_begin)
             step += 1
             while step < last and times[step] < first_begin and free[step] >= wanted:
                 step += 1
             if step == last or times[step] >= first_begin:
                 break
         if begin > low:
-            self._record_begin(begin, wanted, seconds)
+            insort(latest, (-begin, wanted, seconds))
+            if len(latest) > LATEST_MAX:
+                # Behind the begin of a narrower and shorter job no other is of use.
+                front: Front = []
+                latest[:] = [each for each in latest if add_shape(front, each[1:])][:LATEST]
         return new_tuple(TimeSlot, (begin, begin + seconds, wanted))
-
-    def _record_begin(self, begin: int, wanted: int, seconds: int) -> None:
-        self._known[wanted, seconds] = begin
-        latest = self._latest
-        insort(latest, (-begin, wanted, seconds))
-        if len(latest) > LATEST_MAX:
-            # Behind the begin of a narrower and shorter job no other is of use.
-            front: Front = []
-            latest[:] = [each for each in latest if add_shape(front, each[1:])][:LATEST]
 
     def take(self, job: W, slot: TimeSlot) -> None:
         """Reserve a slot, which must be free, for the job."""
@@ -178,9 +176,9 @@ class ProcessorProfile(Generic[W]):
         self._holes = None
         if begin == self._now:
             # Measured by what is free before this job takes its part.
-            drops = self._find_drops() if self._later_begins else ()
+            drops = self._find_drops() if self._has_later_slots else ()
             self._free -= processors
-            if not self._later_begins:
+            if not self._has_later_slots:
                 self._started.append((job, slot))
                 return
             if drops:
@@ -188,10 +186,8 @@ class ProcessorProfile(Generic[W]):
                     self._free,
                     [(at, free - processors if at < end else free) for at, free in drops],
                 )
-        elif self._later_begins:
-            insort(self._later_begins, begin)
-        else:
-            self._later_begins = [begin]
+        elif not self._has_later_slots:
+            self._has_later_slots = True
             left = self._free_at_first - processors
             self._drops = [(begin, left)] if left < self._free else []
         if self._has_steps:
@@ -214,11 +210,11 @@ class ProcessorProfile(Generic[W]):
 
     def _find_drops(self) -> list[tuple[int, int]]:
         if self._drops is None:
-            times, free = self.times, self.free
-            self._drops = _strictly_less(
-                self._free, [(at, free[bisect_right(times, at) - 1]) for at in self._later_begins]
-            )
+            self._drops = _strictly_less(self._free, zip(self.times, self.free, strict=True))
         return self._drops
+
+    rounds_ends: ClassVar[bool] = False
+    """Whether another time than its end is the first at which a slot may begin after a job."""
 
     def last_end_before(self, begin: int) -> int:
         """Return the latest time at which other jobs may end if a slot begins at `begin`."""
@@ -266,7 +262,6 @@ class ProcessorProfile(Generic[W]):
     def _build_steps(self) -> None:
         """Build a step for each end of a running job; cut steps where slots begin or end."""
         self._has_steps = True
-        self._known: dict[tuple[int, int], int] = {}
         self._latest: list[tuple[int, int, int]] = []
         running = self._sorted_ends()
         before = self._size - sum([job_running.placement for job_running in running])
@@ -304,7 +299,7 @@ class ProcessorProfile(Generic[W]):
                 self._drops = None
 
 
-def _strictly_less(least: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _strictly_less(least: int, counts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the times, in order, with fewer than `least` free processors and fewer than before."""
     drops = []
     for time, free in counts:

@@ -58,6 +58,8 @@ class BackfillSteps(ProcessorProfile[W]):
         if not fully:
             self._search_end = self._window
 
+    rounds_ends = True
+
     def last_end_before(self, begin: int) -> int:
         return begin // self._resolution * self._resolution - 1
 
