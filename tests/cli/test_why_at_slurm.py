@@ -391,6 +391,16 @@ def test_limit_on_billing_is_named(run: Run, tmp_path: Path) -> None:
             "MinNodes=2",
             "MinNodes of partition cpu is 2, and this job asks for 1 (PartitionNodeLimit).",
         ),
+        (
+            "AllocNodes=login[1-2]",
+            "AllocNodes of partition cpu is login1,login2, and this job comes from head"
+            " (PartitionConfig).",
+        ),
+        (
+            "RootOnly=YES",
+            "RootOnly of partition cpu is YES, and the user of this job is alice"
+            " (PartitionConfig).",
+        ),
         ("State=INACTIVE", "State of partition cpu is INACTIVE (PartitionInactive)."),
     ],
 )
@@ -402,6 +412,46 @@ def test_partition_setting_is_named(run: Run, tmp_path: Path, setting: str, head
     what = f"{setting.partition('=')[0]} of cpu"
     assert checks[what][0] is False
     assert checks["partition cpu accepts it"][0] is False
+
+
+def test_limit_of_the_partition_that_the_qos_overrides_is_ok(run: Run, tmp_path: Path) -> None:
+    """Job `long` asks for 30 days, and the partition allows 7."""
+    flag = (r"(?m)^normal\|[^|]*\|", "normal|PartitionTimeLimit|")
+    folder = queue_with(tmp_path, **{"qos-limits": flag})
+    (folder / "nodes.txt").write_text(
+        re.sub(r" State=\S+", " State=DOWN", (folder / "nodes.txt").read_text())
+    )
+    _, checks = why(run, folder, JOBS["long"])
+    assert checks["partition cpu accepts it"][0]
+    assert checks["MaxTime of cpu"] == (
+        True,
+        "7-00:00:00, and this job asks for 30-00:00:00; its QOS overrides this"
+        " (PartitionTimeLimit)",
+    )
+
+
+def test_usage_threshold_of_the_qos_is_said_to_be_unchecked(run: Run, tmp_path: Path) -> None:
+    flag = (r"(?m)^normal\|[^|]*\|", "normal|EnforceUsageThreshold|")
+    folder = queue_with(tmp_path, "QOSUsageThreshold", **{"qos-limits": flag})
+    headline, checks = why(run, folder)
+    assert (
+        headline == f"Job 12 waits: {explain_reason('QOSUsageThreshold')[:-1]} (QOSUsageThreshold)."
+    )
+    assert checks["UsageThreshold of QOS normal"][1].startswith("not checked here: ")
+
+
+def test_cpus_of_a_node_that_the_partition_may_use_are_counted(run: Run, tmp_path: Path) -> None:
+    """Jobs of the partition have 3 of the 64 CPUs of c05."""
+    for most, is_full in ((3, True), (4, False)):
+        setting = (r"(?m)^(PartitionName=cpu .*) MaxCPUsPerNode=\S+", rf"\1 MaxCPUsPerNode={most}")
+        folder = queue_with(tmp_path / str(most), partitions=setting)
+        result = run(FREE, "--json", folder=requesting(folder, "c05", 4_000_000_000))
+        assert (result.code == 0) is is_full
+        if is_full:
+            assert json.loads(result.out)["data"][0]["headline"].startswith(
+                "Job 12 waits for nodes that it requests: c05: jobs of partition cpu leave too few"
+                " of its 3 CPUs of each node (MaxCPUsPerNode) (Resources)."
+            )
 
 
 def test_component_of_a_heterogeneous_job_names_those_that_wait(run: Run, tmp_path: Path) -> None:

@@ -326,3 +326,40 @@ def test_cached_placements_equal_new_searches(
         for each in asked:
             assert np.array_equal(room.tasks(each.demand), room.copy().tasks(each.demand))
             assert room.nodes(each.demand) == room.copy().nodes(each.demand)
+
+
+def test_partition_uses_so_many_cpus_of_a_node() -> None:
+    """MaxCPUsPerNode counts the jobs of the partition, and only these."""
+    rules = PartitionRules(name="few", max_cpus_per_node=4), PartitionRules(name="all")
+    cluster = NodeTable([Node(name="n1", cpus=16, memory=99)], rules)
+    search, free = PlacementSearch(cluster), FreeResources(cluster)
+
+    def place(cpus: int, partition: str, *, exclusive: bool = False) -> Placement | None:
+        wanted = ResourceRequest(cpus_per_task=cpus, memory_per_node=9, exclusive=exclusive)
+        request = search.request(wanted, partition)
+        placement = find_placement(cluster, free, request, cluster.all_nodes)
+        if placement is not None:
+            free.take(placement)
+        return placement
+
+    assert place(5, "few") is None
+    assert place(1, "few", exclusive=True) is None
+    first = place(3, "few")
+    assert first is not None
+    assert place(8, "all") is not None
+    assert place(2, "few") is None
+    free.give(first)
+    assert place(4, "few") is not None
+
+
+@pytest.mark.parametrize(
+    ("flags", "nodes"),
+    [((), (2, 3)), (("PartitionMinNodes",), (1, 3)), (("PartitionMaxNodes",), (2, 4))],
+)
+def test_qos_overrides_node_limits_of_the_partition(
+    flags: tuple[str, ...], nodes: tuple[int, int]
+) -> None:
+    cluster = NodeTable(rack(4), [PartitionRules(name="batch", min_nodes=2, max_nodes=3)])
+    wanted = ResourceRequest(nodes=1, max_nodes=4)
+    request = PlacementSearch(cluster).request(wanted, "batch", frozenset(flags))
+    assert (request.least, request.upto) == nodes

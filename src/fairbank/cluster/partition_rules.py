@@ -81,6 +81,8 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         max_cpus_per_node           CPUs of a node that the jobs of the partition may have together
         max_memory_per_node         MiB that a job may request of a node
         needs_reservation           ReqResv
+        root_only                   RootOnly: only root and SlurmUser may have jobs there
+        submit_hosts                AllocNodes: hosts from which jobs may come; None: all
         accounts, qos, groups       which jobs it accepts; None: all
         default_seconds             time limit of jobs that request none; None: `max_seconds`
         weights                     billing units by TRES (TRESBillingWeights); None: CPUs count
@@ -106,6 +108,8 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     qos: AccessList | None = None
     groups: AccessList | None = None
     needs_reservation: bool = False
+    root_only: bool = False
+    submit_hosts: tuple[str, ...] | None = None
     default_seconds: int | None = None
     weights: Weights | None = None
 

@@ -10,6 +10,7 @@ from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.placement.free_resources import Placement
+from fairbank.scheduling.placement.search import TIME_FLAG
 from fairbank.scheduling.snapshot import RunningJob
 
 YEAR = 365 * 86_400
@@ -32,6 +33,9 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
         groups         Unix groups of its user; empty: unknown
         deadline       time by which it must have ended (`--deadline`)
         tres           requested TRES, which limits of accounting count
+        qos_flags      flags of its QOS, in Slurm's words: some override limits of the partition
+        is_privileged  root or SlurmUser has it
+        submit_host    host from which it was submitted; empty: unknown
         het_job        number of the heterogeneous job of which it is a component
 
     Raises InvalidInput, naming the field.
@@ -57,6 +61,9 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     deadline: int | None = None
     tres: Mapping[str, int] = {}
+    qos_flags: frozenset[str] = frozenset()
+    is_privileged: bool = False
+    submit_host: str = ""
     het_job: int | None = None
 
     def __post_init__(self) -> None:
@@ -93,7 +100,8 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
 
     def seconds(self, rules: PartitionRules) -> int:
         """Return how many seconds the job may run in a partition."""
-        return min(filter(None, (self.limit, rules.max_seconds)), default=YEAR)
+        most = None if self.limit and TIME_FLAG in self.qos_flags else rules.max_seconds
+        return min(filter(None, (self.limit, most)), default=YEAR)
 
     def least_seconds(self, rules: PartitionRules) -> int:
         """Return how many seconds the job must be able to run at least."""

@@ -327,6 +327,7 @@ def _allowed_changes(
         policy=policy,
         quote=quote,
         qos_priorities=priorities,
+        qos_flags={qos.name: qos.flags for qos in snapshot.qos},
         notes=notes,
     )
 

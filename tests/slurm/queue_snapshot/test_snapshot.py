@@ -617,17 +617,6 @@ def test_unmodelled_setting_is_noted_once(config: dict[str, str], setting: str |
     )
 
 
-def test_rules_that_are_not_modelled_are_noted() -> None:
-    high = QosRecord(name="high", flags=frozenset({"DenyOnLimit", "PartitionTimeLimit"}))
-    cpu = PartitionRules(name="cpu", max_cpus_per_node=8)
-    queue = live_queue(job(7, qos="high"), job(8, het_job=8), qos=[high], partitions=[cpu])
-    assert [note.partition(",")[0] for note in queue.notes] == [
-        "MaxCPUsPerNode of partitions: cpu: not modelled here",
-        "Flags of QOS: PartitionTimeLimit: not modelled here",
-    ]
-    assert live_queue(job(7), qos=[high]).notes == []
-
-
 def test_lln_partitions_are_noted() -> None:
     texts = {name: (QUEUE / f"{name}.txt").read_text() for name in COMMANDS}
     assert recorded().notes == []

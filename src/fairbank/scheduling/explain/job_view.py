@@ -120,6 +120,13 @@ def _unable(nodes: Nodes, entry: QueueEntry, request: PlacementRequest) -> Itera
                 everybody, nodes.search.empty.nodes(demand._replace(memory=0, memory_per_cpu=0))
             ),
         )
+    if demand.capped:
+        yield (
+            f"MaxCPUsPerNode of partition {demand.capped} is {demand.most_cpus}",
+            node_set.without(
+                nodes.search.empty.nodes(demand.without_cap()), nodes.search.empty.nodes(demand)
+            ),
+        )
     yield (
         "too few resources for a task",
         node_set.without(everybody, nodes.search.empty.nodes(demand)),
@@ -180,6 +187,12 @@ def _taken(nodes: Nodes, request: PlacementRequest) -> Iterator[Cause]:
     else:
         memory = max(demand.memory, demand.memory_per_cpu * demand.least_cpus)
         yield "too little memory is free", node_set.pack_flags(free.memory < memory)
+    if demand.capped:
+        yield (
+            f"jobs of partition {demand.capped} leave too few of its {demand.most_cpus} CPUs of"
+            " each node (MaxCPUsPerNode)",
+            node_set.without(free.nodes(demand.without_cap()), free.nodes(demand)),
+        )
     yield (
         "too few GPUs are free" if demand.gpus else "too few resources are free for a task",
         node_set.without(everybody, free.nodes(demand)),

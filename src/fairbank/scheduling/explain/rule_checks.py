@@ -107,6 +107,8 @@ _SENTENCES = {
     Subject.CPUS: "{allowed} for all of its jobs, and this job asks for {asked} in all",
     Subject.MEMORY: "{allowed} MiB, and this job asks for {asked} MiB",
     Subject.RESERVATION: "{allowed}, and the reservation of this job is {asked}",
+    Subject.USER: "{allowed}, and the user of this job is {asked}",
+    Subject.HOST: "{allowed}, and this job comes from {asked}",
     Subject.QOS: "{allowed}, and the QOS of this job is {asked}",
     Subject.ACCOUNT: "{allowed}, and the account of this job is {asked}",
     Subject.GROUPS: "{allowed}, and the groups of its user are {asked}",
@@ -124,7 +126,21 @@ def _figures(test: PartitionTest) -> str:
         return str(amount)
 
     sentence = _SENTENCES.get(test.subject, "{allowed}, and this job asks for {asked}")
-    return sentence.format(allowed=show(test.allowed), asked=show(test.asked))
+    ignored = f"; its QOS overrides this ({test.flag})" if test.flag else ""
+    return f"{sentence.format(allowed=show(test.allowed), asked=show(test.asked))}{ignored}"
+
+
+THRESHOLD_FLAG = "EnforceUsageThreshold"
+
+
+def threshold_check(job: PendingJob) -> JobCheck:
+    """Return the check of UsageThreshold of the QOS, which needs a figure of slurmctld."""
+    return JobCheck(
+        f"UsageThreshold of QOS {job.qos}",
+        True,
+        "not checked here: it is compared with the fair-share factor of the association"
+        " (QOSUsageThreshold)",
+    )
 
 
 def _limit_tests(view: JobView, name: str) -> list[LimitCheck]:

@@ -230,7 +230,7 @@ class Nodes:
         """Return True if a partition accepts the job and could give it nodes if it were empty."""
         return any(
             exclusion_reason(job, self.cluster, name) is None
-            and self.search.can_ever_fit(self.search.request(job.wanted, name))
+            and self.search.can_ever_fit(self.search.request(job.wanted, name, job.qos_flags))
             for name in job.partitions
         )
 

@@ -12,6 +12,7 @@ from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import constraint
 from fairbank.scheduling.placement.node_table import NodeTable
+from fairbank.scheduling.placement.search import MAX_NODES_FLAG, MIN_NODES_FLAG, TIME_FLAG
 from fairbank.scheduling.plan import BAD_CONSTRAINTS
 
 NODE_LIMIT, TIME_LIMIT, CONFIG = "PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig"
@@ -31,6 +32,8 @@ class Subject(Enum):
     QOS = auto()
     ACCOUNT = auto()
     GROUPS = auto()
+    USER = auto()
+    HOST = auto()
 
 
 class PartitionTest(NamedTuple):
@@ -38,6 +41,7 @@ class PartitionTest(NamedTuple):
 
     `setting` is Slurm's word. Times are in seconds, memory in MiB; several names are a tuple, which
     is joined only when it is shown. `reason` is Slurm's if the job does not pass, else None.
+    `flag` is that of its QOS by which the job ignores the setting.
     """
 
     subject: Subject
@@ -45,6 +49,7 @@ class PartitionTest(NamedTuple):
     allowed: int | str | tuple[str, ...]
     asked: int | str | tuple[str, ...]
     reason: str | None
+    flag: str = ""
 
 
 def partition_tests(
@@ -62,7 +67,12 @@ def partition_tests(
     """
     rules, nodes = cluster.partition(name)
     count, closed = nodes.bit_count(), _CLOSED.get(rules.state)
-    if rules.needs_reservation or rules.max_cpus_per_node is not None:
+    if (
+        rules.needs_reservation
+        or rules.root_only
+        or rules.submit_hosts is not None
+        or rules.max_cpus_per_node is not None
+    ):
         yield from _configuration_tests(job, rules, count)
     if closed is None:
         yield from _size_tests(job, rules, count, by_least_time=by_least_time)
@@ -87,6 +97,13 @@ def _configuration_tests(
         reserved = job.reservation
         reason = None if reserved else CONFIG
         yield PartitionTest(Subject.RESERVATION, "ReqResv", "YES", reserved or "none", reason)
+    if rules.root_only:
+        reason = None if job.is_privileged else CONFIG
+        yield PartitionTest(Subject.USER, "RootOnly", "YES", job.user, reason)
+    if (hosts := rules.submit_hosts) is not None:
+        host = job.submit_host
+        reason = CONFIG if host and host not in hosts else None
+        yield PartitionTest(Subject.HOST, "AllocNodes", hosts, host or "unknown", reason)
     if (per_node := rules.max_cpus_per_node) is not None:
         reason = CONFIG if cpus > per_node * count else None
         yield PartitionTest(Subject.CPUS, "MaxCPUsPerNode", per_node, cpus, reason)
@@ -102,15 +119,30 @@ def _size_tests(
         yield PartitionTest(Subject.NODES, "nodes", count, nodes, NODE_LIMIT)
     if rules.min_nodes > 1:
         # slurmctld has raised the request at submission if it could be.
-        reason = NODE_LIMIT if nodes < rules.min_nodes else None
-        yield PartitionTest(Subject.NODES, "MinNodes", rules.min_nodes, nodes, reason)
+        exceeded = nodes < rules.min_nodes
+        yield _size_test(job, Subject.NODES, "MinNodes", rules.min_nodes, nodes, exceeded=exceeded)
     if rules.max_nodes is not None:
-        reason = NODE_LIMIT if most > rules.max_nodes else None
-        yield PartitionTest(Subject.NODES, "MaxNodes", rules.max_nodes, most, reason)
+        exceeded = most > rules.max_nodes
+        yield _size_test(job, Subject.NODES, "MaxNodes", rules.max_nodes, most, exceeded=exceeded)
     asked = job.time_min if by_least_time and job.time_min is not None else job.limit
     if rules.max_seconds is not None and asked is not None:
-        reason = TIME_LIMIT if asked > rules.max_seconds else None
-        yield PartitionTest(Subject.SECONDS, "MaxTime", rules.max_seconds, asked, reason)
+        exceeded = asked > rules.max_seconds
+        yield _size_test(
+            job, Subject.SECONDS, "MaxTime", rules.max_seconds, asked, exceeded=exceeded
+        )
+
+
+_FLAGS = {"MinNodes": MIN_NODES_FLAG, "MaxNodes": MAX_NODES_FLAG, "MaxTime": TIME_FLAG}
+
+
+def _size_test(
+    job: PendingJob, subject: Subject, setting: str, allowed: int, asked: int, *, exceeded: bool
+) -> PartitionTest:
+    flag = _FLAGS[setting] if exceeded and _FLAGS[setting] in job.qos_flags else ""
+    reason = TIME_LIMIT if subject is Subject.SECONDS else NODE_LIMIT
+    return PartitionTest(
+        subject, setting, allowed, asked, reason if exceeded and not flag else None, flag
+    )
 
 
 def _access_tests(job: PendingJob, rules: PartitionRules) -> Iterator[PartitionTest]:

@@ -28,6 +28,8 @@ class NodeDemand(NamedTuple):
     memory_per_cpu   if requested so; `memory` is then 0
     alone            no other job may be on the node
     rows             number of jobs that may share a CPU
+    capped           partition whose jobs may have together `most_cpus` of a node (MaxCPUsPerNode);
+                     empty: there is no such limit
     """
 
     cpus: int = 1
@@ -39,6 +41,12 @@ class NodeDemand(NamedTuple):
     tmp: int = 0
     alone: bool = False
     rows: int = 1
+    capped: str = ""
+    most_cpus: int = 0
+
+    def without_cap(self) -> NodeDemand:
+        """Return the demand without the limit of the partition."""
+        return self._replace(capped="", most_cpus=0)
 
 
 def node_demand(wanted: ResourceRequest, rules: PartitionRules) -> NodeDemand:
@@ -55,6 +63,8 @@ def node_demand(wanted: ResourceRequest, rules: PartitionRules) -> NodeDemand:
         tmp=asked.tmp,
         alone=rules.is_exclusive(asked),
         rows=rules.rows_for(asked),
+        capped="" if rules.max_cpus_per_node is None else rules.name,
+        most_cpus=rules.max_cpus_per_node or 0,
     )
 
 
@@ -104,8 +114,9 @@ class FreeResources:
     """Free resources of the nodes. `take` and `give` keep them up to date.
 
     Invariants: `cpus` are the CPUs that no job has for itself; `shared` counts CPUs of jobs that
-    share them, once for each job. `idle` are the nodes where `jobs` is 0. `_cache` has counts by
-    demand; each is valid but for the nodes that `_changes` has from its `upto` on.
+    share them, once for each job. `idle` are the nodes where `jobs` is 0. `capped` has the CPUs of
+    the jobs of each partition with a limit on them. `_cache` has counts by demand; each is valid
+    but for the nodes that `_changes` has from its `upto` on.
     """
 
     def __init__(self, cluster: NodeTable) -> None:
@@ -116,6 +127,11 @@ class FreeResources:
         self.gpus = {kind: counts.copy() for kind, counts in cluster.gpus.items()}
         self.jobs = np.zeros_like(self.cpus)
         self.idle = cluster.all_nodes
+        self.capped = {
+            name: np.zeros_like(self.cpus)
+            for name, rules in cluster.rules.items()
+            if rules.max_cpus_per_node is not None
+        }
         self._cache: dict[NodeDemand, _CachedCounts] = {}
         self._changes: list[int] = []
 
@@ -127,6 +143,7 @@ class FreeResources:
         other.memory, other.jobs = self.memory.copy(), self.jobs.copy()
         other.gpus = {kind: counts.copy() for kind, counts in self.gpus.items()}
         other.idle = self.idle
+        other.capped = {name: counts.copy() for name, counts in self.capped.items()}
         other._cache, other._changes = {}, []
         return other
 
@@ -148,7 +165,10 @@ class FreeResources:
 
     def _move(self, placement: Placement, sign: int) -> None:
         held, way = (self.shared, sign) if placement.sharing else (self.cpus, -sign)
+        capped = self.capped.get(placement.partition)
         for place, cpus, memory, gpus in placement.shares:
+            if capped is not None:
+                capped[place] += sign * cpus
             held[place] += way * cpus
             self.memory[place] -= sign * memory
             self.jobs[place] += sign
@@ -193,6 +213,8 @@ class FreeResources:
     def _count(self, demand: NodeDemand, at: slice | npt.NDArray[np.intp]) -> Counts:
         cluster = self.cluster
         cpus = demand.rows * self.cpus[at] - self.shared[at]
+        if demand.capped and not demand.alone:
+            cpus = np.minimum(cpus, demand.most_cpus - self.capped[demand.capped][at])
         tasks = cpus // demand.cpus
         fits = (cpus >= demand.least_cpus) & (cluster.tmp[at] >= demand.tmp)
         memory = self.memory[at]
@@ -207,6 +229,8 @@ class FreeResources:
             fits &= memory >= demand.memory
         if demand.alone:
             fits &= self.jobs[at] == 0
+            if demand.capped:  # the job gets all CPUs
+                fits &= cluster.cpus[at] <= demand.most_cpus
         if demand.gpus:
             fits &= self._has_gpus(demand.gpus, at)
         if demand.most_tasks is not None:

@@ -19,6 +19,10 @@ from fairbank.scheduling.placement.node_set import NodeSet
 from fairbank.scheduling.placement.node_table import Counts, NodeTable
 from fairbank.scheduling.placement.selection import NodeSelection, select_nodes
 
+MIN_NODES_FLAG, MAX_NODES_FLAG = "PartitionMinNodes", "PartitionMaxNodes"
+TIME_FLAG = "PartitionTimeLimit"
+"""Flags of a QOS whose jobs ignore MinNodes, MaxNodes or MaxTime of partitions."""
+
 
 class PlacementRequest(NamedTuple):
     """Request of a job in a partition, with names and features resolved to sets of nodes.
@@ -71,17 +75,21 @@ class PlacementSearch:
     def __init__(self, cluster: NodeTable) -> None:
         self.cluster = cluster
         self.empty = FreeResources(cluster)
-        self._known: dict[tuple[ResourceRequest, str], PlacementRequest] = {}
+        self._known: dict[tuple[ResourceRequest, str, frozenset[str]], PlacementRequest] = {}
         self._ever: dict[PlacementRequest, bool] = {}
 
-    def request(self, wanted: ResourceRequest, partition: str) -> PlacementRequest:
-        """Return the resolved request. Raises NotFound for a partition or node that does not exist,
+    def request(
+        self, wanted: ResourceRequest, partition: str, qos_flags: frozenset[str] = frozenset()
+    ) -> PlacementRequest:
+        """Return the resolved request of a job whose QOS has these flags. Raises NotFound for a partition or node that does not exist,
         InvalidInput for a constraint that cannot be parsed.
         """
-        key = wanted, partition
+        key = wanted, partition, qos_flags
         request = self._known.get(key)
         if request is None:
-            request = self._known[key] = _request(self.cluster, self.empty, wanted, partition)
+            request = self._known[key] = _request(
+                self.cluster, self.empty, wanted, partition, qos_flags
+            )
         return request
 
     def can_ever_fit(self, request: PlacementRequest) -> bool:
@@ -96,9 +104,17 @@ class PlacementSearch:
 
 
 def _request(
-    cluster: NodeTable, empty: FreeResources, wanted: ResourceRequest, partition: str
+    cluster: NodeTable,
+    empty: FreeResources,
+    wanted: ResourceRequest,
+    partition: str,
+    qos_flags: frozenset[str],
 ) -> PlacementRequest:
     rules, among = cluster.partition(partition)
+    min_nodes = 0 if MIN_NODES_FLAG in qos_flags else rules.min_nodes
+    # As in slurmctld a job without a maximum of its own has that of the partition.
+    is_own = wanted.max_nodes is not None and MAX_NODES_FLAG in qos_flags
+    max_nodes = None if is_own else rules.max_nodes
     demand = node_demand(wanted, rules)
     parsed = constraint.parse(wanted.constraint)
     having, everybody = cluster.having, cluster.all_nodes
@@ -107,18 +123,15 @@ def _request(
     ) & empty.nodes(demand)
     required = cluster.named(wanted.required, field="required")
     least = max(
-        wanted.nodes,
-        rules.min_nodes,
-        required.bit_count(),
-        sum(group.least for group in parsed.groups),
+        wanted.nodes, min_nodes, required.bit_count(), sum(group.least for group in parsed.groups)
     )
     tasks = max(wanted.least_tasks, least)
     return PlacementRequest(
         partition=partition,
         demand=demand,
         least=least,
-        upto=max(least, min(filter(None, (wanted.max_nodes or least, rules.max_nodes)))),
-        most=min(filter(None, (wanted.max_nodes, rules.max_nodes, tasks))),
+        upto=max(least, min(filter(None, (wanted.max_nodes or least, max_nodes)))),
+        most=min(filter(None, (wanted.max_nodes, max_nodes, tasks))),
         tasks=tasks,
         fitting=fitting,
         alternatives=tuple(

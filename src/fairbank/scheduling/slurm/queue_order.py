@@ -209,4 +209,4 @@ def _merge_by_preemption(
 def placement_request(nodes: Nodes, entry: QueueEntry) -> PlacementRequest:
     """Return the request of an entry. Preferred features may replace the constraint."""
     wanted = entry.job.wanted.with_preference() if entry.with_preference else entry.job.wanted
-    return nodes.search.request(wanted, entry.rules.name)
+    return nodes.search.request(wanted, entry.rules.name, entry.job.qos_flags)

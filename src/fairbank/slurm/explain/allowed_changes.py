@@ -72,6 +72,7 @@ class SiteChanges(AllowedChanges):
         quote: asks the bank for the price of a job; None: do not ask.
         qos_priorities: priority that the job would have with each other QOS that its associations
             allow.
+        qos_flags: flags of each QOS.
         notes: gets a line if the bank stops answering.
     """
 
@@ -85,12 +86,14 @@ class SiteChanges(AllowedChanges):
         policy: AdmissionRules | None,
         quote: Quote | None,
         qos_priorities: Mapping[str, int],
+        qos_flags: Mapping[str, frozenset[str]],
         notes: list[str],
     ) -> None:
         self._slurm_job, self._cluster, self._now = slurm_job, cluster, now
         self._policy = policy if policy is None or policy.judges(slurm_job.uid) else None
         self._rules, self._quote = rules, quote
-        self._qos_priorities, self._notes = qos_priorities, notes
+        self._qos_priorities, self._qos_flags = qos_priorities, qos_flags
+        self._notes = notes
         self._is_price_known = True
 
     def partitions(self, job: PendingJob, name: str) -> tuple[str, ...] | None:
@@ -102,7 +105,13 @@ class SiteChanges(AllowedChanges):
         if self._policy is None or self._policy.leaves_qos(job.account):
             for name, priority in self._qos_priorities.items():
                 if name != job.qos:
-                    yield msgspec.structs.replace(job, qos=name, priority=priority, priorities=())
+                    yield msgspec.structs.replace(
+                        job,
+                        qos=name,
+                        qos_flags=self._qos_flags.get(name, frozenset()),
+                        priority=priority,
+                        priorities=(),
+                    )
 
     def accepts(self, job: PendingJob) -> bool:
         if self._policy is not None and not self._policy.admits_price(job, self._now):

@@ -53,7 +53,8 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     are open. `licences` and `tres` are what it requests or has, `billing` its billing units if they
     are printed, `allocated` the nodes that it has. `het_job` is the first component of a
     heterogeneous job, `het_offset` the number of this one. `deadline` is the instant by which it
-    must end. `uid` is None where Slurm does not print it.
+    must end. `uid` is None where Slurm does not print it. `submit_host` is the host from which it
+    was submitted.
     """
 
     job_id: int
@@ -89,6 +90,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
     admin_comment: str = ""
     het_job: int | None = None
     het_offset: int = 0
+    submit_host: str = ""
 
     @property
     def squeue_name(self) -> str:
@@ -164,6 +166,7 @@ def _job(cells: Cells) -> SlurmJob | None:
         admin_comment=cells.get("AdminComment", "") if waits else "",
         het_job=cells.read("HetJobId", words.optional(words.job_id), ""),
         het_offset=cells.read("HetJobOffset", words.number, "0"),
+        submit_host=cells.get("AllocNode:Sid", "").rpartition(":")[0],
     )
 
 

@@ -208,6 +208,8 @@ def _partition_rules(cells: Cells) -> PartitionRules:
         qos=_access_list(cells, "Qos", "QOSNotAllowed"),
         groups=_allowed(cells, "Groups", "AccountNotAllowed"),
         needs_reservation=cells.get("ReqResv") == "YES",
+        root_only=cells.get("RootOnly") == "YES",
+        submit_hosts=cells.read("AllocNodes", _submit_hosts, "ALL"),
         default_seconds=cells.read("DefaultTime", words.finite_length, ""),
         weights=_weights(cells),
     )
@@ -311,6 +313,10 @@ def _list(cells: Cells, field: str) -> list[str]:
 def _hosts(cells: Cells) -> tuple[str, ...]:
     nodes = cells.get("Nodes", "")
     return () if nodes in _NOTHING else tuple(expand(nodes, field="Nodes"))
+
+
+def _submit_hosts(text: str, field: str) -> tuple[str, ...] | None:
+    return None if text in _NOTHING | {"ALL"} else tuple(expand(text, field=field))
 
 
 def _optional_number(text: str, field: str) -> int | None:

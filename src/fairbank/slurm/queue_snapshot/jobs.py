@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -44,10 +44,14 @@ _KNOWN_REASONS = frozenset(NAMES.values())
 
 
 class SelectSettings(msgspec.Struct, frozen=True):
-    """Rules of the cluster for nodes: memory is counted, or every job gets whole nodes."""
+    """Rules of the cluster: memory is counted, or every job gets whole nodes; SlurmUser, and the
+    flags of each QOS.
+    """
 
     counts_memory: bool = True
     whole_nodes: bool = False
+    slurm_user: str = "root"
+    qos_flags: Mapping[str, frozenset[str]] = {}
 
 
 def pending_jobs(
@@ -55,12 +59,14 @@ def pending_jobs(
 ) -> Iterator[PendingJob]:
     """Yield the job, or each task of its array that has not started. `groups` are its user's."""
     job = msgspec.structs.replace(
-        _common_fields(slurm_job),
+        _common_fields(slurm_job, settings),
         wanted=_adjusted_request(slurm_job.wanted, settings),
         eligible=slurm_job.submitted if slurm_job.eligible is None else slurm_job.eligible,
         time_min=slurm_job.time_min,
         held=hold_reason(slurm_job),
         groups=groups,
+        is_privileged=slurm_job.uid == 0 or slurm_job.user == settings.slurm_user,
+        submit_host=slurm_job.submit_host,
     )
     if not slurm_job.tasks:
         yield job
@@ -134,10 +140,10 @@ def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSetting
     )
     started = slurm_job.submitted if slurm_job.started is None else slurm_job.started
     ends = started + YEAR if slurm_job.ends is None else slurm_job.ends
-    return RunningJob(ends, slurm_job.job_id, where, _common_fields(slurm_job), started)
+    return RunningJob(ends, slurm_job.job_id, where, _common_fields(slurm_job, settings), started)
 
 
-def _common_fields(slurm_job: SlurmJob) -> PendingJob:
+def _common_fields(slurm_job: SlurmJob, settings: SelectSettings) -> PendingJob:
     """Return the fields that pending and running jobs share."""
     return PendingJob(
         number=slurm_job.job_id,
@@ -153,6 +159,7 @@ def _common_fields(slurm_job: SlurmJob) -> PendingJob:
         reservation=slurm_job.reservation,
         deadline=slurm_job.deadline,
         tres=slurm_job.tres,
+        qos_flags=settings.qos_flags.get(slurm_job.qos, frozenset()),
         het_job=slurm_job.het_job,
     )
 

@@ -51,7 +51,6 @@ RUN_MINUTES_TESTED = (24, 5)
 """Release from which slurmctld tests the limits of a QOS on the minutes that the running jobs of a
 user or account may still take. Earlier ones only store them.
 """
-_OVERRIDING = frozenset({"PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit"})
 _RUN_MINUTES = frozenset(
     {LimitKind.MAX_TRES_RUN_MINS_PER_USER, LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT}
 )
@@ -100,14 +99,9 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
     """
     notes = [
         *unsupported_notes(answers.config, answers.least_loaded),
-        *_setting_note(
-            "MaxCPUsPerNode of partitions",
-            [rules.name for rules in answers.partitions if rules.max_cpus_per_node is not None],
-        ),
-        *_setting_note("Flags of QOS", _partition_flags(answers)),
         *simplification_notes(answers.jobs),
     ]
-    settings = select_settings(answers.config)
+    settings = select_settings(answers.config, answers.qos)
     partitions = [_with_access(rules, answers) for rules in answers.partitions]
     cluster = NodeTable(answers.nodes, partitions)
     reservations = {reservation.name: reservation for reservation in answers.reservations}
@@ -143,13 +137,6 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
         slurm_jobs,
         notes,
     )
-
-
-def _partition_flags(answers: QueueAnswers) -> frozenset[str]:
-    """Return the flags of the QOS of pending jobs by which limits of partitions do not hold."""
-    used = {slurm_job.qos for slurm_job in answers.jobs if slurm_job.is_pending}
-    flags = (qos.flags for qos in answers.qos if qos.name in used)
-    return _OVERRIDING & frozenset[str]().union(*flags)
 
 
 def _with_access(rules: PartitionRules, answers: QueueAnswers) -> PartitionRules:
@@ -220,11 +207,16 @@ def _limit_inputs(answers: QueueAnswers, slurm_jobs: Mapping[int, SlurmJob]) -> 
     )
 
 
-def select_settings(config: Mapping[str, str]) -> SelectSettings:
-    """Return the rules of SelectType and its parameters."""
+def select_settings(config: Mapping[str, str], all_qos: Iterable[QosRecord]) -> SelectSettings:
+    """Return the rules of SelectType and its parameters, SlurmUser, and the flags of QOS."""
     given = config.get("SelectTypeParameters", "").upper()
     whole = config.get("SelectType", "").endswith("linear")
-    return SelectSettings(counts_memory="MEMORY" in given, whole_nodes=whole)
+    return SelectSettings(
+        counts_memory="MEMORY" in given,
+        whole_nodes=whole,
+        slurm_user=config.get("SlurmUser", "root").partition("(")[0],
+        qos_flags={qos.name: qos.flags for qos in all_qos if qos.flags},
+    )
 
 
 def preemption(config: Mapping[str, str], qualities: Sequence[QosRecord]) -> Preemption:
