@@ -417,7 +417,7 @@ def test_partition_setting_is_named(run: Run, tmp_path: Path, setting: str, head
 def test_limit_of_the_partition_that_the_qos_overrides_is_ok(run: Run, tmp_path: Path) -> None:
     """Job `long` asks for 30 days, and the partition allows 7."""
     flag = (r"(?m)^normal\|[^|]*\|", "normal|PartitionTimeLimit|")
-    folder = queue_with(tmp_path, **{"qos-limits": flag})
+    folder = queue_with(tmp_path, "None", **{"qos-limits": flag})
     (folder / "nodes.txt").write_text(
         re.sub(r" State=\S+", " State=DOWN", (folder / "nodes.txt").read_text())
     )

@@ -14,7 +14,8 @@ from fairbank.core.hostlist import compress, expand
 from fairbank.scheduling.machines.node_snapshot import apply_plan
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.slurm.parsers import words
-from fairbank.slurm.queue_snapshot.snapshot import COMMANDS, LiveQueue, build_queue, read_answers
+from fairbank.slurm.queue_snapshot.answers import COMMANDS, read_answers
+from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue
 from tests.slurm.conftest import own_cluster
 from tests.slurm.lab.cluster import Cluster
 from tests.support.conditions import wait_until

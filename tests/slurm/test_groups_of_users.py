@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from fairbank.cluster.partition_rules import AccessList
 from fairbank.slurm.queue_explanation import groups_of_users
-from fairbank.slurm.queue_snapshot.snapshot import COMMANDS, QueueAnswers, read_answers
+from fairbank.slurm.queue_snapshot.answers import COMMANDS, QueueAnswers, read_answers
 
 QUEUE = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "queue"
 USER = pwd.getpwuid(os.getuid())

@@ -11,7 +11,7 @@ import grp
 import os
 import pwd
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -51,6 +51,7 @@ from fairbank.slurm.explain.job_credit import Quote, bank_refusal, job_credit
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
+from fairbank.slurm.queue_snapshot.answers import COMMANDS, QueueAnswers, read_answers
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from fairbank.slurm.queue_snapshot.run_times import (
     COMMAND,
@@ -59,13 +60,7 @@ from fairbank.slurm.queue_snapshot.run_times import (
     read_history,
     run_time_history,
 )
-from fairbank.slurm.queue_snapshot.snapshot import (
-    COMMANDS,
-    LiveQueue,
-    QueueAnswers,
-    build_queue,
-    read_answers,
-)
+from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue
 
 ACCOUNTING_TIMEOUT_SECONDS = 10.0
 """Time limit for sacct: the user waits for the answer at a terminal."""
@@ -104,26 +99,17 @@ def explain(
         Conflict: the job does not wait, or can start now.
         Unavailable: Slurm does not answer.
     """
-    source = output_of(folder)
-    answers = {name: source.text(name, *command) for name, command in COMMANDS.items()}
-    snapshot, unreadable = read_answers(answers)
-    if folder is None:
-        snapshot = msgspec.structs.replace(snapshot, groups=groups_of_users(snapshot, job_id))
+    texts, snapshot, unreadable = _read_queue(job_id, folder)
     queue = build_queue(snapshot)
     job, notes = _find_pending(job_id, queue), list(queue.notes)
     plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     cluster = snapshot.config.get("ClusterName") or None
-    facts = _job_facts(
-        job, queue, plan, _credit(job, queue, cluster, quote, notes), answers["jobs"]
-    )
-    allowed: AllowedChanges | None = None
-    history: RunTimeHistory[str] | None = None
+    facts = _job_facts(job, queue, plan, _credit(job, queue, cluster, quote, notes), texts["jobs"])
+    allowed, history = None, None
     if advice and facts.stated is None:
         # Without a price here the bank has none elsewhere, or would have to be awaited again.
         price = None if facts.credit is None else quote
-        allowed = ANY_CHANGE  # none is searched for a held job
-        if job.held is None:
-            allowed = _allowed_changes(job, queue, snapshot, folder, price, notes)
+        allowed = _allowed_changes(job, queue, snapshot, folder, price, notes)
     if likely and (facts.stated is None or facts.stated.is_simulated):
         history = _run_times(job, folder, queue.now, notes)
     why = explain_on_nodes(
@@ -138,6 +124,18 @@ def explain(
         tick=progress and partial(progress, "simulated runs"),
     )
     return QueueExplanation(cluster, _row(job, why, queue), unreadable, notes)
+
+
+def _read_queue(
+    job_id: str, folder: str | None
+) -> tuple[Mapping[str, str], QueueAnswers, Sequence[str]]:
+    """Return the output of Slurm's commands, what it says, and lines that could not be read."""
+    source = output_of(folder)
+    texts = {name: source.text(name, *command) for name, command in COMMANDS.items()}
+    answers, unreadable = read_answers(texts)
+    if folder is None:
+        answers = msgspec.structs.replace(answers, groups=groups_of_users(answers, job_id))
+    return texts, answers, unreadable
 
 
 def _job_facts(
@@ -305,8 +303,10 @@ def _allowed_changes(
     folder: str | None,
     quote: Quote | None,
     notes: list[str],
-) -> SiteChanges:
+) -> AllowedChanges:
     """Return the changes of the job that the site allows, with a note on what could not be read."""
+    if job.held is not None:
+        return ANY_CHANGE  # none is searched
     cluster = snapshot.config.get("ClusterName") or None
     try:
         policy = read_policy(snapshot.config, folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairbank.slurm.queue_snapshot.snapshot import COMMANDS
+from fairbank.slurm.queue_snapshot.answers import COMMANDS
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recorder import LONG, anonymous
 from tests.support.conditions import wait_until

@@ -15,7 +15,8 @@ from fairbank.priority.limits.reasons import ASSOC, QOS, LimitKind
 from fairbank.scheduling.explain.answer import Explanation
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.slurm.parsers.limits import QOS_LIMITS
-from fairbank.slurm.queue_snapshot.snapshot import COMMANDS, build_queue, read_answers
+from fairbank.slurm.queue_snapshot.answers import COMMANDS, read_answers
+from fairbank.slurm.queue_snapshot.snapshot import build_queue
 
 QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
 RELEASE = "24.05.0"

@@ -30,14 +30,9 @@ from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob, read_jobs
 from fairbank.slurm.parsers.limits import LimitRecord, QosRecord
 from fairbank.slurm.parsers.machine import Licence
-from fairbank.slurm.queue_snapshot.snapshot import (
-    COMMANDS,
-    LiveQueue,
-    QueueAnswers,
-    build_queue,
-    preemption,
-    read_answers,
-)
+from fairbank.slurm.queue_snapshot.answers import COMMANDS, QueueAnswers, read_answers
+from fairbank.slurm.queue_snapshot.settings import preemption
+from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue
 
 QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
 NOW = 1_000_000

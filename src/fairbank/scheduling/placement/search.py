@@ -81,8 +81,8 @@ class PlacementSearch:
     def request(
         self, wanted: ResourceRequest, partition: str, qos_flags: frozenset[str] = frozenset()
     ) -> PlacementRequest:
-        """Return the resolved request of a job whose QOS has these flags. Raises NotFound for a partition or node that does not exist,
-        InvalidInput for a constraint that cannot be parsed.
+        """Return the resolved request of a job whose QOS has these flags. Raises NotFound for a
+        partition or node that does not exist, InvalidInput for a constraint that cannot be parsed.
         """
         key = wanted, partition, qos_flags
         request = self._known.get(key)

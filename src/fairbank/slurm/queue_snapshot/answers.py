@@ -1,0 +1,112 @@
+"""Output of Slurm's commands that a snapshot of the queue needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.cluster.reservation import Reservation
+from fairbank.slurm.parsers.config import read_clock, read_config
+from fairbank.slurm.parsers.jobs import SlurmJob, read_jobs
+from fairbank.slurm.parsers.limits import (
+    QOS_LIMITS,
+    LimitRecord,
+    QosRecord,
+    read_association_limits,
+    read_qos_usage,
+)
+from fairbank.slurm.parsers.machine import (
+    Licence,
+    read_hosts,
+    read_least_loaded,
+    read_licences,
+    read_partition_qos,
+    read_partition_rules,
+    read_reservations,
+)
+from fairbank.slurm.parsers.values import ParsedRows
+
+
+class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
+    """Output of Slurm at `now`, in seconds since 1970.
+
+    `partition_qos`: QOS by partition; `least_loaded`: partitions that prefer such nodes. `groups`:
+    Unix groups of users, as far as they are known.
+    """
+
+    now: int
+    config: Mapping[str, str]
+    nodes: Sequence[Node]
+    partitions: Sequence[PartitionRules]
+    reservations: Sequence[Reservation]
+    jobs: Sequence[SlurmJob]
+    associations: Sequence[LimitRecord] = ()
+    qos: Sequence[QosRecord] = ()
+    qos_usage: Sequence[LimitRecord] = ()
+    licences: Sequence[Licence] = ()
+    partition_qos: Mapping[str, str] = {}
+    least_loaded: Sequence[str] = ()
+    groups: Mapping[str, tuple[str, ...]] = {}
+
+
+T = TypeVar("T")
+
+_SHOW = ("scontrol", "--all", "--oneliner", "show")
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "nodes": (*_SHOW, "node"),
+    "partitions": (*_SHOW, "partition"),
+    "reservations": (*_SHOW, "reservation"),
+    "licences": (*_SHOW, "license"),
+    "limits": (*_SHOW, "assoc_mgr", "flags=assoc,qos"),
+    "qos-limits": (
+        "sacctmgr",
+        "--noheader",
+        "--parsable2",
+        "show",
+        "qos",
+        f"format={','.join(QOS_LIMITS.columns).lower()}",
+    ),
+    "jobs": ("scontrol", "--all", "--details", "--oneliner", "show", "job"),
+    "config": ("scontrol", "show", "config"),
+}
+"""By the names of the files in which output is recorded. Times must be in UTC.
+
+Jobs come late, because they change fastest. The settings come last: they have the time, which must
+not lie before the other output.
+"""
+
+
+def read_answers(texts: Mapping[str, str]) -> tuple[QueueAnswers, tuple[str, ...]]:
+    """Read all output, and return also the lines that could not be read.
+
+    Raises InvalidInput without a time.
+    """
+    unreadable: list[str] = []
+
+    def rows(answer: ParsedRows[T]) -> tuple[T, ...]:
+        unreadable.extend(map(str, answer.unreadable))
+        return answer.rows
+
+    fields: dict[str, Any] = {
+        "nodes": rows(read_hosts(texts["nodes"])),
+        "partitions": rows(read_partition_rules(texts["partitions"])),
+        "reservations": rows(read_reservations(texts["reservations"])),
+        "jobs": rows(read_jobs(texts["jobs"])),
+        "licences": rows(read_licences(texts["licences"])),
+        "associations": rows(read_association_limits(texts["limits"])),
+        "qos_usage": rows(read_qos_usage(texts["limits"])),
+        "qos": rows(QOS_LIMITS.read(texts["qos-limits"])),
+    }
+    answers = QueueAnswers(
+        now=read_clock(texts["config"]),
+        config=read_config(texts["config"]),
+        partition_qos=read_partition_qos(texts["partitions"]),
+        least_loaded=read_least_loaded(texts["partitions"]),
+        **fields,
+    )
+    return answers, tuple(unreadable)
