@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -15,6 +16,7 @@ from fairbank.cli.commands.bank import sproject
 from tests.cli.fakes import FakeServices
 from tests.cli.served_site import Bank, serve_site
 from tests.cli.workloads import write_workloads
+from tests.support.json_contract import check_json
 
 
 class CommandResult(NamedTuple):
@@ -110,6 +112,8 @@ def runner(run: Callable[[Sequence[str]], int], capsys: pytest.CaptureFixture[st
             code = run([str(word) for word in words])
         captured = capsys.readouterr()
         assert "Traceback" not in captured.err
+        if "--json" in words and captured.out.startswith("{"):
+            check_json(json.loads(captured.out), displayed=True)
         return CommandResult(code, captured.out, captured.err)
 
     return call

@@ -13,7 +13,7 @@ from fairbank.cli import main
 from fairbank.cli.commands.bank import jobs, sproject
 from fairbank.core.time import parse_instant
 from fairbank.report.columns import DisplayFormat
-from fairbank.report.tables import envelope
+from fairbank.report.tables import JsonSource, envelope
 from fairbank.rest.client import Client, Refused, parse_address
 from tests.cli.conftest import Run, runner
 from tests.cli.output_values import job_numbers
@@ -32,7 +32,7 @@ def test_shortfall_is_the_same_everywhere() -> None:
         column for column in (*jobs.REFUSED, *sproject.FAILURE_DETAIL) if column.head == "SHORT"
     ]
     assert [column.cell(row, DisplayFormat()) for column in columns] == ["83253.07"] * 2
-    (shown,) = envelope("x", None, None, [row], (), DisplayFormat())["data"]
+    (shown,) = envelope("x", JsonSource(), [row], (), DisplayFormat())["data"]
     assert shown["display"] == {"asked": "83333.33", "available": "80.26", "shortfall": "83253.07"}
 
 

@@ -153,6 +153,9 @@ def test_statement_totals_include_the_credit_limit(changing: Run) -> None:
     output_of(changing("alloc", "set", CPU, "--credit-limit", 0, "--reason", "back"))
 
 
+NO_LIMIT = {"credit_limit": 0, "display": {"credit_limit": "0"}}
+
+
 def test_statement_shows_changed_terms(changing: Run) -> None:
     def newest(*words: object) -> tuple[str, dict[str, object]]:
         number = entry_number(changing("alloc", *words, "--reason", "why"))
@@ -163,11 +166,14 @@ def test_statement_shows_changed_terms(changing: Run) -> None:
 
     assert newest("freeze", CPU) == ("state frozen; why", {"state": "frozen"})
     assert newest("thaw", CPU) == ("state active; why", {"state": "active"})
-    assert newest("set", CPU, "--credit-limit", 5) == ("credit limit 5; why", {"credit_limit": 300})
+    assert newest("set", CPU, "--credit-limit", 5) == (
+        "credit limit 5; why",
+        {"credit_limit": 300, "display": {"credit_limit": "5"}},
+    )
     output, changed = newest(
         "set", CPU, "--credit-limit", 0, "--shared", "--end", "2027-08-01T00:00Z"
     )
-    assert changed == {"credit_limit": 0, "shared": True, "end": "2027-08-01T00:00:00Z"}
+    assert changed == {**NO_LIMIT, "shared": True, "end": "2027-08-01T00:00:00Z"}
     assert output == "end 2027-07-31T20:00:00-04:00, shared, credit limit 0; why"
     output_of(
         changing(
@@ -178,7 +184,7 @@ def test_statement_shows_changed_terms(changing: Run) -> None:
         )
     )
     assert "not shared, credit limit 5; undo of entry" in changing("statement", CPU, "--csv").out
-    assert newest("set", CPU, "--credit-limit", 0)[1] == {"credit_limit": 0}
+    assert newest("set", CPU, "--credit-limit", 0)[1] == NO_LIMIT
 
 
 def test_allocation_is_extended_and_closed(changing: Run) -> None:

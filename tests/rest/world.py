@@ -41,6 +41,7 @@ from fairbank.service.services import services
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from tests.support.clock import ManualClock
+from tests.support.json_contract import check_json
 from tests.support.ticks import Ticks
 
 NOW = 1_795_000_000
@@ -123,7 +124,10 @@ class World:
             headers["X-Fairbank-As"] = str(as_)
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
-        return self.client.request(method, path, headers=headers, **more)
+        response = self.client.request(method, path, headers=headers, **more)
+        if "json" in response.headers.get("content-type", "") and response.content:
+            check_json(response.json(), displayed=False)
+        return response
 
     def request(self, *requests: Request) -> list[Done | Refusal]:
         """Apply requests to the ledger directly, to prepare a test."""

@@ -126,7 +126,7 @@ def _complete_if_asked(program: str) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line (without the program's name). Return the exit code; raise nothing."""
-    return run_to_exit(lambda: _execute(list(argv)))
+    return run_to_exit(lambda: _execute(list(argv)), argv)
 
 
 def _execute(words: list[str]) -> int:

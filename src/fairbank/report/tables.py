@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import csv_line, cut, padded, plain, width, without
-from fairbank.report.columns import Column, DisplayFormat, Row
+from fairbank.report.columns import UNITS, Column, DisplayFormat, Row
 
 WIDE = 120
 """Width from which a table shows its extra columns too, if they fit."""
@@ -248,11 +248,12 @@ def _rank(cell: str) -> tuple[bool, float, str]:
 # --- JSON ---
 
 AMOUNTS = frozenset(
-    "amount asked available cap charged cost credit_limit deposited held left left_over pace"
-    " refunded returned shortfall written_off".split()
+    "after amount asked available cap charged charged_minutes cost credit_limit deposited"
+    " expired_minutes granted granted_minutes held left left_over mine pace refunded returned"
+    " shortfall total unpaid_minutes used wasted written_off".split()
 )
-"""Names of fields that are amounts."""
-LEFT = frozenset({"available", "left"})
+"""Names of fields that are amounts, in each answer of the bank and in the JSON of each command."""
+LEFT = frozenset({"after", "available", "left"})
 """Amounts that can still be used, which are rounded down below zero too."""
 ADDING_UP = frozenset({"deposited", "charged", "held", "available"})
 """Fields that add up, with a credit limit if there is one."""
@@ -261,31 +262,60 @@ LACKING = frozenset({"asked", "available", "shortfall"})
 """Fields of which the last is the difference of the others, as shown."""
 
 
+class JsonSource(NamedTuple):
+    """Source of the data: the bank's name, the time and the cluster, None if there is none."""
+
+    bank: str | None = None
+    as_of: str | None = None
+    cluster: str | None = None
+
+
 def envelope(
     schema: str,
-    as_of: str | None,
-    cluster: str | None,
-    data: Sequence[Row],
+    source: JsonSource,
+    data: Sequence[Row] | Row,
     warnings: Sequence[str],
     form: DisplayFormat,
+    more: Row | None = None,
 ) -> dict[str, Any]:
     """Return what `--json` prints.
 
-    Each row keeps the bank's fields, with exact amounts; `display` has the amounts as text in
-    `unit`, as a table shows them.
+    Each object keeps the bank's fields, with exact amounts; its `display` has the amounts as text
+    in `unit`, as a table shows them.
+
+    Args:
+        schema: name and version of the schema.
+        source: of the data.
+        data: the rows of a list, or the result of a change.
+        warnings: in sentences.
+        form: the unit of `display`.
+        more: other parts of the document.
     """
-    plainly = form._replace(separators=False)
-    return {
+    document = {
         "schema": schema,
-        "as_of": as_of,
-        "cluster": cluster,
+        **source._asdict(),
+        "amounts_in": UNITS["m"],
         "unit": form.units,
-        "data": [_with_display(row, plainly) for row in data],
+        "data": data,
         "warnings": list(warnings),
+        **(more or {}),
     }
+    shown: dict[str, Any] = with_display(document, form._replace(separators=False))
+    return shown
 
 
-def _with_display(row: Row, form: DisplayFormat) -> dict[str, Any]:
+def with_display(value: Any, form: DisplayFormat) -> Any:
+    """Return a JSON value in which each object with amounts has them as text, too."""
+    if isinstance(value, Mapping):
+        inside = {name: with_display(each, form) for name, each in value.items()}
+        display = _display(value, form)
+        return {**inside, "display": display} if display else inside
+    if isinstance(value, list | tuple):
+        return [with_display(each, form) for each in value]
+    return value
+
+
+def _display(row: Row, form: DisplayFormat) -> dict[str, str]:
     amounts = {
         name: value for name, value in row.items() if name in AMOUNTS and isinstance(value, int)
     }
@@ -300,7 +330,7 @@ def _with_display(row: Row, form: DisplayFormat) -> dict[str, Any]:
         )
     if amounts.keys() >= LACKING:
         display["shortfall"] = form.lacking(amounts["asked"], amounts["available"])
-    return {**row, "display": display} if display else dict(row)
+    return display
 
 
 def as_json(document: Mapping[str, Any]) -> str:

@@ -77,6 +77,7 @@ def problem_of_refusal(
         detail=sentence(refusal, known),
         field=field_of(refusal, fields),
         remedy=details.remedies[0],
+        amounts_in="SU-minutes",
         refusal=details,
     )
 

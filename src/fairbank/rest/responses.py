@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from litestar import Response
 
 from fairbank.bank.rules import Done, Outcome
-from fairbank.core.time import Clock
 from fairbank.rest.problems import RefusalError
 from fairbank.rest.schemas.answers import Granted, ItemResponse
 from fairbank.rest.schemas.envelope import granted_answer, item_response
+
+if TYPE_CHECKING:
+    from fairbank.rest.context import AppContext
 
 
 def done_of(outcome: Outcome) -> Done:
@@ -26,14 +28,14 @@ def done_of(outcome: Outcome) -> Done:
     raise RefusalError(outcome)
 
 
-def granted_response(outcome: Outcome, clock: Clock) -> ItemResponse[Granted]:
+def granted_response(outcome: Outcome, context: AppContext) -> ItemResponse[Granted]:
     """Return the body for a granted outcome, or raise RefusalError."""
-    return item_response("granted", clock, granted_answer(done_of(outcome)))
+    return item_response("granted", context, granted_answer(done_of(outcome)))
 
 
-def created_response(outcome: Outcome, clock: Clock) -> Response[ItemResponse[Granted]]:
+def created_response(outcome: Outcome, context: AppContext) -> Response[ItemResponse[Granted]]:
     """Return 201, or 200 if the same key was granted before, or raise RefusalError."""
-    body = granted_response(outcome, clock)
+    body = granted_response(outcome, context)
     return Response(body, status_code=200 if body.data.again else 201)
 
 

@@ -17,6 +17,7 @@ from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import Instant, parse_instant, parse_moment
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import DisplayFormat
+from fairbank.report.tables import JsonSource, as_json, envelope
 from fairbank.rest.client import Client
 from fairbank.rest.client.response import CHECK
 
@@ -152,6 +153,8 @@ class Context(Terminal):
         self.prog, self._words = prog, words
         self.as_of: str | None = None
         """Time of the bank's last answer, by its own clock."""
+        self.bank: str | None = None
+        """Name of the bank that answered."""
         self.later_notes: list[str] = []
         """Notes to print after the answer."""
 
@@ -186,8 +189,24 @@ class Context(Terminal):
             raise Unavailable(
                 f"the server at {self.settings.address} is not a bank", field="server", remedy=CHECK
             )
-        self.as_of = answer.get("as_of") or self.as_of
+        self.keep_source(answer)
         return answer
+
+    def keep_source(self, answer: Row) -> None:
+        """Keep the bank's name and time in an answer, for the output."""
+        self.bank, self.as_of = answer.get("bank") or self.bank, answer.get("as_of") or self.as_of
+
+    def print_json(
+        self,
+        schema: str,
+        data: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        warnings: Sequence[str] = (),
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Print an answer as JSON (`report.tables.envelope`)."""
+        source = JsonSource(self.bank, self.as_of, self.cluster)
+        document = envelope(schema, source, data, warnings, self.format, more)
+        self.print_text(as_json(document))
 
     def rows(self, path: str, query: Query = _NOTHING, limit: int = 0) -> list[Row]:
         """Return the rows of a list, at most `limit` (0: all). Notes if there are more."""

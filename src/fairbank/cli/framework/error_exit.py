@@ -1,9 +1,14 @@
-"""End of a command: error on stderr, exit code; a traceback only with FAIRBANK_DEBUG=1."""
+"""End of a command: error on stderr, exit code; a traceback only with FAIRBANK_DEBUG=1.
+
+With --json the error is also a problem document on stdout (RFC 9457), as the bank's routes give it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from fairbank.cli.framework.exit_codes import DONE, INTERRUPTED, NOT_DONE, exit_of_refusal
@@ -14,16 +19,24 @@ from fairbank.core.units import show_su
 from fairbank.report.cells import folded, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from fairbank.rest.client import Refused
 
 
-def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
-    """Run a command, print its error if it fails, and return the exit code."""
+def run_to_exit(command: Callable[[], int], words: Sequence[str], program: str = "fairbank") -> int:
+    """Run a command, print its error if it fails, and return the exit code.
+
+    Args:
+        command: the function that runs it.
+        words: its arguments as typed.
+        program: its name.
+    """
     if not _has_output():
-        return _print_error(_CLOSED_OUTPUT, NOT_DONE, program)
+        return _print_lines(_CLOSED_OUTPUT, NOT_DONE, program)
     _be_lenient()
+    # The error may be in the options themselves, so they are not parsed here.
+    print_error = partial(_print_error, program=program, as_json="--json" in words)
     try:
         try:
             code = command()
@@ -37,14 +50,14 @@ def run_to_exit(command: Callable[[], int], program: str = "fairbank") -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except FairbankError as error:
-        return _print_error(error_lines(error), exit_code(error), program)
+        return print_error(error, exit_code(error))
     except OSError as error:
         # An error without a file name concerns the output.
         name = error.filename
         action = f"cannot use {name}" if name else "the output cannot be written"
-        return _print_error(error_lines(translate_os_error(error, action)), NOT_DONE, program)
+        return print_error(translate_os_error(error, action), NOT_DONE)
     except Exception as bug:  # noqa: BLE001  the outermost handler: print one sentence
-        return _print_error(_bug_lines(bug), NOT_DONE, program)
+        return print_error(_error_of_bug(bug), NOT_DONE)
     return code
 
 
@@ -89,20 +102,54 @@ def refusal_lines(refused: Refused) -> list[str]:
     return lines
 
 
-def _bug_lines(bug: Exception) -> list[str]:
+def problem_document(error: FairbankError) -> dict[str, object]:
+    """Return the problem document of an error or a refusal."""
+    from fairbank.report.columns import (  # these take 6 ms, and help has no errors
+        UNITS,
+        DisplayFormat,
+    )
+    from fairbank.report.tables import with_display
+
+    title, remedy = error.title, error.remedy
+    details: dict[str, object] = {}
+    if _is_refusal(error):
+        refused = cast("Refused", error)
+        title, remedy = "refused", next(iter(refused.remedies), None)
+        details = {
+            "amounts_in": UNITS["m"],
+            "refusal": with_display(refused.refusal, DisplayFormat()),
+        }
+    fields = {"detail": error.message, "field": error.field, "remedy": remedy, **details}
+    return {
+        "type": f"/problem/{title.replace(' ', '-')}",
+        "title": title,
+        "status": error.status,
+        **{name: value for name, value in fields.items() if value is not None},
+    }
+
+
+def _error_of_bug(bug: Exception) -> FairbankError:
     if os.environ.get("FAIRBANK_DEBUG"):
         import traceback
 
         lines = "".join(traceback.format_exception(bug)).splitlines()
-        return ["this should not have happened", *map(plain, lines)]
-    text = plain(f"{type(bug).__name__}: {bug}")
-    return [
-        f"this should not have happened: {text[:200]}",
-        "  try: the same with FAIRBANK_DEBUG=1, and report what it prints",
-    ]
+        print(*map(plain, lines), sep="\n", file=sys.stderr)
+    return FairbankError(
+        f"this should not have happened: {type(bug).__name__}: {bug}"[:200],
+        remedy="the same with FAIRBANK_DEBUG=1, and report what it prints",
+    )
 
 
-def _print_error(lines: list[str], code: int, program: str) -> int:
+def _print_error(error: FairbankError, code: int, program: str, *, as_json: bool) -> int:
+    if as_json:
+        from fairbank.report.tables import as_json as text_of
+
+        with suppress(OSError):  # the lines below tell the same
+            print(text_of(problem_document(error)), flush=True)
+    return _print_lines(error_lines(error), code, program)
+
+
+def _print_lines(lines: list[str], code: int, program: str) -> int:
     try:
         sys.stdout.flush()
         room = terminal_width()

@@ -38,7 +38,7 @@ def add_option(parser: _ActionsContainer, spec: str, about: str | None = None, *
     parser.add_argument(*(name.rstrip(",") for name in names), help=about, **more)
 
 
-def add_forms(group: _ArgumentGroup, forms: Mapping[str, str]) -> None:
+def add_forms(group: _ActionsContainer, forms: Mapping[str, str]) -> None:
     """Add the forms of the output, of which one can be requested: `options.form` has its name.
 
     `forms` has their help by flags, such as `-P, --parsable`; the first long flag is the name.

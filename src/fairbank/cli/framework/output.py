@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import UNITS, Summand, with_minutes
-from fairbank.report.tables import WIDE, as_json, choose, csv, envelope, separate_cells, table
+from fairbank.report.tables import WIDE, choose, csv, separate_cells, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -65,8 +65,7 @@ def _show(context: Context, listing: Listing) -> None:
     columns, rows, header = _chosen(context, listing.columns), listing.rows, not options.noheader
     match options.form:
         case "json":
-            data = (context.as_of, context.cluster, rows, listing.warnings, form)
-            context.print_text(as_json({**envelope(listing.schema, *data), **listing.more}))
+            context.print_json(listing.schema, rows, listing.warnings, listing.more)
         case "csv":
             context.print_escaped(*csv(columns, rows, form, header=header))
         case "parsable":
@@ -153,8 +152,10 @@ def colour(lines: Sequence[str], *, header: bool) -> list[str]:
 
 
 def caption(context: Context, *, unit: bool = True) -> str:
-    """Return `As of 2026-11-21 07:30:12 -05:00   cluster darwin   unit SU`."""
+    """Return `As of 2026-11-21 07:30:12 -05:00   bank darwin   cluster darwin   unit SU`."""
     parts = [f"As of {context.format.as_of(context.bank_time)}"]
+    if context.bank:
+        parts.append(f"bank {plain(context.bank)}")
     if context.cluster:
         parts.append(f"cluster {plain(context.cluster)}")
     if unit:

@@ -10,7 +10,6 @@ from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import Unavailable
 from fairbank.report.cells import plain
 from fairbank.report.columns import Column, instant_of, left, su, text
-from fairbank.report.tables import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,7 +79,7 @@ def _send(context: Context, request: WriteRequest, key: str | None) -> dict[str,
     send = getattr(context.client, request.method.lower())
     arguments = () if request.method == "DELETE" else (body,)
     answer: dict[str, Any] = send(request.path, *arguments, key)
-    context.as_of = answer.get("as_of") or context.as_of
+    context.keep_source(answer)
     return answer
 
 
@@ -105,14 +104,7 @@ def show_result(
         return 0 if context.options.dry_run else NOT_DONE
     warnings = [*warnings, *answer.get("warnings", ())]
     if context.options.form == "json":
-        document = {
-            "schema": schema,
-            "as_of": context.as_of,
-            "cluster": context.cluster,
-            "data": answer,
-            "warnings": warnings,
-        }
-        context.print_text(as_json(document))
+        context.print_json(schema, answer, warnings)
         return 0
     entry = f"entry {answer['entry']}: " if answer.get("entry") else ""
     context.print_text(plain(entry + (sentence if isinstance(sentence, str) else sentence(answer))))

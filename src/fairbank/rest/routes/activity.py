@@ -83,7 +83,7 @@ def list_activity(
     )
     runs = request.runs_by_id(entry.run for entry in entries)
     rows = [activity_row(entry, runs.get(entry.run)) for entry in entries]
-    return list_response("activity", request.services.clock, rows, next_)
+    return list_response("activity", request.context, rows, next_)
 
 
 @read_route("/credit", dependencies=_FILTERS)
@@ -95,7 +95,7 @@ def list_credits(
     """
     query = replace(chosen, kinds=frozenset(OF_CREDIT))
     found = request.services.allocations.activity(query, page.and_one)
-    return page_response("credit", request.services.clock, page.limit, found, credit_row)
+    return page_response("credit", request.context, page.limit, found, credit_row)
 
 
 @read_route("/predebit", dependencies=_FILTERS)
@@ -117,7 +117,7 @@ def list_predebits(
     entries = request.services.allocations.activity(opened_by, Page(len(runs)))
     comments = {entry.id: entry.comment for entry in entries}
     rows = [predebit_row(run, comments.get(run.id)) for run in runs]
-    return list_response("predebit", request.services.clock, rows, next_)
+    return list_response("predebit", request.context, rows, next_)
 
 
 @read_route("/debit", dependencies={"projects": PROJECTS})
@@ -139,7 +139,7 @@ def list_debits(
     )
     found = request.services.allocations.debits(query, page.and_one)
     cursor = "{0.allocation}-{0.owner}".format
-    return page_response("debit", request.services.clock, limit, found, debit_row, cursor)
+    return page_response("debit", request.context, limit, found, debit_row, cursor)
 
 
 def _parse_cursor(text: str | None) -> tuple[int, int] | None:

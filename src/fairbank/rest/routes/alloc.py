@@ -102,7 +102,7 @@ def list_allocations(
     """List allocations of the user's projects, and those that parent projects share with them."""
     allocations, next_ = _find(request, page, chosen)
     rows = [_row(request, allocation) for allocation in allocations]
-    return list_response("allocation", request.services.clock, rows, next_)
+    return list_response("allocation", request.context, rows, next_)
 
 
 @read_route("/balance", dependencies=FILTERS)
@@ -120,7 +120,7 @@ def list_balances(
         balance_row(allocation, project_cache.by_id(allocation.project), now)
         for allocation in allocations
     ]
-    return list_response("balance", request.services.clock, rows, next_)
+    return list_response("balance", request.context, rows, next_)
 
 
 def _find(
@@ -153,15 +153,13 @@ def show_allocation(request: ApiRequest, allocation: Number) -> ItemResponse[All
 def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListResponse[DrawnRow]:
     """List the use of an allocation by each user, and the users' caps, by uid."""
     found = request.services.allocations.users(request.identity, allocation, page.and_one)
-    return page_response(
-        "drawn", request.services.clock, page.limit, found, drawn_row, attrgetter("uid")
-    )
+    return page_response("drawn", request.context, page.limit, found, drawn_row, attrgetter("uid"))
 
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:
     """Return an allocation as it is now; raise NotFound if the user may not see it."""
     allocation = request.services.allocations.get_drawable(request.identity, number)
-    return item_response("allocation", request.services.clock, _row(request, allocation))
+    return item_response("allocation", request.context, _row(request, allocation))
 
 
 @write_route(post, "/alloc", responses=existing(ItemResponse[ChangedAllocation]))
@@ -196,7 +194,7 @@ def _changed(
     row = ChangedAllocation(
         **structs.asdict(response.data), entry=done.entry, warnings=list(warnings) or UNSET
     )
-    return ItemResponse(schema=response.schema, as_of=response.as_of, data=row)
+    return item_response("allocation", request.context, row)
 
 
 def _check_period(start: Instant | None, end: Instant | None) -> None:
@@ -264,7 +262,7 @@ def set_cap(
         comment=None if data.comment is None else ids.comment(data.comment),
     )
     outcome = request.services.allocations.set_cap(request.identity, bank_request)
-    return granted_response(outcome, request.services.clock)
+    return granted_response(outcome, request.context)
 
 
 class _MovementFields(TypedDict):
@@ -290,7 +288,7 @@ def deposit(
     """Deposit credit in an allocation."""
     bank_request = Deposit(allocation=allocation, **_movement_fields(data, key))
     outcome = request.services.allocations.deposit(request.identity, bank_request)
-    return created_response(outcome, request.services.clock)
+    return created_response(outcome, request.context)
 
 
 @write_route(post, "/alloc/{allocation:int}/withdraw", responses=GRANTED_BEFORE)
@@ -300,7 +298,7 @@ def withdraw(
     """Withdraw unused credit from an allocation."""
     bank_request = Withdraw(allocation=allocation, **_movement_fields(data, key))
     outcome = request.services.allocations.withdraw(request.identity, bank_request)
-    return created_response(outcome, request.services.clock)
+    return created_response(outcome, request.context)
 
 
 @write_route(post, "/alloc/{allocation:int}/transfer", responses=GRANTED_BEFORE)
@@ -310,4 +308,4 @@ def transfer(
     """Transfer unused credit to another allocation of the same resource."""
     bank_request = Transfer(source=allocation, target=data.to, **_movement_fields(data, key))
     outcome = request.services.allocations.transfer(request.identity, bank_request)
-    return created_response(outcome, request.services.clock)
+    return created_response(outcome, request.context)

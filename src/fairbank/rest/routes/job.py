@@ -89,7 +89,7 @@ async def report_run(
     outcome = await _apply(request, data)
     if isinstance(outcome, Refusal):
         raise RefusalError(outcome, await _help(request, outcome))
-    return created_response(outcome, request.services.clock)
+    return created_response(outcome, request.context)
 
 
 @write_route(post, "/job/bulk", opt={"scope": "report"}, status_code=200, sync_to_thread=None)
@@ -111,7 +111,7 @@ async def report_runs(
         _report_answer(result, next(known) if isinstance(result, Refusal) else NOTHING_KNOWN)
         for result in results
     ]
-    return list_response("report", request.services.clock, rows)
+    return list_response("report", request.context, rows)
 
 
 def _refuse_key_header(request: ApiRequest, remedy: str) -> None:
@@ -229,14 +229,14 @@ def list_jobs(
     )
     found = request.services.runs.find(query, page.and_one)
     row_of = partial(_row, request)
-    return page_response("job", request.services.clock, page.limit, found, row_of)
+    return page_response("job", request.context, page.limit, found, row_of)
 
 
 @read_route("/job/{job:int}")
 def show_job(request: ApiRequest, job: Number) -> ItemResponse[JobRow]:
     """Return one run. `job` is the bank's number: a job id of Slurm may have several runs."""
     run = request.services.runs.get(request.identity, job)
-    return item_response("job", request.services.clock, _row(request, run))
+    return item_response("job", request.context, _row(request, run))
 
 
 def _row(request: ApiRequest, run: RunRecord) -> JobRow:
@@ -254,7 +254,7 @@ def refund_job(
     outcome = request.services.runs.refund(
         request.identity, job, amount, ids.reason(data.comment), check_key(key)
     )
-    return created_response(outcome, request.services.clock)
+    return created_response(outcome, request.context)
 
 
 @read_route("/failure", dependencies=JOBS)
@@ -279,7 +279,7 @@ def list_failures(
         page.limit, request.services.runs.refusals(query, page.and_one), lambda row: row[0].id
     )
     rows = [failure_row(entry, refusal, _account(request, refusal)) for entry, refusal in refusals]
-    return list_response("failure", request.services.clock, rows, next_)
+    return list_response("failure", request.context, rows, next_)
 
 
 @read_route("/failure/{failure:int}")
@@ -290,7 +290,7 @@ def show_failure(request: ApiRequest, failure: Number) -> ItemResponse[FailureRo
     entry, refusal = request.services.runs.refusal(request.identity, failure)
     known = _remedies_for(request, refusal)
     row = failure_row(entry, refusal, _account(request, refusal), known)
-    return item_response("failure", request.services.clock, row)
+    return item_response("failure", request.context, row)
 
 
 def _remedies_for(request: ApiRequest, refusal: Refusal) -> RemedyFacts:
@@ -331,7 +331,7 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
         )
     known = NOTHING_KNOWN if quoted.refusal is None else _remedies_for(request, quoted.refusal)
     card = quote_card(quoted.quote, quoted.refusal, known, account, job.cluster)
-    return item_response("quote", request.services.clock, card)
+    return item_response("quote", request.context, card)
 
 
 def _limit_seconds(limit: int | str) -> int:

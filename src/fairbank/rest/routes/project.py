@@ -63,7 +63,7 @@ def list_projects(
         removed={"no": False, "yes": True}.get(removed),
     )
     found = request.services.projects.find(query, page.and_one)
-    return page_response("project", request.services.clock, page.limit, found, project_row)
+    return page_response("project", request.context, page.limit, found, project_row)
 
 
 @read_route("/project/{project:int}")
@@ -74,7 +74,7 @@ def show_project(request: ApiRequest, project: Number) -> ItemResponse[ProjectCa
         service.get(request.identity, project),
         service.members(request.identity, project, Page(PAGE_MAX)),
     )
-    return item_response("project", request.services.clock, card)
+    return item_response("project", request.context, card)
 
 
 @write_route(post, "/project", responses=existing(ItemResponse[EnteredProject]))
@@ -94,8 +94,7 @@ def enter_project(
     row = project_row(request.services.project_cache.by_id(done.project or 0))
     entered = EnteredProject(**structs.asdict(row), entry=done.entry or None)
     return Response(
-        item_response("project", request.services.clock, entered),
-        status_code=200 if done.again else 201,
+        item_response("project", request.context, entered), status_code=200 if done.again else 201
     )
 
 
@@ -123,7 +122,7 @@ def amend_project(
         comment=None if data.comment is None else ids.comment(data.comment),
     )
     outcome = request.services.projects.amend(request.identity, bank_request)
-    return granted_response(outcome, request.services.clock)
+    return granted_response(outcome, request.context)
 
 
 @write_route(delete, "/project/{project:int}", status_code=200)
@@ -135,7 +134,7 @@ def remove_project(request: ApiRequest, project: Number, key: Key = None) -> Ite
     """
     bank_request = RemoveProject(project=project, key=check_key(key))
     outcome = request.services.projects.remove(request.identity, bank_request)
-    return granted_response(outcome, request.services.clock)
+    return granted_response(outcome, request.context)
 
 
 @read_route("/project/{project:int}/member", dependencies={"page": PAGE})
@@ -143,7 +142,7 @@ def list_members(request: ApiRequest, project: Number, page: OnePage) -> ListRes
     """List the members of a project, by uid."""
     found = request.services.projects.members(request.identity, project, page.and_one)
     return page_response(
-        "member", request.services.clock, page.limit, found, member_row, attrgetter("uid")
+        "member", request.context, page.limit, found, member_row, attrgetter("uid")
     )
 
 
@@ -156,7 +155,7 @@ def set_member(
     outcome = request.services.projects.set_member(
         request.identity, project, uid, Role(data.role), comment=comment, key=check_key(key)
     )
-    return granted_response(outcome, request.services.clock)
+    return granted_response(outcome, request.context)
 
 
 @write_route(delete, "/project/{project:int}/member/{uid:int}", status_code=200)
@@ -167,4 +166,4 @@ def remove_member(
     outcome = request.services.projects.set_member(
         request.identity, project, uid, None, key=check_key(key)
     )
-    return granted_response(outcome, request.services.clock)
+    return granted_response(outcome, request.context)

@@ -12,13 +12,18 @@ from litestar.exceptions import NotFoundException
 from litestar.params import FromPath, JSONBody
 
 from fairbank.core.errors import Forbidden
-from fairbank.core.time import iso
 from fairbank.rest.metrics import CONTENT_TYPE
 from fairbank.rest.parameters import PAGE, Number, OnePage, OneUid
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import READING, open_route, read_route, write_route
 from fairbank.rest.schemas.answers import ItemResponse, ListResponse, Myself
-from fairbank.rest.schemas.envelope import item_response, list_response, page_response, split_page
+from fairbank.rest.schemas.envelope import (
+    envelope,
+    item_response,
+    list_response,
+    page_response,
+    split_page,
+)
 from fairbank.rest.schemas.requests import NewToken
 from fairbank.rest.schemas.server import (
     AuditAnswer,
@@ -47,9 +52,7 @@ def show_health() -> Health:
 def show_myself(request: ApiRequest) -> ItemResponse[Myself]:
     """Return the authenticated user and the user's permissions."""
     identity = request.identity
-    return item_response(
-        "whoami", request.services.clock, myself(identity, _user_name(identity.uid))
-    )
+    return item_response("whoami", request.context, myself(identity, _user_name(identity.uid)))
 
 
 def _user_name(uid: int) -> str | None:
@@ -80,7 +83,7 @@ def list_clusters(request: ApiRequest) -> ListResponse[ClusterRow]:
         cluster_row(cluster, services.free_states)
         for _, cluster in sorted(services.clusters.items())
     ]
-    return list_response("cluster", services.clock, rows)
+    return list_response("cluster", request.context, rows)
 
 
 @read_route("/audit", dependencies={"page": PAGE})
@@ -100,8 +103,7 @@ def show_heads(request: ApiRequest, page: OnePage) -> AuditAnswer:
             for head in heads
         ],
     )
-    as_of = iso(request.services.clock.now())
-    return AuditAnswer(schema="fairbank.audit/1", as_of=as_of, data=card, next=next_)
+    return AuditAnswer(**envelope("audit", request.context), data=card, next=next_)
 
 
 _CSP = (
@@ -146,7 +148,7 @@ def _read(path: str) -> bytes:
 def list_tokens(request: ApiRequest, page: OnePage, uid: OneUid = None) -> ListResponse[TokenRow]:
     """List tokens without their secrets."""
     found = request.services.tokens.list(request.identity, uid, page.and_one)
-    return page_response("token", request.services.clock, page.limit, found, token_row)
+    return page_response("token", request.context, page.limit, found, token_row)
 
 
 @write_route(post, "/token")
@@ -157,11 +159,11 @@ def make_token(request: ApiRequest, data: JSONBody[NewToken]) -> ItemResponse[To
     )
     warnings = unknown_cluster_warnings(token.scopes, request.services.clusters)
     card = token_card(token, secret, warnings)
-    return item_response("token", request.services.clock, card)
+    return item_response("token", request.context, card)
 
 
 @write_route(delete, "/token/{token:int}", status_code=200)
 def revoke_token(request: ApiRequest, token: Number) -> ItemResponse[TokenRow]:
     """Revoke a token, at once and on all servers."""
     revoked = request.services.tokens.revoke(request.identity, token)
-    return item_response("token", request.services.clock, token_row(revoked))
+    return item_response("token", request.context, token_row(revoked))

@@ -12,7 +12,7 @@ from msgspec import structs
 from fairbank.bank.entry import EFFECTS, OF_TERMS, Kind
 from fairbank.bank.query import EntryQuery
 from fairbank.core import ids
-from fairbank.core.time import LAST_INSTANT, Instant, iso
+from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.rest.parameters import (
     PAGE,
     PERIOD,
@@ -32,7 +32,7 @@ from fairbank.rest.responses import created_response
 from fairbank.rest.routing import GRANTED_BEFORE, read_route, write_route
 from fairbank.rest.schemas.alloc import allocation_row, changed_terms
 from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse
-from fairbank.rest.schemas.envelope import list_response, split_page
+from fairbank.rest.schemas.envelope import envelope, list_response, split_page
 from fairbank.rest.schemas.requests import NewUndo
 from fairbank.rest.schemas.statement import (
     AllocationEntryRow,
@@ -71,8 +71,7 @@ def show_statement(
         ],
         closing=sums(entries[-1]) if entries else opening,
     )
-    as_of = iso(services.clock.now())
-    return StatementAnswer(schema="fairbank.statement/1", as_of=as_of, data=data, next=next_)
+    return StatementAnswer(**envelope("statement", request.context), data=data, next=next_)
 
 
 _KINDS_ABOUT: Mapping[str, frozenset[Kind]] = {
@@ -116,7 +115,7 @@ def list_entries(
         )
         for entry in entries
     ]
-    return list_response("entry", request.services.clock, rows, next_)
+    return list_response("entry", request.context, rows, next_)
 
 
 @write_route(post, "/entry/{entry:int}/undo", responses=GRANTED_BEFORE)
@@ -132,4 +131,4 @@ def undo_entry(
     outcome = request.services.undo.undo(
         request.identity, entry, ids.reason(data.comment), check_key(key)
     )
-    return created_response(outcome, request.services.clock)
+    return created_response(outcome, request.context)

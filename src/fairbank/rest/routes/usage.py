@@ -28,7 +28,7 @@ from fairbank.rest.parameters import (
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route, write_route
 from fairbank.rest.schemas.answers import ItemResponse, ListResponse
-from fairbank.rest.schemas.envelope import item_response, page_response, split_page
+from fairbank.rest.schemas.envelope import envelope, item_response, page_response, split_page
 from fairbank.rest.schemas.job import UsageResponse, usage_row
 from fairbank.rest.schemas.requests import parse_when
 from fairbank.rest.schemas.share import (
@@ -122,8 +122,7 @@ def show_usage(
         for row in (rows if group_by is UsageBy.PROJECT else ())
     }
     return UsageResponse(
-        schema="fairbank.usage/1",
-        as_of=iso(now),
+        **envelope("usage", request.context),
         data=[usage_row(row, names.get(row.group, row.group)) for row in rows],
         next=next_,
         zone=str(period.zone),
@@ -187,9 +186,7 @@ def list_shares(
         limit=limit + 1,
     )
     found = request.services.shares.find(request.identity, query)
-    return page_response(
-        "share-figure", request.services.clock, limit, found, share_day, share_cursor
-    )
+    return page_response("share-figure", request.context, limit, found, share_day, share_cursor)
 
 
 @write_route(post, "/share", status_code=200, opt={**SAME_RESPONSE, "scope": "report"})
@@ -209,4 +206,4 @@ def record_shares(request: ApiRequest, data: JSONBody[NewShares]) -> ItemRespons
     records = share_records(data, at)
     kept = request.services.shares.record(request.identity, data.cluster, records)
     row = SharesKept(cluster=data.cluster, day=iso(at)[:10], kept=kept, present=len(records) - kept)
-    return item_response("shares-kept", request.services.clock, row)
+    return item_response("shares-kept", request.context, row)

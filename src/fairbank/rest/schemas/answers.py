@@ -10,20 +10,26 @@ T = TypeVar("T")
 RoleWord = Literal["pi", "coordinator", "member"]
 
 
-class ListResponse(Struct, Generic[T], frozen=True, kw_only=True):
-    """A page of a list. Send `next` as `after` for the next page; null: there is none."""
+class Envelope(Struct, frozen=True, kw_only=True):
+    """Fields of each response with data: the name and version of its schema, the bank's name
+    (`server.name` in its settings), the time, and the unit of all amounts."""
 
     schema: str
+    bank: str
     as_of: str
+    amounts_in: Literal["SU-minutes"] = "SU-minutes"
+
+
+class ListResponse(Envelope, Generic[T], frozen=True, kw_only=True):
+    """A page of a list. Send `next` as `after` for the next page; null: there is none."""
+
     data: list[T]
     next: str | None = None
 
 
-class ItemResponse(Struct, Generic[T], frozen=True, kw_only=True):
+class ItemResponse(Envelope, Generic[T], frozen=True, kw_only=True):
     """One item."""
 
-    schema: str
-    as_of: str
     data: T
 
 
@@ -61,7 +67,8 @@ class RefusalDetails(Struct, frozen=True, kw_only=True):
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An error (RFC 9457), with the field that caused it and the remedy."""
+    """An error (RFC 9457), with the field that caused it and the remedy. `amounts_in` is the unit
+    of the amounts of a refusal."""
 
     type: str
     title: str
@@ -69,6 +76,7 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: str
     field: str | None = None
     remedy: str | None = None
+    amounts_in: Literal["SU-minutes"] | None = None
     refusal: RefusalDetails | None = None
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET, Struct
 
 from fairbank.bank.refusals import Refusal, RemedyFacts, remedies
 from fairbank.bank.rules import Done
 from fairbank.bank.run import RunState
-from fairbank.core.time import Clock, iso
+from fairbank.core.time import iso
 from fairbank.rest.schemas.answers import (
     Granted,
     ItemResponse,
@@ -20,27 +20,39 @@ from fairbank.rest.schemas.answers import (
     RunResolution,
 )
 
+if TYPE_CHECKING:
+    from fairbank.rest.context import AppContext
+
 T = TypeVar("T")
 Row = TypeVar("Row", bound=Struct)
 
 
-def item_response(schema: str, clock: Clock, data: T) -> ItemResponse[T]:
-    """Wrap one item, with the name of its schema and the time of the response."""
-    return ItemResponse(schema=f"fairbank.{schema}/1", as_of=iso(clock.now()), data=data)
+def envelope(schema: str, context: AppContext) -> dict[str, Any]:
+    """Return the fields of an `Envelope`: the schema with its version, the bank and the time."""
+    return {
+        "schema": f"fairbank.{schema}/1",
+        "bank": context.name,
+        "as_of": iso(context.services.clock.now()),
+    }
+
+
+def item_response(schema: str, context: AppContext, data: T) -> ItemResponse[T]:
+    """Wrap one item."""
+    return ItemResponse(**envelope(schema, context), data=data)
 
 
 def list_response(
-    schema: str, clock: Clock, data: list[T], next_: str | None = None
+    schema: str, context: AppContext, data: list[T], next_: str | None = None
 ) -> ListResponse[T]:
     """Wrap the rows of a page.
 
     Args:
         schema: the name of the rows' schema.
+        context: of the server.
+        data: the rows.
         next_: the cursor of the next page, if there is one.
     """
-    return ListResponse(
-        schema=f"fairbank.{schema}/1", as_of=iso(clock.now()), data=data, next=next_
-    )
+    return ListResponse(**envelope(schema, context), data=data, next=next_)
 
 
 def split_page(
@@ -57,7 +69,7 @@ def split_page(
 
 def page_response(
     schema: str,
-    clock: Clock,
+    context: AppContext,
     limit: int,
     found: Sequence[T],
     row_of: Callable[[T], Row],
@@ -67,13 +79,14 @@ def page_response(
 
     Args:
         schema: the name of the rows' schema.
+        context: of the server.
         limit: the most rows of the page.
         found: what a query for one row more found (`Page.and_one`).
         row_of: converts one of them to a row.
         cursor: returns the cursor of the page after one of them.
     """
     page, next_ = split_page(limit, found, cursor)
-    return list_response(schema, clock, [row_of(item) for item in page], next_)
+    return list_response(schema, context, [row_of(item) for item in page], next_)
 
 
 def row_of(kind: type[Row], record: object, /, **fields: object) -> Row:

@@ -10,7 +10,7 @@ from fairbank.bank.token import Token
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.final_state import FinalState
 from fairbank.core.time import iso
-from fairbank.rest.schemas.answers import Myself, ProjectRole
+from fairbank.rest.schemas.answers import Envelope, Myself, ProjectRole
 from fairbank.rest.schemas.envelope import row_of
 
 if TYPE_CHECKING:
@@ -152,10 +152,8 @@ class AuditCard(Struct, frozen=True, kw_only=True):
     heads: list[ChainHead]
 
 
-class AuditAnswer(Struct, frozen=True, kw_only=True):
+class AuditAnswer(Envelope, frozen=True, kw_only=True):
     """A page of last links. Send `next` as `after` for the next page."""
 
-    schema: str
-    as_of: str
     data: AuditCard
     next: str | None = None

@@ -12,6 +12,7 @@ from fairbank.bank.refusals import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.core.time import iso
 from fairbank.rest.schemas.alloc import AllocationRow
+from fairbank.rest.schemas.answers import Envelope
 from fairbank.rest.schemas.envelope import row_of
 from fairbank.rest.schemas.job import refused_job
 
@@ -90,11 +91,9 @@ class StatementPage(Struct, frozen=True, kw_only=True):
     closing: Sums
 
 
-class StatementAnswer(Struct, frozen=True, kw_only=True):
+class StatementAnswer(Envelope, frozen=True, kw_only=True):
     """A page of a statement. Send `next` as `after` for the next page."""
 
-    schema: str
-    as_of: str
     data: StatementPage
     next: str | None = None
 

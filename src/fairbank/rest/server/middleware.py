@@ -181,21 +181,28 @@ def _is_local(scope: Scope) -> bool:
 
 
 class _Response:
-    """ASGI `send` that keeps the status, adds headers and drops the body of a HEAD response."""
+    """ASGI `send` that keeps the status, adds headers and drops the body of a HEAD response.
+
+    JSON ends with a line end, so that the prompt after `curl` stands on a line of its own.
+    """
 
     def __init__(self, send: Send, *, without_body: bool) -> None:
         self._send, self._without_body = send, without_body
-        self.status = 0
+        self.status, self._ends_line = 0, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = message["headers"]
-            present = {name.lower() for name, _ in headers}
-            defaults = (header for header in DEFAULT_HEADERS if header[0] not in present)
-            message["headers"] = [*headers, *HEADERS, *defaults]
+            headers = {name.lower(): value for name, value in message["headers"]}
+            length = int(headers.get(b"content-length", b"0"))
+            self._ends_line = length > 0 and b"json" in headers.get(b"content-type", b"")
+            if self._ends_line:
+                headers[b"content-length"] = b"%d" % (length + 1)
+            message["headers"] = [*{**dict(DEFAULT_HEADERS), **headers}.items(), *HEADERS]
         elif self._without_body:
             message = {**message, "body": b""}
+        elif self._ends_line and not message.get("more_body"):
+            message = {**message, "body": message["body"] + b"\n"}
         await self._send(message)
 
     async def send_problem(

@@ -23,7 +23,7 @@ def _response(
     field: str | None = None,
     headers: Iterable[str] = (),
 ) -> bytes:
-    body = msgspec.json.encode(problem_of(title, status, detail, remedy, field))
+    body = msgspec.json.encode(problem_of(title, status, detail, remedy, field)) + b"\n"
     lines = [
         f"HTTP/1.1 {status} {phrase}",
         f"content-type: {PROBLEM_JSON}",

@@ -9,7 +9,7 @@ from fairbank.cli.commands.bank.balance import balances
 from fairbank.cli.commands.bank.jobs import REFUSED as REFUSALS
 from fairbank.cli.commands.bank.jobs import columns, jobs, refusals
 from fairbank.cli.framework.command import Command
-from fairbank.cli.framework.options import add_option
+from fairbank.cli.framework.options import add_forms, add_option
 from fairbank.cli.framework.output import BOLD, PLAIN, caption, colour
 from fairbank.core.time import DAY
 from fairbank.report.cells import plain
@@ -29,6 +29,7 @@ REFUSED_DAYS = 7
 
 def add(parser: Parser) -> None:
     add_option(parser, "-a, --all", "all rows, however many")
+    add_forms(parser, {"--json": "print JSON, all rows, with the name of its schema"})
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -37,6 +38,11 @@ def run(context: Context, options: Namespace) -> int:
     running = jobs(context, {"owner_uid": me["uid"], "state": "held"}, 0)
     since = context.bank_time - REFUSED_DAYS * DAY
     refused = refusals(context, {"owner_uid": me["uid"], "since": since}, 0)
+    if options.form:
+        parts = {"balances": rows, "running": running, "refused": refused}
+        user = {name: me[name] for name in ("uid", "user")}
+        context.print_json("fairbank.overview/1", {**user, **parts})
+        return 0
     name = plain(str(me["user"] or me["uid"]))
     context.print_text(f"{caption(context)}   user {name}")
     none = "you are in no project with an active allocation"

@@ -73,7 +73,7 @@ def run(context: Context, options: Namespace) -> int:
         "tasks": job.array_tasks,
     }
     answer = context.client.post("/quote", request)
-    context.as_of = answer["as_of"]
+    context.keep_source(answer)
     card = answer["data"]
     if options.form is None and not options.format:
         _show_quote(context, request, card, job, unread)

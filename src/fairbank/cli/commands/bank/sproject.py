@@ -91,7 +91,7 @@ FAILURE_DETAIL = (
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line (without the program's name). Return the exit code; raise nothing."""
-    return run_to_exit(lambda: _execute(list(argv)), "sproject")
+    return run_to_exit(lambda: _execute(list(argv)), argv, "sproject")
 
 
 def _execute(words: list[str]) -> int:

@@ -9,7 +9,7 @@ from fairbank.cli.framework.options import add_option
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso
 from fairbank.report.columns import DisplayFormat
-from fairbank.report.tables import as_json, envelope
+from fairbank.report.tables import JsonSource, as_json, envelope
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -77,5 +77,13 @@ def print_json(
         warnings: what was left out.
     """
     context.print_text(
-        as_json(envelope(schema, iso(as_of), cluster, data, warnings, DisplayFormat()))
+        as_json(
+            envelope(
+                schema,
+                JsonSource(context.bank, iso(as_of), cluster),
+                data,
+                warnings,
+                DisplayFormat(),
+            )
+        )
     )

@@ -1,0 +1,106 @@
+"""JSON of the commands: answers, and problem documents of errors (docs/reference/json.md)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.fakes import FakeServices
+from tests.cli.site import CPU, FOLD, GPU, JORGE
+from tests.cli.test_conventions import READING
+from tests.support.json_contract import check_json
+
+PLANNING = {
+    "simulate": "simulate week.swf --grant 50 --json",
+    "whatif": "whatif week.swf --grant 50 --add-procs 8 --json",
+    "replay": "replay week.swf --json",
+}
+
+
+def json_of(text: str) -> Any:
+    document = json.loads(text)
+    check_json(document, displayed=True)
+    return document
+
+
+@pytest.mark.parametrize("name", [*READING, ""])
+def test_amounts_of_every_command_are_whole_su_minutes_with_a_text(
+    fairbank: Run, name: str
+) -> None:
+    services = FakeServices()
+    result = fairbank(*name.split(), *READING.get(name, ()), "--json", services=services)
+    assert result.code == 0, result
+    json_of(result.out)
+
+
+@pytest.mark.parametrize("verb", ["projects --detail", "allocations", "jobs", "failures"])
+def test_amounts_of_sproject_are_whole_su_minutes_with_a_text(hadm: Run, verb: str) -> None:
+    json_of(hadm(*verb.split(), "--json").out)
+
+
+@pytest.mark.parametrize("words", PLANNING.values(), ids=PLANNING)
+def test_amounts_of_simulations_are_whole_su_minutes_with_a_text(run: Run, words: str) -> None:
+    json_of(run(words).out)
+
+
+def test_overview_as_json_has_all_its_parts(fairbank: Run) -> None:
+    document = json_of(fairbank("--json", "--as", JORGE).out)
+    assert (document["schema"], document["bank"]) == ("fairbank.overview/1", "fairbank")
+    overview = document["data"]
+    assert overview["uid"] == JORGE
+    assert {row["id"] for row in overview["balances"]} == {CPU, GPU, FOLD}
+    assert {row["state"] for row in overview["running"]} == {"held"}
+    assert [row["reason"] for row in overview["refused"]] == ["INSUFFICIENT_CREDIT"]
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        ("balance --bogus", 2, ("invalid input", 400, None)),
+        ("nosuch", 2, ("invalid input", 400, None)),
+        ("alloc show 999", 3, ("not found", 404, "ALLOC")),
+        ("deposit 1 5 --reason x --as 61002", 4, ("forbidden", 403, None)),
+        ("balance --server unix:/nowhere", 6, ("unavailable", 503, "--server")),
+        ("withdraw 2 10k --reason test", 5, ("refused", 402, None)),
+    ],
+)
+def test_errors_under_json_are_problem_documents_on_stdout(
+    fairbank: Run, words: str, code: int, problem: tuple[str, int, str | None]
+) -> None:
+    plain = fairbank(*words.split())
+    result = fairbank(*words.split(), "--json")
+    assert (plain.code, plain.out) == (code, "")
+    assert result.code == code
+    document = json_of(result.out)
+    title, status, field = problem
+    assert document["type"] == f"/problem/{title.replace(' ', '-')}"
+    assert (document["title"], document["status"], document.get("field")) == (title, status, field)
+    # The sentence for people stays on stderr.
+    assert document["detail"].split()[0] in result.err
+    assert document["remedy"]
+
+
+def test_refusal_under_json_has_its_amounts(fairbank: Run) -> None:
+    refusal = json_of(fairbank("withdraw", GPU, "10k", "--reason", "x", "--json").out)["refusal"]
+    assert refusal["asked"] == 10_000 * 60
+    assert refusal["asked"] - refusal["available"] == refusal["shortfall"]
+    assert refusal["display"]["asked"] == "10000"
+    assert refusal["remedies"]
+
+
+def test_bug_under_json_is_a_problem_document(fairbank: Run) -> None:
+    services = FakeServices(error=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
+    result = fairbank("doctor", "--json", services=services)
+    assert (result.code, json_of(result.out)["status"]) == (1, 500)
+    assert "\x1b" not in result.out
+
+
+def test_errors_of_sproject_are_problem_documents_too(hadm: Run) -> None:
+    result = hadm("jobs", "-A", "nosuch", "--json")
+    assert (result.code, json_of(result.out)["title"]) == (3, "not found")
