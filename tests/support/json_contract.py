@@ -20,7 +20,7 @@ def check_json(document: Any, *, displayed: bool) -> None:
     if not problem or "refusal" in document:
         assert document["amounts_in"] == "SU-minutes"
     faults = list(_faults(document, displayed, "$"))
-    assert faults == []
+    assert not faults, faults
 
 
 def _faults(value: Any, displayed: bool, place: str) -> Iterator[str]:
@@ -36,8 +36,6 @@ def _faults(value: Any, displayed: bool, place: str) -> Iterator[str]:
     if displayed and amounts.keys() != value.get("display", {}).keys():
         yield f"{place} has no display text of {sorted(amounts)}"
     for name, each in value.items():
-        if name.endswith(("_su", "_minutes")) and name not in AMOUNTS:
-            yield f"{place}.{name} is not listed as an amount"
         if name != "display":
             yield from _faults(each, displayed, f"{place}.{name}")
 

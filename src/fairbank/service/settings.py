@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -55,6 +56,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Addresses of the server: always `socket`, and TCP if `port` is given. TCP needs tokens or
     MUNGE.
 
+    `name`: the bank's name, which every answer has; MUNGE credentials are bound to it (`server_name`
+    of the clients).
     `waiting_max`: maximum number of queued requests; beyond it the server answers 503.
     `unix_groups`: users whose Unix groups contain a project's gid are its members. `log`: "json",
     "short", or "auto": JSON, but short lines and only warnings on a terminal. `write_queue`: on
@@ -223,12 +226,14 @@ def _check_table(value: object, kind: type[msgspec.Struct], place: str) -> None:
         raise msgspec.ValidationError(f"{what} - at `{place}{inside.removesuffix('`')}`") from bad
 
 
-def example(directory: Path, url: str) -> str:
-    """Return the settings file that `fairbank init` writes: the required keys and one example
-    cluster.
+def example(directory: Path, url: str, name: str) -> str:
+    """Return the settings file that `fairbank init` writes: the required keys, the bank's name if
+    it is one word of ASCII, and one example cluster.
 
     Raises InvalidInput for a name that TOML cannot hold: it must be UTF-8.
     """
+    is_word = re.match(WORD, name) is not None
+    named = f"name = {toml_string(name)}" if is_word else 'name = "fairbank"'
     return f"""\
 # Settings of this Fairbank. The reference page "Settings" explains every key.
 secret_file = {_toml_string(f"{directory}/secret", "FOLDER")}
@@ -238,6 +243,7 @@ url = {_toml_string(url, "--store")}
 
 [server]
 socket = {_toml_string(f"{directory}/fairbank.sock", "FOLDER")}
+{named}   # in every answer; server_name of clients that use MUNGE
 
 [policy]
 enforce = true            # false: refuse no job, only record what would have been refused

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from pwd import getpwuid
 from urllib.parse import quote
 
 from fairbank.core.errors import Conflict, FairbankError
@@ -20,11 +22,16 @@ from fairbank.store.urls import SQLITE, parse_url, path_of, redacted_url
 SETTINGS = "fairbank.toml"
 
 
-def init(directory: str | None, store: str | None) -> list[str]:
+def init(directory: str | None, store: str | None, name: str | None = None) -> list[str]:
     """Create settings, secret and an empty store in a directory.
 
     If there are settings, migrate an older store and replace a missing secret. Returns what was
     done, in sentences. Raises Conflict if nothing is missing.
+
+    Args:
+        directory: None for that of the user's own bank.
+        store: URL of the store; None for an SQLite file in the directory.
+        name: the bank's name; default: that of the directory, or of the user for their own bank.
     """
     folder = Path(directory) if directory else default_directory()
     try:
@@ -62,12 +69,20 @@ def init(directory: str | None, store: str | None) -> list[str]:
             )
         return done
     url = store or f"sqlite:///{quote(str(folder.resolve()))}/fairbank.sqlite"
-    text = example(folder.resolve(), url)
+    name = name or (folder.resolve().name if directory else _user_name())
+    text = example(folder.resolve(), url, name)
     with _nothing_left_behind(_files(folder, url), folder, new=new):
         migrate(url)
         read_secret(folder / "secret", create=True)
         _write(settings, text)
     return [f"made {each}" for each in (settings, folder / "secret", redacted_url(url))]
+
+
+def _user_name() -> str:
+    try:
+        return getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def _make_directory(folder: Path) -> None:

@@ -122,6 +122,16 @@ def test_request_without_host_is_refused(folder: Path) -> None:
         assert send_and_read(server, b"GET /alloc HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
 
 
+def test_json_ends_with_a_line_end_for_curl(folder: Path) -> None:
+    with served(folder) as server:
+        for path in ("/health", "/whoami", "/alloc", "/nosuch", "/openapi.json"):
+            text = server.unix.get(path).text
+            assert (text[0], text[-2:]) == ("{", "}\n"), path
+            assert server.unix.head(path).headers["content-length"] == str(len(text.encode()))
+        assert not server.unix.get("/docs").text.endswith("}\n")
+        assert send_and_read(server, b"no HTTP\r\n\r\n").endswith(b"}\n")
+
+
 def test_client_of_the_commands_works(folder: Path) -> None:
     with served(folder) as server:
         client = Client(parse_address(f"unix:{server.socket}"))

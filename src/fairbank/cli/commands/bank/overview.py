@@ -12,7 +12,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_forms, add_option
 from fairbank.cli.framework.output import BOLD, PLAIN, caption, colour
 from fairbank.core.time import DAY
-from fairbank.report.cells import plain
+from fairbank.report.cells import folded, plain
 from fairbank.report.tables import table
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def run(context: Context, options: Namespace) -> int:
         context.print_json("fairbank.overview/1", {**user, **parts})
         return 0
     name = plain(str(me["user"] or me["uid"]))
-    context.print_text(f"{caption(context)}   user {name}")
+    context.print_escaped(*folded(f"{caption(context)}   user {name}", context.width))
     none = "you are in no project with an active allocation"
     _part(context, "What is left", BALANCE, rows, PROJECTS, "fairbank balance", none)
     held = context.format.su(sum(row["held"] for row in running))

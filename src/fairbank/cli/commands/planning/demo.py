@@ -98,7 +98,7 @@ def _main_job(context: Context, options: Namespace, folder: Path) -> int:
         "Each project is granted 95% of what its jobs really used. Every start is a hold, every end"
         " a charge.\n"
     )
-    init(str(folder), None)
+    init(str(folder), None, "demo")
     plan = Namespace(
         **vars(options), grant=95, periods=1, days=TERM_DAYS, by=None, record_overruns=False
     )
