@@ -67,7 +67,7 @@ def usage_table(
             row = {**total, **rest, "early_exit_code": None}
             shown.append(_finished(row, OTHERS, units[unit], shares[-1]))
     total_rows = [
-        _finished(row, "TOTAL", units[unit], 1000) | {"total": True}
+        _finished(row, "TOTAL", units[unit], 1000) | {"is_total": True}
         for unit, row in sorted(whole.items())
     ]
     return UsageTable(shown, total_rows)
@@ -159,7 +159,7 @@ def _share(row: Row, form: DisplayFormat) -> str:
     percent = f"{permille // 10}.{permille % 10}%"
     if form.exact:
         return percent
-    bar = "" if form.short or "total" in row else "#" * (permille * BAR // 1000)
+    bar = "" if form.short or "is_total" in row else "#" * (permille * BAR // 1000)
     return f"{percent:>6} {bar}"
 
 
