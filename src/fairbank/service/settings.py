@@ -226,7 +226,7 @@ def _check_table(value: object, kind: type[msgspec.Struct], place: str) -> None:
         raise msgspec.ValidationError(f"{what} - at `{place}{inside.removesuffix('`')}`") from bad
 
 
-def example(directory: Path, url: str, name: str) -> str:
+def example(directory: Path, url: str, name: str = "fairbank") -> str:
     """Return the settings file that `fairbank init` writes: the required keys, the bank's name if
     it is one word of ASCII, and one example cluster.
 
