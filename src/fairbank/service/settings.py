@@ -56,13 +56,12 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Addresses of the server: always `socket`, and TCP if `port` is given. TCP needs tokens or
     MUNGE.
 
-    `name`: the bank's name, which every answer has; MUNGE credentials are bound to it (`server_name`
-    of the clients).
-    `waiting_max`: maximum number of queued requests; beyond it the server answers 503.
-    `unix_groups`: users whose Unix groups contain a project's gid are its members. `log`: "json",
-    "short", or "auto": JSON, but short lines and only warnings on a terminal. `write_queue`: on
-    PostgreSQL, requests are applied in "threads" of the server or in a "process" of its own, which
-    uses a second processor; on SQLite always in threads.
+    `name`: the bank's name, which every answer has; MUNGE credentials are bound to it
+    (`server_name` of the clients). `waiting_max`: maximum number of queued requests; beyond it the
+    server answers 503. `unix_groups`: users whose Unix groups contain a project's gid are its
+    members. `log`: "json", "short", or "auto": JSON, but short lines and only warnings on a
+    terminal. `write_queue`: on PostgreSQL, requests are applied in "threads" of the server or in a
+    "process" of its own, which uses a second processor; on SQLite always in threads.
     """
 
     socket: str
