@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.site import AYLA, JORGE, STRANGER
+from tests.cli.site import AYLA, JORGE, MINH, STRANGER
 
 
 def rows(hadm: Run, *words: object) -> list[dict[str, Any]]:
@@ -111,3 +111,37 @@ def test_unknown_sort_column_is_reported(hadm: Run) -> None:
 def test_states_are_named_as_in_hadm(hadm: Run) -> None:
     assert {row["status"] for row in rows(hadm, "jobs")} == {"executing", "completed"}
     assert "not enough credit" in " ".join(hadm("failures", "-l").out.split())
+
+
+def test_charges_by_user_in_a_time_window(hadm: Run) -> None:
+    """Allocation 1 (cpu): ayla 9,000 in July, 9,000 in August, 301 on 21 November; jorge 9,000 in
+    September (120 of November were refunded), minh 8,939 in October. The user debits of HADM's
+    schema 5 add up to the DEBIT of the allocation, 36,240.
+    """
+    by_user = ("allocations", "--by-user", "-P", "-n", "-g", "chem_qmc", "-r", "cpu")
+    lines = hadm(*by_user, "--sort", "-DEBIT").out.splitlines()
+    users = [(cells[-3], cells[-2], cells[-1]) for cells in (line.split("|") for line in lines)]
+    assert users == [(str(AYLA), "3", "18301"), (str(JORGE), "2", "9000"), (str(MINH), "1", "8939")]
+    summer = hadm(*by_user, "-S", "2026-07-01", "-E", "2026-09-01").out.splitlines()
+    assert [line.split("|")[-3:] for line in summer] == [[str(AYLA), "2", "18000"]]
+    refused = hadm("allocations", "-S", "2026-07-01")
+    assert (refused.code, "add --by-user" in refused.err) == (2, True)
+
+
+def test_lists_are_limited_to_a_window_a_number_and_a_category(hadm: Run) -> None:
+    window = ("-S", "2026-09-01", "-E", "2026-10-01")
+    assert [row["job_id"] for row in rows(hadm, "jobs", *window)] == [701_002, 701_001, 700_003]
+    assert [row["job_id"] for row in rows(hadm, "jobs", *window, "--limit", "2")] == [
+        701_002,
+        701_001,
+    ]
+    largest = rows(hadm, "jobs", "--sort", "-AMOUNT", "--limit", "1")
+    assert [row["job_id"] for row in largest] == [700_003]  # the newest of three
+    assert [row["id"] for row in rows(hadm, "allocations", "--limit", "2")] == [1, 2]
+    assert "There are more; this shows 2." in hadm("allocations", "--limit", "2").err
+    assert rows(hadm, "failures", "-S", "2026-11-22") == []
+    for verb in ("projects", "allocations", "jobs", "failures"):
+        assert rows(hadm, verb, "--category", "research") == rows(hadm, verb)
+        assert rows(hadm, verb, "--category", "nosuch") == []
+        for bad in (("--limit", "-1"), ("--limit", "NaN"), ("--category", "")):
+            assert hadm(verb, *bad).code == 2

@@ -8,8 +8,8 @@ from fairbank import __version__
 from fairbank.cli.commands.bank.jobs import if_known, jobs, refusals, short
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.error_exit import run_to_exit
-from fairbank.cli.framework.host import uid_of
-from fairbank.cli.framework.options import add_group, add_option, printable
+from fairbank.cli.framework.host import uid_of, user_name
+from fairbank.cli.framework.options import add_group, add_limit, add_option, add_period, printable
 from fairbank.cli.framework.output import Listing, show
 from fairbank.cli.framework.screen import Shown
 from fairbank.cli.framework.selectors import (
@@ -18,6 +18,7 @@ from fairbank.cli.framework.selectors import (
     check_resources,
     group_query,
 )
+from fairbank.core.errors import InvalidInput
 from fairbank.report.columns import Amount, Column, Row, Summand, day, left, moment, su, text
 from fairbank.report.tables import sort_rows
 
@@ -49,6 +50,11 @@ DETAIL = (
     Column("RUN+CMPLT", Summand("held"), right=True),
     Column("DEBIT", Summand("used"), right=True),
     Column("BALANCE", Summand("available"), right=True),
+)
+BY_USER = (
+    Column("OWNER", text("user")),
+    Column("JOBS", text("runs"), right=True, drop=2),
+    Column("DEBIT", su("charged"), right=True),
 )
 _JOB = (
     Column("ALLOC-ID", text("allocation"), right=True, drop=2),
@@ -105,8 +111,8 @@ def _execute(words: list[str]) -> int:
 class View(NamedTuple):
     """List of one verb.
 
-    `detail` are its columns with --detail, `empty` is its text without rows, `active` is the help
-    of --active. `owned`: its rows have a user.
+    `detail` are its columns with --detail, `by_user` those with --by-user, if it has that; `empty`
+    is its text without rows, `active` is the help of --active. `owned`: its rows have a user.
     """
 
     about: str
@@ -118,6 +124,7 @@ class View(NamedTuple):
     empty: str
     active: str = "only of allocations that are now in their period, frozen ones too"
     owned: bool = False
+    by_user: tuple[Column, ...] = ()
 
     def command(self) -> Command:
         """Return the command that prints the list."""
@@ -131,14 +138,28 @@ class View(NamedTuple):
         add_option(parser, "--detail", "with credit, running and completed, debit and balance")
         about = "only of this resource, such as cpu or gpu"
         add_option(parser, "-r, --resource NAME", about, type=printable)
+        about = "only of allocations of this category"
+        add_option(parser, "--category NAME", about, type=printable)
         add_option(parser, "-a, --active", self.active)
+        if self.by_user:
+            about = "what each user was charged, with -S and -E only for jobs that ended then"
+            add_option(parser, "--by-user", about)
         if self.owned:
             add_option(parser, "-u, --user USER", "only of this user, by name or number")
+        if self.owned or self.by_user:
+            add_period(parser, "all", "no end")
+        add_limit(parser, 0)
 
     def _chosen(self, options: Namespace) -> tuple[Column, ...]:
+        if self.by_user and options.by_user:
+            return self.columns + self.by_user
         return self.columns + self.detail if options.detail else self.columns
 
     def _run(self, context: Context, options: Namespace) -> int:
+        if self.by_user and not options.by_user and (options.starttime or options.endtime):
+            raise InvalidInput(
+                "a period needs --by-user", field="--starttime", remedy="add --by-user"
+            )
         rows = self.rows(context, options)
         if not rows:  # perhaps a filter names something that does not exist
             check_group(context, options.group)
@@ -147,6 +168,10 @@ class View(NamedTuple):
         columns = self._chosen(options)
         if options.sort:
             rows = sort_rows(columns, rows, options.sort, context.format)
+        if options.limit and len(rows) > options.limit:
+            rows = rows[: options.limit]
+            more = f"There are more; this shows {options.limit}."
+            context.later_notes.append(f"{more} To see them, add --limit {10 * options.limit}")
         return show(context, Listing(self.schema, columns, rows, empty=self.empty))
 
 
@@ -154,7 +179,7 @@ def _projects(context: Context, options: Namespace) -> Sequence[Row]:
     query = {"account": options.account, **group_query(options.group)}
     named = any(value is not None for value in query.values())
     rows: Sequence[Row] = context.rows("/project", {**query, "removed": "any" if named else None})
-    if options.resource or options.active:
+    if options.resource or options.active or options.category:
         with_some = {row["project"] for row in _allocations(context, options)}
         rows = [row for row in rows if row["id"] in with_some]
     if options.detail:
@@ -182,17 +207,41 @@ def _allocations(context: Context, options: Namespace) -> Sequence[Row]:
     return context.rows("/alloc", {**_filters(options), "state": state})
 
 
+def _allocations_or_users(context: Context, options: Namespace) -> Sequence[Row]:
+    rows = _allocations(context, options)
+    if not options.by_user:
+        return rows
+    period = context.period()
+    names = ("id", "project", "account", "category", "resource", "start", "end")
+    return [
+        {
+            **{name: row[name] for name in names},
+            "owner_uid": used["group"],
+            "user": user_name(used["group"]),
+            "runs": used["runs"],
+            "charged": used["charged"],
+        }
+        for row in rows
+        for used in context.rows("/usage", {"allocation": row["id"], "by": "user", **period})
+    ]
+
+
 def _jobs(context: Context, options: Namespace) -> Sequence[Row]:
-    return jobs(context, _owned(options), 0)
+    return jobs(context, _owned(context, options), _read_limit(options))
 
 
 def _failures(context: Context, options: Namespace) -> Sequence[Row]:
-    return refusals(context, _owned(options), 0)
+    return refusals(context, _owned(context, options), _read_limit(options))
 
 
-def _owned(options: Namespace) -> dict[str, object]:
+def _read_limit(options: Namespace) -> int:
+    """Return how many of the newest rows to read: all if another order is wanted."""
+    return 0 if options.sort else int(options.limit)
+
+
+def _owned(context: Context, options: Namespace) -> dict[str, object]:
     owner = None if options.user is None else uid_of(options.user)
-    return {**_filters(options), "owner_uid": owner}
+    return {**_filters(options), "owner_uid": owner, **context.period()}
 
 
 def _filters(options: Namespace) -> dict[str, object]:
@@ -200,6 +249,7 @@ def _filters(options: Namespace) -> dict[str, object]:
     return {
         "account": options.account,
         "resource": options.resource,
+        "category": options.category,
         "active-at": "now" if options.active else None,
         **group_query(options.group),
     }
@@ -218,13 +268,14 @@ VIEWS = {
     ),
     "allocations": View(
         "list their allocations, present and past",
-        ("{} -a", "{} -g chem -r cpu --detail", "{} --detail --sort -BALANCE"),
+        ("{} -a", "{} -g chem -r cpu --detail", "{} --by-user -S 2026-11-01 --sort -DEBIT"),
         "fairbank.allocation/1",
         ALLOCATIONS,
         DETAIL,
-        _allocations,
+        _allocations_or_users,
         "There is no such allocation that you may see.",
         "only those that are active: now in their period, and not frozen",
+        by_user=BY_USER,
     ),
     "jobs": View(
         "list jobs with their holds or charges",
