@@ -54,12 +54,7 @@ def build_policy(
     Raises:
         InvalidInput: the site's rules name a project that the bank does not have.
     """
-    if unknown := sorted(set(site.projects) - {project.account for project in projects}):
-        raise InvalidInput(
-            f"no project has the account {unknown[0]!r}",
-            field=f"projects.{unknown[0]}",
-            remedy="name it as the bank does",
-        )
+    _check_accounts(site, projects)
     funds = BankFunds(projects, allocations)
     resources = sorted({partition.resource for partition in cluster.partitions.values()})
     return SubmissionPolicy(
@@ -90,6 +85,16 @@ def build_policy(
         one_partition=site.one_partition,
         stale_seconds=site.stale_seconds,
     )
+
+
+def _check_accounts(site: SiteRules, projects: Sequence[BankProject]) -> None:
+    """Raise InvalidInput if the site's rules name a project that the bank does not have."""
+    if unknown := sorted(set(site.projects) - {project.account for project in projects}):
+        raise InvalidInput(
+            f"no project has the account {unknown[0]!r}",
+            field=f"projects.{unknown[0]}",
+            remedy="name it as the bank does",
+        )
 
 
 def default_partition(partitions: Sequence[SlurmPartition]) -> str | None:

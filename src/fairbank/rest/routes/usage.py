@@ -88,13 +88,7 @@ def show_usage(
     add amounts of different units.
     """
     group_by = UsageBy(by)
-    page = GroupPage(limit, _parse_cursor(after, group_by), largest=order == "largest")
-    if page.largest and after is not None:
-        raise InvalidInput(
-            "the largest rows have no further page",
-            field="after",
-            remedy="leave it out, or send order=group",
-        )
+    page = _group_page(limit, after, order, group_by)
     now = request.services.clock.now()
     offsets: ZoneOffsets = ()
     if group_by.is_time:
@@ -136,6 +130,18 @@ _BY_NUMBER = (UsageBy.USER, UsageBy.PROJECT, UsageBy.ALLOCATION)
 
 def _cursor(row: Usage) -> str:
     return msgspec.json.encode(row.key).decode()
+
+
+def _group_page(limit: int, after: str | None, order: str, by: UsageBy) -> GroupPage:
+    """Return the page that a request asks for. Raises InvalidInput if it cannot exist."""
+    page = GroupPage(limit, _parse_cursor(after, by), largest=order == "largest")
+    if page.largest and after is not None:
+        raise InvalidInput(
+            "the largest rows have no further page",
+            field="after",
+            remedy="leave it out, or send order=group",
+        )
+    return page
 
 
 def _parse_cursor(text: str | None, by: UsageBy) -> tuple[str | int, str, str] | None:

@@ -84,10 +84,10 @@ class ProcessorProfile(Generic[W]):
     Invariants: `_new_slots` are the slots before the steps are built. `_drops` are the times at
     which fewer processors are free than ever before, with their number; None: unknown.
     `_has_later_slots`: a slot begins later than now. Without one, free processors only increase.
-    `_running` is in the order of the ends and lacks `_started`, the jobs that start
-    now. `_holes` is a cache, valid until the next `take`. `_free_at_first`: free processors when
-    the first slot later than now begins. `_latest` has the latest begins found, with the number of
-    processors and the time limit.
+    `_running` is in the order of the ends and lacks `_started`, the jobs that start now. `_holes`
+    is a cache, valid until the next `take`. `_free_at_first`: free processors when the first slot
+    later than now begins. `_latest` has the latest begins found, with the number of processors and
+    the time limit.
 
     Optimisation: most passes reserve for one job at most. Until then free processors only increase,
     and a scan over the running jobs finds the place of that job. The steps are built when a second

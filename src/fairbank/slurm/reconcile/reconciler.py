@@ -106,11 +106,7 @@ class Reconciler:
         unreadable = tuple(dict.fromkeys((*unreadable, *history.unreadable)))
         sides = self._with_history(sides, comparison, history)
         comparison = compare(sides)
-        unreadable += tuple(
-            finding.job.gap
-            for finding in comparison.findings
-            if finding.category is Category.INCOMPLETE and finding.job and finding.job.gap
-        )
+        unreadable += _gaps(comparison)
         repairer = Repairer(
             self._bank,
             prices,
@@ -127,10 +123,7 @@ class Reconciler:
         else:
             outcomes = repairer.predict(comparison.findings)
         if not fix and funds is None:  # nothing is assumed, and nothing is done
-            outcomes = [
-                msgspec.structs.replace(outcome, problem=outcome.problem or "")
-                for outcome in outcomes
-            ]
+            outcomes = list(map(_without_repair, outcomes))
         return ReconcileResult(
             cluster=prices.name,
             compared=sum(1 for job in sides.jobs if job.has_ended),
@@ -316,6 +309,20 @@ def _job_ids(comparison: ReconcileComparison, categories: Collection[Category]) 
         if finding.category in categories
     ]
     return sorted({record.job_id for record in records if record is not None})
+
+
+def _gaps(comparison: ReconcileComparison) -> tuple[UnreadableLine, ...]:
+    """Return the unreadable cells for which a job cannot be priced."""
+    return tuple(
+        finding.job.gap
+        for finding in comparison.findings
+        if finding.category is Category.INCOMPLETE and finding.job and finding.job.gap
+    )
+
+
+def _without_repair(outcome: RepairOutcome) -> RepairOutcome:
+    """Return a predicted outcome as one that was not attempted; a reason why it fails stays."""
+    return msgspec.structs.replace(outcome, problem=outcome.problem or "")
 
 
 def _with_refusal(outcome: RepairOutcome, refusals: Refusals) -> RepairOutcome:
