@@ -92,6 +92,24 @@ def partition_cpus(queue: ScenarioQueue) -> None:
     change_partition(queue, "maxcpuspernode=1", "maxcpuspernode=unlimited")
 
 
+def cpus_of_each_node(queue: ScenarioQueue) -> None:
+    change_partition(queue, "maxcpuspernode=3", "maxcpuspernode=unlimited")
+    queue.submit_running("first", "-wc01", "-n3", "-t10")
+    queue.submit(JOB, "-wc01", "-n1", "-t10")
+
+
+def only_root(queue: ScenarioQueue) -> None:
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit(JOB, "-n1", "-t10")
+    change_partition(queue, "rootonly=yes", "rootonly=no")
+
+
+def submit_hosts(queue: ScenarioQueue) -> None:
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit(JOB, "-n1", "-t10")
+    change_partition(queue, "allocnodes=nowhere", "allocnodes=ALL")
+
+
 def required_reservation(queue: ScenarioQueue) -> None:
     queue.submit_running("first", "-N6", WHOLE, "-t10")
     queue.submit(JOB, "-n1", "-t10")
@@ -235,6 +253,19 @@ SCENES = (
         "PartitionConfig",
         "MaxCPUsPerNode of partition cpu is 1 for all of its jobs, and this job asks for 7 in all",
         "MaxCPUsPerNode of cpu",
+    ),
+    Scene(
+        cpus_of_each_node,
+        "Resources",
+        "c01: jobs of partition cpu leave too few of its 3 CPUs of each node (MaxCPUsPerNode)",
+        "requested nodes in cpu",
+    ),
+    Scene(only_root, "PartitionConfig", "RootOnly of partition cpu is YES", "RootOnly of cpu"),
+    Scene(
+        submit_hosts,
+        "PartitionConfig",
+        "AllocNodes of partition cpu is nowhere, and this job comes from ",
+        "AllocNodes of cpu",
     ),
     Scene(
         required_reservation,
