@@ -146,7 +146,7 @@ def test_each_node_is_reported_with_the_first_cause_against_it() -> None:
 
 
 def test_job_that_can_never_start_is_reported() -> None:
-    result = explain(Scene(rack(2)).waits(1, cpus_per_task=64), 1)
+    result = explain(Scene(rack(2)).waits(1, cpus_per_task=5), 1)
     assert (
         result.headline
         == "Job 1 waits: No nodes of the cluster match its request, even if idle: it will never"
@@ -154,7 +154,7 @@ def test_job_that_can_never_start_is_reported() -> None:
     )
     assert (
         check_lines(result)[2]
-        == "- suitable nodes in batch: 0 of 2 are suitable, and it needs 1; fewer than 64 CPUs:"
+        == "- suitable nodes in batch: 0 of 2 are suitable, and it needs 1; fewer than 5 CPUs:"
         " n[1-2]"
     )
     apart = [

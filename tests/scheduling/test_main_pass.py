@@ -62,7 +62,7 @@ def test_reason_of_a_job_in_two_partitions_is_that_of_the_last() -> None:
 
 
 def test_job_that_can_never_run_is_reported_and_delays_no_job() -> None:
-    output = Scene(rack(2)).waits(1, cpus_per_task=99).waits(2, constraint="gpu").waits(3).main()
+    output = Scene(rack(2)).waits(1, cpus_per_task=5).waits(2, constraint="gpu").waits(3).main()
     assert output.starts == {3: "n1"}
     assert output.reasons == {1: "BadConstraints", 2: "BadConstraints"}
 

@@ -98,6 +98,21 @@ def cpus_of_each_node(queue: ScenarioQueue) -> None:
     queue.submit(JOB, "-wc01", "-n1", "-t10")
 
 
+def drained_node_behind_others(queue: ScenarioQueue) -> None:
+    """A node that was drained before the job was submitted would be slurmctld's reason, too."""
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit("ahead", "-N5", WHOLE, "-t10")
+    queue.submit(JOB, "-wc06", "-n1", "-t10")
+    drain, resume = ("state=drain", "reason=fan"), ("state=resume",)
+    node = ("update", "nodename=c06")
+    queue.scontrol(*node, *drain, undo=(*node, *resume))
+
+
+def all_cpus(queue: ScenarioQueue) -> None:
+    queue.submit_running("first", "-N6", WHOLE, "-t10")
+    queue.submit(JOB, "-n500", "-t10")
+
+
 def only_root(queue: ScenarioQueue) -> None:
     queue.submit_running("first", "-N6", WHOLE, "-t10")
     queue.submit(JOB, "-n1", "-t10")
@@ -259,6 +274,13 @@ SCENES = (
         "Resources",
         "c01: jobs of partition cpu leave too few of its 3 CPUs of each node (MaxCPUsPerNode)",
         "requested nodes in cpu",
+    ),
+    Scene(drained_node_behind_others, "Priority", "c06: drained, fan", "requested nodes in cpu"),
+    Scene(
+        all_cpus,
+        "PartitionConfig",
+        "TotalCPUs of partition cpu is 384, and this job asks for 500",
+        "TotalCPUs of cpu",
     ),
     Scene(only_root, "PartitionConfig", "RootOnly of partition cpu is YES", "RootOnly of cpu"),
     Scene(

@@ -55,8 +55,8 @@ class PartitionTest(NamedTuple):
 def partition_tests(
     job: PendingJob, cluster: NodeTable, name: str, *, by_least_time: bool = False
 ) -> Iterator[PartitionTest]:
-    """Yield the tests of the settings that the partition has; its state and its number of nodes
-    only if they exclude the job.
+    """Yield the tests of the settings that the partition has; its state and its numbers of nodes
+    and CPUs only if they exclude the job.
 
     Args:
         job: the pending job.
@@ -75,6 +75,9 @@ def partition_tests(
     ):
         yield from _configuration_tests(job, rules, count)
     if closed is None:
+        total = cluster.total_cpus[name]
+        if (cpus := job.wanted.cpus) > total:
+            yield PartitionTest(Subject.NODES, "TotalCPUs", total, cpus, CONFIG)
         yield from _size_tests(job, rules, count, by_least_time=by_least_time)
     has_lists = rules.qos or rules.accounts or rules.groups
     access = list(_access_tests(job, rules)) if has_lists else []

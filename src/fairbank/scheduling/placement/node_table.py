@@ -71,6 +71,14 @@ class NodeTable:
             nodes |= 1 << place
         return nodes
 
+    @cached_property
+    def total_cpus(self) -> dict[str, int]:
+        """CPUs of all nodes of each partition."""
+        return {
+            name: int(self.cpus[node_set.places(nodes)].sum())
+            for name, nodes in self.partitions.items()
+        }
+
     def partition(self, name: str) -> tuple[PartitionRules, NodeSet]:
         """Return the rules and nodes of a partition. Raises NotFound, listing the existing ones."""
         if name not in self.rules:
