@@ -10,8 +10,11 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 from tests.support.account import Account
 from tests.support.conditions import wait_until
+from tests.support.server import FAIRBANK
 from tests.support.supervisor import ProcessSpec, SupervisedProcess, children
 
 FAMILY = ["sh", "-c", "sleep 1000 & sleep 1000 & wait"]
@@ -39,14 +42,27 @@ def test_stop_and_kill_can_be_repeated(tmp_path: Path) -> None:
         assert not server.running
 
 
-def test_server_ends_when_the_tests_are_killed(tmp_path: Path, checkout: Path) -> None:
+@pytest.mark.parametrize(
+    ("around", "command"),
+    [
+        ("nullcontext", FAMILY),
+        ("preloaded", [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "0"]),
+    ],
+    ids=["executed", "forked"],
+)
+def test_server_ends_when_the_tests_are_killed(
+    tmp_path: Path, checkout: Path, around: str, command: list[str]
+) -> None:
     folder = tmp_path / "server"
     folder.mkdir()
     program = (
-        "import sys; from tests.support.supervisor import SupervisedProcess, ProcessSpec\n"
-        f"spec = ProcessSpec(**{asdict(_process_spec(folder))!r})\n"
-        "print(SupervisedProcess(spec).pid, flush=True)\n"
-        "sys.stdin.read()"
+        "import sys; from contextlib import nullcontext\n"
+        "from tests.support.preloaded import preloaded\n"
+        "from tests.support.supervisor import SupervisedProcess, ProcessSpec\n"
+        f"spec = ProcessSpec(**{asdict(_process_spec(folder, command))!r})\n"
+        f"with {around}():\n"
+        "    print(SupervisedProcess(spec).pid, flush=True)\n"
+        "    sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], cwd=checkout, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -59,10 +75,18 @@ def test_server_ends_when_the_tests_are_killed(tmp_path: Path, checkout: Path) -
     wait_until(lambda: not folder.exists(), "its folder to be removed")
 
 
-def _process_spec(folder: Path) -> ProcessSpec:
+@pytest.mark.parametrize(("word", "code"), [("-V", 0), ("no-such-command", 2)])
+def test_forked_program_has_its_own_log_and_exit_code(tmp_path: Path, word: str, code: int) -> None:
+    server = SupervisedProcess(_process_spec(tmp_path, [FAIRBANK, word]))
+    wait_until(lambda: not server.running, "the command to end")
+    assert server.stop() == code
+    assert "fairbank" in (tmp_path / "log").read_text()
+
+
+def _process_spec(folder: Path, command: list[str] = FAMILY) -> ProcessSpec:
     us = Account.ourselves()
     return ProcessSpec(
-        command=FAMILY,
+        command=command,
         environment={"PATH": "/usr/bin:/bin"},
         folder=str(folder),
         log=str(folder / "log"),
