@@ -122,11 +122,17 @@ def test_cap_below_usage_only_stops_new_holds() -> None:
     )
 
 
-def test_insufficient_credit_is_reported_before_a_cap() -> None:
+def test_the_tighter_of_credit_and_cap_is_reported() -> None:
     play_story(
         PHYSICS
-        + "cap alice physics/cpu 1\n"
-        + "hold 1 alice physics/cpu 101 -> INSUFFICIENT_CREDIT available 100"
+        + """
+        cap alice physics/cpu 1
+        hold 1 alice physics/cpu 101    -> CAPPED available 1
+        cap alice physics/cpu 100
+        hold 1 alice physics/cpu 101    -> INSUFFICIENT_CREDIT available 100
+        hold 2 bob physics/cpu 60
+        hold 1 alice physics/cpu 101    -> INSUFFICIENT_CREDIT available 40
+        """
     )
 
 

@@ -24,8 +24,12 @@ def seen(
 def test_outlook_depends_on_day_of_period() -> None:
     assert seen(100, 0, now=JULY - 1).state is OutlookState.NOT_STARTED
     assert seen(100, 10, now=NEXT_JULY).state is OutlookState.ENDED
-    assert seen(100, 10, now=JULY + DAY - 1).state is OutlookState.TOO_EARLY
-    assert seen(100, 10, now=JULY + DAY).state is OutlookState.RUNS_OUT
+    assert seen(100, 10, now=JULY + 7 * DAY - 1).state is OutlookState.TOO_EARLY
+    assert seen(100, 10, now=JULY + 7 * DAY).state is OutlookState.RUNS_OUT
+    # 10 % of a term of 30 days are 3 days.
+    month = {"start": JULY, "end": JULY + 30 * DAY}
+    assert seen(100, 50, now=JULY + 3 * DAY - 1, **month).state is OutlookState.TOO_EARLY
+    assert seen(100, 50, now=JULY + 3 * DAY, **month).state is OutlookState.RUNS_OUT
 
 
 def test_unused_credit_is_reported_in_the_second_half() -> None:

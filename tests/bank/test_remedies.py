@@ -84,8 +84,8 @@ def test_advised_deposit_can_be_typed_and_suffices(asked: int, data: st.DataObje
 @pytest.mark.parametrize(
     ("line", "advice"),
     [
-        ("refund 7 26m", "refund at most 25m"),
-        ("withdraw physics/cpu:next 2", "withdraw at most 80m"),
+        ("refund 7 26m", "refund at most 0.41 SU"),
+        ("withdraw physics/cpu:next 2", "withdraw at most 1.33 SU"),
     ],
 )
 def test_advised_amount_is_exact_to_the_minute(line: str, advice: str) -> None:

@@ -71,7 +71,7 @@ def test_commands_suggested_by_balance_work(changing: Run, uid: int) -> None:
     words = ("balance", "-r", "gpu,storage,tape", "--as", uid, "--json")
     warnings = json.loads(changing(*words).out)["warnings"]
     assert [warning.partition("  ")[0] for warning in warnings] == [
-        "! chem_qmc/gpu: at this pace empty in 12 days.",
+        "! chem_qmc/gpu: empty in 12 days at the mean pace since 2026-07-01.",
         "!! chem_qmc/storage: empty; new jobs are refused.",
         "! chem_qmc/tape: under-used, 40 days left.",
     ]

@@ -28,11 +28,11 @@ def balance_row(
 @pytest.mark.parametrize(
     ("granted", "used", "words", "in_short"),
     [
-        (100_000, 36_240, "no, about 7,720 left over", "no, 7,720 left"),
+        (100_000, 36_240, "lasts; about 7,720 SU will be unused", "lasts; 7,720 unused"),
         (5_000, 4_610, "! about 2026-12-03", "! 2026-12-03"),
         (5_000, 5_000, "!! empty", "!! empty"),
         (5_000, 5_100, "!! empty", "!! empty"),
-        (5_000, 0, "no, about 5,000 left over", "no, 5,000 left"),
+        (5_000, 0, "lasts; about 5,000 SU will be unused", "lasts; 5,000 unused"),
     ],
 )
 def test_outlook_in_words(granted: int, used: int, words: str, in_short: str) -> None:
@@ -40,20 +40,20 @@ def test_outlook_in_words(granted: int, used: int, words: str, in_short: str) ->
     assert show_outlook(balance_row(granted, used), LOOK._replace(short=True)) == in_short
 
 
-def test_outlook_outside_the_period_and_on_the_first_day() -> None:
+def test_outlook_outside_the_period_and_in_the_first_week() -> None:
     assert show_outlook(balance_row(100, 0, now=JULY - 1), LOOK) == "not started"
     assert show_outlook(balance_row(100, 10, now=NEXT_JULY), LOOK) == "ended"
-    assert show_outlook(balance_row(100, 10, now=JULY + DAY - 1), LOOK) == "too early to tell"
+    assert show_outlook(balance_row(100, 10, now=JULY + 7 * DAY - 1), LOOK) == "too early to tell"
 
 
 def test_large_expiring_credit_is_reported_in_the_second_half() -> None:
     assert (
         show_outlook(balance_row(12_000, 310, now=JULY + 300 * DAY), LOOK)
-        == "! 11,600 will expire unused"
+        == "! about 11,600 SU will be unused"
     )
     assert (
         show_outlook(balance_row(12_000, 310, now=JULY + 300 * DAY), LOOK._replace(short=True))
-        == "! 11,600 lost"
+        == "! 11,600 unused"
     )
 
 

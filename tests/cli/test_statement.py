@@ -35,19 +35,20 @@ def test_paged_statement_equals_the_unpaged_one(
 
 
 @pytest.mark.parametrize("limit", [2, 3, 4, 5])
-def test_statement_limit_is_applied_and_reported(
+def test_statement_limit_keeps_the_newest_entries(
     fairbank: Run, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    """The limit may be at the end of a page or not. The sums are those after the last entry
-    shown.
+    """The limit may be at the end of a page or not. The sums are those before the first entry
+    shown, and those of now.
     """
     complete = json.loads(fairbank("statement", "1", "-S", "2026-01-01", "--json").out)
     monkeypatch.setattr("fairbank.cli.framework.context.PAGE", 3)
     few = fairbank("statement", "1", "-S", "2026-01-01", "--limit", limit, "--json")
     part = json.loads(few.out)
-    assert part["data"] == complete["data"][:limit]
+    assert part["data"] == complete["data"][-limit:]
     assert (part["whole"], complete["whole"]) == (False, True)
-    assert part["closing"]["held"] == part["data"][-1]["held"]
+    assert part["closing"] == complete["closing"]
+    assert part["opening"]["available"] == complete["data"][-limit - 1]["available"]
     assert f"There are more; this shows {limit}." in " ".join(few.err.split())
 
 
@@ -68,22 +69,23 @@ def test_statement_states_the_times_of_its_sums(fairbank: Run) -> None:
     )
     assert "those of now" in fairbank("statement", "1", "-S", "2026-07-01").err
     few = fairbank("statement", "1", "-S", "2026-07-01", "--limit", "3")
-    last = few.out.splitlines()[-1]
-    assert last.startswith("(so far)")
-    assert "more entries follow" in " ".join(few.err.split())
-    assert "(closing)" not in few.out
+    assert [line.split()[0] for line in few.out.splitlines() if line.startswith("(")] == [
+        "(before)",
+        "(closing)",
+    ]
+    assert "(before): the sums before entry 33; there are earlier entries." in few.err
 
 
 def test_statement_totals_add_up(fairbank: Run) -> None:
-    proof = fairbank("statement", "1", "--units", "k").err.splitlines()[-1]
-    assert proof.startswith("ok  used 2174400 + held 261120")
-    assert proof.endswith("= granted 6000000 SU-minutes")
+    """In the unit of the table: 36.24 + 4.35 + 59.40 = 99.99, so held is 4.36."""
+    notes = fairbank("statement", "1", "--units", "k").err.splitlines()
+    assert notes[-1] == ("ok  used 36.24 + held 4.36 + available 59.40 = granted 100 thousand SU")
 
 
 def test_statement_shows_job_and_reason_of_a_refusal(fairbank: Run) -> None:
     (row,) = [
         row
-        for row in json.loads(fairbank("statement", "2", "--json").out)["data"]
+        for row in json.loads(fairbank("statement", "2", "-l", "--json").out)["data"]
         if row["kind"] == "refusal"
     ]
     assert (row["job_id"], row["cluster"]) == (812_350, "darwin")
@@ -111,7 +113,7 @@ def statement_entry(
 
 
 @pytest.mark.parametrize(
-    ("entry", "amount", "reason"),
+    ("entry", "out", "reason"),
     [
         (statement_entry("cap", 300, None, {"cap": 300}), "", "cap of ayla: 5 SU"),
         (statement_entry("cap", 0, None, {"cap": 0}), "", "cap of ayla: 0 SU"),
@@ -127,22 +129,23 @@ def statement_entry(
         ),
         (statement_entry("terms", 0, None, {}, changed={"shared": True}), "", "shared"),
         (
-            statement_entry("charge", 6, 1, {"written_off": 101}, charged=6),
-            "+0.10",
-            "1.68 written off",
+            statement_entry("charge", 6, 1, {"written_off": 101}, charged=6, available=594),
+            "0.10",
+            "0.10 used; 1.68 written off",
         ),
     ],
 )
 def test_entry_without_an_amount_is_described_in_words(
-    entry: dict[str, Any], amount: str, reason: str
+    entry: dict[str, Any], out: str, reason: str
 ) -> None:
     shown = {column.head: column for column in COLUMNS}
     assert (
-        shown["AMOUNT"].cell(entry, DisplayFormat()),
+        shown["OUT"].cell(entry, DisplayFormat()),
         shown["REASON"].cell(entry, DisplayFormat()),
-    ) == (amount, reason)
-    exact = {column.head: column for column in with_minutes(COLUMNS)}["AMOUNT-MINUTES"]
-    assert exact.cell(entry, DisplayFormat(exact=True)) == ("6" if amount else "")
+    ) == (out, reason)
+    assert shown["IN"].cell(entry, DisplayFormat()) == ""
+    exact = {column.head: column for column in with_minutes(COLUMNS)}["OUT-MINUTES"]
+    assert exact.cell(entry, DisplayFormat(exact=True)) == ("6" if out else "")
 
 
 def test_period_that_begins_in_the_future_is_refused(fairbank: Run) -> None:

@@ -165,7 +165,7 @@ def test_line_typed_before_the_question_is_no_answer(own_bank: Bank) -> None:
     ("words", "asks"),
     [
         ("deposit 3 1 --reason test", False),
-        ("deposit 3 1M --reason test", True),
+        ("deposit 3 1000k --reason test", True),
         ("project create physics --gid 9", False),
         ("project remove bio_fold", True),
         ("project add-user bio_fold 61009", False),

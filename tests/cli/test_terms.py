@@ -159,8 +159,8 @@ NO_LIMIT = {"credit_limit": 0, "display": {"credit_limit": "0"}}
 def test_statement_shows_changed_terms(changing: Run) -> None:
     def newest(*words: object) -> tuple[str, dict[str, object]]:
         number = entry_number(changing("alloc", *words, "--reason", "why"))
-        rows = csv.DictReader(io.StringIO(changing("statement", CPU, "--csv").out))
-        entry = json.loads(changing("statement", CPU, "--json").out)["data"][-1]
+        rows = csv.DictReader(io.StringIO(changing("statement", CPU, "-l", "--csv").out))
+        entry = json.loads(changing("statement", CPU, "-l", "--json").out)["data"][-1]
         assert entry["id"] == number
         return next(row["REASON"] for row in rows if row["ENTRY"] == str(number)), entry["changed"]
 
@@ -178,12 +178,14 @@ def test_statement_shows_changed_terms(changing: Run) -> None:
     output_of(
         changing(
             "undo",
-            json.loads(changing("statement", CPU, "--json").out)["data"][-1]["id"],
+            json.loads(changing("statement", CPU, "-l", "--json").out)["data"][-1]["id"],
             "--reason",
             "back",
         )
     )
-    assert "not shared, credit limit 5; undo of entry" in changing("statement", CPU, "--csv").out
+    assert (
+        "not shared, credit limit 5; undo of entry" in changing("statement", CPU, "-l", "--csv").out
+    )
     assert newest("set", CPU, "--credit-limit", 0)[1] == NO_LIMIT
 
 

@@ -134,7 +134,7 @@ def test_some_entries_cannot_be_undone(changing: Run) -> None:
     assert "the entry that gave it" in " ".join(
         output_of(changing("undo", moved + 1, "--reason", "x"), 7).split()
     )
-    rows = json.loads(changing("statement", CPU, "-S", "2026-01-01", "--json").out)["data"]
+    rows = json.loads(changing("statement", CPU, "-l", "-S", "2026-01-01", "--json").out)["data"]
     charge = next(row["id"] for row in rows if row["kind"] == "charge")
     assert "fairbank refund 7" in output_of(changing("undo", charge, "--reason", "x"), 7)
     for kind, instead in (("hold", "with its job"), ("open", f"fairbank alloc end {CPU}")):
@@ -172,9 +172,9 @@ def test_printed_entry_numbers_can_be_undone(changing: Run, words: tuple[object,
     assert planned["comment"] == f"undo of entry {number}: a slip"
     undone = entry_number(changing("undo", number, "--reason", "a slip"))
     if planned["allocation"] is not None:
-        rows = json.loads(changing("statement", planned["allocation"], "--limit", 0, "--json").out)[
-            "data"
-        ]
+        rows = json.loads(
+            changing("statement", planned["allocation"], "-l", "--limit", 0, "--json").out
+        )["data"]
         written = next(
             row for row in rows if row["details"] and row["details"].get("undoes") == number
         )

@@ -41,6 +41,7 @@ partitions = st.none() | st.sampled_from(["", "std"])
 names = st.none() | st.sampled_from(["g1", "g2", "g5"])
 some_projects = st.frozensets(st.integers(0, 6), max_size=4)
 projects = st.none() | some_projects
+kinds = st.none() | st.frozensets(st.sampled_from(Kind), max_size=4)
 some_ids = st.none() | st.frozensets(st.integers(0, 60), max_size=8)
 sights = st.just(Visibility(everything=True)) | st.builds(
     Visibility, uid=owners, projects=some_projects
@@ -96,6 +97,8 @@ queries: st.SearchStrategy[Query] = st.one_of(
             category=categories,
             stands=st.none() | st.tuples(st.sampled_from(Standing), ats),
             active_at=instant,
+            open_at=instant,
+            or_latest=st.booleans(),
             lenders=sights.map(lambda sight: sight.projects),
         ),
         pages,
@@ -130,7 +133,7 @@ queries: st.SearchStrategy[Query] = st.one_of(
             ids=some_ids,
             allocation=number,
             projects=projects,
-            kinds=st.none() | st.frozensets(st.sampled_from(Kind), max_size=4),
+            kinds=kinds,
             owner=owners,
             since=instant,
             until=instant,
@@ -184,7 +187,8 @@ queries: st.SearchStrategy[Query] = st.one_of(
         st.sampled_from(UsageBy),
         st.builds(GroupPage, limit=st.just(3), largest=st.booleans()),
     ),
-    _query("statement", st.integers(0, 9), ats, ats, pages),
+    _query("statement", st.integers(0, 9), ats, ats, pages, kinds),
+    _query("term_entries", st.frozensets(st.integers(0, 9), max_size=4)),
     _query("entry_before", st.integers(0, 9), ats),
     _query("users", st.frozensets(st.integers(0, 9), max_size=4), owners),
     _query("members", strategies.projects, pages),

@@ -69,6 +69,10 @@ def test_projects(filled: Store, query: dict[str, Any], expected: list[int]) -> 
         ({"active_at": END - 1}, [1, 3, 4]),
         ({"active_at": END}, [2]),
         ({"active_at": START - 1}, []),
+        ({"open_at": END - 1}, [1, 2, 3, 4]),
+        ({"open_at": END}, [2]),
+        # Allocation 1 ended, but allocation 2 follows it; nothing follows 3 and 4.
+        ({"open_at": END, "or_latest": True}, [2, 3, 4]),
         ({"visibility": Visibility(projects=frozenset({2}))}, [4]),
         ({"visibility": Visibility(projects=frozenset({2})), "projects": frozenset({1, 2})}, [4]),
         ({"visibility": Visibility(uid=ALICE)}, []),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fairbank.bank.entry import Kind
 from fairbank.bank.query import (
     AllocationQuery,
     DebitPage,
@@ -114,6 +115,8 @@ def test_repeated_requests_take_one_more_statement(
             ),
         ),
         ("statement", (1, Instant(0), Instant(START + 1), PAGE)),
+        ("statement", (1, Instant(0), Instant(START + 1), PAGE, frozenset({Kind.HOLD}))),
+        ("term_entries", (frozenset({1, 2}),)),
         ("entry_before", (1, Instant(START + 1))),
         (
             "usage",

@@ -142,7 +142,7 @@ def test_amounts_of_a_column_have_the_same_decimals(
             [0, 25],
             [0, 0],
             True,
-            [["26", "100"], ["0", "0"], ["0", "0"], ["25", "99"]],
+            [["25", "100"], ["0", "1"], ["0", "0"], ["25", "99"]],
         ),
         ([25], [10], [10], False, [["0.41"], ["0.16"], ["0.17"], ["0.08"]]),
     ],
@@ -150,8 +150,8 @@ def test_amounts_of_a_column_have_the_same_decimals(
 def test_amounts_of_an_allocation_add_up(
     granted: list[int], used: list[int], held: list[int], short: bool, expected: list[list[str]]
 ) -> None:
-    """All amounts have decimals or none has, depending on the largest. Truncated amounts would not
-    add up; whole amounts are rounded to the nearest.
+    """All amounts have decimals or none has, depending on the largest. Amounts are truncated; what
+    this leaves over is used or held.
     """
     columns = [
         Column(name, Summand(name), right=True, brief=True)
@@ -284,7 +284,10 @@ def test_csv_has_exact_minutes() -> None:
 def test_times_are_shown_in_the_given_zone() -> None:
     sample = {"at": "2026-11-21T02:14:00Z", "ran": 90_061, "share": 36, "none": None}
     assert Column("X", moment("at")).cell(sample, LOOK) == "2026-11-20 21:14:00"
-    assert Column("X", moment("at")).cell(sample, LOOK._replace(short=True)) == "11-20 21:14"
+    short = LOOK._replace(short=True, year=2026)
+    assert Column("X", moment("at")).cell(sample, short) == "11-20 21:14"
+    # The time is in the last year of the people who look at it in 2027.
+    assert Column("X", moment("at")).cell(sample, short._replace(year=2027)) == "2026-11-20 21:14"
     assert (
         Column("X", moment("at")).cell(sample, LOOK._replace(exact=True))
         == "2026-11-20T21:14:00-05:00"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairbank.bank.allocation import NO_LINK
+from fairbank.bank.allocation import NO_LINK, Allocation, AllocationState, Standing
 from fairbank.bank.identity_enum import IdentityEnum
 from fairbank.core.time import Instant
 
@@ -199,6 +199,44 @@ def term_changes(before: Entry | None, entries: Iterable[Entry]) -> Mapping[int,
             }
         known = now
     return found
+
+
+class StateSince(NamedTuple):
+    """Start of the present state of an allocation, and the reason that staff gave, if any."""
+
+    at: Instant
+    reason: str | None
+
+
+def state_since(allocation: Allocation, entries: Iterable[Entry], now: int) -> StateSince | None:
+    """Return since when an allocation is planned, frozen or ended; None for an active one.
+
+    Args:
+        allocation: the allocation.
+        entries: all its entries that set terms, in their order.
+        now: the current time.
+    """
+    standing = allocation.standing(now)
+    if standing is Standing.ACTIVE:
+        return None
+    # What set the state; a freeze is not made longer by a change of the period.
+    names = ("state", "end") if standing is Standing.ENDED else ("state",)
+    setting, known = None, None
+    for entry in entries:
+        terms = _terms(entry)
+        if known is None or any(known[name] != terms[name] for name in names):
+            setting = entry
+        known = terms
+    if setting is None:
+        return StateSince(allocation.start, None)
+    if standing is not Standing.ENDED:
+        return StateSince(setting.at, setting.comment)
+    # Ended by staff, perhaps before its start; otherwise its period was over.
+    by_staff = setting.at >= allocation.end or allocation.state is AllocationState.ENDED
+    return StateSince(
+        Instant(min(allocation.end, setting.at)) if by_staff else allocation.end,
+        setting.comment if by_staff else None,
+    )
 
 
 def _terms(entry: Entry) -> dict[str, Any]:

@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from fairbank.core.time import DAY
 
+PACE_DAYS = 7
+"""Days after which an allocation has a pace, unless 10 % of its term pass sooner."""
+
 
 class OutlookState(Enum):
     """Kinds of outlook, with their names in messages."""
@@ -38,8 +41,8 @@ def outlook(
     """Project the pace of an allocation to its end.
 
     For the run-out date held credit is still left; at the end at least what is held now is used.
-    There is no pace during the first day, in which one large job would set it. A credit limit does
-    not expire, so it is not counted as unused.
+    There is no pace before 7 days or 10 % of the term have passed, whichever is sooner: one large
+    job would set it. A credit limit does not expire, so it is not counted as unused.
 
     Args:
         granted: SU-minutes of the grant.
@@ -61,7 +64,7 @@ def outlook(
         return Outlook(OutlookState.ENDED, left_over=max(0, granted - used))
     if left <= 0:
         return Outlook(OutlookState.EMPTY, at=now)
-    if past < DAY:
+    if past < max(1, min(PACE_DAYS * DAY, (end - start) // 10)):
         return Outlook(OutlookState.TOO_EARLY)
     if used > 0 and left * past < used * ahead:
         return Outlook(OutlookState.RUNS_OUT, at=now + left * past // used)

@@ -176,3 +176,8 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
 def usable(allocation: Allocation, sums: UserSums) -> int:
     """Return the credit that a user may use: available, within the cap; 0 if frozen."""
     return sums.within(allocation.available) if allocation.state is AllocationState.ACTIVE else 0
+
+
+def usable_now(allocation: Allocation, sums: UserSums, now: int) -> int:
+    """Return the credit that a user may use at this time; 0 if the allocation is not active."""
+    return usable(allocation, sums) if allocation.covers(now) else 0

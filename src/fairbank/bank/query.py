@@ -113,8 +113,10 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Query for allocations. `active_at` selects by the period alone, so that it also works for the
     past.
 
-    `stands` selects by the state at a time, as `Allocation.standing` does. Shared allocations of
-    the projects `lenders` are found in addition, because their child projects draw on them.
+    `stands` selects by the state at a time, as `Allocation.standing` does. `open_at` selects the
+    allocations that have not ended at this time, and with `or_latest` also the latest one of each
+    project and resource. Shared allocations of the projects `lenders` are found in addition,
+    because their child projects draw on them.
     """
 
     visibility: Visibility = ALL
@@ -124,6 +126,8 @@ class AllocationQuery(msgspec.Struct, frozen=True, kw_only=True):
     category: str | None = None
     stands: tuple[Standing, Instant] | None = None
     active_at: Instant | None = None
+    open_at: Instant | None = None
+    or_latest: bool = False
     lenders: frozenset[int] = frozenset()
 
 

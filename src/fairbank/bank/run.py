@@ -84,11 +84,14 @@ class UserSums(msgspec.Struct, forbid_unknown_fields=True, frozen=True, gc=False
     held: SuMinutes = SuMinutes(0)
     cap: SuMinutes | None = None
 
+    @property
+    def left(self) -> int | None:
+        """Return what is left of the cap: holds count too; negative above it, None without one."""
+        return None if self.cap is None else self.cap - self.charged - self.held
+
     def within(self, available: int) -> int:
-        """Return the part of `available` that the cap allows; negative above the cap."""
-        if self.cap is None:
-            return available
-        return min(available, self.cap - self.charged - self.held)
+        """Return the part of `available` that the cap allows; 0 above the cap."""
+        return available if self.left is None else min(available, max(0, self.left))
 
 
 # --- details of entries: the rules write them, the audit computes the row of the run ---

@@ -50,9 +50,10 @@ def round_up(exact: Fraction) -> SuMinutes:
 
 
 def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int = 1) -> SuMinutes:
-    """Parse `100`, `12.5`, `1,200`, `90m`, `20k`, `1.5M` as SU-minutes; no suffix means SU (hours).
+    """Parse `100`, `12.5`, `1,200`, `90m`, `20k` as SU-minutes; no suffix means SU (hours).
 
-    It reads what `show_su` prints: two decimals of an SU mean the minute that is shown so.
+    `90M` is refused, because it may be meant as minutes or as millions. It reads what `show_su`
+    prints: two decimals of an SU mean the minute that is shown so.
 
     Args:
         text: the amount.
@@ -61,7 +62,7 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
         least: the smallest amount accepted, in SU-minutes.
 
     Raises:
-        InvalidInput: not an amount, finer than a minute, too small, or above AMOUNT_MAX.
+        InvalidInput: not an amount, with M, finer than a minute, too small, or above AMOUNT_MAX.
 
     >>> parse_su("25.58"), parse_su("0.42"), parse_su("0.41", least=0)
     (1535, 25, 25)
@@ -71,10 +72,18 @@ def parse_su(text: str, *, field: str = "amount", default: str = "h", least: int
         raise InvalidInput(
             f"{text[:40]!r} is not an amount of SU",
             field=field,
-            remedy="write SU (hours) such as 100 or 12.5, or 90m, 20k, 1.5M",
+            remedy="write SU (hours) such as 100 or 12.5, or 90m, 20k",
         )
     sign, whole, decimals, suffix = match.groups()
     whole, decimals = whole.replace(",", ""), decimals or ""
+    if suffix == "M":
+        thousands = f"{whole}{decimals.ljust(3, '0')[:3]}".lstrip("0")
+        raise InvalidInput(
+            f"{text[:40]!r} is ambiguous: M may mean minutes or millions",
+            field=field,
+            remedy=f"write {text[:40].removesuffix('M')}m for SU-minutes, or"
+            f" {thousands or '0'}k for millions of SU",
+        )
     minutes, finer = divmod(int(whole + decimals) * WORTH[suffix or default], 10 ** len(decimals))
     if finer:
         # `show_su` prints two decimals of an SU; other decimals name no minute.
@@ -139,10 +148,6 @@ class AmountFormat(NamedTuple):
         worth = WORTH[self.units]
         return parts // worth if down or parts >= 0 else -(-parts // worth)
 
-    def parts_up(self, minutes: int) -> int:
-        """Return an amount in units of the last decimal, rounded up."""
-        return -self.parts(-minutes, down=True)
-
     def write(self, parts: int) -> str:
         """Return the text of an amount in units of the last decimal."""
         whole, rest = divmod(abs(parts), 10**self.places)
@@ -193,19 +198,15 @@ def show_sums(
 
     All figures are truncated; the difference that this makes goes to held and used, so available
     credit is never shown too high. A credit limit takes the difference if both it and the granted
-    amount are truncated. With `decimals=0` this would shift a whole unit, so each figure is rounded
-    to the nearest and available credit is truncated.
+    amount are truncated.
 
     >>> show_sums(1535, 0, 0, 1535).available
     '25.58'
     >>> show_sums(1535, 25, 0, 1510, AmountFormat(decimals=0))
-    ShownSums(granted='26', limit='0', used='0', held='0', available='25')
+    ShownSums(granted='25', limit='0', used='0', held='0', available='25')
     """
     amounts = (granted, used + held + available - granted, used, held)
     worth, left = WORTH[form.units], form.parts(available, down=True)
-    if form.decimals == 0:
-        shown = [(2 * each + worth) // (2 * worth) for each in amounts]
-        return ShownSums(*map(form.write, (*shown, left)))
     shown = [form.parts(each) for each in amounts]
     missing = shown[0] + shown[1] - shown[2] - shown[3] - left
     # First held, then used, then the limit; a figure that is exact stays as it is.
@@ -216,39 +217,13 @@ def show_sums(
     return ShownSums(*map(form.write, (*shown, left)))
 
 
-def show_running_sums(
-    granted: int, used: int, held: int, available: int, form: AmountFormat = IN_SU
-) -> ShownSums:
-    """Format the amounts of one line of a statement.
+def show_moved(before: int, after: int, form: AmountFormat = IN_SU) -> str:
+    """Format the change of the available credit: the difference of the figures shown.
 
-    Each figure is formatted by itself, so that it changes only with an entry that moves it. Used
-    and held are rounded up, granted and the limit truncated. Available is the rest, which may be
-    too low by less than a hundredth for each of the others, and is never too high.
-
-    >>> show_running_sums(6000, 100, 200, 5700), show_running_sums(6000, 100, 0, 5900).available
-    (ShownSums(granted='100', limit='0', used='1.67', held='3.34', available='94.99'), '98.33')
+    >>> show_moved(6000, 5900), show_moved(5900, 5959)
+    ('1.67', '0.98')
     """
-    limit = used + held + available - granted
-    shown = [*map(form.parts, (granted, limit)), *map(form.parts_up, (used, held))]
-    left = shown[0] + shown[1] - shown[2] - shown[3]
-    return ShownSums(*map(form.write, (*shown, left)))
-
-
-def show_change(*sums: tuple[int, int], owed: bool = False, form: AmountFormat = IN_SU) -> str:
-    """Format the change of sums between two lines of a statement, as those lines show them.
-
-    Args:
-        sums: pairs of an amount before and after, in SU-minutes.
-        owed: whether the sums are used or held, which are rounded up.
-        form: the format.
-
-    >>> show_change((100, 200), owed=True), show_change((480, 0), (0, 100), owed=True)
-    ('1.67', '6.33')
-    >>> show_change((6000, 5900))
-    '1.67'
-    """
-    parts = form.parts_up if owed else form.parts
-    return form.write(abs(sum(parts(after) - parts(before) for before, after in sums)))
+    return form.write(abs(form.parts(after, down=True) - form.parts(before, down=True)))
 
 
 def show_shortfall(asked: int, available: int, form: AmountFormat = IN_SU) -> str:
@@ -258,8 +233,3 @@ def show_shortfall(asked: int, available: int, form: AmountFormat = IN_SU) -> st
     ('768', '629.81', '138.19')
     """
     return form.write(max(0, form.parts(asked) - form.parts(available, down=True)))
-
-
-def exact_su(minutes: int) -> str:
-    """Format an amount that `parse_su` reads back exactly: `66`, or `3959m`."""
-    return f"{minutes}m" if minutes % MINUTES_IN_SU else str(minutes // MINUTES_IN_SU)

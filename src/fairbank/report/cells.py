@@ -55,6 +55,22 @@ def cut(text: str, columns: int) -> str:
     return taken + "+"
 
 
+def wrapped(text: str, columns: int) -> list[str]:
+    """Return lines of at most `columns` (at least 1), broken at blanks; longer words are broken."""
+    lines = [""]
+    for word in text.split():
+        line = f"{lines[-1]} {word}" if lines[-1] else word
+        if width(line) <= columns:
+            lines[-1] = line
+            continue
+        lines += [] if lines[-1] == "" else [""]
+        for each in word:
+            if lines[-1] and width(lines[-1] + each) > columns:
+                lines.append("")
+            lines[-1] += each
+    return lines
+
+
 def without(delimiter: str, text: str) -> str:
     """Return the cell with the delimiter escaped, so that it cannot be read as two cells."""
     return (

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, time, tzinfo
 from typing import Any, NamedTuple
 
 from fairbank.core.time import parse_instant, show_duration
 from fairbank.core.units import (
     AmountFormat,
     ShownSums,
-    show_change,
-    show_running_sums,
+    show_moved,
     show_shortfall,
     show_su,
     show_sums,
@@ -27,7 +26,8 @@ UNITS = {"m": "SU-minutes", "h": "SU", "k": "thousand SU", "M": "million SU"}
 class DisplayFormat(NamedTuple):
     """Format of amounts and times: unit, thousands separators, time zone.
 
-    `short` selects a brief form for narrow terminals, `exact` the full form for programs.
+    `short` selects a brief form for narrow terminals, `exact` the full form for programs. A short
+    time leaves out the year only if it is `year`, the present one.
     """
 
     units: str = "h"
@@ -37,6 +37,7 @@ class DisplayFormat(NamedTuple):
     exact: bool = False
     decimals: int | None = None
     """Number of decimals of each amount; None: two, none if the amount is whole."""
+    year: int | None = None
 
     @property
     def amounts(self) -> AmountFormat:
@@ -54,13 +55,9 @@ class DisplayFormat(NamedTuple):
         """Format the amounts of an allocation so that they add up as shown."""
         return show_sums(granted, used, held, available, self.amounts)
 
-    def running(self, granted: int, used: int, held: int, available: int) -> ShownSums:
-        """Format the amounts of a line of a statement so that they add up as shown."""
-        return show_running_sums(granted, used, held, available, self.amounts)
-
-    def moved(self, *sums: tuple[int, int], owed: bool) -> str:
-        """Format the change of sums between two lines; `owed` if they are used or held."""
-        return show_change(*sums, owed=owed, form=self.amounts)
+    def moved(self, before: int, after: int) -> str:
+        """Format the change of available credit: the difference of the amounts as shown."""
+        return show_moved(before, after, self.amounts)
 
     def lacking(self, asked: int, available: int) -> str:
         """Format the shortfall: the requested amount less the available one, as they are shown."""
@@ -70,13 +67,24 @@ class DisplayFormat(NamedTuple):
         return datetime.fromtimestamp(instant, self.zone).strftime("%Y-%m-%d")
 
     def moment(self, instant: int) -> str:
-        """Format a time: `2026-11-21 07:30:12`, short `11-21 07:30`, exact in ISO with the zone."""
+        """Format a time: `2026-11-21 07:30:12`, short `11-21 07:30` or `2025-11-21 07:30`, exact
+        in ISO with the zone.
+        """
         at = datetime.fromtimestamp(instant, self.zone)
-        return (
-            at.isoformat()
-            if self.exact
-            else at.strftime("%m-%d %H:%M" if self.short else "%Y-%m-%d %H:%M:%S")
-        )
+        if self.exact:
+            return at.isoformat()
+        if not self.short:
+            return at.strftime("%Y-%m-%d %H:%M:%S")
+        return at.strftime("%m-%d %H:%M" if at.year == self.year else "%Y-%m-%d %H:%M")
+
+    def last_day(self, end: int) -> str:
+        """Format the end of a period, which it excludes: its last day, or unless `short` date and
+        time if that is not midnight.
+        """
+        at = datetime.fromtimestamp(end, self.zone)
+        if self.short or at.time() == time():
+            return self.day(end - 1)
+        return at.strftime("%Y-%m-%d %H:%M")
 
     def as_of(self, instant: int) -> str:
         """Format a time with its offset: `2026-11-21 07:30:12 -05:00`."""
@@ -102,15 +110,22 @@ class Amount:
 
 
 class Summand(Amount):
-    """Shows an amount in a row that adds up: granted + limit = used + held + available."""
+    """Shows an amount in a row that adds up: granted + limit = used + held + remaining.
+
+    `usable` shows what the user may use of the remaining credit.
+    """
 
     def __init__(self, name: str, granted: str = "deposited", used: str = "charged") -> None:
         super().__init__(self._cell)
-        self._name, self._keys = name, (granted, used, "held", "available")
+        self._name, self._keys = name, (granted, used, "held")
 
     def _cell(self, row: Row, form: DisplayFormat) -> str:
         sums = self._sums(row, form)
-        return "" if sums is None else str(getattr(sums, self._name))
+        if sums is None:
+            return ""
+        if self._name == "usable":
+            return form.left(row["available"])
+        return str(getattr(sums, self._name))
 
     def largest(self, row: Row, form: DisplayFormat) -> str:
         """Return the largest amount of the row: it decides whether its amounts have decimals."""
@@ -118,23 +133,10 @@ class Summand(Amount):
         return "" if sums is None else max(sums, key=lambda figure: len(_whole(figure)))
 
     def _sums(self, row: Row, form: DisplayFormat) -> ShownSums | None:
-        if any(row.get(key) is None for key in self._keys):
-            return None
-        return self._shown(form, *(int(row[key]) for key in self._keys))
-
-    def _shown(
-        self, form: DisplayFormat, granted: int, used: int, held: int, available: int
-    ) -> ShownSums:
-        return form.sums(granted, used, held, available)
-
-
-class RunningColumn(Summand):
-    """Shows an amount in a statement, where each row follows from the one before it."""
-
-    def _shown(
-        self, form: DisplayFormat, granted: int, used: int, held: int, available: int
-    ) -> ShownSums:
-        return form.running(granted, used, held, available)
+        # A user with a cap may use less of an allocation than remains in it.
+        rest = row.get("remaining", row.get("available"))
+        amounts = [*(row.get(key) for key in self._keys), rest]
+        return None if None in amounts else form.sums(*map(int, amounts))
 
 
 class Column(NamedTuple):
@@ -142,7 +144,8 @@ class Column(NamedTuple):
 
     Columns with the highest `drop` are dropped first on a narrow terminal; 0 is never dropped.
     Before that, columns with a `least` width are truncated to it. An `extra` column needs a wide
-    terminal or must be selected. `wide` is a selected width. `cells` describes `brief`.
+    terminal or must be selected. `wide` is a selected width. `cells` describes `brief`. A column
+    that `wraps` continues in further lines instead of being truncated.
     """
 
     head: str
@@ -153,6 +156,7 @@ class Column(NamedTuple):
     wide: int | None = None
     least: int | None = None
     brief: bool = False
+    wraps: bool = False
 
     def cell(self, row: Row, form: DisplayFormat) -> str:
         """Return the cell of a row, safe for a terminal."""
@@ -213,14 +217,23 @@ def decimal(key: str, decimals: int) -> Show:
     return field(key, lambda value, form: f"{value:.{decimals}f}")
 
 
-def su(key: str) -> Show:
+def su(key: str) -> Amount:
     """Show the field as an amount, truncated."""
     return Amount(field(key, lambda value, form: form.su(int(value))))
 
 
-def left(key: str) -> Show:
+def left(key: str) -> Amount:
     """Show the field as available credit, rounded down."""
     return Amount(field(key, lambda value, form: form.left(int(value))))
+
+
+def if_any(amount: Amount) -> Amount:
+    """Show the amount; - in a table if the row has none."""
+
+    def show(row: Row, form: DisplayFormat) -> str:
+        return amount(row, form) or ("" if form.exact else "-")
+
+    return Amount(show)
 
 
 def percent(key: str) -> Show:

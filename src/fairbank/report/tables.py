@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
-from fairbank.report.cells import csv_line, cut, padded, plain, width, without
+from fairbank.report.cells import csv_line, cut, padded, plain, width, without, wrapped
 from fairbank.report.columns import UNITS, Column, DisplayFormat, Row
 
 WIDE = 120
@@ -67,11 +68,16 @@ def table(
     gap = " " * grid.gap
     lines = []
     for line in grid.cells:
-        cells = [
-            padded(cut(cell, wide), wide, right=column.right)
+        parts = [
+            wrapped(cell, wide) if column.wraps else [cut(cell, wide)]
             for column, cell, wide in zip(grid.columns, line, widths, strict=True)
         ]
-        lines.append(gap.join(cells).rstrip())
+        for part in zip_longest(*parts, fillvalue=""):
+            cells = [
+                padded(cell, wide, right=column.right)
+                for column, cell, wide in zip(grid.columns, part, widths, strict=True)
+            ]
+            lines.append(gap.join(cells).rstrip())
     return TextTable(lines, dropped)
 
 
@@ -249,14 +255,14 @@ def _rank(cell: str) -> tuple[bool, float, str]:
 
 AMOUNTS = frozenset(
     "after amount asked available cap charged charged_minutes cost credit_limit deposited"
-    " expired_minutes granted granted_minutes held held_at_the_peak left left_over mine pace"
-    " refunded returned shortfall total unpaid_minutes used wasted written_off".split()
+    " expired_minutes granted granted_minutes held held_at_the_peak left left_over my_cap my_charged"
+    " my_held my_left pace refunded remaining returned shortfall total unpaid_minutes used wasted written_off".split()
 )
 """Names of fields that are amounts, in each answer of the bank and in the JSON of each command."""
-LEFT = frozenset({"after", "available", "left"})
+LEFT = frozenset({"after", "available", "left", "my_left", "remaining"})
 """Amounts that can still be used, which are rounded down below zero too."""
-ADDING_UP = frozenset({"deposited", "charged", "held", "available"})
-"""Fields that add up, with a credit limit if there is one."""
+ADDING_UP = ("deposited", "charged", "held")
+"""Fields that add up to the remaining credit, with a credit limit if there is one."""
 
 LACKING = frozenset({"asked", "available", "shortfall"})
 """Fields of which the last is the difference of the others, as shown."""
@@ -323,8 +329,9 @@ def _display(row: Row, form: DisplayFormat) -> dict[str, str]:
         name: form.left(value) if name in LEFT else form.su(value)
         for name, value in amounts.items()
     }
-    if amounts.keys() >= ADDING_UP:
-        sums = form.sums(*(amounts[name] for name in ("deposited", "charged", "held", "available")))
+    rest = "remaining" if "remaining" in amounts else "available"
+    if amounts.keys() >= {*ADDING_UP, rest}:
+        sums = form.sums(*(amounts[name] for name in (*ADDING_UP, rest)))
         display |= {"charged": sums.used, "held": sums.held} | (
             {"credit_limit": sums.limit} if "credit_limit" in amounts else {}
         )

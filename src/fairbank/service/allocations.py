@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from fairbank.bank.allocation import Allocation, AllocationEvent
-from fairbank.bank.entry import OF_TERMS, Entry, term_changes
+from fairbank.bank.allocation import Allocation, AllocationEvent, Standing
+from fairbank.bank.entry import (
+    EFFECTS,
+    OF_TERMS,
+    Entry,
+    Kind,
+    StateSince,
+    state_since,
+    term_changes,
+)
 from fairbank.bank.query import (
     AllocationQuery,
     Debit,
@@ -20,26 +29,43 @@ from fairbank.bank.query import (
 )
 from fairbank.bank.requests import Amend, Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.bank.rules import Outcome
+from fairbank.bank.run import UserSums
 from fairbank.core.errors import Forbidden, NotFound
-from fairbank.core.time import Instant
+from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Action, Identity, check_allowed
 from fairbank.service.dry_run import last_terms
 from fairbank.service.use_cases import UseCases, only
 from fairbank.store.contract import Reader
 
+_OF_CREDIT = OF_TERMS | frozenset(EFFECTS)
+"""Kinds of entries that may move credit: new terms may have another credit limit."""
+
+_EVER = Instant(0), LAST_INSTANT
+
 
 class Statement(msgspec.Struct, frozen=True):
-    """Page of one allocation's journal.
+    """Page of one allocation's journal, in the order of time.
 
-    `opening` is the last entry before the page; None at the beginning of the journal. `changes` are
-    the terms that entries of the page changed, by entry number.
+    `opening` is the last entry before the page, `closing` the last one of the page; None at the
+    beginning of the journal. `changes` are the terms that entries of the page changed, by entry
+    number. `next` is the `seq` after which the next page follows, if any.
     """
 
     allocation: Allocation
     opening: Entry | None
+    closing: Entry | None
     entries: list[Entry]
     changes: Mapping[int, dict[str, Any]]
+    next: int | None
+
+
+class Balance(msgspec.Struct, frozen=True):
+    """Allocation with what one user used of it, and since when it is not active."""
+
+    allocation: Allocation
+    sums: UserSums
+    since: StateSince | None
 
 
 class TermChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +88,27 @@ class Allocations(UseCases):
         """Return the allocations that `query.visibility` includes."""
         with self._store.reading() as reader:
             return reader.allocations(query, page)
+
+    def balances(self, identity: Identity, allocations: Sequence[Allocation]) -> list[Balance]:
+        """Return allocations with the user's own use and cap, and with the reasons that staff gave
+        for those that cannot be used now.
+        """
+        now = self._clock.now()
+        ids = frozenset(each.id for each in allocations)
+        stopped = frozenset(
+            each.id for each in allocations if each.standing(now) is not Standing.ACTIVE
+        )
+        with self._store.reading() as reader:
+            users = reader.users(ids, identity.uid) if ids else []
+            entries = reader.term_entries(stopped) if stopped else []
+        sums = {row.allocation: row.sums for row in users}
+        terms: defaultdict[int, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            terms[entry.allocation].append(entry)
+        return [
+            Balance(each, sums.get(each.id, UserSums()), state_since(each, terms[each.id], now))
+            for each in allocations
+        ]
 
     def parents_of(self, identity: Identity, projects: frozenset[int] | None) -> frozenset[int]:
         """Return the parents whose shared credit the projects may use.
@@ -127,36 +174,39 @@ class Allocations(UseCases):
             return reader.debits(query, page)
 
     def statement(
-        self, identity: Identity, number: int, since: Instant, until: Instant, page: Page
+        self,
+        identity: Identity,
+        number: int,
+        period: tuple[Instant, Instant],
+        page: Page,
+        *,
+        every: bool = False,
     ) -> Statement:
-        """Return one page of an allocation's journal, oldest first; `page.after` is a seq. Raises
-        as `get`.
+        """Return one page of an allocation's journal; `page.after` is a seq. Raises as `get`.
+
+        Args:
+            identity: the user who asks.
+            number: the allocation.
+            period: of the entries: its start, and its end, which is excluded.
+            page: the newest entries of the period, or the oldest.
+            every: also the entries that move no credit. Requests that staff tried and the bank
+                declined are only shown to staff, and to who sent them.
         """
         with self._store.reading() as reader:
             found = reader.allocations(
                 AllocationQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
             )
-            if found:
-                entries = reader.statement(number, since, until, page)
-                opening = None
-                if entries and entries[0].seq > 1:
-                    opening = next(
-                        iter(
-                            reader.statement(
-                                number, Instant(0), until, Page(1, after=entries[0].seq - 2)
-                            )
-                        ),
-                        None,
-                    )
-                elif not entries:
-                    opening = reader.entry_before(number, until)
-                return Statement(
-                    found[0],
-                    opening,
-                    entries,
-                    term_changes(_terms_before(reader, entries), entries),
-                )
-        raise self._not_visible(identity, number)
+            if not found:
+                raise self._not_visible(identity, number)
+            journal = _Journal(reader, number, period, identity, every)
+            shown, changes = journal.read(page)
+            rows = shown[: page.limit]
+            next_ = rows[-1].seq if len(shown) > page.limit else None
+            rows = rows[::-1] if page.newest_first else rows
+            opening = (
+                _entry_before(reader, rows[0]) if rows else reader.entry_before(number, period[1])
+            )
+        return Statement(found[0], opening, rows[-1] if rows else opening, rows, changes, next_)
 
     def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
         """Return journal entries of all allocations that `query.visibility` includes."""
@@ -231,6 +281,50 @@ class Allocations(UseCases):
         except NotFound as missing:
             missing.field = "to"
             raise
+
+
+class _Journal(NamedTuple):
+    """Entries of an allocation in a period, as a user may see them."""
+
+    reader: Reader
+    allocation: int
+    period: tuple[Instant, Instant]
+    identity: Identity
+    every: bool
+
+    def read(self, page: Page) -> tuple[list[Entry], Mapping[int, dict[str, Any]]]:
+        """Return the entries of a page and one more, if there is one, and all changed terms."""
+        shown: list[Entry] = []
+        changes: dict[int, dict[str, Any]] = {}
+        after, kinds = page.after, None if self.every else _OF_CREDIT
+        # Few entries are hidden, so a second read is rare.
+        while len(shown) <= page.limit:
+            read = Page(page.limit + 1, after=after, newest_first=page.newest_first)
+            entries = self.reader.statement(self.allocation, *self.period, read, kinds)
+            in_order = entries[::-1] if page.newest_first else entries
+            changes |= term_changes(_terms_before(self.reader, in_order), in_order)
+            shown += [entry for entry in entries if self._is_shown(entry, changes)]
+            if len(entries) < read.size:
+                break
+            after = entries[-1].seq
+        return shown, changes
+
+    def _is_shown(self, entry: Entry, changes: Mapping[int, dict[str, Any]]) -> bool:
+        if entry.kind is Kind.DECLINED:
+            sent_it = entry.actor == self.identity.uid
+            return self.every and (sent_it or self.identity.visibility.everything)
+        if self.every or entry.kind in EFFECTS:
+            return True
+        if entry.kind is Kind.OPEN:
+            return entry.credit_limit > 0
+        return "credit_limit" in changes.get(entry.id, ())
+
+
+def _entry_before(reader: Reader, entry: Entry) -> Entry | None:
+    """Return the entry of the same journal before this one, if any."""
+    page = Page(1, after=entry.seq - 2)
+    before = [] if entry.seq == 1 else reader.statement(entry.allocation, *_EVER, page)
+    return next(iter(before), None)
 
 
 def _terms_before(reader: Reader, entries: Sequence[Entry]) -> Entry | None:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.entry import Entry
+from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.lock_set import LockSet
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import (
@@ -95,13 +95,24 @@ class Reader(Protocol):
         """Return the entries of refused jobs, by id."""
         ...
 
-    def statement(self, allocation: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
+    def statement(
+        self,
+        allocation: int,
+        since: Instant,
+        until: Instant,
+        page: Page,
+        kinds: frozenset[Kind] | None = None,
+    ) -> list[Entry]:
         """Return the entries of a journal in its order, after `entry_before(since)` up to
-        `entry_before(until)`.
+        `entry_before(until)`, only those of `kinds` if any are given.
 
         `page.after` is a seq. The opening balance plus the entries gives the closing balance, even
         if a clock was set back.
         """
+        ...
+
+    def term_entries(self, allocations: frozenset[int]) -> list[Entry]:
+        """Return the entries that set terms of these allocations, by (allocation, seq)."""
         ...
 
     def entry_before(self, allocation: int, at: Instant) -> Entry | None:

@@ -27,6 +27,9 @@ from fairbank.bank.entry import LOOKED_THROUGH
 REVISIONS = ("0001",)
 """Names of the migrations, in order."""
 
+LOOKED_THROUGH_ONLY = f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})"
+"""Condition of the index `journal_undoing`."""
+
 metadata = MetaData()
 
 entry_id = Sequence("entry_id_seq", metadata=metadata)
@@ -181,12 +184,7 @@ journal = Table(
     # Refusals only, in their order: a list of refusals would read the whole journal otherwise.
     _partial_index("journal_refused", "id", where="kind = 'refusal'"),
     # Few in each journal, and looked through whenever an entry is undone.
-    _partial_index(
-        "journal_undoing",
-        "allocation",
-        "seq",
-        where=f"kind IN ({', '.join(repr(kind.value) for kind in LOOKED_THROUGH)})",
-    ),
+    _partial_index("journal_undoing", "allocation", "seq", where=LOOKED_THROUGH_ONLY),
 )
 
 registry = Table(

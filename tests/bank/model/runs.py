@@ -61,14 +61,11 @@ class Runs(LedgerState):
     def _against(self, number: int, uid: int, more: int) -> str:
         if self.allocations[number]["state"] == "frozen":
             return "FROZEN"
-        if more > self.left(number):
-            return "INSUFFICIENT_CREDIT"
         cap = self.caps.get((number, uid))
-        return (
-            "CAPPED"
-            if cap is not None and self.held(number, uid) + self.charged(number, uid) + more > cap
-            else ""
-        )
+        own = self.held(number, uid) + self.charged(number, uid)
+        if cap is not None and cap - own < self.left(number) and own + more > cap:
+            return "CAPPED"
+        return "INSUFFICIENT_CREDIT" if more > self.left(number) else ""
 
     def _run(self, number: int, owner: int) -> dict[str, Any]:
         now = len(self.submitted) - 1

@@ -84,9 +84,9 @@ def test_entries_written_while_acting_as_have_both_uids(world: World) -> None:
     made = world.ask(
         "PUT", f"/alloc/{world.own['allocation']}/cap/{MEMBER}", SUPERUSER, as_=PI, json={"cap": 5}
     )
-    rows = world.ask("GET", f"/alloc/{world.own['allocation']}/statement", SUPERUSER).json()[
-        "data"
-    ]["entries"]
+    rows = world.ask(
+        "GET", f"/alloc/{world.own['allocation']}/statement?all=true", SUPERUSER
+    ).json()["data"]["entries"]
     entry = next(row for row in rows if row["id"] == made.json()["data"]["entry"])
     assert (entry["actor"], entry["acting_as"]) == (SUPERUSER, PI)
 
@@ -95,9 +95,9 @@ def test_admin_reports_runs_only_as_the_agent(world: World) -> None:
     """See docs/decisions/0025."""
     assert world.ask("POST", "/job", ADMIN, json=report(91)).status_code == 403
     held = world.ask("POST", "/job", ADMIN, as_=AGENT, json=report(91)).json()["data"]
-    rows = world.ask("GET", f"/alloc/{held['allocation']}/statement", SUPERUSER).json()["data"][
-        "entries"
-    ]
+    rows = world.ask("GET", f"/alloc/{held['allocation']}/statement?all=true", SUPERUSER).json()[
+        "data"
+    ]["entries"]
     entry = next(row for row in rows if row["id"] == held["entry"])
     assert (entry["kind"], entry["actor"], entry["acting_as"]) == ("hold", ADMIN, AGENT)
 

@@ -6,7 +6,19 @@ import pytest
 
 from fairbank.core.time import Instant, iso
 from tests.rest.responses import WHY, data, ids_of
-from tests.rest.world import AGENT, DAY, MEMBER, NOW, OTHER_PI, PI, SUPERUSER, World, grant, report
+from tests.rest.world import (
+    ADMIN,
+    AGENT,
+    DAY,
+    MEMBER,
+    NOW,
+    OTHER_PI,
+    PI,
+    SUPERUSER,
+    World,
+    grant,
+    report,
+)
 
 
 def test_allocation_is_granted_and_shown(world: World) -> None:
@@ -19,8 +31,10 @@ def test_allocation_is_granted_and_shown(world: World) -> None:
         "id": row["id"], "project": world.own["project"], "account": "chem", "gname": "chem",
         "resource": "gpu", "category": "research",
         "start": iso(NOW), "end": iso(NOW + 90 * DAY), "state": "active", "shared": True,
+        "state_since": None, "state_reason": None,
         "credit_limit": 50, "deposited": 6_000,
-        "charged": 0, "held": 0, "available": 6_050,
+        "charged": 0, "held": 0, "remaining": 6_050, "available": 6_050,
+        "my_charged": 0, "my_held": 0, "my_cap": None, "my_left": None,
     }  # fmt: skip
     assert data(world, f"/alloc/{row['id']}", MEMBER) == row
     assert made.json()["schema"] == "fairbank.allocation/1"
@@ -60,13 +74,18 @@ def test_allocations_are_filtered(shared_world: World, query: str, which: list[s
     ]
 
 
-def test_balances_show_active_allocations_by_default(shared_world: World) -> None:
-    assert ids_of(data(shared_world, "/balance")) == [shared_world.own["allocation"]]
-    assert ids_of(data(shared_world, "/balance?all=true")) == [
-        shared_world.own["allocation"],
-        shared_world.own["later"],
-    ]
-    assert data(shared_world, "/balance")[0]["used_percent"] == 5  # 30,000 of 600,000
+def test_balances_show_what_has_not_ended_or_ended_last(world: World) -> None:
+    """The allocation is followed by `later`, so after its end it is only among all."""
+    both = [world.own["allocation"], world.own["later"]]
+    assert ids_of(data(world, "/balance")) == both
+    assert data(world, "/balance")[0]["used_percent"] == 5  # 30,000 of 600,000
+    world.clock.at = Instant(NOW + 100 * DAY)
+    assert ids_of(data(world, "/balance")) == both[1:]
+    assert ids_of(data(world, "/balance?all=true")) == both
+    world.clock.at = Instant(NOW + 1_000 * DAY)
+    assert ids_of(data(world, "/balance", MEMBER)) == both[1:]
+    assert ids_of(data(world, "/balance?account=chem")) == both[1:]
+    assert data(world, "/balance", ADMIN) == []  # staff would see those of all former projects
 
 
 def test_allocation_can_be_frozen_thawed_ended_and_reopened(world: World) -> None:

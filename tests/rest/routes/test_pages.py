@@ -13,7 +13,8 @@ from tests.rest.world import AGENT, DAY, NOW, PI, SUPERUSER, World, report
 LISTS = (
     "/project", "/alloc", "/balance?all=true", "/job", "/failure", "/activity", "/credit",
     "/debit", "/entry", "/usage?by=day", "/audit",
-    "/project/{project}/member", "/alloc/{allocation}/user", "/alloc/{allocation}/statement",
+    "/project/{project}/member", "/alloc/{allocation}/user",
+    "/alloc/{allocation}/statement?all=true&order=oldest",
 )  # fmt: skip
 
 
@@ -29,11 +30,15 @@ def test_pages_join_without_gap(world: World) -> None:
 
 
 def test_pages_of_a_statement_join(world: World) -> None:
-    path = f"/alloc/{world.own['allocation']}/statement"
-    first = world.ask("GET", f"{path}?limit=3", PI).json()
-    second = world.ask("GET", f"{path}?limit=3&after={first['next']}", PI).json()
-    assert second["data"]["opening"] == first["data"]["closing"]
-    assert first["data"]["entries"] + second["data"]["entries"] == data(world, path)["entries"]
+    """The first page has the newest entries, or the oldest if they are asked for first."""
+    path = f"/alloc/{world.own['allocation']}/statement?all=true"
+    complete = data(world, path)["entries"]
+    for order in ("newest", "oldest"):
+        one = world.ask("GET", f"{path}&order={order}&limit=3", PI).json()
+        two = world.ask("GET", f"{path}&order={order}&limit=3&after={one['next']}", PI).json()
+        earlier, later = (two, one) if order == "newest" else (one, two)
+        assert later["data"]["opening"] == earlier["data"]["closing"]
+        assert earlier["data"]["entries"] + later["data"]["entries"] == complete
 
 
 def test_long_lists_have_pages(world: World) -> None:

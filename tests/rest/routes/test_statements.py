@@ -5,9 +5,43 @@ from __future__ import annotations
 from tests.rest.responses import data
 from tests.rest.world import ADMIN, AGENT, MEMBER, NOW, SUPERUSER, World, report
 
+KEY = {"Idempotency-Key": "once"}
+
+
+def test_statement_has_what_moved_credit_by_default(world: World) -> None:
+    path = f"/alloc/{world.own['allocation']}/statement"
+    body = data(world, path)
+    assert [entry["kind"] for entry in body["entries"]] == ["deposit", "hold", "charge", "hold"]
+    assert (body["opening"]["available"], body["closing"]["available"]) == (0, 569_940)
+    newest = world.ask("GET", f"{path}?limit=1", ADMIN).json()
+    (entry,) = newest["data"]["entries"]
+    assert (entry["kind"], entry["available"]) == ("hold", 569_940)
+    assert newest["data"]["opening"]["available"] == 570_000
+    older = world.ask("GET", f"{path}?limit=2&after={newest['next']}", ADMIN).json()
+    assert [entry["kind"] for entry in older["data"]["entries"]] == ["hold", "charge"]
+    oldest = data(world, f"{path}?limit=1&order=oldest")
+    assert [entry["kind"] for entry in oldest["entries"]] == ["deposit"]
+    terms = {"credit_limit": 60, "comment": "trust"}
+    world.ask("PATCH", f"/alloc/{world.own['allocation']}", SUPERUSER, json=terms)
+    body = data(world, path)
+    assert (body["entries"][-1]["kind"], body["closing"]["available"]) == ("terms", 570_000)
+
+
+def test_declined_requests_are_hidden_from_other_users(world: World) -> None:
+    path = f"/alloc/{world.own['allocation']}"
+    much = {"amount": 10**9, "comment": "too much"}
+    assert (
+        world.ask("POST", f"{path}/withdraw", SUPERUSER, json=much, headers=KEY).status_code == 402
+    )
+    kinds = {
+        uid: [entry["kind"] for entry in data(world, f"{path}/statement?all=true", uid)["entries"]]
+        for uid in (SUPERUSER, MEMBER)
+    }
+    assert kinds[SUPERUSER] == [*kinds[MEMBER], "declined"]
+
 
 def test_statement_adds_up(world: World) -> None:
-    path = f"/alloc/{world.own['allocation']}/statement"
+    path = f"/alloc/{world.own['allocation']}/statement?all=true"
     body = data(world, path)
     assert body["opening"] == {
         "deposited": 0,

@@ -168,7 +168,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         "the refund is larger than the charge of the run",
         "A refund returns the charge of a run, whole or in part, less the refunds before.",
         ("amount", "entry"),
-        "refund at most {most}",
+        "refund at most {most} SU",
         specific="requested {asked:su} SU, left of its charge {available:su} SU",
         has_figures=True,
     ),

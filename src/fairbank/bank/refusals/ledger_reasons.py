@@ -23,7 +23,7 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
         " credit limit is no deposited credit. A refund is undone only if its amount is still"
         " unused, unless the bank records usage beyond the credit.",
         ("amount", "entry"),
-        "withdraw at most {most}",
+        "withdraw at most {most} SU",
         specific=SHORTFALL,
         details={
             Detail.NOTHING_LEFT: Case(

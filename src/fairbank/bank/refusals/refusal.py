@@ -21,7 +21,7 @@ from fairbank.bank.run import RunState
 from fairbank.cluster.job import Run
 from fairbank.core.errors import RefusalKind
 from fairbank.core.time import iso, show_duration
-from fairbank.core.units import MINUTES_IN_SU, exact_su, show_shortfall, show_su
+from fairbank.core.units import MINUTES_IN_SU, show_shortfall, show_su
 
 
 class Reason(Enum):
@@ -313,7 +313,7 @@ def values_of(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> Mapping[s
         **msgspec.structs.asdict(refusal),
         "short": show_shortfall(refusal.asked, refusal.available),
         "missing": -(-refusal.shortfall // MINUTES_IN_SU),
-        "most": exact_su(max(0, refusal.available)),
+        "most": show_su(max(0, refusal.available)),
         "payer": shlex.quote(str(known.account or refusal.project or "ACCOUNT")),
         "begin": "..." if refusal.start is None else iso(refusal.start),
         "show": (

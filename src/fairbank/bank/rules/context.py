@@ -122,15 +122,14 @@ def obstacle(allocation: Allocation, sums: UserSums, more: int) -> Reason | None
     """Return the reason why an allocation cannot pay `more` for the user of the sums; None if it
     can.
 
-    A freeze counts until it is thawed, even after the period.
+    A freeze counts until it is thawed, even after the period. If neither the credit nor the cap is
+    enough, the one of which less is left is named: `usable_credit` is what the user can use.
     """
     if allocation.state is _FROZEN:
         return Reason.FROZEN
-    if more > allocation.available:
-        return Reason.INSUFFICIENT_CREDIT
-    if sums.cap is not None and sums.charged + sums.held + more > sums.cap:
+    if sums.left is not None and sums.left < allocation.available and more > sums.left:
         return Reason.CAPPED
-    return None
+    return Reason.INSUFFICIENT_CREDIT if more > allocation.available else None
 
 
 def put_run(

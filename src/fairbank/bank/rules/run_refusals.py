@@ -199,7 +199,7 @@ def _available(
 def usable_credit(allocation: Allocation, sums: UserSums, reason: Reason) -> int:
     """Return the rest of what is exhausted: of the user's cap, or of the allocation."""
     if reason is Reason.CAPPED:
-        return max(0, sums.within(allocation.available))
+        return sums.within(allocation.available)
     return allocation.available
 
 

@@ -371,6 +371,7 @@ def _payer(context: RuleContext, candidates: list[Allocation], owner: int, cost:
 
     def drawback(each: Allocation) -> tuple[bool, bool, bool]:
         reason = obstacle(each, context.data.sums_of(each.id, owner), cost)
-        return cost > each.available, reason is Reason.FROZEN, reason is Reason.CAPPED
+        short = cost > each.available
+        return short, reason is Reason.FROZEN, reason is Reason.CAPPED and not short
 
     return min(candidates, key=drawback)

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from contextlib import contextmanager
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,16 @@ class Terminal:
         """Return the time zone in the form for the bank. Raises InvalidInput if it has no name."""
         return "UTC" if self.options.utc else zone_name()
 
-    @cached_property
+    @property
+    def bank_time(self) -> Instant:
+        """Return the time that counts as now."""
+        return self.now()
+
+    def now(self) -> Instant:
+        """Return the time of this host."""
+        return Instant(int(time.time()))
+
+    @property
     def format(self) -> DisplayFormat:
         form = getattr(self.options, "form", None)
         return DisplayFormat(
@@ -77,6 +86,7 @@ class Terminal:
             separators=self.for_people and form is None,
             zone=self.zone,
             exact=form is not None,
+            year=datetime.fromtimestamp(self.bank_time, self.zone).year,
         )
 
     @property
@@ -244,9 +254,6 @@ class Context(Terminal):
     def bank_time(self) -> Instant:
         """Return the time of the bank's last answer; before that, the time of this host."""
         return parse_instant(self.as_of) if self.as_of else self.now()
-
-    def now(self) -> Instant:
-        return Instant(int(time.time()))
 
     def moment(self, typed: str | None, field: str, default: str | None = None) -> str | None:
         """Return a time that a user typed, in the form for the bank."""

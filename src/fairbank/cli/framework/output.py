@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.report.cells import folded, plain
 from fairbank.report.columns import UNITS, Summand, with_minutes
-from fairbank.report.tables import WIDE, choose, csv, separate_cells, table
+from fairbank.report.tables import choose, csv, separate_cells, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,15 +80,6 @@ def _chosen(context: Context, columns: Sequence[Column]) -> list[Column]:
     options = context.options
     wanted = options.format or _default_format(context)
     return choose(_there(context, columns), wanted, extras=options.long)
-
-
-def wants(context: Context, columns: Sequence[Column], head: str) -> bool:
-    """Return whether a column is shown if there is space; else the bank need not compute it."""
-    is_wide = context.options.form is None and context.width >= WIDE
-    return any(
-        column.head in (head, f"{head}-MINUTES") and (is_wide or not column.extra)
-        for column in _chosen(context, columns)
-    )
 
 
 def _default_format(context: Context) -> str | None:

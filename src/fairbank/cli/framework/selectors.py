@@ -28,14 +28,14 @@ def find_allocation(
             remedy="name the number of an allocation, or -A PROJECT -r RESOURCE; list them with:"
             " fairbank alloc list",
         )
-    rows = context.rows("/balance", {"account": account, "resource": resource})
+    found = context.rows("/balance", {"account": account, "resource": resource})
+    rows = [row for row in found if row["state"] == "active"] or found
     if not rows:
         check_accounts(context, [account])
         from shlex import quote  # 1 ms, only for this message
 
         raise NotFound(
-            f"{plain(account)} has no active"
-            f" allocation{f' of {plain(resource)}' if resource else ''}",
+            f"{plain(account)} has no allocation{f' of {plain(resource)}' if resource else ''}",
             field="--account",
             remedy=f"fairbank alloc list -A {quote(plain(account))} shows all; name one by its"
             " number",
@@ -43,7 +43,7 @@ def find_allocation(
     if len(rows) > 1:
         which = ", ".join(f"{row['id']} ({row['resource']})" for row in rows[:10])
         raise InvalidInput(
-            f"{plain(account)} has {len(rows)} active allocations: {which}",
+            f"{plain(account)} has {len(rows)} allocations: {which}",
             field="--resource",
             remedy="add -r, or the number",
         )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairbank.report.columns import Row
 
 LARGE = 1_000_000 * 60
-"""Amount in SU-minutes from which a command asks: `100M` is easily typed instead of `100k`."""
+"""Amount in SU-minutes from which a command asks: `1000k` is easily typed instead of `100k`."""
 
 
 class WriteRequest(NamedTuple):

@@ -11,7 +11,7 @@ from litestar.di import NamedDependency, Provide
 from litestar.params import JSONBody, QueryParameter
 from msgspec import UNSET, structs
 
-from fairbank.bank.allocation import Allocation, AllocationEvent, Standing
+from fairbank.bank.allocation import AllocationEvent, Standing
 from fairbank.bank.query import AllocationQuery, Page
 from fairbank.bank.requests import Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.bank.rules import Done
@@ -56,13 +56,13 @@ from fairbank.rest.schemas.requests import (
     parse_when,
 )
 from fairbank.service.access.identity import Action, check_allowed
-from fairbank.service.allocations import TermChanges
+from fairbank.service.allocations import Balance, TermChanges
 
 InState = Annotated[
     Literal["planned", "active", "frozen", "ended"] | None,
     QueryParameter(name="state", description="state at the time of the request"),
 ]
-Every = Annotated[bool, QueryParameter(name="all")]
+Every = Annotated[bool, QueryParameter(name="all", description="also those that have ended")]
 
 
 class ChosenAllocations(NamedTuple):
@@ -100,8 +100,8 @@ def list_allocations(
     request: ApiRequest, page: OnePage, chosen: Chosen
 ) -> ListResponse[AllocationRow]:
     """List allocations of the user's projects, and those that parent projects share with them."""
-    allocations, next_ = _find(request, page, chosen)
-    rows = [_row(request, allocation) for allocation in allocations]
+    found, next_ = _find(request, page, chosen)
+    rows = [_row(request, balance) for balance in found]
     return list_response("allocation", request.context, rows, next_)
 
 
@@ -109,38 +109,42 @@ def list_allocations(
 def list_balances(
     request: ApiRequest, page: OnePage, chosen: Chosen, every: Every = False
 ) -> ListResponse[BalanceRow]:
-    """List balances of the active allocations, or of all. Allocations that parent projects share
-    are included.
+    """List balances of the allocations that have not ended, or of all. Without a later one, the
+    last ended allocation of a project and resource is included; for staff, only of projects that
+    the query names. Allocations that parent projects share are included.
     """
-    if chosen.at_any_time and not every:
-        chosen = chosen._replace(state=Standing.ACTIVE)
-    allocations, next_ = _find(request, page, chosen)
+    is_current = chosen.at_any_time and not every
+    found, next_ = _find(request, page, chosen, is_current=is_current)
     now, project_cache = request.services.clock.now(), request.services.project_cache
     rows = [
-        balance_row(allocation, project_cache.by_id(allocation.project), now)
-        for allocation in allocations
+        balance_row(balance, project_cache.by_id(balance.allocation.project), now)
+        for balance in found
     ]
     return list_response("balance", request.context, rows, next_)
 
 
 def _find(
-    request: ApiRequest, page: Page, chosen: ChosenAllocations
-) -> tuple[list[Allocation], str | None]:
+    request: ApiRequest, page: Page, chosen: ChosenAllocations, *, is_current: bool = False
+) -> tuple[list[Balance], str | None]:
     services, state = request.services, chosen.state
+    visibility = request.identity.visibility
     query = AllocationQuery(
-        visibility=request.identity.visibility,
+        visibility=visibility,
         projects=chosen.projects,
         **chosen.allocations._asdict(),
         stands=None if state is None else (state, services.clock.now()),
+        open_at=services.clock.now() if is_current else None,
+        or_latest=chosen.projects is not None or not visibility.everything,
         lenders=services.allocations.parents_of(request.identity, chosen.projects),
     )
-    return split_page(page.limit, services.allocations.find(query, page.and_one))
+    found, next_ = split_page(page.limit, services.allocations.find(query, page.and_one))
+    return services.allocations.balances(request.identity, found), next_
 
 
-def _row(request: ApiRequest, allocation: Allocation) -> AllocationRow:
+def _row(request: ApiRequest, balance: Balance) -> AllocationRow:
     services = request.services
-    project = services.project_cache.by_id(allocation.project)
-    return allocation_row(allocation, project, services.clock.now())
+    project = services.project_cache.by_id(balance.allocation.project)
+    return allocation_row(balance, project, services.clock.now())
 
 
 @read_route("/alloc/{allocation:int}")
@@ -158,8 +162,10 @@ def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListRe
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:
     """Return an allocation as it is now; raise NotFound if the user may not see it."""
-    allocation = request.services.allocations.get_drawable(request.identity, number)
-    return item_response("allocation", request.context, _row(request, allocation))
+    service = request.services.allocations
+    allocation = service.get_drawable(request.identity, number)
+    (balance,) = service.balances(request.identity, [allocation])
+    return item_response("allocation", request.context, _row(request, balance))
 
 
 @write_route(post, "/alloc", responses=existing(ItemResponse[ChangedAllocation]))

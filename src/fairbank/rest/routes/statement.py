@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from litestar import Response, post
-from litestar.params import FromQuery, JSONBody
+from litestar.params import FromQuery, JSONBody, QueryParameter
 from msgspec import structs
 
-from fairbank.bank.entry import EFFECTS, OF_TERMS, Kind
+from fairbank.bank.entry import EFFECTS, OF_TERMS, Entry, Kind
 from fairbank.bank.query import EntryQuery
 from fairbank.core import ids
 from fairbank.core.time import LAST_INSTANT, Instant
 from fairbank.rest.parameters import (
-    PAGE,
     PERIOD,
     PROJECTS_OF_RUNS,
     RECENT,
@@ -44,34 +43,45 @@ from fairbank.rest.schemas.statement import (
     sums,
 )
 
+Every = Annotated[bool, QueryParameter(name="all", description="also entries that move no credit")]
 
-@read_route("/alloc/{allocation:int}/statement", dependencies={"page": PAGE, "period": PERIOD})
+
+@read_route("/alloc/{allocation:int}/statement", dependencies={"page": RECENT, "period": PERIOD})
 def show_statement(
-    request: ApiRequest, allocation: Number, page: OnePage, period: OnePeriod
+    request: ApiRequest, allocation: Number, page: OnePage, period: OnePeriod, every: Every = False
 ) -> StatementAnswer:
-    """Return the entries of an allocation in order, with the sums before and after them."""
+    """Return the entries of an allocation that moved credit, or all, with the sums before and after
+    them.
+
+    A page has the newest entries, or with `order=oldest` the oldest, in the order of time. Requests
+    that the bank declined are only shown to staff, and to the user who sent them.
+    """
     services = request.services
-    until = LAST_INSTANT if period.until is None else period.until
+    span = period.since or Instant(0), LAST_INSTANT if period.until is None else period.until
     statement = services.allocations.statement(
-        request.identity, allocation, period.since or Instant(0), until, page.and_one
+        request.identity, allocation, span, page, every=every
     )
-    entries, next_ = split_page(page.limit, statement.entries, lambda entry: entry.seq)
-    runs = request.runs_by_id(entry.run for entry in entries)
-    opening = Sums() if statement.opening is None else sums(statement.opening)
+    runs = request.runs_by_id(entry.run for entry in statement.entries)
+    (balance,) = services.allocations.balances(request.identity, [statement.allocation])
     project = services.project_cache.by_id(statement.allocation.project)
     data = StatementPage(
-        allocation=allocation_row(statement.allocation, project, services.clock.now()),
-        opening=opening,
+        allocation=allocation_row(balance, project, services.clock.now()),
+        opening=_sums(statement.opening),
         entries=[
             StatementRow(
                 **structs.asdict(entry_row(entry, runs.get(entry.run))),
                 changed=changed_terms(statement.changes.get(entry.id)),
             )
-            for entry in entries
+            for entry in statement.entries
         ],
-        closing=sums(entries[-1]) if entries else opening,
+        closing=_sums(statement.closing),
     )
+    next_ = None if statement.next is None else str(statement.next)
     return StatementAnswer(**envelope("statement", request.context), data=data, next=next_)
+
+
+def _sums(entry: Entry | None) -> Sums:
+    return Sums() if entry is None else sums(entry)
 
 
 _KINDS_ABOUT: Mapping[str, frozenset[Kind]] = {

@@ -7,19 +7,25 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from fairbank.bank.allocation import Allocation
 from fairbank.bank.outlook import OutlookState, daily_pace, outlook
+from fairbank.bank.pricing import usable_now
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import UserRow
 from fairbank.core.time import DAY, Instant, iso
 from fairbank.rest.schemas.answers import RoleWord
 from fairbank.rest.schemas.envelope import row_of
+from fairbank.service.allocations import Balance
 
 
 class AllocationRow(Struct, frozen=True, kw_only=True):
     """An allocation with its balance. It is valid at t if start <= t < end.
 
-    `state` is that at the time of the response. HADM's schema 2: allocation_id is `id`, project_id
+    `remaining` = deposited + credit_limit - charged - held. `available` is what the user who asks
+    may use now: the least of `remaining` and `my_left`, and 0 unless the allocation is active.
+    `my_charged` and `my_held` are the user's own charges and holds, `my_cap` the user's cap (null:
+    none), `my_left` = my_cap - my_charged - my_held. `state` is that at the time of the response.
+    For an allocation that is not active, `state_since` is when it was frozen, ended or entered, and
+    `state_reason` the reason that staff gave. HADM's schema 2: allocation_id is `id`, project_id
     `project`, start_date `start`, end_date `end`.
     """
 
@@ -32,12 +38,19 @@ class AllocationRow(Struct, frozen=True, kw_only=True):
     start: str
     end: str
     state: Literal["planned", "active", "frozen", "ended"]
+    state_since: str | None
+    state_reason: str | None
     shared: bool
     credit_limit: int
     deposited: int
     charged: int
     held: int
+    remaining: int
     available: int
+    my_charged: int
+    my_held: int
+    my_cap: int | None
+    my_left: int | None
 
 
 class ChangedAllocation(AllocationRow, frozen=True, kw_only=True):
@@ -74,11 +87,20 @@ class DrawnRow(Struct, frozen=True, kw_only=True):
     cap: int | None
 
 
-def allocation_row(allocation: Allocation, project: Project, now: Instant) -> AllocationRow:
+def allocation_row(balance: Balance, project: Project, now: Instant) -> AllocationRow:
     """Return an allocation with its project's names, and its state at `now`."""
+    allocation, sums, since = balance.allocation, balance.sums, balance.since
     return row_of(
         AllocationRow,
         allocation,
+        remaining=allocation.available,
+        available=usable_now(allocation, sums, now),
+        my_charged=sums.charged,
+        my_held=sums.held,
+        my_cap=sums.cap,
+        my_left=sums.left,
+        state_since=since and iso(since.at),
+        state_reason=since and since.reason,
         account=project.account,
         gname=project.gname,
         start=iso(allocation.start),
@@ -87,8 +109,9 @@ def allocation_row(allocation: Allocation, project: Project, now: Instant) -> Al
     )
 
 
-def balance_row(allocation: Allocation, project: Project, now: Instant) -> BalanceRow:
+def balance_row(balance: Balance, project: Project, now: Instant) -> BalanceRow:
     """Return an allocation with its outlook at `now`."""
+    allocation = balance.allocation
     percent = allocation.charged * 100 // allocation.deposited if allocation.deposited else 0
     projected = outlook(
         allocation.deposited,
@@ -100,7 +123,7 @@ def balance_row(allocation: Allocation, project: Project, now: Instant) -> Balan
         limit=allocation.credit_limit,
     )
     return BalanceRow(
-        **structs.asdict(allocation_row(allocation, project, now)),
+        **structs.asdict(allocation_row(balance, project, now)),
         used_percent=percent,
         outlook=projected.state,
         runs_out=None if projected.at is None else iso(Instant(projected.at)),

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.entry import REGISTRY, Entry, Kind
+from fairbank.bank.entry import OF_TERMS, REGISTRY, Entry, Kind
 from fairbank.bank.project import Member, Project, project_chain
 from fairbank.bank.query import (
     ALL_JOURNALS,
@@ -124,9 +124,23 @@ class MemoryReader:
             )
             and is_one_of(each.id, query.ids)
             and (query.stands is None or each.standing(query.stands[1]) is query.stands[0])
+            and (query.open_at is None or self._is_open(each, query.open_at, query.or_latest))
             and allocation_matches(each, query.resource, query.category, query.active_at)
         )
         return page_of(wanted, _ID, page)
+
+    def _is_open(self, allocation: Allocation, at: Instant, or_latest: bool) -> bool:
+        """Return whether an allocation has not ended at a time, or with `or_latest` is the latest
+        of its project and resource.
+        """
+        return allocation.state_at(at) is not AllocationState.ENDED or (
+            or_latest
+            and not any(
+                each.end > allocation.end
+                for each in self._tables.allocations.values()
+                if (each.project, each.resource) == (allocation.project, allocation.resource)
+            )
+        )
 
     def users(self, allocations: frozenset[int], uid: int | None = None) -> list[UserRow]:
         return [
@@ -243,11 +257,27 @@ class MemoryReader:
         )
         return page_of(wanted, _ID, page)
 
-    def statement(self, allocation: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
+    def statement(
+        self,
+        allocation: int,
+        since: Instant,
+        until: Instant,
+        page: Page,
+        kinds: frozenset[Kind] | None = None,
+    ) -> list[Entry]:
         entries = self._tables.journals.get(allocation, [])[
             self._cut(allocation, since) : self._cut(allocation, until)
         ]
-        return page_of(entries, attrgetter("seq"), page)
+        wanted = (each for each in entries if is_one_of(each.kind, kinds))
+        return page_of(wanted, attrgetter("seq"), page)
+
+    def term_entries(self, allocations: frozenset[int]) -> list[Entry]:
+        return [
+            each
+            for allocation in sorted(allocations)
+            for each in self._tables.journals.get(allocation, [])
+            if each.kind in OF_TERMS
+        ]
 
     def entry_before(self, allocation: int, at: Instant) -> Entry | None:
         place = self._cut(allocation, at)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, CursorResult, Select, func, select
 
 from fairbank.bank.allocation import NO_LINK, Allocation
-from fairbank.bank.entry import Entry
+from fairbank.bank.entry import Entry, Kind
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import (
     ALL_JOURNALS,
@@ -104,10 +104,19 @@ class SqlReader:
     def refusals(self, query: RefusalQuery, page: Page) -> list[Entry]:
         return self._all(statements.refusals(query, page), entry_of)
 
-    def statement(self, allocation: int, since: Instant, until: Instant, page: Page) -> list[Entry]:
-        return self._all(
-            statements.statement(page), entry_of, allocation=allocation, since=since, until=until
-        )
+    def statement(
+        self,
+        allocation: int,
+        since: Instant,
+        until: Instant,
+        page: Page,
+        kinds: frozenset[Kind] | None = None,
+    ) -> list[Entry]:
+        period = {"allocation": allocation, "since": since, "until": until}
+        return self._all(statements.statement(page, kinds), entry_of, **period)
+
+    def term_entries(self, allocations: frozenset[int]) -> list[Entry]:
+        return self._all(statements.term_entries(allocations), entry_of)
 
     def entry_before(self, allocation: int, at: Instant) -> Entry | None:
         return self._one(statements.BEFORE, entry_of, allocation=allocation, at=at)

@@ -15,13 +15,16 @@ from sqlalchemy import (
     cast,
     false,
     func,
+    not_,
     or_,
     select,
+    text,
     true,
     tuple_,
 )
 
 from fairbank.bank.allocation import AllocationState, Standing
+from fairbank.bank.entry import OF_TERMS, Kind
 from fairbank.bank.query import (
     AllocationQuery,
     DebitPage,
@@ -39,6 +42,7 @@ from fairbank.cluster.job import COMPLETED
 from fairbank.cluster.share_record import ShareQuery
 from fairbank.core.time import Instant
 from fairbank.store.schema import (
+    LOOKED_THROUGH_ONLY,
     allocation,
     journal,
     member,
@@ -108,6 +112,7 @@ def allocations(query: AllocationQuery, page: Page) -> Select[Any]:
         equal(_a.resource, query.resource),
         equal(_a.category, query.category),
         true() if query.stands is None else _stands(*query.stands),
+        true() if query.open_at is None else _is_open(query.open_at, query.or_latest),
         covers(query.active_at),
     ]
     return paged(select(allocation).where(*wanted), _a.id, page)
@@ -177,6 +182,22 @@ def _stands(standing: Standing, now: Instant) -> Condition:
             )
 
 
+def _is_open(at: Instant, or_latest: bool) -> Condition:
+    """Return the condition for allocations that have not ended, and with `or_latest` for the latest
+    of each project and resource.
+    """
+    has_not_ended = not_(_stands(Standing.ENDED, at))
+    if not or_latest:
+        return has_not_ended
+    later = allocation.alias()
+    follows = (
+        later.c.project == _a.project,
+        later.c.resource == _a.resource,
+        later.c.end_at > _a.end_at,
+    )
+    return or_(has_not_ended, ~select(later.c.id).where(*follows).exists())
+
+
 # --- runs ---
 
 
@@ -227,11 +248,24 @@ def entries(query: EntryQuery, page: Page) -> Select[Any]:
         is_in(_j.id, query.ids),
         equal(_j.allocation, query.allocation),
         of_entries(query.projects),
-        is_in(_j.kind, None if query.kinds is None else {kind.value for kind in query.kinds}),
+        _of_kinds(query.kinds),
         equal(_j.owner, query.owner),
         between(_j.at, query.since, query.until),
     ]
     return paged(select(journal).where(*wanted), _j.id, page)
+
+
+def _of_kinds(kinds: frozenset[Kind] | None) -> Condition:
+    return is_in(_j.kind, None if kinds is None else {kind.value for kind in kinds})
+
+
+def term_entries(allocations: frozenset[int]) -> Select[Any]:
+    """Select the entries of terms. The condition of the partial index is repeated, for SQLite."""
+    return (
+        select(journal)
+        .where(is_in(_j.allocation, allocations), text(LOOKED_THROUGH_ONLY), _of_kinds(OF_TERMS))
+        .order_by(_j.allocation, _j.seq)
+    )
 
 
 def repeated_keys(limit: int) -> Select[Any]:
@@ -310,8 +344,8 @@ _STATEMENT = select(journal).where(
 BEFORE = select(journal).where(_j.allocation == ALLOCATION, _j.seq == count_before_sql("at"))
 
 
-def statement(page: Page) -> Select[Any]:
-    return paged(_STATEMENT, _j.seq, page)
+def statement(page: Page, kinds: frozenset[Kind] | None) -> Select[Any]:
+    return paged(_STATEMENT if kinds is None else _STATEMENT.where(_of_kinds(kinds)), _j.seq, page)
 
 
 # --- fair share ---

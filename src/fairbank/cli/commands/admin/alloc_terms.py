@@ -33,7 +33,7 @@ def _add_create(parser: Parser) -> None:
     add_option(parser, "--category NAME", about, default="research")
     add_option(parser, "--start TIME", "valid from here on (default: today)", default="today")
     add_option(parser, "--end TIME", "valid up to here, not included", required=True)
-    add_option(parser, "--amount AMOUNT", "what is deposited at once: 100, 12.5, 20k, 1.5M, 90m")
+    add_option(parser, "--amount AMOUNT", "what is deposited at once: 100, 12.5, 20k, 90m")
     add_option(parser, "--credit-limit AMOUNT", "how far below zero the available credit may go")
     add_option(parser, "--shared", "the project's children may draw on it too")
     add_writing(parser)
@@ -89,7 +89,8 @@ def _sentence(context: Context, row: Row) -> str:
     period = f"{form.day(instant_of(row['start']))} .. {form.day(instant_of(row['end']))}"
     limit = f", credit limit {form.su(row['credit_limit'])} SU" if row["credit_limit"] else ""
     name = f"allocation {row['id']}: {row['account']}/{row['resource']}"
-    return f"{name}, {period}, {row['state']}{limit}, {form.left(row['available'])} SU available"
+    credit = "available" if row["state"] == "active" else "remaining"
+    return f"{name}, {period}, {row['state']}{limit}, {form.left(row[credit])} SU {credit}"
 
 
 def _add_set(parser: Parser) -> None:

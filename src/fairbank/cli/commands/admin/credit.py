@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
 
-AMOUNT = "SU: 100, 12.5, 20k, 1.5M; or minutes: 90m"
+AMOUNT = "SU: 100, 12.5, 20k; or minutes: 90m"
 
 
 def _amount(context: Context, minutes: int) -> str:
@@ -65,8 +65,8 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
     noun = "withdrawal" if sign < 0 else verb
     what = f"{noun} of {_amount(context, amount)} {direction} {allocation_name(row)}"
     question = (
-        f"{what}: available {context.format.left(row['available'])} ->"
-        f" {context.format.left(row['available'] + sign * amount)}. Continue?"
+        f"{what}: available {context.format.left(row['remaining'])} ->"
+        f" {context.format.left(row['remaining'] + sign * amount)}. Continue?"
     )
     request = WriteRequest(
         "POST",

@@ -8,18 +8,20 @@ from fairbank.bank.outlook import OutlookState
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import TOO_LITTLE
 from fairbank.cli.framework.options import add_accounts, add_option
-from fairbank.cli.framework.output import Listing, caption, show, wants
+from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_listed, spread
 from fairbank.core.time import DAY, MINUTE
-from fairbank.core.units import MINUTES_IN_SU, WORTH, parse_su, show_su
+from fairbank.core.units import MINUTES_IN_SU, WORTH, parse_su
 from fairbank.report.cells import counted
 from fairbank.report.columns import (
+    UNITS,
     Column,
     DisplayFormat,
     Row,
     Summand,
-    day,
+    if_any,
     instant_of,
+    left,
     percent,
     su,
     text,
@@ -27,7 +29,7 @@ from fairbank.report.columns import (
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -51,12 +53,12 @@ def show_outlook(row: Row, form: DisplayFormat) -> str:
         case OutlookState.RUNS_OUT:
             date = form.day(instant_of(row["runs_out"]))
             return f"! {date}" if form.short else f"! about {date}"
-        case OutlookState.LASTS:
+        case OutlookState.LASTS | OutlookState.UNUSED:
+            mark = "lasts; " if state is OutlookState.LASTS else "! "
             left = about(row["left_over"], form)
-            return f"no, {left} left" if form.short else f"no, about {left} left over"
-        case OutlookState.UNUSED:
-            left = about(row["left_over"], form)
-            return f"! {left} lost" if form.short else f"! {left} will expire unused"
+            if form.short:
+                return f"{mark}{left} unused"
+            return f"{mark}about {left} {UNITS[form.units]} will be unused"
         case OutlookState.EMPTY:
             return "!! empty"
         case OutlookState.TOO_EARLY:
@@ -67,12 +69,18 @@ def show_outlook(row: Row, form: DisplayFormat) -> str:
 
 def _runs_out(row: Row, form: DisplayFormat) -> str:
     """Return the outlook; its amount is as precise as the row's other amounts."""
+    if row["state"] == "frozen":
+        return "frozen"
     whole = form.short and form.units == "h" and row["deposited"] >= _WHOLE
     return show_outlook(row, form._replace(decimals=0) if whole else form)
 
 
 def _pace(row: Row, form: DisplayFormat) -> str:
     return f"{form.su(row['pace'])}/d" if row["pace"] or form.exact else "-"
+
+
+def _expires(row: Row, form: DisplayFormat) -> str:
+    return form.last_day(instant_of(row["end"]))
 
 
 class _CreditLimit(Summand):
@@ -82,30 +90,55 @@ class _CreditLimit(Summand):
         return super().__call__(row, form) if row["credit_limit"] or form.exact else "-"
 
 
-WITHOUT_MINE = (
+COLUMNS = (
     Column("PROJECT", text("account")),
     Column("RESOURCE", text("resource")),
+    Column("STATE", text("state"), extra=True),
     Column("GRANTED", Summand("granted"), right=True, drop=4, brief=True),
     Column("LIMIT", _CreditLimit("limit"), right=True, extra=True, drop=4, brief=True),
     Column("USED", Summand("used"), right=True, drop=2, brief=True),
     Column("HELD", Summand("held"), right=True, drop=1, brief=True),
-    Column("AVAILABLE", Summand("available"), right=True, brief=True),
+    Column("REMAINING", Summand("available"), right=True, extra=True, drop=4, brief=True),
+    Column("MY-CAP", if_any(su("my_cap")), right=True, extra=True, drop=2, brief=True),
+    Column("MY-LEFT", if_any(left("my_left")), right=True, extra=True, drop=1, brief=True),
+    Column("AVAILABLE", Summand("usable"), right=True, brief=True),
     Column("USED%", percent("used_percent"), right=True, drop=5),
-    Column("EXPIRES", day("end"), drop=3),
+    Column("EXPIRES", _expires, drop=3),
     Column("RUNS-OUT", _runs_out, drop=1),
     Column("ALLOC", text("id"), right=True, extra=True),
     Column("CATEGORY", text("category"), extra=True),
     Column("LEFT", lambda row, form: f"{row['days_left']} d", right=True, extra=True),
     Column("PACE", _pace, right=True, extra=True, brief=True),
-    Column("STATE", text("state"), extra=True),
+    Column("MINE", su("my_charged"), right=True, extra=True),
 )
-COLUMNS = (*WITHOUT_MINE, Column("MINE", su("mine"), right=True, extra=True))
+_SHOWN_IF: Mapping[str, Callable[[Row], bool]] = {
+    "STATE": lambda row: row["state"] != "active",
+    "LIMIT": lambda row: row["credit_limit"] > 0,
+    "REMAINING": lambda row: row["remaining"] != row["available"],
+    "MY-CAP": lambda row: row["my_cap"] is not None,
+    "MY-LEFT": lambda row: row["my_cap"] is not None,
+}
+"""Extra columns that a table shows for some rows: without them rows would not add up."""
+
+
+def columns(rows: Sequence[Row]) -> tuple[Column, ...]:
+    """Return the columns of a table of these rows."""
+    return tuple(
+        column._replace(extra=False)
+        if column.head in _SHOWN_IF and any(map(_SHOWN_IF[column.head], rows))
+        else column
+        for column in COLUMNS
+    )
 
 
 def add(parser: Parser) -> None:
     add_accounts(parser)
-    add_option(parser, "-a, --all", "also allocations that are frozen, have ended or begin later")
-    about = "exit code 5 unless each allocation shown has at least N left (100, 90m, 20k)"
+    about = "also the earlier ones of those that have ended"
+    add_option(parser, "-a, --all", about)
+    about = (
+        "exit code 5 unless I may use at least N of each active or frozen allocation shown, and one"
+        " is shown (100, 90m, 20k)"
+    )
     add_option(parser, "--threshold N", about)
 
 
@@ -114,44 +147,29 @@ def run(context: Context, options: Namespace) -> int:
     query = {"account": options.account, "resource": options.resource, "all": options.all or None}
     rows = balances(context, query)
     check_listed(context, rows)
-    if rows and wants(context, COLUMNS, "MINE"):
-        rows = _with_mine(context, rows)
-    short = [row for row in rows if least is not None and row["available"] < least]
-    warnings = [line for row in rows if (line := _warning(row, context.bank_time, context.format))]
+    form = context.format
+    judged = [row for row in rows if row["state"] in ("active", "frozen")]
+    short = [row for row in judged if least is not None and row["available"] < least]
+    warnings = [line for row in rows for line in row_warnings(row, context.bank_time, form)]
     warnings += [
-        f"{_name(row)} has {show_su(row['available'], down=True)} SU left, less than"
-        f" {show_su(least or 0)}"
+        f"{_name(row)}: you may use {form.left(row['available'])} {UNITS[form.units]}, less than"
+        f" {form.su(least or 0)}"
         for row in short
     ]
     notes = []
     if any(row["held"] for row in rows):
         notes = ["HELD is set aside for running jobs; what they do not use comes back."]
-    empty = (
-        "There is no allocation that you may see."
-        if options.all
-        else "There is no active allocation that you may see; --all shows also those that have"
-        " ended or begin later."
-    )
     listing = Listing(
         "fairbank.balance/1",
-        _columns(rows),
+        columns(rows) if options.form is None else COLUMNS,
         rows,
         caption(context),
         warnings=warnings,
         notes=notes,
-        empty=empty,
+        empty="There is no allocation that you may see.",
     )
     show(context, listing)
-    return TOO_LITTLE if least is not None and (short or not rows) else 0
-
-
-def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
-    """Return the columns, with the credit limit if there is one: else rows would not add up."""
-    lent = any(row["credit_limit"] for row in rows)
-    return tuple(
-        column._replace(extra=False) if lent and column.head == "LIMIT" else column
-        for column in COLUMNS
-    )
+    return TOO_LITTLE if least is not None and (short or not judged) else 0
 
 
 def balances(context: Context, query: Mapping[str, object]) -> Sequence[Row]:
@@ -160,33 +178,54 @@ def balances(context: Context, query: Mapping[str, object]) -> Sequence[Row]:
     return sorted(rows, key=lambda row: (row["account"], row["resource"], row["start"]))
 
 
-def _with_mine(context: Context, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows with the user's own net charges, where the user may see them."""
-    me = context.me()
-    seen = {row["id"] for row in context.rows("/project")}
-    mine = {
-        row["allocation_id"]: row["amount"] for row in context.rows("/debit", {"owner_uid": me})
-    }
-    return [
-        {**row, "mine": mine.get(row["id"], 0) if row["project"] in seen else None} for row in rows
-    ]
-
-
 def _name(row: Row) -> str:
     return f"{row['account']}/{row['resource']}"
 
 
-def _warning(row: Row, now: int, form: DisplayFormat) -> str | None:
+def row_warnings(row: Row, now: int, form: DisplayFormat) -> list[str]:
+    """Return why an allocation cannot be used, or is used too fast or too slowly."""
+    if row["state"] != "active":
+        return [_state(row, form)]
+    return [line for line in (_cap(row, form), _outlook(row, now, form)) if line]
+
+
+def _state(row: Row, form: DisplayFormat) -> str:
+    """Return the state of an allocation, since when, and the reason that staff gave."""
+    reason = f": {row['state_reason']}" if row["state_reason"] else ""
+    match row["state"]:
+        case "planned":
+            since = f"planned, begins {form.moment(instant_of(row['start']))}"
+        case "ended":
+            since = f"ended {form.moment(instant_of(row['state_since']))}"
+        case state:
+            since = f"{state} since {form.moment(instant_of(row['state_since']))}"
+    return f"! {_name(row)}: {since}{reason}"
+
+
+def _cap(row: Row, form: DisplayFormat) -> str | None:
+    """Return how much the user's cap leaves, if it is less than the allocation has."""
+    if row["available"] == row["remaining"]:
+        return None
+    unit = UNITS[form.units]
+    return (
+        f"{_name(row)}: {form.left(row['remaining'])} {unit} remain, but your cap is"
+        f" {form.su(row['my_cap'])}: you used {form.su(row['my_charged'])} and hold"
+        f" {form.su(row['my_held'])}"
+    )
+
+
+def _outlook(row: Row, now: int, form: DisplayFormat) -> str | None:
     """Return a warning with a command that every user of the allocation may run."""
     usage = f"fairbank usage --alloc {row['id']}"
+    since = form.day(instant_of(row["start"]))
     match OutlookState(row["outlook"]):
         case OutlookState.RUNS_OUT:
             seconds = instant_of(row["runs_out"]) - now
             if seconds >= SOON_DAYS * DAY:
                 return None
-            return f"! {_name(row)}: at this pace empty in {_time_left(seconds)}.  See: {usage}"
+            pace = f"the mean pace since {since}"
+            return f"! {_name(row)}: empty in {_time_left(seconds)} at {pace}.  See: {usage}"
         case OutlookState.EMPTY if row["charged"]:
-            since = form.day(instant_of(row["start"]))
             return f"!! {_name(row)}: empty; new jobs are refused.  See: {usage} -S {since}"
         case OutlookState.UNUSED:
             left = _time_left(instant_of(row["end"]) - now)

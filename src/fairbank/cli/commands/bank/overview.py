@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.bank.balance import WITHOUT_MINE as BALANCE
-from fairbank.cli.commands.bank.balance import balances
+from fairbank.cli.commands.bank.balance import balances, row_warnings
+from fairbank.cli.commands.bank.balance import columns as balance_columns
 from fairbank.cli.commands.bank.jobs import REFUSED as REFUSALS
 from fairbank.cli.commands.bank.jobs import columns, jobs, refusals
 from fairbank.cli.framework.command import Command
@@ -45,8 +45,13 @@ def run(context: Context, options: Namespace) -> int:
         return 0
     name = plain(str(me["user"] or me["uid"]))
     context.print_escaped(*folded(f"{caption(context)}   user {name}", context.width))
-    none = "you are in no project with an active allocation"
-    _part(context, "What is left", BALANCE, rows, PROJECTS, "fairbank balance", none)
+    none = "your projects have no allocation" if me["roles"] else "you are in no project"
+    left = balance_columns(rows)
+    _part(context, "What is left", left, rows, PROJECTS, "fairbank balance", none)
+    for row in rows[:PROJECTS]:
+        if row["available"] != row["remaining"] or row["state"] != "active":
+            warning, *_ = row_warnings(row, context.bank_time, context.format)
+            context.print_lines(folded(plain(warning), context.width))
     held = context.format.su(sum(row["held"] for row in running))
     title = f"Your running jobs, {held} held" if running else "Your running jobs"
     shown = columns(running=True, mine=True)

@@ -183,7 +183,8 @@ def _projects(context: Context, options: Namespace) -> Sequence[Row]:
         with_some = {row["project"] for row in _allocations(context, options)}
         rows = [row for row in rows if row["id"] in with_some]
     if options.detail:
-        balances = context.rows("/balance", {**query, "resource": options.resource})
+        running = {**query, "resource": options.resource, "state": "active"}
+        balances = context.rows("/balance", running)
         rows = _of_each_resource(rows, balances, options.resource)
     return rows
 
@@ -192,7 +193,7 @@ def _of_each_resource(
     projects: Sequence[Row], balances: Sequence[Row], resource: str | None
 ) -> list[Row]:
     """Return each project with its balance of each resource; SU of two resources never add up."""
-    figures = ("resource", "deposited", "held", "charged", "available")
+    figures = ("resource", "deposited", "held", "charged", "remaining")
     nothing = {**dict.fromkeys(figures), "resource": resource}
     own: dict[object, list[Row]] = {}
     for each in balances:  # of each resource a project has one active allocation at most

@@ -11,7 +11,6 @@ from fairbank.cli.framework.host import user_name
 from fairbank.cli.framework.options import add_account, add_limit, add_option, add_period, number
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import find_allocation
-from fairbank.core.units import WORTH
 from fairbank.report.cells import plain
 from fairbank.report.columns import (
     UNITS,
@@ -19,7 +18,7 @@ from fairbank.report.columns import (
     Column,
     DisplayFormat,
     Row,
-    RunningColumn,
+    Summand,
     instant_of,
     moment,
     text,
@@ -32,27 +31,19 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
 
-_SIGNS = {1: "+", -1: "-"}
 _SAYS_NO = ("refusal", "declined")
 
 
-def _amount(row: Row, form: DisplayFormat) -> str:
-    """Return the change of a sum; empty if none changed."""
-    if row.get("sign") is None:
-        return ""
-    sign = _SIGNS.get(row["sign"], "") if row["amount"] > 0 else ""
-    return ("" if form.exact and sign == "+" else sign) + _moved(row, form)
+def _moved(sign: int) -> Amount:
+    """Show by how much the entry increased (1) or reduced (-1) the available credit."""
 
+    def show(row: Row, form: DisplayFormat) -> str:
+        if "before" not in row:  # the opening or the closing balance
+            return ""
+        before, after = row["before"]["available"], row["available"]
+        return form.moved(before, after) if (after - before) * sign > 0 else ""
 
-def _moved(row: Row, form: DisplayFormat) -> str:
-    """Return the change as the difference of the rounded sums shown in two rows."""
-    for name in ("charged", "deposited", "held"):
-        before, after = row["before"][name], row[name]
-        if row["amount"] and abs(after - before) == abs(row["amount"]):
-            return ("-" if row["amount"] < 0 else "") + form.moved(
-                (before, after), owed=name != "deposited"
-            )
-    return form.su(row["amount"])
+    return Amount(show)
 
 
 def _reason(row: Row, form: DisplayFormat) -> str:
@@ -66,10 +57,12 @@ def _reason(row: Row, form: DisplayFormat) -> str:
     if row.get("kind") in _SAYS_NO and details:
         asked = f"requested {form.su(row['amount'])} {_unit(form)}" if row["amount"] else None
         parts += [": ".join(filter(None, (details["message"], asked)))]
+    if row.get("kind") == "charge":
+        parts.append(f"{form.su(row['amount'])} used")
     if row.get("returned"):
-        back = "back" if form.short else "returned"
-        held, used = ((row["before"][name], row[name]) for name in ("held", "charged"))
-        parts.append(f"{form.moved(held, used, owed=True)} of {form.moved(held, owed=True)} {back}")
+        freed = row["before"]["held"] - row["held"]
+        returned = form.moved(row["before"]["available"], row["available"])
+        parts.append(f"{returned} of {form.su(freed)} {'back' if form.short else 'returned'}")
     if details.get("written_off"):
         parts.append(f"{form.su(details['written_off'])} written off")
     return "; ".join(parts)
@@ -97,15 +90,16 @@ COLUMNS = (
     Column("ENTRY", text("id"), right=True, drop=4),
     Column("KIND", text("kind")),
     Column("JOB/REF", text("job_id"), right=True, drop=1),
-    Column("AMOUNT", Amount(_amount), right=True),
-    Column("USED", RunningColumn("used"), right=True, drop=1),
-    Column("HELD", RunningColumn("held"), right=True, drop=2),
-    Column("AVAILABLE", RunningColumn("available"), right=True),
-    Column("GRANTED", RunningColumn("granted"), right=True, extra=True),
+    Column("IN", _moved(1), right=True),
+    Column("OUT", _moved(-1), right=True),
+    Column("AVAILABLE", Summand("available"), right=True),
+    Column("USED", Summand("used"), right=True, extra=True),
+    Column("HELD", Summand("held"), right=True, extra=True),
+    Column("GRANTED", Summand("granted"), right=True, extra=True),
     Column("OWNER", text("owner"), extra=True),
     Column("WHO", text("who"), extra=True),
     Column("SEQ", text("seq"), right=True, extra=True),
-    Column("REASON", _reason, drop=3, least=12),
+    Column("REASON", _reason, least=24, wraps=True),
 )
 
 
@@ -114,42 +108,47 @@ def add(parser: Parser) -> None:
     add_option(parser, "allocation ALLOC", about, nargs="?", type=number)
     add_account(parser)
     add_period(parser, "now-30days")
-    add_limit(parser, PAGE)
+    add_limit(parser, PAGE, "maximum number of entries, the newest; 0: all")
 
 
 def run(context: Context, options: Namespace) -> int:
     allocation = find_allocation(context, options.allocation, options.account, options.resource)
     period = context.period("now-30days")
-    page, whole = read_statement(context, allocation, options.limit, period)
+    page, whole = read_statement(context, allocation, options.limit, period, every=options.long)
     entries = rows = _named_entries(context, page)
     if options.form != "json":
         rows = [{**row, "before": before} for before, row in pairwise([page["opening"], *entries])]
     if options.form is None:
-        opening = {**page["opening"], "label": "(opening)"}
-        closing = {**page["closing"], "label": "(closing)" if whole else "(so far)"}
-        rows = [opening, *rows, closing]
+        opening = {**page["opening"], "label": "(opening)" if whole else "(before)"}
+        rows = [opening, *rows, {**page["closing"], "label": "(closing)"}]
     parts = {part: page[part] for part in ("allocation", "opening", "closing")}
+    notes = [_of_when(context, period, entries, whole), _proof(context, page["closing"])]
+    if not options.long:
+        notes.insert(0, "-l also shows what moved no credit: new terms, caps and refusals.")
     listing = Listing(
         "fairbank.statement/1",
         COLUMNS,
         rows,
         f"{_caption(context, page['allocation'])}\n{caption(context)}",
-        notes=[_of_when(context, period, entries, whole), _proof(context, page["closing"])],
+        notes=notes,
         more={**parts, "whole": whole},
     )
     return show(context, listing)
 
 
 def read_statement(
-    context: Context, allocation: int, limit: int, period: Mapping[str, object]
+    context: Context, allocation: int, limit: int, period: Mapping[str, object], *, every: bool
 ) -> tuple[dict[str, Any], bool]:
-    """Return the entries of a period, at most `limit` (0: all), and the sums around them."""
-    first, *further = context.pages(f"/alloc/{allocation}/statement", period, limit)
+    """Return the newest entries of a period, at most `limit` (0: all), and the sums around them.
+
+    With `every` entries that move no credit are among them.
+    """
+    query = {**period, "all": every or None}
+    first, *further = context.pages(f"/alloc/{allocation}/statement", query, limit)
     page: dict[str, Any] = first["data"]
-    for answer in further:
-        page["entries"] += answer["data"]["entries"]
-        if answer["data"]["entries"]:
-            page["closing"] = answer["data"]["closing"]
+    for older in further:
+        page["entries"] = older["data"]["entries"] + page["entries"]
+        page["opening"] = older["data"]["opening"]
     return page, not (further or [first])[-1]["next"]
 
 
@@ -160,10 +159,11 @@ def _of_when(
     since, until = (
         (each and context.format.moment(int(each))) for each in (period["since"], period["until"])
     )
-    opening = f"(opening): the sums before {since}."
-    if not whole:
-        last = entries[-1]["id"]
-        return f"{opening}  (so far): those after entry {last}; more entries follow."
+    opening = (
+        f"(opening): the sums before {since}."
+        if whole
+        else f"(before): the sums before entry {entries[0]['id']}; there are earlier entries."
+    )
     return f"{opening}  (closing): those {f'before {until}' if until else 'of now'}."
 
 
@@ -185,17 +185,15 @@ def _named_entries(context: Context, page: Row) -> list[Row]:
 
 def _proof(context: Context, sums: Row) -> str:
     """Return the line that shows that the figures add up."""
-    keys = ("charged", "held", "available", "deposited", "credit_limit")
-    parts = [sums[key] for key in keys]
-    # Rounded figures would not add up.
-    rounded = any(each * 100 % WORTH[context.format.units] for each in parts)
-    form = context.format._replace(units="m") if rounded else context.format
-    used, held, available, granted, limit = (form.su(each) for each in parts)
-    mark = "ok" if sum(parts[:3]) == sum(parts[3:]) else "!! does not add up:"
-    lent = f" + limit {limit}" if parts[4] else ""
+    parts = [sums[key] for key in ("deposited", "charged", "held", "available")]
+    shown = context.format.sums(*parts)
+    adds_up = sums["charged"] + sums["held"] + sums["available"] == (
+        sums["deposited"] + sums["credit_limit"]
+    )
+    lent = f" + limit {shown.limit}" if sums["credit_limit"] else ""
     return (
-        f"{mark}  used {used} + held {held} + available {available} = granted {granted}{lent}"
-        f" {_unit(form)}"
+        f"{'ok' if adds_up else '!! does not add up:'}  used {shown.used} + held {shown.held}"
+        f" + available {shown.available} = granted {shown.granted}{lent} {_unit(context.format)}"
     )
 
 
@@ -210,7 +208,7 @@ def _caption(context: Context, row: Row) -> str:
 
 
 COMMAND = Command(
-    "show the journal of an allocation, with the sums after each entry",
+    "show what moved the credit of an allocation, in and out, with what was available after it",
     (
         "fairbank statement 1042                        the last 30 days",
         "fairbank statement -A chem_qmc -r cpu -S 2026-11-01",

@@ -1,0 +1,104 @@
+"""Credit that a user can use: caps, frozen, planned and ended allocations, told by real commands.
+
+The site's GPU allocation 2 of chem_qmc: 5,000 SU granted, 4,610 used (4,000 by jorge, 610 by minh),
+128 held by a job of jorge, so 262 remain. Its CPU allocation 1: 100,000 granted, 59,408 remain.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.site import AYLA, JORGE
+
+WHY = ("--reason", "committee")
+
+
+def rows(run: Run, *words: object) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the rows of a list by resource and state."""
+    data = json.loads(run(*words, "--json").out)["data"]
+    return {(row["resource"], row["state"]): row for row in data}
+
+
+def test_available_is_what_is_left_of_the_cap(changing: Run) -> None:
+    """With a cap of 4,200 jorge has 4,200 - 4,000 - 128 = 72 SU left, less than the 262 that
+    remain. With a cap of 5,000 he has 872 left, so the 262 count.
+    """
+    changing("alloc", "cap", 2, JORGE, 4200, *WHY)
+    for verb in (("balance", "-A", "chem_qmc"), ("alloc", "list", "-A", "chem_qmc")):
+        mine = rows(changing, *verb, "--as", JORGE)["gpu", "active"]
+        assert mine["my_cap"] == 4_200 * 60
+        assert (mine["my_charged"], mine["my_held"]) == (4_000 * 60, 128 * 60)
+        assert mine["my_left"] == mine["available"] == 72 * 60
+        assert (mine["remaining"], mine["display"]["available"]) == (262 * 60, "72")
+    shown = changing("balance", "-A", "chem_qmc", "-r", "gpu", "--as", JORGE)
+    head, row = (line.split() for line in shown.out.splitlines()[2:4])
+    cells = dict(zip(head, row, strict=False))
+    assert (cells["MY-CAP"], cells["MY-LEFT"], cells["AVAILABLE"]) == ("4200", "72", "72")
+    assert "262 SU remain, but your cap is 4200: you used 4000 and hold 128" in shown.err
+    assert "MY-CAP" in changing("--as", JORGE).out
+    theirs = changing("balance", "-A", "chem_qmc", "-r", "gpu", "--as", AYLA)
+    assert "MY-CAP" not in theirs.out
+    assert " 262 " in theirs.out
+    quote = changing(
+        "quote", "-A", "chem_qmc", "-p", "gpu-v100", "--gpus", 1, "-t", "60", "--as", JORGE
+    )
+    assert "available         72 -> 71 SU   fits" in quote.out
+    changing("alloc", "cap", 2, JORGE, 5000, *WHY)
+    mine = rows(changing, "balance", "-A", "chem_qmc", "--as", JORGE)["gpu", "active"]
+    assert (mine["my_left"], mine["available"]) == (872 * 60, 262 * 60)
+
+
+def test_threshold_is_compared_with_what_the_user_can_use(changing: Run) -> None:
+    changing("alloc", "cap", 2, JORGE, 4200, *WHY)
+    gpu = ("balance", "-A", "chem_qmc", "-r", "gpu", "--as", JORGE, "--threshold")
+    assert changing(*gpu, 72).code == 0
+    less = changing(*gpu, 100)
+    assert less.code == 5
+    assert "chem_qmc/gpu: you may use 72 SU, less than 100" in less.err
+    assert changing(*gpu, 100, "--units", "m").err.count("4320 SU-minutes, less than 6000") == 1
+    changing("alloc", "cap", 2, JORGE, "none", *WHY)
+    assert changing(*gpu, 100).code == 0
+
+
+def test_allocation_that_cannot_be_used_is_shown_with_its_reason(changing: Run) -> None:
+    """A planned allocation does not make a threshold fail; a frozen one does."""
+    changing(
+        *("alloc", "create", "-A", "chem_qmc", "-r", "gpu", "--category", "research"),
+        *("--start", "2027-07-01", "--end", "2028-07-01", "--amount", 500),
+        *("--reason", "call 2027"),
+    )
+    changing("alloc", "freeze", 1, "--reason", "audit of June")
+    changing("alloc", "set", 1, "--shared", "--reason", "later, unrelated")
+    for words in ((), ("balance",)):
+        shown = changing(*words, "--as", AYLA)
+        text = " ".join((shown.out + shown.err).split())
+        assert "chem_qmc/cpu: frozen since 2026-11-21 07:30:12: audit of June" in text
+        assert "chem_qmc/gpu: planned, begins 2027-07-01 00:00:00: call 2027" in text
+    found = rows(changing, "balance", "--as", AYLA)
+    frozen, planned = found["cpu", "frozen"], found["gpu", "planned"]
+    assert (frozen["available"], frozen["remaining"]) == (0, 59_408 * 60)
+    assert frozen["state_since"] == "2026-11-21T12:30:12Z"
+    assert (planned["available"], planned["remaining"]) == (0, 500 * 60)
+    assert (found["gpu", "active"]["state_since"], planned["state_reason"]) == (None, "call 2027")
+    assert changing("balance", "-r", "gpu", "--threshold", 200, "--as", AYLA).code == 0
+    assert changing("balance", "-r", "cpu", "--threshold", 200, "--as", AYLA).code == 5
+    changing("alloc", "thaw", 1, *WHY)
+    changing("alloc", "end", 1, "--reason", "moved to another centre")
+    ended = changing("balance", "-r", "cpu", "--as", AYLA)
+    assert "chem_qmc/cpu: ended 2026-11-21 07:30:12: moved to another centre" in ended.err
+    # Staff see it only if they name the project.
+    assert "chem_qmc" not in changing("balance", "-r", "cpu").out
+    assert "chem_qmc" in changing("balance", "-r", "cpu", "-A", "chem_qmc").out
+
+
+@pytest.mark.parametrize(
+    ("end", "expires"), [("2026-12-24", "2026-12-23"), ("2026-12-24T18:00", "2026-12-24 18:00")]
+)
+def test_expires_is_the_last_day_or_a_time(changing: Run, end: str, expires: str) -> None:
+    changing("alloc", "set", 3, "--end", end, *WHY)
+    table = changing("balance", "-A", "bio_fold", "-o", "EXPIRES")
+    assert table.out.splitlines()[-1] == expires
