@@ -12,6 +12,7 @@ from fairbank.cli.commands.admin import alloc
 from fairbank.cli.commands.bank import balance
 from fairbank.report.columns import DisplayFormat
 
+ROW = {"state": "active", "remaining": 0, "available": 0, "my_cap": None}
 NOON, MIDNIGHT = "2026-11-21T12:00:00Z", "2026-11-21T00:00:00Z"
 
 
@@ -19,17 +20,17 @@ NOON, MIDNIGHT = "2026-11-21T12:00:00Z", "2026-11-21T00:00:00Z"
 def test_balance_shows_the_credit_limit_if_any(limits: list[int], extra: bool) -> None:
     (limit,) = [
         column
-        for column in balance._columns([{"credit_limit": limit} for limit in limits])
+        for column in balance.columns([{**ROW, "credit_limit": limit} for limit in limits])
         if column.head == "LIMIT"
     ]
     assert limit.extra is extra
 
 
 @pytest.mark.parametrize(
-    ("short", "shown"), [(False, "no, about 9.21 left over"), (True, "no, 9 left")]
+    ("short", "shown"), [(False, "lasts; about 9.21 SU will be unused"), (True, "lasts; 9 unused")]
 )
 def test_unused_credit_has_the_precision_of_its_row(short: bool, shown: str) -> None:
-    row = {"outlook": "lasts", "runs_out": None, "left_over": 553, "deposited": 600_000}
+    row = {**ROW, "outlook": "lasts", "runs_out": None, "left_over": 553, "deposited": 600_000}
     assert balance._runs_out(row, DisplayFormat(short=short)) == shown
 
 

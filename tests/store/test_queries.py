@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Select, make_url
 
-from fairbank.bank.entry import LOOKED_THROUGH
+from fairbank.bank.entry import LOOKED_THROUGH, Kind
 from fairbank.bank.query import Page, RefusalQuery, Visibility
 from fairbank.core.time import Instant
 from fairbank.store import schema
@@ -195,10 +195,24 @@ def test_refusals_are_found_without_the_rest_of_the_journal(
     assert not [line for line in plan if "TEMP B-TREE" in line]
 
 
+def test_entries_of_terms_are_found_without_the_rest_of_the_journal(file_place: Place) -> None:
+    store = SqliteStore(path_of(make_url(file_place.url)))
+    plan = plan_of(store, statements.term_entries(frozenset({1, 2})))
+    store.close()
+    assert "USING INDEX journal_undoing (allocation=?)" in plan[0]
+
+
 def test_time_cut_uses_index_lookups(file_place: Place) -> None:
     store = SqliteStore(path_of(make_url(file_place.url)))
     plans = [
         plan_of(store, statements.statement(Page()), allocation=1, since=5, until=9),
+        plan_of(
+            store,
+            statements.statement(Page(), frozenset({Kind.HOLD})),
+            allocation=1,
+            since=5,
+            until=9,
+        ),
         plan_of(store, statements.BEFORE, allocation=1, at=5),
     ]
     store.close()

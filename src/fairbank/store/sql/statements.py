@@ -344,7 +344,7 @@ _STATEMENT = select(journal).where(
 BEFORE = select(journal).where(_j.allocation == ALLOCATION, _j.seq == count_before_sql("at"))
 
 
-def statement(page: Page, kinds: frozenset[Kind] | None) -> Select[Any]:
+def statement(page: Page, kinds: frozenset[Kind] | None = None) -> Select[Any]:
     return paged(_STATEMENT if kinds is None else _STATEMENT.where(_of_kinds(kinds)), _j.seq, page)
 
 
