@@ -1,4 +1,4 @@
-"""Credit that a user can use: caps, frozen, planned and ended allocations, told by real commands.
+"""Credit that a user can use: caps, frozen, planned and ended allocations, by real commands.
 
 The site's GPU allocation 2 of chem_qmc: 5,000 SU granted, 4,610 used (4,000 by jorge, 610 by minh),
 128 held by a job of jorge, so 262 remain. Its CPU allocation 1: 100,000 granted, 59,408 remain.

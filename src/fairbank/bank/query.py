@@ -7,8 +7,8 @@ from typing import Self
 
 import msgspec
 
-from fairbank.bank.allocation import Standing
-from fairbank.bank.entry import Kind
+from fairbank.bank.allocation import Allocation, Standing
+from fairbank.bank.entry import Kind, StateSince
 from fairbank.bank.run import RunState, UserSums
 from fairbank.core.time import Instant
 from fairbank.core.time_zone import ZoneOffsets
@@ -267,6 +267,14 @@ class UserRow(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     allocation: int
     uid: int
     sums: UserSums
+
+
+class Balance(msgspec.Struct, frozen=True):
+    """Allocation with what one user used of it, and since when it is not active."""
+
+    allocation: Allocation
+    sums: UserSums
+    since: StateSince | None
 
 
 class DebitQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,17 +9,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationEvent, Standing
-from fairbank.bank.entry import (
-    EFFECTS,
-    OF_TERMS,
-    Entry,
-    Kind,
-    StateSince,
-    state_since,
-    term_changes,
-)
+from fairbank.bank.entry import EFFECTS, OF_TERMS, Entry, Kind, state_since, term_changes
 from fairbank.bank.query import (
     AllocationQuery,
+    Balance,
     Debit,
     DebitPage,
     DebitQuery,
@@ -58,14 +51,6 @@ class Statement(msgspec.Struct, frozen=True):
     entries: list[Entry]
     changes: Mapping[int, dict[str, Any]]
     next: int | None
-
-
-class Balance(msgspec.Struct, frozen=True):
-    """Allocation with what one user used of it, and since when it is not active."""
-
-    allocation: Allocation
-    sums: UserSums
-    since: StateSince | None
 
 
 class TermChanges(msgspec.Struct, frozen=True, kw_only=True):

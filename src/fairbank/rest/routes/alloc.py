@@ -12,7 +12,7 @@ from litestar.params import JSONBody, QueryParameter
 from msgspec import UNSET, structs
 
 from fairbank.bank.allocation import AllocationEvent, Standing
-from fairbank.bank.query import AllocationQuery, Page
+from fairbank.bank.query import AllocationQuery, Balance, Page
 from fairbank.bank.requests import Deposit, Open, SetCap, Transfer, Withdraw
 from fairbank.bank.rules import Done
 from fairbank.cluster.partition import unbilled_warnings
@@ -56,7 +56,7 @@ from fairbank.rest.schemas.requests import (
     parse_when,
 )
 from fairbank.service.access.identity import Action, check_allowed
-from fairbank.service.allocations import Balance, TermChanges
+from fairbank.service.allocations import TermChanges
 
 InState = Annotated[
     Literal["planned", "active", "frozen", "ended"] | None,

@@ -10,11 +10,10 @@ from msgspec import UNSET, Struct, UnsetType, structs
 from fairbank.bank.outlook import OutlookState, daily_pace, outlook
 from fairbank.bank.pricing import usable_now
 from fairbank.bank.project import Member, Project
-from fairbank.bank.query import UserRow
+from fairbank.bank.query import Balance, UserRow
 from fairbank.core.time import DAY, Instant, iso
 from fairbank.rest.schemas.answers import RoleWord
 from fairbank.rest.schemas.envelope import row_of
-from fairbank.service.allocations import Balance
 
 
 class AllocationRow(Struct, frozen=True, kw_only=True):
