@@ -239,7 +239,8 @@ def test_any_text_is_an_amount_or_malformed(text: str) -> None:
     except InvalidInput as no:
         assert no.field == "amount"
         assert re.fullmatch(
-            r"write SU \(hours\) such as 100 or 12\.5, or 90m, 20k|write .*m for SU-minutes, or \d+k for millions of SU|an amount is at least one"
+            r"write SU \(hours\) such as 100 or 12\.5, or 90m, 20k|write .*m for SU-minutes, or"
+            r" \d+k for millions of SU|an amount is at least one"
             r" SU-minute: 1m|the bank counts whole minutes: .*",
             no.remedy or "",
         )
