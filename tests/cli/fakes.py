@@ -123,7 +123,9 @@ class FakeServices:
         self._note("restore", self._config, str(path), replace)
         return 42
 
-    def _check_bank(self, config: str | None, at_work: Callable[[], None]) -> Sequence[HealthCheck]:
+    def _check_bank(
+        self, config: str | None, settings: object, at_work: Callable[[], None]
+    ) -> Sequence[HealthCheck]:
         at_work()
         self._note("check_bank", config)
         return self.checks

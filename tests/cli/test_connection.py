@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.cli.framework import client_settings
 from fairbank.rest.client import Client
 from tests.cli.conftest import Run
 from tests.cli.served_site import Bank, serve_site
@@ -31,6 +32,26 @@ def test_link_with_a_short_name_runs_the_command(bank: Bank, tmp_path: Path) -> 
         check=True,
     )
     assert done.stdout.split() == ["bio_fold", "chem_qmc", "chem_qmc"]
+
+
+@pytest.mark.parametrize("words", ["", "balance", "status", "deposit 1 5 --reason x"])
+def test_own_bank_that_is_not_running_is_not_replaced_by_the_hosts(
+    fairbank: Run, bank: Bank, clean_env: pytest.MonkeyPatch, tmp_path: Path, words: str
+) -> None:
+    clean_env.setattr(client_settings, "SITE_SOCKET", bank.unix.removeprefix("unix:"))
+    clean_env.delenv("FAIRBANK_SERVER")
+    assert fairbank("balance").code == 0, "the host's bank runs"
+    assert fairbank("init").code == 0
+    own = tmp_path / ".local/state/fairbank/fairbank.toml"
+    for environment in (None, own):
+        if environment is not None:
+            clean_env.setenv("FAIRBANK_CONFIG", str(environment))
+        result = fairbank(*words.split())
+        assert (result.code, result.out) == (6, "")
+        text = " ".join(result.err.split())
+        assert f"the bank of {own} is not running" in text
+        assert f"start it with: fairbank serve --config {own}" in text
+    assert fairbank("balance", "--server", bank.unix).code == 0
 
 
 def test_commands_use_few_requests(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,14 @@ made.
 from __future__ import annotations
 
 import gzip
+import json
 import os
+import pwd
 import signal
 import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -82,6 +85,45 @@ def test_existing_directory_keeps_its_mode(fairbank: Run, tmp_path: Path) -> Non
     folder.mkdir(mode=0o700)
     assert fairbank("init", folder).code == 0
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("directory", [None, "site", "two words"])
+def test_init_names_the_bank(fairbank: Run, tmp_path: Path, directory: str | None) -> None:
+    folder = tmp_path / (directory or ".local/state/fairbank")
+    assert fairbank("init", *([folder] if directory else [])).code == 0
+    name = {None: pwd.getpwuid(os.getuid()).pw_name, "two words": "fairbank"}
+    settings = tomllib.loads((folder / "fairbank.toml").read_text())
+    assert settings["server"]["name"] == name.get(directory, directory)
+
+
+def test_commands_first_name_the_settings_and_the_store(fairbank: Run, tmp_path: Path) -> None:
+    folder, file = tmp_path / "bank", tmp_path / "monday.fbk"
+    config = folder / "fairbank.toml"
+    assert fairbank("init", folder).code == 0
+    named = f"settings {config}\nstore    sqlite:///{folder}/fairbank.sqlite\n"
+    for words in (
+        ("audit", "verify"),
+        ("backup", "create", file),
+        ("restore", file, "--replace"),
+        ("doctor",),
+    ):
+        assert fairbank(*words, "--config", config).err.startswith(named), words
+    assert fairbank("audit", "verify", "-q", "--config", config).err == ""
+    for words in (("audit", "verify"), ("doctor",)):
+        document = json.loads(fairbank(*words, "--json", "--config", config).out)
+        places = (str(config), f"sqlite:///{folder}/fairbank.sqlite")
+        assert (document["settings"], document["store"]) == places
+
+
+def test_password_of_the_store_is_not_shown(fairbank: Run, tmp_path: Path) -> None:
+    config = tmp_path / "fairbank.toml"
+    assert fairbank("init", tmp_path).code == 0
+    url = f"sqlite:///{tmp_path}/fairbank.sqlite"
+    secret = "postgresql://bank:topsecret@127.0.0.1:1/none"
+    config.write_text(config.read_text().replace(url, secret))
+    result = fairbank("audit", "verify", "--config", config)
+    assert (result.code, "topsecret" in result.err) == (6, False)
+    assert "store    postgresql://bank:***@127.0.0.1:1/none" in result.err
 
 
 KILLED = """

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fairbank.cli.framework import client_settings as door
 from fairbank.cli.framework.client_settings import read_client_settings
 from fairbank.cli.framework.host import Local
-from fairbank.core.errors import Forbidden, InvalidInput, NotFound
+from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 from fairbank.rest.client import MungeSigner, TokenSigner
 from fairbank.rest.client.signers import read_token
 
@@ -49,23 +49,54 @@ def test_flags_before_environment_before_user_before_site(home: Path) -> None:
     assert read_client_settings({}, {}).cluster == "site"
 
 
-def test_default_socket_is_the_users_own_if_it_exists(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def bank_settings(path: Path, socket: str) -> Path:
+    write(path, f'[server]\nsocket = "{socket}"\n')
+    return path
+
+
+def test_own_bank_comes_before_the_banks_of_the_host(home: Path) -> None:
     assert read_client_settings({}, {}).server == "unix:/run/fairbank/fairbank.sock"
-    write(home / ".local/state/fairbank/fairbank.toml", "")  # the user's own bank is about to start
-    assert read_client_settings({}, {}).server == f"unix:{home}/.local/state/fairbank/fairbank.sock"
-    monkeypatch.setattr(
-        door, "SITE_SOCKET", str(home / ".local/state/fairbank/fairbank.toml")
-    )  # the bank of the site is running
-    assert read_client_settings({}, {}).server == f"unix:{door.SITE_SOCKET}"
-    write(home / ".local/state/fairbank/fairbank.sock", "")
-    assert read_client_settings({}, {}).server == f"unix:{home}/.local/state/fairbank/fairbank.sock"
-    write(home / "state/fairbank/fairbank.sock", "")
-    assert (
-        read_client_settings({}, {"XDG_STATE_HOME": str(home / "state")}).server
-        == f"unix:{home}/state/fairbank/fairbank.sock"
-    )
+    write(home / "site.toml", 'server = "unix:/site"\n')
+    own = bank_settings(home / ".local/state/fairbank/fairbank.toml", "/own")
+    result = read_client_settings({}, {})
+    assert (result.server, result.bank_file) == ("unix:/own", str(own))
+    other = bank_settings(home / "state/fairbank/fairbank.toml", "/other")
+    result = read_client_settings({}, {"XDG_STATE_HOME": str(home / "state")})
+    assert (result.server, result.bank_file) == ("unix:/other", str(other))
+    write(home / ".config/fairbank/client.toml", 'server = "unix:/user"\n')
+    result = read_client_settings({}, {})
+    assert (result.server, result.bank_file) == ("unix:/user", None)
+
+
+def test_settings_named_in_the_environment_name_the_bank(home: Path) -> None:
+    write(home / ".config/fairbank/client.toml", 'server = "unix:/user"\ncluster = "darwin"\n')
+    named = {"FAIRBANK_CONFIG": str(bank_settings(home / "trial.toml", "/trial"))}
+    result = read_client_settings({}, named)
+    assert (result.server, result.cluster) == ("unix:/trial", "darwin")
+    assert result.bank_file == str(home / "trial.toml")
+    # They are not read if the address is known.
+    missing = {"FAIRBANK_CONFIG": str(home / "missing.toml"), "FAIRBANK_SERVER": "unix:/other"}
+    result = read_client_settings({}, missing)
+    assert (result.server, result.bank_file) == ("unix:/other", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        (None, NotFound, "cannot read the settings .*no such file"),
+        ("", InvalidInput, "names no socket"),
+        ("server = 5", InvalidInput, "names no socket"),
+        ("[server", InvalidInput, "is not TOML"),
+    ],
+)
+def test_settings_named_in_the_environment_must_be_those_of_a_bank(
+    home: Path, text: str | None, error: type[FairbankError], message: str
+) -> None:
+    if text is not None:
+        write(home / "trial.toml", text)
+    with pytest.raises(error, match=message) as raised:
+        read_client_settings({}, {"FAIRBANK_CONFIG": str(home / "trial.toml")})
+    assert raised.value.field == "FAIRBANK_CONFIG"
 
 
 @pytest.mark.parametrize(

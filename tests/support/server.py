@@ -37,7 +37,7 @@ class FairbankServer(Daemon):
         self.socket = self.folder / "fairbank.sock"
         self.store = store or f"sqlite:///{self.folder}/fairbank.sqlite"
         # As `fairbank init` does, without the start of another Python.
-        init(str(self.folder), self.store)
+        init(str(self.folder), self.store, "fairbank")
         for section, lines in {
             **sections,
             "policy": f"{AHEAD}\n{sections.get('policy', '')}",

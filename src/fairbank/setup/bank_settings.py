@@ -15,6 +15,7 @@ from fairbank.service.settings import BankSettings, read_settings
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
 from fairbank.store.schema_version import SETTINGS_DIRECTORY
+from fairbank.store.urls import redacted_url
 
 SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
 
@@ -46,6 +47,17 @@ def settings_file(config: str | None) -> Path:
 def settings_of(config: str | None) -> BankSettings:
     """Return the settings of a file; None for the default file."""
     return read_settings(settings_file(config))
+
+
+def bank_places(config: str | None, settings: BankSettings) -> dict[str, str]:
+    """Return the file of the settings and the URL of the store without its password, to be shown.
+
+    Args:
+        config: file of the settings; None for the default file.
+        settings: its content.
+    """
+    file = settings_file(config).absolute()
+    return {"settings": str(file), "store": redacted_url(settings.store.url)}
 
 
 def open_bank_store(config: str | None, settings: BankSettings) -> Store:

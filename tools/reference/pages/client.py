@@ -17,13 +17,16 @@ def client_page() -> str:
         "",
         "1. options: `--server`, `-M`;",
         "2. the environment: the key in capitals after `FAIRBANK_`, such as `FAIRBANK_SERVER`;",
-        "3. your file `~/.config/fairbank/client.toml` (below `XDG_CONFIG_HOME` if that is set);",
-        f"4. the site's file `{client.SITE_FILE}`;",
-        (
-            "5. for `server`: the socket of your own bank in `~/.local/state/fairbank`"
-            " (`XDG_STATE_HOME`) if"
-        ),
-        f"   it exists, else `{client.SITE_SOCKET}`.",
+        "3. for `server`: the socket in the bank's settings that `FAIRBANK_CONFIG` names;",
+        "4. your file `~/.config/fairbank/client.toml` (below `XDG_CONFIG_HOME` if that is set);",
+        "5. for `server`: the socket of your own bank, if `fairbank init` made one: the settings are",
+        "   `~/.local/state/fairbank/fairbank.toml` (below `XDG_STATE_HOME` if that is set);",
+        f"6. the site's file `{client.SITE_FILE}`;",
+        f"7. for `server`: `{client.SITE_SOCKET}`.",
+        "",
+        "A bank named in 3 or 5 that is not running is an error (exit code 6): the commands never",
+        "ask the host's bank in its place. Each answer names its bank, in the line `As of` and in",
+        "[JSON](json.md).",
         "",
         'A line of a file is `KEY = "TEXT"`; other keys are refused.',
         "",

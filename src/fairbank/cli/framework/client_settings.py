@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
+from fairbank.core.os_errors import translate_os_error
 from fairbank.rest.client import Address, MungeSigner, Signer, TokenSigner, parse_address
 from fairbank.rest.client.signers import read_token
 
@@ -29,7 +30,10 @@ ENVIRONMENT = {
     "FAIRBANK_FORMAT_BALANCE": (
         "default columns of fairbank balance, as for -o; every command with a table has its own"
     ),
-    "FAIRBANK_CONFIG": "settings file of the bank, for the commands on its host",
+    "FAIRBANK_CONFIG": (
+        "settings file of a bank on this host, for all commands; FAIRBANK_SERVER names another bank"
+        " to ask"
+    ),
     "FAIRBANK_DEBUG": "1: show the traceback of a bug",
     "SBATCH_ACCOUNT, SLURM_ACCOUNT": "default project of fairbank quote, before account above",
     "SLURM_CLUSTER_NAME": "default cluster of fairbank quote, before cluster above",
@@ -46,7 +50,11 @@ ENVIRONMENT = {
 
 
 class Settings(NamedTuple):
-    """Settings by the keys of KEYS. `is_named`: the server is not the default."""
+    """Settings by the keys of KEYS.
+
+    `is_named`: the server is not the default. `bank_file`: the settings of a bank on this host that
+    name its address.
+    """
 
     server: str
     server_name: str = "fairbank"
@@ -56,6 +64,7 @@ class Settings(NamedTuple):
     cluster: str | None = None
     account: str | None = None
     is_named: bool = True
+    bank_file: str | None = None
 
     @property
     def configured(self) -> bool:
@@ -80,37 +89,57 @@ class Settings(NamedTuple):
 def read_client_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
     """Return each key from the first source that has it. Raises InvalidInput with file and key."""
     config = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    layers = [
-        {key: value for key, value in flags.items() if value},
-        {
-            key: environ[f"FAIRBANK_{key.upper()}"]
-            for key in KEYS
-            if environ.get(f"FAIRBANK_{key.upper()}")
-        },
-        _file(f"{config}/fairbank/client.toml"),
-        _file(SITE_FILE),
-    ]
-    values: dict[str, str] = {}
-    for layer in reversed(layers):
-        values |= layer
-    return Settings(
-        **{"server": f"unix:{default_socket(environ)}", **values}, is_named="server" in values
-    )
+    environment = {key: environ.get(f"FAIRBANK_{key.upper()}") for key in KEYS}
+    values = _set_values(environment) | _set_values(flags)
+    values = _address_in(environ.get("FAIRBANK_CONFIG"), "FAIRBANK_CONFIG", values) | values
+    values = _file(f"{config}/fairbank/client.toml") | values
+    # A bank of one's own comes before the host's bank even if it does not run: a command for the
+    # one must not reach the other.
+    values = _address_in(_own_bank(environ), "server", values) | values
+    values = _file(SITE_FILE) | values
+    is_named = "server" in values
+    return Settings(**{"server": f"unix:{SITE_SOCKET}", **values}, is_named=is_named)
 
 
-def default_socket(environ: Mapping[str, str]) -> str:
-    """Return the socket of the user's own bank if it runs, or if no site's does; else the site's.
+def _set_values(values: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in values.items() if value}
+
+
+def _own_bank(environ: Mapping[str, str]) -> str | None:
+    """Return the settings of the user's own bank, if there is one.
 
     Uses os.path, because importing pathlib would cost 9 ms.
     """
-    folder = os.path.join(
-        environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "fairbank"
-    )
-    own = f"{folder}/fairbank.sock"
-    mine = os.path.exists(own) or (
-        not os.path.exists(SITE_SOCKET) and os.path.exists(f"{folder}/fairbank.toml")
-    )
-    return own if mine else SITE_SOCKET
+    state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    path = os.path.join(state, "fairbank", "fairbank.toml")
+    return path if os.path.exists(path) else None
+
+
+def _address_in(path: str | None, field: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the address of the bank that has these settings, and their path; nothing if an address
+    is known.
+
+    Args:
+        path: of the settings of a bank; None for none.
+        field: the option or variable that names them.
+        known: the values found so far.
+    """
+    if path is None or "server" in known:
+        return {}
+    from fairbank.core.settings_file import parse_toml, read_whole  # as in _file
+
+    try:
+        with open(path, "rb") as file:
+            server = parse_toml(read_whole(file, path, field=field), path, field=field)["server"]
+        return {"server": f"unix:{server['socket']}", "bank_file": path}
+    except OSError as error:
+        raise translate_os_error(error, f"cannot read the settings {path}", field=field) from error
+    except (KeyError, TypeError) as bad:
+        raise InvalidInput(
+            f"{path} names no socket, so it is not the settings of a bank",
+            field=field,
+            remedy="name the file that fairbank init wrote, or the bank with --server",
+        ) from bad
 
 
 def _file(path: str) -> dict[str, str]:

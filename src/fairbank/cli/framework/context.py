@@ -118,19 +118,24 @@ class Terminal:
             else:
                 self._paged.append(line)
 
-    def note(self, *lines: str) -> None:
+    def note(self, *lines: str, fold: bool = True) -> None:
         """Print notes on stderr, folded to the terminal's width; -q suppresses them."""
         if not lines or getattr(self.options, "quiet", False):
             return
         self._flush_pager()
         sys.stdout.flush()
         for line in lines:
-            print(*folded(plain(line), self.width), sep="\n", file=sys.stderr)
+            shown = folded(plain(line), self.width) if fold else [plain(line)]
+            print(*shown, sep="\n", file=sys.stderr)
 
     def detail(self, line: str) -> None:
         """Print a note only with -v."""
         if getattr(self.options, "verbose", 0):
             self.note(line)
+
+    def note_places(self, places: Mapping[str, str]) -> None:
+        """Print which settings and which store a command on the bank's host uses."""
+        self.note(*(f"{name:<9}{place}" for name, place in places.items()), fold=False)
 
     def confirm(self, question: str) -> bool:
         """Ask on a terminal whether to continue, unless --yes. Return the answer."""
@@ -190,6 +195,7 @@ class Context(Terminal):
             self.settings.address,
             signer=self.settings.signer(),
             acting_as=getattr(self.options, "acting_as", None),
+            bank_file=self.settings.bank_file,
         )
 
     def get(self, path: str, query: Query = _NOTHING) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class Client:
         signer: Signer | None = None,
         acting_as: str | None = None,
         timeout_seconds: float = 60,
+        bank_file: str | None = None,
     ) -> None:
         """Create a client.
 
@@ -41,11 +42,12 @@ class Client:
             signer: authenticates the requests; default: the kernel does, on the Unix socket.
             acting_as: user for X-Fairbank-As.
             timeout_seconds: for each operation on the socket.
+            bank_file: settings of the bank if they name the address; the error names them.
         """
         self.address = address
         self._signer = signer or Signer()
         self._acting_as = acting_as
-        self._timeout_seconds = timeout_seconds
+        self._timeout_seconds, self._bank_file = timeout_seconds, bank_file
 
     def get(self, path: str, query: Mapping[str, object] | None = None) -> dict[str, Json]:
         """Send a GET. Parameters that are None are omitted."""
@@ -99,7 +101,7 @@ class Client:
                     connection.sendall(request)
                 return read_response(iter(lambda: connection.recv(65_536), b""))
         except OSError as error:
-            raise unreachable(self.address, error) from error
+            raise unreachable(self.address, error, self._bank_file) from error
 
 
 def _head(method: str, target: str, headers: Mapping[str, str | None]) -> bytes:

@@ -220,8 +220,14 @@ def _text(problem: Mapping[str, Json], name: str) -> str | None:
     return str(value) if value else None
 
 
-def unreachable(address: Address, error: OSError) -> FairbankError:
-    """Return the error for a connection that failed."""
+def unreachable(address: Address, error: OSError, bank_file: str | None = None) -> FairbankError:
+    """Return the error for a connection that failed.
+
+    Args:
+        address: of the bank.
+        error: of the connection.
+        bank_file: settings of a bank on this host, if they name the address.
+    """
     if isinstance(error, PermissionError):
         return Forbidden(
             f"you may not connect to {address}",
@@ -235,6 +241,17 @@ def unreachable(address: Address, error: OSError) -> FairbankError:
             remedy="try again; it may be busy or stopped",
         )
     why = error.strerror or str(error) or type(error).__name__
+    if bank_file is not None:
+        from shlex import quote  # noqa: PLC0415  an import that only this error needs
+
+        return Unavailable(
+            f"the bank of {bank_file} is not running: nothing answers at {address}: {why.lower()}",
+            field="server",
+            remedy=(
+                f"start it with: fairbank serve --config {quote(bank_file)}; or name another bank,"
+                " such as the host's, with --server or FAIRBANK_SERVER"
+            ),
+        )
     return Unavailable(
         f"no bank answers at {address}: {why.lower()}",
         field="server",

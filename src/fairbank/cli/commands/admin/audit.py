@@ -41,11 +41,13 @@ def _verify(context: Context, options: Namespace) -> int:
     from functools import partial
 
     from fairbank.service.ops.audit_processes import verify
-    from fairbank.setup.bank_settings import opened_store, settings_of
+    from fairbank.setup.bank_settings import bank_places, opened_store, settings_of
     from fairbank.store.factory import open_store
 
     heads = {} if options.heads is None else read_heads(options.heads)
     settings = settings_of(options.config)
+    places = bank_places(options.config, settings)
+    context.note_places(places)
     with Progress("audit", options) as progress:
         progress.show(
             "every journal, and the store as a whole, which takes longer the longer its file is"
@@ -60,7 +62,8 @@ def _verify(context: Context, options: Namespace) -> int:
         ]
         counts = {"entries": verdict.entries, "journals": verdict.journals, "runs": verdict.runs}
         empty = "Every row is as the journal says."
-        show(context, Listing("fairbank.finding/1", COLUMNS, rows, empty=empty, more=counts))
+        more = {**places, **counts}
+        show(context, Listing("fairbank.finding/1", COLUMNS, rows, empty=empty, more=more))
         return FOUND if rows else 0
     count = len(verdict.findings)
     for found in verdict.findings[:SHOWN]:

@@ -29,9 +29,12 @@ def _add_create(parser: Parser) -> None:
 
 def _create(context: Context, options: Namespace) -> int:
     from fairbank.service.ops.backup import Backups
-    from fairbank.setup.bank_settings import SystemClock, opened_store
+    from fairbank.setup.bank_settings import SystemClock, bank_places, opened_store, settings_of
 
-    with Progress("backup", options) as progress, opened_store(options.config) as store:
+    config = options.config
+    settings = settings_of(config)
+    context.note_places(bank_places(config, settings))
+    with Progress("backup", options) as progress, opened_store(config, settings) as store:
         first = partial(progress.wait, "first whether the store's file is sound")
         rows = Backups(store, SystemClock()).create(
             Path(options.file), progress, at_work=first, replace=options.force
@@ -86,17 +89,19 @@ def _add_restore(parser: Parser) -> None:
 
 def _restore(context: Context, options: Namespace) -> int:
     from fairbank.service.ops.backup import Backups
-    from fairbank.setup.bank_settings import SystemClock, opened_store
+    from fairbank.setup.bank_settings import SystemClock, bank_places, opened_store, settings_of
 
     if options.check:
         return _verify(context, options)
-    name = plain(options.file)
+    name, settings = plain(options.file), settings_of(options.config)
+    places = bank_places(options.config, settings)
+    context.note_places(places)
     with Progress("restore", options) as progress:
-        question = f"Drop everything in the store, and put {name} in its place?"
+        question = f"Drop everything in {places['store']}, and put {name} in its place?"
         if options.replace and not context.confirm(question):
             context.note("Nothing was changed.")
             return NOT_DONE
-        with opened_store(options.config) as store:
+        with opened_store(options.config, settings) as store:
             rows = Backups(store, SystemClock()).restore(
                 Path(options.file), replace=options.replace, progress=progress
             )

@@ -16,11 +16,12 @@ from fairbank.report.columns import Column, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.core.health import HealthCheck
+    from fairbank.service.settings import BankSettings
 
 COLUMNS = (
     Column("OK", lambda row, form: "ok" if row["ok"] else "x"),
@@ -50,13 +51,13 @@ def add(parser: Parser) -> None:
 
 
 def run(context: Context, options: Namespace) -> int:
-    checks = _looked(context, options)
+    places, checks = _looked(context, options)
     if options.form or options.format:
         rows = [
             {"what": each.what, "ok": each.ok, "remedy": None if each.ok else each.remedy}
             for each in checks
         ]
-        show(context, Listing("fairbank.check/1", COLUMNS, rows))
+        show(context, Listing("fairbank.check/1", COLUMNS, rows, more=places))
     else:
         for check in checks:
             context.print_text(plain(f"{'ok' if check.ok else 'x ':<4}{check.what}"))
@@ -65,7 +66,10 @@ def run(context: Context, options: Namespace) -> int:
     return 0 if all(check.ok for check in checks) else FOUND
 
 
-def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
+def _looked(
+    context: Context, options: Namespace
+) -> tuple[Mapping[str, str], Sequence[HealthCheck]]:
+    """Return settings and store of the bank that was checked, if one was, and the checks."""
     if options.slurm:
         if options.config:
             raise InvalidInput(
@@ -73,20 +77,32 @@ def _looked(context: Context, options: Namespace) -> Sequence[HealthCheck]:
                 field="--config",
                 remedy="leave it out, or leave out --slurm",
             )
-        return check_slurm(context, agent=options.agent_config, site=options.site)
+        return {}, check_slurm(context, agent=options.agent_config, site=options.site)
     for name, word in _BESIDE.items():
         if getattr(options, name):
             raise InvalidInput(
                 "it goes with --slurm", field=word, remedy="add --slurm, or leave it out"
             )
+    from fairbank.setup.bank_settings import bank_places, settings_of
+
+    settings = settings_of(options.config)
+    places = bank_places(options.config, settings)
+    context.note_places(places)
     with Progress("doctor", options) as progress:
-        return check_bank(
-            options.config, partial(progress.wait, "whether the SQLite file is sound")
-        )
+        at_work = partial(progress.wait, "whether the SQLite file is sound")
+        return places, check_bank(options.config, settings, at_work)
 
 
-def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[HealthCheck]:
-    """Check the bank on this host. `at_work` is called now and then while its file is checked."""
+def check_bank(
+    config: str | None, settings: BankSettings, at_work: Callable[[], None]
+) -> Sequence[HealthCheck]:
+    """Check the bank on this host.
+
+    Args:
+        config: file of its settings; None for the default file.
+        settings: its content.
+        at_work: called now and then while the file of the store is checked.
+    """
     from pathlib import Path
 
     from fairbank.core.health import run_check
@@ -94,9 +110,8 @@ def check_bank(config: str | None, at_work: Callable[[], None]) -> Sequence[Heal
     from fairbank.rest.client import Client, parse_address
     from fairbank.rest.server.open_files import demand_enough
     from fairbank.service.ops.doctor import check_file_modes, check_store_and_settings
-    from fairbank.setup.bank_settings import SystemClock, settings_file, settings_of
+    from fairbank.setup.bank_settings import SystemClock, settings_file
 
-    settings = settings_of(config)
     path, socket = Path(settings.server.socket), f"unix:{settings.server.socket}"
     return [
         run_check(

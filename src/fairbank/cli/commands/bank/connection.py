@@ -46,7 +46,9 @@ def _status(context: Context, options: Namespace) -> int:
 
 def _answered(context: Context, deadline: float) -> float:
     """Return the seconds until the bank answered. Raises Unavailable after the deadline."""
-    client = Client(context.settings.address)  # open to all users, so it needs no authentication
+    settings = context.settings
+    # Open to all users, so it needs no authentication.
+    client = Client(settings.address, bank_file=settings.bank_file)
     while True:
         began = time.monotonic()
         try:
