@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 from fairbank.bank.policy import Policy
@@ -72,6 +73,7 @@ CLUSTERS = {
                 "gpu-v100", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")
             ),
         },
+        capacity={"cpu": Fraction(100), "gpu": Fraction(1)},
     )
 }
 

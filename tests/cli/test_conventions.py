@@ -29,6 +29,7 @@ READING = {
     "statement": (CPU, "-S", "2026-01-01"),
     "jobs": ("-a",),
     "eff": (812_301,),
+    "report centre": (),
     "quote": ("-A", "chem_qmc", "-M", "darwin", "-p", "idle-std", "-c", "8", "-t", "60"),
     "whoami": (),
     "status": (),
@@ -53,7 +54,7 @@ WRITING = {
 ON_THE_HOST = {
     "init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay",
     "simulate", "whatif", "report sitefactor",
-    "report fairshare", "share record", "share compose", "demo",
+    "report balance", "report usage", "report fairshare", "share record", "share compose", "demo",
 }  # fmt: skip
 ON_SLURM_HOSTS = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}

@@ -354,6 +354,31 @@ def test_usage_reports_wasted_cost(store: Store) -> None:
     ]
 
 
+def test_usage_counts_the_hours_of_processors_and_gpus(store: Store) -> None:
+    """Slurm writes all GPUs as gres/gpu; a cluster that counts only types has no such sum."""
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, 10_000, end=2**40))
+    texts = [
+        ("cpu=8,mem=4G,node=1,billing=8,gres/gpu=4,gres/gpu:v100=4", 4),
+        ("cpu=8,gres/gpu:v100=3", 3),
+        ("cpu=8,gres/gpu:v100=1,gres/gpu=2", 2),
+        ("cpu=8,gres/shard=7", 0),
+        ("cpu=8", 0),
+        (None, 0),
+    ]
+    for number, (tres, _) in enumerate(texts, start=1):
+        details = JobDetails(cpus=8, tres=tres)
+        granted(
+            store, late_charge(number, 1, job_details=details, ended=NEW_YEAR, elapsed_seconds=100)
+        )
+    granted(store, late_charge(7, 1, ended=NEW_YEAR, elapsed_seconds=100))
+    jobs: list[Usage] = SnapshotReader(store).usage(UsageQuery(), UsageBy.JOB, GroupPage())
+    assert [row.gpu_seconds for row in jobs] == [*(100 * gpus for _, gpus in texts), 0]
+    assert [row.core_seconds for row in jobs] == [*(800 for _ in texts), 0]
+    (total,) = SnapshotReader(store).usage(UsageQuery(), UsageBy.RESOURCE, GroupPage())
+    assert (total.core_seconds, total.gpu_seconds) == (4_800, 900)
+
+
 def test_usage_counts_early_failures(store: Store) -> None:
     granted(store, project("physics", 100))
     granted(store, allocation(1, end=2**40))

@@ -4,6 +4,7 @@ with their place.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def test_free_states_must_be_final_job_states(file: Path) -> None:
         (
             "[clusters.other]\nagent = [5]",
             "clusters.other.agent",
-            "there are: partitions, qos_factors, adding, agents",
+            "there are: partitions, qos_factors, adding, agents, capacity",
         ),
         (
             "[clusters.other]\nagents = [-5]",
@@ -149,3 +150,28 @@ def test_value_out_of_range_is_refused_with_the_range(
 def test_settings_file_without_end_is_refused() -> None:
     with pytest.raises(InvalidInput, match="/dev/zero has more than 16 MiB"):
         read_settings(Path("/dev/zero"))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("cpu = 0", "out of range"),
+        ("cpu = -1", "out of range"),
+        ("cpu = nan", "not a number"),
+        ("cpu = inf", "not a number"),
+        ("cpu = 1e12", "out of range"),
+        ('cpu = "many"', "not a number"),
+        ('cpu = ""', "not a number"),
+        ("disk = 5", "no partition of the cluster bills 'disk'"),
+    ],
+)
+def test_capacity_is_a_number_of_a_billed_resource(file: Path, value: str, message: str) -> None:
+    text = example(Path("/srv"), "memory:")
+    file.write_text(f"{text}\n[clusters.local.capacity]\n{value}\n")
+    with pytest.raises(InvalidInput) as error:
+        read_settings(file)
+    assert message in error.value.message
+    assert error.value.field == f"clusters.local.capacity.{value.split()[0]}"
+    file.write_text(f"{text}\n[clusters.local.capacity]\ncpu = 2048\ngpu = 0.5\n")
+    capacity = read_settings(file).cluster_map()["local"].capacity
+    assert capacity == {"cpu": 2048, "gpu": Fraction(1, 2)}

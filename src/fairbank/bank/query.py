@@ -236,9 +236,10 @@ class Usage(msgspec.Struct, frozen=True):
     are the unit of `charged`: amounts of different units cannot be added.
 
     `failed` counts runs that did not end as COMPLETED. `charged` is in SU-minutes, less refunds.
-    `waited_seconds` is from submission to start. `cpu_seconds`, `given_seconds` and `wasted` are as
-    in `bank.efficiency`. `early` counts runs that failed early; `early_exit` is their wait status
-    if it is known and the same for all.
+    `core_seconds` and `gpu_seconds` are those of the processors and GPUs that the runs had, as far
+    as these are known. `waited_seconds` is from submission to start. `cpu_seconds`, `given_seconds`
+    and `wasted` are as in `bank.efficiency`. `early` counts runs that failed early; `early_exit` is
+    their wait status if it is known and the same for all.
     """
 
     group: str | int
@@ -248,6 +249,8 @@ class Usage(msgspec.Struct, frozen=True):
     failed: int
     charged: int
     elapsed_seconds: int
+    core_seconds: int = 0
+    gpu_seconds: int = 0
     waited_seconds: int = 0
     cpu_seconds: int = 0
     given_seconds: int = 0

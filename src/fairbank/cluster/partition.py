@@ -21,11 +21,15 @@ class Partition(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """Cluster whose jobs the bank bills, with its partitions and the price factor of each QOS."""
+    """Cluster whose jobs the bank bills, with its partitions and the price factor of each QOS.
+
+    `capacity` is what all its nodes together bill, in billing units by resource.
+    """
 
     name: str
     partitions: Mapping[str, Partition]
     qos_factors: Mapping[str, Fraction] = {}
+    capacity: Mapping[str, Fraction] = {}
 
     def partition(self, name: str) -> Partition:
         """Return a partition. Raises NotFound, listing the partitions that exist."""

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbank.core.time import show_duration
-from fairbank.report.columns import Amount, Column, DisplayFormat, Row, duration, su, text
+from fairbank.report.columns import (
+    Amount,
+    Column,
+    DisplayFormat,
+    Row,
+    Show,
+    duration,
+    field,
+    su,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +25,10 @@ BY = (
     *("allocation", "job", "day", "week", "month"),
 )
 BY_TIME = ("day", "week", "month")
-SUMS = "runs failed charged elapsed waited cpu_seconds cpu_given wasted failed_early".split()
+SUMS = (
+    *("runs", "failed", "charged", "elapsed", "core_seconds", "gpu_seconds", "waited"),
+    *("cpu_seconds", "cpu_given", "wasted", "failed_early"),
+)
 BAR = 25
 LOW_PERCENT = 25
 """An efficiency that gets a mark."""
@@ -49,7 +62,7 @@ def usage_table(
         totals: rows by resource, of all groups.
     """
     whole = {_unit(row): row for row in _added(totals, keep_group=False)}
-    units = _unit_names(whole)
+    units = unit_names(whole)
     shown: list[Row] = []
     for unit, total in sorted(whole.items()):
         of_unit = [row for row in _added(rows) if _unit(row) == unit]
@@ -85,7 +98,7 @@ def _unit(row: Row) -> Unit:
     return row["resource"], row["clusters"]
 
 
-def _unit_names(units: Iterable[Unit]) -> dict[Unit, str]:
+def unit_names(units: Iterable[Unit]) -> dict[Unit, str]:
     """Return the names of units: the resource, with its clusters if prices differ between them."""
     units = list(units)
     resources = [resource for resource, _ in units]
@@ -151,7 +164,14 @@ def columns(by: str) -> Sequence[Column]:
         Column("WASTED", Amount(wasted), right=True, drop=3),
         Column("AVG-WAIT", _average_wait, right=True, extra=True),
         Column("ELAPSED", duration("elapsed"), right=True, extra=True),
+        Column("CPU-HOURS", hours("core_seconds"), right=True, extra=True),
+        Column("GPU-HOURS", hours("gpu_seconds"), right=True, extra=True),
     )
+
+
+def hours(key: str) -> Show:
+    """Show seconds as whole hours."""
+    return field(key, lambda value, form: f"{value // 3_600:{',' if form.separators else ''}}")
 
 
 def _share(row: Row, form: DisplayFormat) -> str:

@@ -75,7 +75,7 @@ _TAGS = {
         "Movements of credit in HADM's terms",
         ("activity", "credit", "predebit", "debit"),
     ),
-    "usage": ("Usage by user, time, partition, allocation, job or QOS", ("usage",)),
+    "usage": ("Usage by group and of the whole centre", ("usage", "centre")),
     "share": ("Daily fair-share values", ("share",)),
     "quote": ("Prices of jobs before they are submitted", ("quote",)),
     "token": ("API tokens", ("token",)),

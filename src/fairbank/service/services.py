@@ -14,6 +14,7 @@ from fairbank.service.access.identity import Staff
 from fairbank.service.access.memberships import Memberships
 from fairbank.service.access.tokens import Nonces, Tokens
 from fairbank.service.allocations import Allocations
+from fairbank.service.centre import Centre
 from fairbank.service.dry_run import DryRun
 from fairbank.service.ledger import Ledger
 from fairbank.service.ops.audit import Audit
@@ -52,6 +53,7 @@ class Services:
         self.allocations = Allocations(context)
         self.reports = RunReports(context)
         self.runs = Runs(context)
+        self.centre = Centre(context)
         self.undo = EntryUndo(context)
         self.quotes = Quotes(context)
         self.shares = ShareHistory(context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -94,13 +95,15 @@ class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Partitions and prices of a cluster.
 
     `adding` is how weighted TRES add up: sum, max_tres or max_tres_gres. `agents` are the uids that
-    report runs.
+    report runs. `capacity` is what all nodes together bill, in billing units (SU per hour) by
+    resource, such as the number of cores or GPUs; `fairbank report centre` compares with it.
     """
 
     partitions: dict[str, PartitionSettings] = {}
     qos_factors: dict[str, str | int | float] = {}
     adding: BillingRule = BillingRule.MAX_TRES
     agents: frozenset[Uid] = frozenset()
+    capacity: dict[str, str | int | float] = {}
 
 
 class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -157,7 +160,36 @@ def _cluster(name: str, settings: ClusterSettings) -> Cluster:
         qos: _factor(value, f"{here}.qos_factors.{qos}")
         for qos, value in settings.qos_factors.items()
     }
-    return Cluster(name, partitions, factors)
+    capacity = {
+        resource: _capacity(value, partitions, resource, f"{here}.capacity.{resource}")
+        for resource, value in settings.capacity.items()
+    }
+    return Cluster(name, partitions, factors, capacity)
+
+
+def _capacity(
+    value: str | float, partitions: Mapping[str, Partition], resource: str, field: str
+) -> Fraction:
+    billed = sorted({each.resource for each in partitions.values()})
+    if resource not in billed:
+        raise InvalidInput(
+            f"no partition of the cluster bills {resource!r}",
+            field=field,
+            remedy=f"billed are: {', '.join(billed) or 'none'}",
+        )
+    try:
+        units = Fraction(str(value))
+    except (ValueError, ZeroDivisionError) as bad:
+        raise InvalidInput(
+            f"{value!r} is not a number of billing units", field=field, remedy="such as 2048"
+        ) from bad
+    if not 0 < units <= 10**9:
+        raise InvalidInput(
+            f"{value!r} is out of range",
+            field=field,
+            remedy="a capacity is more than 0 and at most 1,000,000,000 billing units",
+        )
+    return units
 
 
 def _factor(value: str | float, field: str) -> Fraction:

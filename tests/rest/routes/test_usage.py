@@ -33,6 +33,8 @@ def test_usage_is_summed_by_group(shared_world: World, by: str, group: object) -
         "failed": 0,
         "charged": 30_000,
         "elapsed": 1_800,
+        "core_seconds": 0,
+        "gpu_seconds": 0,
         "waited": 3_600,
         "failed_early": 0,
         "early_exit_code": None,

@@ -16,6 +16,7 @@ from fairbank.report.cells import plain
 from fairbank.report.plots.figures import (
     STYLES,
     Axis,
+    Band,
     Caption,
     ContourFigure,
     Figure,
@@ -27,6 +28,7 @@ from fairbank.report.plots.figures import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
@@ -35,6 +37,7 @@ WIDTH, NARROW, GROUP, LEGEND = 8.0, 6.0, 0.75, 2.6  # inches
 DOTS_PER_INCH = 150
 NAME_MAX, GROUP_NAME_MAX = 26, 12  # characters of a line in a legend, and below a group of bars
 GREY = "#555555"
+AMBER = "#E69F00"
 _INSTALL = (
     "install it with the pip of Fairbank's environment, such as: .venv/bin/pip install"
     " 'matplotlib>=3.10'"
@@ -116,6 +119,7 @@ def _draw_lines(canvas: Canvas, figure: LineFigure) -> None:
     for axes, panel in zip(column, figure.panels, strict=True):
         for series in panel.series:
             _draw_series(axes, panel, series, alone=alone)
+        areas = [] if panel.band is None else [_draw_band(axes, panel.band)]
         _set_axis(axes, "x", figure.across)
         _set_axis(axes, "y", panel.up)
         if alone:
@@ -125,7 +129,22 @@ def _draw_lines(canvas: Canvas, figure: LineFigure) -> None:
         axes.set_xlabel("")
     canvas.align_ylabels()
     if not alone and (lines := column[0].get_lines()):
-        canvas.legend(handles=lines, loc="outside right upper")
+        canvas.legend(handles=[*lines, *areas], loc="outside right upper")
+
+
+def _draw_band(axes: Axes, band: Band) -> Artist:
+    """Draw the band and return it for the legend; hatched, so that it needs no colour."""
+    across, low, high = zip(*band.points, strict=True) if band.points else ((), (), ())
+    return axes.fill_between(
+        across,
+        low,
+        high,
+        facecolor=f"{AMBER}55",
+        edgecolor=AMBER,
+        hatch="///",
+        linewidth=0.5,
+        label=fill(plain(band.name), NAME_MAX),
+    )
 
 
 def _draw_series(axes: Axes, panel: Panel, series: Series, *, alone: bool) -> None:

@@ -62,6 +62,13 @@ class Series(NamedTuple):
     style: int = 0
 
 
+class Band(NamedTuple):
+    """Hatched area between a lower and an upper line: points (across, low, high)."""
+
+    name: str
+    points: Sequence[tuple[float, float, float]]
+
+
 class Panel(NamedTuple):
     """Lines over one vertical axis. `filled` fills the area below; `dotted` marks each point."""
 
@@ -69,6 +76,7 @@ class Panel(NamedTuple):
     series: Sequence[Series]
     filled: bool = False
     dotted: bool = False
+    band: Band | None = None
 
 
 class LineFigure(NamedTuple):

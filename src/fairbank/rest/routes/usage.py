@@ -12,7 +12,7 @@ from fairbank.bank.query import GroupPage, Usage, UsageBy, UsageQuery
 from fairbank.cluster.share_record import ShareQuery
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
-from fairbank.core.time import DAY, LAST_INSTANT, iso
+from fairbank.core.time import DAY, LAST_INSTANT, Instant, iso
 from fairbank.core.time_zone import ZoneOffsets, zone_offsets
 from fairbank.rest.dry_run import SAME_RESPONSE
 from fairbank.rest.parameters import (
@@ -31,6 +31,7 @@ from fairbank.rest.schemas.answers import ItemResponse, ListResponse
 from fairbank.rest.schemas.envelope import envelope, item_response, page_response, split_page
 from fairbank.rest.schemas.job import UsageResponse, usage_row
 from fairbank.rest.schemas.requests import parse_when
+from fairbank.rest.schemas.server import CentreCard, centre_card
 from fairbank.rest.schemas.share import (
     NewShares,
     ShareDay,
@@ -125,6 +126,23 @@ def show_usage(
 
 _GroupNumber = Annotated[int, msgspec.Meta(ge=0, le=ids.ID_MAX)]
 _GroupName = Annotated[str, msgspec.Meta(pattern=r"\A[^\0]*\Z")]
+_CENTRE_DAYS = 30
+
+
+@read_route("/centre", dependencies={"period": PERIOD})
+def show_centre(request: ApiRequest, period: OnePeriod) -> ItemResponse[CentreCard]:
+    """Return capacity, granted and used credit of each resource in a period, for staff. The default
+    period is the last 30 days. A run counts where it ended.
+    """
+    now = request.services.clock.now()
+    until = now if period.until is None else period.until
+    since = Instant(max(0, until - _CENTRE_DAYS * DAY)) if period.since is None else period.since
+    if since >= until:
+        raise InvalidInput("the period is empty", field="since", remedy="send an earlier since")
+    use = request.services.centre.use(request.identity, since, until)
+    return item_response("centre", request.context, centre_card(use, since, until))
+
+
 _BY_NUMBER = (UsageBy.USER, UsageBy.PROJECT, UsageBy.ALLOCATION)
 
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
+from fairbank.bank.centre import CentreUse
 from fairbank.bank.token import Token
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.final_state import FinalState
-from fairbank.core.time import iso
+from fairbank.core.time import Instant, iso
+from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.answers import Envelope, Myself, ProjectRole
 from fairbank.rest.schemas.envelope import row_of
 
@@ -61,6 +63,55 @@ class ClusterRow(Struct, frozen=True, kw_only=True):
     partitions: list[PartitionRow]
     qos_factors: dict[str, str]
     free_states: list[FinalState]
+
+
+class ResourceUseRow(Struct, frozen=True, kw_only=True):
+    """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
+
+    `units` is the billing of all nodes together, as a decimal or a fraction; `capacity` is that
+    times the period; both are null if the settings have no capacity. `granted` is the credit of the
+    allocations for the period, their terms spread evenly; null if the resource has several prices.
+    `used` is what runs that ended in the period were charged, less refunds; `runs` is their number.
+    `core_seconds` and `gpu_seconds` are those of the processors and GPUs that they had.
+    """
+
+    resource: str
+    clusters: str
+    units: str | None
+    capacity: int | None
+    granted: int | None
+    used: int
+    runs: int
+    core_seconds: int
+    gpu_seconds: int
+
+
+class CentreCard(Struct, frozen=True, kw_only=True):
+    """Use of the whole centre; `projects` and `allocations` had credit in the period."""
+
+    since: str
+    until: str
+    resources: list[ResourceUseRow]
+    projects: int
+    allocations: int
+
+
+def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
+    """Return the use of a centre between two times."""
+    return CentreCard(
+        since=iso(since),
+        until=iso(until),
+        resources=[
+            row_of(
+                ResourceUseRow,
+                each,
+                units=None if each.units is None else exact_decimal(each.units),
+            )
+            for each in use.resources
+        ],
+        projects=use.projects,
+        allocations=use.allocations,
+    )
 
 
 def cluster_row(cluster: Cluster, free_states: tuple[FinalState, ...]) -> ClusterRow:

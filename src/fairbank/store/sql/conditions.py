@@ -185,9 +185,29 @@ class FewIds(FunctionElement[int]):
     inherit_cache = True
 
 
+class GpuCount(FunctionElement[int]):
+    """Number of GPUs in a TRES text, read as `store.usage.gpus_of` reads it."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+# CAST reads the digits at the beginning of a text, and 0 if there are none.
+_GPUS_IN_SQLITE = """
+CASE WHEN {0} LIKE '%gres/gpu=%' THEN CAST(substr({0}, instr({0}, 'gres/gpu=') + 9, 9) AS INTEGER)
+WHEN {0} LIKE '%gres/gpu:%' THEN CAST(substr(
+    substr({0}, instr({0}, 'gres/gpu:')),
+    instr(substr({0}, instr({0}, 'gres/gpu:')), '=') + 1, 9) AS INTEGER)
+ELSE 0 END
+"""
+_GPUS_IN_POSTGRESQL = """
+COALESCE(substring({0} from 'gres/gpu=([0-9]{{1,9}})'),
+         substring({0} from 'gres/gpu:[^=,]*=([0-9]{{1,9}})'), '0')::bigint
+"""
 _TEMPLATES: Mapping[type, Mapping[str, str]] = {
     JsonMember: {"sqlite": "json_extract({}, '$.' || {})", "postgresql": "({}::json ->> {})"},
     Bytewise: {"sqlite": "{}", "postgresql": '({} COLLATE "C")'},
+    GpuCount: {"sqlite": _GPUS_IN_SQLITE, "postgresql": _GPUS_IN_POSTGRESQL},
     FewIds: {"sqlite": "{}", "postgresql": "(SELECT unnest(ARRAY{}))"},
 }
 

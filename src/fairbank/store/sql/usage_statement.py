@@ -29,6 +29,7 @@ from fairbank.core.time import DAY
 from fairbank.core.time_zone import ZoneOffsets
 from fairbank.store.schema import allocation, run
 from fairbank.store.sql.conditions import (
+    GpuCount,
     between,
     bytewise,
     equal,
@@ -59,6 +60,8 @@ _FIGURES: Sequence[ColumnElement[Any]] = (
     func.sum(case((_r.outcome == COMPLETED, 0), else_=1)).label("failed"),
     func.sum(_PAID).label("charged"),
     func.sum(_r.elapsed_seconds).label("elapsed"),
+    func.sum(func.coalesce(_GIVEN, 0)).label("core"),
+    _sum(GpuCount(_r.tres) * _r.elapsed_seconds, _r.tres.is_not(None)).label("gpu"),
     _sum(_r.start_at - _r.submitted, _r.start_at > _r.submitted).label("waited"),
     _sum(_BUSY, _MEASURED).label("busy"),
     _sum(_GIVEN, _MEASURED).label("given"),

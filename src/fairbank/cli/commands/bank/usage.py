@@ -60,17 +60,22 @@ def add(parser: Parser) -> None:
 
 
 def run(context: Context, options: Namespace) -> int:
+    return show(context, usage_listing(context, options, options.limit))
+
+
+def usage_listing(context: Context, options: Namespace, limit: int) -> Listing:
+    """Return the list that the options of `add` select, with at most `limit` rows of each unit."""
     query = {
         "account": options.account,
         "resource": options.resource,
         "allocation": options.alloc,
-        "owner_uid": owners(context, options),
+        "owner_uid": _owners(context, options),
         **context.period("now-30days"),
     }
-    table = read_usage(context, query, options.by, options.limit)
+    table = _read_usage(context, query, options.by, limit)
     # The zone is not looked up without need: that takes 10 ms.
     zone = {"zone": context.zone_name} if options.by in usage.BY_TIME else {}
-    listing = Listing(
+    return Listing(
         "fairbank.usage/1",
         _columns(options, zone.get("zone", "")),
         table.rows,
@@ -80,17 +85,16 @@ def run(context: Context, options: Namespace) -> int:
         empty="No job ended in that time.",
         more={**zone, "totals": table.totals},
     )
-    return show(context, listing)
 
 
-def owners(context: Context, options: Namespace) -> list[int] | None:
+def _owners(context: Context, options: Namespace) -> list[int] | None:
     """Return whose jobs to count: -u, or one's own with --me; None for all."""
     if options.user:
         return [uid_of(user) for user in options.user]
     return [context.me()] if options.me else None
 
 
-def read_usage(
+def _read_usage(
     context: Context, query: dict[str, object], by: str, limit: int = 0
 ) -> usage.UsageTable:
     """Return the usage of all listed values, with the total of each unit.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairbank.cli.commands.planning.bank_figures import BALANCE, CENTRE, USAGE
 from fairbank.cli.commands.planning.picture_files import add_png, write_pictures
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.options import add_option, count, split_list
@@ -121,8 +122,11 @@ def _kept(context: Context, options: Namespace) -> list[Row]:
 
 
 COMMAND = Noun(
-    "figures of fair share and priorities",
+    "figures of the centre, of credit, usage, fair share and priorities",
     {
+        "centre": CENTRE,
+        "balance": BALANCE,
+        "usage": USAGE,
         "fairshare": Command(
             "draw recorded fair share by day",
             (

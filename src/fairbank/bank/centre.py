@@ -1,0 +1,113 @@
+"""Use of a whole centre: capacity of each resource, and what was granted and used of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.query import Usage
+from fairbank.core.time import Instant
+
+
+class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
+
+    `units` is the billing of all nodes together, None if it is not known; `capacity` is that
+    times the period. `granted` is None if the resource has several prices: credit belongs to none
+    of them. `used` are the charges of runs that ended in the period, less refunds.
+    """
+
+    resource: str
+    clusters: str
+    units: Fraction | None
+    capacity: int | None
+    granted: int | None
+    used: int
+    runs: int
+    core_seconds: int
+    gpu_seconds: int
+
+
+class CentreUse(msgspec.Struct, frozen=True):
+    """Use of each resource, and the numbers of projects and allocations with credit in the
+    period.
+    """
+
+    resources: Sequence[ResourceUse]
+    projects: int
+    allocations: int
+
+
+def granted_in(allocation: Allocation, since: Instant, until: Instant) -> int:
+    """Return the part of the credit that is for this period: the term is spread evenly.
+
+    A year's credit of 8,760 SU gives a period of a day 24 SU.
+    """
+    overlap = min(allocation.end, until) - max(allocation.start, since)
+    return allocation.deposited * max(0, overlap) // (allocation.end - allocation.start)
+
+
+def centre_use(
+    units: Mapping[tuple[str, str], Fraction | None],
+    allocations: Iterable[Allocation],
+    usage: Iterable[Usage],
+    since: Instant,
+    until: Instant,
+) -> CentreUse:
+    """Return the use of a centre between two times.
+
+    Args:
+        units: billing units of each resource and group of clusters; None if not known.
+        allocations: all allocations.
+        usage: usage of the period by resource.
+        since: start of the period.
+        until: end of the period, excluded.
+    """
+    valid = [each for each in allocations if each.start < until and each.end > since]
+    granted: dict[str, int] = {}
+    for each in valid:
+        part = granted_in(each, since, until)
+        granted[each.resource] = granted.get(each.resource, 0) + part
+    used = {(row.resource, row.clusters): row for row in usage}
+    keys = set(units) | set(used)
+    # Credit of a resource that no cluster bills and no job used is shown too.
+    billed = {resource for resource, _ in keys}
+    keys |= {(resource, "") for resource in granted if resource not in billed}
+    resources = [resource for resource, _ in keys]
+    return CentreUse(
+        [
+            _resource_use(
+                key,
+                units.get(key),
+                granted.get(key[0], 0) if resources.count(key[0]) == 1 else None,
+                used.get(key),
+                until - since,
+            )
+            for key in sorted(keys)
+        ],
+        projects=len({each.project for each in valid}),
+        allocations=len(valid),
+    )
+
+
+def _resource_use(
+    key: tuple[str, str],
+    units: Fraction | None,
+    granted: int | None,
+    used: Usage | None,
+    seconds: int,
+) -> ResourceUse:
+    return ResourceUse(
+        resource=key[0],
+        clusters=key[1],
+        units=units,
+        capacity=None if units is None else int(units * seconds / 60),
+        granted=granted,
+        used=0 if used is None else used.charged,
+        runs=0 if used is None else used.runs,
+        core_seconds=0 if used is None else used.core_seconds,
+        gpu_seconds=0 if used is None else used.gpu_seconds,
+    )

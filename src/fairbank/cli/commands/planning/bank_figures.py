@@ -1,0 +1,234 @@
+"""Verbs of `fairbank report` about the bank: the centre, balances and usage, also as pictures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.bank.usage import add as add_usage
+from fairbank.cli.commands.bank.usage import usage_listing
+from fairbank.cli.commands.planning.picture_files import add_png, write_pictures
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.options import add_accounts, add_option, add_period
+from fairbank.cli.framework.output import Listing, caption, show
+from fairbank.cli.framework.selectors import check_accounts, check_resources, spread
+from fairbank.core.errors import FairbankError, NotFound
+from fairbank.core.time import iso
+from fairbank.report import centre, usage
+from fairbank.report.columns import Column, instant_of, text
+from fairbank.report.plots.figures import Caption
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator, Mapping, Sequence
+    from fractions import Fraction
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.report.columns import Row
+    from fairbank.report.plots.bank import BalanceAt
+    from fairbank.report.plots.figures import Figure
+
+POINTS = 60
+"""Balances that are read for a burn-down, evenly over the term."""
+
+FILES = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
+
+
+def _add_folder(parser: Parser, what: str) -> None:
+    add_option(
+        parser,
+        "folder FOLDER",
+        f"where to draw {what}; made if need be; needs matplotlib",
+        nargs="?",
+    )
+    add_png(parser)
+
+
+def _source(context: Context) -> str:
+    bank = f"bank {context.bank}" if context.bank else "the bank"
+    return f"{bank}, as of {context.format.as_of(context.bank_time)}"
+
+
+# --- the centre ---
+
+
+def _add_centre(parser: Parser) -> None:
+    _add_folder(parser, "a figure too")
+    add_period(parser, "now-30days")
+
+
+def _centre(context: Context, options: Namespace) -> int:
+    card = context.get("/centre", context.period("now-30days"))["data"]
+    since, until = instant_of(card["since"]), instant_of(card["until"])
+    of_slurm = _of_slurm(context, card["resources"], since, until)
+    rows = centre.centre_rows(card["resources"], until - since, of_slurm)
+    form = context.format
+    span = f"{form.moment(since)} .. {form.moment(until)}"
+    notes = centre.notes(rows, card, form)
+    if options.folder:
+        about = f"Granted, used, down and idle capacity of each resource, {span}"
+        figure = centre.figure(
+            rows, Caption("Use of the centre", about, _source(context), context.command_line)
+        )
+        drawn = write_pictures(options.folder, [("centre", figure)], as_png=options.png)
+        notes += [f"{each.file}: {each.caption.about}" for each in drawn]
+    totals = {key: card[key] for key in ("since", "until", "projects", "allocations")}
+    listing = Listing(
+        "fairbank.centre/1",
+        centre.COLUMNS,
+        rows,
+        f"{caption(context)}\n{span}",
+        warnings=centre.warnings(rows, form),
+        notes=notes,
+        empty="There is no resource: neither in the settings, nor granted or used.",
+        more={"totals": totals},
+    )
+    return show(context, listing)
+
+
+def _of_slurm(
+    context: Context, resources: Sequence[Row], since: int, until: int
+) -> Mapping[tuple[str, str], tuple[Fraction, int]]:
+    """Return units and down SU-minutes of this host's cluster, if it has Slurm; else nothing."""
+    from shutil import which
+
+    if which("scontrol") is None:
+        return {}
+    from fairbank.slurm.bank import BankClient
+    from fairbank.slurm.capacity import read_capacity
+    from fairbank.slurm.commands import SlurmCommands
+
+    slurm = SlurmCommands()
+    try:
+        name = slurm.cluster
+        own = read_capacity(slurm, BankClient(context.client).cluster(name), since, until)
+    except FairbankError as error:
+        # Many hosts have Slurm's commands without a cluster. The table says what is not known.
+        context.detail(f"Slurm's nodes are not known: {error.message}")
+        return {}
+    return {
+        (row["resource"], name): own[row["resource"]]
+        for row in resources
+        if row["clusters"] == name and row["resource"] in own
+    }
+
+
+CENTRE = Command(
+    "show capacity, granted, used, down and idle credit of the whole centre",
+    ("{}", "{} figures -S 2026-01-01 -E 2027-01-01   a year, also as a picture", "{} --json"),
+    _add_centre,
+    _centre,
+    columns=centre.COLUMNS,
+)
+
+
+# --- usage ---
+
+
+def _add_report_usage(parser: Parser) -> None:
+    add_option(parser, "folder FOLDER", "where to draw; made if need be; needs matplotlib")
+    add_png(parser)
+    add_usage(parser)
+
+
+def _usage(context: Context, options: Namespace) -> int:
+    from fairbank.report.plots.bank import GROUPS_MAX
+
+    limit = options.limit or (0 if options.by in usage.BY_TIME else GROUPS_MAX)
+    listing = usage_listing(context, options, limit)
+    figures = _usage_figures(context, listing.rows, options.by)
+    drawn = write_pictures(options.folder, figures, as_png=options.png)
+    notes = [f"{each.file}: {each.caption.title}" for each in drawn]
+    return show(context, listing._replace(notes=notes))
+
+
+def _usage_figures(context: Context, rows: Sequence[Row], by: str) -> Iterator[tuple[str, Figure]]:
+    from fairbank.report.plots import bank
+
+    about = f"Charged SU of finished jobs by {by}"
+    shown = Caption(f"Usage by {by}", about, _source(context), context.command_line)
+    timed = [row for row in rows if row["group"] is not None]
+    if by not in usage.BY_TIME:
+        for number, (unit, figure) in enumerate(bank.usage_by_group(rows, by, shown), start=1):
+            yield f"usage-{unit if unit.isalnum() and unit.isascii() else number}", figure
+    elif timed:
+        groups = [row["group"] for row in timed]
+        names = bank.calendar_names(min(groups), max(groups), by)
+        yield "usage", bank.usage_over_time(timed, names, by, shown)
+
+
+USAGE = Command(
+    "draw usage by user, project and so on, or over time",
+    ("{} figures --by project", "{} figures -A chem_qmc --by week -S now-180days --png"),
+    _add_report_usage,
+    _usage,
+    columns=lambda options: usage.columns(options.by),
+)
+
+
+# --- balances ---
+
+
+def _add_balance(parser: Parser) -> None:
+    add_option(parser, "folder FOLDER", "where to draw; made if need be; needs matplotlib")
+    add_png(parser)
+    add_accounts(parser)
+
+
+def _balance(context: Context, options: Namespace) -> int:
+    queries = spread({"account": options.account, "resource": options.resource})
+    rows = [row for one in queries for row in context.rows("/balance", one)]
+    if not rows:
+        check_accounts(context, options.account)
+        check_resources(context, options.resource)
+        raise NotFound(
+            "there is no active allocation that you may see",
+            field="--account",
+            remedy="list all with: fairbank alloc list",
+        )
+    drawn = write_pictures(
+        options.folder, (_burn_down(context, row) for row in rows), as_png=options.png
+    )
+    files = [{"file": each.file, "about": each.caption.title} for each in drawn]
+    return show(context, Listing("fairbank.figure/1", FILES, files))
+
+
+def _burn_down(context: Context, row: Row) -> tuple[str, Figure]:
+    from fairbank.report.plots.bank import Term, burn_down
+
+    start, end = instant_of(row["start"]), instant_of(row["end"])
+    ends_with = None
+    if row["runs_out"] is not None:
+        ends_with = instant_of(row["runs_out"]), 0
+    elif row["left_over"] is not None:
+        ends_with = end, int(row["left_over"])
+    title = f"Credit of {row['account']}/{row['resource']}, allocation {row['id']}"
+    about = "Available and held credit over the term, even use, and the present pace"
+    shown = Caption(title, about, _source(context), context.command_line)
+    term = Term(start, end, row["deposited"], ends_with)
+    return f"balance-{row['id']}", burn_down(term, _balances(context, row), shown)
+
+
+def _balances(context: Context, row: Row) -> list[BalanceAt]:
+    """Return the balances at even distances: the opening sums of statements that begin then."""
+    from fairbank.report.plots.bank import BalanceAt
+
+    start, now = instant_of(row["start"]), min(context.bank_time, instant_of(row["end"]))
+    times = [start + (now - start) * number // POINTS for number in range(1, POINTS)]
+    path = f"/alloc/{row['id']}/statement"
+    sums = [
+        (at, context.get(path, {"since": iso(at), "limit": 1})["data"]["opening"]) for at in times
+    ]
+    return [
+        *(BalanceAt(at, each["available"], each["held"]) for at, each in sums),
+        BalanceAt(now, row["available"], row["held"]),
+    ]
+
+
+BALANCE = Command(
+    "draw the credit of allocations over their terms: held, even use, projection",
+    ("{} figures -A chem_qmc", "{} figures -r gpu --png"),
+    _add_balance,
+    _balance,
+    columns=FILES,
+)

@@ -1,0 +1,121 @@
+"""Use of the whole centre: capacity, granted, used, down and idle of each resource."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairbank.report.cells import counted, plain
+from fairbank.report.columns import Amount, Column, DisplayFormat, Row, Show, su, text
+from fairbank.report.plots.figures import Axis, Caption, Group, GroupFigure
+from fairbank.report.usage import hours, unit_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+UNKNOWN = "-"
+
+
+def centre_rows(
+    resources: Sequence[Row], seconds: int, of_slurm: Mapping[tuple[str, str], tuple[Any, int]]
+) -> list[Row]:
+    """Return the rows of the bank with capacity, down and idle; amounts in SU-minutes.
+
+    Args:
+        resources: rows of the bank. Settings have priority over the nodes that Slurm has now.
+        seconds: duration of the period.
+        of_slurm: units and down SU-minutes by resource and clusters.
+    """
+    names = unit_names((row["resource"], row["clusters"]) for row in resources)
+    rows: list[Row] = []
+    for row in resources:
+        unit = row["resource"], row["clusters"]
+        units, down = of_slurm.get(unit, (None, None))
+        capacity = row["capacity"]
+        if capacity is None and units is not None:
+            capacity = int(units * seconds / 60)
+        idle = None if capacity is None else max(0, capacity - row["used"] - (down or 0))
+        rows.append({**row, "unit": names[unit], "capacity": capacity, "down": down, "idle": idle})
+    return rows
+
+
+def warnings(rows: Sequence[Row], form: DisplayFormat) -> list[str]:
+    """Return a warning for each resource of which more is granted than exists."""
+    return [
+        f"! {plain(row['unit'])}: {form.su(row['granted'])} SU are granted for this time,"
+        f" {_percent_of(row, 'granted')} of the {form.su(row['capacity'])} SU that exist."
+        for row in rows
+        if row["capacity"] and row["granted"] is not None and row["granted"] > row["capacity"]
+    ]
+
+
+def notes(rows: Sequence[Row], totals: Row, form: DisplayFormat) -> list[str]:
+    """Return the totals of the centre, and the meaning of the columns."""
+    sums = {key: sum(row[key] for row in rows) for key in ("runs", "core_seconds", "gpu_seconds")}
+    in_hours = [hours(key)(sums, form) for key in ("core_seconds", "gpu_seconds")]
+    lines = [
+        f"{counted(totals['projects'], 'project')}, {counted(totals['allocations'], 'allocation')},"
+        f" {counted(sums['runs'], 'job')}, {in_hours[0]} CPU-hours, {in_hours[1]} GPU-hours.",
+        "GRANTED = credit for this time, terms spread evenly; USED = jobs that ended in it;"
+        " DOWN = nodes that are down now; IDLE = the rest.",
+    ]
+    missing = [str(row["unit"]) for row in rows if row["capacity"] is None]
+    if missing:
+        lines.append(
+            f"Capacity not known: {plain(', '.join(missing))}. Ask on a host with scontrol, or set"
+            " [clusters.NAME.capacity]."
+        )
+    return lines
+
+
+def _percent_of(row: Row, key: str) -> str:
+    if not row["capacity"] or row[key] is None:
+        return UNKNOWN
+    permille = (2000 * row[key] + row["capacity"]) // (2 * row["capacity"])
+    return f"{permille // 10}.{permille % 10}%"
+
+
+def _percent(key: str) -> Show:
+    return lambda row, form: "" if form.exact and not row["capacity"] else _percent_of(row, key)
+
+
+def _down(row: Row, form: DisplayFormat) -> str:
+    if row["down"] is None:
+        return "" if form.exact else UNKNOWN
+    return form.su(row["down"])
+
+
+COLUMNS = (
+    Column("RESOURCE", text("unit")),
+    Column("CAPACITY", su("capacity"), right=True),
+    Column("GRANTED", su("granted"), right=True),
+    Column("GRANTED%", _percent("granted"), right=True, drop=2),
+    Column("USED", su("used"), right=True),
+    Column("USED%", _percent("used"), right=True, drop=1),
+    Column("DOWN", Amount(_down), right=True, drop=3),
+    Column("IDLE", su("idle"), right=True, drop=4),
+    Column("JOBS", text("runs"), right=True, extra=True),
+    Column("CPU-HOURS", hours("core_seconds"), right=True, extra=True),
+    Column("GPU-HOURS", hours("gpu_seconds"), right=True, extra=True),
+)
+
+
+def figure(rows: Sequence[Row], caption: Caption) -> GroupFigure:
+    """Return bars of each resource with known capacity, in percent of it."""
+    keys = ("granted", "used", "down", "idle")
+    known = [row for row in rows if row["capacity"]]
+    groups = [
+        Group(
+            str(row["unit"]),
+            [None if row[key] is None else 100 * row[key] / row["capacity"] for key in keys],
+            line=100,
+        )
+        for row in known
+    ]
+    return GroupFigure(
+        caption,
+        "resource",
+        Axis("part of the capacity (%)"),
+        keys,
+        groups,
+        line="line: all that exists",
+    )

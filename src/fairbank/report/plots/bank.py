@@ -1,0 +1,162 @@
+"""Figures of the bank: burn-down of an allocation, and usage by group or over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+from fairbank.core.time import DAY
+from fairbank.core.units import MINUTES_IN_SU
+from fairbank.report.plots.figures import (
+    Axis,
+    Band,
+    Caption,
+    Figure,
+    Group,
+    GroupFigure,
+    LineFigure,
+    Panel,
+    Series,
+    stairs,
+)
+
+Row = Mapping[str, Any]
+TICKS = 6
+GROUPS_MAX = 12
+
+
+class BalanceAt(NamedTuple):
+    """Available and held credit at a time, in SU-minutes."""
+
+    at: int
+    available: int
+    held: int
+
+
+class Term(NamedTuple):
+    """Term of an allocation, and the projection of its use.
+
+    `ends_with` is the time at which the credit runs out, or the end of the term, with what is
+    available then; None if the pace is not known. Amounts are in SU-minutes.
+    """
+
+    start: int
+    end: int
+    granted: int
+    ends_with: tuple[int, int] | None
+
+
+def burn_down(term: Term, balances: Sequence[BalanceAt], caption: Caption) -> LineFigure:
+    """Return the credit over the term: available, held, even use, and the projection.
+
+    The held band lies on the available credit: its upper edge is what has not been charged.
+    """
+
+    def point(at: int, minutes: int) -> tuple[float, float]:
+        return (at - term.start) / DAY, minutes / MINUTES_IN_SU
+
+    available = [point(each.at, each.available) for each in balances]
+    series = [
+        Series("available", available),
+        Series("even use", [point(term.start, term.granted), point(term.end, 0)], 4),
+    ]
+    if term.ends_with is not None and balances:
+        series.append(Series("at this pace", [available[-1], point(*term.ends_with)], 1))
+    days = (term.end - term.start) / DAY
+    held = Band(
+        "held by running jobs",
+        [
+            (x, y, y + each.held / MINUTES_IN_SU)
+            for (x, y), each in zip(available, balances, strict=True)
+        ],
+    )
+    first = datetime.fromtimestamp(term.start, UTC).date()
+    ticks = [
+        (days * number / TICKS, (first + timedelta(days=days * number / TICKS)).isoformat())
+        for number in range(TICKS + 1)
+    ]
+    low = min([0.0, *(y for _, y in available)])
+    panel = Panel(Axis("credit (SU)", low), series, band=held)
+    return LineFigure(caption, Axis("date", 0, days, ticks=ticks), [panel])
+
+
+def usage_over_time(
+    rows: Sequence[Row], names: Sequence[str], by: str, caption: Caption
+) -> LineFigure:
+    """Return the usage of each unit over time, one panel below the other.
+
+    Args:
+        rows: rows of usage by day, week or month.
+        names: all days, weeks or months of the period, in order.
+        by: the kind of group.
+        caption: of the figure.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    units = sorted({str(row["unit"]) for row in rows})
+    panels = []
+    for style, unit in enumerate(units):
+        charged = [0.0] * len(names)
+        for row in rows:
+            if row["unit"] == unit and row["group"] in places:
+                charged[places[row["group"]]] = row["charged"] / MINUTES_IN_SU
+        stretches = [(place, place + 1, value) for place, value in enumerate(charged)]
+        series = [Series(unit, stairs(stretches), style % 5)]
+        panels.append(Panel(Axis(f"SU per {by}"), series, filled=True))
+    step = max(1, -(-len(names) // TICKS))
+    ticks = [(place + 0.5, names[place]) for place in range(0, len(names), step)]
+    return LineFigure(caption, Axis(by, 0, len(names), ticks=ticks), panels)
+
+
+def usage_by_group(rows: Sequence[Row], by: str, caption: Caption) -> Iterator[tuple[str, Figure]]:
+    """Yield a figure for each unit with its name: charged, and charged but idle, by group."""
+    for unit in sorted({str(row["unit"]) for row in rows}):
+        groups = [
+            Group(
+                str(row["name"]),
+                [
+                    row["charged"] / MINUTES_IN_SU,
+                    None if row["wasted"] is None else row["wasted"] / MINUTES_IN_SU,
+                ],
+                remark=f"{row['share_permille'] / 10:.1f} %",
+            )
+            for row in rows
+            if row["unit"] == unit
+        ]
+        titled = caption._replace(title=f"{caption.title}: {unit}")
+        yield (
+            unit,
+            GroupFigure(titled, by, Axis(f"SU of {unit}"), ["charged", "of that idle"], groups),
+        )
+
+
+def calendar_names(first: str, last: str, by: str) -> list[str]:
+    """Return all days, ISO weeks or months from the first to the last, in order."""
+    if by == "month":
+        names = []
+        year, month = map(int, first.split("-"))
+        while (name := f"{year}-{month:02}") <= last:
+            names.append(name)
+            year, month = year + month // 12, month % 12 + 1
+        return names
+    day = _first_day(first, by)
+    step = timedelta(days=7 if by == "week" else 1)
+    names = []
+    while (name := _name(day, by)) <= last:
+        names.append(name)
+        day += step
+    return names
+
+
+def _first_day(name: str, by: str) -> date:
+    if by == "day":
+        return date.fromisoformat(name)
+    year, week = name.split("-W")
+    return date.fromisocalendar(int(year), int(week), 1)
+
+
+def _name(day: date, by: str) -> str:
+    if by == "day":
+        return day.isoformat()
+    year, week, _ = day.isocalendar()
+    return f"{year}-W{week:02}"

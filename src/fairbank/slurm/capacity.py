@@ -1,0 +1,63 @@
+"""Capacity of a cluster: the billing of its nodes by resource, and what of it is down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+
+from fairbank.cluster.node import Node
+from fairbank.cluster.partition import Cluster
+from fairbank.core.time import parse_instant
+from fairbank.core.tres import billing
+from fairbank.slurm.output import SlurmOutput
+from fairbank.slurm.parsers.machine import read_hosts, read_nodes
+
+_SINCE = re.compile(r"by [^,]*, (\S+Z)\)$")
+
+
+def node_units(node: Node, partitions: Collection[str], cluster: Cluster) -> dict[str, Fraction]:
+    """Return what a job with the whole node bills, by resource.
+
+    Of a node in several partitions of a resource, the dearest counts: it is in all of them, but can
+    be used once.
+    """
+    counts = {"cpu": Fraction(node.cpus), "mem": Fraction(node.memory), "node": Fraction(1)}
+    for gpus in node.gpus:
+        number = Fraction(gpus.number)
+        counts["gres/gpu"] = counts.get("gres/gpu", Fraction(0)) + number
+        counts[f"gres/gpu:{gpus.type}"] = number
+    units: dict[str, Fraction] = {}
+    for name in partitions:
+        if (partition := cluster.partitions.get(name)) is not None:
+            own = billing(counts, partition.weights, partition.billing_rule)
+            units[partition.resource] = max(units.get(partition.resource, Fraction(0)), own)
+    return units
+
+
+def read_capacity(
+    slurm: SlurmOutput, cluster: Cluster, since: int, until: int
+) -> Mapping[str, tuple[Fraction, int]]:
+    """Return the units of all nodes by resource, and the SU-minutes of a period that are down.
+
+    Nodes that are down or drained now count from the time of their reason; earlier outages are not
+    known.
+    """
+    text = slurm.text("nodes", "scontrol", "--oneliner", "show", "node")
+    partitions = {node.name: node.partitions for node in read_nodes(text).rows}
+    units: dict[str, Fraction] = {}
+    down: dict[str, Fraction] = {}
+    for node in read_hosts(text).rows:
+        for resource, own in node_units(node, partitions.get(node.name, ()), cluster).items():
+            units[resource] = units.get(resource, Fraction(0)) + own
+            lost = own * _seconds_down(node, since, until) / 60
+            down[resource] = down.get(resource, Fraction(0)) + lost
+    return {resource: (own, int(down[resource])) for resource, own in units.items()}
+
+
+def _seconds_down(node: Node, since: int, until: int) -> int:
+    if node.state.usable:
+        return 0
+    found = _SINCE.search(node.reason)
+    began = since if found is None else parse_instant(found[1])
+    return max(0, until - max(began, since))

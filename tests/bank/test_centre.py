@@ -1,0 +1,76 @@
+"""Use of a whole centre."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.centre import CentreUse, centre_use, granted_in
+from fairbank.bank.query import Usage
+from fairbank.core.time import DAY, Instant
+from fairbank.core.units import SuMinutes
+
+WEEK = Instant(7 * DAY)
+
+
+def allocation(number: int, resource: str, credit: int, start: int, end: int) -> Allocation:
+    return Allocation(
+        id=number,
+        project=number,
+        resource=resource,
+        category="research",
+        start=Instant(start * DAY),
+        end=Instant(end * DAY),
+        deposited=SuMinutes(credit),
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "granted"),
+    [(0, 7, 700), (0, 14, 350), (-7, 7, 350), (5, 12, 200), (7, 14, 0), (-7, 0, 0), (2, 3, 700)],
+)
+def test_credit_is_spread_evenly_over_the_term(start: int, end: int, granted: int) -> None:
+    assert granted_in(allocation(1, "cpu", 700, start, end), Instant(0), WEEK) == granted
+
+
+def use(units: dict[tuple[str, str], Fraction | None], *usage: Usage, **more: Any) -> CentreUse:
+    allocations = more.pop("allocations", ())
+    return centre_use(units, allocations, usage, Instant(0), WEEK)
+
+
+def test_capacity_granted_and_used_of_each_resource() -> None:
+    """10 units for 7 days are 10 x 10,080 = 100,800 SU-minutes."""
+    cpu = Usage("cpu", "cpu", "darwin", 3, 1, 5_000, 60, core_seconds=240, gpu_seconds=0)
+    found = use(
+        {("cpu", "darwin"): Fraction(10), ("gpu", "darwin"): None},
+        cpu,
+        allocations=[
+            allocation(1, "cpu", 700, 0, 14),
+            allocation(2, "cpu", 100, 0, 7),
+            allocation(3, "storage", 50, 0, 7),
+            allocation(4, "cpu", 999, 7, 14),
+        ],
+    )
+    rows = [
+        (each.resource, each.clusters, each.capacity, each.granted, each.used, each.runs)
+        for each in found.resources
+    ]
+    assert rows == [
+        ("cpu", "darwin", 100_800, 450, 5_000, 3),
+        ("gpu", "darwin", None, 0, 0, 0),
+        ("storage", "", None, 50, 0, 0),
+    ]
+    assert (found.projects, found.allocations) == (3, 3)
+
+
+def test_credit_is_not_compared_with_clusters_of_different_prices() -> None:
+    """An allocation belongs to no cluster, so neither price is that of its credit."""
+    units = {("cpu", "anvil"): Fraction(1), ("cpu", "bell"): Fraction(2)}
+    found = use(units, allocations=[allocation(1, "cpu", 700, 0, 7)])
+    assert [(each.clusters, each.capacity, each.granted) for each in found.resources] == [
+        ("anvil", 10_080, None),
+        ("bell", 20_160, None),
+    ]

@@ -1,0 +1,97 @@
+"""`fairbank report`: the whole centre, credit and usage, also as pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.site import AYLA
+
+JULY = ("-S", "2026-07-01", "-E", "2026-08-01", "--utc")
+SEPTEMBER = ("-S", "2026-09-01", "-E", "2026-10-01", "--utc")
+
+
+def test_capacity_granted_used_and_idle_of_july(fairbank: Run) -> None:
+    """The site has 100 cores and 1 GPU; July has 744 hours: 74,400 and 744 SU.
+
+    Allocation 1: 100,000 SU for 8,760 h, of which 740 lie in July (from 4:00): 8,447.48 SU.
+    Allocation 2: 5,000 x 740 / 8,760 = 422.36; allocation 3: 12,000 x 744 / 8,760 = 1,019.16; in
+    whole minutes 25,342 + 61,150 = 86,492, or 1,441.53 SU: 193.8 % of the GPU. One job used 9,000
+    SU on 750 cores for 10 h.
+    """
+    result = fairbank("report", "centre", *JULY, "-o", "RESOURCE,CAPACITY,GRANTED,USED,USED%,IDLE")
+    lines = [line.split() for line in result.out.splitlines()[-2:]]
+    assert lines == [
+        ["cpu", "74400", "8447.48", "9000", "12.1%", "65400"],
+        ["gpu", "744", "1441.53", "0", "0.0%", "744"],
+    ]
+    notes = " ".join(result.err.split())
+    assert "! gpu: 1441.53 SU are granted for this time, 193.8% of the 744 SU that exist." in notes
+    assert "! cpu" not in notes
+    assert "2 projects, 3 allocations, 1 job, 7500 CPU-hours, 0 GPU-hours." in notes
+
+
+def test_figures_of_the_centre_as_json_are_minutes(fairbank: Run) -> None:
+    """Two GPU jobs of 24 h: 48 GPU-hours, and 8 processors each: 384 CPU-hours."""
+    answer = json.loads(fairbank("report", "centre", *SEPTEMBER, "--json").out)
+    cpu, gpu = answer["data"]
+    assert (gpu["used"], gpu["runs"], gpu["core_seconds"], gpu["gpu_seconds"]) == (
+        4_610 * 60,
+        2,
+        384 * 3_600,
+        48 * 3_600,
+    )
+    assert cpu["capacity"] == cpu["used"] + cpu["idle"] == 100 * 720 * 60
+    assert gpu["idle"] == 0  # used is more than exists
+    assert (answer["totals"]["projects"], answer["totals"]["allocations"]) == (2, 3)
+
+
+def test_only_staff_see_the_whole_centre(fairbank: Run) -> None:
+    result = fairbank("report", "centre", "--as", AYLA)
+    assert (result.code, result.out) == (4, "")
+    assert "the use of the whole centre is for staff" in result.err
+
+
+def test_empty_period_of_the_centre_is_refused(fairbank: Run) -> None:
+    assert fairbank("report", "centre", "-S", "2026-07-01", "-E", "2026-07-01").code == 2
+    assert fairbank("report", "centre", "-S", "never").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "files"),
+    [
+        (("centre", *JULY), {"centre.svg"}),
+        (("usage", "-S", "2026-07-01"), {"usage-cpu.svg", "usage-gpu.svg"}),
+        (("usage", "-S", "2026-07-01", "--by", "week"), {"usage.svg"}),
+        (("balance", "-A", "chem_qmc"), {"balance-1.svg", "balance-2.svg"}),
+    ],
+)
+def test_reports_are_drawn_with_what_they_show(
+    fairbank: Run, tmp_path: Path, words: tuple[str, ...], files: set[str]
+) -> None:
+    verb, *options = words
+    folder = tmp_path / "figures"
+    result = fairbank("report", verb, folder, *options)
+    assert result.code == 0, result.err
+    assert {file.name for file in folder.iterdir()} == files
+    for file in folder.iterdir():
+        picture = file.read_text()
+        assert f"Command: fairbank report {verb}" in picture
+        for word in {
+            "centre": ("granted", "idle", "cpu", "gpu"),
+            "usage": ("SU",),
+            "balance": ("held by running jobs", "even use", "available"),
+        }[verb]:
+            assert word in picture
+
+
+def test_figures_of_nothing_are_errors(fairbank: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "figures"
+    for words in (("-A", "nosuch"), ("-r", "nosuch")):
+        assert fairbank("report", "balance", folder, *words).code == 3
+        assert fairbank("report", "usage", folder, *words).code == 3
+    assert fairbank("report", "usage").code == 2
+    assert not folder.exists()
