@@ -68,6 +68,7 @@ def test_capacity_granted_and_used_of_each_resource() -> None:
 
 def test_credit_is_not_compared_with_clusters_of_different_prices() -> None:
     """An allocation belongs to no cluster, so neither price is that of its credit."""
+    units: dict[tuple[str, str], Fraction | None]
     units = {("cpu", "anvil"): Fraction(1), ("cpu", "bell"): Fraction(2)}
     found = use(units, allocations=[allocation(1, "cpu", 700, 0, 7)])
     assert [(each.clusters, each.capacity, each.granted) for each in found.resources] == [

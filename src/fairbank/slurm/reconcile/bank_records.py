@@ -154,9 +154,8 @@ def parse_cluster(row: Row) -> BankCluster:
         for partition in row["partitions"]
     }
     factors = {name: Fraction(factor) for name, factor in row["qos_factors"].items()}
-    return BankCluster(
-        row["name"], partitions, factors, frozenset(row.get("free_states", DEFAULT_FREE_STATES))
-    )
+    free_states = frozenset(row.get("free_states", DEFAULT_FREE_STATES))
+    return BankCluster(row["name"], partitions, factors, free_states=free_states)
 
 
 class BankFunds:
