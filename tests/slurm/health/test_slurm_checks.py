@@ -140,6 +140,15 @@ def test_unusable_accounting_is_reported() -> None:
     )
 
 
+def test_accounts_that_need_not_exist_are_reported() -> None:
+    def failed(enforced: str) -> list[str]:
+        config = {**CONFIG, "AccountingStorageEnforce": enforced}
+        return failed_checks(slurm_checks.accounting_checks(config, MACHINE))
+
+    assert failed("none") == ["accounts of jobs must exist: AccountingStorageEnforce=none"]
+    assert failed("associations") == []
+
+
 def test_daemons_without_authentication_are_reported() -> None:
     assert failed_checks(
         [slurm_checks.authentication_check({**CONFIG, "AuthType": "auth/none"})]

@@ -78,13 +78,21 @@ def clock_check(here: int, there: int, whose: str) -> HealthCheck:
 
 
 def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthCheck]:
-    """Check that slurmdbd keeps accounting, and that it counts GPUs."""
+    """Check that slurmdbd keeps accounting, that jobs have accounts it knows, and GPUs count."""
     kind = config.get("AccountingStorageType", "")
     yield HealthCheck(
         f"accounting is stored by {kind.removeprefix('accounting_storage/') or 'nobody'}",
         kind == "accounting_storage/slurmdbd",
         "AccountingStorageType=accounting_storage/slurmdbd; fairbank reconcile compares the ledger"
         " with it",
+    )
+    enforced = config.get("AccountingStorageEnforce", "") or "none"
+    # Otherwise an account may be any text, also one that imitates lines of accounting.
+    yield HealthCheck(
+        f"accounts of jobs must exist: AccountingStorageEnforce={enforced}",
+        "associations" in split_list(enforced),
+        "AccountingStorageEnforce=associations (or limits) in slurm.conf, then restart slurmctld:"
+        " without it users may name any account",
     )
     if any(node.gpus for node in machine.nodes):
         counted = "gres/gpu" in config.get("AccountingStorageTRES", "").split(",")
