@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from tests.cli.conftest import Run
@@ -12,6 +13,7 @@ from tests.cli.fakes import FakeServices
 from tests.cli.site import CPU, FOLD, GPU, JORGE
 from tests.cli.test_conventions import READING
 from tests.support.json_contract import check_json
+from tests.support.json_schemas import FOLDER, merged, schema_file
 
 PLANNING = {
     "simulate": "simulate week.swf --grant 50 --json",
@@ -23,6 +25,9 @@ PLANNING = {
 def json_of(text: str) -> Any:
     document = json.loads(text)
     check_json(document, displayed=True)
+    if "schema" in document:
+        schema = json.loads(schema_file(document["schema"]).read_text())
+        jsonschema_rs.validate(schema, document)
     return document
 
 
@@ -54,6 +59,41 @@ def test_overview_as_json_has_all_its_parts(fairbank: Run) -> None:
     assert {row["id"] for row in overview["balances"]} == {CPU, GPU, FOLD}
     assert {row["state"] for row in overview["running"]} == {"held"}
     assert [row["reason"] for row in overview["refused"]] == ["INSUFFICIENT_CREDIT"]
+
+
+# --- schemas ---
+
+ANSWER = {"schema": "fairbank.x/1", "data": [{"held": 3, "name": None}]}
+
+
+def test_schema_learns_fields_and_types_and_loses_none() -> None:
+    first = merged({}, ANSWER)
+    assert merged(first, ANSWER) == first
+    wider = merged(first, {**ANSWER, "data": [{"held": None, "name": "a", "new": [1]}]})
+    (row,) = (wider["properties"]["data"]["items"],)
+    assert row["properties"] == {
+        "held": {"type": ["integer", "null"], "description": "SU-minutes"},
+        "name": {"type": ["null", "string"]},
+        "new": {"type": "array", "items": {"type": "integer"}},
+    }
+    assert row["required"] == ["held", "name"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"name": None}, {"held": 1.5, "name": None}, {"held": 3, "name": None, "new": 1}],
+    ids=["removed", "other type", "new"],
+)
+def test_answer_that_its_schema_does_not_describe_is_found(row: dict[str, Any]) -> None:
+    schema = merged({}, ANSWER)
+    assert merged(schema, {**ANSWER, "data": [row]}) != schema
+
+
+def test_every_published_schema_is_one_and_names_itself() -> None:
+    for path in sorted(FOLDER.glob("*")):
+        schema = json.loads(path.read_text())
+        jsonschema_rs.meta.validate(schema)
+        assert path == schema_file(schema["title"])
 
 
 # --- errors ---

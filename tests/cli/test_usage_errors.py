@@ -136,7 +136,7 @@ def test_exit_code_is_that_of_the_error(fairbank: Run, error: FairbankError, cod
 
 def test_bug_is_one_sentence_without_verbose(fairbank: Run, clean_env: pytest.MonkeyPatch) -> None:
     services = FakeServices(error=ZeroDivisionError("a\x1b[31m"))  # type: ignore[arg-type]
-    result = fairbank("doctor", services=services)
+    result = fairbank("doctor", "-q", services=services)
     assert result.code == 1
     assert (
         result.err.splitlines()[0]
@@ -152,7 +152,7 @@ def test_interruption_exits_with_130(fairbank: Run) -> None:
 
 def test_broken_pipe_is_silent(fairbank: Run) -> None:
     services = FakeServices(error=BrokenPipeError())  # type: ignore[arg-type]
-    result = fairbank("doctor", services=services)
+    result = fairbank("doctor", "-q", services=services)
     assert (result.code, result.err) == (0, "")
 
 

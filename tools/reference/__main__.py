@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tools.reference.manual import manual
 from tools.reference.pages import PAGES
+from tools.reference.route_schemas import route_schemas
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -25,6 +26,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     """Yield each generated file with its text."""
     for name, page in PAGES.items():
         yield REFERENCE / f"{name}.md", HEADER + wrap(page())
+    yield REFERENCE / "schemas" / "routes.json", route_schemas()
     for name, text in manual().items():
         yield MANUAL / f"man{name[-1]}" / name, text
 

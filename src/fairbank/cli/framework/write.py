@@ -160,14 +160,19 @@ def _show_planned_entries(context: Context, entries: Sequence[Row]) -> None:
 
 
 def _readable_entries(context: Context, planned: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return the bank's entries with project and resource, and their details in words."""
+    """Return the bank's entries with project and resource, and their details, for people in
+    words.
+    """
     rows: list[dict[str, Any]] = []
     home: Row = {}
     for row in planned:
         moves = row["sign"] is not None
         new = row["allocation"] is None and moves  # into what the entry before opens
         home = home if new else _home(context, row)
-        details = {"job": row["job_id"], "cluster": row["cluster"], **_details(context, row)}
+        details = dict(row["details"] or {})
+        if context.options.form != "json":
+            job = {"job": row["job_id"], "cluster": row["cluster"], **_details(context, row)}
+            details = {key: value for key, value in job.items() if value is not None}
         rows.append(
             {
                 **row,
@@ -175,7 +180,7 @@ def _readable_entries(context: Context, planned: Iterable[Row]) -> list[dict[str
                 "resource": home.get("resource"),
                 "amount": row["amount"] if moves else None,
                 "available": row["available"] if "resource" in home else None,
-                "details": {key: value for key, value in details.items() if value is not None},
+                "details": details,
             }
         )
     return rows

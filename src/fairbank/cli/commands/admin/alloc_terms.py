@@ -217,7 +217,7 @@ def _cap(context: Context, options: Namespace) -> int:
     limit = "no cap" if cap is None else f"a cap of {context.format.su(cap)} SU"
     what = f"{user_name(uid)} has {limit} in {allocation_name(row)}"
     request = WriteRequest("PUT", f"/alloc/{row['id']}/cap/{uid}", {"cap": cap})
-    return write(context, "fairbank.drawn/1", request, what)
+    return write(context, "fairbank.granted/1", request, what)
 
 
 def _event_command(event: str, about: str) -> Command:

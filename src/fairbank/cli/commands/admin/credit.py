@@ -78,7 +78,7 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
     # Staff may deposit all the same: to cover a late charge, or before they reopen it.
     warnings = _unusable(context, row) if sign > 0 and (answer or options.dry_run) else []
     return show_result(
-        context, f"fairbank.{verb}/1", answer, partial(_moved, context, what), warnings
+        context, "fairbank.granted/1", answer, partial(_moved, context, what), warnings
     )
 
 
@@ -144,7 +144,7 @@ def _transfer(context: Context, options: Namespace) -> int:
         f"{what}. Continue?" if amount >= LARGE else None,
     )
     sentence = partial(_moved, context, what, of=f" in allocation {source['id']}")
-    return write(context, "fairbank.transfer/1", request, sentence)
+    return write(context, "fairbank.granted/1", request, sentence)
 
 
 TRANSFER = Command(
@@ -200,7 +200,7 @@ def _refund(context: Context, options: Namespace) -> int:
     if answer and answer.get("again"):
         warnings = []
     return show_result(
-        context, "fairbank.refund/1", answer, partial(_moved, context, what), warnings
+        context, "fairbank.granted/1", answer, partial(_moved, context, what), warnings
     )
 
 
@@ -265,7 +265,7 @@ def _undo(context: Context, options: Namespace) -> int:
         return what if answer["allocation"] is None else _moved(context, what, answer)
 
     request = request._replace(question=f"{what}. Continue?")
-    return write(context, "fairbank.undo/1", request, sentence)
+    return write(context, "fairbank.granted/1", request, sentence)
 
 
 def _describe(context: Context, row: Row) -> str:

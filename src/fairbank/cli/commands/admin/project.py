@@ -177,7 +177,7 @@ def _set(context: Context, options: Namespace) -> int:
             remedy="name --group, --gid, -A, --parent, --no-parent or --restore",
         )
     request = WriteRequest("PATCH", f"/project/{project['id']}", changes)
-    return write(context, "fairbank.project/1", request, f"project {project['id']} is changed")
+    return write(context, "fairbank.granted/1", request, f"project {project['id']} is changed")
 
 
 def _add_removal(parser: Parser) -> None:
@@ -196,7 +196,7 @@ def _remove(context: Context, options: Namespace) -> int:
         f"project {project['account']} is removed; bring it back: fairbank project set"
         f" {project['id']} --restore"
     )
-    return write(context, "fairbank.project/1", request, sentence)
+    return write(context, "fairbank.granted/1", request, sentence)
 
 
 def _gid_of(group: str) -> int:
@@ -225,7 +225,7 @@ def _add_user(context: Context, options: Namespace) -> int:
     path = f"/project/{project['id']}/member/{uid}"
     sentence = f"{user_name(uid)} is {options.role} of {project['account']}"
     request = WriteRequest("PUT", path, {"role": options.role})
-    return write(context, "fairbank.member/1", request, sentence)
+    return write(context, "fairbank.granted/1", request, sentence)
 
 
 def _add_member_removal(parser: Parser) -> None:
@@ -239,7 +239,7 @@ def _remove_user(context: Context, options: Namespace) -> int:
     question = f"Take {user_name(uid)} out of {project['account']}?"
     request = WriteRequest("DELETE", f"/project/{project['id']}/member/{uid}", None, question)
     sentence = f"{user_name(uid)} is not in {project['account']} any more"
-    return write(context, "fairbank.member/1", request, sentence)
+    return write(context, "fairbank.granted/1", request, sentence)
 
 
 COMMAND = Noun(
