@@ -12,8 +12,9 @@ from tests.cli.conftest import Run
 from tests.cli.fakes import FakeServices
 from tests.cli.site import CPU, FOLD, GPU, JORGE
 from tests.cli.test_conventions import READING
-from tests.support.json_contract import check_json
+from tests.support.json_contract import check_json, unknown_numbers
 from tests.support.json_schemas import FOLDER, merged, schema_file
+from tools.reference.route_schemas import route_schemas
 
 PLANNING = {
     "simulate": "simulate week.swf --grant 50 --json",
@@ -94,6 +95,15 @@ def test_every_published_schema_is_one_and_names_itself() -> None:
         schema = json.loads(path.read_text())
         jsonschema_rs.meta.validate(schema)
         assert path == schema_file(schema["title"])
+
+
+def test_whole_numbers_are_known_to_be_amounts_or_not() -> None:
+    """A new field with a whole number is an amount, with a display text, or stands in the list of
+    the others.
+    """
+    schemas = [json.loads(path.read_text()) for path in FOLDER.glob("*")]
+    assert unknown_numbers([*schemas, json.loads(route_schemas())]) == set()
+    assert unknown_numbers({"properties": {"dues": {"type": ["integer", "null"]}}}) == {"dues"}
 
 
 # --- errors ---

@@ -11,6 +11,40 @@ ENVELOPE = {"schema", "bank", "as_of", "amounts_in", "data"}
 """Fields of each answer. Commands have `cluster`, `unit` and `warnings` besides."""
 
 
+NO_AMOUNTS = frozenset(
+    """
+    account acting_as activity_id actor allocation allocation_id allocations announced_jobs charges
+    copies core_seconds cpu_counted cpu_given cpu_seconds cpu_used cpus days_left early_exit_code
+    elapsed end entries entry exit_code exit_signal exit_status failed failed_early gid gpu_seconds
+    group holds id job_id jobs journal journals kept latest_seconds left_out limit_seconds
+    longest_seconds longest_wait_seconds makespan_seconds median_wait_seconds milliseconds near_end
+    near_start nice no_limit no_time nodes operations over_limit owner owner_uid parent position
+    present priority processors project projects ran raw_usage refused_jobs registry_seq releases
+    reported_time restart run runs same_number seconds seed seq set_by share_permille shares sign
+    simulated_runs site soonest_seconds start started status tasks time_limit uid unpaid_jobs
+    used_percent users wait_95_seconds waited waiting
+    """.split()
+)
+"""Names of whole numbers that are no amounts: numbers of things, seconds, times and parts."""
+
+
+def unknown_numbers(schema: Any) -> set[str]:
+    """Return the fields of a JSON Schema that may be whole numbers and are in neither list."""
+    if isinstance(schema, list):
+        return set().union(*map(unknown_numbers, schema))
+    if not isinstance(schema, dict):
+        return set()
+    fields = schema.get("properties", {})
+    numbers = {name for name, field in fields.items() if "integer" in _types(field)}
+    return numbers - AMOUNTS - NO_AMOUNTS | unknown_numbers(list(schema.values()))
+
+
+def _types(field: dict[str, Any]) -> set[str]:
+    known = field.get("type", [])
+    types = {known} if isinstance(known, str) else set(known)
+    return types.union(*map(_types, field.get("anyOf", [])))
+
+
 def check_json(document: Any, *, displayed: bool) -> None:
     """Check an answer or a problem; `displayed`: each amount has its display text beside it."""
     if not document.keys() & {"schema", "type"}:
