@@ -1,8 +1,9 @@
 """JSON Schemas of the commands' answers, in docs/reference/schemas/commands: one file per schema.
 
-They are learned from the answers in the tests, and from the types of the bank's rows. An answer with a field or a type that its file does
-not have, or without a field that it requires, fails its test. WRITE_GOLDEN=1 adds what is new, and
-never removes a field. Where a line of the diff goes away, the schema needs a new version instead.
+They are learned from the answers in the tests, and from the types of the bank's rows. An answer
+with a field or a type that its file does not have, or without a field that it requires, fails its
+test. WRITE_GOLDEN=1 adds what is new, and never removes a field. Where a line of the diff goes
+away, the schema needs a new version instead.
 """
 
 from __future__ import annotations
