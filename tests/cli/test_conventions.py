@@ -50,6 +50,7 @@ WRITING = {
     "token create", "token revoke",
     "alloc create", "alloc set", "alloc extend", "alloc freeze", "alloc thaw", "alloc end",
     "alloc close", "alloc reopen", "alloc cap",
+    "hold", "charge", "release",
 }  # fmt: skip
 ON_THE_HOST = {
     "init", "serve", "audit heads", "backup create", "backup verify", "restore", "replay",
@@ -64,12 +65,14 @@ QUEUE_COMMANDS = {"share show", "prio", "why"}
 `why` prints lines about one job.
 """
 SHELLS = {"completion bash", "completion zsh", "completion fish", "completion tcsh"}
-NEEDS_NO_REASON = {
+BY_HAND = {"hold", "charge", "release"}
+"""Reports of a run: like an agent's they need no reason, and the run makes them repeatable."""
+NEEDS_NO_REASON = BY_HAND | {
     "project create", "project set", "project remove", "project add-user", "project remove-user",
     "token create", "token revoke",
     "alloc cap",
 }  # fmt: skip
-"""None of these moves credit."""
+"""None of these moves credit, except for reports of runs."""
 FORMAT_OPTIONS = (
     "--json",
     "--csv",
@@ -124,9 +127,9 @@ def test_write_commands_have_dry_run_and_confirmation(name: str) -> None:
     command = ALL[name]
     options = options_of(command)
     assert {"--dry-run", "--yes", "--json"} <= options
-    assert ("--idempotency-key" in options) == (not name.startswith("token")), (
-        "a secret is shown only once"
-    )
+    assert ("--idempotency-key" in options) == (
+        not name.startswith("token") and name not in BY_HAND
+    ), "a secret is shown only once"
     reason = command.parser("x")._option_string_actions.get("--reason")
     assert (reason is not None and reason.required) == (name not in NEEDS_NO_REASON)
 

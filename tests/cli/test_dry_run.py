@@ -92,6 +92,7 @@ def lab_project(changing: Run, prepared_sites: set[str], own_bank: Bank) -> None
 
 
 LATER, FROZEN = 4, 5
+JOB = ("-A", "chem_qmc", "-M", "darwin", "-p", "idle-std", "-t", "60", "--tres", "cpu=1")
 
 REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
     (("deposit", CPU, 1, *X, "--as", JORGE), 4, "you may not deposit here"),
@@ -178,6 +179,11 @@ REFUSED: tuple[tuple[tuple[object, ...], int, str], ...] = (
     (("token", "create", "x", "--days", 9_999), 2, "days"),
     (("token", "create", "x", "--as", AYLA), 4, "tokens are not made while acting as another user"),
     (("token", "revoke", 999), 3, "there is no valid token 999"),
+    (("hold", 901, *JOB, "--as", JORGE), 4, "you may not report runs of cluster darwin"),
+    (("hold", 901, *JOB, "-p", "nowhere"), 3, "has no partition 'nowhere'"),
+    (("hold", 812_330, *JOB), 7, "this run already has a hold with other figures"),
+    (("charge", 812_301, "--amount", "1"), 7, "already"),
+    (("release", 812_301), 7, "already"),
 )
 
 
@@ -273,6 +279,10 @@ ALLOWED: tuple[tuple[tuple[object, ...], list[str]], ...] = (
     (("project", "remove-user", "chem_qmc", DANA), ["member"]),
     (("token", "create", "x", "--scopes", "read,write", "--days", 3), ["token"]),
     (("token", "revoke", 1), ["token"]),
+    (("hold", 901, *JOB, "--reason", "by hand"), ["hold"]),
+    (("charge", 812_344), ["charge"]),
+    (("charge", 812_300, "--amount", 3, *X), ["charge"]),
+    (("release", 812_330, *X), ["release"]),
 )
 
 

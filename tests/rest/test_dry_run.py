@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from fairbank.rest.app import document
-from tests.rest.operations import FOREIGN, NOBODYS, OWN, Call, operations
+from tests.rest.operations import FOREIGN, NOBODYS, OWN, Call, account, operations
 from tests.rest.permissions import EXPECTED, ROLES, RoleRequests
 from tests.rest.world import PI, STRANGER, SUPERUSER, World
 
@@ -33,7 +33,7 @@ def test_every_route_that_changes_the_ledger_has_a_dry_run() -> None:
     }
     changing = {operation for operation, (method, _) in operations().items() if method != "GET"}
     assert (
-        takes - {"record_shares"}
+        takes - {"record_shares", "report_run"}
         == set(OPERATIONS)
         == changing - {"report_run", "report_runs", "quote_job", "record_shares"}
     )
@@ -219,9 +219,27 @@ def test_invalid_dry_run_parameter_is_refused(shared_world: World, query: str) -
     )
 
 
-def test_reports_and_reads_have_no_dry_run(world: World) -> None:
+def test_dry_run_of_a_report_shows_its_entry(world: World) -> None:
+    report = {
+        "cluster": "alpha",
+        "job_id": 77,
+        "submitted": int(world.clock.now()),
+        "start": int(world.clock.now()),
+        "owner_uid": PI,
+        "account": account(OWN),
+        "partition": "std",
+        "amount": 60,
+    }
+    planned, made = ask(world, SUPERUSER, "POST", "/job", do="hold", time_limit=60, **report)
+    assert (entry(planned)["kind"], entry(planned)["amount"], made.status_code) == ("hold", 60, 201)
+    planned, _ = ask(world, SUPERUSER, "POST", "/job", do="hold", time_limit=60, **report)
+    assert planned.json()["data"] == []
+    planned, made = ask(world, PI, "POST", "/job", do="hold", time_limit=60, **report)
+    assert (planned.status_code, planned.json()) == (403, made.json())
+
+
+def test_batches_and_reads_have_no_dry_run(world: World) -> None:
     for method, path in (
-        ("POST", "/job"),
         ("POST", "/job/bulk"),
         ("GET", "/alloc"),
         ("POST", "/quote"),

@@ -61,6 +61,9 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("transfer", "commands.admin.credit:TRANSFER", "move credit between two allocations"),
         ("refund", "commands.admin.credit:REFUND", "refund the charge of a job"),
         ("undo", "commands.admin.credit:UNDO", "reverse an entry by a new one"),
+        ("hold", "commands.admin.runs:HOLD", "hold the cost of a job by hand"),
+        ("charge", "commands.admin.runs:CHARGE", "charge a job by hand"),
+        ("release", "commands.admin.runs:RELEASE", "return the hold of a job by hand"),
     ),
     "On a Slurm host": (
         ("share", "commands.slurm.share", "show fair share as sshare does, with forecasts"),

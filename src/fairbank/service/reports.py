@@ -16,6 +16,7 @@ from fairbank.bank.requests import (
     SubmittedRequest,
     Unpriced,
 )
+from fairbank.bank.rules import Outcome
 from fairbank.cluster.partition import Cluster, find_cluster
 from fairbank.cluster.run_report import (
     AdjustReport,
@@ -78,6 +79,16 @@ class RunReports(UseCases):
             except FairbankError as error:
                 prepared.append(error)
         return prepared
+
+    def dry_run(self, identity: Identity, report: RunReport) -> Outcome:
+        """Return the refusal that a report would get; the handler is a DryRun.
+
+        Raises DryRunResult with the entries if it would be granted.
+        """
+        (prepared,) = self.prepare(identity, [report])
+        if isinstance(prepared, FairbankError):
+            raise prepared
+        return self._context.handler.apply([prepared])[0]
 
     def _request(self, report: RunReport) -> ReportRequest:
         counts = tres_counts(report)

@@ -96,6 +96,23 @@ def _project_numbered(context: Context, text: str) -> Row | None:
         return None
 
 
+def find_cluster(context: Context) -> Row:
+    """Return the cluster of -M, else the only one of the bank. Raises NotFound, InvalidInput."""
+    rows: list[Row] = context.get("/cluster")["data"]
+    names = [str(row["name"]) for row in rows]
+    name = context.cluster
+    if name is None and len(rows) != 1:
+        raise InvalidInput(
+            "the cluster is missing, and the bank has not just one",
+            field="--clusters",
+            remedy=f"name one with -M: {plain(', '.join(names)) or 'none is in its settings'}",
+        )
+    if name is not None and name not in names:
+        remedy = "have it added to the bank's settings"
+        raise _not_visible("cluster", name, "--clusters", names, remedy)
+    return rows[0] if name is None else rows[names.index(name)]
+
+
 def group_query(group: str | None) -> dict[str, object]:
     """Return the query for a Unix group, given by name or number."""
     if group is not None and group.isascii() and group.isdigit():

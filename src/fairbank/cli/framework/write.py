@@ -26,13 +26,14 @@ class WriteRequest(NamedTuple):
 
     Only a request that removes, ends or is large has a question. All others can be undone, and a
     question would take the next line of a pasted session as its answer. The value of --reason is
-    added to the body.
+    added to the body. A request that is not `keyed` may be repeated without an idempotency key.
     """
 
     method: str
     path: str
     body: Any
     question: str | None = None
+    keyed: bool = True
 
 
 def planned_entries(context: Context, request: WriteRequest) -> list[dict[str, Any]]:
@@ -56,7 +57,7 @@ def post(context: Context, request: WriteRequest) -> Row | None:
         return None
     key = getattr(options, "idempotency_key", None)
     # PUT and DELETE may be repeated anyway.
-    once_only = request.method in ("POST", "PATCH")
+    once_only = request.keyed and request.method in ("POST", "PATCH")
     if once_only and key is None:
         key = f"cli-{os.urandom(12).hex()}"
     try:

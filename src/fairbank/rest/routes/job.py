@@ -24,6 +24,7 @@ from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
 from fairbank.core.tres import parse_job_tres
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
+from fairbank.rest.dry_run import LISTS_ENTRIES
 from fairbank.rest.json_body import read_json
 from fairbank.rest.parameters import (
     JOBS,
@@ -75,7 +76,13 @@ T = TypeVar("T")
 # Reports.
 
 
-@write_route(post, "/job", opt={"scope": "report"}, responses=GRANTED_BEFORE, sync_to_thread=None)
+@write_route(
+    post,
+    "/job",
+    opt={"scope": "report", **LISTS_ENTRIES},
+    responses=GRANTED_BEFORE,
+    sync_to_thread=None,
+)
 async def report_run(
     request: ApiRequest, data: JSONBody[RunReport]
 ) -> Response[ItemResponse[Granted]]:
@@ -127,6 +134,8 @@ def _refuse_key_header(request: ApiRequest, remedy: str) -> None:
 async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
     """Apply one report. No thread is needed if all that it names is in the cache, as usually."""
     service = request.services.reports
+    if request.dry_run:
+        return await sync_to_thread(service.dry_run, request.identity, report)
     if service.can_prepare_now([report]):
         prepared = service.requests(request.identity, [report])[0]
     else:

@@ -1,0 +1,167 @@
+"""`hold`, `charge` and `release` by hand: runs that no agent reports.
+
+The site's clock stands at 2026-11-21 12:30:12 UTC, which is 07:30:12 in New York. Partition
+idle-std prices CPU=1.0,Mem=0.5G by the dearest, so 4 CPUs and 2 GiB cost 4 SU an hour.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.output_values import available, fold, output_of
+from tests.cli.site import AYLA, CPU, GPU, JORGE
+
+JOB = ("-A", "chem_qmc", "-p", "idle-std", "-u", JORGE, "--tres", "cpu=4,mem=2G")
+START = ("-S", "2026-11-21T05:30:12")
+
+
+def row_of(changing: Run, job: int) -> dict[str, Any]:
+    (row,) = json.loads(output_of(changing("jobs", "-a", "-j", job, "--json")))["data"]
+    return dict(row)
+
+
+@pytest.fixture(autouse=True)
+def zone_of_the_site(clean_env: pytest.MonkeyPatch) -> None:
+    clean_env.delenv("FAIRBANK_CLUSTER", raising=False)
+
+
+def test_hold_and_charge_move_what_the_partition_prices(changing: Run) -> None:
+    """A limit of 3 h holds 3 x 4 = 12 SU. The job runs 2 h, from 05:30:12 to 07:30:12, and costs
+    2 x 4 = 8 SU, so 4 SU of the hold come back.
+    """
+    before = available(changing, CPU)
+    held = changing("hold", 17, "-t", "3:00:00", *JOB, *START)
+    sentence = "hold of 12 SU for job 17 of cluster darwin, allocation 1 (chem_qmc/cpu)"
+    assert sentence in fold(output_of(held))
+    assert available(changing, CPU) == before - 720
+    charged = changing("charge", 17)
+    sentence = (
+        "charge of 8 SU for job 17 of cluster darwin, allocation 1 (chem_qmc/cpu);"
+        " 4 SU of its hold returned"
+    )
+    assert sentence in fold(output_of(charged))
+    assert available(changing, CPU) == before - 480
+    row = row_of(changing, 17)
+    assert (row["owner_uid"], row["outcome"], row["elapsed"]) == (JORGE, "COMPLETED", 7200)
+
+
+def test_repeated_command_is_applied_once(changing: Run) -> None:
+    hold = ("hold", 18, "-t", "1:00:00", *JOB)
+    first, second = changing(*hold), changing(*hold)
+    assert output_of(first) == output_of(second)
+    assert "carried out before" in second.err
+    charge = ("charge", 18, "--amount", "3.5")
+    output_of(changing(*charge))
+    before = available(changing, CPU)
+    assert "carried out before" in changing(*charge).err
+    assert available(changing, CPU) == before
+    other = changing("charge", 18, "--amount", "3")
+    assert "already" in output_of(other, 7)
+    assert available(changing, CPU) == before
+    reused = fold(output_of(changing(*hold), 7))
+    assert "job 18 of cluster darwin was charged already" in reused
+    assert "--submitted TIME" in reused
+    output_of(changing(*hold, "--submitted", "2026-11-21T07:00"))
+
+
+def test_another_hold_of_a_held_job_is_refused(changing: Run) -> None:
+    output_of(changing("hold", 19, "-t", "1:00:00", *JOB))
+    before = available(changing, CPU)
+    assert "refused" in output_of(changing("hold", 19, "-t", "2:00:00", *JOB), 7)
+    assert available(changing, CPU) == before
+
+
+def test_release_returns_the_whole_hold(changing: Run) -> None:
+    before = available(changing, CPU)
+    output_of(changing("hold", 20, "-t", "1:00:00", *JOB))
+    output = output_of(changing("release", 20, "--reason", "never started"))
+    assert "release of 4 SU for job 20 of cluster darwin" in fold(output)
+    assert available(changing, CPU) == before
+    assert "carried out before" in changing("release", 20).err
+    assert "never started" in changing("statement", CPU, "-l", "-S", "2026-11-21").out
+
+
+def test_free_state_releases_and_a_charged_run_cannot_be_released(changing: Run) -> None:
+    output_of(changing("hold", 21, "-t", "1:00:00", *JOB, *START))
+    assert "release of 4 SU" in output_of(changing("charge", 21, "--state", "NODE_FAIL"))
+    output_of(changing("hold", 22, "-t", "1:00:00", *JOB))
+    output_of(changing("charge", 22, "--amount", "1"))
+    assert "already" in output_of(changing("release", 22), 7)
+
+
+def test_charge_without_a_hold_names_what_is_missing(changing: Run) -> None:
+    error = output_of(changing("charge", 23), 3)
+    assert "job 23 has no hold on cluster darwin" in error
+    assert "with -A, -S, --tres or --amount" in fold(error)
+    assert "job 23 has no hold" in output_of(changing("release", 23), 3)
+    before = available(changing, CPU)
+    output_of(changing("charge", 23, *JOB, *START))
+    assert available(changing, CPU) == before - 480
+
+
+def test_hold_of_an_amount_needs_an_amount_to_charge(changing: Run) -> None:
+    words = ("-A", "chem_qmc", "-p", "gpu-v100", "--amount", "10", "-t", "60")
+    before = available(changing, GPU)
+    output_of(changing("hold", 24, *words))
+    assert available(changing, GPU) == before - 600
+    assert "--amount 12.5" in output_of(changing("charge", 24), 2)
+    output_of(changing("charge", 24, "--amount", "90m"))
+    assert available(changing, GPU) == before - 90
+
+
+def test_dry_run_shows_the_entry_and_changes_nothing(changing: Run) -> None:
+    before = available(changing, CPU)
+    planned = changing("hold", 25, "-t", "3:00:00", *JOB, "--dry-run", "--json")
+    (entry,) = json.loads(output_of(planned))["data"]
+    assert (entry["kind"], entry["amount"]) == ("hold", 720)
+    assert available(changing, CPU) == before
+    assert json.loads(changing("jobs", "-a", "-j", 25, "--json").out)["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("-M", "lab"), 3, "there is no cluster 'lab'"),
+        (("--tres", "cpu=nan"), 2, "tres"),
+        (("--tres", "cpu=-1"), 2, "tres"),
+        (("-t", "0"), 2, "not a finite time limit"),
+        (("-t", "UNLIMITED"), 2, "not a finite time limit"),
+        (("-S", "21.11.2026"), 2, "'21.11.2026' is not a time"),
+        (("-p", "nowhere"), 3, "no partition 'nowhere'"),
+        (("-A", "nobody"), 3, "refused"),
+        (("-u", "nobody-here"), 3, "there is no user 'nobody-here'"),
+        (("--tres", "cpu=4000000", "-t", "365-0"), 5, "refused"),
+    ],
+)
+def test_wrong_input_is_named_and_nothing_is_held(
+    changing: Run, words: tuple[str, ...], code: int, text: str
+) -> None:
+    before = available(changing, CPU)
+    assert text in fold(output_of(changing("hold", 26, "-t", "60", *JOB, *words), code))
+    assert available(changing, CPU) == before
+
+
+def test_wrong_amount_is_named(changing: Run) -> None:
+    output_of(changing("hold", 27, "-t", "60", "-A", "chem_qmc", "-p", "idle-std", "--amount", "4"))
+    before = available(changing, CPU)
+    for amount in ("-1", "nan", "1e9", "", "99999999999999999"):
+        error = output_of(changing("charge", 27, f"--amount={amount}"), 2)
+        assert "  field: --amount\n" in error, amount
+    assert available(changing, CPU) == before
+
+
+def test_job_number_and_partition_are_checked(changing: Run) -> None:
+    assert "too large" in output_of(changing("hold", 2**32, "-t", "60", *JOB), 2)
+    words = ("hold", 28, "-t", "60", "-A", "chem_qmc", "--tres", "cpu=1")
+    assert "name one with -p: gpu-v100, idle-std" in output_of(changing(*words), 2)
+
+
+def test_member_may_not_report_runs(changing: Run) -> None:
+    error = output_of(changing("hold", 29, "-t", "60", *JOB, "--as", JORGE), 4)
+    assert "you may not report runs of cluster darwin" in error
+    output_of(changing("hold", 29, "-t", "60", *JOB, "--as", AYLA))  # the cluster's agent
+    output_of(changing("release", 29))
