@@ -239,11 +239,7 @@ def test_dry_run_of_a_report_shows_its_entry(world: World) -> None:
 
 
 def test_batches_and_reads_have_no_dry_run(world: World) -> None:
-    for method, path in (
-        ("POST", "/job/bulk"),
-        ("GET", "/alloc"),
-        ("POST", "/quote"),
-    ):
+    for method, path in (("POST", "/job/bulk"), ("GET", "/alloc"), ("POST", "/quote")):
         answer = world.ask(
             method, f"{path}?dry-run=true", SUPERUSER, json={} if method == "POST" else None
         )

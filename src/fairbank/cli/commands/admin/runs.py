@@ -61,7 +61,9 @@ def _run(context: Context, options: Namespace) -> tuple[Row, Row | None]:
     """
     if options.job > JOB_ID_MAX:
         raise InvalidInput(
-            f"{options.job} is too large a job number", field="JOBID", remedy=f"at most {JOB_ID_MAX}"
+            f"{options.job} is too large a job number",
+            field="JOBID",
+            remedy=f"at most {JOB_ID_MAX}",
         )
     cluster = find_cluster(context)
     rows = context.rows("/job", {"job_id": options.job, "cluster": cluster["name"]})
@@ -124,9 +126,7 @@ def _only_partition(options: Namespace, cluster: Row) -> str:
     )
 
 
-def _send(
-    context: Context, schema: str, verb: str, report: dict[str, Any], run: Row | None
-) -> int:
+def _send(context: Context, schema: str, verb: str, report: dict[str, Any], run: Row | None) -> int:
     """Send a report and print the result."""
     request = WriteRequest("POST", "/job", report, keyed=False)
     return write(context, schema, request, partial(_sentence, context, verb, report, run))
@@ -249,11 +249,7 @@ def _require_job(options: Namespace, cluster: Row) -> None:
 
 CHARGE = Command(
     "charge a job that ended, and return the rest of its hold; for superusers and agents",
-    (
-        "{} 17",
-        "{} 17 -E 2026-11-21T16:00 --state FAILED",
-        "{} 18 --amount 9.5 --dry-run",
-    ),
+    ("{} 17", "{} 17 -E 2026-11-21T16:00 --state FAILED", "{} 18 --amount 9.5 --dry-run"),
     _add_charge,
     _charge,
 )
@@ -283,11 +279,7 @@ def _release(context: Context, options: Namespace) -> int:
 
 RELEASE = Command(
     "return the hold of a job that did not run; for superusers and agents",
-    (
-        "{} 17",
-        '{} 17 --reason "never started"',
-        "{} 17 --cluster lab --dry-run",
-    ),
+    ("{} 17", '{} 17 --reason "never started"', "{} 17 --cluster lab --dry-run"),
     _add_release,
     _release,
 )
