@@ -33,7 +33,10 @@ def refused(line: str) -> Refusal:
     [
         (
             "hold 1 alice physics/cpu 160 billing 4 seconds 144000",
-            "not enough credit: requested 160 SU, available 95 SU, short by 65 SU.",
+            (
+                "not enough credit: requested 160 SU, available 95 SU, short by 65 SU. Of 100 SU 5"
+                " are used, 0 held."
+            ),
             (
                 "a shorter time limit: -t 23:45:00",
                 "more credit, by staff: fairbank deposit 1 65 --reason '...'",
@@ -44,7 +47,7 @@ def refused(line: str) -> Refusal:
             "hold 1 bob physics/cpu 12 billing 3/2 seconds 28800",
             (
                 "the user's cap in this allocation is reached: requested 12 SU, available 10 SU,"
-                " short by 2 SU."
+                " short by 2 SU. Of the cap of 10 SU 0 are used, 0 held."
             ),
             (
                 "a shorter time limit: -t 06:40:00",
@@ -68,7 +71,7 @@ def refused(line: str) -> Refusal:
         ),
         (
             "hold 1 alice optics/cpu 1",
-            "the allocation is frozen: requested 1 SU, available 2 SU.",
+            "the allocation is frozen: requested 1 SU, available 0 SU.",
             ("have it thawed, by staff: fairbank alloc thaw 3 --reason '...'",),
             RefusalKind.PAYMENT_REQUIRED,
         ),
@@ -89,7 +92,7 @@ def refused(line: str) -> Refusal:
                 "the refund is larger than the charge of the run: requested 6 SU, "
                 "left of its charge 5 SU."
             ),
-            ("refund at most 5",),
+            ("refund at most 5 SU",),
             RefusalKind.PAYMENT_REQUIRED,
         ),
         (
@@ -105,7 +108,7 @@ def refused(line: str) -> Refusal:
         (
             "withdraw physics/cpu 96",
             "not enough unused credit: requested 96 SU, available 95 SU, short by 1 SU.",
-            ("withdraw at most 95",),
+            ("withdraw at most 95 SU",),
             RefusalKind.PAYMENT_REQUIRED,
         ),
         (
@@ -238,6 +241,7 @@ def test_facts_of_an_insufficient_credit_refusal() -> None:
         run="darwin/1@7.0",
         billing="4",
         limit_seconds=144_000,
+        facts={"granted": 6_000, "charged": 300, "held": 0},
         entry=no.entry,
     )
     assert no.shortfall == 3_900
@@ -268,6 +272,7 @@ FACTS: Facts = {
     "now": 4,
     "tolerance": 5,
     "cause": "cause",
+    "granted": 20,
     "held": 6,
     "charged": 7,
     "written_off": 8,

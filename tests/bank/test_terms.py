@@ -47,7 +47,7 @@ def test_frozen_allocation_takes_no_new_hold() -> None:
         + """
         hold 1 alice physics/cpu 10
         freeze physics/cpu
-        hold 2 alice physics/cpu 10     -> FROZEN requested 10 available 90
+        hold 2 alice physics/cpu 10     -> FROZEN requested 10 available 0
         kept physics/cpu 1
         charge 1 12                     -> ok available 88           # what runs is paid
         deposit physics/cpu 5           -> ok

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.site import AYLA, JORGE
+from tests.cli.site import AYLA, DANA, JORGE
 
 WHY = ("--reason", "committee")
 
@@ -102,3 +102,38 @@ def test_expires_is_the_last_day_or_a_time(changing: Run, end: str, expires: str
     changing("alloc", "set", 3, "--end", end, *WHY)
     table = changing("balance", "-A", "bio_fold", "-o", "EXPIRES")
     assert table.out.splitlines()[-1] == expires
+
+
+def test_refusal_says_what_is_held_and_until_when(fairbank: Run) -> None:
+    """Job 812330 holds 128 SU. It started at 04:00 with a limit of 12 hours, so it ends by 16:00.
+    The refused job 812350 asked for 384: 384 - 262 = 122 are missing.
+    """
+    words = ("not enough credit: requested 384 SU, available 262 SU, short by 122 SU. Of 5000 SU"
+        " 4610 are used, 128 held by 1 running job, which ends by 2026-11-21 16:00:00 at the"
+        " latest")  # fmt: skip
+    refused = fairbank("jobs", "--refused", "--as", JORGE)
+    assert f"Job 812350: {words}." in " ".join(refused.err.split())
+    job = ("quote", "-A", "chem_qmc", "-p", "gpu-v100", "--gpus", 4, "-t", "4-00:00:00")
+    quote = fairbank(*job, "--as", AYLA)
+    assert f"available 262 SU does not fit: {words}" in " ".join(quote.out.split())
+    detail = json.loads(fairbank(*job, "--as", AYLA, "--json").out)["quote"]["detail"]
+    assert "128 held by 1 running job, which ends by 2026-11-21T21:00:00Z at the latest" in detail
+
+
+def test_quote_says_since_when_and_why_an_allocation_cannot_be_used(changing: Run) -> None:
+    job = ("quote", "-A", "bio_fold", "-t", 60, "--as", DANA, "-p")
+    changing("alloc", "freeze", 3, "--reason", "audit of June")
+    frozen = changing(*job, "gpu-v100", "--gpus", 1)
+    assert (
+        "available 0 SU does not fit: the allocation is frozen: requested 1 SU, available 0 SU. It"
+        " is so since 2026-11-21 07:30:12: audit of June"
+    ) in " ".join(frozen.out.split())
+    changing("alloc", "thaw", 3, *WHY)
+    changing(
+        *("alloc", "create", "-A", "bio_fold", "-r", "cpu", "--category", "research"),
+        *("--start", "2027-02-01", "--end", "2028-02-01", "--reason", "call 2027"),
+    )
+    planned = changing(*job, "idle-std", "-c", 1)
+    assert "begins at 2027-02-01 00:00:00. Reason given by staff: call 2027" in " ".join(
+        planned.out.split()
+    )

@@ -166,7 +166,7 @@ def test_array_is_priced_as_all_its_tasks_in_every_form(fairbank: Run) -> None:
 
 def test_array_fits_only_if_all_its_tasks_are_paid(fairbank: Run) -> None:
     result = fairbank(*ARRAY, "--array", "1-100000")
-    assert (result.code, "does not fit: short by" in result.out) == (5, True)
+    assert (result.code, "does not fit: not enough credit" in result.out) == (5, True)
     assert fairbank(*ARRAY).code == 0
 
 

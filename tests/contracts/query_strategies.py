@@ -188,6 +188,7 @@ queries: st.SearchStrategy[Query] = st.one_of(
         st.builds(GroupPage, limit=st.just(3), largest=st.booleans()),
     ),
     _query("statement", st.integers(0, 9), ats, ats, pages, kinds),
+    _query("open_holds", st.frozensets(st.integers(0, 9), max_size=4)),
     _query("term_entries", st.frozensets(st.integers(0, 9), max_size=4)),
     _query("entry_before", st.integers(0, 9), ats),
     _query("users", st.frozensets(st.integers(0, 9), max_size=4), owners),

@@ -117,6 +117,7 @@ def test_repeated_requests_take_one_more_statement(
         ("statement", (1, Instant(0), Instant(START + 1), PAGE)),
         ("statement", (1, Instant(0), Instant(START + 1), PAGE, frozenset({Kind.HOLD}))),
         ("term_entries", (frozenset({1, 2}),)),
+        ("open_holds", (frozenset({1, 2}),)),
         ("entry_before", (1, Instant(START + 1))),
         (
             "usage",

@@ -101,8 +101,14 @@ def test_expired_project_cache_is_not_used(counter: StatementCounter) -> None:
     )
 
 
-def test_nearest_allocations_of_a_batch_take_one_statement(counter: StatementCounter) -> None:
-    assert counter.reads_after_refusal("INSUFFICIENT_CREDIT", report(1, amount=10**12)) == 0
+def test_facts_about_a_batch_of_refusals_take_a_statement_of_each_kind(
+    counter: StatementCounter,
+) -> None:
+    """The open holds of exhausted allocations; the nearest allocations, and the entries of those
+    that are not active.
+    """
+    much = [report(number, amount=10**12) for number in range(1, 60)]
+    assert counter.reads_after_refusal("INSUFFICIENT_CREDIT", *much) == 1
     without_allocation = [
         report(
             number,
@@ -112,13 +118,9 @@ def test_nearest_allocations_of_a_batch_take_one_statement(counter: StatementCou
         )
         for number in range(100, 160)
     ]
-    assert counter.reads_after_refusal("NO_ALLOCATION", without_allocation[0]) == 1
-    assert (
-        counter.reads_after_refusal(
-            "NO_ALLOCATION", *without_allocation[1:], report(2, resource="tape")
-        )
-        == 1
-    )
+    assert counter.reads_after_refusal("NO_ALLOCATION", without_allocation[0]) <= 2
+    many = (*without_allocation[1:], report(2, resource="tape"))
+    assert counter.reads_after_refusal("NO_ALLOCATION", *many) <= 2
 
 
 def test_statement_page_takes_constant_sql_statements(counter: StatementCounter) -> None:

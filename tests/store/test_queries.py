@@ -157,12 +157,11 @@ def plan_of(store: SqliteStore, query: Select[Any], **values: int) -> list[str]:
     with store.reading() as reader:
         connection = reader._connection  # type: ignore[attr-defined]
         compiled = query.compile(dialect=connection.dialect)
-        bound = compiled.params | values
+        expanded = compiled.construct_expanded_state({**compiled.params, **values})
         return [
             row[3]
             for row in connection.exec_driver_sql(
-                f"EXPLAIN QUERY PLAN {compiled}",
-                tuple(bound[name] for name in compiled.positiontup or ()),
+                f"EXPLAIN QUERY PLAN {expanded.statement}", expanded.positional_parameters
             )
         ]
 
@@ -200,6 +199,13 @@ def test_entries_of_terms_are_found_without_the_rest_of_the_journal(file_place: 
     plan = plan_of(store, statements.term_entries(frozenset({1, 2})))
     store.close()
     assert "USING INDEX journal_undoing (allocation=?)" in plan[0]
+
+
+def test_open_holds_are_found_without_the_closed_runs(file_place: Place) -> None:
+    store = SqliteStore(path_of(make_url(file_place.url)))
+    plan = plan_of(store, statements.open_holds(frozenset({1, 2})))
+    store.close()
+    assert "USING INDEX run_open" in plan[0]
 
 
 def test_time_cut_uses_index_lookups(file_place: Place) -> None:

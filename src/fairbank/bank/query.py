@@ -272,6 +272,14 @@ class UserRow(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     sums: UserSums
 
 
+class OpenHolds(msgspec.Struct, frozen=True):
+    """Credit that runs hold now, their number, and the latest deadline of their holds."""
+
+    held: int
+    runs: int
+    until: Instant
+
+
 class Balance(msgspec.Struct, frozen=True):
     """Allocation with what one user used of it, and since when it is not active."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, time, tzinfo
 from typing import Any, NamedTuple
@@ -21,6 +22,9 @@ Row = Mapping[str, Any]
 """One object of the bank's answer."""
 
 UNITS = {"m": "SU-minutes", "h": "SU", "k": "thousand SU", "M": "million SU"}
+
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
 class DisplayFormat(NamedTuple):
@@ -76,6 +80,10 @@ class DisplayFormat(NamedTuple):
         if not self.short:
             return at.strftime("%Y-%m-%d %H:%M:%S")
         return at.strftime("%m-%d %H:%M" if at.year == self.year else "%Y-%m-%d %H:%M")
+
+    def sentence(self, text: str) -> str:
+        """Replace the UTC times of a sentence of the bank by times in this zone."""
+        return _INSTANT.sub(lambda match: self.moment(parse_instant(match[0])), text)
 
     def last_day(self, end: int) -> str:
         """Format the end of a period, which it excludes: its last day, or unless `short` date and

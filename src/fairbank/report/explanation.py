@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairbank.core.time import iso, parse_instant, show_duration
+from fairbank.core.time import iso, show_duration
 from fairbank.report.cells import folded, ordinal_ending, plain
 from fairbank.report.columns import DisplayFormat
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 AHEAD_MAX = 10
 """Number of jobs before it that are listed; --json lists all."""
 LABEL_WIDTH = 10
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
 class JobExplanation(NamedTuple):
@@ -60,10 +58,10 @@ def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]
         f" {form.as_of(row.as_of)}",
         width,
     )
-    yield from folded(plain(_in_time(why.headline, form)), width)
+    yield from folded(plain(form.sentence(why.headline)), width)
     yield ""
     for check in why.checks:
-        text = f"{'ok' if check.ok else 'x '}  {check.what}: {_in_time(check.evidence, form)}"
+        text = f"{'ok' if check.ok else 'x '}  {check.what}: {form.sentence(check.evidence)}"
         yield from _labelled("Checks" if check is why.checks[0] else "", text, width)
     yield from _labelled("Queue", _queue(row), width)
     yield from _labelled("Start", _start(row, form), width)
@@ -86,11 +84,6 @@ def _fact(name: str, value: object) -> str:
 
 def _lasted(row: JobExplanation, until: int) -> str:
     return show_duration(max(until - row.submitted, 0))
-
-
-def _in_time(text: str, form: DisplayFormat) -> str:
-    """Replace the UTC times of a sentence by local times."""
-    return _INSTANT.sub(lambda match: form.moment(parse_instant(match[0])), text)
 
 
 def _labelled(label: str, text: str, width: int) -> Iterator[str]:

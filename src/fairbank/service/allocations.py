@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationEvent, Standing
-from fairbank.bank.entry import EFFECTS, OF_TERMS, Entry, Kind, state_since, term_changes
+from fairbank.bank.entry import (
+    EFFECTS,
+    OF_TERMS,
+    Entry,
+    Kind,
+    StateSince,
+    state_since,
+    term_changes,
+)
 from fairbank.bank.query import (
     AllocationQuery,
     Balance,
@@ -45,7 +53,7 @@ class Statement(msgspec.Struct, frozen=True):
     number. `next` is the `seq` after which the next page follows, if any.
     """
 
-    allocation: Allocation
+    balance: Balance
     opening: Entry | None
     closing: Entry | None
     entries: list[Entry]
@@ -69,30 +77,22 @@ class Allocations(UseCases):
     They raise NotFound for what a user may not see, and Forbidden for what they may not do.
     """
 
-    def find(self, query: AllocationQuery, page: Page) -> list[Allocation]:
-        """Return the allocations that `query.visibility` includes."""
-        with self._store.reading() as reader:
-            return reader.allocations(query, page)
-
-    def balances(self, identity: Identity, allocations: Sequence[Allocation]) -> list[Balance]:
-        """Return allocations with the user's own use and cap, and with the reasons that staff gave
-        for those that cannot be used now.
+    def balances(self, identity: Identity, query: AllocationQuery, page: Page) -> list[Balance]:
+        """Return the allocations that `query.visibility` includes, with the user's own use and cap,
+        and with the reasons that staff gave for those that cannot be used now.
         """
-        now = self._clock.now()
-        ids = frozenset(each.id for each in allocations)
-        stopped = frozenset(
-            each.id for each in allocations if each.standing(now) is not Standing.ACTIVE
-        )
         with self._store.reading() as reader:
-            users = reader.users(ids, identity.uid) if ids else []
-            entries = reader.term_entries(stopped) if stopped else []
+            return self._balances(reader, identity, reader.allocations(query, page))
+
+    def _balances(
+        self, reader: Reader, identity: Identity, allocations: Sequence[Allocation]
+    ) -> list[Balance]:
+        ids = frozenset(each.id for each in allocations)
+        users = reader.users(ids, identity.uid) if ids else []
         sums = {row.allocation: row.sums for row in users}
-        terms: defaultdict[int, list[Entry]] = defaultdict(list)
-        for entry in entries:
-            terms[entry.allocation].append(entry)
+        since = states_since(reader, allocations, self._clock.now())
         return [
-            Balance(each, sums.get(each.id, UserSums()), state_since(each, terms[each.id], now))
-            for each in allocations
+            Balance(each, sums.get(each.id, UserSums()), since.get(each.id)) for each in allocations
         ]
 
     def parents_of(self, identity: Identity, projects: frozenset[int] | None) -> frozenset[int]:
@@ -108,11 +108,12 @@ class Allocations(UseCases):
         )
         return frozenset(number for _, *parents in chains for number in parents)
 
-    def get_drawable(self, identity: Identity, number: int) -> Allocation:
+    def get_drawable(self, identity: Identity, number: int) -> Balance:
         """Return an allocation of the user's projects, or one of a parent that they may use. Raises
         NotFound.
         """
-        found = self.find(
+        found = self.balances(
+            identity,
             AllocationQuery(
                 visibility=identity.visibility,
                 ids=frozenset({number}),
@@ -128,9 +129,9 @@ class Allocations(UseCases):
 
         Raises NotFound, and Forbidden for a parent's allocation that they may only use.
         """
-        found = self.find(
-            AllocationQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
-        )
+        query = AllocationQuery(visibility=identity.visibility, ids=frozenset({number}))
+        with self._store.reading() as reader:
+            found = reader.allocations(query, Page(1))
         if not found:
             raise self._not_visible(identity, number)
         return found[0]
@@ -191,7 +192,8 @@ class Allocations(UseCases):
             opening = (
                 _entry_before(reader, rows[0]) if rows else reader.entry_before(number, period[1])
             )
-        return Statement(found[0], opening, rows[-1] if rows else opening, rows, changes, next_)
+            (balance,) = self._balances(reader, identity, found)
+        return Statement(balance, opening, rows[-1] if rows else opening, rows, changes, next_)
 
     def activity(self, query: EntryQuery, page: Page) -> list[Entry]:
         """Return journal entries of all allocations that `query.visibility` includes."""
@@ -266,6 +268,18 @@ class Allocations(UseCases):
         except NotFound as missing:
             missing.field = "to"
             raise
+
+
+def states_since(
+    reader: Reader, allocations: Iterable[Allocation], now: Instant
+) -> Mapping[int | None, StateSince]:
+    """Return since when the allocations that are not active have been so, by their ids."""
+    stopped = {each.id: each for each in allocations if each.standing(now) is not Standing.ACTIVE}
+    terms: defaultdict[int, list[Entry]] = defaultdict(list)
+    for entry in reader.term_entries(frozenset(stopped)) if stopped else ():
+        terms[entry.allocation].append(entry)
+    since = {number: state_since(each, terms[number], now) for number, each in stopped.items()}
+    return {number: each for number, each in since.items() if each is not None}
 
 
 class _Journal(NamedTuple):

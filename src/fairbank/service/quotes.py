@@ -14,7 +14,7 @@ from fairbank.bank.pricing import Quote, bill, quote, remarks
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
 from fairbank.bank.refusals import Reason, Refusal, nearest
 from fairbank.bank.rules.context import obstacle
-from fairbank.bank.rules.run_refusals import usable_credit
+from fairbank.bank.rules.run_refusals import credit_facts, usable_credit
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.cluster.job import JobRequest
@@ -82,6 +82,7 @@ class Quotes(UseCases):
             reason,
             asked=offer.total,
             available=0 if payer is None else usable_credit(*payer, reason),
+            facts=None if payer is None else credit_facts(*payer, reason),
             allocation=offer.allocation,
             project=project.id,
             resource=priced.resource,

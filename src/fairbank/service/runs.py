@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from fairbank.bank.entry import Entry
 from fairbank.bank.pricing import usable
-from fairbank.bank.query import GroupPage, Page, RefusalQuery, RunQuery, Usage, UsageBy, UsageQuery
+from fairbank.bank.query import (
+    PAGE_MAX,
+    AllocationQuery,
+    GroupPage,
+    OpenHolds,
+    Page,
+    RefusalQuery,
+    RunQuery,
+    Usage,
+    UsageBy,
+    UsageQuery,
+)
 from fairbank.bank.refusals import (
     NOTHING_KNOWN,
     Alternative,
@@ -21,12 +32,14 @@ from fairbank.bank.requests import Refund
 from fairbank.bank.rules import Outcome
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.partition import price_groups
+from fairbank.core.time import Instant
 from fairbank.core.units import SuMinutes
 from fairbank.service.access.identity import Action, Identity, check_allowed
+from fairbank.service.allocations import states_since
 from fairbank.service.quotes import Offers, UncoveredJob, available_credit, nearest_allocations
 from fairbank.service.use_cases import UseCases, only
 
-_CREDIT_REASONS = (
+CREDIT_REASONS = (
     Reason.INSUFFICIENT_CREDIT,
     Reason.CAPPED,
     Reason.NO_ALLOCATION,
@@ -77,29 +90,50 @@ class Runs(UseCases):
         """Return what may help against the refusal of a run. It may query LDAP, as
         `alternatives`.
         """
-        account = self._account(refusal.project) if refusal.project else None
-        return RemedyFacts(
+        (known,) = self.facts_about([refusal])
+        return msgspec.structs.replace(
+            known,
             alternatives=self.alternatives(refusal),
-            account=account,
-            nearest=self.nearest_allocations([refusal])[0].nearest,
+            account=self._account(refusal.project) if refusal.project else None,
         )
 
-    def nearest_allocations(self, refused: Sequence[Refusal]) -> list[RemedyFacts]:
-        """Return the account and the nearest allocation for each refused run that no allocation
-        covers.
+    def facts_about(self, refused: Sequence[Refusal]) -> list[RemedyFacts]:
+        """Return facts about the allocation of each refused run: the nearest one if none covers the
+        run, why that one or a frozen one is not active, and what is held of exhausted credit.
 
-        The result has one item for each refusal, an empty one for refusals of other reasons. One
-        read serves all of them.
+        One read of each kind serves all refusals.
         """
         jobs = [self._uncovered(refusal) for refusal in refused]
         near = nearest_allocations(self._store, {each for each in jobs if each is not None})
-        return [
-            (
-                NOTHING_KNOWN
-                if job is None
-                else RemedyFacts(account=self._account(job.project_chain[0]), nearest=near.get(job))
+        frozen, exhausted = (
+            frozenset(
+                refusal.allocation
+                for refusal in refused
+                if refusal.reason in reasons and refusal.allocation is not None
             )
-            for job in jobs
+            for reasons in ((Reason.FROZEN,), (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED))
+        )
+        if not near and not frozen and not exhausted:
+            return [NOTHING_KNOWN] * len(refused)
+        with self._store.reading() as reader:
+            stopped = [
+                *near.values(),
+                *(
+                    reader.allocations(AllocationQuery(ids=frozen), Page(PAGE_MAX))
+                    if frozen
+                    else ()
+                ),
+            ]
+            since = states_since(reader, stopped, self._clock.now())
+            holds = reader.open_holds(exhausted) if exhausted else {}
+        return [
+            RemedyFacts(
+                account=None if job is None else self._account(job.project_chain[0]),
+                nearest=(nearest := None if job is None else near.get(job)),
+                since=since.get(refusal.allocation if nearest is None else nearest.id),
+                holds=_holds_of(refusal, holds, self._context.policy.hold_grace_seconds),
+            )
+            for refusal, job in zip(refused, jobs, strict=True)
         ]
 
     def _account(self, project: int) -> str:
@@ -126,7 +160,7 @@ class Runs(UseCases):
         it from a worker thread.
         """
         if (
-            refusal.reason not in _CREDIT_REASONS
+            refusal.reason not in CREDIT_REASONS
             or refusal.owner is None
             or refusal.resource is None
             or not refusal.asked
@@ -169,6 +203,27 @@ class Runs(UseCases):
         check_allowed(identity, Action.REFUND)
         request = Refund(run=record.run, amount=amount, comment=comment, key=key)
         return self._apply(identity, request)
+
+
+def _holds_of(
+    refusal: Refusal, holds: Mapping[tuple[int, int], OpenHolds], grace_seconds: int
+) -> OpenHolds | None:
+    """Return the holds on the allocation of a refusal; of its owner if the owner's cap refused.
+
+    They last until the time limits of their jobs: the deadline without the grace that follows.
+    """
+    some = [
+        each
+        for (allocation, owner), each in holds.items()
+        if allocation == refusal.allocation
+        and (owner == refusal.owner or refusal.reason is not Reason.CAPPED)
+    ]
+    if not some:
+        return None
+    last = max(each.until for each in some) - grace_seconds
+    return OpenHolds(
+        sum(each.held for each in some), sum(each.runs for each in some), Instant(last)
+    )
 
 
 def _first_sufficient(offers: Offers, asked: int) -> int | None:

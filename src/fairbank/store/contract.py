@@ -19,6 +19,7 @@ from fairbank.bank.query import (
     EntryQuery,
     GroupPage,
     JournalRange,
+    OpenHolds,
     Page,
     ProjectQuery,
     RefusalQuery,
@@ -125,6 +126,10 @@ class Reader(Protocol):
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         """Return sums over the runs that ended, charged or not, by group and unit (`Usage.key`)."""
+        ...
+
+    def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:
+        """Return the open holds on these allocations by (allocation, owner)."""
         ...
 
     def overdue_runs(self, now: Instant, limit: int) -> list[Run]:

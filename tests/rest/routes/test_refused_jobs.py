@@ -75,6 +75,8 @@ def test_refused_job_has_remedies(world: World) -> None:
     assert (
         refused["detail"]
         == "not enough credit: requested 1000000 SU, available 9499 SU, short by 990501 SU."
+        " Of 10000 SU 500 are used, 1 held by 1 running job, which ends by 2026-11-18T11:06:40Z"
+        " at the latest."
     )
     row = data(world, f"/failure/{refused['refusal']['entry']}", MEMBER)
     assert (row["job_id"], row["cluster"], row["account"], row["reason"]) == (

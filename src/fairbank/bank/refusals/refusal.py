@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, TypedDict
 import msgspec
 
 from fairbank.bank.allocation import Allocation, AllocationState
-from fairbank.bank.entry import Entry
+from fairbank.bank.entry import Entry, StateSince
 from fairbank.bank.pricing import longest_paid
+from fairbank.bank.query import OpenHolds
 from fairbank.bank.refusals.job_reasons import JOB_REASONS
 from fairbank.bank.refusals.ledger_reasons import LEDGER_REASONS
 from fairbank.bank.refusals.reason_info import Case, Detail, ReasonInfo
@@ -21,7 +22,7 @@ from fairbank.bank.run import RunState
 from fairbank.cluster.job import Run
 from fairbank.core.errors import RefusalKind
 from fairbank.core.time import iso, show_duration
-from fairbank.core.units import MINUTES_IN_SU, show_shortfall, show_su
+from fairbank.core.units import MINUTES_IN_SU, show_shortfall, show_su, show_sums
 
 
 class Reason(Enum):
@@ -92,6 +93,7 @@ class Facts(TypedDict, total=False):
     now: int
     tolerance: int  # seconds
     cause: str
+    granted: int  # to the allocation with its credit limit, or the cap of the user
     held: int
     charged: int
     written_off: int
@@ -188,11 +190,16 @@ class Alternative(msgspec.Struct, frozen=True):
 class RemedyFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of the bank that remedies name: other projects that could pay, the account of the
     project, and the `nearest` allocation if the project has none at the start of the job.
+
+    `since` says since when that allocation, or the refusing one, is not active, and why. `holds`
+    are the present ones on the refusing allocation, or of the owner there if a cap refuses.
     """
 
     alternatives: tuple[Alternative, ...] = ()
     account: str | None = None
     nearest: Allocation | None = None
+    since: StateSince | None = None
+    holds: OpenHolds | None = None
 
 
 NOTHING_KNOWN = RemedyFacts()
@@ -255,7 +262,34 @@ def sentence(refusal: Refusal, known: RemedyFacts = NOTHING_KNOWN) -> str:
     text = info.message
     if message := _case(refusal, known).message or info.specific:
         text += f": {_format(message, (), values_of(refusal, known))}"
+    text += _why_stopped(known) + _what_is_held(refusal, known)
     return f"{text}. The bank only observes: the job ran." if refusal.observed else f"{text}."
+
+
+def _why_stopped(known: RemedyFacts) -> str:
+    """Return since when the allocation is not active, and the reason that staff gave, if known."""
+    if known.since is None:
+        return ""
+    reason = known.since.reason
+    if known.nearest is not None:  # the message has its period
+        return f". Reason given by staff: {reason}" if reason else ""
+    return f". It is so since {iso(known.since.at)}{f': {reason}' if reason else ''}"
+
+
+def _what_is_held(refusal: Refusal, known: RemedyFacts) -> str:
+    """Return what of the credit is used, and what is held by how many jobs until when."""
+    facts = refusal.facts or {}
+    if "granted" not in facts:
+        return ""
+    granted, charged, held = facts["granted"], facts["charged"], facts["held"]
+    shown = show_sums(granted, charged, held, granted - charged - held)
+    of = "the cap of " if refusal.reason is Reason.CAPPED else ""
+    text = f". Of {of}{shown.granted} SU {shown.used} are used, {shown.held} held"
+    holds = known.holds
+    if holds is None or holds.held != held:  # other jobs hold credit by now
+        return text
+    jobs, end = ("job", "ends") if holds.runs == 1 else ("jobs", "end")
+    return f"{text} by {holds.runs} running {jobs}, which {end} by {iso(holds.until)} at the latest"
 
 
 def longest_that_fits(refusal: Refusal) -> int:

@@ -105,6 +105,8 @@ def refuse_report(
     if objection is None and request.account is not None:
         objection = Detail.UNKNOWN_ACCOUNT, Facts()
     detail, facts = objection or (Detail.NONE, None)
+    if allocation is not None and request.owner is not None and not facts:
+        facts = credit_facts(allocation, context.data.sums_of(allocation.id, request.owner), reason)
     # Without an allocation the message compares the start with the nearest one.
     shows_start = reason is Reason.NO_ALLOCATION and not isinstance(request, Adjust | Unpriced)
     refusal = Refusal(
@@ -152,7 +154,8 @@ def refuse_change(
         observed: the bank only observes, so the change is made all the same.
     """
     allocation = context.data.allocations[known.allocation]
-    detail, facts = objection or (Detail.NONE, None)
+    sums = context.data.sums_of(allocation.id, known.owner)
+    detail, facts = objection or (Detail.NONE, credit_facts(allocation, sums, reason))
     refusal = Refusal(
         reason,
         detail,
@@ -197,10 +200,25 @@ def _available(
 
 
 def usable_credit(allocation: Allocation, sums: UserSums, reason: Reason) -> int:
-    """Return the rest of what is exhausted: of the user's cap, or of the allocation."""
-    if reason is Reason.CAPPED:
-        return sums.within(allocation.available)
-    return allocation.available
+    """Return what the user can use: the rest of the allocation, within the user's cap; 0 if it is
+    frozen.
+    """
+    if reason is Reason.FROZEN:
+        return 0
+    return sums.within(allocation.available)
+
+
+def credit_facts(allocation: Allocation, sums: UserSums, reason: Reason) -> Facts | None:
+    """Return how the credit that is exhausted is used: that of the cap, or of the allocation."""
+    if reason is Reason.CAPPED and sums.cap is not None:
+        return Facts(granted=sums.cap, charged=sums.charged, held=sums.held)
+    if reason is Reason.INSUFFICIENT_CREDIT:
+        return Facts(
+            granted=allocation.deposited + allocation.credit_limit,
+            charged=allocation.charged,
+            held=allocation.held,
+        )
+    return None
 
 
 def _keep(context: RuleContext, refusal: Refusal, allocation: Allocation | None) -> Refusal:

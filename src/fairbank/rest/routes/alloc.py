@@ -137,8 +137,8 @@ def _find(
         or_latest=chosen.projects is not None or not visibility.everything,
         lenders=services.allocations.parents_of(request.identity, chosen.projects),
     )
-    found, next_ = split_page(page.limit, services.allocations.find(query, page.and_one))
-    return services.allocations.balances(request.identity, found), next_
+    found = services.allocations.balances(request.identity, query, page.and_one)
+    return split_page(page.limit, found, lambda balance: balance.allocation.id)
 
 
 def _row(request: ApiRequest, balance: Balance) -> AllocationRow:
@@ -162,9 +162,7 @@ def list_users(request: ApiRequest, allocation: Number, page: OnePage) -> ListRe
 
 def allocation_response(request: ApiRequest, number: int) -> ItemResponse[AllocationRow]:
     """Return an allocation as it is now; raise NotFound if the user may not see it."""
-    service = request.services.allocations
-    allocation = service.get_drawable(request.identity, number)
-    (balance,) = service.balances(request.identity, [allocation])
+    balance = request.services.allocations.get_drawable(request.identity, number)
     return item_response("allocation", request.context, _row(request, balance))
 
 

@@ -13,7 +13,7 @@ from litestar.concurrency import sync_to_thread
 from litestar.params import JSONBody, QueryParameter
 
 from fairbank.bank.query import RefusalQuery, RunQuery
-from fairbank.bank.refusals import NOTHING_KNOWN, Reason, Refusal, RemedyFacts
+from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts
 from fairbank.bank.requests import SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
@@ -58,6 +58,7 @@ from fairbank.rest.schemas.job import (
     quote_card,
 )
 from fairbank.rest.schemas.requests import DescribedJob, NewRefund, ReportBatch
+from fairbank.service.runs import CREDIT_REASONS
 
 InOutcome = Annotated[
     Literal["completed", "failed"] | None,
@@ -152,13 +153,13 @@ async def _help(request: ApiRequest, refusal: Refusal) -> RemedyFacts:
 
 
 async def _help_for_batch(request: ApiRequest, refusals: list[Refusal]) -> list[RemedyFacts]:
-    """Return the nearest allocations, which need one query for all. Other projects that could pay
-    need one for each, and are left out.
+    """Return facts about the allocations, which need few queries for all. Other projects that could
+    pay need one for each refusal, and are left out.
     """
     nothing = [NOTHING_KNOWN] * len(refusals)
-    if not any(refusal.reason is Reason.NO_ALLOCATION for refusal in refusals):
+    if not any(refusal.reason in CREDIT_REASONS for refusal in refusals):
         return nothing
-    return await _in_time(lambda: request.services.runs.nearest_allocations(refusals), nothing)
+    return await _in_time(lambda: request.services.runs.facts_about(refusals), nothing)
 
 
 async def _in_time(look_up: Callable[[], T], default: T) -> T:
@@ -307,7 +308,7 @@ def _remedies_for(request: ApiRequest, refusal: Refusal) -> RemedyFacts:
     runs, identity = request.services.runs, request.identity
     if identity.visibility.everything or refusal.owner == identity.uid:
         return runs.remedies_for(refusal)
-    return runs.nearest_allocations([refusal])[0]
+    return runs.facts_about([refusal])[0]
 
 
 def _account(request: ApiRequest, refusal: Refusal) -> str | None:

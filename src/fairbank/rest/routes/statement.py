@@ -62,10 +62,9 @@ def show_statement(
         request.identity, allocation, span, page, every=every
     )
     runs = request.runs_by_id(entry.run for entry in statement.entries)
-    (balance,) = services.allocations.balances(request.identity, [statement.allocation])
-    project = services.project_cache.by_id(statement.allocation.project)
+    project = services.project_cache.by_id(statement.balance.allocation.project)
     data = StatementPage(
-        allocation=allocation_row(balance, project, services.clock.now()),
+        allocation=allocation_row(statement.balance, project, services.clock.now()),
         opening=_sums(statement.opening),
         entries=[
             StatementRow(

@@ -19,6 +19,7 @@ from fairbank.bank.query import (
     EntryQuery,
     GroupPage,
     JournalRange,
+    OpenHolds,
     Page,
     ProjectQuery,
     RefusalQuery,
@@ -54,6 +55,7 @@ from fairbank.store.usage import page_of_groups, usage_of_runs
 T = TypeVar("T")
 
 _ID, _UID = attrgetter("id"), attrgetter("uid")
+_HELD, _UNTIL = attrgetter("held"), attrgetter("until")
 _CHARGED = RunState.CHARGED
 _GROUP: dict[UsageBy, Callable[[RunRecord, Allocation], str | int]] = {
     UsageBy.USER: lambda run, allocation: run.owner,
@@ -300,6 +302,16 @@ class MemoryReader:
             names = clusters.get((paid_by.resource, cluster), cluster)
             groups.setdefault((group, paid_by.resource, names), []).append(run)
         return page_of_groups((usage_of_runs(*each) for each in groups.items()), by, page)
+
+    def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:
+        held: dict[tuple[int, int], list[RunRecord]] = {}
+        for each in self._tables.runs.values():
+            if each.state is RunState.HELD and each.allocation in allocations:
+                held.setdefault((each.allocation, each.owner), []).append(each)
+        return {
+            place: OpenHolds(sum(map(_HELD, runs)), len(runs), max(map(_UNTIL, runs)))
+            for place, runs in held.items()
+        }
 
     def overdue_runs(self, now: Instant, limit: int) -> list[Run]:
         late = [

@@ -19,6 +19,7 @@ from fairbank.bank.query import (
     EntryQuery,
     GroupPage,
     JournalRange,
+    OpenHolds,
     Page,
     ProjectQuery,
     RefusalQuery,
@@ -123,6 +124,13 @@ class SqlReader:
 
     def usage(self, query: UsageQuery, by: UsageBy, page: GroupPage) -> list[Usage]:
         return page_of_groups(self._all(usage(query, by, page), usage_of_row), by, page)
+
+    def open_holds(self, allocations: frozenset[int]) -> dict[tuple[int, int], OpenHolds]:
+        rows = self._connection.execute(statements.open_holds(allocations))
+        return {
+            (allocation, owner): OpenHolds(int(held), runs, until)
+            for allocation, owner, held, runs, until in rows
+        }
 
     def overdue_runs(self, now: Instant, limit: int) -> list[Run]:
         return self._all(statements.overdue(now, limit), lambda row: Run(*row))

@@ -15,6 +15,7 @@ from sqlalchemy import (
     cast,
     false,
     func,
+    literal_column,
     not_,
     or_,
     select,
@@ -222,6 +223,21 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
         between(_r.start_at, query.since, query.until),
     ]
     return paged(select(run).where(*wanted), _r.id, page)
+
+
+def open_holds(allocations: frozenset[int]) -> Select[Any]:
+    """Select the open holds by allocation and owner.
+
+    Few runs of an allocation are open, so its index must not be chosen: hence the sum with 0, and
+    the literal state, which names the partial index.
+    """
+    figures = (func.sum(_r.held), func.count(), func.max(_r.until_at))
+    is_open = _r.state == literal_column(f"'{RunState.HELD.value}'")
+    return (
+        select(_r.allocation, _r.owner, *figures)
+        .where(is_in(_r.allocation + 0, allocations), is_open)
+        .group_by(_r.allocation, _r.owner)
+    )
 
 
 def overdue(now: Instant, limit: int) -> Select[Any]:

@@ -233,7 +233,8 @@ def _advice(context: Context, rows: list[Row]) -> list[str]:
     for row in rows if len(rows) <= EXPLAINED else rows[:1]:
         # Only the bank's answer for a single refusal names other projects.
         refusal = context.one(f"/failure/{row['id']}")
-        lines.append(f"Job {refusal['job_id']}: {refusal['detail']}")
+        detail = context.format.sentence(refusal["detail"])
+        lines.append(f"Job {refusal['job_id']}: {detail}")
         for place, remedy in enumerate(refusal["remedies"]):
             lines.append(f"  {'or' if place else 'try'}: {remedy}")
     if len(rows) > EXPLAINED:

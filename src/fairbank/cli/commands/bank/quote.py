@@ -240,9 +240,7 @@ def _array(card: Row) -> str:
 def _verdict(card: Row, form: DisplayFormat, unread: list[str]) -> str:
     if not card["reason"]:
         return "enough for what is priced" if unread else "fits"
-    text = card["detail"].removesuffix(".")
-    if card["reason"] == "INSUFFICIENT_CREDIT":  # the line has the other figures
-        text = f"short by {form.lacking(card['total'], card['available'])} SU"
+    text = form.sentence(card["detail"].removesuffix("."))
     return f"{text}, and let through" if card["fits"] else f"does not fit: {text}"
 
 
