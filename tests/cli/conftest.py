@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from hypothesis import currently_in_test_context
 
 from fairbank.cli import main
 from fairbank.cli.commands.bank import sproject
 from tests.cli.fakes import FakeServices
 from tests.cli.served_site import Bank, serve_site
 from tests.cli.workloads import write_workloads
-from tests.support.json_contract import check_json
-from tests.support.json_schemas import check_schema
+from tests.support.json_schemas import check_output
 
 
 class CommandResult(NamedTuple):
@@ -107,13 +104,6 @@ def hadm(bank: Bank, clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     return runner(sproject.run, capsys)
 
 
-def _check_document(document: Any) -> None:
-    check_json(document, displayed=True)
-    # Random arguments can lead to an answer that no other test has.
-    if "schema" in document and not currently_in_test_context():
-        check_schema(document)
-
-
 def runner(run: Callable[[Sequence[str]], int], capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*words: object, services: FakeServices | None = None) -> CommandResult:
         capsys.readouterr()
@@ -121,8 +111,7 @@ def runner(run: Callable[[Sequence[str]], int], capsys: pytest.CaptureFixture[st
             code = run([str(word) for word in words])
         captured = capsys.readouterr()
         assert "Traceback" not in captured.err
-        if "--json" in words and captured.out.startswith("{"):
-            _check_document(json.loads(captured.out))
+        check_output(words, captured.out)
         return CommandResult(code, captured.out, captured.err)
 
     return call

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hypothesis import currently_in_test_context
+
 from fairbank.report.tables import AMOUNTS
 from fairbank.rest.app import document as openapi_document
+from tests.support.json_contract import check_json
 
 FOLDER = Path(__file__).parents[2] / "docs/reference/schemas/commands"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -67,6 +71,17 @@ TYPES = {
     dict: "object",
     type(None): "null",
 }
+
+
+def check_output(words: Sequence[object], output: str) -> None:
+    """Check the JSON that a command printed, if it was to print JSON and did not fail before."""
+    if "--json" not in words or not output.startswith("{"):
+        return
+    document = json.loads(output)
+    check_json(document, displayed=True)
+    # Random arguments can lead to an answer that no other test has.
+    if "schema" in document and not currently_in_test_context():
+        check_schema(document)
 
 
 def check_schema(document: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from fairbank.slurm.parsers.values import AccountingJob
 from tests.cli.conftest import CommandResult
 from tests.slurm.prices import priced
 from tests.slurm.reconcile.jobs import a_job, sacct_row
+from tests.support.json_schemas import check_output
 from tests.support.recorded_slurm import RecordedSlurm
 from tests.support.server import FairbankServer
 
@@ -45,6 +46,7 @@ class CommandSite:
         status = main.run(words)
         captured = self._capsys.readouterr()
         assert status == code, captured.out + captured.err
+        check_output(words, captured.out)
         return CommandResult(status, captured.out, captured.err)
 
     def reconcile(self, *words: str, code: int = 0) -> list[dict[str, object]]:
