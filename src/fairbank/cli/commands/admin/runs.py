@@ -126,10 +126,12 @@ def _only_partition(options: Namespace, cluster: Row) -> str:
     )
 
 
-def _send(context: Context, schema: str, verb: str, report: dict[str, Any], run: Row | None) -> int:
+def _send(context: Context, verb: str, report: dict[str, Any], run: Row | None) -> int:
     """Send a report and print the result."""
     request = WriteRequest("POST", "/job", report, keyed=False)
-    return write(context, schema, request, partial(_sentence, context, verb, report, run))
+    return write(
+        context, "fairbank.granted/1", request, partial(_sentence, context, verb, report, run)
+    )
 
 
 def _sentence(
@@ -175,9 +177,7 @@ def _hold(context: Context, options: Namespace) -> int:
     if "amount" in report:
         report.pop("tres", None)
     limit = parse_duration(options.time, field="--time")
-    return _send(
-        context, "fairbank.hold/1", "hold", {"do": "hold", **report, "time_limit": limit}, run
-    )
+    return _send(context, "hold", {"do": "hold", **report, "time_limit": limit}, run)
 
 
 HOLD = Command(
@@ -224,7 +224,7 @@ def _charge(context: Context, options: Namespace) -> int:
     ending = {"end": int(end), "elapsed": elapsed, "state": options.state}
     is_free = options.state in cluster["free_states"]
     verb = "release" if is_free else "charge"
-    return _send(context, "fairbank.charge/1", verb, {"do": "complete", **report, **ending}, run)
+    return _send(context, verb, {"do": "complete", **report, **ending}, run)
 
 
 def _require_job(options: Namespace, cluster: Row) -> None:
@@ -272,9 +272,7 @@ def _release(context: Context, options: Namespace) -> int:
     report.pop("tres", None)
     end = max(context.bank_time, report["start"]) if not run["ended"] else instant_of(run["ended"])
     ending = {"end": end, "elapsed": 0, "state": run["outcome"] or "CANCELLED"}
-    return _send(
-        context, "fairbank.release/1", "release", {"do": "complete", **report, **ending}, run
-    )
+    return _send(context, "release", {"do": "complete", **report, **ending}, run)
 
 
 RELEASE = Command(
