@@ -301,8 +301,7 @@ static bool hold_job(job_record_t *job, const verdict_t *verdict)
 		list_for_each(parts, prepare_hold, &hold);
 	else
 		prepare_hold(job, &hold);
-	hold.held = job_requeue(0, parts ? leader->job_id : job->job_id, NULL, false,
-				JOB_REQUEUE_HOLD) == SLURM_SUCCESS;
+	hold.held = requeue_job(parts ? leader : job, JOB_REQUEUE_HOLD) == SLURM_SUCCESS;
 	if (parts)
 		list_for_each(parts, finish_hold, &hold);
 	else

@@ -19,7 +19,7 @@ from tests.support.conditions import wait_until
 PATIENCE = 12  # seconds that a prolog request may wait
 NAME, SITE_FACTOR = "prep_fairbank.so", "site_factor_fairbank.so"
 LUA = ("job_submit.lua", "cli_filter.lua")
-UNSUPPORTED = "these plug-ins are made for"  # message of plugins/build for an unsupported release
+UNSUPPORTED = "these plug-ins are for"  # message of plugins/build for an unsupported release
 
 
 @dataclass(frozen=True)

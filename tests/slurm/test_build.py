@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.slurm.prep_cluster import UNSUPPORTED
 
 pytestmark = pytest.mark.slow
 
@@ -26,12 +29,19 @@ def source(folder: Path, version: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("version", ["21.08.8", "23.02.1", "25.11.0", "22.050.1"])
+@pytest.mark.parametrize("version", ["21.08.8", "22.11.1", "26.11.0", "22.050.1"])
 def test_unsupported_slurm_is_refused(checkout: Path, tmp_path: Path, version: str) -> None:
     process = build(checkout, tmp_path, SLURM_VERSION=version)
     assert process.returncode == 1
-    assert f"Slurm {version}: these plug-ins are for 22.05 and 24.11;" in process.stderr
+    assert f"Slurm {version}: {UNSUPPORTED} 22.05, 23.02, " in process.stderr
     assert '"Without the plug-in" in docs/howto/install-next-to-slurm.md' in process.stderr
+
+
+def test_install_guide_lists_the_releases(checkout: Path) -> None:
+    (known,) = re.findall(r'^KNOWN="(.*)"$', (checkout / "plugins/build").read_text(), re.MULTILINE)
+    guide = (checkout / "docs/howto/install-next-to-slurm.md").read_text()
+    table = guide.partition("| Release | Compiled with | Run |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| (\d\S+) \|", table, re.MULTILINE) == known.split()
 
 
 def path_with(folder: Path, *names: str) -> str:
