@@ -5,6 +5,7 @@
 #   TESTS=tests/bank         test, test-slurm and campaign: only these
 #   ARGS="-x -k hold"        arguments for pytest, the benchmarks, or `fairbank demo`
 #   RELEASE=trixie           test-slurm: Slurm and Python of that Debian release (howto/develop.md)
+#   SOURCE=/path             test-slurm: the Slurm of this source tree, in RELEASE (bookworm)
 #   SLURM_SOURCE=/path       plugins: this source of Slurm instead of Debian's
 #   UPGRADE=1                lock: newest versions instead of the smallest change
 
@@ -31,9 +32,11 @@ half = $(BIN)/pytest $(1) $(ARGS) $(TESTS)$(if $(strip $(ARGS)$(TESTS)), \
 NONE := $(VENV)/.none-was-quick
 NO_TEST := ARGS and TESTS select no test, neither a quick nor a slow one. Check their spelling.
 # The lab exits with 69, after a message, when this release cannot run here.
-WITHIN := $(if $(RELEASE),$(BIN)/python -m tests.slurm.lab within $(RELEASE))
-OR_SKIPPED := $(if $(RELEASE),|| { [ $$? = 69 ] \
-	&& echo 'Skipped: all tests with the Slurm of Debian $(RELEASE).'; })
+DEBIAN := $(or $(RELEASE),$(if $(SOURCE),bookworm))
+IN_DEBIAN := $(strip $(if $(SOURCE),--source '$(SOURCE)') $(DEBIAN))
+WITHIN := $(if $(DEBIAN),$(BIN)/python -m tests.slurm.lab within $(IN_DEBIAN))
+OR_SKIPPED := $(if $(SOURCE),,$(if $(RELEASE),|| { [ $$? = 69 ] \
+	&& echo 'Skipped: all tests with the Slurm of Debian $(RELEASE).'; }))
 say = @printf '\n== %s\n' '$(1)'
 
 export UV_PYTHON_DOWNLOADS := never
@@ -64,7 +67,7 @@ test: $(VENV)/.dev ## run the tests, PostgreSQL included; print the time of each
 
 test-slurm: $(VENV)/.dev ## tests with a real Slurm from Debian's packages (as root: installs them)
 	$(call say,test-slurm: packages)
-	-$(BIN)/python -m tests.slurm.lab install $(RELEASE)
+	$(if $(SOURCE),,-)$(BIN)/python -m tests.slurm.lab install $(IN_DEBIAN)
 	$(call say,test-slurm: tests)
 	$(WITHIN) $(BIN)/pytest $(LIGHT) $(ALONE) -m 'slurm and not campaign' $(ARGS) \
 		$(or $(TESTS),$(if $(SHORT),$(SLURM_IN_SHORT),tests/slurm)) $(OR_SKIPPED)

@@ -86,6 +86,16 @@ def test_test_slurm_of_another_release_runs_isolated_or_is_skipped(checkout: Pat
     assert "69" not in here
 
 
+def test_slurm_from_source_that_cannot_be_built_fails(checkout: Path) -> None:
+    """Whoever names a source tree wants it tested: nothing is skipped and no error is ignored."""
+    commands = make(checkout, "--dry-run", "SOURCE=/src", verb="test-slurm").stdout
+    assert "lab install --source '/src' bookworm" in commands
+    assert "lab within --source '/src' bookworm " in commands
+    assert "69" not in commands
+    other = make(checkout, "--dry-run", "SOURCE=/src", "RELEASE=trixie", verb="test-slurm").stdout
+    assert "lab within --source '/src' trixie " in other
+
+
 def test_unavailable_test_slurm_is_skipped_and_failing_tests_are_not(
     checkout: Path, tmp_path: Path
 ) -> None:

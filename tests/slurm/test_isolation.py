@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.lab import release
+from tests.slurm.lab import release, source
 from tests.slurm.lab.packages import Unobtainable
 from tests.slurm.lab.release import Release
 
@@ -58,6 +58,29 @@ def test_isolated_command_reaches_no_network(checkout: Path, release_root: Relea
     script = "import socket; socket.create_connection(('198.51.100.1', 80), 5)"
     process = run_isolated(checkout, release_root.name, f'python3 -c "{script}"')
     assert "Network is unreachable" in process.stderr
+
+
+def test_slurm_is_kept_by_release_and_version(tmp_path: Path) -> None:
+    (tmp_path / "META").write_text("  Name:\t\tslurm\n  Version:\t23.11.11\n")
+    (tmp_path / "configure").touch()
+    slurm = source.read(tmp_path, Release("bookworm"))
+    assert slurm.installed == release.CACHE / "bookworm" / "slurm-23.11.11"
+    assert slurm.mounts == {"SLURM_SOURCE": str(tmp_path), "SLURM_INSTALLED": str(slurm.installed)}
+
+
+def test_directory_without_slurm_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Unobtainable, match="is no source of Slurm: META or configure is missing"):
+        source.read(tmp_path, Release("bookworm"))
+
+
+def test_slurm_that_is_not_built_names_the_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(release, "CACHE", tmp_path / "cache")
+    (tmp_path / "META").write_text("  Version:\t23.11.11\n")
+    (tmp_path / "configure").touch()
+    with pytest.raises(Unobtainable, match=f"install --source {tmp_path} bookworm` builds it"):
+        source.found(tmp_path, Release("bookworm"))
 
 
 @pytest.mark.parametrize("name", ["../trixie", "trixie main", "", "TRIXIE", "13"])

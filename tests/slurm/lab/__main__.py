@@ -18,6 +18,7 @@ from tests.slurm.lab import (
     queue_recorder,
     recorder,
     release,
+    source,
     trees,
 )
 from tests.slurm.lab.cluster import Cluster, ClusterExists, NoSuchCluster, names
@@ -44,10 +45,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def install(options: argparse.Namespace) -> None:
     """install the Debian packages that are missing; or make the root of another release and fetch
-    what the tests need in it
+    what the tests need in it, and build a Slurm from source for it
     """
+    if options.source and not options.release:
+        raise packages.Unobtainable("--source needs a release of Debian, in whose root it is built")
     if options.release:
-        isolation.furnish(release.made(options.release))
+        made = release.made(options.release)
+        isolation.furnish(made)
+        if options.source:
+            source.build(source.read(options.source, made))
         return
     installed = packages.install()
     print(f"installed {', '.join(installed)}" if installed else "every package is there")
@@ -57,7 +63,9 @@ def within(options: argparse.Namespace) -> int:
     """run a command of this checkout with the Slurm and the Python of another release, which is
     installed
     """
-    return isolation.run(release.found(options.release), options.command)
+    found = release.found(options.release)
+    mounts = source.found(options.source, found).mounts if options.source else None
+    return isolation.run(found, options.command, mounts)
 
 
 def up(options: argparse.Namespace) -> None:
@@ -163,6 +171,9 @@ def _parser() -> argparse.ArgumentParser:
         subparser = verbs.add_parser(verb.__name__, help=verb.__doc__, description=verb.__doc__)
         subparser.set_defaults(verb=verb)
         if verb in (install, within):
+            subparser.add_argument(
+                "--source", type=Path, help="source tree of the Slurm to use in this release"
+            )
             subparser.add_argument(
                 "release",
                 nargs=None if verb is within else "?",

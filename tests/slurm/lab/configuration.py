@@ -1,15 +1,14 @@
-"""Texts of a cluster's configuration, as functions of its place and machine, without I/O."""
+"""Texts of a cluster's configuration, as functions of its place and machine."""
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 
 from tests.slurm.lab.machine import NodeGroup, node_names
+from tests.slurm.lab.packages import slurm_plugins
 from tests.slurm.lab.place import Place
 
 CLUSTER, DATABASE = "lab", "slurm_acct_db"
-PLUGINS = f"/usr/lib/{platform.machine()}-linux-gnu/slurm-wlm"  # directory of Debian's packages
 NODE_TIMEOUT = (
     15  # seconds after which a slurmd without an answer is down and its jobs end as NODE_FAIL
 )
@@ -116,7 +115,7 @@ def _places(place: Place) -> dict[str, str]:
         # for slurmdbd, Slurm reads munge's socket here and not in AuthInfo
         "AccountingStoragePass": f"{place.munge}/socket",
         "AccountingStoragePort": str(place.database_port),
-        "PluginDir": f"{PLUGINS}:{place.plugins}",
+        "PluginDir": f"{slurm_plugins()}:{place.plugins}",
         "StateSaveLocation": str(place.state),
         "SlurmctldPidFile": f"{place.state}/slurmctld.pid",
         "SlurmctldLogFile": f"{place.logs}/slurmctld.log",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.slurm.lab.machine import NodeGroup, node_names
+from tests.slurm.lab.packages import slurm_daemon
 from tests.slurm.lab.place import Place
 from tests.slurm.lab.processes import Process, launch
 from tests.support.conditions import wait_until
@@ -95,7 +96,7 @@ def slurmdbd(place: Place) -> Daemon:
     return Daemon(
         SLURMDBD,
         "slurm",
-        ("/usr/sbin/slurmdbd", "-D"),
+        (slurm_daemon(SLURMDBD), "-D"),
         ("localhost", place.database_port),
         environment,
     )

@@ -50,6 +50,11 @@ mkdir -p "$room$checkout"
 mount --bind "$checkout" "$room$checkout"
 mount --bind venv "$room$checkout/.venv"
 mount --bind cache "$room$checkout/.cache"
+if [ "${{SLURM_SOURCE:-}}" ]; then
+    mkdir -p "$room$SLURM_SOURCE"
+    mount --bind -o ro "$SLURM_SOURCE" "$room$SLURM_SOURCE"
+    mount --bind "$SLURM_INSTALLED" "$room/usr/local"
+fi
 hostname {HOST}
 echo '127.0.0.1 localhost {HOST}' >"$room/etc/hosts"
 if [ "$FETCHING" ]; then
@@ -78,16 +83,24 @@ def furnish(release: Release) -> None:
     )  # tests that need the plug-ins report a failed build themselves
 
 
-def run(release: Release, command: Sequence[str]) -> int:
-    """Run the command in the checkout, with only a loopback network, and return its exit code."""
-    return _enter(release, command, fetching=False)
+def run(release: Release, command: Sequence[str], mounts: Mapping[str, str] | None = None) -> int:
+    """Run the command in the checkout, with only a loopback network, and return its exit code.
+    `mounts` are those of a Slurm that was built from source.
+    """
+    return _enter(release, command, fetching=False, mounts=mounts)
 
 
-def _enter(release: Release, command: Sequence[str], *, fetching: bool) -> int:
+def _enter(
+    release: Release,
+    command: Sequence[str],
+    *,
+    fetching: bool,
+    mounts: Mapping[str, str] | None = None,
+) -> int:
     return subprocess.run(
         _command(command, fetching),
         cwd=release.root.parent,
-        env=_environment(fetching),
+        env={**_environment(fetching), **(mounts or {})},
         check=False,
     ).returncode
 

@@ -19,7 +19,7 @@ from tests.slurm.lab.configuration import (
 )
 from tests.slurm.lab.daemons import SLURMCTLD, all_daemons, scratch
 from tests.slurm.lab.machine import NodeGroup
-from tests.slurm.lab.packages import slurm_release
+from tests.slurm.lab.packages import slurm_daemon, slurm_release
 from tests.slurm.lab.people import PEOPLE
 from tests.slurm.lab.place import Place
 
@@ -112,8 +112,8 @@ def _folders(place: Place) -> None:
 
 
 def _programs(place: Place) -> None:
-    (place.programs / SLURMCTLD).symlink_to("/usr/sbin/slurmctld-wlm")
-    (place.programs / "slurmd").symlink_to("/usr/sbin/slurmd-wlm")
+    for name in (SLURMCTLD, "slurmd"):
+        (place.programs / name).symlink_to(slurm_daemon(name))
 
 
 def _secret(path: Path, content: bytes, owner: str) -> None:

@@ -5,6 +5,7 @@ daemon.
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -22,6 +23,9 @@ PACKAGES = {
     "slurmctld": "/usr/sbin/slurmctld-wlm",
     "slurmd": "/usr/sbin/slurmd-wlm",
 }
+BUILT = Path("/usr/local")
+"""Where a Slurm built from source is. Commands find its programs first, so the lab does, too."""
+
 SERVICES = ("munge", "slurmdbd", "slurmctld", "slurmd")  # packages with a service of the same name
 
 POLICY = Path(
@@ -41,10 +45,23 @@ def missing() -> tuple[str, ...]:
     return tuple(package for package, program in PACKAGES.items() if not Path(program).exists())
 
 
+def slurm_daemon(name: str) -> str:
+    """Return the program of a daemon of Slurm."""
+    built = BUILT / "sbin" / name
+    return str(built) if built.exists() else PACKAGES[name]
+
+
+def slurm_plugins() -> Path:
+    """Return the directory of the plug-ins that belong to these daemons."""
+    if slurm_daemon("slurmctld") == PACKAGES["slurmctld"]:
+        return Path(f"/usr/lib/{platform.machine()}-linux-gnu/slurm-wlm")
+    return BUILT / "lib" / "slurm"
+
+
 def slurm_release() -> tuple[int, int]:
     """Return year and month of the installed Slurm, as in 22.05."""
     output = subprocess.run(
-        [PACKAGES["slurmctld"], "-V"], capture_output=True, text=True, check=True
+        [slurm_daemon("slurmctld"), "-V"], capture_output=True, text=True, check=True
     ).stdout
     return release_of(output.split()[1])
 

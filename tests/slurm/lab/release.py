@@ -24,6 +24,12 @@ BUILDING = (
     "python3-venv",
     "git",
     "iproute2",
+    # for a Slurm that is built from source
+    "libmunge-dev",
+    "libmariadb-dev",
+    "liblua5.4-dev",
+    "libjson-c-dev",
+    "pkg-config",
 )
 NAME = re.compile(
     r"[a-z]+"
