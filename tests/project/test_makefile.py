@@ -87,7 +87,7 @@ def test_test_slurm_of_another_release_runs_isolated_or_is_skipped(checkout: Pat
 
 
 def test_slurm_from_source_that_cannot_be_built_fails(checkout: Path) -> None:
-    """Whoever names a source tree wants it tested: nothing is skipped and no error is ignored."""
+    """A named source tree must be tested: nothing is skipped and no error is ignored."""
     commands = make(checkout, "--dry-run", "SOURCE=/src", verb="test-slurm").stdout
     assert "lab install --source '/src' bookworm" in commands
     assert "lab within --source '/src' bookworm " in commands
