@@ -50,7 +50,7 @@ def test_audit_reports_empty_indexes_first(bank: FairbankServer) -> None:
     first, second, *_ = sorted(result.stdout.splitlines()[:2])
     assert first.startswith("x the store: the index journal_key lacks ")
     assert second.startswith("x the store: the index run_project lacks ")
-    assert result.stderr.startswith("audit: every journal, and the store as a whole")
+    assert "\naudit: every journal, and the store as a whole" in result.stderr
 
 
 def test_doctor_reports_empty_indexes_with_a_remedy(bank: FairbankServer) -> None:

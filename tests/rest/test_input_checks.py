@@ -63,7 +63,10 @@ def test_invalid_parameter_is_refused(shared_world: World, path: str, field: str
         ("/job?state=bogus", "held, charged, released, lapsed"),
         *(
             (f"{path}?order=bogus", "newest, oldest")
-            for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")
+            for path in (
+                *("/job", "/failure", "/activity", "/entry", "/credit", "/predebit"),
+                "/alloc/1/statement",
+            )
         ),
         ("/job?outcome=bogus", "completed, failed"),
         ("/entry?about=bogus", "units, terms, caps"),
@@ -89,7 +92,10 @@ def test_all_parameters_with_words_are_tested() -> None:
         *((path, "state") for path in ("/alloc", "/balance", "/job")),
         *(
             (path, "order")
-            for path in ("/job", "/failure", "/activity", "/entry", "/credit", "/predebit")
+            for path in (
+                *("/job", "/failure", "/activity", "/entry", "/credit", "/predebit"),
+                "/alloc/{allocation}/statement",
+            )
         ),
         ("/project", "removed"),
         ("/job", "outcome"),
@@ -127,6 +133,7 @@ ROUTES_WITH_PERIOD = [
     "/usage",
     "/share",
     "/alloc/1/statement",
+    "/centre",
 ]
 
 

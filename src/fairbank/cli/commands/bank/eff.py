@@ -129,7 +129,8 @@ COMMAND = Command(
     "show the used part of the processors that jobs were given, and what the waste cost",
     (
         "fairbank eff 812301                        a job that has ended",
-        "fairbank eff 812301,812302 700004 --json",
+        "fairbank eff 812301,812302 700004          several",
+        "fairbank eff 812301 --json",
     ),
     add,
     run,

@@ -227,7 +227,7 @@ def _balances(context: Context, row: Row) -> list[BalanceAt]:
 
 BALANCE = Command(
     "draw the credit of allocations over their terms: held, even use, projection",
-    ("{} figures -A chem_qmc", "{} figures -r gpu --png"),
+    ("{} figures", "{} figures -A chem_qmc", "{} figures -r gpu --png"),
     _add_balance,
     _balance,
     columns=FILES,
