@@ -159,7 +159,11 @@ def _usage_figures(context: Context, rows: Sequence[Row], by: str) -> Iterator[t
 
 USAGE = Command(
     "draw usage by user, project and so on, or over time",
-    ("{} figures --by project", "{} figures -A chem_qmc --by week -S now-180days --png"),
+    (
+        "{} figures --by project",
+        "{} figures --by resource",
+        "{} figures -A chem_qmc --by week -S now-180days --png",
+    ),
     _add_report_usage,
     _usage,
     columns=lambda options: usage.columns(options.by),
