@@ -48,6 +48,19 @@ def test_help_accepts_every_spelling_of_a_reason(fairbank: Run, words: list[str]
     assert "  try: " in result.out
 
 
+@pytest.mark.parametrize(
+    "word", ["PartitionTimeLimit", "partitiontimelimit", "(PartitionTimeLimit)"]
+)
+def test_help_explains_the_reasons_of_slurm(fairbank: Run, word: str) -> None:
+    result = fairbank("help", word)
+    assert (result.code, result.err) == (0, "")
+    assert "PartitionTimeLimit: Its time limit is longer than its partition allows." in result.out
+    assert "fairbank why JOBID" in result.out
+    mistaken = fairbank("help", "PartitionTimeLimt")
+    assert mistaken.code == 2
+    assert "did you mean\n    partitiontimelimit" in mistaken.err
+
+
 def test_reason_of_a_refusal_has_a_help_topic(fairbank: Run) -> None:
     shown = fairbank("jobs", "--refused", "-a", "-n", "-o", "REASON").out.strip()
     assert fairbank("help", *shown.split()).code == 0

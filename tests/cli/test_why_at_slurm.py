@@ -822,6 +822,58 @@ def test_unreachable_bank_is_a_warning(run: Run, bank_queue: Path, tmp_path: Pat
     assert warning.startswith("nothing is known of its credit: ")
 
 
+# --- remedies ---
+
+
+def remedy(run: Run, job: object, folder: Path) -> str | None:
+    result = run(job, "--json", "--no-likely", "--no-advice", folder=folder)
+    found: str | None = json.loads(result.out)["data"][0]["remedy"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("reason", "who"),
+    [
+        ("JobHeldUser", "its owner, or an administrator"),
+        ("JobHeldAdmin", "an administrator"),
+        ("JobHoldMaxRequeue", "an administrator"),
+        ("launch_failed_requeued_held", "its owner, or an administrator"),
+    ],
+)
+def test_held_job_has_the_command_that_releases_it(
+    run: Run, tmp_path: Path, reason: str, who: str
+) -> None:
+    copytree(QUEUE, tmp_path / "some")
+    jobs = tmp_path / "some" / "jobs.txt"
+    jobs.write_text(jobs.read_text().replace("Reason=JobHeldUser ", f"Reason={reason} "))
+    assert remedy(run, JOBS["held"], tmp_path / "some") == f"scontrol release 12, by {who}"
+    assert remedy(run, JOBS["whole"], tmp_path / "some") is None
+
+
+def test_longest_allowed_limit_is_that_of_the_most_generous_partition(
+    run: Run, tmp_path: Path
+) -> None:
+    """Job 13 asks for 30 days. Partition cpu allows 7, gpu 2; gpu-t4 would allow 10, but not this
+    account.
+    """
+    copytree(QUEUE, tmp_path / "some")
+    jobs, partitions = tmp_path / "some" / "jobs.txt", tmp_path / "some" / "partitions.txt"
+    jobs.write_text(
+        re.sub(r"(?m)^(JobId=13 .*) Partition=cpu ", r"\1 Partition=gpu,cpu ", jobs.read_text())
+    )
+    text = partitions.read_text()
+    text = re.sub(r"(?m)^(PartitionName=gpu .*) MaxTime=\S+", r"\1 MaxTime=2-00:00:00", text)
+    partitions.write_text(text)
+    expected = "scontrol update jobid=13 timelimit={}, the longest limit that partition {} allows"
+    folder = tmp_path / "some"
+    assert remedy(run, 13, folder) == expected.format("7-00:00:00", "cpu")
+    denied = r"\1 DenyAccounts=wg_astro\2"
+    partitions.write_text(
+        re.sub(r"(?m)^(PartitionName=cpu .*) AllowAccounts=ALL(.*)", denied, text)
+    )
+    assert remedy(run, 13, folder) == expected.format("2-00:00:00", "gpu")
+
+
 # --- errors ---
 
 

@@ -68,16 +68,28 @@ def test_start_is_reported_as_far_as_known() -> None:
 
     assert (
         start(expected=60)
-        == "Start     1970-01-01 00:01:00 if every job uses its whole time limit and no job comes"
-        " before it"
+        == "Start     now, 1970-01-01 00:01:00, at the latest if no job comes before it: when"
+        " every job uses its whole time limit"
     )
-    both = StartRange(60, 120, 100, 100)
+    # The answer is as of 01:01:01 on the second day.
+    likely = StartRange(JOB.as_of + 3600, JOB.as_of + 5 * 3600, JOB.as_of + 7 * 3600, 100, 100)
     assert (
-        start(likely=both)
-        == "Start     likely from 1970-01-01 00:01:00 to 1970-01-01 00:02:00 (80 % of 100"
-        " simulated runs)"
+        start(likely=likely)
+        == "Start     likely in 5 h, 1970-01-02 06:01:01; at the latest in 7 h, 1970-01-02"
+        " 08:01:01 (90 % of 100 simulated runs)"
     )
-    assert "to an unknown time" in start(likely=replace(both, latest=None))
+    assert start(likely=replace(likely, latest=likely.median)).endswith(
+        "likely in 5 h, 1970-01-02 06:01:01 (by then in 90 % of 100 simulated runs)"
+    )
+    assert "the latest start is unknown" in start(likely=replace(likely, latest=None))
+    assert "not before in 60 min, 1970-01-02 02:01:01" in start(
+        likely=replace(likely, median=None, latest=None)
+    )
+
+
+def test_command_that_releases_a_held_job_is_shown() -> None:
+    result = shown_lines(JOB._replace(why=why(remedy="scontrol release 7, by its owner")))
+    assert result[-1] == "Remedy    scontrol release 7, by its owner"
 
 
 def test_position_in_the_queue() -> None:
@@ -144,7 +156,7 @@ def test_lines_fit_the_terminal_and_are_escaped() -> None:
 def test_json_output() -> None:
     fields = why(
         expected=60,
-        likely=StartRange(60, None, 50, 20),
+        likely=StartRange(60, None, None, 50, 20),
         advice=EarlierStartAdvice(EarlierStart("-t 00:10:00", 0), ("-n 4", "a shorter -t")),
     )
     result = as_data(
@@ -158,6 +170,7 @@ def test_json_output() -> None:
     )
     assert result["likely"] == {
         "earliest": "1970-01-01T00:01:00Z",
+        "median": None,
         "latest": None,
         "simulated_runs": 50,
         "started": 20,
@@ -181,7 +194,7 @@ def test_different_expectation_of_slurm_is_shown() -> None:
         JOB._replace(why=why(expected=60), reason="Resources", expected_start=120), 200
     )[7]
     assert output.endswith(
-        "no job comes before it; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is"
+        "its whole time limit; slurmctld expects 1970-01-01 00:02:00; slurmctld's reason is"
         " Resources"
     )
     assert "slurmctld's reason" not in shown_lines(JOB._replace(reason="Priority"))[7]

@@ -186,7 +186,7 @@ def test_maintenance_is_named() -> None:
         (
             {"held": "JobHeldUser"},
             "JobHeldUser",
-            "- eligible: Its owner holds it; scontrol release releases it.",
+            "- eligible: Its owner holds it.",
         ),
         ({"eligible": NOW + 60}, "BeginTime", f"- eligible: from {in_minutes(1)} on"),
         (
@@ -449,12 +449,7 @@ def test_dependency_is_reported_by_its_kind(on: Dependency, seen: JobStates, tol
                 " (DependencyNeverSatisfied)."
             ),
         ),
-        (
-            "JobHeldUser",
-            [NOT_YET],
-            False,
-            "Job 1 waits: Its owner holds it; scontrol release releases it (JobHeldUser).",
-        ),
+        ("JobHeldUser", [NOT_YET], False, "Job 1 waits: Its owner holds it (JobHeldUser)."),
     ],
 )
 def test_reason_names_the_job_that_is_waited_for(

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from fairbank.scheduling.event_loop import EventScheduler, SimulatedStart, simulate_forward
-from fairbank.scheduling.explain.answer import NoStartRange, StartRange
+from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.scheduling.explain.answer import EarlierStart, NoStartRange, StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.run_times import (
     ENOUGH,
@@ -131,7 +132,7 @@ def test_simulated_run_ends_when_no_job_waits() -> None:
 def test_range_leaves_out_a_tenth_at_each_end() -> None:
     starts = iter(range(100))
     assert start_range(lambda random, most: SimulatedStart(next(starts), 1)) == StartRange(
-        9, 89, 100, 100
+        9, 49, 89, 100, 100
     )
     assert start_range(lambda random, most: SimulatedStart(None, 1)) is NoStartRange.NO_START
     assert start_range(lambda random, most: SimulatedStart(None, most)) is NoStartRange.TOO_FAR
@@ -139,14 +140,14 @@ def test_range_leaves_out_a_tenth_at_each_end() -> None:
     some = start_range(
         lambda random, most: SimulatedStart(at if (at := next(starts)) < 50 else None, 1)
     )
-    assert some == StartRange(9, None, 100, 50)
+    assert some == StartRange(9, 49, None, 100, 50)
 
 
 def test_long_simulated_runs_are_fewer() -> None:
     expected = start_range(lambda random, most: SimulatedStart(5, 400), passes=20_000)
-    assert expected == StartRange(5, 5, 50, 50)
+    assert expected == StartRange(5, 5, 5, 50, 50)
     expected = start_range(lambda random, most: SimulatedStart(5, most), passes=1)
-    assert expected == StartRange(5, 5, MIN_RUNS, MIN_RUNS)
+    assert expected == StartRange(5, 5, 5, MIN_RUNS, MIN_RUNS)
 
 
 def short_and_long() -> Scene:
@@ -162,9 +163,11 @@ def test_range_on_nodes_uses_the_history_of_users() -> None:
     scene = short_and_long()
     plan = scene.both().plan
     first = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 2, NOW)
-    assert first == StartRange(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
+    assert first == StartRange(NOW + HOUR, NOW + 3 * HOUR, NOW + 5 * HOUR, 100, 100)
     behind = start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW)
-    assert behind == StartRange(NOW + HOUR + 1_800, NOW + 5 * HOUR + 1_800, 100, 100)
+    assert behind == StartRange(
+        NOW + HOUR + 1_800, NOW + 3 * HOUR + 1_800, NOW + 5 * HOUR + 1_800, 100, 100
+    )
     assert [each.at for each in plan.reservations] == [NOW + 9 * HOUR, NOW + 10 * HOUR]
     assert start_range_on_nodes(scene.snapshot, SchedulerParameters(), history, 3, NOW) == behind
     assert scene.both().plan == plan
@@ -184,7 +187,7 @@ def test_later_jobs_are_left_out_of_simulated_runs() -> None:
     without = start_range_on_nodes(
         scene.snapshot, SchedulerParameters(), history, 3, NOW, ahead=frozenset()
     )
-    assert without == StartRange(NOW + HOUR, NOW + 5 * HOUR, 100, 100)
+    assert without == StartRange(NOW + HOUR, NOW + 3 * HOUR, NOW + 5 * HOUR, 100, 100)
 
 
 def test_end_of_a_reservation_lets_a_job_start() -> None:
@@ -220,11 +223,11 @@ def test_job_held_by_a_limit_starts_when_a_counted_job_ends() -> None:
     assert scene.both().plan.reason(3) == "QOSMaxJobsPerUserLimit"
     assert start_range_on_nodes(
         scene.snapshot, SchedulerParameters(), known(), 3, NOW
-    ) == StartRange(NOW + HOUR, NOW + HOUR, 100, 100)
+    ) == StartRange(NOW + HOUR, NOW + HOUR, NOW + HOUR, 100, 100)
     behind = start_range_on_nodes(
         scene.snapshot, SchedulerParameters(), known(), 3, NOW, ahead=frozenset()
     )
-    assert behind == StartRange(NOW + HOUR, NOW + HOUR, 100, 100)
+    assert behind == StartRange(NOW + HOUR, NOW + HOUR, NOW + HOUR, 100, 100)
 
 
 def test_later_job_may_use_up_a_limit_that_another_waits_for() -> None:
@@ -237,7 +240,7 @@ def test_later_job_may_use_up_a_limit_that_another_waits_for() -> None:
     expected = start_range_on_nodes(
         scene.snapshot, SchedulerParameters(), known(), 3, NOW, ahead=frozenset()
     )
-    assert expected == StartRange(NOW + 2 * HOUR, NOW + 2 * HOUR, 100, 100)
+    assert expected == StartRange(NOW + 2 * HOUR, NOW + 2 * HOUR, NOW + 2 * HOUR, 100, 100)
 
 
 def test_no_start_range_for_a_limit_that_no_end_lifts() -> None:
@@ -261,7 +264,7 @@ def test_job_that_may_start_later_has_a_range_as_well() -> None:
     )
     explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 3, NOW, history=known())
     assert (explanation.code, explanation.position) == ("BeginTime", None)
-    assert explanation.likely == StartRange(NOW + 70 * 60, NOW + 70 * 60, 100, 100)
+    assert explanation.likely == StartRange(NOW + 70 * 60, NOW + 70 * 60, NOW + 70 * 60, 100, 100)
 
 
 @pytest.mark.parametrize(
@@ -283,6 +286,28 @@ def test_job_that_may_start_later_and_is_kept_by_a_limit_is_reported() -> None:
     explanation = explain_on_nodes(scene.snapshot, SchedulerParameters(), 1, NOW, history=known())
     assert (explanation.code, explanation.position) == ("BeginTime", None)
     assert (explanation.likely, explanation.missing_range_reason) == (None, NoStartRange.NO_START)
+
+
+def test_change_is_suggested_only_if_it_beats_the_likely_start() -> None:
+    """The job on n1 may run for nine more hours; Ann's jobs take 0.2 to 0.6 of their limits, so in
+    half of the runs it ends within three. With another partition the job would start when n2 is
+    free: in four hours, which beats the reserved start only, or in two.
+    """
+    history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
+    for minutes, suggestion in ((240, None), (120, EarlierStart("-p left,right", NOW + 2 * HOUR))):
+        left, right = (
+            PartitionRules(name=name, nodes=(node,))
+            for name, node in (("left", "n1"), ("right", "n2"))
+        )
+        scene = (
+            Scene(rack(2), left, right)
+            .runs(1, "n1", 540, since=60, user="ann", partition="left")
+            .runs(2, "n2", minutes, user="eve", partition="right")
+            .waits(3, minutes=60, user="bob", partitions=("left",))
+        )
+        result = explain_on_nodes(scene.snapshot, SchedulerParameters(), 3, NOW, history=history)
+        assert result.likely is not None and result.likely.median == NOW + 3 * HOUR
+        assert result.advice is not None and result.advice.suggestion == suggestion
 
 
 def test_preemption_happens_in_simulated_runs() -> None:

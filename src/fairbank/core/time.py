@@ -163,6 +163,16 @@ def _not_a_limit(text: str, field: str) -> InvalidInput:
     return InvalidInput(f"{text[:40]!r} is not a finite time limit", field=field, remedy=remedy)
 
 
+def show_rounded(seconds: int) -> str:
+    """Return the time in its largest unit for people: `25 min`, `3 h` or `4 days`."""
+    if seconds < 90:
+        return "1 min"
+    for unit, size, limit in (("min", MINUTE, 90 * MINUTE), ("h", 60 * MINUTE, 2 * DAY)):
+        if seconds < limit:
+            return f"{round(seconds / size)} {unit}"
+    return f"{round(seconds / DAY):,} days"
+
+
 def show_duration(seconds: int) -> str:
     """Return `[d-]hh:mm:ss`, as sacct and scontrol print it."""
     days, rest = divmod(seconds, DAY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairbank.core.time import iso, show_duration
+from fairbank.core.time import iso, show_duration, show_rounded
 from fairbank.report.cells import folded, ordinal_ending, plain
 from fairbank.report.columns import DisplayFormat
 
@@ -65,6 +65,8 @@ def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]
         yield from _labelled("Checks" if check is why.checks[0] else "", text, width)
     yield from _labelled("Queue", _queue(row), width)
     yield from _labelled("Start", _start(row, form), width)
+    if why.remedy is not None:
+        yield from _labelled("Remedy", why.remedy, width)
     if why.refusal is not None:
         yield from _refusal(why.refusal, width)
     # Nothing can be tried for a job that the bank holds: its remedies are above.
@@ -107,22 +109,37 @@ def _start(row: JobExplanation, form: DisplayFormat) -> str:
     expected = row.expected_start
     there = "" if expected is None else f"; slurmctld expects {form.moment(expected)}"
     other = "" if row.reason in (None, row.why.code) else f"; slurmctld's reason is {row.reason}"
-    return f"{_computed_start(row.why, form)}{there}{other}"
+    return f"{_computed_start(row.why, row.as_of, form)}{there}{other}"
 
 
-def _computed_start(why: Explanation, form: DisplayFormat) -> str:
-    likely, expected = why.likely, why.expected
-    if likely is not None:
-        latest = likely.latest
-        until = "an unknown time" if latest is None else form.moment(latest)
-        earliest = form.moment(likely.earliest)
-        when = f"at {until}" if latest == likely.earliest else f"from {earliest} to {until}"
-        return f"likely {when} (80 % of {likely.runs:,} simulated runs)"
-    if expected is None:
-        return "unknown"
+def _soon(at: int, now: int, form: DisplayFormat) -> str:
+    """Return a time as far from now as people plan, and by the clock."""
     return (
-        f"{form.moment(expected)} if every job uses its whole time limit and no job comes before it"
+        f"now, {form.moment(at)}"
+        if at <= now
+        else f"in {show_rounded(at - now)}, {form.moment(at)}"
     )
+
+
+def _computed_start(why: Explanation, now: int, form: DisplayFormat) -> str:
+    likely, expected = why.likely, why.expected
+    if likely is None:
+        if expected is None:
+            return "unknown"
+        return (
+            f"{_soon(expected, now, form)}, at the latest if no job comes before it: when every job"
+            " uses its whole time limit"
+        )
+    runs = f"{likely.runs:,} simulated runs"
+    if likely.median is None:
+        earliest = _soon(likely.earliest, now, form)
+        return f"not before {earliest}; in fewer than half of {runs} it starts at all"
+    start = f"likely {_soon(likely.median, now, form)}"
+    if likely.latest is None:
+        return f"{start}; the latest start is unknown, from {runs}"
+    if likely.latest == likely.median:
+        return f"{start} (by then in 90 % of {runs})"
+    return f"{start}; at the latest {_soon(likely.latest, now, form)} (90 % of {runs})"
 
 
 def _refusal(refusal: BankRefusal, width: int) -> Iterator[str]:
@@ -176,6 +193,7 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
             likely
             and {
                 "earliest": iso(likely.earliest),
+                "median": _iso(likely.median),
                 "latest": _iso(likely.latest),
                 "simulated_runs": likely.runs,
                 "started": likely.started,
@@ -192,6 +210,7 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
             "remedies": list(refusal.remedies),
             "release": refusal.release,
         },
+        "remedy": why.remedy,
         "started": _iso(row.started),
     }
 

@@ -127,7 +127,7 @@ _PLAIN: Mapping[str, str] = {
         "Nodes that it needs are down, drained, not responding, or reserved, for example for"
         " maintenance before its end."
     ),
-    "JobHeldUser": "Its owner holds it; scontrol release releases it.",
+    "JobHeldUser": "Its owner holds it.",
     "NvidiaImexChannels": "No NVIDIA IMEX channel is free on suitable nodes.",
     "SchedDefer": "It requested an immediate start, and the cluster starts no job at submission.",
     "NodeDown": "A node that it needs is down.",

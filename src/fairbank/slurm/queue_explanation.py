@@ -47,7 +47,7 @@ from fairbank.slurm.explain.allowed_changes import (
     read_policy,
 )
 from fairbank.slurm.explain.components import pending_components
-from fairbank.slurm.explain.job_credit import Quote, bank_refusal, job_credit
+from fairbank.slurm.explain.job_credit import Quote, bank_refusal, job_credit, release_of
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
@@ -165,6 +165,7 @@ def _job_facts(
     return JobFacts(
         credit=credit,
         refusal=refusal,
+        release=release_of(slurm_job),
         awaiting=_awaited_jobs(job, queue, answer),
         stated=stated,
         more_checks=components.checks(),

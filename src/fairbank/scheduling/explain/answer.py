@@ -19,6 +19,7 @@ class StartRange(msgspec.Struct, frozen=True):
     """Range of likely starts: 8 of 10 simulated runs start from `earliest` to `latest`, one starts
     before and one after.
 
+        median      half of the runs start by then; None: fewer start before the simulation ends
         latest      None: in more than one of ten runs the job did not start before the simulation
                     ended
         runs        number of simulated runs
@@ -26,6 +27,7 @@ class StartRange(msgspec.Struct, frozen=True):
     """
 
     earliest: int
+    median: int | None
     latest: int | None
     runs: int
     started: int
@@ -88,6 +90,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
                 reason why there is none; None if there is one, or it was not requested
     advice      change that starts it earlier; None if it was not requested
     refusal     refusal of the bank; None if it would accept the job, or was not asked
+    remedy      command that lets the job wait for nodes: that releases it if it is held, or gives
+                it the longest limit that its partitions allow; None if there is none
     """
 
     number: int
@@ -102,3 +106,4 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     missing_range_reason: NoStartRange | None = None
     advice: EarlierStartAdvice | None = None
     refusal: BankRefusal | None = None
+    remedy: str | None = None

@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from fairbank.core.time import MINUTE, show_duration
-from fairbank.scheduling.explain.answer import EarlierStart, EarlierStartAdvice
+from fairbank.scheduling.explain.answer import (
+    EarlierStart,
+    EarlierStartAdvice,
+    NoStartRange,
+    StartRange,
+)
 
 SHORTER = "a shorter -t"
 """Name of the search for a limit among the changes that were tried."""
@@ -21,6 +26,16 @@ class Candidate(NamedTuple):
 
     option: str
     start_before: Callable[[int | None], EarlierStart | None]
+
+
+def soonest_known(expected: int | None, likely: StartRange | NoStartRange | None) -> int | None:
+    """Return the start that a change has to beat; None: never.
+
+    The likely start is that of half of the simulated runs. It is mostly before the reserved one,
+    which assumes that all jobs use their whole limit, as the start with a change does.
+    """
+    median = likely.median if isinstance(likely, StartRange) else None
+    return min((at for at in (expected, median) if at is not None), default=None)
 
 
 def find_earlier_start(expected: int | None, tries: Iterable[Candidate]) -> EarlierStartAdvice:

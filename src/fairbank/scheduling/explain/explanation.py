@@ -19,7 +19,11 @@ from fairbank.scheduling.explain.deadline import deadline_outlook
 from fairbank.scheduling.explain.dependencies import OpenDependencies, describe_condition
 from fairbank.scheduling.explain.job_changes import AllowedChanges, suggest_earlier_start
 from fairbank.scheduling.explain.job_view import JobView, job_view
-from fairbank.scheduling.explain.rule_checks import reason_figures, requested_nodes
+from fairbank.scheduling.explain.rule_checks import (
+    longest_limit_remedy,
+    reason_figures,
+    requested_nodes,
+)
 from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.explain.start_range import Tick, start_range_on_nodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes
@@ -53,6 +57,7 @@ class JobFacts(NamedTuple):
 
     credit         credit of the job; None: make no check
     refusal        refusal of the bank for the job
+    release        who releases it, and with which command, if somebody holds it
     awaiting       dependencies of the job; None: make no check
     stated         why it waits if the passes do not tell that; then there is no advice
     more_checks    checks of rules that the passes do not know
@@ -60,6 +65,7 @@ class JobFacts(NamedTuple):
 
     credit: JobCredit | None = None
     refusal: BankRefusal | None = None
+    release: str | None = None
     awaiting: OpenDependencies | None = None
     stated: StatedWait | None = None
     more_checks: Sequence[JobCheck] = ()
@@ -133,9 +139,10 @@ def explain_on_nodes(
         advice=(
             None
             if allowed is None
-            else suggest_earlier_start(snapshot, parameters, plan, number, now, allowed)
+            else suggest_earlier_start(snapshot, parameters, plan, number, now, allowed, likely)
         ),
         refusal=refusal,
+        remedy=facts.release or longest_limit_remedy(view),
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ResourceRequest
-from fairbank.scheduling.explain.answer import EarlierStartAdvice
+from fairbank.scheduling.explain.answer import EarlierStartAdvice, NoStartRange, StartRange
 from fairbank.scheduling.explain.deadline import latest_start
 from fairbank.scheduling.explain.earlier_start import (
     Candidate,
@@ -22,6 +22,7 @@ from fairbank.scheduling.explain.earlier_start import (
     largest_amount,
     request_change,
     shorter_limit,
+    soonest_known,
 )
 from fairbank.scheduling.machines.node_snapshot import OnNodes, replace_job
 from fairbank.scheduling.pending_job import PendingJob
@@ -61,9 +62,10 @@ def suggest_earlier_start(
     number: int,
     now: int,
     allowed: AllowedChanges | None = None,
+    likely: StartRange | NoStartRange | None = None,
 ) -> EarlierStartAdvice:
-    """Return the one change that starts the job earliest, and earlier than `plan` does; of equal
-    ones the smallest sacrifice. Nothing is tried for a held job.
+    """Return the one change that starts the job earliest, and earlier than `plan` and than half of
+    the simulated runs do; of equal ones the smallest sacrifice. Nothing is tried for a held job.
 
     Each change takes one pass over the whole queue with the job changed, so that it delays no job
     ahead.
@@ -75,11 +77,12 @@ def suggest_earlier_start(
         number: number of the job.
         now: time in seconds since 1970.
         allowed: the changes that the site lets the job make.
+        likely: range of the simulated runs without a change.
     """
     job, allowed = snapshot.queue.job(number), allowed or AllowedChanges()
     if job is None or job.held is not None:
         return EarlierStartAdvice(None, ())
-    expected = _start(plan, number, now)
+    expected = soonest_known(_start(plan, number, now), likely)
 
     def start(changed: PendingJob) -> int | None:
         at = _start(run_passes(replace_job(snapshot, changed), parameters, now), number, now)

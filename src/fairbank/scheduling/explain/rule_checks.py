@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from fairbank.core.time import show_duration
 from fairbank.scheduling.explain.answer import JobCheck
 from fairbank.scheduling.explain.job_view import FilteredNodes, JobView
 from fairbank.scheduling.machines.nodes import LimitCheck, Nodes
 from fairbank.scheduling.machines.partition_access import (
+    TIME_LIMIT,
     PartitionTest,
     Subject,
     exclusion_reason,
@@ -78,6 +81,31 @@ def reason_figures(view: JobView) -> str | None:
             if check.reason == view.code:
                 return str(check.figures)
     return None
+
+
+def longest_limit_remedy(view: JobView) -> str | None:
+    """Return the command with the longest time limit that one of its partitions allows a job whose
+    limit is too long for all of them; None if that is not what it waits for.
+    """
+    if view.code != TIME_LIMIT:
+        return None
+    job, nodes, longest = view.job, view.snapshot.machine, dict[int, str]()
+    for name in job.partitions:
+        tests = [test for test in _partition_tests(job, nodes, name) if test.reason is not None]
+        seconds = nodes.cluster.rules[name].max_seconds if tests else None
+        if seconds is None or {test.reason for test in tests} != {TIME_LIMIT}:
+            continue
+        shorter = msgspec.structs.replace(job, limit=seconds, time_min=None)
+        # A limit on wall time may be lower still.
+        if all("Wall" not in (check.reason or "") for check in nodes.limits.checks(shorter, name)):
+            longest.setdefault(seconds, name)
+    if not longest:
+        return None
+    limit = max(longest)
+    return (
+        f"scontrol update jobid={job.array or job.name} timelimit={show_duration(limit)}, the"
+        f" longest limit that partition {longest[limit]} allows"
+    )
 
 
 def requested_nodes(view: JobView) -> str | None:

@@ -77,12 +77,17 @@ def start_range(
         elif start.passes >= max_passes:
             is_cut = True
     starts.sort()
-    first, last = max(-(-completed // 10), 1) - 1, max(-(-completed * 9 // 10), 1) - 1
-    if first >= len(starts):
-        return NoStartRange.TOO_FAR if is_cut else NoStartRange.NO_START
-    return StartRange(
-        starts[first], starts[last] if last < len(starts) else None, completed, len(starts)
+    earliest, median, latest = (
+        _quantile(starts, -(-completed * tenths // 10)) for tenths in (1, 5, 9)
     )
+    if earliest is None:
+        return NoStartRange.TOO_FAR if is_cut else NoStartRange.NO_START
+    return StartRange(earliest, median, latest, completed, len(starts))
+
+
+def _quantile(starts: Sequence[int], runs: int) -> int | None:
+    """Return the time by which so many runs have started (at least 1); None if fewer have."""
+    return starts[max(runs, 1) - 1] if max(runs, 1) <= len(starts) else None
 
 
 def start_range_on_nodes(

@@ -23,6 +23,7 @@ from fairbank.scheduling.explain.earlier_start import (
     find_earlier_start,
     request_change,
     shorter_limit,
+    soonest_known,
 )
 from fairbank.scheduling.explain.start_range import MAX_PASSES, RUNS, start_range
 from fairbank.scheduling.machines.processor_queue import PartitionQueue
@@ -87,7 +88,13 @@ def explain_wait(
         expected=None if expected is None else zero + expected,
         likely=_since(likely, zero) if isinstance(likely, StartRange) else None,
         missing_range_reason=likely if isinstance(likely, NoStartRange) else None,
-        advice=_advise(state, job, expected, zero, partition if is_by_partition else None),
+        advice=_advise(
+            state,
+            job,
+            soonest_known(expected, likely),
+            zero,
+            partition if is_by_partition else None,
+        ),
     )
 
 
@@ -172,8 +179,12 @@ def _position_check(
 
 
 def _since(likely: StartRange, zero: int) -> StartRange:
-    latest = None if likely.latest is None else zero + likely.latest
-    return msgspec.structs.replace(likely, earliest=zero + likely.earliest, latest=latest)
+    return msgspec.structs.replace(
+        likely,
+        earliest=zero + likely.earliest,
+        median=None if likely.median is None else zero + likely.median,
+        latest=None if likely.latest is None else zero + likely.latest,
+    )
 
 
 def _advise(
@@ -183,7 +194,8 @@ def _advise(
     zero: int,
     partition: Callable[[int], str] | None,
 ) -> EarlierStartAdvice:
-    """Return the one change that starts the job earliest; of equal ones the smallest sacrifice.
+    """Return the one change that starts the job earliest, and before `expected` (None: never); of
+    equal ones the smallest sacrifice.
 
     Each change is tried on the queue as it is, if all jobs use their whole time limit.
     """

@@ -136,6 +136,20 @@ def _released_name(slurm_job: SlurmJob) -> str:
     return slurm_job.squeue_name if slurm_job.het_job is None else str(slurm_job.het_job)
 
 
+_BY_STAFF = frozenset({"JobHeldAdmin", "JobHoldMaxRequeue"})
+"""Reasons of holds that a user cannot release."""
+
+
+def release_of(slurm_job: SlurmJob) -> str | None:
+    """Return who releases a held job, and with which command; None if nobody has to, or if the bank
+    holds it (`bank_refusal`).
+    """
+    if slurm_job.priority != 0 or is_held_by_bank(slurm_job):
+        return None
+    who = "an administrator" if slurm_job.reason in _BY_STAFF else "its owner, or an administrator"
+    return f"scontrol release {_released_name(slurm_job)}, by {who}"
+
+
 def _release(word: str, name: str, credit: JobCredit | None) -> str:
     """Return who releases a job that the bank holds, and with which command."""
     if word == DEFERRED_REASON:

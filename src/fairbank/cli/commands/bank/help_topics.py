@@ -34,15 +34,29 @@ def topic(words: str, commands: Sequence[str]) -> int:
         case "environment":
             _show(_environment())
         case _:
-            there = {each.name.lower().replace("_", "-"): each for each in Reason}
-            if word.replace("_", "-") not in there:
-                meant = did_you_mean(word, [*commands, *TOPICS, *there])
-                raise InvalidInput(
-                    f"there is no help on {plain(words[:40])!r}{meant}",
-                    remedy=f"fairbank --help, or fairbank help {TOPICS[0]}",
-                )
-            _show(_reason(there[word.replace("_", "-")]))
+            _show(_one_reason(word.replace("_", "-"), plain(words[:40]), commands))
     return 0
+
+
+def _one_reason(word: str, words: str, commands: Sequence[str]) -> list[str]:
+    """Return the help on one reason, of the bank or of Slurm. Raises InvalidInput."""
+    from fairbank.bank.refusals import Reason
+    from fairbank.scheduling.reason import NAMES, explain_reason
+
+    of_bank = {each.name.lower().replace("_", "-"): each for each in Reason}
+    of_slurm = {name.lower(): name for name in NAMES.values()}
+    if word in of_bank:
+        return _reason(of_bank[word])
+    if name := of_slurm.get(word.strip("()")):
+        return [
+            f"{name}: {explain_reason(name)}",
+            "  a reason of Slurm, as squeue prints it; of one job: fairbank why JOBID",
+        ]
+    meant = did_you_mean(word, [*commands, *TOPICS, *of_bank]) or did_you_mean(word, of_slurm)
+    raise InvalidInput(
+        f"there is no help on {words!r}{meant}",
+        remedy=f"fairbank --help, or fairbank help {TOPICS[0]}",
+    )
 
 
 def _reasons(reasons: Iterable[Reason]) -> Iterator[str]:
