@@ -183,11 +183,7 @@ def test_maintenance_is_named() -> None:
 @pytest.mark.parametrize(
     ("asked", "code", "evidence"),
     [
-        (
-            {"held": "JobHeldUser"},
-            "JobHeldUser",
-            "- eligible: Its owner holds it.",
-        ),
+        ({"held": "JobHeldUser"}, "JobHeldUser", "- eligible: Its owner holds it."),
         ({"eligible": NOW + 60}, "BeginTime", f"- eligible: from {in_minutes(1)} on"),
         (
             {"reservation": "class"},

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from fairbank.scheduling.event_loop import EventScheduler, SimulatedStart, simulate_forward
 from fairbank.cluster.partition_rules import PartitionRules
+from fairbank.scheduling.event_loop import EventScheduler, SimulatedStart, simulate_forward
 from fairbank.scheduling.explain.answer import EarlierStart, NoStartRange, StartRange
 from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.scheduling.explain.run_times import (
