@@ -306,8 +306,10 @@ def test_change_is_suggested_only_if_it_beats_the_likely_start() -> None:
             .waits(3, minutes=60, user="bob", partitions=("left",))
         )
         result = explain_on_nodes(scene.snapshot, SchedulerParameters(), 3, NOW, history=history)
-        assert result.likely is not None and result.likely.median == NOW + 3 * HOUR
-        assert result.advice is not None and result.advice.suggestion == suggestion
+        assert result.likely is not None
+        assert result.likely.median == NOW + 3 * HOUR
+        assert result.advice is not None
+        assert result.advice.suggestion == suggestion
 
 
 def test_preemption_happens_in_simulated_runs() -> None:
