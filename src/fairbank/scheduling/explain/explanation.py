@@ -57,7 +57,7 @@ class JobFacts(NamedTuple):
 
     credit         credit of the job; None: make no check
     refusal        refusal of the bank for the job
-    release        who releases it, and with which command, if somebody holds it
+    release        command that releases it and who may run it, if it is held
     awaiting       dependencies of the job; None: make no check
     stated         why it waits if the passes do not tell that; then there is no advice
     more_checks    checks of rules that the passes do not know

@@ -141,8 +141,8 @@ _BY_STAFF = frozenset({"JobHeldAdmin", "JobHoldMaxRequeue"})
 
 
 def release_of(slurm_job: SlurmJob) -> str | None:
-    """Return who releases a held job, and with which command; None if nobody has to, or if the bank
-    holds it (`bank_refusal`).
+    """Return the command that releases a held job, and who may run it; None if it is not held, or
+    held by the bank (`bank_refusal`).
     """
     if slurm_job.priority != 0 or is_held_by_bank(slurm_job):
         return None
