@@ -29,6 +29,10 @@ EAST = timezone(timedelta(hours=-5))
         ("now+2h", "2026-11-21T14:30:12Z"),
         ("now-30min", "2026-11-21T12:00:12Z"),
         ("now-1week", "2026-11-14T12:30:12Z"),
+        ("now+1year", "2027-11-21T12:30:12Z"),
+        ("now-9months", "2026-02-21T12:30:12Z"),
+        ("now+2mo", "2027-01-21T12:30:12Z"),
+        ("now+2m", "2026-11-21T12:32:12Z"),
         ("today", "2026-11-21T00:00:00Z"),
         ("midnight", "2026-11-21T00:00:00Z"),
         ("noon", "2026-11-21T12:00:00Z"),
@@ -58,6 +62,25 @@ def test_times_as_people_write_them(said: str, meant: str) -> None:
 )
 def test_time_without_a_zone_is_local(said: str, meant: str) -> None:
     assert iso(parse_moment(said, NOW, EAST)) == meant
+
+
+@pytest.mark.parametrize(
+    ("now", "said", "meant"),
+    [
+        ("2027-01-31T12:00:00Z", "now+1month", "2027-02-28T12:00:00Z"),
+        ("2028-02-29T12:00:00Z", "now+1year", "2029-02-28T12:00:00Z"),
+        # 12:00 in Rome before and after clocks are set back.
+        ("2026-08-21T10:00:00Z", "now+6months", "2027-02-21T11:00:00Z"),
+    ],
+)
+def test_months_and_years_keep_day_and_clock_time(now: str, said: str, meant: str) -> None:
+    assert iso(parse_moment(said, parse_instant(now), ZoneInfo("Europe/Rome"))) == meant
+
+
+@pytest.mark.parametrize("said", ["now-57years", "now+7974years", "now-999999999months"])
+def test_years_without_a_date_are_refused(said: str) -> None:
+    with pytest.raises(InvalidInput, match="out of range"):
+        parse_moment(said, NOW)
 
 
 def test_today_is_the_day_of_the_readers_zone() -> None:
@@ -94,7 +117,7 @@ def test_invalid_time_is_reported(said: str) -> None:
         parse_moment(said, NOW, field="--starttime")
     assert told.value.field == "--starttime"
     assert re.fullmatch(
-        r"a time in the years 1970 to 9999|write 2026-11-21, .*, now-7days, today, noon, tomorrow"
+        r"a time in the years 1970 to 9999|write 2026-11-21, .*, now-7days, now\+1year, today, noon, tomorrow"
         r" or 07:30",
         told.value.remedy or "",
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
+from collections.abc import Mapping
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import NewType, Protocol
@@ -70,6 +72,7 @@ def _instant(text: str, zone: tzinfo, field: str, remedy: str) -> Instant:
 
 _AGO = re.compile(r"now(?:([+-])(\d{1,9})([a-z]*))?", re.ASCII)
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": DAY, "weeks": 7 * DAY}
+_MONTHS = {"months": 1, "years": 12}
 _WALL = {"today": time(), "midnight": time(), "noon": time(12), "tomorrow": time()}
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?", re.ASCII)
 
@@ -78,15 +81,20 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
     """Parse a time as Slurm's commands do.
 
     Accepted are the forms of `parse_instant`, and `now`, `now-7days`, `now+2hours` (Slurm's units
-    or their first characters; default: seconds), `today`, `midnight`, `noon`, `tomorrow`, and
-    `07:30[:12]` of today. A time without a zone is in `zone`.
+    or their first characters; default: seconds), `now+6months`, `now+1year`, `today`, `midnight`,
+    `noon`, `tomorrow`, and `07:30[:12]` of today. A time without a zone is in `zone`. Months and
+    years keep day and clock time; a day that the month does not have becomes its last one.
 
     Raises:
         InvalidInput: the text is not a time; the error names `field`.
     """
     word = text.strip().lower()
-    if (match := _AGO.fullmatch(word)) and (unit := _unit(match[3])):
-        seconds = now + int((match[1] or "+") + (match[2] or "0")) * unit
+    match = _AGO.fullmatch(word)
+    count = 0 if match is None else int((match[1] or "+") + (match[2] or "0"))
+    if match and (unit := _unit(match[3])):
+        seconds = now + count * unit
+    elif match and (months := _unit(match[3], _MONTHS)):
+        seconds = _months_later(text, now, count * months, zone, field)
     elif word in _WALL or _CLOCK.fullmatch(word):
         seconds = _on_the_wall(word, now, zone, field)
     else:
@@ -94,11 +102,20 @@ def parse_moment(text: str, now: int, zone: tzinfo = UTC, *, field: str = "time"
     return _in_range(seconds, text, field)
 
 
-def _unit(word: str | None) -> int:
-    """Return the seconds of a unit, or 0 if the unit is unknown."""
+def _unit(word: str | None, units: Mapping[str, int] = _UNITS) -> int:
+    """Return the seconds or months of a unit, or 0 if the unit is unknown."""
     if not word:
         return 1
-    return next((seconds for name, seconds in _UNITS.items() if name.startswith(word)), 0)
+    return next((size for name, size in units.items() if name.startswith(word)), 0)
+
+
+def _months_later(text: str, now: int, months: int, zone: tzinfo, field: str) -> int:
+    at = datetime.fromtimestamp(now, zone)
+    year, month = divmod(at.year * 12 + at.month - 1 + months, 12)
+    if not 1970 <= year <= 9999:
+        raise _out_of_range(text, field)
+    day = min(at.day, monthrange(year, month + 1)[1])
+    return int(at.replace(year=year, month=month + 1, day=day).timestamp())
 
 
 def _on_the_wall(word: str, now: int, zone: tzinfo, field: str) -> int:
@@ -112,7 +129,7 @@ def _on_the_wall(word: str, now: int, zone: tzinfo, field: str) -> int:
 
 
 _WRITE = "write 2026-11-21, 2026-11-21T07:30Z, or seconds since 1970"
-_SAY = "write 2026-11-21, 2026-11-21T07:30, now-7days, today, noon, tomorrow or 07:30"
+_SAY = "write 2026-11-21, 2026-11-21T07:30, now-7days, now+1year, today, noon, tomorrow or 07:30"
 
 
 def _in_range(seconds: int, text: str, field: str) -> Instant:
