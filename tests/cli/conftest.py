@@ -26,6 +26,12 @@ class CommandResult(NamedTuple):
     err: str
 
 
+def heads(helpformat: CommandResult) -> list[str]:
+    """Return the headers that --helpformat lists: each begins a line, and its sentence follows."""
+    lines = helpformat.out.splitlines()
+    return [line.split()[0] for line in lines if not line.startswith(" ")]
+
+
 def session(command: str, result: CommandResult) -> str:
     """Return the text of a session: the command, its output, its stderr and its exit code."""
     stderr = f"--- stderr\n{result.err}" if result.err else ""

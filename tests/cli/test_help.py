@@ -12,8 +12,10 @@ from fairbank.cli.framework.client_settings import ENVIRONMENT
 from fairbank.cli.framework.error_exit import exit_code
 from fairbank.cli.framework.exit_codes import EXIT_CODES
 from fairbank.core.errors import FairbankError, RefusalKind
+from fairbank.report.column_texts import TEXTS
 from fairbank.rest.client import Refused
 from tests.cli.conftest import Run
+from tools.reference.manual import escape, manual
 
 
 def test_every_reason_is_explained(fairbank: Run) -> None:
@@ -93,6 +95,20 @@ def test_misspelt_word_gets_a_suggestion(fairbank: Run) -> None:
     assert (result.code, result.out) == (2, "")
     assert "there is no help on 'frozne'; did you mean frozen?" in result.err
     assert "did you mean balance?" in fairbank("help", "balanse").err
+
+
+def test_every_column_is_explained_in_helpformat_and_manual(fairbank: Run, checkout: Path) -> None:
+    """The manual page has the columns of all options: one without a sentence fails there."""
+    own = TEXTS["MY-LEFT"], TEXTS["statement AVAILABLE"]
+    assert own[0] in fairbank("balance", "--helpformat").out
+    assert own[1] in " ".join(fairbank("statement", "--helpformat").out.split())
+    shown = fairbank("jobs", "--refused", "--csv", "--helpformat").out
+    assert f"{TEXTS['SHORT']}, in SU-minutes" in " ".join(shown.split())
+    pages = manual().values()
+    unused = [text for text in TEXTS.values() if not any(escape(text) in page for page in pages)]
+    assert unused == []
+    reference = (checkout / "docs" / "reference" / "commands.md").read_text()
+    assert all(text in reference for text in own)
 
 
 def test_every_reason_is_in_the_reference(checkout: Path) -> None:

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, heads
 from tests.cli.output_values import job_numbers
 from tests.cli.site import AYLA, DANA, JORGE, MINH, STRANGER
 
@@ -34,13 +34,13 @@ def test_every_list_has_every_format(fairbank: Run, name: str) -> None:
     data = json.loads(fairbank(*words, "--json").out)
     assert data["schema"].startswith("fairbank.")
     assert data["schema"].endswith("/1")
-    heads = fairbank(*words, "-P", "--helpformat").out.split()
+    there = heads(fairbank(*words, "-P", "--helpformat"))
     lines = fairbank(*words, "-P", "-l").out.splitlines()
-    assert lines[0].split("|") == heads
-    assert {line.count("|") for line in lines} == {len(heads) - 1}
+    assert lines[0].split("|") == there
+    assert {line.count("|") for line in lines} == {len(there) - 1}
     table = list(csv.reader(io.StringIO(fairbank(*words, "--csv", "-l").out)))
-    assert table[0] == fairbank(*words, "--csv", "--helpformat").out.split()
-    assert {len(row) for row in table} == {len(heads)}
+    assert table[0] == heads(fairbank(*words, "--csv", "--helpformat"))
+    assert {len(row) for row in table} == {len(there)}
     assert fairbank(*words, "-P", "-n", "-l").out.count("\n") == len(table) - 1
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, heads
 from tests.cli.site import AYLA, JORGE, MINH, STRANGER
 
 
@@ -69,8 +69,8 @@ def test_remedies_name_sproject_commands(hadm: Run, fairbank: Run) -> None:
 
 
 def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -> None:
-    heads = hadm("allocations", "--detail", "-P").out.splitlines()[0].split("|")
-    assert heads[-4:] == ["CREDIT", "RUN+CMPLT", "DEBIT", "BALANCE"]
+    header = hadm("allocations", "--detail", "-P").out.splitlines()[0].split("|")
+    assert header[-4:] == ["CREDIT", "RUN+CMPLT", "DEBIT", "BALANCE"]
     line = (
         hadm("allocations", "--detail", "-P", "-n", "-g", "chem_qmc", "-r", "cpu")
         .out.strip()
@@ -84,8 +84,8 @@ def test_detail_adds_credit_running_and_completed_debit_and_balance(hadm: Run) -
     assert [line[4:] for line in projects if line[4] == "cpu"] == [
         ["cpu", "100000", "4352", "36240", "59408"]
     ]
-    assert hadm("jobs", "--detail", "--helpformat").out.split()[-1] == "DEBIT"
-    assert hadm("failures", "--detail", "--helpformat").out.split()[-1] == "SHORT"
+    assert heads(hadm("jobs", "--detail", "--helpformat"))[-1] == "DEBIT"
+    assert heads(hadm("failures", "--detail", "--helpformat"))[-1] == "SHORT"
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,8 @@ def test_invalid_time_is_reported(said: str) -> None:
         parse_moment(said, NOW, field="--starttime")
     assert told.value.field == "--starttime"
     assert re.fullmatch(
-        r"a time in the years 1970 to 9999|write 2026-11-21, .*, now-7days, now\+1year, today, noon, tomorrow"
-        r" or 07:30",
+        r"a time in the years 1970 to 9999|write 2026-11-21, .*, now-7days, now\+1year, today,"
+        r" noon, tomorrow or 07:30",
         told.value.remedy or "",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, Action
+from argparse import SUPPRESS, Action, Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fairbank import __version__
@@ -13,6 +13,7 @@ from fairbank.cli.framework import client_settings as client
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import EXIT_CODES
 from fairbank.cli.framework.parser import Parser
+from fairbank.report.column_texts import describe
 
 SHARED = ("Output", "Safety", "Bank and user", "Common options")
 """Groups of options that many verbs have; each page prints them once."""
@@ -30,6 +31,22 @@ def manual() -> Mapping[str, str]:
         command = program.load_command(entry.location)
         pages[f"fairbank-{entry.name}.1"] = _page(f"fairbank {entry.name}", command, entry.about)
     return pages
+
+
+def column_sentences(prog: str, command: Command, parser: Parser) -> Mapping[str, str]:
+    """Return the sentences about all columns of a command, whatever its options select."""
+    if not callable(command.columns):
+        return {column.head: describe(prog, column.head) for column in command.columns}
+    usual = {each.dest: each.default for each in parser._actions}
+    variants: list[dict[str, object]] = [{}]
+    for each in parser._actions:
+        values = [True] if each.const is True else (each.choices or ())
+        variants += [{each.dest: value} for value in values]
+    return {
+        column.head: describe(prog, column.head)
+        for variant in variants
+        for column in command.columns(Namespace(**usual | variant))
+    }
 
 
 def escape(text: str) -> str:
@@ -73,6 +90,8 @@ def _page(name: str, command: Command | Noun, about: str) -> str:
             lines += [".PP", "This is meant where no verb is said."]
         lines += [".PP", "Examples:", *_verbatim(parser.examples)]
         lines += _groups(parser, own=True)
+        if columns := column_sentences(prog, each, parser):
+            lines += [".SS Columns", *_pairs(columns.items())]
     seen: set[str] = set()
     for parser in parsers.values():
         lines += _groups(parser, own=False, seen=seen)

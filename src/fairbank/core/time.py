@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Mapping
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import NewType, Protocol
 
@@ -112,10 +111,10 @@ def _unit(word: str | None, units: Mapping[str, int] = _UNITS) -> int:
 def _months_later(text: str, now: int, months: int, zone: tzinfo, field: str) -> int:
     at = datetime.fromtimestamp(now, zone)
     year, month = divmod(at.year * 12 + at.month - 1 + months, 12)
-    if not 1970 <= year <= 9999:
+    if not 1970 <= year <= 9998:
         raise _out_of_range(text, field)
-    day = min(at.day, monthrange(year, month + 1)[1])
-    return int(at.replace(year=year, month=month + 1, day=day).timestamp())
+    last_day = (date(year + month // 11, (month + 1) % 12 + 1, 1) - timedelta(days=1)).day
+    return int(at.replace(year=year, month=month + 1, day=min(at.day, last_day)).timestamp())
 
 
 def _on_the_wall(word: str, now: int, zone: tzinfo, field: str) -> int:

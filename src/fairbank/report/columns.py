@@ -193,11 +193,15 @@ class Column(NamedTuple):
         return [self.cell(row, form._replace(decimals=0 if whole else 2)) for row in rows]
 
 
+EXACT = "-MINUTES"
+"""End of the header of an amount in whole SU-minutes."""
+
+
 def with_minutes(columns: Sequence[Column], *, extra: bool = False) -> list[Column]:
     """Return the columns, then each amount in whole SU-minutes: shown, or `extra` if selected."""
     exact = [
         column._replace(
-            head=f"{column.head}-MINUTES", show=column.show.in_minutes, extra=extra or column.extra
+            head=f"{column.head}{EXACT}", show=column.show.in_minutes, extra=extra or column.extra
         )
         for column in columns
         if isinstance(column.show, Amount)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from fairbank.cli import main as program
 from fairbank.cli.framework.command import Noun
+from tools.reference.manual import column_sentences
 
 SHARED = ("Output:", "Safety:", "Bank and user:", "Common options:")
 """Groups of options that many commands have; the page prints each once."""
@@ -49,7 +50,11 @@ def _helps() -> Iterator[tuple[str, Mapping[str, str]]]:
             else {f"fairbank {entry.name}": found}
         )
         for name, command in verbs.items():
-            sections = command.parser(name).format_help().rstrip().split("\n\n")
+            parser = command.parser(name)
+            sections = parser.format_help().rstrip().split("\n\n")
+            if columns := column_sentences(name, command, parser):
+                lines = (f"  {head:<22} {text}" for head, text in columns.items())
+                sections.append("\n".join(["Columns:", *lines]))
             yield name, {text.partition("\n")[0]: text for text in sections}
 
 

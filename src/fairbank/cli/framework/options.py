@@ -87,7 +87,7 @@ def add_output(parser: Parser, *, watch: bool = False) -> None:
     about = "columns to show; +COL adds to the default ones"
     add_option(group, "-o, --format COL%WIDTH,...", about)
     add_option(group, "-l, --long", "show all columns")
-    add_option(group, "--helpformat", "list the columns")
+    add_option(group, "--helpformat", "list the columns, each with its meaning")
     about = "unit of amounts: minutes, hours (SU, default), thousands or millions of SU"
     add_option(group, "--units", about, choices=tuple(UNITS), default="h")
     add_option(group, "--no-pager", "do not use a pager (as with PAGER=cat)")

@@ -39,7 +39,13 @@ class Listing(NamedTuple):
 def shown_columns(context: Context, columns: Sequence[Column]) -> bool:
     """Print the columns if --helpformat was given. Return whether it was."""
     if context.options.helpformat:
-        context.print_text(" ".join(column.head for column in _there(context, columns)))
+        from fairbank.report.column_texts import describe  # only --helpformat pays for it
+
+        heads = [column.head for column in _there(context, columns)]
+        wide = max(map(len, heads))
+        for head in heads:
+            line = f"{head:<{wide}}  {describe(context.prog, head)}"
+            context.print_lines(folded(line, context.width))
     return bool(context.options.helpformat)
 
 

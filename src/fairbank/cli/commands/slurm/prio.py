@@ -13,6 +13,7 @@ from fairbank.cli.framework.host import own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import counted
+from fairbank.report.columns import Column, text
 from fairbank.report.priorities import (
     as_data,
     best_rows,
@@ -24,6 +25,7 @@ from fairbank.report.priorities import (
     unnamed_note,
 )
 from fairbank.report.sprio import (
+    FIELDS,
     csv_lines,
     default_format,
     lines,
@@ -72,6 +74,7 @@ def add(parser: Parser) -> None:
     add_option(group, "--noheader", "no header line")
     about = "columns as sprio takes them, such as %%.15i %%9r %%.10Y"
     add_option(group, "-o, --format FORMAT", about)
+    add_option(group, "--helpformat", "list the columns, each with its meaning")
 
 
 def _jobs(text: str) -> list[int]:
@@ -194,4 +197,5 @@ COMMAND = Command(
     run,
     reads=False,
     asks=False,
+    columns=[Column(head, text(head)) for head in {each.head: None for each in FIELDS.values()}],
 )

@@ -15,6 +15,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
 from fairbank.core.time import iso
 from fairbank.report.cells import counted, plain
+from fairbank.report.columns import Column, text
 from fairbank.report.fair_share import (
     FORECAST_COLUMNS,
     TREE_COLUMNS,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
-    from fairbank.report.columns import Column, Row
+    from fairbank.report.columns import Row
     from fairbank.report.sshare import ShareRow
     from fairbank.slurm.rankings import Shares
 
@@ -82,7 +83,7 @@ def add(parser: Parser) -> None:
     add_option(group, "-l, --long", "with normalised usage, level, limits and running TRES")
     about = "which columns; names may be abbreviated"
     add_option(group, "-o, --format COL%WIDTH,...", about)
-    add_option(group, "--helpformat", "list the columns")
+    add_option(group, "--helpformat", "list the columns, each with its meaning")
 
 
 def _changes(text: str) -> dict[str, int]:
@@ -114,9 +115,6 @@ def _fit(options: Namespace) -> None:
 
 
 def run(context: Context, options: Namespace) -> int:
-    if options.helpformat:
-        context.print_text(" ".join(field.name for field in FIELDS))
-        return 0
     _fit(options)
     fields = parse_fields(options.format) if options.format else None
     from fairbank.slurm.rankings import read_shares
@@ -228,6 +226,7 @@ COMMAND = Noun(
             run,
             reads=False,
             asks=False,
+            columns=[Column(field.name, text(field.name)) for field in FIELDS],
         ),
         "record": Command(
             "store today's figures in the bank, once per day and cluster",
