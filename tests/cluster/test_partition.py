@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from fairbank.cluster.partition import Cluster, Partition, find_cluster
+from fairbank.cluster.partition import Cluster, Partition, find_cluster, one_su
 from fairbank.core.errors import NotFound
-from fairbank.core.tres import BillingRule
+from fairbank.core.tres import BillingRule, parse_weights
 
 DARWIN = Cluster(
     "darwin",
@@ -20,6 +20,35 @@ DARWIN = Cluster(
 def test_partition_bills_one_resource_by_the_dearest_tres() -> None:
     assert DARWIN.partition("gpu-v100").resource == "gpu"
     assert DARWIN.partition("standard").billing_rule is BillingRule.MAX_TRES
+
+
+@pytest.mark.parametrize(
+    ("weights", "rule", "text"),
+    [
+        (None, BillingRule.MAX_TRES, "1 core"),
+        # One core is billed as 1, so is half of 4 GiB: 1 / 0.5 = 2.
+        ("CPU=1.0,Mem=0.5G", BillingRule.MAX_TRES, "1 core or 2 GiB"),
+        # 1 / 0.0625 = 16 cores, 1 / 0.03125 = 32 GiB.
+        ("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0", BillingRule.MAX_TRES, "1 GPU, 16 cores or 32 GiB"),
+        ("CPU=2.0,GRES/gpu=0.5", BillingRule.SUM, "0.5 cores or 2 GPUs, added up"),
+        ("CPU=0.3", BillingRule.MAX_TRES, "3.33 cores"),
+        ("CPU=0", BillingRule.MAX_TRES, "nothing"),
+    ],
+)
+def test_one_su_is_explained(weights: str | None, rule: BillingRule, text: str) -> None:
+    parsed = None if weights is None else parse_weights(weights)
+    part = Partition("p", "cpu", parsed, rule)
+    assert one_su("cpu", {"darwin": Cluster("darwin", {"p": part})}) == text
+    assert one_su("gpu", {"darwin": Cluster("darwin", {"p": part})}) is None
+
+
+def test_one_su_of_partitions_with_other_weights_names_them() -> None:
+    dear = Partition("dear", "cpu", parse_weights("CPU=2"))
+    partitions = {"standard": Partition("standard", "cpu"), "dear": dear}
+    assert (
+        one_su("cpu", {"darwin": Cluster("darwin", partitions)})
+        == "in standard 1 core; in dear 0.5 cores"
+    )
 
 
 def test_unknown_partition_is_reported_with_the_known_ones() -> None:

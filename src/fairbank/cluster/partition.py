@@ -9,6 +9,7 @@ import msgspec
 
 from fairbank.core.errors import NotFound
 from fairbank.core.tres import BY_CPU, BillingRule
+from fairbank.core.units import exact_decimal
 
 
 class Partition(msgspec.Struct, frozen=True):
@@ -76,6 +77,47 @@ def price_groups(clusters: Mapping[str, Cluster]) -> tuple[tuple[str, str, str],
             for name in names
         )
     )
+
+
+def one_su(resource: str, clusters: Mapping[str, Cluster]) -> str | None:
+    """Return what one SU of a resource buys for an hour: `1 GPU, 16 cores or 32 GiB`.
+
+    Partitions with other weights follow with their names; None if no partition bills it.
+    """
+    partitions: dict[str, list[str]] = {}
+    for cluster in clusters.values():
+        for each in cluster.partitions.values():
+            if each.resource == resource:
+                partitions.setdefault(_bought(each), []).append(each.name)
+    if not partitions:
+        return None
+    if len(partitions) == 1:
+        return next(iter(partitions))
+    if len(partitions) > _PRICES_SHOWN:
+        return "different in each partition: fairbank quote -p PARTITION"
+    return "; ".join(f"in {', '.join(names)} {text}" for text, names in partitions.items())
+
+
+_PRICES_SHOWN = 3
+_COMBINED = {BillingRule.SUM: ", added up", BillingRule.MAX_TRES_GRES: ", GRES added"}
+_UNITS = {"cpu": ("core", "cores"), "gres/gpu": ("GPU", "GPUs")}
+
+
+def _bought(partition: Partition) -> str:
+    """Return the counts of TRES of which each is billed as one unit, and how they are combined."""
+    parts = []
+    for name, weight in sorted(_weights(partition).items(), key=lambda item: -item[1]):
+        if weight <= 0:
+            continue
+        if name == "mem":
+            parts.append(f"{exact_decimal(round(1 / (1024 * weight), 2))} GiB")
+            continue
+        count = round(1 / weight, 2)
+        one, many = _UNITS.get(name, (name, name))
+        parts.append(f"{exact_decimal(count)} {one if count == 1 else many}")
+    if len(parts) < 2:
+        return "".join(parts) or "nothing"
+    return f"{', '.join(parts[:-1])} or {parts[-1]}{_COMBINED.get(partition.billing_rule, '')}"
 
 
 def _weights(partition: Partition) -> Mapping[str, Fraction]:

@@ -117,7 +117,9 @@ def list_balances(
     found, next_ = _find(request, page, chosen, is_current=is_current)
     now, project_cache = request.services.clock.now(), request.services.project_cache
     rows = [
-        balance_row(balance, project_cache.by_id(balance.allocation.project), now)
+        balance_row(
+            balance, project_cache.by_id(balance.allocation.project), now, request.services.clusters
+        )
         for balance in found
     ]
     return list_response("balance", request.context, rows, next_)

@@ -11,6 +11,7 @@ from fairbank.bank.outlook import OutlookState, daily_pace, outlook
 from fairbank.bank.pricing import usable_now
 from fairbank.bank.project import Member, Project
 from fairbank.bank.query import Balance, UserRow
+from fairbank.cluster.partition import Cluster, one_su
 from fairbank.core.time import DAY, Instant, iso
 from fairbank.rest.schemas.answers import RoleWord
 from fairbank.rest.schemas.envelope import row_of
@@ -66,7 +67,8 @@ class BalanceRow(AllocationRow, frozen=True, kw_only=True):
     `used_percent` is the used part of the deposits, rounded down; 0 without deposits. `runs_out` is
     the time at which the credit will be used up, if before the end. `left_over` is the part of the
     deposits that will expire unused. `pace` is the use per day since the start, `days_left` the
-    number of whole days to the end.
+    number of whole days to the end. `one_su` is what one SU of the resource buys for an hour, null
+    if no partition bills it.
     """
 
     used_percent: int
@@ -75,6 +77,7 @@ class BalanceRow(AllocationRow, frozen=True, kw_only=True):
     left_over: int | None
     pace: int
     days_left: int
+    one_su: str | None
 
 
 class DrawnRow(Struct, frozen=True, kw_only=True):
@@ -108,8 +111,10 @@ def allocation_row(balance: Balance, project: Project, now: Instant) -> Allocati
     )
 
 
-def balance_row(balance: Balance, project: Project, now: Instant) -> BalanceRow:
-    """Return an allocation with its outlook at `now`."""
+def balance_row(
+    balance: Balance, project: Project, now: Instant, clusters: Mapping[str, Cluster]
+) -> BalanceRow:
+    """Return an allocation with its outlook at `now`; `clusters` have the prices."""
     allocation = balance.allocation
     percent = allocation.charged * 100 // allocation.deposited if allocation.deposited else 0
     projected = outlook(
@@ -129,6 +134,7 @@ def balance_row(balance: Balance, project: Project, now: Instant) -> BalanceRow:
         left_over=projected.left_over,
         pace=daily_pace(allocation.charged, allocation.start, now),
         days_left=max(0, allocation.end - now) // DAY,
+        one_su=one_su(allocation.resource, clusters),
     )
 
 

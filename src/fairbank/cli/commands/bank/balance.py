@@ -12,7 +12,7 @@ from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.cli.framework.selectors import check_listed, spread
 from fairbank.core.time import DAY, MINUTE
 from fairbank.core.units import MINUTES_IN_SU, WORTH, parse_su
-from fairbank.report.cells import counted
+from fairbank.report.cells import counted, plain
 from fairbank.report.columns import (
     UNITS,
     Column,
@@ -156,9 +156,9 @@ def run(context: Context, options: Namespace) -> int:
         f" {form.su(least or 0)}"
         for row in short
     ]
-    notes = []
+    notes = _one_su(rows)
     if any(row["held"] for row in rows):
-        notes = ["HELD is set aside for running jobs; what they do not use comes back."]
+        notes += ["HELD is set aside for running jobs; what they do not use comes back."]
     listing = Listing(
         "fairbank.balance/1",
         columns(rows) if options.form is None else COLUMNS,
@@ -176,6 +176,12 @@ def balances(context: Context, query: Mapping[str, object]) -> Sequence[Row]:
     """Return the balance rows, sorted by project and resource."""
     rows = [row for one in spread(query) for row in context.rows("/balance", one)]
     return sorted(rows, key=lambda row: (row["account"], row["resource"], row["start"]))
+
+
+def _one_su(rows: Sequence[Row]) -> list[str]:
+    """Return what one SU buys, for each resource of which it is known."""
+    known = {str(row["resource"]): str(row["one_su"]) for row in rows if row["one_su"]}
+    return [f"1 SU of {plain(name)} = {plain(known[name])} for an hour." for name in sorted(known)]
 
 
 def _name(row: Row) -> str:
