@@ -72,6 +72,36 @@ def _few_fields(query: type[Struct], **fields: st.SearchStrategy[Any]) -> st.Sea
     )
 
 
+usage_queries: st.SearchStrategy[Query] = st.one_of(
+    _query(
+        "usage",
+        _few_fields(
+            UsageQuery,
+            visibility=sights,
+            projects=projects,
+            allocation=number,
+            resource=resources,
+            owner=owners,
+            since=instant,
+            until=instant,
+            offsets=zone_offsets,
+            price_groups=prices,
+        ),
+        st.sampled_from([UsageBy.USER, UsageBy.PROJECT, UsageBy.ALLOCATION]),
+        st.builds(
+            GroupPage,
+            limit=st.integers(0, 9),
+            after=st.none() | st.tuples(strategies.uids, strategies.resources, st.just("darwin")),
+        ),
+    ),
+    _query(
+        "usage",
+        st.builds(UsageQuery, visibility=sights, since=instant, offsets=zone_offsets),
+        st.sampled_from(UsageBy),
+        st.builds(GroupPage, limit=st.just(3), largest=st.booleans()),
+    ),
+)
+
 queries: st.SearchStrategy[Query] = st.one_of(
     _query(
         "projects",
@@ -160,33 +190,7 @@ queries: st.SearchStrategy[Query] = st.one_of(
         ),
         pages,
     ),
-    _query(
-        "usage",
-        _few_fields(
-            UsageQuery,
-            visibility=sights,
-            projects=projects,
-            allocation=number,
-            resource=resources,
-            owner=owners,
-            since=instant,
-            until=instant,
-            offsets=zone_offsets,
-            price_groups=prices,
-        ),
-        st.sampled_from([UsageBy.USER, UsageBy.PROJECT, UsageBy.ALLOCATION]),
-        st.builds(
-            GroupPage,
-            limit=st.integers(0, 9),
-            after=st.none() | st.tuples(strategies.uids, strategies.resources, st.just("darwin")),
-        ),
-    ),
-    _query(
-        "usage",
-        st.builds(UsageQuery, visibility=sights, since=instant, offsets=zone_offsets),
-        st.sampled_from(UsageBy),
-        st.builds(GroupPage, limit=st.just(3), largest=st.booleans()),
-    ),
+    usage_queries,
     _query("statement", st.integers(0, 9), ats, ats, pages, kinds),
     _query("open_holds", st.frozensets(st.integers(0, 9), max_size=4)),
     _query("term_entries", st.frozensets(st.integers(0, 9), max_size=4)),

@@ -17,12 +17,13 @@ from fairbank.bank.query import (
     UsageQuery,
     Visibility,
 )
-from fairbank.bank.requests import Charge, Deposit, Lapse, Refund, Release
+from fairbank.bank.requests import Charge, Deposit, Lapse, Refund, Release, Undo
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.core.time import DAY, Instant
 from fairbank.core.time_zone import parse_zone, zone_offsets
 from fairbank.core.units import SuMinutes
 from fairbank.store.contract import Store
+from fairbank.store.memory.store import MemoryStore
 from tests.contracts.small_site import (
     ALICE,
     BOB,
@@ -31,6 +32,7 @@ from tests.contracts.small_site import (
     SnapshotReader,
     allocation,
     charge,
+    copy_ledger,
     granted,
     hold,
     job,
@@ -179,6 +181,59 @@ def test_weeks_of_usage_are_iso_weeks_of_the_zone(store: Store) -> None:
     assert weeks() == [("2026-W53", 3), ("2027-W01", 3)]
     east = zone_offsets(parse_zone("Pacific/Kiritimati"), sunday - DAY, sunday + 2 * DAY)
     assert weeks(offsets=east) == [("2026-W53", 1), ("2027-W01", 5)]
+
+
+def test_usage_of_any_period_is_the_same_with_sums_of_days(store: Store) -> None:
+    """Runs end in the first, middle and last second of days; sums are folded in between."""
+    granted(store, project("physics", 100), project("chemistry", 200))
+    granted(store, *(allocation(number, 10**6, end=2**40) for number in (1, 2)))
+    day = NEW_YEAR // DAY
+    ends = [(day + number) * DAY + second for number in range(4) for second in (0, 7, DAY - 1)]
+    details = JobDetails(cpus=8, cpu_seconds=1_000, exit_status=256, qos="high", tres="gres/gpu=2")
+    for number, ended in enumerate(ends, start=1):
+        run = late_charge(
+            number,
+            100 * number,
+            project=1 + number % 2,
+            ended=ended,
+            elapsed_seconds=100 + number,
+            outcome="FAILED" if number % 3 else "COMPLETED",
+            job_details=details,
+        )
+        granted(store, run)
+        if number in (4, 5, 9):
+            while store.fold_usage():
+                pass
+    (back, _) = granted(store, Refund(run=job(2), amount=SuMinutes(30)), Refund(run=job(11)))
+    assert (store.fold_usage() == 0) == isinstance(store, MemoryStore)
+    granted(
+        store, Undo(entry=back.entry, allocation=back.allocation, run=job(2)), Refund(run=job(3))
+    )
+    twin = MemoryStore()
+    copy_ledger(store, twin)
+    edges = [None, *(Instant((day + n) * DAY + s) for n in (-1, 0, 1, 3) for s in (0, 7))]
+    for since in edges:
+        for until in edges:
+            query = UsageQuery(since=since, until=until)
+            for by in (UsageBy.DAY, UsageBy.PROJECT, UsageBy.CATEGORY):
+                expected = SnapshotReader(twin).usage(query, by, GroupPage(PAGE_MAX))
+                found = SnapshotReader(store).usage(query, by, GroupPage(PAGE_MAX))
+                assert found == expected, (since, until, by)
+
+
+def test_replaced_ledger_has_its_own_usage(store: Store) -> None:
+    """Sums of the ledger that a restore replaced do not stay."""
+    granted(store, project("physics", 100))
+    granted(store, allocation(1, end=2**40), late_charge(1, 10, ended=NEW_YEAR))
+    backup = MemoryStore()
+    copy_ledger(store, backup)
+    granted(store, late_charge(2, 20, ended=NEW_YEAR))
+    store.fold_usage()
+    copy_ledger(backup, store)
+    for _ in range(2):
+        (total,) = SnapshotReader(store).usage(UsageQuery(), UsageBy.USER, GroupPage())
+        assert (total.runs, total.charged) == (1, 10)
+        store.fold_usage()
 
 
 def test_usage_of_different_units_is_not_added(store: Store) -> None:

@@ -25,7 +25,7 @@ from fairbank.store.contract import Reader, Store
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
 from tests.bank import request_strategies as strategies
-from tests.contracts.query_strategies import Query, queries
+from tests.contracts.query_strategies import Query, queries, usage_queries
 from tests.contracts.small_site import all_rows, contents, copy_ledger
 from tests.support.postgres import PostgresServer
 
@@ -75,17 +75,22 @@ arriving = strategies.submitted_requests(
 batches = st.lists(st.lists(arriving, min_size=1, max_size=6), min_size=1, max_size=6)
 
 
-def play(store: Store, story: Sequence[Sequence[SubmittedRequest]]) -> list[Outcome]:
+def play(
+    store: Store, story: Sequence[Sequence[SubmittedRequest]], *, opens: bool = True, at: int = 0
+) -> list[Outcome]:
+    """Apply a story, after the requests that open the projects and allocations of all stories."""
     bank, answers = Ledger(store, Policy()), []
     before = [
         [strategies.submitted_by(0, None, request) for request in batch]
         for batch in (strategies.PROJECTS, strategies.GRANTS)
     ]
-    for at, batch in enumerate([*before, *story]):
+    for place, batch in enumerate([*(before if opens else ()), *story]):
         answers += bank.apply(
             [
                 msgspec.structs.replace(
-                    submitted, request=_with_project(store, submitted.request), at=Instant(10 * at)
+                    submitted,
+                    request=_with_project(store, submitted.request),
+                    at=Instant(at + 10 * place),
                 )
                 for submitted in batch
             ]
@@ -161,6 +166,30 @@ def test_every_query_gives_the_same_answer_in_every_store(
             assert _answer(sql_reader, query, arguments) == _answer(
                 memory_reader, query, arguments
             ), (query, arguments)
+
+
+@FEW
+@given(story=batches, queries_=st.lists(usage_queries, min_size=10, max_size=20), data=st.data())
+def test_usage_is_the_same_wherever_sums_are_folded(
+    sql_store: Store,
+    story: list[list[SubmittedRequest]],
+    queries_: list[Query],
+    data: st.DataObject,
+) -> None:
+    """Charges, refunds and their undoing come before and after the sums were folded."""
+    emptied(sql_store)
+    for count in range(1, len(story) + 1):
+        play(sql_store, story[count - 1 : count], opens=count == 1, at=10 * count)
+        if data.draw(st.booleans()):
+            while sql_store.fold_usage():
+                pass
+    memory = MemoryStore()
+    copy_ledger(sql_store, memory)
+    with memory.reading() as memory_reader, sql_store.reading() as sql_reader:
+        for query, arguments in queries_:
+            assert _answer(sql_reader, query, arguments) == _answer(
+                memory_reader, query, arguments
+            ), arguments
 
 
 @FEW

@@ -260,6 +260,14 @@ class Store(Protocol):
         """
         ...
 
+    def fold_usage(self) -> int:
+        """Add the runs that were closed or refunded since the last call to the sums that `usage`
+        reads. It returns the same without; with few new entries it is fast.
+
+        Returns the number of entries; 0 if there was nothing left to do. Raises Busy, Unavailable.
+        """
+        ...
+
     def integrity_errors(
         self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
     ) -> list[str]:

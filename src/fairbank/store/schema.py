@@ -161,6 +161,37 @@ run = Table(
     Index("run_allocation", "allocation", "id"),
     Index("run_owner", "owner", "id"),
     _partial_index("run_open", "until_at", where="state = 'held'"),
+    # Usage of a part of a day. Rising times make it cheap: new rows go to its last page.
+    _partial_index("run_ended", "ended_at", where="ended_at IS NOT NULL"),
+)
+
+USAGE_FIGURES = (
+    *("runs", "failed", "charged", "elapsed", "core", "gpu", "waited", "busy", "given"),
+    *("wasted", "early"),
+)
+"""Sums of `bank.query.Usage`, in its order."""
+
+# Sums of closed runs by blocks of `days`, 1 and 32, so that usage of a million runs is a sum of few
+# rows. They are made from the journal (`store.sql.usage_sums`), and can be deleted and made again.
+# The primary key has the order in which usage is grouped: time first, names last.
+usage_sum = Table(
+    "usage_sum",
+    metadata,
+    *(Column(name, _Id, primary_key=True) for name in ("days", "block", "allocation", "project")),
+    Column("cluster", Text, primary_key=True),
+    Column("owner", _Id, primary_key=True),
+    *(Column(name, Text, primary_key=True) for name in ("partition", "qos")),
+    *_numbers(*USAGE_FIGURES),
+    *_numbers("lowest_exit", "highest_exit", null=True),
+    sqlite_with_rowid=False,
+)
+
+# `seq` is the last entry of the journal that the sums contain.
+usage_head = Table(
+    "usage_head",
+    metadata,
+    Column("allocation", _Id, ForeignKey("allocation.id"), primary_key=True),
+    *_numbers("seq"),
 )
 
 journal = Table(

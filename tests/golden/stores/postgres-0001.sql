@@ -275,6 +275,33 @@ CREATE SEQUENCE public.token_id_seq
     NO MAXVALUE
     CACHE 1;
 ALTER SEQUENCE public.token_id_seq OWNED BY public.token.id;
+CREATE TABLE public.usage_head (
+    allocation bigint NOT NULL,
+    seq bigint NOT NULL
+);
+CREATE TABLE public.usage_sum (
+    days bigint NOT NULL,
+    block bigint NOT NULL,
+    allocation bigint NOT NULL,
+    project bigint NOT NULL,
+    cluster text NOT NULL,
+    owner bigint NOT NULL,
+    partition text NOT NULL,
+    qos text NOT NULL,
+    runs bigint NOT NULL,
+    failed bigint NOT NULL,
+    charged bigint NOT NULL,
+    elapsed bigint NOT NULL,
+    core bigint NOT NULL,
+    gpu bigint NOT NULL,
+    waited bigint NOT NULL,
+    busy bigint NOT NULL,
+    given bigint NOT NULL,
+    wasted bigint NOT NULL,
+    early bigint NOT NULL,
+    lowest_exit bigint,
+    highest_exit bigint
+);
 ALTER TABLE ONLY public.allocation ALTER COLUMN id SET DEFAULT nextval('public.allocation_id_seq'::regclass);
 ALTER TABLE ONLY public.project ALTER COLUMN id SET DEFAULT nextval('public.project_id_seq'::regclass);
 ALTER TABLE ONLY public.registry ALTER COLUMN id SET DEFAULT nextval('public.registry_id_seq'::regclass);
@@ -376,6 +403,10 @@ ALTER TABLE ONLY public.token
     ADD CONSTRAINT token_digest_key UNIQUE (digest);
 ALTER TABLE ONLY public.token
     ADD CONSTRAINT token_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.usage_head
+    ADD CONSTRAINT usage_head_pkey PRIMARY KEY (allocation);
+ALTER TABLE ONLY public.usage_sum
+    ADD CONSTRAINT usage_sum_pkey PRIMARY KEY (days, block, allocation, project, cluster, owner, partition, qos);
 ALTER TABLE ONLY public.user_sum
     ADD CONSTRAINT user_sum_pkey PRIMARY KEY (allocation, uid);
 CREATE INDEX allocation_fund ON public.allocation USING btree (project, resource, end_at);
@@ -386,6 +417,7 @@ CREATE INDEX journal_undoing ON public.journal USING btree (allocation, seq) WHE
 CREATE INDEX member_uid ON public.member USING btree (uid);
 CREATE INDEX nonce_expires ON public.nonce USING btree (expires_at);
 CREATE INDEX run_allocation ON public.run USING btree (allocation, id);
+CREATE INDEX run_ended ON public.run USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX run_open ON public.run USING btree (until_at) WHERE (state = 'held'::text);
 CREATE INDEX run_owner ON public.run USING btree (owner, id);
 CREATE INDEX run_project ON public.run USING btree (project, id);
@@ -399,5 +431,7 @@ ALTER TABLE ONLY public.member
     ADD CONSTRAINT member_project_fkey FOREIGN KEY (project) REFERENCES public.project(id);
 ALTER TABLE ONLY public.project
     ADD CONSTRAINT project_parent_fkey FOREIGN KEY (parent) REFERENCES public.project(id) DEFERRABLE INITIALLY DEFERRED;
+ALTER TABLE ONLY public.usage_head
+    ADD CONSTRAINT usage_head_allocation_fkey FOREIGN KEY (allocation) REFERENCES public.allocation(id);
 ALTER TABLE ONLY public.user_sum
     ADD CONSTRAINT user_sum_allocation_fkey FOREIGN KEY (allocation) REFERENCES public.allocation(id);

@@ -202,6 +202,39 @@ CREATE TABLE token (
 INSERT INTO "token" VALUES(1,X'6C6170746F706C6170746F706C6170746F706C6170746F70',1002,'laptop','read',1790002800,1821536000,1790004000,NULL);
 INSERT INTO "token" VALUES(2,X'706F7274616C706F7274616C706F7274616C706F7274616C',1002,'portal','read',1790003200,1821536000,NULL,NULL);
 INSERT INTO "token" VALUES(3,X'6C6F63616C6C6F63616C6C6F63616C6C6F63616C',1002,'local','agent:local write',1790003600,1821536000,NULL,NULL);
+CREATE TABLE usage_head (
+	allocation INTEGER NOT NULL, 
+	seq BIGINT NOT NULL, 
+	PRIMARY KEY (allocation), 
+	FOREIGN KEY(allocation) REFERENCES allocation (id)
+);
+CREATE TABLE usage_sum (
+	days INTEGER NOT NULL, 
+	block INTEGER NOT NULL, 
+	allocation INTEGER NOT NULL, 
+	project INTEGER NOT NULL, 
+	cluster TEXT NOT NULL, 
+	owner INTEGER NOT NULL, 
+	partition TEXT NOT NULL, 
+	qos TEXT NOT NULL, 
+	runs BIGINT NOT NULL, 
+	failed BIGINT NOT NULL, 
+	charged BIGINT NOT NULL, 
+	elapsed BIGINT NOT NULL, 
+	core BIGINT NOT NULL, 
+	gpu BIGINT NOT NULL, 
+	waited BIGINT NOT NULL, 
+	busy BIGINT NOT NULL, 
+	given BIGINT NOT NULL, 
+	wasted BIGINT NOT NULL, 
+	early BIGINT NOT NULL, 
+	lowest_exit BIGINT, 
+	highest_exit BIGINT, 
+	PRIMARY KEY (days, block, allocation, project, cluster, owner, partition, qos)
+)
+ WITHOUT ROWID
+
+;
 CREATE TABLE user_sum (
 	allocation INTEGER NOT NULL, 
 	uid BIGINT NOT NULL, 
@@ -218,14 +251,15 @@ CREATE TABLE user_sum (
 INSERT INTO "user_sum" VALUES(1,1002,33,0,NULL);
 INSERT INTO "user_sum" VALUES(2,1002,650,0,5000);
 INSERT INTO "user_sum" VALUES(2,1003,0,2705,NULL);
-CREATE INDEX run_project ON run (project, id);
-CREATE INDEX run_owner ON run (owner, id);
-CREATE INDEX run_allocation ON run (allocation, id);
 CREATE INDEX run_open ON run (until_at) WHERE state = 'held';
-CREATE INDEX journal_refusal ON journal (owner, id) WHERE kind = 'refusal';
+CREATE INDEX run_owner ON run (owner, id);
+CREATE INDEX run_project ON run (project, id);
+CREATE INDEX run_allocation ON run (allocation, id);
+CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
 CREATE UNIQUE INDEX journal_key ON journal (actor, "key") WHERE key IS NOT NULL;
-CREATE INDEX journal_refused ON journal (id) WHERE kind = 'refusal';
+CREATE INDEX journal_refusal ON journal (owner, id) WHERE kind = 'refusal';
 CREATE INDEX journal_undoing ON journal (allocation, seq) WHERE kind IN ('deposit', 'withdraw', 'transfer-in', 'refund', 'recharge', 'terms', 'cap', 'member', 'open');
+CREATE INDEX journal_refused ON journal (id) WHERE kind = 'refusal';
 CREATE INDEX token_uid ON token (uid);
 CREATE INDEX nonce_expires ON nonce (expires_at);
 CREATE INDEX member_uid ON member (uid);

@@ -1,4 +1,4 @@
-"""Upkeep: expired holds are released, expired allocations ended, old fair-share records deleted."""
+"""Upkeep: expired holds and allocations, sums of usage, old fair-share records."""
 
 from __future__ import annotations
 
@@ -137,6 +137,8 @@ class Upkeep:
                         swept.holds_expired,
                         swept.allocations_ended,
                     )
+                while self._store.fold_usage():
+                    pass  # a part of them, so that no request waits long
                 if gone := self.delete_old_shares():
                     _log.info("upkeep: %d old fair-share records deleted", gone)
             except FairbankError as error:

@@ -89,6 +89,10 @@ class MemoryStore:
                 del tables.shares[place]
             return len(old)
 
+    def fold_usage(self) -> int:
+        """Return 0: usage is counted each time."""
+        return 0
+
     def integrity_errors(
         self, *, thoroughly: bool = True, at_work: ProgressCallback | None = None
     ) -> list[str]:

@@ -55,13 +55,13 @@ def is_visible_or_owned(
     )
 
 
-def run_is_visible(visibility: Visibility) -> Condition:
+def run_is_visible(visibility: Visibility, columns: Any = run.c) -> Condition:
     """Return the condition for runs of visible projects, runs charged to their allocations, and own
-    runs.
+    runs; `columns` are those of the runs, or of sums of them.
     """
     return or_(
-        is_visible_or_owned(visibility, run.c.allocation, run.c.owner == visibility.uid),
-        is_visible(visibility, run.c.project),
+        is_visible_or_owned(visibility, columns.allocation, columns.owner == visibility.uid),
+        is_visible(visibility, columns.project),
     )
 
 

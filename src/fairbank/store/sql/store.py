@@ -23,6 +23,7 @@ from fairbank.store.sql.batch import SqlTransaction
 from fairbank.store.sql.db_errors import translated_errors
 from fairbank.store.sql.reader import SqlReader
 from fairbank.store.sql.rows import KINDS
+from fairbank.store.sql.usage_sums import delete_sums, fold
 
 _TURN_SECONDS = 60
 
@@ -94,6 +95,13 @@ class SqlStore(ABC):
                 old = delete(share_figure).where(f.cluster == cluster, f.day < before)
                 gone += connection.execute(old).rowcount
         return gone
+
+    def fold_usage(self) -> int:
+        with self._single_write() as connection:
+            if connection.dialect.name == "postgresql":
+                # Journal, runs and heads of one snapshot: other servers write meanwhile.
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            return fold(connection)
 
     def check(self, demand: Callable[[Connection], None]) -> None:
         """Call `demand` with a connection before anything else and raise what it raises. Waits for
@@ -186,6 +194,7 @@ class SqlRestore(ABC):
             )
             # SQLite stores any type in any column.
             self._revoked = {digest: Instant(at) for digest, at in found if isinstance(at, int)}
+            delete_sums(self._connection)
             self._empty()
             self.registry(RegistryHead())
         for table in TABLES:

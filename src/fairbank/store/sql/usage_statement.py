@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import (
@@ -18,18 +18,18 @@ from sqlalchemy import (
     literal,
     literal_column,
     select,
+    true,
     tuple_,
+    union_all,
 )
 
-from fairbank.bank.efficiency import EARLY_OUTCOMES, EARLY_SECONDS
-from fairbank.bank.query import NO_QOS, GroupPage, UsageBy, UsageQuery
+from fairbank.bank.query import GroupPage, UsageBy, UsageQuery
 from fairbank.bank.run import RESOLVED
-from fairbank.cluster.job import COMPLETED
-from fairbank.core.time import DAY
+from fairbank.core.time import DAY, Instant
 from fairbank.core.time_zone import ZoneOffsets
-from fairbank.store.schema import allocation, run
+from fairbank.store.schema import USAGE_FIGURES, allocation, run, usage_sum
 from fairbank.store.sql.conditions import (
-    GpuCount,
+    Condition,
     between,
     bytewise,
     equal,
@@ -37,47 +37,18 @@ from fairbank.store.sql.conditions import (
     is_in,
     run_is_visible,
 )
-from fairbank.store.usage import UNKNOWN_STATUS
+from fairbank.store.sql.usage_sums import (
+    KEY,
+    LONG,
+    NAMES,
+    SHORT,
+    add_up,
+    changed_runs,
+    run_figures,
+    run_key,
+)
 
 _r = run.c
-_GIVEN = _r.cpus * _r.elapsed_seconds
-_MEASURED = and_(_r.cpu_seconds.is_not(None), _GIVEN > 0)
-_BUSY = case((_r.cpu_seconds < _GIVEN, _r.cpu_seconds), else_=_GIVEN)
-_EARLY = and_(_r.outcome.in_(sorted(EARLY_OUTCOMES)), _r.elapsed_seconds <= EARLY_SECONDS)
-_PAID = _r.charged - _r.refunded
-_EXIT = func.coalesce(_r.exit_status, UNKNOWN_STATUS)
-
-
-def _sum(figure: ColumnElement[Any] | int, of: ColumnElement[bool]) -> ColumnElement[Any]:
-    """Return the sum over the runs that fulfil the condition. Others are not evaluated: their time
-    may be zero and would be a divisor.
-    """
-    return func.sum(case((of, figure), else_=0))
-
-
-_FIGURES: Sequence[ColumnElement[Any]] = (
-    func.count().label("runs"),
-    func.sum(case((_r.outcome == COMPLETED, 0), else_=1)).label("failed"),
-    func.sum(_PAID).label("charged"),
-    func.sum(_r.elapsed_seconds).label("elapsed"),
-    func.sum(func.coalesce(_GIVEN, 0)).label("core"),
-    _sum(GpuCount(_r.tres) * _r.elapsed_seconds, _r.tres.is_not(None)).label("gpu"),
-    _sum(_r.start_at - _r.submitted, _r.start_at > _r.submitted).label("waited"),
-    _sum(_BUSY, _MEASURED).label("busy"),
-    _sum(_GIVEN, _MEASURED).label("given"),
-    _sum(_PAID * (1000 - (2000 * _BUSY + _GIVEN) // (2 * _GIVEN)) // 1000, _MEASURED).label(
-        "wasted"
-    ),
-    _sum(1, _EARLY).label("early"),
-    func.min(case((_EARLY, _EXIT))).label("lowest_exit"),
-    func.max(case((_EARLY, _EXIT))).label("highest_exit"),
-)
-_NAMES = [figure.name for figure in _FIGURES]
-_HOW: Mapping[str, Callable[..., ColumnElement[Any]]] = {
-    "lowest_exit": func.min,
-    "highest_exit": func.max,
-}
-"""How figures of several groups are joined; all others are added."""
 
 
 def _local_day(offsets: ZoneOffsets) -> ColumnElement[Any]:
@@ -115,22 +86,22 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
             group.label("group"),
             a.resource,
             _clusters(query, a.resource, f.cluster).label("clusters"),
-            *(f[name] for name in _NAMES),
+            *(f[name] for name in NAMES),
         )
         .join_from(found, allocation, a.id == f.allocation)
         .subquery()
-        .c
     )
-    is_text = isinstance(priced.group.type, Text)
-    ordered = bytewise(priced.group) if is_text else priced.group
-    key = (ordered, bytewise(priced.resource), bytewise(priced.clusters))
-    sums = [_HOW.get(name, func.sum)(priced[name]) for name in _NAMES]
+    p = priced.c
+    is_text = isinstance(p.group.type, Text)
+    ordered = bytewise(p.group) if is_text else p.group
+    key = (ordered, bytewise(p.resource), bytewise(p.clusters))
+    sums = add_up(priced)
     rows = select(*key, *sums).group_by(*key)
     if by.is_time:
         return rows
     if page.largest:
         place = func.row_number().over(
-            partition_by=key[1:], order_by=(sums[_NAMES.index("charged")].desc(), ordered)
+            partition_by=key[1:], order_by=(sums[USAGE_FIGURES.index("charged")].desc(), ordered)
         )
         ranked = rows.add_columns(place.label("place")).subquery()
         return select(*list(ranked.c)[:-1]).where(ranked.c.place <= page.size)
@@ -140,25 +111,119 @@ def usage(query: UsageQuery, by: UsageBy, page: GroupPage) -> Select[Any]:
 
 
 def _sums_of_runs(query: UsageQuery, by: UsageBy) -> Subquery:
-    """Return the sums of the runs by group, allocation and cluster."""
-    job = _r.cluster + literal_column("'/'", Text) + cast(_r.job_id, Text)
-    by_name: dict[UsageBy, ColumnElement[Any]] = {
-        UsageBy.USER: _r.owner,
-        UsageBy.PROJECT: _r.project,
-        UsageBy.CLUSTER: _r.cluster,
-        UsageBy.PARTITION: _r.partition,
-        UsageBy.JOB: job,
-        UsageBy.QOS: func.coalesce(_r.qos, literal_column(f"'{NO_QOS}'", Text)),
-    }
-    group = _local_day(query.offsets) if by.is_time else by_name.get(by, _r.allocation)
-    key = (group.label("group"), _r.allocation, _r.cluster)
-    wanted = [
+    """Return the sums of the runs by group, allocation and cluster.
+
+    Long blocks of days are read first, then the days at both ends, then the runs of the parts of
+    days; and the runs that the sums lack. Groups of time or of jobs are not in the sums.
+    """
+    since, until = query.since, query.until
+    first = None if since is None else -(-since // DAY)
+    last = None if until is None else until // DAY
+    if (
+        by is UsageBy.JOB
+        or by.is_time
+        or (first is not None and last is not None and first >= last)
+    ):
+        parts = [_runs(query, by, since, until)]
+    else:
+        begin, end = (None if day is None else Instant(day * DAY) for day in (first, last))
+        parts = [_summed(query, by, *blocks) for blocks in _blocks(first, last)]
+        parts.append(_lacking(query, by, begin, end))
+        if begin != since:
+            parts.append(_runs(query, by, since, begin))
+        if end != until:
+            parts.append(_runs(query, by, end, until))
+    rows = union_all(*parts).subquery() if len(parts) > 1 else parts[0].subquery()
+    key = (rows.c.group, rows.c.allocation, rows.c.cluster)
+    return select(*key, *add_up(rows)).group_by(*key).subquery()
+
+
+Blocks = tuple[int, int | None, int | None]
+
+
+def _blocks(first: int | None, last: int | None) -> list[Blocks]:
+    """Return the blocks that cover the days from `first` up to, not including, `last`: their days,
+    the first, and the one after the last.
+
+    >>> _blocks(None, None), _blocks(30, 70)
+    ([(32, None, None)], [(32, 1, 2), (1, 30, 32), (1, 64, 70)])
+    """
+    begin = None if first is None else -(-first // LONG)
+    end = None if last is None else last // LONG
+    if begin is not None and end is not None and begin >= end:
+        return [(SHORT, first, last)]
+    blocks: list[Blocks] = [(LONG, begin, end)]
+    if begin is not None and begin * LONG != first:
+        blocks.append((SHORT, first, begin * LONG))
+    if end is not None and end * LONG != last:
+        blocks.append((SHORT, end * LONG, last))
+    return blocks
+
+
+def _runs(
+    query: UsageQuery, by: UsageBy, since: Instant | None, until: Instant | None
+) -> Select[Any]:
+    """Select the figures of the closed runs that ended in a period."""
+    return select(*_key(query, by, run_key()), *run_figures()).where(
         _r.state.in_([each.value for each in RESOLVED]),
-        run_is_visible(query.visibility),
-        is_in(_r.project, query.projects),
-        in_allocations(_r.allocation, query.resource),
-        equal(_r.allocation, query.allocation),
-        equal(_r.owner, query.owner),
-        between(_r.ended_at, query.since, query.until),
+        *_wanted(query, _r),
+        between(_r.ended_at, since, until),
+    )
+
+
+def _lacking(
+    query: UsageQuery, by: UsageBy, since: Instant | None, until: Instant | None
+) -> Select[Any]:
+    """Select what the sums by day lack of the runs that ended in a period."""
+    changed = changed_runs()
+    return (
+        select(*_key(query, by, run_key()), *run_figures(changed))
+        .join_from(changed, run, _r.id == changed.c.run)
+        .where(*_wanted(query, _r), between(_r.ended_at, since, until))
+    )
+
+
+def _summed(
+    query: UsageQuery, by: UsageBy, days: int, first: int | None, last: int | None
+) -> Select[Any]:
+    """Select the sums of the blocks of `days` from `first` up to, not including, `last`.
+
+    They are added up in the order of the primary key, which needs no sorting.
+    """
+    u = usage_sum.c
+    group, *key = _key(query, by, {name: u[name] for name in KEY})
+    return (
+        select(group, *key, *add_up(usage_sum))
+        .where(
+            u.days == literal_column(str(days)),
+            *_wanted(query, u),
+            true() if first is None else u.block >= first,
+            true() if last is None else u.block < last,
+        )
+        .group_by(u.block, u.allocation, u.project, u.cluster, group)
+    )
+
+
+def _key(
+    query: UsageQuery, by: UsageBy, columns: Mapping[str, ColumnElement[Any]]
+) -> list[ColumnElement[Any]]:
+    """Return group, allocation and cluster of a row with these `columns`."""
+    names = {UsageBy.USER: "owner", UsageBy.RESOURCE: "allocation", UsageBy.CATEGORY: "allocation"}
+    if by is UsageBy.JOB:
+        job: ColumnElement[Any] = cast(_r.job_id, Text)
+        group = _r.cluster + literal_column("'/'", Text) + job
+    else:
+        group = _local_day(query.offsets) if by.is_time else columns[names.get(by, by.value)]
+    named = {"group": group, "allocation": columns["allocation"], "cluster": columns["cluster"]}
+    return [column.label(name) for name, column in named.items()]
+
+
+def _wanted(query: UsageQuery, columns: Any) -> list[Condition]:
+    """Return the conditions on runs, or on sums of runs, apart from the period."""
+    return [
+        run_is_visible(query.visibility, columns),
+        is_in(columns.project, query.projects),
+        in_allocations(columns.allocation, query.resource),
+        equal(columns.allocation, query.allocation),
+        equal(columns.owner, query.owner),
     ]
-    return select(*key, *_FIGURES).where(*wanted).group_by(*key).subquery()
