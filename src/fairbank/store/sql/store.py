@@ -99,7 +99,7 @@ class SqlStore(ABC):
     def fold_usage(self) -> int:
         with self._single_write() as connection:
             if connection.dialect.name == "postgresql":
-                # Journal, runs and heads of one snapshot: other servers write meanwhile.
+                # Journal, runs and positions of one snapshot: other servers write meanwhile.
                 connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             return fold(connection)
 

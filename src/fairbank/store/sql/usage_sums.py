@@ -1,6 +1,6 @@
 """Sums of closed runs by blocks of days, which `usage` reads instead of a million runs.
 
-The journal tells what the sums lack: each allocation has a head, the last entry that they contain.
+The journal tells what the sums lack: each allocation has the position of the last entry in them.
 A reader adds the runs of later entries; `fold` adds them to the table. Nothing is done when a run
 is charged.
 """
@@ -119,7 +119,7 @@ def add_up(source: FromClause) -> list[ColumnElement[Any]]:
 
 
 def changed_runs(allocations: Sequence[int] | None = None) -> CTE:
-    """Select the runs of entries after the heads: `closed`, and what came `back` of their charge.
+    """Select the runs of entries that the sums lack: `closed`, and what came `back` of their charge.
 
     The row of a run has all its entries, so it must be of the same snapshot as the journal.
     """
@@ -144,7 +144,7 @@ def changed_runs(allocations: Sequence[int] | None = None) -> CTE:
 
 
 def fold(connection: Connection) -> int:
-    """Add the entries after some heads to the sums, in a transaction with one snapshot.
+    """Add entries that the sums lack, in a transaction with one snapshot.
 
     Returns the number of entries; 0 if there are none.
     """
@@ -177,17 +177,19 @@ def fold(connection: Connection) -> int:
     ):
         joined[name] = func.coalesce(case((is_better, new[name]), else_=old[name]), new[name])
     connection.execute(sums.on_conflict_do_update(index_elements=list(KEY), set_=joined))
-    heads = insert(usage_head).from_select(
+    position = insert(usage_head).from_select(
         ["allocation", "seq"], select(a.id, a.seq).where(a.id.in_(chosen))
     )
     connection.execute(
-        heads.on_conflict_do_update(index_elements=["allocation"], set_={"seq": heads.excluded.seq})
+        position.on_conflict_do_update(
+            index_elements=["allocation"], set_={"seq": position.excluded.seq}
+        )
     )
     return entries
 
 
 def delete_sums(connection: Connection) -> None:
-    """Delete all sums and heads, before the ledger is replaced."""
+    """Delete all sums and positions, before the ledger is replaced."""
     connection.execute(delete(usage_head))
     connection.execute(delete(usage_sum))
 
