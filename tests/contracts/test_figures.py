@@ -206,9 +206,7 @@ def test_usage_of_any_period_is_the_same_with_sums_of_days(store: Store) -> None
                 pass
     (back, _) = granted(store, Refund(run=job(2), amount=SuMinutes(30)), Refund(run=job(11)))
     assert (store.fold_usage() == 0) == isinstance(store, MemoryStore)
-    granted(
-        store, Undo(entry=back.entry, allocation=back.allocation, run=job(2)), Refund(run=job(3))
-    )
+    granted(store, Undo(entry=back.entry, allocation=1, run=job(2)), Refund(run=job(3)))
     twin = MemoryStore()
     copy_ledger(store, twin)
     edges = [None, *(Instant((day + n) * DAY + s) for n in (-1, 0, 1, 3) for s in (0, 7))]

@@ -119,7 +119,7 @@ def add_up(source: FromClause) -> list[ColumnElement[Any]]:
 
 
 def changed_runs(allocations: Sequence[int] | None = None) -> CTE:
-    """Select the runs of entries that the sums lack: `closed`, and what came `back` of their charge.
+    """Select the runs of entries that the sums lack: `closed`, and what came `back` of the charge.
 
     The row of a run has all its entries, so it must be of the same snapshot as the journal.
     """
