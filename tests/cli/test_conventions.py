@@ -57,6 +57,7 @@ ON_THE_HOST = {
     "simulate", "whatif", "report sitefactor",
     "report balance", "report usage", "report fairshare", "share record", "share compose", "demo",
 }  # fmt: skip
+IMPORTS = {"import csv"}
 ON_SLURM_HOSTS = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}
 """These read the address of the bank or the agent from the settings of the agent."""
@@ -109,6 +110,7 @@ def test_every_command_has_one_kind() -> None:
         | WRITING
         | ON_THE_HOST
         | ON_SLURM_HOSTS
+        | IMPORTS
         | AGENTS
         | QUEUE_COMMANDS
         | SHELLS

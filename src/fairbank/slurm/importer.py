@@ -11,15 +11,23 @@ from types import MappingProxyType
 
 import msgspec
 
-from fairbank.core.errors import NotFound
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import iso
+from fairbank.core.units import AMOUNT_MAX
 from fairbank.rest.client import Refused
 from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands, find_uid
 from fairbank.slurm.parsers.config import slurm_uid
-from fairbank.slurm.parsers.values import UnreadableLine
-from fairbank.slurm.reconcile.bank_records import BankFunds
-from fairbank.slurm.reconcile.compare import REPAIRED_BY_RELEASE, Category, ReconcileFinding
+from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
+from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
+from fairbank.slurm.reconcile.compare import (
+    REPAIRED_BY_RELEASE,
+    Category,
+    ReconcileComparison,
+    ReconcileFinding,
+    ReconcileInput,
+    compare,
+)
 from fairbank.slurm.reconcile.import_plan import (
     HistoryAllocation,
     ImportPlan,
@@ -32,9 +40,14 @@ from fairbank.slurm.reconcile.import_plan import (
     plan_import,
     projects_after,
 )
-from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences, price_settings
-from fairbank.slurm.reconcile.reconciler import Reconciler, ReconcileResult
-from fairbank.slurm.reconcile.repair import RepairOutcome
+from fairbank.slurm.reconcile.prices import (
+    ClusterPrices,
+    SlurmMachine,
+    price_differences,
+    price_settings,
+)
+from fairbank.slurm.reconcile.reconciler import PERIOD_MARGIN_SECONDS, Reconciler
+from fairbank.slurm.reconcile.repair import Repairer, RepairOutcome
 
 HISTORY_CATEGORY = "history"
 COVERED = frozenset({Category.MISSING, Category.REFUSED})
@@ -249,35 +262,121 @@ def import_history(
         funds=funds,
         progress=progress,
     )
-    return _history_result(allocations, result, passed_over)
+    outcomes = [
+        outcome
+        for outcome in result.outcomes
+        # A run that only the bank knows is never passed over.
+        if outcome.problem is None
+        or not (outcome.finding.job and is_passed_over(outcome.finding.job, passed_over))
+    ]
+    return _history_result(allocations, outcomes, result.comparison.matched, result.unreadable)
+
+
+def import_jobs(
+    bank: BankClient,
+    cluster: BankCluster,
+    jobs: Sequence[AccountingJob],
+    now: int,
+    *,
+    source: str,
+    cover: bool = False,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> HistoryResult:
+    """Charge jobs of any scheduler that have ended and are not in the ledger.
+
+    Args:
+        bank: client that may report runs of the cluster.
+        cluster: of the jobs, with its prices.
+        jobs: that ended before now; none of them is doubtful.
+        now: the current time.
+        source: of the jobs, for the comment of their entries.
+        cover: create allocations for runs that no allocation would pay.
+        dry_run: charge nothing, and predict the result.
+        progress: called with the stage, and how much of how much is done.
+
+    Raises:
+        InvalidInput: a job costs more than the bank can count. Nothing was charged.
+    """
+    comparison, runs = _compare_jobs(bank, cluster, jobs, now)
+    # What only the bank has may be of another file.
+    findings = [finding for finding in comparison.findings if finding.job is not None]
+    projects, existing = bank.projects(), bank.allocations()
+    allocations: list[HistoryAllocation] = []
+    if cover:
+        unpaid = [finding.job for finding in findings if finding.category in COVERED]
+        allocations = plan_allocations(list(filter(None, unpaid)), projects, existing, cluster)
+    if not dry_run:
+        for allocation in allocations:
+            _create(bank, allocation, cluster.name)
+    funds = BankFunds(projects, [*existing, *map(as_bank_allocation, allocations)])
+    repairer = Repairer(
+        bank,
+        cluster,
+        jobs,
+        runs,
+        now,
+        retry_refused=True,
+        doubt=None,
+        funds=funds,
+        comment=f"imported from {source}",
+    )
+    outcomes = repairer.predict(findings) if dry_run else repairer.repair(findings, progress)
+    return _history_result(allocations, outcomes, comparison.matched)
+
+
+def _compare_jobs(
+    bank: BankClient, cluster: BankCluster, jobs: Sequence[AccountingJob], now: int
+) -> tuple[ReconcileComparison, list[BankRun]]:
+    """Compare jobs with the runs that the ledger has of their time."""
+    prices = ClusterPrices(cluster)
+    for job in jobs:
+        if (prices.end_price(job) or 0) > AMOUNT_MAX:
+            raise InvalidInput(
+                f"job {job.job_id} costs more than the bank can count",
+                field="FILE",
+                remedy=f"at most {AMOUNT_MAX} SU-minutes; check what it had, and its times",
+            )
+    since = min((job.start or 0 for job in jobs), default=now)
+    first = max(0, since - PERIOD_MARGIN_SECONDS)
+    runs = {run.id: run for run in bank.runs(cluster.name, first, now + 1)}
+    refusals = bank.refusals(cluster.name, since)
+    sides = ReconcileInput(
+        cluster=cluster,
+        since=since,
+        until=now,
+        now=now,
+        grace_seconds=0,
+        jobs=jobs,
+        runs=list(runs.values()),
+        queue=(),
+        refused={run: refusal.at for run, refusal in refusals.items()},
+    )
+    return compare(sides), list(runs.values())
 
 
 def _history_result(
     allocations: Sequence[HistoryAllocation],
-    reconciled: ReconcileResult,
-    passed_over: Collection[str],
+    outcomes: Sequence[RepairOutcome],
+    known: int,
+    unreadable: tuple[UnreadableLine, ...] = (),
 ) -> HistoryResult:
     """Return the result of an import.
 
     Args:
         allocations: those that were created for it.
-        reconciled: result of the comparison, and of the repairs.
-        passed_over: accounts and users whose unpaid runs are left out.
+        outcomes: of the repairs.
+        known: number of runs that the ledger had already.
+        unreadable: lines of Slurm that could not be read.
     """
-    repaired = [each.finding for each in reconciled.outcomes if each.problem is None]
+    repaired = [each.finding for each in outcomes if each.problem is None]
     return HistoryResult(
         allocations=tuple(allocations),
         charged=tuple(each for each in repaired if each.category not in REPAIRED_BY_RELEASE),
         released=tuple(each for each in repaired if each.category in REPAIRED_BY_RELEASE),
-        left=tuple(
-            outcome
-            for outcome in reconciled.outcomes
-            if outcome.problem is not None
-            # A run that only the bank knows is never passed over.
-            and not (outcome.finding.job and is_passed_over(outcome.finding.job, passed_over))
-        ),
-        known=reconciled.comparison.matched,
-        unreadable=reconciled.unreadable,
+        left=tuple(each for each in outcomes if each.problem is not None),
+        known=known,
+        unreadable=unreadable,
     )
 
 

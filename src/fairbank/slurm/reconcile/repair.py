@@ -26,6 +26,9 @@ from fairbank.slurm.reconcile.compare import (
     restart_count,
 )
 
+FROM_ACCOUNTING = "reconciled with accounting"
+"""Comment of the entries of a reconciliation."""
+
 
 class RepairOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of a repair, done or predicted.
@@ -51,6 +54,7 @@ class Repairer:
         retry_refused: retry charges that the bank refused, where an allocation exists by now.
         doubt: reason why no hold is released, if there is one.
         funds: projects and allocations to assume instead of the bank's.
+        comment: of the entries of charges.
     """
 
     def __init__(
@@ -64,8 +68,9 @@ class Repairer:
         retry_refused: bool,
         doubt: InvalidInput | None,
         funds: BankFunds | None = None,
+        comment: str = FROM_ACCOUNTING,
     ) -> None:
-        self._bank, self._cluster, self._now = bank, cluster, now
+        self._bank, self._cluster, self._now, self._comment = bank, cluster, now, comment
         self._retry_refused, self._doubt, self._assumed_funds = retry_refused, doubt, funds
         self._history: Mapping[int, list[AccountingJob]] = defaultdict(list)
         for job in history:
@@ -138,7 +143,7 @@ class Repairer:
         restart = self._restart(job)
         # Each piece of a resized job has its own exit code and processor time.
         job_end = None if job.pieces else self._job_ends.get((job.job_id, job.submitted))
-        return charge_report(job, run, restart, self._cluster, job_end)
+        return charge_report(job, run, restart, self._cluster, job_end, self._comment)
 
     def _restart(self, job: AccountingJob) -> int:
         """Return the restart count that distinguishes an execution from all other runs.
@@ -179,15 +184,13 @@ def _failed(finding: ReconcileFinding, error: InvalidInput) -> RepairOutcome:
     return RepairOutcome(finding=finding, problem=problem)
 
 
-FROM_ACCOUNTING = "reconciled with accounting"
-
-
 def charge_report(
     job: AccountingJob,
     run: BankRun | None,
     restart: int,
     cluster: Cluster,
     job_end: JobEnd | None = None,
+    comment: str = FROM_ACCOUNTING,
 ) -> CompleteReport:
     """Return the report of an end as accounting has it.
 
@@ -197,17 +200,18 @@ def charge_report(
         restart: restarts before this execution.
         cluster: of the job.
         job_end: exit code and processor time, where known.
+        comment: of the entry.
 
     Raises:
         InvalidInput: the record lacks something that a report needs.
     """
     job = complete_record(job, run)
-    owner, comment = job.owner, FROM_ACCOUNTING
+    owner = job.owner
     if owner is None and run is not None:
         owner = run.owner
     if owner is None:
         # Nothing has the number of a user who is gone. The project still used the resources.
-        owner, comment = OVERFLOW_UID, f"{FROM_ACCOUNTING}; user {job.user!a} has no uid here"
+        owner, comment = OVERFLOW_UID, f"{comment}; user {job.user!a} has no uid here"
     if job.start is None or job.end is None:
         raise InvalidInput("it has no start or no end", field="Start")
     exit_code, exit_signal = (job_end and job_end.exit_code) or (None, None)

@@ -9,13 +9,13 @@ from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING
 
+from fairbank.cli.commands.slurm.history import COVER_ABOUT, show_history
 from fairbank.cli.commands.slurm.reconcile import GRACE_MINUTES, slurm_and_bank
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
 from fairbank.cli.framework.options import add_clusters, add_option, add_writing
 from fairbank.cli.framework.progress import Stages, add_progress
 from fairbank.core.errors import InvalidInput
-from fairbank.core.units import show_su
 from fairbank.report.cells import counted, plain
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fairbank.slurm.commands import SlurmCommands
     from fairbank.slurm.importer import ImportResult
     from fairbank.slurm.reconcile.import_plan import ImportPlan, Step
-    from fairbank.slurm.reconcile.repair import RepairOutcome
 
 
 def _gid(text: str) -> tuple[str, int]:
@@ -44,8 +43,7 @@ def _add_import(parser: Parser) -> None:
     add_clusters(parser, "required name of this Slurm cluster (default: any)")
     about = "also import the history since then: every run that ended is charged"
     add_option(parser, "-S, --starttime TIME", about)
-    about = "with -S: create allocations of category history where no allocation would pay"
-    add_option(parser, "--cover", about)
+    add_option(parser, "--cover", f"with -S: {COVER_ABOUT}")
     about = "the group id of an account that is not named like its group"
     add_option(parser, "--gid ACCOUNT=N", about, type=_gid, action="append", default=[])
     about = (
@@ -150,35 +148,7 @@ def _import_history(
             after=plan if options.dry_run else None,
             progress=progress,
         )
-    context.print_lines(
-        plain(
-            f"allocation for {allocation.account}/{allocation.resource}:"
-            f" {show_su(allocation.amount)} SU for {counted(allocation.jobs, 'run')},"
-            " category history"
-        )
-        for allocation in history.allocations
-    )
-    would = "would be " if options.dry_run else ""
-    context.print_text(
-        f"history: {counted(len(history.charged), 'run')} {would}charged, "
-        f"{show_su(history.amount)} SU; {history.known:,} known already"
-    )
-    if history.released:
-        held = show_su(sum(finding.amount or 0 for finding in history.released))
-        holds = counted(len(history.released), "hold")
-        context.print_text(f"lost in Slurm: {holds} {would}released, {held} SU")
-    context.note(*(f"! {_left_run(outcome)}" for outcome in history.left))
-    context.note(*(f"! not read: {line}" for line in history.unreadable))
-    return len(history.left) + len(history.unreadable)
-
-
-def _left_run(outcome: RepairOutcome) -> str:
-    """Return which run was left as it is, and why, in the words of `fairbank reconcile`."""
-    finding = outcome.finding
-    record = finding.job or finding.run
-    name = "a run" if record is None else f"job {record.job_id} of {record.account}"
-    reason = outcome.problem or outcome.objection or f"{finding.category.value}; left as it is"
-    return f"{name}: {reason}"
+    return show_history(context, history, dry_run=options.dry_run)
 
 
 # --- sync ---

@@ -1,0 +1,142 @@
+"""Command `fairbank import`: finished jobs of any scheduler from a CSV file."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.slurm.history import COVER_ABOUT, show_history
+from fairbank.cli.framework.command import Command, Noun
+from fairbank.cli.framework.exit_codes import FOUND, NOT_DONE
+from fairbank.cli.framework.options import add_clusters, add_option, add_writing, file_read
+from fairbank.cli.framework.progress import Stages, add_progress
+from fairbank.cli.framework.selectors import find_cluster
+from fairbank.core.errors import InvalidInput
+from fairbank.core.units import show_su
+from fairbank.report.cells import counted
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.slurm.parsers.csv_table import CsvTable, TableFields
+
+
+def _column(text: str) -> tuple[str, str]:
+    field, is_named, column = text.partition("=")
+    if field and is_named and column:
+        return field, column
+    raise ArgumentTypeError(f"{text[:40]!r} is not FIELD=NAME")
+
+
+def _delimiter(text: str) -> str:
+    if text == "tab":
+        return "\t"
+    if len(text) == 1 and text not in '"\n\r':
+        return text
+    raise ArgumentTypeError(f"{text[:40]!r} is not one character, or tab")
+
+
+def add_table(parser: Parser) -> None:
+    """Add the options of a CSV file and its columns."""
+    add_option(parser, "file FILE", "CSV in UTF-8 with a header line; - is standard input")
+    about = "the column of a field, where it is not named like the field; may be repeated"
+    add_option(parser, "--column FIELD=NAME", about, type=_column, action="append", default=[])
+    about = 'a TOML file with such names: job_id = "Job Id"'
+    add_option(parser, "--columns FILE", about)
+    about = "the character between cells, or tab (default: a comma)"
+    add_option(parser, "--delimiter CHAR", about, type=_delimiter, default=",")
+
+
+def read_csv(options: Namespace, fields: TableFields) -> CsvTable:
+    """Return the table of the file that the options name. Raises InvalidInput."""
+    from fairbank.slurm.parsers.csv_table import BYTES_MAX, read_table
+
+    with open(file_read(options.file), "rb") as file:
+        content = file.read(BYTES_MAX + 1)
+    columns = {**_column_file(options.columns), **dict(options.column)}
+    return read_table(content, fields, columns, delimiter=options.delimiter)
+
+
+def _column_file(name: str | None) -> dict[str, str]:
+    if name is None:
+        return {}
+    from fairbank.core.settings_file import parse_toml, read_whole
+
+    with open(file_read(name), "rb") as file:
+        table = parse_toml(read_whole(file, name, field="--columns"), name, field="--columns")
+    for field, column in table.items():
+        if not isinstance(column, str):
+            raise InvalidInput(
+                f"{name}: {field} is not the name of a column",
+                field="--columns",
+                remedy='write for example: job_id = "Job Id"',
+            )
+    return table
+
+
+def _add_csv(parser: Parser) -> None:
+    add_table(parser)
+    add_clusters(parser, "the cluster of the jobs, of the bank's settings (default: the only one)")
+    add_option(parser, "--cover", COVER_ABOUT)
+    add_writing(parser, reason="none", keyed=False)
+    add_progress(parser)
+
+
+def _csv(context: Context, options: Namespace) -> int:
+    from fairbank.slurm.bank import BankClient
+    from fairbank.slurm.commands import find_uid
+    from fairbank.slurm.importer import import_jobs
+    from fairbank.slurm.parsers.job_csv import JOB_FIELDS, JobFileRules, parse_job_table
+    from fairbank.slurm.reconcile.bank_records import parse_cluster
+
+    bank = BankClient(context.client)
+    bank.require_full_view()
+    cluster = parse_cluster(find_cluster(context))
+    now = int(context.bank_time)
+    rules = JobFileRules(partitions=cluster.partitions, uid_of=find_uid, now=now, zone=context.zone)
+    jobs = parse_job_table(read_csv(options, JOB_FIELDS), rules)
+
+    source = os.path.basename(options.file)
+    with Stages(options) as progress:
+        predicted = import_jobs(
+            bank,
+            cluster,
+            jobs,
+            now,
+            source=source,
+            cover=options.cover,
+            dry_run=True,
+            progress=progress,
+        )
+    if options.dry_run or not predicted.charged:
+        return FOUND if show_history(context, predicted, dry_run=options.dry_run) else 0
+    question = f"Charge {counted(len(predicted.charged), 'run')}, {show_su(predicted.amount)} SU?"
+    if not context.confirm(question):
+        context.note("Nothing was changed.")
+        return NOT_DONE
+    with Stages(options) as progress:
+        result = import_jobs(
+            bank, cluster, jobs, now, source=source, cover=options.cover, progress=progress
+        )
+    return FOUND if show_history(context, result, dry_run=False) else 0
+
+
+COMMAND = Noun(
+    "import what other programs recorded",
+    {
+        "csv": Command(
+            "charge finished jobs of any scheduler, each once; exit code 8 if some are left out",
+            (
+                "{} jobs.csv --dry-run",
+                "{} jobs.csv --column job_id=JobID --column account=Project",
+                "{} jobs.csv --columns pbs.toml --delimiter ';' --cover",
+            ),
+            _add_csv,
+            _csv,
+            reads=False,
+        )
+    },
+)

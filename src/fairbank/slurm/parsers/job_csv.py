@@ -1,0 +1,248 @@
+"""Jobs of any scheduler from a CSV file, as records of accounting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from datetime import UTC, tzinfo
+
+import msgspec
+
+from fairbank.core import ids
+from fairbank.core.errors import InvalidInput
+from fairbank.core.final_state import FINAL_STATES, final_state
+from fairbank.core.slurm_numbers import CPUS_MAX, NODES_MAX
+from fairbank.core.time import LIMIT_MAX_SECONDS, parse_instant
+from fairbank.core.tres import parse_counts, parse_job_tres
+from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable, TableFields
+from fairbank.slurm.parsers.values import AccountingJob
+
+JOB_FIELDS = TableFields(
+    required=("job_id", "user", "account", "start"),
+    optional=(
+        "end",
+        "elapsed",
+        "submitted",
+        "restart",
+        "partition",
+        "qos",
+        "state",
+        "exit_code",
+        "tres",
+        "cpus",
+        "memory",
+        "gpus",
+        "nodes",
+    ),
+)
+_TRES = {"cpus": "cpu", "memory": "mem", "gpus": "gres/gpu", "nodes": "node"}
+
+_JOB_ID = re.compile(r"(\d{1,10})(?:\.[\w.-]{1,255})?", re.ASCII)
+_ELAPSED = re.compile(r"(?:(\d{1,4})-)?(\d{1,6}):(\d\d):(\d\d)", re.ASCII)
+_CLOCK_STEP_SECONDS = 3_600
+"""By how much a run may have lasted longer than from its start to its end, as the bank allows."""
+
+
+class JobFileRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file of jobs is read with.
+
+    partitions  of the cluster; a file without this column is of the only one
+    uid_of      returns the uid of a user, None for a user who is gone
+    now         no job ends later
+    zone        of times without a zone
+    """
+
+    partitions: Collection[str]
+    uid_of: Callable[[str], int | None]
+    now: int
+    zone: tzinfo = UTC
+
+
+def parse_job_table(table: CsvTable, rules: JobFileRules) -> list[AccountingJob]:
+    """Return the jobs of a table; a line that stands there twice counts once.
+
+    Raises InvalidInput: a line has an error, or two lines differ about one run.
+    """
+    first: dict[tuple[int, int, int | None], tuple[int, AccountingJob]] = {}
+
+    def parse_row(row: CsvRow) -> AccountingJob:
+        job = _job(row, rules)
+        line, known = first.setdefault((job.job_id, job.submitted, job.restart), (row.line, job))
+        if known != job:
+            raise InvalidInput(
+                f"line {line} has another job with the number {job.job_id} and the same time",
+                field="job_id",
+                remedy="add a column for submitted, or for restart: 0, 1, ...",
+            )
+        return job
+
+    table.parse(parse_row)
+    return [job for _, job in first.values()]
+
+
+def _job(row: CsvRow, rules: JobFileRules) -> AccountingJob:
+    cells = row.cells
+    for field in JOB_FIELDS.required:
+        if field not in cells:
+            raise InvalidInput("the cell is empty", field=field, remedy="every job needs a value")
+    start, end, elapsed = _times(row, rules)
+    user = cells["user"]
+    submitted = cells.get("submitted")
+    return AccountingJob(
+        job_id=_job_id(cells["job_id"]),
+        submitted=(
+            start
+            if submitted is None
+            else parse_instant(submitted, zone=rules.zone, field="submitted")
+        ),
+        start=start,
+        end=end,
+        elapsed=elapsed,
+        state=_state(row),
+        user=user,
+        owner=_count(row, "user", ids.UID_MAX)
+        if user.isdigit()
+        else rules.uid_of(_name(row, "user")),
+        account=_name(row, "account"),
+        partition=_partition(row, rules.partitions),
+        qos=_name(row, "qos") if "qos" in cells else None,
+        limit_seconds=None,
+        tres=_tres(row),
+        restart=_count(row, "restart", 65_535) if "restart" in cells else 0,
+    )
+
+
+def _times(row: CsvRow, rules: JobFileRules) -> tuple[int, int, int]:
+    """Return start, end and elapsed seconds; the file has the end, the seconds, or both."""
+    cells = row.cells
+    start = parse_instant(cells["start"], zone=rules.zone, field="start")
+    elapsed = _elapsed(cells["elapsed"]) if "elapsed" in cells else None
+    end: int
+    if "end" in cells:
+        end = parse_instant(cells["end"], zone=rules.zone, field="end")
+    elif elapsed is not None:
+        end = start + elapsed
+    else:
+        raise InvalidInput(
+            "the job has neither an end nor elapsed time", field="end", remedy="give one of them"
+        )
+    shown = cells.get("end", cells.get("elapsed"))
+    field = "end" if "end" in cells else "elapsed"
+    if end < start:
+        raise InvalidInput(
+            f"{shown!r} is before its start {cells['start']!r}",
+            field=field,
+            remedy="list only jobs that have ended",
+        )
+    if end > rules.now:
+        raise InvalidInput(
+            f"{shown!r} is in the future", field=field, remedy="list only jobs that have ended"
+        )
+    if elapsed is None:
+        elapsed = end - start
+    if elapsed > min(end - start + _CLOCK_STEP_SECONDS, LIMIT_MAX_SECONDS):
+        raise InvalidInput(
+            f"{elapsed} s are longer than from start to end, or than ten years",
+            field="elapsed" if "elapsed" in cells else "end",
+            remedy="check start and end",
+        )
+    return start, end, elapsed
+
+
+def _elapsed(text: str) -> int:
+    """Return seconds from a whole number, or from [d-]hh:mm:ss."""
+    if text.isascii() and text.isdigit() and len(text) <= 10:
+        return int(text)
+    match = _ELAPSED.fullmatch(text)
+    if match is None or int(match[3]) > 59 or int(match[4]) > 59:
+        raise InvalidInput(
+            f"{text[:40]!r} is not an elapsed time",
+            field="elapsed",
+            remedy="whole seconds such as 5400, or [d-]hh:mm:ss such as 1:30:00",
+        )
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def _job_id(text: str) -> int:
+    match = _JOB_ID.fullmatch(text)
+    if match is None or not 1 <= int(match[1]) <= ids.JOB_ID_MAX:
+        raise InvalidInput(
+            f"{text[:40]!r} is not a job number",
+            field="job_id",
+            remedy=f"a whole number from 1 to {ids.JOB_ID_MAX}, such as 1234, or 1234.server",
+        )
+    return int(match[1])
+
+
+def _name(row: CsvRow, field: str) -> str:
+    return ids.name(row.cells[field], field=field)
+
+
+def _count(row: CsvRow, field: str, most: int, least: int = 0) -> int:
+    text = row.cells[field]
+    if not (text.isascii() and text.isdigit() and len(text) <= 12 and least <= int(text) <= most):
+        raise InvalidInput(
+            f"{text[:40]!r} is not a whole number in range",
+            field=field,
+            remedy=f"a whole number from {least} to {most}",
+        )
+    return int(text)
+
+
+def _partition(row: CsvRow, partitions: Collection[str]) -> str:
+    known = sorted(partitions)
+    name = row.cells.get("partition", known[0] if len(known) == 1 else None)
+    if name is not None and name in partitions:
+        return name
+    fault = "the partition is missing" if name is None else f"there is no partition {name[:64]!r}"
+    raise InvalidInput(
+        fault, field="partition", remedy=f"the cluster has {', '.join(known[:8]) or 'none'}"
+    )
+
+
+def _state(row: CsvRow) -> str:
+    if "state" in row.cells:
+        text = row.cells["state"]
+        if (state := final_state(text.upper())) is None:
+            raise InvalidInput(
+                f"{text[:40]!r} is not a final state",
+                field="state",
+                remedy=f"one of {', '.join(FINAL_STATES)}; or leave the column out, perhaps for"
+                " exit_code",
+            )
+        return state
+    failed = "exit_code" in row.cells and _count(row, "exit_code", 255) > 0
+    return "FAILED" if failed else "COMPLETED"
+
+
+def _tres(row: CsvRow) -> str:
+    """Return what the job had, as Slurm writes it."""
+    if "tres" in row.cells:
+        parse_job_tres(row.cells["tres"], field="tres")
+        return row.cells["tres"]
+    if "cpus" not in row.cells:
+        raise InvalidInput(
+            "the job has neither tres nor cpus",
+            field="cpus",
+            remedy="give one: 8, or cpu=8,mem=16G",
+        )
+    _count(row, "cpus", CPUS_MAX, least=1)
+    for field, most, least in (("gpus", CPUS_MAX, 0), ("nodes", NODES_MAX, 1)):
+        if field in row.cells:
+            _count(row, field, most, least)
+    if "memory" in row.cells:
+        _check_memory(row.cells["memory"])
+    given = [field for field in _TRES if field in row.cells]
+    return ",".join(f"{_TRES[field]}={row.cells[field]}" for field in given)
+
+
+def _check_memory(text: str) -> None:
+    try:
+        parse_counts(f"mem={text}", field="memory")
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{text[:40]!r} is not an amount of memory",
+            field="memory",
+            remedy="MiB such as 16384, or with K, M, G, T: 16G",
+        ) from error

@@ -1,0 +1,206 @@
+"""`fairbank import csv`: finished jobs of any scheduler, each line once.
+
+Partition idle-std prices CPU=1.0,Mem=0.5G by the dearest. Of the three jobs of JOBS, by hand:
+101 has 4 CPUs and 16 GiB, so 8 SU an hour, for 1.5 h: 12 SU. 102 has 2 CPUs for 10 minutes: 20
+SU-minutes, 0.33 SU. 103 failed after an hour on 3 CPUs: 3 SU. Together 15.33 SU, or 920 minutes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
+from tests.cli.conftest import Run
+from tests.cli.output_values import available, fold, output_of
+from tests.cli.site import AYLA, BIO, CPU, JORGE
+
+HEADER = "job_id,user,account,partition,start,end,cpus,memory,exit_code"
+JOBS = f"""{HEADER}
+101,{AYLA},chem_qmc,idle-std,2026-11-20T08:00Z,2026-11-20T09:30Z,4,16G,0
+102,{JORGE},chem_qmc,idle-std,2026-11-20T08:00Z,2026-11-20T08:10Z,2,,0
+103.pbs01,{JORGE},chem_qmc,idle-std,1795161600,1795165200,3,1024,1
+"""
+
+
+@pytest.fixture(autouse=True)
+def directory(clean_env: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    clean_env.delenv("FAIRBANK_CLUSTER", raising=False)
+    clean_env.chdir(tmp_path)
+    return tmp_path
+
+
+def row_of(changing: Run, job: int) -> dict[str, Any]:
+    (row,) = json.loads(output_of(changing("jobs", "-a", "-j", job, "--json")))["data"]
+    return dict(row)
+
+
+def test_each_line_is_charged_once(changing: Run, directory: Path) -> None:
+    (directory / "jobs.csv").write_text(JOBS)
+    before = available(changing, CPU)
+    planned = changing("import", "csv", "jobs.csv", "--dry-run")
+    assert output_of(planned) == "history: 3 runs would be charged, 15.33 SU; 0 known already\n"
+    assert available(changing, CPU) == before
+    done = changing("import", "csv", "jobs.csv")
+    assert output_of(done) == "history: 3 runs charged, 15.33 SU; 0 known already\n"
+    assert available(changing, CPU) == before - 920
+    assert [row_of(changing, job)["charged"] for job in (101, 102, 103)] == [720, 20, 180]
+    assert row_of(changing, 103)["outcome"] == "FAILED"
+    (directory / "more.csv").write_text(f"{JOBS}{JOBS.splitlines()[1].replace('101', '104', 1)}\n")
+    again = changing("import", "csv", "more.csv")
+    assert output_of(again) == "history: 1 run charged, 12 SU; 3 known already\n"
+    assert available(changing, CPU) == before - 920 - 720
+    statement = changing("statement", CPU, "-l", "-S", "2026-11-21").out
+    assert "imported from jobs.csv" in fold(statement)
+
+
+def test_import_ends_a_hold_by_hand(changing: Run, directory: Path) -> None:
+    """Held for 2 h at 4 SU, 8 SU; the file says 1 h, so 4 SU are charged and 4 SU come back."""
+    before = available(changing, CPU)
+    job = ("-A", "chem_qmc", "-p", "idle-std", "-u", JORGE, "--tres", "cpu=4", "-t", "2:00:00")
+    output_of(changing("hold", 105, *job, "-S", "2026-11-21T05:00:00"))
+    assert available(changing, CPU) == before - 480
+    line = f"105,{JORGE},chem_qmc,idle-std,2026-11-21T10:00Z,2026-11-21T11:00Z,4,,0"
+    (directory / "jobs.csv").write_text(f"{HEADER}\n{line}\n")
+    output_of(changing("import", "csv", "jobs.csv"))
+    assert available(changing, CPU) == before - 240
+
+
+def test_columns_may_have_other_names(changing: Run, directory: Path) -> None:
+    """A byte-order mark, semicolons, local times, seconds, and a line that stands there twice. In
+    New York 07:00 is 12:00 UTC. 1 h on one CPU costs 1 SU."""
+    line = f"111;{JORGE};chem_qmc;2026-11-20 07:00:00;3600;cpu=1;idle-std"
+    text = f"Job Id;Owner;account;Begin;elapsed;TRES;Queue\n{line}\n\n{line}\n"
+    (directory / "pbs.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    (directory / "pbs.toml").write_text('job_id = "Job Id"\nuser = "Owner"\nstart = "?"\n')
+    named = ("--column", "start=Begin", "--column", "tres=TRES", "--column", "partition=Queue")
+    words = ("import", "csv", "pbs.csv", "--columns", "pbs.toml", *named, "--delimiter", ";")
+    assert "1 run charged, 1 SU" in output_of(changing(*words))
+    assert row_of(changing, 111)["start"] == "2026-11-20T12:00:00Z"
+
+
+def test_job_that_nobody_pays_is_left_out_or_covered(changing: Run, directory: Path) -> None:
+    line = f"121,{JORGE},bio_fold,idle-std,2026-11-20T08:00Z,2026-11-20T10:00Z,1,,0"
+    (directory / "jobs.csv").write_text(f"{HEADER}\n{line}\n")
+    left = changing("import", "csv", "jobs.csv")
+    assert "there was no allocation that could pay" in fold(left.err)
+    assert left.code == FOUND
+    output = output_of(changing("import", "csv", "jobs.csv", "--cover"))
+    assert output == (
+        "allocation for bio_fold/cpu: 2 SU for 1 run, category history\n"
+        "history: 1 run charged, 2 SU; 0 known already\n"
+    )
+    assert row_of(changing, 121)["project"] == BIO
+
+
+GOOD = dict(zip(HEADER.split(","), JOBS.splitlines()[1].split(","), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("cells", "field", "message"),
+    [
+        ({"job_id": "12[3]"}, "job_id", "'12[3]' is not a job number"),
+        ({"job_id": "0"}, "job_id", "'0' is not a job number"),
+        ({"job_id": "99999999999"}, "job_id", "'99999999999' is not a job number"),
+        ({"user": ""}, "user", "the cell is empty"),
+        ({"account": "'x"}, "account", "is not a name"),
+        ({"partition": "nowhere"}, "partition", "there is no partition 'nowhere'"),
+        ({"start": "20.11.2026 08:00"}, "start", "'20.11.2026 08:00' is not a time"),
+        ({"start": "11/20/2026"}, "start", "'11/20/2026' is not a time"),
+        ({"end": "2026-11-20T07:00Z"}, "end", "is before its start"),
+        ({"end": "2027-11-20T07:00Z"}, "end", "is in the future"),
+        ({"start": "1970-01-01"}, "end", "or than ten years"),
+        ({"end": ""}, "end", "neither an end nor elapsed time"),
+        ({"cpus": "nan"}, "cpus", "'nan' is not a whole number in range"),
+        ({"cpus": "-4"}, "cpus", "'-4' is not a whole number in range"),
+        ({"cpus": "1e9"}, "cpus", "'1e9' is not a whole number in range"),
+        ({"cpus": "99999999999"}, "cpus", "a whole number from 1 to 10000000"),
+        ({"cpus": ""}, "cpus", "neither tres nor cpus"),
+        ({"memory": "lots"}, "memory", "'lots' is not an amount of memory"),
+        ({"memory": "-1G"}, "memory", "'-1G' is not an amount of memory"),
+        ({"memory": "9" * 19}, "memory", "is not an amount of memory"),
+        ({"exit_code": "256"}, "exit_code", "a whole number from 0 to 255"),
+    ],
+)
+def test_wrong_cell_is_named_with_its_line_and_nothing_is_written(
+    changing: Run, directory: Path, cells: dict[str, str], field: str, message: str
+) -> None:
+    good, wrong = GOOD | {"job_id": "131"}, GOOD | {"job_id": "132"} | cells
+    lines = [HEADER, *(",".join(row.values()) for row in (good, wrong))]
+    (directory / "jobs.csv").write_text("\n".join(lines))
+    before = available(changing, CPU)
+    error = fold(output_of(changing("import", "csv", "jobs.csv"), WRONG_USAGE))
+    assert f"line 3, column {field}: " in error
+    assert message in error
+    assert available(changing, CPU) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "message"),
+    [
+        (b"", (), "the first line is not a header"),
+        (JOBS.replace(",", ";").encode(), (), "name the delimiter: --delimiter ';', or tab"),
+        (JOBS.replace("account", "project").encode(), (), "no column 'account'"),
+        (JOBS.replace("exit_code", "user").encode(), (), "the file has 2 columns 'user'"),
+        (JOBS.encode(), ("--column", "qos=QOS"), "no column 'QOS' for the field qos"),
+        (JOBS.encode(), ("--column", "queue=partition"), "'queue' is not a field"),
+        (JOBS.encode(), ("--column", "qos"), "'qos' is not FIELD=NAME"),
+        (JOBS.encode(), ("--delimiter", "::"), "'::' is not one character"),
+        (JOBS.encode("utf-16"), (), "the file is in UTF-16"),
+        (JOBS.replace("pbs", "pbß").encode("latin-1"), (), "line 4 is not UTF-8: it has the byte"),
+        (JOBS.replace("16G,0", "16G").encode(), (), "line 2 has 8 cells, the header has 9"),
+        (JOBS.replace("16G", '"16G').encode(), (), "line 2 is not CSV"),
+        (f"{JOBS}{JOBS.splitlines()[1].replace('16G', '8G')}".encode(), (), "line 2 has another"),
+        (JOBS.replace("16G", "9" * 18).encode(), (), "job 101 costs more than the bank can count"),
+    ],
+)
+def test_wrong_file_is_refused_and_nothing_is_written(
+    changing: Run, directory: Path, content: bytes, words: tuple[str, ...], message: str
+) -> None:
+    (directory / "jobs.csv").write_bytes(content)
+    before = available(changing, CPU)
+    error = fold(output_of(changing("import", "csv", "jobs.csv", *words), WRONG_USAGE))
+    assert message in error
+    assert available(changing, CPU) == before
+
+
+def test_all_wrong_lines_are_counted(changing: Run, directory: Path) -> None:
+    (directory / "jobs.csv").write_text(JOBS.replace("idle-std", "nowhere"))
+    error = output_of(changing("import", "csv", "jobs.csv"), WRONG_USAGE)
+    assert "there is no partition 'nowhere'; 3 lines have errors" in fold(error)
+    assert "cannot use missing.csv" in output_of(changing("import", "csv", "missing.csv"), 1)
+
+
+def test_member_may_not_import(changing: Run, directory: Path) -> None:
+    (directory / "jobs.csv").write_text(JOBS)
+    error = output_of(changing("import", "csv", "jobs.csv", "--as", JORGE), 4)
+    assert "you do not see everybody's runs" in fold(error)
+
+
+JOB = st.tuples(st.integers(0, 86_400), st.integers(1, 300), st.integers(0, 300))
+
+
+@settings(
+    max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+@given(jobs=st.lists(JOB, min_size=1, max_size=8), first=st.integers(10**6, 10**9))
+def test_charges_of_random_jobs_add_up(
+    changing: Run, directory: Path, jobs: list[tuple[int, int, int]], first: int
+) -> None:
+    """A job costs its CPUs or half its GiB an hour, each rounded up to a minute by itself."""
+    lines = [
+        f"{first + place},{JORGE},chem_qmc,idle-std,2026-11-19T08:00Z,,{cpus},{memory}G,{seconds}"
+        for place, (seconds, cpus, memory) in enumerate(jobs)
+    ]
+    header = "job_id,user,account,partition,start,end,cpus,memory,elapsed"
+    (directory / "jobs.csv").write_text("\n".join([header, *lines]))
+    prices = [-(-seconds * max(2 * cpus, memory) // 120) for seconds, cpus, memory in jobs]
+    before = available(changing, CPU)
+    changing("import", "csv", "jobs.csv")
+    changing("import", "csv", "jobs.csv")
+    assert available(changing, CPU) == before - sum(prices)
