@@ -44,7 +44,7 @@ _CLOCK_STEP_SECONDS = 3_600
 
 
 class JobFileRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file of jobs is read with.
+    """Rules for a file of jobs.
 
     partitions  of the cluster; a file without this column is of the only one
     uid_of      returns the uid of a user, None for a user who is gone
