@@ -47,7 +47,7 @@ def refused(line: str) -> Refusal:
             "hold 1 bob physics/cpu 12 billing 3/2 seconds 28800",
             (
                 "the user's cap in this allocation is reached: requested 12 SU, available 10 SU,"
-                " short by 2 SU. Of the cap of 10 SU 0 are used, 0 held."
+                " short by 2 SU."
             ),
             (
                 "a shorter time limit: -t 06:40:00",

@@ -277,11 +277,15 @@ def _why_stopped(known: RemedyFacts) -> str:
 
 
 def _what_is_held(refusal: Refusal, known: RemedyFacts) -> str:
-    """Return what of the credit is used, and what is held by how many jobs until when."""
+    """Return what of the credit is used, and what is held by how many jobs until when; "" if
+    nothing is.
+    """
     facts = refusal.facts or {}
     if "granted" not in facts:
         return ""
     granted, charged, held = facts["granted"], facts["charged"], facts["held"]
+    if charged == held == 0:
+        return ""  # all is available, which the message says already
     shown = show_sums(granted, charged, held, granted - charged - held)
     of = "the cap of " if refusal.reason is Reason.CAPPED else ""
     text = f". Of {of}{shown.granted} SU {shown.used} are used, {shown.held} held"
