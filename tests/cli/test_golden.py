@@ -26,6 +26,9 @@ STORIES = {
     "balance-columns": "fairbank balance -o +ALLOC,+PACE --as 61001 -v",
     "usage": "fairbank usage -A chem_qmc -S 2026-07-01 --as 61001",
     "usage-by-month": "fairbank usage -A chem_qmc -r cpu -S 2026-07-01 --by month --csv",
+    "usage-by-project": "fairbank usage -S 2026-07-01 --by project --limit 1",
+    "eff": "fairbank eff 812301,700004,702001",
+    "report-centre": "fairbank report centre -S 2026-07-01 -E 2026-08-01",
     "statement": "fairbank statement 1 -S 2026-11-20T18:00 --as 61001",
     "statement-csv": "fairbank statement 1 -S 2026-11-20T18:00 --csv -l --as 61001",
     "jobs": "fairbank jobs -A chem_qmc --as 61001",
@@ -53,7 +56,11 @@ STORIES = {
     "sproject-projects": "sproject projects --json",
 }
 
-NOT_FOLDED = {"--csv", "--json", "-P", "-l", "--dry-run"}
+STORIES |= {
+    f"{name}-at-120-columns": f"COLUMNS=120 {STORIES[name]}"
+    for name in ("usage", "eff", "report-centre", "jobs")
+}
+NOT_FOLDED = {"--csv", "--json", "-P", "-l", "--dry-run", "COLUMNS=120"}
 
 
 def golden_text(result: CommandResult, command: str, bank: Bank) -> str:
@@ -67,6 +74,9 @@ def test_output_matches_the_golden_file(
 ) -> None:
     clean_env.setenv("FAIRBANK_CLUSTER", "darwin")
     program, *words = shlex.split(STORIES[name])
+    if program == "COLUMNS=120":
+        clean_env.setenv("COLUMNS", "120")
+        program, *words = words
     text = golden_text((hadm if program == "sproject" else fairbank)(*words), STORIES[name], bank)
     assert text == kept(FOLDER / f"{name}.txt", text)
 
@@ -81,3 +91,8 @@ def test_every_golden_file_has_a_test() -> None:
 def test_eighty_columns_are_enough(name: str) -> None:
     lines = (FOLDER / f"{name}.txt").read_text().splitlines()[1:]
     assert [line for line in lines if len(line) > 80] == []
+
+
+def test_wide_terminals_are_not_exceeded() -> None:
+    for path in FOLDER.glob("*-at-120-columns.txt"):
+        assert [line for line in path.read_text().splitlines()[1:] if len(line) > 120] == []

@@ -32,6 +32,6 @@ def test_used_processor_time_comes_from_accounting_if_the_bank_has_none(site: Co
     assert [row[name] for name in figures] == [40, 1_801, 2_400, 10]
     assert "not known" not in site.run("eff", "1", code=0).err
     site.slurm.remove_output("sacct-spent")
-    without = site.run("eff", "1", code=0)
+    without = site.run("eff", "1", "-v", code=0)
     assert "Slurm's accounting does not answer" in without.err
     assert "Used processor time not known: 1." in without.err
