@@ -25,7 +25,7 @@ PLANNING = {
 
 def json_of(text: str) -> Any:
     document = json.loads(text)
-    check_json(document, displayed=True)
+    check_json(document)
     if "schema" in document:
         schema = json.loads(schema_file(document["schema"]).read_text())
         jsonschema_rs.validate(schema, document)

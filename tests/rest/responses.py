@@ -14,7 +14,14 @@ def data(world: World, path: str, uid: int = PI) -> Any:
     """Return the data of a list or an item."""
     response = world.ask("GET", path, uid)
     assert response.status_code == 200, response.text
-    return response.json()["data"]
+    return without_texts(response.json()["data"])
+
+
+def without_texts(value: Any) -> Any:
+    """Return an answer without the texts of its amounts, which `World.ask` has checked."""
+    if isinstance(value, dict):
+        return {name: without_texts(each) for name, each in value.items() if name != "display"}
+    return [without_texts(item) for item in value] if isinstance(value, list) else value
 
 
 def ids_of(rows: list[dict[str, Any]]) -> list[int]:
@@ -30,7 +37,7 @@ def all_pages(world: World, path: str, uid: int = PI, size: int = 2) -> list[Any
             "GET", f"{path}{'&' if '?' in path else '?'}limit={size}{after}", uid
         ).json()
         assert len(answer["data"]) <= size
-        rows += answer["data"]
+        rows += without_texts(answer["data"])
         if answer["next"] is None:
             return rows
         after = f"&after={answer['next']}"

@@ -178,6 +178,10 @@ def show_su(minutes: int, form: AmountFormat = IN_SU, *, down: bool = False) -> 
     >>> show_su(-25), show_su(-25, down=True), show_su(3600, AmountFormat(decimals=2))
     ('-0.41', '-0.42', '60.00')
     """
+    if form is IN_SU and minutes >= 0:
+        # As below, in a third of the time: the bank's lists have thousands of amounts.
+        whole, rest = divmod(minutes * 5 // 3, 100)
+        return f"{whole}.{rest:02}" if rest else str(whole)
     return form.write(form.parts(minutes, down=down))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from fairbank.core.amounts import amount_texts
 from fairbank.core.errors import InvalidInput
 from fairbank.report.cells import csv_line, cut, padded, plain, width, without, wrapped
 from fairbank.report.columns import UNITS, Column, DisplayFormat, Row
@@ -253,21 +254,6 @@ def _rank(cell: str) -> tuple[bool, float, str]:
 
 # --- JSON ---
 
-AMOUNTS = frozenset(
-    "after amount asked available cap capacity charged charged_minutes cost credit_limit"
-    " deposited down expired_minutes granted granted_minutes held held_at_the_peak idle left"
-    " left_over my_cap my_charged my_held my_left pace refunded refused_asked remaining"
-    " returned shortfall total unpaid_minutes used wasted written_off".split()
-)
-"""Names of fields that are amounts, in each answer of the bank and in the JSON of each command."""
-LEFT = frozenset({"after", "available", "left", "my_left", "remaining"})
-"""Amounts that can still be used, which are rounded down below zero too."""
-ADDING_UP = ("deposited", "charged", "held")
-"""Fields that add up to the remaining credit, with a credit limit if there is one."""
-
-LACKING = frozenset({"asked", "available", "shortfall"})
-"""Fields of which the last is the difference of the others, as shown."""
-
 
 class JsonSource(NamedTuple):
     """Source of the data: the bank's name, the time and the cluster, None if there is none."""
@@ -314,31 +300,14 @@ def envelope(
 def with_display(value: Any, form: DisplayFormat) -> Any:
     """Return a JSON value in which each object with amounts has them as text, too."""
     if isinstance(value, Mapping):
-        inside = {name: with_display(each, form) for name, each in value.items()}
-        display = _display(value, form)
+        # The bank's texts are in SU.
+        fields = {name: each for name, each in value.items() if name != "display"}
+        inside = {name: with_display(each, form) for name, each in fields.items()}
+        display = amount_texts(value, form.amounts)
         return {**inside, "display": display} if display else inside
     if isinstance(value, list | tuple):
         return [with_display(each, form) for each in value]
     return value
-
-
-def _display(row: Row, form: DisplayFormat) -> dict[str, str]:
-    amounts = {
-        name: value for name, value in row.items() if name in AMOUNTS and isinstance(value, int)
-    }
-    display = {
-        name: form.left(value) if name in LEFT else form.su(value)
-        for name, value in amounts.items()
-    }
-    rest = "remaining" if "remaining" in amounts else "available"
-    if amounts.keys() >= {*ADDING_UP, rest}:
-        sums = form.sums(*(amounts[name] for name in (*ADDING_UP, rest)))
-        display |= {"charged": sums.used, "held": sums.held} | (
-            {"credit_limit": sums.limit} if "credit_limit" in amounts else {}
-        )
-    if amounts.keys() >= LACKING:
-        display["shortfall"] = form.lacking(amounts["asked"], amounts["available"])
-    return display
 
 
 def as_json(document: Mapping[str, Any]) -> str:

@@ -20,8 +20,8 @@ from fairbank.rest.request import ApiRequest
 from fairbank.rest.schemas import activity, alloc, answers, job, requests, server, share, statement
 
 _DESCRIPTION = """\
-Amounts are SU-minutes, whole numbers. Times are UTC. Lists have pages: `limit`, and `after` with
-the `next` of the previous page.
+Amounts are SU-minutes, whole numbers; `display` has them as texts in SU. Times are UTC. Lists have
+pages: `limit`, and `after` with the `next` of the previous page.
 
 Journal entries are numbered as they are written, those of one allocation in their order. With
 several servers, an entry of one allocation can become visible shortly after one of another

@@ -23,7 +23,7 @@ from fairbank.rest.json_body import SEE_DOCS, missing_body
 from fairbank.rest.parameters import SENT_NAMES
 from fairbank.rest.request import BODY_MAX
 from fairbank.rest.schemas.answers import Problem
-from fairbank.rest.schemas.envelope import refusal_details
+from fairbank.rest.schemas.envelope import refusal_details, set_texts
 
 PROBLEM_JSON = "application/problem+json"
 
@@ -70,6 +70,7 @@ def problem_of_refusal(
         fields: names of the fields that the request may have.
     """
     details = refusal_details(refusal, known)
+    set_texts(details)
     return Problem(
         type="/problem/refused",
         title="refused",

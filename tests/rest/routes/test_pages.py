@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairbank.bank.query import UsageBy
-from tests.rest.responses import all_pages, data, ids_of
+from tests.rest.responses import all_pages, data, ids_of, without_texts
 from tests.rest.world import AGENT, DAY, NOW, PI, SUPERUSER, World, report
 
 LISTS = (
@@ -32,7 +32,7 @@ def test_pages_join_without_gap(world: World) -> None:
 def test_pages_of_a_statement_join(world: World) -> None:
     """The first page has the newest entries, or the oldest if they are asked for first."""
     path = f"/alloc/{world.own['allocation']}/statement?all=true"
-    complete = data(world, path)["entries"]
+    complete = world.ask("GET", path, PI).json()["data"]["entries"]
     for order in ("newest", "oldest"):
         one = world.ask("GET", f"{path}&order={order}&limit=3", PI).json()
         two = world.ask("GET", f"{path}&order={order}&limit=3&after={one['next']}", PI).json()
@@ -89,7 +89,8 @@ def test_closing_sums_are_those_of_the_last_entry_shown(shared_world: World) -> 
     ).json()
     (entry,) = page["data"]["entries"]
     assert page["next"] == str(entry["seq"])
-    assert page["data"]["closing"] == {name: entry[name] for name in page["data"]["closing"]}
+    closing = without_texts(page["data"]["closing"])
+    assert closing == {name: entry[name] for name in closing}
 
 
 def rows_of(answer: Any) -> list[Any]:

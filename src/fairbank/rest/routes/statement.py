@@ -31,7 +31,7 @@ from fairbank.rest.responses import created_response
 from fairbank.rest.routing import GRANTED_BEFORE, read_route, write_route
 from fairbank.rest.schemas.alloc import allocation_row, changed_terms
 from fairbank.rest.schemas.answers import Granted, ItemResponse, ListResponse
-from fairbank.rest.schemas.envelope import envelope, list_response, split_page
+from fairbank.rest.schemas.envelope import envelope, list_response, set_texts, split_page
 from fairbank.rest.schemas.requests import NewUndo
 from fairbank.rest.schemas.statement import (
     AllocationEntryRow,
@@ -76,6 +76,7 @@ def show_statement(
         closing=_sums(statement.closing),
     )
     next_ = None if statement.next is None else str(statement.next)
+    set_texts(data.allocation, data.opening, data.closing, *data.entries)
     return StatementAnswer(**envelope("statement", request.context), data=data, next=next_)
 
 

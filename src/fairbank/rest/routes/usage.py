@@ -28,7 +28,13 @@ from fairbank.rest.parameters import (
 from fairbank.rest.request import ApiRequest
 from fairbank.rest.routing import read_route, write_route
 from fairbank.rest.schemas.answers import ItemResponse, ListResponse
-from fairbank.rest.schemas.envelope import envelope, item_response, page_response, split_page
+from fairbank.rest.schemas.envelope import (
+    envelope,
+    item_response,
+    page_response,
+    set_texts,
+    split_page,
+)
 from fairbank.rest.schemas.job import UsageResponse, usage_row
 from fairbank.rest.schemas.requests import parse_when
 from fairbank.rest.schemas.server import CentreCard, centre_card
@@ -116,11 +122,10 @@ def show_usage(
         row.group: projects_of.by_id(int(row.group)).account
         for row in (rows if group_by is UsageBy.PROJECT else ())
     }
+    shown = [usage_row(row, names.get(row.group, row.group)) for row in rows]
+    set_texts(*shown)
     return UsageResponse(
-        **envelope("usage", request.context),
-        data=[usage_row(row, names.get(row.group, row.group)) for row in rows],
-        next=next_,
-        zone=str(period.zone),
+        **envelope("usage", request.context), data=shown, next=next_, zone=str(period.zone)
     )
 
 

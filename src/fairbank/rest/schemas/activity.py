@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from fairbank.bank.entry import OF_CREDIT, Entry
 from fairbank.bank.query import Debit
 from fairbank.bank.run import RunRecord
 from fairbank.core.time import iso
+from fairbank.rest.schemas.answers import Amounts
 from fairbank.rest.schemas.job import Status, hadm_status
 
 
-class ActivityRow(Struct, frozen=True, kw_only=True):
+class ActivityRow(Amounts, frozen=True, kw_only=True):
     """HADM's schema 3, with the kind and time of the entry."""
 
     activity_id: int
@@ -24,7 +23,7 @@ class ActivityRow(Struct, frozen=True, kw_only=True):
     owner_uid: int | None
 
 
-class CreditRow(Struct, frozen=True, kw_only=True):
+class CreditRow(Amounts, frozen=True, kw_only=True):
     """HADM's credits: deposits and incoming transfers, minus withdrawals and outgoing transfers."""
 
     activity_id: int
@@ -33,7 +32,7 @@ class CreditRow(Struct, frozen=True, kw_only=True):
     comments: str | None
 
 
-class PredebitRow(Struct, frozen=True, kw_only=True):
+class PredebitRow(Amounts, frozen=True, kw_only=True):
     """HADM's schema 4: an open hold."""
 
     activity_id: int
@@ -45,7 +44,7 @@ class PredebitRow(Struct, frozen=True, kw_only=True):
     owner_uid: int
 
 
-class DebitRow(Struct, frozen=True, kw_only=True):
+class DebitRow(Amounts, frozen=True, kw_only=True):
     """HADM's schema 5: charges of an owner in an allocation, minus refunds.
 
     `activity_id` is the first entry of the latest charged run. A sum has no comments.

@@ -13,11 +13,11 @@ from fairbank.bank.project import Member, Project
 from fairbank.bank.query import Balance, UserRow
 from fairbank.cluster.partition import Cluster, one_su
 from fairbank.core.time import DAY, Instant, iso
-from fairbank.rest.schemas.answers import RoleWord
+from fairbank.rest.schemas.answers import Amounts, RoleWord
 from fairbank.rest.schemas.envelope import row_of
 
 
-class AllocationRow(Struct, frozen=True, kw_only=True):
+class AllocationRow(Amounts, frozen=True, kw_only=True):
     """An allocation with its balance. It is valid at t if start <= t < end.
 
     `remaining` = deposited + credit_limit - charged - held. `available` is what the user who asks
@@ -80,7 +80,7 @@ class BalanceRow(AllocationRow, frozen=True, kw_only=True):
     one_su: str | None
 
 
-class DrawnRow(Struct, frozen=True, kw_only=True):
+class DrawnRow(Amounts, frozen=True, kw_only=True):
     """Use of an allocation by one user, and the user's cap."""
 
     uid: int

@@ -10,6 +10,12 @@ T = TypeVar("T")
 RoleWord = Literal["pi", "coordinator", "member"]
 
 
+class Amounts(Struct, frozen=True, kw_only=True):
+    """Amounts of an object. `display` has them as texts in SU."""
+
+    display: dict[str, str] | UnsetType = UNSET
+
+
 class Envelope(Struct, frozen=True, kw_only=True):
     """Fields of each response with data: the name and version of its schema, the bank's name
     (`server.name` in its settings), the time, and the unit of all amounts."""
@@ -42,7 +48,7 @@ class RunResolution(Struct, frozen=True, kw_only=True):
     elapsed: int | None
 
 
-class RefusalDetails(Struct, frozen=True, kw_only=True):
+class RefusalDetails(Amounts, frozen=True, kw_only=True):
     """A refusal of the bank with its amounts.
 
     `entry` is the journal entry that keeps it, if any; `resolution` is set if the run has ended.
@@ -80,7 +86,7 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     refusal: RefusalDetails | None = None
 
 
-class Granted(Struct, frozen=True, kw_only=True):
+class Granted(Amounts, frozen=True, kw_only=True):
     """A granted request: its journal entry and the amounts after it.
 
     `entry` is null if nothing had to be written. `again`: the entry was written before, by the same

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
 from fairbank.bank.refusals import Refusal, RemedyFacts, remedies
 from fairbank.bank.rules import Done
 from fairbank.bank.run import RunState
+from fairbank.core.amounts import AMOUNTS, amount_texts
 from fairbank.core.time import iso
 from fairbank.rest.schemas.answers import (
+    Amounts,
     Granted,
     ItemResponse,
     ListResponse,
@@ -38,6 +41,7 @@ def envelope(schema: str, context: AppContext) -> dict[str, Any]:
 
 def item_response(schema: str, context: AppContext, data: T) -> ItemResponse[T]:
     """Wrap one item."""
+    set_texts(data)
     return ItemResponse(**envelope(schema, context), data=data)
 
 
@@ -52,7 +56,24 @@ def list_response(
         data: the rows.
         next_: the cursor of the next page, if there is one.
     """
+    # The rows of a list are of one type. Answers to reports have no texts: agents send thousands.
+    if data and isinstance(data[0], Amounts):
+        set_texts(*data)
     return ListResponse(**envelope(schema, context), data=data, next=next_)
+
+
+def set_texts(*objects: object) -> None:
+    """Set the texts of the amounts of new objects that have any."""
+    for each in objects:
+        if isinstance(each, Amounts):
+            names = _amounts_of(type(each))
+            texts = amount_texts({name: getattr(each, name) for name in names})
+            structs.force_setattr(each, "display", texts)
+
+
+@cache
+def _amounts_of(kind: type[Amounts]) -> tuple[str, ...]:
+    return tuple(name for name in kind.__struct_fields__ if name in AMOUNTS)
 
 
 def split_page(
@@ -97,7 +118,7 @@ def row_of(kind: type[Row], record: object, /, **fields: object) -> Row:
         record: has the other fields of the row as attributes of the same names.
         fields: fields of the row that the record has in another form, or not at all.
     """
-    names = [name for name in kind.__struct_fields__ if name not in fields]
+    names = [name for name in kind.__struct_fields__ if name not in fields and name != "display"]
     return kind(**{name: getattr(record, name) for name in names}, **fields)
 
 

@@ -15,13 +15,13 @@ from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import NO_DETAILS, Run, split_status
 from fairbank.core.time import iso
 from fairbank.core.units import exact_decimal
-from fairbank.rest.schemas.answers import ListResponse
+from fairbank.rest.schemas.answers import Amounts, ListResponse
 from fairbank.rest.schemas.envelope import row_of
 
 Status = Literal["executing", "completed"]
 
 
-class JobRow(Struct, frozen=True, kw_only=True):
+class JobRow(Amounts, frozen=True, kw_only=True):
     """A run.
 
     It ran for `project` and `account`. `allocation` pays; it may belong to a parent that shares it.
@@ -105,7 +105,7 @@ def hadm_status(record: RunRecord) -> Status:
     return "executing" if record.state.value == "held" else "completed"
 
 
-class FailureRow(Struct, frozen=True, kw_only=True):
+class FailureRow(Amounts, frozen=True, kw_only=True):
     """A refused job, with the amounts and remedies.
 
     HADM's schema 6: activity_id is `id`, allocation_id `allocation`, amount `asked`. `comments` are
@@ -168,7 +168,7 @@ def refused_job(refusal: Refusal) -> tuple[str | None, int | None]:
     return (None, None) if refusal.run is None else Run.parse(refusal.run)[:2]
 
 
-class UsageRow(Struct, frozen=True, kw_only=True):
+class UsageRow(Amounts, frozen=True, kw_only=True):
     """Usage of a group of runs of one resource, on clusters with the same prices.
 
     `group` is the uid, the account of the project, the allocation, the day, ISO week or month (in
@@ -233,7 +233,7 @@ class QuoteLine(Struct, frozen=True, kw_only=True):
     counts: bool
 
 
-class QuoteCard(Struct, frozen=True, kw_only=True):
+class QuoteCard(Amounts, frozen=True, kw_only=True):
     """A price and its calculation: amount = billing x factor x seconds / 60, rounded up once.
 
     `amount` is the price of one task, `total` that of all `tasks` of an array; `after` and `fits`

@@ -12,8 +12,8 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.final_state import FinalState
 from fairbank.core.time import Instant, iso
 from fairbank.core.units import exact_decimal
-from fairbank.rest.schemas.answers import Envelope, Myself, ProjectRole
-from fairbank.rest.schemas.envelope import row_of
+from fairbank.rest.schemas.answers import Amounts, Envelope, Myself, ProjectRole
+from fairbank.rest.schemas.envelope import row_of, set_texts
 
 if TYPE_CHECKING:
     from fairbank.service.access.identity import Identity
@@ -65,7 +65,7 @@ class ClusterRow(Struct, frozen=True, kw_only=True):
     free_states: list[FinalState]
 
 
-class ResourceUseRow(Struct, frozen=True, kw_only=True):
+class ResourceUseRow(Amounts, frozen=True, kw_only=True):
     """Use of a resource in a period, on clusters with the same prices; amounts in SU-minutes.
 
     `units` is the billing of all nodes together, as a decimal or a fraction; `capacity` is that
@@ -98,17 +98,17 @@ class CentreCard(Struct, frozen=True, kw_only=True):
 
 def centre_card(use: CentreUse, since: Instant, until: Instant) -> CentreCard:
     """Return the use of a centre between two times."""
+    resources = [
+        row_of(
+            ResourceUseRow, each, units=None if each.units is None else exact_decimal(each.units)
+        )
+        for each in use.resources
+    ]
+    set_texts(*resources)
     return CentreCard(
         since=iso(since),
         until=iso(until),
-        resources=[
-            row_of(
-                ResourceUseRow,
-                each,
-                units=None if each.units is None else exact_decimal(each.units),
-            )
-            for each in use.resources
-        ],
+        resources=resources,
         projects=use.projects,
         allocations=use.allocations,
     )

@@ -12,12 +12,12 @@ from fairbank.bank.refusals import Refusal
 from fairbank.bank.run import RunRecord
 from fairbank.core.time import iso
 from fairbank.rest.schemas.alloc import AllocationRow
-from fairbank.rest.schemas.answers import Envelope
+from fairbank.rest.schemas.answers import Amounts, Envelope
 from fairbank.rest.schemas.envelope import row_of
 from fairbank.rest.schemas.job import refused_job
 
 
-class Sums(Struct, frozen=True, kw_only=True):
+class Sums(Amounts, frozen=True, kw_only=True):
     """Sums of an allocation after an entry."""
 
     deposited: int = 0
