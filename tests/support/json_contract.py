@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from fairbank.core.amounts import AMOUNTS
+from fairbank.core.units import AMOUNTS
 
 ENVELOPE = {"schema", "bank", "as_of", "amounts_in", "data"}
 """Fields of each answer. Commands have `cluster`, `unit` and `warnings` besides."""

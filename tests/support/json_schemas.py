@@ -16,7 +16,7 @@ from typing import Any
 
 from hypothesis import currently_in_test_context
 
-from fairbank.core.amounts import AMOUNTS
+from fairbank.core.units import AMOUNTS
 from fairbank.rest.app import document as openapi_document
 from tests.support.json_contract import check_json
 

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from fairbank.core.amounts import AMOUNTS
+from fairbank.core.units import AMOUNTS
 from fairbank.rest.app import document
 
 _REFERENCE = re.compile(r'"#/components/schemas/([^"]+)"')

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from fairbank.core.amounts import amount_texts
 from fairbank.core.errors import InvalidInput
+from fairbank.core.units import amount_texts
 from fairbank.report.cells import csv_line, cut, padded, plain, width, without, wrapped
 from fairbank.report.columns import UNITS, Column, DisplayFormat, Row
 

@@ -12,8 +12,8 @@ from msgspec import UNSET, Struct, structs
 from fairbank.bank.refusals import Refusal, RemedyFacts, remedies
 from fairbank.bank.rules import Done
 from fairbank.bank.run import RunState
-from fairbank.core.amounts import AMOUNTS, amount_texts
 from fairbank.core.time import iso
+from fairbank.core.units import AMOUNTS, amount_texts
 from fairbank.rest.schemas.answers import (
     Amounts,
     Granted,
