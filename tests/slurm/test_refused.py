@@ -108,11 +108,17 @@ def test_bank_refuses_at_the_start(stack: BankStack, record_figure: RecordFigure
     )
     assert "(Allocation_exhausted)" in terminal.run("squeue", "--me")[1]
     shown = stack.slurm.run(USER, "scontrol", "show", "job", job).out
-    assert f"AdminComment=Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in shown
+    assert (
+        f"AdminComment=Fairbank: {TEAM}: not enough credit: {SHORT}. Of 1 SU 0 are used, 0 held. Try "
+        in shown
+    )
     for command in ("srun", "salloc"):
         code, output = terminal.run(command, *OPTIONS, "true")
         assert code == 1
-        assert f"{command}: Fairbank: {TEAM}: not enough credit: {SHORT}. Try " in output
+        assert (
+            f"{command}: Fairbank: {TEAM}: not enough credit: {SHORT}. Of 1 SU 0 are used, 0 held. Try "
+            in output
+        )
     code, output = terminal.sproject("allocations")
     assert (code, rows_of(output, "PROJECT", "RESOURCE")) == (0, [(TEAM, "cpu"), (TEAM, "gpu")]), (
         output
