@@ -35,7 +35,6 @@ mkdir /tmp/build
 cd /tmp/build
 "$SLURM_SOURCE/configure" {" ".join(OPTIONS)}
 make --silent --jobs="$(nproc)" -C src install
-make --silent -C slurm install
 """
 
 
