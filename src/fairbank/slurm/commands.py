@@ -324,6 +324,7 @@ def find_uid(user: str) -> int | None:
 DEFAULT_PATH = "/etc/slurm/slurm.conf"
 
 SHOWN_SETTINGS = (
+    "AccountingStorageEnforce",
     "AccountingStorageTRES",
     "AccountingStorageType",
     "AuthInfo",

@@ -146,7 +146,10 @@ def test_accounts_that_need_not_exist_are_reported() -> None:
         return failed_checks(slurm_checks.accounting_checks(config, MACHINE))
 
     assert failed("none") == ["accounts of jobs must exist: AccountingStorageEnforce=none"]
-    assert failed("associations") == []
+    assert failed("nosteps,nojobs") == [
+        "accounts of jobs must exist: AccountingStorageEnforce=nosteps,nojobs"
+    ]
+    assert failed("associations") == failed("Limits") == failed("qos,safe") == []
 
 
 def test_daemons_without_authentication_are_reported() -> None:

@@ -52,6 +52,9 @@ class PolicyFileHealth(msgspec.Struct, frozen=True, kw_only=True):
     stale_seconds: int
 
 
+ENFORCING_ACCOUNTS = frozenset({"all", "associations", "limits", "qos", "safe", "wckeys"})
+"""Words of AccountingStorageEnforce with which a job's account must exist."""
+
 _MISSING_COLUMNS = "mysql_query failed: 5027 "
 _STARTED = " started\n"
 
@@ -90,7 +93,7 @@ def accounting_checks(config: Config, machine: SlurmMachine) -> Iterator[HealthC
     # Otherwise an account may be any text, also one that imitates lines of accounting.
     yield HealthCheck(
         f"accounts of jobs must exist: AccountingStorageEnforce={enforced}",
-        "associations" in split_list(enforced),
+        not ENFORCING_ACCOUNTS.isdisjoint(split_list(enforced.lower())),
         "AccountingStorageEnforce=associations (or limits) in slurm.conf, then restart slurmctld:"
         " without it users may name any account",
     )
