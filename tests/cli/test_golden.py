@@ -18,6 +18,7 @@ STORIES = {
     "overview": "fairbank --as 61001",
     "overview-of-a-stranger": "fairbank --as 61009",
     "balance": "fairbank balance --as 61002",
+    "balance-capped": "fairbank balance --as 61003",
     "balance-long": "fairbank balance --as 61002 -l",
     "balance-threshold": "fairbank balance -A chem_qmc --threshold 10k",
     "balance-json": "fairbank balance -A bio_fold --json",
@@ -30,6 +31,8 @@ STORIES = {
     "eff": "fairbank eff 812301,700004,702001",
     "report-centre": "fairbank report centre -S 2026-07-01 -E 2026-08-01",
     "statement": "fairbank statement 1 -S 2026-11-20T18:00 --as 61001",
+    "statement-newest": "fairbank statement 2 -S 2026-06-01 --limit 2 --as 61001",
+    "statement-long": "fairbank statement 2 -S 2026-06-01 -l --as 61001",
     "statement-csv": "fairbank statement 1 -S 2026-11-20T18:00 --csv -l --as 61001",
     "jobs": "fairbank jobs -A chem_qmc --as 61001",
     "jobs-running": "fairbank jobs --running --as 61001",
@@ -58,7 +61,7 @@ STORIES = {
 
 STORIES |= {
     f"{name}-at-120-columns": f"COLUMNS=120 {STORIES[name]}"
-    for name in ("usage", "eff", "report-centre", "jobs")
+    for name in ("usage", "eff", "report-centre", "jobs", "balance-capped", "statement")
 }
 NOT_FOLDED = {"--csv", "--json", "-P", "-l", "--dry-run", "COLUMNS=120"}
 

@@ -199,7 +199,8 @@ def _proof(context: Context, sums: Row) -> str:
 
 def _caption(context: Context, row: Row) -> str:
     form = context.format
-    period = f"{form.day(instant_of(row['start']))} .. {form.day(instant_of(row['end']))}"
+    start, end = (instant_of(row[name]) for name in ("start", "end"))
+    period = f"{form.day(start)} .. {form.day(end - 1)}"
     name = plain(f"{row['account']}/{row['resource']}  {row['category']}")
     limit = f"  credit limit {form.su(row['credit_limit'])}" if row["credit_limit"] else ""
     state = "" if row["state"] == "active" else f"  {row['state']}"

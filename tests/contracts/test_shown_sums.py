@@ -1,0 +1,151 @@
+"""Figures that people read, for random ledgers: rows add up as shown, and equal the sums in SQL."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from fairbank.bank.policy import Policy
+from fairbank.bank.query import AllocationQuery, Page
+from fairbank.bank.requests import SubmittedRequest
+from fairbank.cli.commands.bank import balance, statement
+from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.core.units import WORTH
+from fairbank.report.columns import DisplayFormat
+from fairbank.rest.schemas.alloc import allocation_row
+from fairbank.rest.schemas.statement import sums
+from fairbank.service.access.identity import Identity, Staff
+from fairbank.service.services import Services, services
+from fairbank.store.contract import Store
+from fairbank.store.factory import open_store
+from fairbank.store.sqlite.driver import driver
+from tests.contracts.test_memory_twin import batches, emptied, play
+from tests.support.clock import ManualClock
+
+BOOKS = """
+SELECT allocation,
+  sum(CASE WHEN kind IN ('deposit', 'transfer-in') THEN amount
+           WHEN kind IN ('withdraw', 'transfer-out') THEN -amount ELSE 0 END),
+  sum(CASE WHEN kind IN ('charge', 'recharge') THEN amount
+           WHEN kind = 'refund' THEN -amount ELSE 0 END)
+FROM journal WHERE allocation > 0 GROUP BY allocation
+"""
+RUNS = """
+SELECT allocation, owner, sum(charged - refunded), sum(held) FROM run GROUP BY allocation, owner
+"""
+NOW = Instant(45)
+FORMS = st.builds(
+    DisplayFormat, units=st.sampled_from(sorted(WORTH)), decimals=st.sampled_from([None, 0, 2])
+)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory, migrated_file: Path) -> Path:
+    path = tmp_path_factory.mktemp("books") / "fairbank.sqlite"
+    shutil.copy(migrated_file, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def store(file: Path) -> Iterator[Store]:
+    store = open_store(f"sqlite:///{file}")
+    yield store
+    store.close()
+
+
+def selected(file: Path, query: str) -> list[Any]:
+    """Return the rows of a query, by the library of the store: two would break their locks."""
+    connection = driver.connect(file)
+    try:
+        rows: list[Any] = connection.execute(query).fetchall()
+        return rows
+    finally:
+        connection.close()
+
+
+def cells(columns: Any, row: dict[str, Any], form: DisplayFormat) -> dict[str, Fraction]:
+    """Return the figures of a row as shown; 0 for an empty cell and for -."""
+    shown = {column.head: column.cell(row, form) for column in columns}
+    return {head: Fraction(0 if text in ("", "-") else text) for head, text in shown.items()}
+
+
+def balances(bank: Services, uid: int) -> dict[int, dict[str, Any]]:
+    found = bank.allocations.balances(
+        Identity(actor=uid, uid=uid, admin=True), AllocationQuery(), Page(1_000)
+    )
+    project = bank.project_cache.by_id
+    return {
+        each.allocation.id: structs.asdict(
+            allocation_row(each, project(each.allocation.project), NOW)
+        )
+        for each in found
+    }
+
+
+def check_statement(bank: Services, row: dict[str, Any], form: DisplayFormat, limit: int) -> None:
+    """Check that IN and OUT lead from one AVAILABLE to the next, over all pages."""
+    staff, after, pages = Identity(actor=0, uid=0, admin=True), None, []
+    while True:
+        page = Page(limit, after=after, newest_first=True)
+        found = bank.allocations.statement(staff, row["id"], (Instant(0), LAST_INSTANT), page)
+        pages.append(found)
+        after = found.next
+        if after is None:
+            break
+        assert len(found.entries) == limit
+    assert pages[-1].opening is None or pages[-1].opening.available == 0
+    before = {"deposited": 0, "charged": 0, "held": 0, "available": 0}
+    available = Fraction(0)
+    for entry in (entry for page in reversed(pages) for entry in page.entries):
+        after_it = structs.asdict(sums(entry))
+        shown = cells(MOVED, {**after_it, "before": before}, form)
+        assert available + shown["IN"] - shown["OUT"] == shown["AVAILABLE"]
+        assert shown["IN"] * shown["OUT"] == 0
+        before, available = after_it, shown["AVAILABLE"]
+    assert before["available"] == row["remaining"]
+    assert form.left(row["remaining"]) == form.left(before["available"])
+
+
+ADDING_UP = ("GRANTED", "LIMIT", "USED", "HELD", "REMAINING")
+SUMMANDS = [each for each in balance.COLUMNS if each.head in ADDING_UP]
+MOVED = [each for each in statement.COLUMNS if each.head in ("IN", "OUT", "AVAILABLE")]
+FEW = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@FEW
+@given(story=batches, form=FORMS, page=st.integers(1, 5))
+def test_rows_of_balance_and_statement_add_up_and_equal_the_sums_in_sql(
+    store: Store, file: Path, story: list[list[SubmittedRequest]], form: DisplayFormat, page: int
+) -> None:
+    play(emptied(store), story)
+    bank = services(
+        store, clock=ManualClock(NOW), staff=Staff(), clusters={}, policy=Policy(), key=b"k" * 32
+    )
+    runs = selected(file, RUNS)
+    rows = {uid: balances(bank, uid) for uid in (1, 2)}
+    for number, granted, used in selected(file, BOOKS):
+        row = rows[1][number]
+        held = sum(each[3] for each in runs if each[0] == number)
+        assert (row["deposited"], row["charged"], row["held"]) == (granted, used, held)
+        assert row["remaining"] == granted + row["credit_limit"] - used - held
+        check_statement(bank, row, form, page)
+    for number, owner, used, held in runs:
+        row = rows[owner][number]
+        assert (row["my_charged"], row["my_held"]) == (used, held)
+        if row["state"] == "active":
+            left = row["remaining"] if row["my_cap"] is None else row["my_cap"] - used - held
+            assert row["available"] == min(row["remaining"], max(0, left))
+        else:
+            assert row["available"] == 0
+    for row in (*rows[1].values(), *rows[2].values()):
+        shown = cells(SUMMANDS, row, form)
+        rest = shown["USED"] + shown["HELD"] + shown["REMAINING"]
+        assert shown["GRANTED"] + shown["LIMIT"] == rest
