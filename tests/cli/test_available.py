@@ -38,7 +38,9 @@ def test_available_is_what_is_left_of_the_cap(changing: Run) -> None:
     head, row = (line.split() for line in shown.out.splitlines()[2:4])
     cells = dict(zip(head, row, strict=False))
     assert (cells["MY-CAP"], cells["MY-LEFT"], cells["AVAILABLE"]) == ("4200", "72", "72")
-    assert "262 SU remain, but your cap is 4200: you used 4000 and hold 128" in shown.err
+    assert ("262 SU remain, but your cap is 4200: you used 4000 and hold 128, 72 left") in " ".join(
+        shown.err.split()
+    )
     assert "MY-CAP" in changing("--as", JORGE).out
     theirs = changing("balance", "-A", "chem_qmc", "-r", "gpu", "--as", AYLA)
     assert "MY-CAP" not in theirs.out

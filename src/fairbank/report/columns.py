@@ -117,34 +117,36 @@ class Amount:
         return self(row, form._replace(units="m"))
 
 
-class Summand(Amount):
-    """Shows an amount in a row that adds up: granted + limit = used + held + remaining.
+class RowAmount(Amount):
+    """Shows an amount of an allocation, as precisely as the others in its row."""
 
-    `usable` shows what the user may use of the remaining credit.
-    """
-
-    def __init__(self, name: str, granted: str = "deposited", used: str = "charged") -> None:
-        super().__init__(self._cell)
-        self._name, self._keys = name, (granted, used, "held")
-
-    def _cell(self, row: Row, form: DisplayFormat) -> str:
-        sums = self._sums(row, form)
-        if sums is None:
-            return ""
-        if self._name == "usable":
-            return form.left(row["available"])
-        return str(getattr(sums, self._name))
+    def __init__(self, show: Show, granted: str = "deposited", used: str = "charged") -> None:
+        super().__init__(show)
+        self._keys = granted, used, "held"
 
     def largest(self, row: Row, form: DisplayFormat) -> str:
         """Return the largest amount of the row: it decides whether its amounts have decimals."""
-        sums = self._sums(row, form)
+        sums = self.sums(row, form)
         return "" if sums is None else max(sums, key=lambda figure: len(_whole(figure)))
 
-    def _sums(self, row: Row, form: DisplayFormat) -> ShownSums | None:
+    def sums(self, row: Row, form: DisplayFormat) -> ShownSums | None:
+        """Format the amounts of a row so that they add up."""
         # A user with a cap may use less of an allocation than remains in it.
         rest = row.get("remaining", row.get("available"))
         amounts = [*(row.get(key) for key in self._keys), rest]
         return None if None in amounts else form.sums(*map(int, amounts))
+
+
+class Summand(RowAmount):
+    """Shows an amount in a row that adds up: granted + limit = used + held + remaining."""
+
+    def __init__(self, name: str, granted: str = "deposited", used: str = "charged") -> None:
+        super().__init__(self._cell, granted, used)
+        self._name = name
+
+    def _cell(self, row: Row, form: DisplayFormat) -> str:
+        sums = self.sums(row, form)
+        return "" if sums is None else str(getattr(sums, self._name))
 
 
 class Column(NamedTuple):
@@ -183,7 +185,9 @@ class Column(NamedTuple):
         if not self.right or not any("." in cell for cell in cells):
             return cells
         show = self.show
-        largest = [show.largest(row, form) for row in rows] if isinstance(show, Summand) else cells
+        largest = (
+            [show.largest(row, form) for row in rows] if isinstance(show, RowAmount) else cells
+        )
         whole = (
             self.brief
             and form.short

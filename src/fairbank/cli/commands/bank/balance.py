@@ -18,6 +18,7 @@ from fairbank.report.columns import (
     Column,
     DisplayFormat,
     Row,
+    RowAmount,
     Summand,
     if_any,
     instant_of,
@@ -99,9 +100,11 @@ COLUMNS = (
     Column("USED", Summand("used"), right=True, drop=2, brief=True),
     Column("HELD", Summand("held"), right=True, drop=1, brief=True),
     Column("REMAINING", Summand("available"), right=True, extra=True, drop=4, brief=True),
-    Column("MY-CAP", if_any(su("my_cap")), right=True, extra=True, drop=2, brief=True),
-    Column("MY-LEFT", if_any(left("my_left")), right=True, extra=True, drop=1, brief=True),
-    Column("AVAILABLE", Summand("usable"), right=True, brief=True),
+    Column("MY-CAP", RowAmount(if_any(su("my_cap"))), right=True, extra=True, drop=2, brief=True),
+    Column(
+        "MY-LEFT", RowAmount(if_any(left("my_left"))), right=True, extra=True, drop=1, brief=True
+    ),
+    Column("AVAILABLE", RowAmount(left("available")), right=True, brief=True),
     Column("USED%", percent("used_percent"), right=True, drop=5),
     Column("EXPIRES", _expires, drop=3),
     Column("RUNS-OUT", _runs_out, drop=1),
@@ -212,11 +215,12 @@ def _cap(row: Row, form: DisplayFormat) -> str | None:
     """Return how much the user's cap leaves, if it is less than the allocation has."""
     if row["available"] == row["remaining"]:
         return None
-    unit = UNITS[form.units]
+    cap, _, used, held, left = form.sums(
+        *(row[key] for key in ("my_cap", "my_charged", "my_held", "my_left"))
+    )
     return (
-        f"{_name(row)}: {form.left(row['remaining'])} {unit} remain, but your cap is"
-        f" {form.su(row['my_cap'])}: you used {form.su(row['my_charged'])} and hold"
-        f" {form.su(row['my_held'])}"
+        f"{_name(row)}: {form.left(row['remaining'])} {UNITS[form.units]} remain, but your cap is"
+        f" {cap}: you used {used} and hold {held}, {left} left"
     )
 
 
