@@ -137,7 +137,7 @@ def _pages(past: HistorySize) -> Callable[[random.Random], str]:
     last = max(0, 2 * past.jobs_each - PAGE)
     return lambda chance: (
         f"/alloc/{chance.randint(1, past.allocations)}/statement"
-        f"?limit={PAGE}&after={chance.randint(0, last)}"
+        f"?limit={PAGE}&all=true&order=oldest&after={chance.randint(0, last)}"
     )
 
 

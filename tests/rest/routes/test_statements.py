@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fairbank.core.time import iso
 from tests.rest.responses import data
-from tests.rest.world import ADMIN, AGENT, MEMBER, NOW, SUPERUSER, World, report
+from tests.rest.world import ADMIN, AGENT, DAY, MEMBER, NOW, SUPERUSER, World, report
 
 KEY = {"Idempotency-Key": "once"}
 
@@ -25,6 +26,16 @@ def test_statement_has_what_moved_credit_by_default(world: World) -> None:
     world.ask("PATCH", f"/alloc/{world.own['allocation']}", SUPERUSER, json=terms)
     body = data(world, path)
     assert (body["entries"][-1]["kind"], body["closing"]["available"]) == ("terms", 570_000)
+
+
+def test_opening_of_the_oldest_page_is_the_balance_at_its_start(world: World) -> None:
+    """One entry suffices to read it, also before the first and after the last entry."""
+    path = f"/alloc/{world.own['allocation']}/statement"
+    entries = data(world, f"{path}?all=true")["entries"]
+    for at in {entry["at"] for entry in entries} | {iso(NOW + DAY)}:
+        before = [0, *(entry["available"] for entry in entries if entry["at"] < at)][-1]
+        page = data(world, f"{path}?limit=1&order=oldest&since={at}")
+        assert page["opening"]["available"] == before, at
 
 
 def test_declined_requests_are_hidden_from_other_users(world: World) -> None:

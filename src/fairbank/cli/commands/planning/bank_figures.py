@@ -181,7 +181,8 @@ def _add_balance(parser: Parser) -> None:
 
 def _balance(context: Context, options: Namespace) -> int:
     queries = spread({"account": options.account, "resource": options.resource})
-    rows = [row for one in queries for row in context.rows("/balance", one)]
+    found = [row for one in queries for row in context.rows("/balance", one)]
+    rows = [row for row in found if row["state"] != "planned"]
     if not rows:
         check_accounts(context, options.account)
         check_resources(context, options.resource)
@@ -220,12 +221,11 @@ def _balances(context: Context, row: Row) -> list[BalanceAt]:
     start, now = instant_of(row["start"]), min(context.bank_time, instant_of(row["end"]))
     times = [start + (now - start) * number // POINTS for number in range(1, POINTS)]
     path = f"/alloc/{row['id']}/statement"
-    sums = [
-        (at, context.get(path, {"since": iso(at), "limit": 1})["data"]["opening"]) for at in times
-    ]
+    first = {"limit": 1, "order": "oldest"}
+    sums = [(at, context.get(path, {**first, "since": iso(at)})["data"]["opening"]) for at in times]
     return [
         *(BalanceAt(at, each["available"], each["held"]) for at, each in sums),
-        BalanceAt(now, row["available"], row["held"]),
+        BalanceAt(now, row["remaining"], row["held"]),
     ]
 
 
