@@ -138,7 +138,8 @@ class FakeServices:
 
 
 def _settings_of(config: str | None) -> SimpleNamespace:
-    return SimpleNamespace(store=SimpleNamespace(url="memory:", journal=None))
+    server = SimpleNamespace(name="fairbank")
+    return SimpleNamespace(store=SimpleNamespace(url="memory:", journal=None), server=server)
 
 
 async def _run_agent(ready: Ready) -> None:

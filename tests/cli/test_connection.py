@@ -73,6 +73,7 @@ def test_commands_use_few_requests(fairbank: Run, monkeypatch: pytest.MonkeyPatc
 def test_status_and_whoami(fairbank: Run, bank: Bank) -> None:
     assert fairbank("status").out.startswith(f"bank ok at {bank.unix}")
     output = fairbank("whoami", "--as", JORGE).out
+    assert f"fairbank at {bank.unix}" in output
     assert "61002" in output
     assert "member of chem_qmc, member of bio_fold" in output
     assert json.loads(fairbank("whoami", "--json", "--as", AYLA).out)["data"][0]["roles"] == [

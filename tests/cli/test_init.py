@@ -111,8 +111,8 @@ def test_commands_first_name_the_settings_and_the_store(fairbank: Run, tmp_path:
     assert fairbank("audit", "verify", "-q", "--config", config).err == ""
     for words in (("audit", "verify"), ("doctor",)):
         document = json.loads(fairbank(*words, "--json", "--config", config).out)
-        places = (str(config), f"sqlite:///{folder}/fairbank.sqlite")
-        assert (document["settings"], document["store"]) == places
+        places = ("bank", str(config), f"sqlite:///{folder}/fairbank.sqlite")
+        assert tuple(document[name] for name in ("bank", "settings", "store")) == places
 
 
 def test_password_of_the_store_is_not_shown(fairbank: Run, tmp_path: Path) -> None:

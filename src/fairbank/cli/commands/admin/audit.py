@@ -48,6 +48,7 @@ def _verify(context: Context, options: Namespace) -> int:
     settings = settings_of(options.config)
     places = bank_places(options.config, settings)
     context.note_places(places)
+    context.bank = settings.server.name
     with Progress("audit", options) as progress:
         progress.show(
             "every journal, and the store as a whole, which takes longer the longer its file is"

@@ -88,6 +88,7 @@ def _looked(
     settings = settings_of(options.config)
     places = bank_places(options.config, settings)
     context.note_places(places)
+    context.bank = settings.server.name
     with Progress("doctor", options) as progress:
         at_work = partial(progress.wait, "whether the SQLite file is sound")
         return places, check_bank(options.config, settings, at_work)

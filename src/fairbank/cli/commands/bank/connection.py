@@ -87,7 +87,7 @@ def _lines(context: Context, me: Row) -> list[Row]:
         for each in me["roles"]
     ]
     lines = [
-        ("bank", str(context.settings.address)),
+        ("bank", f"{context.bank} at {context.settings.address}"),
         ("user", f"{me['user'] or '?'} ({me['uid']})"),
         ("signed in as", actor),
         ("staff", staff),
