@@ -127,8 +127,8 @@ def test_quote_says_since_when_and_why_an_allocation_cannot_be_used(changing: Ru
     changing("alloc", "freeze", 3, "--reason", "audit of June")
     frozen = changing(*job, "gpu-v100", "--gpus", 1)
     assert (
-        "available 0 SU does not fit: the allocation is frozen: requested 1 SU, available 0 SU. It"
-        " is so since 2026-11-21 07:30:12: audit of June"
+        "available 0 SU does not fit: the allocation is frozen: requested 1 SU, available 0 SU."
+        " Frozen since 2026-11-21 07:30:12: audit of June"
     ) in " ".join(frozen.out.split())
     changing("alloc", "thaw", 3, *WHY)
     changing(

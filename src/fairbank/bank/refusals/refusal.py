@@ -273,7 +273,7 @@ def _why_stopped(known: RemedyFacts) -> str:
     reason = known.since.reason
     if known.nearest is not None:  # the message has its period
         return f". Reason given by staff: {reason}" if reason else ""
-    return f". It is so since {iso(known.since.at)}{f': {reason}' if reason else ''}"
+    return f". Frozen since {iso(known.since.at)}{f': {reason}' if reason else ''}"
 
 
 def _what_is_held(refusal: Refusal, known: RemedyFacts) -> str:
