@@ -97,6 +97,15 @@ def test_overdue_holds_lapse_and_allocations_end(ledger: LedgerFile) -> None:
     assert ledger.upkeep.sweep() == SweepResult(0, 0)
 
 
+def test_sums_of_usage_are_brought_up_to_date(ledger: LedgerFile) -> None:
+    ledger.grant(1)
+    ledger.hold(1, 1, 2, 3)
+    ledger.upkeep.add_up_usage()
+    assert ledger.store.fold_usage() == 0
+    ledger.hold(1, 4)
+    assert ledger.store.fold_usage() == 1
+
+
 def test_unreadable_row_does_not_block_others(
     ledger: LedgerFile, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -68,6 +68,11 @@ class Upkeep:
             if not lapses + ends and len(unread) == known:
                 return SweepResult(lapsed, ended)
 
+    def add_up_usage(self) -> None:
+        """Bring the sums of usage up to date, a part at a time, so that no request waits long."""
+        while self._store.fold_usage():
+            pass
+
     def delete_old_shares(self) -> int:
         """Delete fair-share records older than the limit, once a day. Returns their number."""
         today = self._clock.now() // DAY
@@ -137,8 +142,7 @@ class Upkeep:
                         swept.holds_expired,
                         swept.allocations_ended,
                     )
-                while self._store.fold_usage():
-                    pass  # a part of them, so that no request waits long
+                self.add_up_usage()
                 if gone := self.delete_old_shares():
                     _log.info("upkeep: %d old fair-share records deleted", gone)
             except FairbankError as error:
