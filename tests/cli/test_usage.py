@@ -100,6 +100,15 @@ def test_limit_shows_the_largest_rows_and_sums_up_the_others(fairbank: Run) -> N
     assert fairbank(*months).out.splitlines() == ["2026-10|8939", "2026-11|301", "(others)|27000"]
 
 
+@pytest.mark.parametrize(
+    "words", ["--limit -1", "--limit NaN", "--limit 1e3", f"--limit {'9' * 20}", "--by colour"]
+)
+def test_invalid_option_of_usage_is_refused(fairbank: Run, words: str) -> None:
+    result = fairbank("usage", *words.split())
+    assert (result.code, result.out) == (2, "")
+    assert words.split()[0] in result.err
+
+
 def test_percentages_add_up() -> None:
     assert permille([1, 1, 1], 3) == [334, 333, 333]
     assert permille([2, 1, 0], 3) == [667, 333, 0]
