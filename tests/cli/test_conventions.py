@@ -15,6 +15,7 @@ from fairbank.cli.main import COMMANDS, load_command
 from tests.cli.conftest import Run, heads
 from tests.cli.fakes import FakeServices
 from tests.cli.site import CPU
+from tests.support.golden import GOLDEN
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +43,7 @@ READING = {
     "alloc users": (CPU,),
     "audit verify": (),
     "doctor": (),
+    "queue": ("--from", str(GOLDEN / "slurm-22.05" / "waiting")),
 }
 """Arguments with which each reading command has output."""
 WRITING = {
@@ -141,7 +143,7 @@ def test_write_commands_have_dry_run_and_confirmation(name: str) -> None:
     [
         name
         for name in ALL
-        if name not in SHELLS | ON_THE_HOST | AGENTS | QUEUE_COMMANDS | {"audit verify"}
+        if name not in SHELLS | ON_THE_HOST | AGENTS | QUEUE_COMMANDS | {"audit verify", "queue"}
     ],
 )
 def test_every_client_command_accepts_a_server(name: str) -> None:

@@ -181,7 +181,10 @@ class Column(NamedTuple):
         Thousands and millions of SU keep their decimals, which are significant and short. Available
         credit is rounded down, so that no user relies on credit that does not exist.
         """
-        cells = [self.cell(row, form) for row in rows]
+        cells = [self.show(row, form) for row in rows]
+        joined = "".join(cells)
+        if not (joined.isascii() and joined.isprintable()):  # faster than a call for each cell
+            cells = list(map(plain, cells))
         if not self.right or not any("." in cell for cell in cells):
             return cells
         show = self.show

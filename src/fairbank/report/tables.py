@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from fairbank.core.errors import InvalidInput
 from fairbank.core.units import amount_texts
-from fairbank.report.cells import csv_line, cut, padded, plain, width, without, wrapped
+from fairbank.report.cells import csv_line, cut, padded, plain, without, wrapped
+from fairbank.report.cells import width as width_of
 from fairbank.report.columns import UNITS, Column, DisplayFormat, Row
 
 WIDE = 120
@@ -26,16 +28,29 @@ class TextTable(NamedTuple):
     dropped: list[str]
 
 
+class _ColumnCells(NamedTuple):
+    """Cells of a column with its header, and the width of the widest. `ascii`: none is wider than
+    it is long.
+    """
+
+    texts: list[str]
+    width: int
+    ascii: bool
+
+    def fitted(self, wide: int, *, right: bool) -> list[str]:
+        """Return the cells with this width."""
+        if self.ascii and self.width <= wide:  # two thirds of the time for 10,000 rows
+            return [text.rjust(wide) if right else text.ljust(wide) for text in self.texts]
+        return [padded(cut(text, wide), wide, right=right) for text in self.texts]
+
+
 class _Grid(NamedTuple):
     columns: Sequence[Column]
-    cells: list[list[str]]
+    cells: list[_ColumnCells]
     gap: int
 
     def widths(self) -> list[int]:
-        return [
-            max((width(line[place]) for line in self.cells), default=0)
-            for place in range(len(self.columns))
-        ]
+        return [column.width for column in self.cells]
 
     def total(self, *, least: bool = False) -> int:
         """Return the width of the table; with `least`, after truncating what may be truncated."""
@@ -67,18 +82,24 @@ def table(
     grid, dropped = _fitting(columns, rows, form, width, header)
     widths = _shrunk(grid, width)
     gap = " " * grid.gap
+    if not any(column.wraps for column in grid.columns):
+        texts = [
+            cells.fitted(wide, right=column.right)
+            for column, cells, wide in zip(grid.columns, grid.cells, widths, strict=True)
+        ]
+        return TextTable([gap.join(line).rstrip() for line in zip(*texts, strict=True)], dropped)
     lines = []
-    for line in grid.cells:
+    for line in zip(*(cells.texts for cells in grid.cells), strict=True):
         parts = [
             wrapped(cell, wide) if column.wraps else [cut(cell, wide)]
             for column, cell, wide in zip(grid.columns, line, widths, strict=True)
         ]
         for part in zip_longest(*parts, fillvalue=""):
-            cells = [
+            padded_cells = [
                 padded(cell, wide, right=column.right)
                 for column, cell, wide in zip(grid.columns, part, widths, strict=True)
             ]
-            lines.append(gap.join(cells).rstrip())
+            lines.append(gap.join(padded_cells).rstrip())
     return TextTable(lines, dropped)
 
 
@@ -97,12 +118,19 @@ def _fitting(
         (column for column in chosen if column.extra or column.drop),
         key=lambda column: (column.extra, column.drop),
     )
+
+    @cache  # the cells of a column are the same in each attempt
+    def cells(column: Column, short: bool) -> _ColumnCells:
+        texts = column.cells(rows, form._replace(short=short))
+        texts = [column.head, *texts] if header else texts
+        is_ascii = all(map(str.isascii, texts))
+        return _ColumnCells(
+            texts, max(map(len if is_ascii else width_of, texts), default=0), is_ascii
+        )
+
     while True:
         for short, gap in ((False, 2), (False, 1), (True, 1)):
-            shown = form._replace(short=short)
-            cells = zip(*(column.cells(rows, shown) for column in chosen), strict=True)
-            heads = [[column.head for column in chosen]] if header else []
-            grid = _Grid(chosen, [*heads, *map(list, cells)], gap)
+            grid = _Grid(chosen, [cells(column, short) for column in chosen], gap)
             if grid.total() <= width or any(column.extra for column in chosen):
                 break
         if grid.total(least=True) <= width or not going:

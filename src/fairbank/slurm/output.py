@@ -25,6 +25,7 @@ from fairbank.slurm.parsers.values import (
 )
 
 PENDING_QUEUE = ("squeue", "--all", "--noheader", "--states=PENDING")
+WAITING_JOBS = (*PENDING_QUEUE, f"--Format={squeue.WAITING_JOBS_FORMAT}")
 _SHOW_CONFIG = ("scontrol", "show", "config")
 
 
@@ -76,6 +77,10 @@ class SlurmOutput(ABC):
         """Return the accounts and QOS of pending jobs; None if they were not recorded."""
         command = (*PENDING_QUEUE, f"--format={squeue.WAITING_FORMAT}")
         return squeue.WAITING.read(self.text("squeue", *command))
+
+    def waiting_jobs(self) -> ParsedRows[squeue.WaitingJob]:
+        """Return what people ask of pending jobs."""
+        return squeue.read_waiting_jobs(self.text("waiting", *WAITING_JOBS))
 
     def pending_jobs(self) -> ParsedRows[job_lines.PendingFactors]:
         """Return the requests of pending jobs."""

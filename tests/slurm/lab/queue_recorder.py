@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fairbank.slurm.output import WAITING_JOBS
 from fairbank.slurm.queue_snapshot.answers import COMMANDS
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recorder import LONG, anonymous
@@ -27,6 +28,7 @@ def record(cluster: Cluster, folder: Path) -> None:
     (folder / "squeue.txt").write_text(
         cluster.root("squeue", "--noheader", "--array", "--format=%i|%T|%r|%N|%S")
     )
+    (folder / "waiting.txt").write_text(cluster.root(*WAITING_JOBS))
 
 
 def play(cluster: Cluster) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Generic, TypeVar
 
 import msgspec
@@ -172,12 +173,20 @@ def split_record(
 
 def fixed_width_records(text: str, widths: Mapping[str, int]) -> Iterator[Cells]:
     """Yield the lines of columns with these widths in bytes, as `squeue --Format` prints them."""
+    ends = list(accumulate(widths.values()))
+    parts = [(name, end - widths[name], end) for name, end in zip(widths, ends, strict=True)]
     for number, line in enumerate(text.splitlines(), 1):
-        cells, at, packed = dict[str, str](), 0, line.encode(errors="replace")
-        for name, width in widths.items():
-            cells[name] = packed[at : at + width].decode(errors="replace").strip()
-            at += width
-        yield Cells(number, cells)
+        if line.isascii():  # characters are bytes; twice as fast
+            yield Cells(number, {name: line[begin:end].strip() for name, begin, end in parts})
+            continue
+        packed = line.encode(errors="replace")
+        yield Cells(
+            number,
+            {
+                name: packed[begin:end].decode(errors="replace").strip()
+                for name, begin, end in parts
+            },
+        )
 
 
 def pairs_of(text: str) -> dict[str, str]:

@@ -96,6 +96,79 @@ def read_starting_job(text: str) -> StartingJob:
     )
 
 
+_WAITING_WIDTHS = {
+    "JobArrayID": 48,
+    "UserName": 48,
+    "Account": 48,
+    "Partition": 128,
+    "QOS": 48,
+    "PriorityLong": 12,
+    "TimeLimit": 16,
+    "SubmitTime": 20,
+    "StartTime": 20,
+    "Reason": 64,
+    "tres-alloc": 200,
+}
+# These are only shown, so that a longer name may be cut: 10,000 lines of full width take a second.
+WAITING_JOBS_FORMAT = _fixed_width_format(_WAITING_WIDTHS)
+_SIZE = re.compile(r"(?:^|,)(cpu|node|gres/gpu)=(\d{1,9})(?=,|$)", re.ASCII)
+_JOB_NAME = re.compile(r"(\d{1,10})(?:[_+].*)?", re.ASCII)
+
+
+class WaitingJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Pending job, or the tasks of an array that have not started.
+
+    `name` is squeue's, such as 33_[2-5]. `limit_seconds` is None without a finite limit, `expected`
+    the start that slurmctld expects, None if it expects none. `priority` is 0 for a held job.
+    """
+
+    job_id: int
+    name: str
+    user: str
+    account: str
+    partitions: tuple[str, ...]
+    qos: str
+    priority: int
+    limit_seconds: int | None
+    submitted: int
+    expected: int | None
+    reason: str
+    nodes: int
+    cpus: int
+    gpus: int
+
+
+def read_waiting_jobs(text: str) -> ParsedRows[WaitingJob]:
+    """Read the output of `--states=PENDING` with WAITING_JOBS_FORMAT, with times in UTC."""
+    return read_rows("squeue", fixed_width_records(text, _WAITING_WIDTHS), _waiting_job)
+
+
+def _waiting_job(cells: Cells) -> WaitingJob:
+    name = cells["JobArrayID"]
+    number = words.match_cell(_JOB_NAME, name, "JobArrayID", "is no job id")
+    # Of TRES that were cut, cpu and node come first, and GPUs after at most four others.
+    size = dict(_SIZE.findall(cells["tres-alloc"]))
+    if "cpu" not in size:
+        why = f"{words.quote_unknown(cells['tres-alloc'])} has no CPUs"
+        raise InvalidInput(why, field="tres-alloc")
+    return WaitingJob(
+        job_id=int(number[1]),
+        name=name,
+        user=cells["UserName"],
+        account=cells["Account"],
+        partitions=tuple(cells["Partition"].split(",")),
+        qos=cells["QOS"],
+        priority=cells.read("PriorityLong", words.number),
+        limit_seconds=cells.read("TimeLimit", words.limit_seconds),
+        submitted=cells.read("SubmitTime", words.known_instant),
+        expected=cells.read("StartTime", words.instant),
+        reason=words.reason(cells["Reason"]),
+        nodes=int(size.get("node", 1)),
+        cpus=int(size["cpu"]),
+        gpus=int(size.get("gres/gpu", 0)),
+    )
+
+
 _HELD_WIDTHS = {
     "JobArrayID": 40,
     "Account": _NAME_WIDTH,

@@ -1,0 +1,122 @@
+"""Command `fairbank queue`: all waiting jobs of Slurm in the order of their priorities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairbank.cli.commands.slurm.slurm_options import add_folder, print_unreadable
+from fairbank.cli.framework.command import Command
+from fairbank.cli.framework.options import add_option, split_list
+from fairbank.cli.framework.output import Listing, caption, show
+from fairbank.core.time import iso, show_rounded
+from fairbank.report.cells import counted
+from fairbank.report.columns import Column, DisplayFormat, Row, duration, instant_of, moment, text
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.cli.framework.parser import Parser
+    from fairbank.slurm.parsers.squeue import WaitingJob
+
+
+def _age(row: Row, form: DisplayFormat) -> str:
+    age = row["age_seconds"]
+    return str(age) if form.exact else show_rounded(age)
+
+
+def _start(row: Row, form: DisplayFormat) -> str:
+    """Return when slurmctld expects the start, from the time of its output."""
+    if row["start"] is None:
+        return "" if form.exact else "-"
+    if form.exact:
+        return form.moment(instant_of(row["start"]))
+    left = instant_of(row["start"]) - instant_of(row["submitted"]) - row["age_seconds"]
+    return f"in {show_rounded(left)}" if left > 0 else "now"
+
+
+QUESTION = "squeue --all --states=PENDING"
+"""Command that shows the lines that could not be read."""
+COLUMNS = (
+    Column("JOBID", text("job_id"), least=7),
+    Column("USER", text("user"), least=6),
+    Column("PROJECT", text("account"), drop=2),
+    Column("PART", text("partition"), least=6),
+    Column("PRIORITY", text("priority"), right=True, drop=1),
+    Column("NODES", text("nodes"), right=True),
+    Column("CPUS", text("cpus"), right=True),
+    Column("GPUS", text("gpus"), right=True),
+    Column("LIMIT", duration("limit_seconds"), right=True),
+    Column("AGE", _age, right=True),
+    Column("REASON", text("reason"), least=14),
+    Column("START", _start, right=True),
+    Column("QOS", text("qos"), extra=True),
+    Column("SUBMIT", moment("submitted"), extra=True),
+)
+
+
+def add(parser: Parser) -> None:
+    about = "only jobs that may run in these partitions"
+    add_option(parser, "-p, --partition NAME,...", about, type=split_list)
+    add_folder(parser)
+
+
+def run(context: Context, options: Namespace) -> int:
+    from fairbank.slurm.commands import output_of
+
+    source = output_of(options.folder)
+    answer, now = source.waiting_jobs(), source.clock()
+    context.as_of = iso(now)
+    code = print_unreadable(context, list(map(str, answer.unreadable)), QUESTION)
+    jobs = [
+        job
+        for job in answer.rows
+        if not options.partition or not set(options.partition).isdisjoint(job.partitions)
+    ]
+    # As slurmctld goes through them; held jobs, of priority 0, come last.
+    jobs.sort(key=lambda job: (-job.priority, job.submitted, job.job_id))
+    rows = [_row(job, now) for job in jobs]
+    notes = []
+    if any(row["start"] is not None for row in rows):
+        notes = ["START is what slurmctld expects; a likely start: fairbank why JOBID"]
+    where = f" in {', '.join(options.partition)}" if options.partition else ""
+    has_gpus = any(row["gpus"] for row in rows)
+    listing = Listing(
+        "fairbank.queue/1",
+        [column for column in COLUMNS if column.head != "GPUS" or has_gpus or options.form],
+        rows,
+        f"{caption(context, unit=False)}   {counted(len(rows), 'job')} waiting{where}",
+        notes=notes,
+        empty=f"No job waits{where}.",
+    )
+    return show(context, listing) or code
+
+
+def _row(job: WaitingJob, now: int) -> dict[str, object]:
+    return {
+        "job_id": job.name,
+        "user": job.user,
+        "account": job.account,
+        "partition": ",".join(job.partitions),
+        "qos": job.qos,
+        "priority": job.priority,
+        "nodes": job.nodes,
+        "cpus": job.cpus,
+        "gpus": job.gpus,
+        "limit_seconds": job.limit_seconds,
+        "submitted": iso(job.submitted),
+        "age_seconds": max(now - job.submitted, 0),
+        "reason": job.reason,
+        "start": None if job.expected is None else iso(job.expected),
+    }
+
+
+COMMAND = Command(
+    "list the waiting jobs by priority, with size, limit, age, reason and expected start",
+    ("{}", "{} -p gpu", "{} -p cpu,gpu --json"),
+    add,
+    run,
+    asks=False,
+    watch=True,
+    columns=COLUMNS,
+)

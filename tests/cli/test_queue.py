@@ -1,0 +1,124 @@
+"""`fairbank queue`: the waiting jobs of a recorded queue, twelve of them, by priority."""
+
+from __future__ import annotations
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from fairbank.cli import main
+from tests.cli.conftest import CommandResult, Run, runner
+from tests.support.golden import GOLDEN
+
+RECORDED = GOLDEN / "slurm-22.05" / "waiting"
+
+
+@pytest.fixture
+def run(clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: object, folder: Path = RECORDED) -> CommandResult:
+        return runner(main.run, capsys)("queue", *words, "--utc", "--from", folder)
+
+    return call
+
+
+def cells(run: Run, *words: object) -> list[list[str]]:
+    """Return the rows of the CSV, without its header."""
+    return list(csv.reader(StringIO(run(*words, "--csv").out)))[1:]
+
+
+def test_jobs_are_listed_by_priority_and_held_ones_last(run: Run) -> None:
+    """Job 5 has 101,304; 6 and 16 have 101,101, and 6 the lower number; 12 is held."""
+    rows = cells(run, "-o", "JOBID,PRIORITY,REASON")
+    assert [row[0] for row in rows] == [
+        *("5", "6", "16", "17", "7", "8", "9", "10", "11", "13", "15_[1-5,9%2]", "12")
+    ]
+    assert [int(row[1]) for row in rows[:4]] == [101_304, 101_101, 101_101, 101_100]
+    assert rows[-1][1:] == ["0", "JobHeldUser"]
+
+
+def test_table_has_size_limit_age_reason_and_start(run: Run) -> None:
+    """slurmctld expects job 5 at 11:11:01, 3 h and 45 s after the recording at 08:10:16, and job 16
+    at 08:40:13. All were submitted two seconds before.
+    """
+    result = run()
+    lines = result.out.splitlines()
+    assert result.code == 0
+    assert lines[0] == "As of 2026-11-26 08:10:16 +00:00   12 jobs waiting"
+    assert "START is what slurmctld expects" in result.err
+    assert max(map(len, lines)) <= 80
+    by_job = {line.split()[0]: line.split()[1:] for line in lines[2:]}
+    assert by_job["JOBID"] == ["USER", "PART", "NODES", "CPUS", "GPUS", "LIMIT", "AGE", "REASON",
+                               "START"]  # fmt: skip
+    assert by_job["5"] == "alice cpu 6 6 0 02:00:00 1 min Resources in 3 h".split()
+    assert by_job["16"] == "carol gpu,gp+ 2 2 8 01:00:00 1 min Resources in 30 min".split()
+    assert by_job["12"][-2:] == ["JobHeldUser", "-"]
+
+
+def test_partition_selects_jobs_that_may_run_there(run: Run) -> None:
+    assert [row[0] for row in cells(run, "-p", "gpu-t4")] == ["16"]
+    assert len(cells(run, "-p", "cpu")) == 11
+    assert len(cells(run, "-p", "cpu,gpu")) == 12
+    result = run("-p", "none")
+    assert (result.code, result.out) == (0, "")
+    assert "No job waits in none." in result.err
+
+
+def test_columns_without_gpus_if_no_job_asks_for_one(run: Run) -> None:
+    assert "GPUS" in run("-p", "gpu").out
+    assert "GPUS" not in run("-p", "cpu").out
+
+
+def test_json_has_whole_values(run: Run) -> None:
+    document = json.loads(run("--json").out)
+    assert (document["schema"], document["as_of"]) == ("fairbank.queue/1", "2026-11-26T08:10:16Z")
+    (job,) = [row for row in document["data"] if row["job_id"] == "16"]
+    assert job == {
+        "job_id": "16",
+        "user": "carol",
+        "account": "wg_bio",
+        "partition": "gpu,gpu-t4",
+        "qos": "normal",
+        "priority": 101_101,
+        "nodes": 2,
+        "cpus": 2,
+        "gpus": 8,
+        "limit_seconds": 3_600,
+        "submitted": "2026-11-26T08:10:14Z",
+        "age_seconds": 2,
+        "reason": "Resources",
+        "start": "2026-11-26T08:40:13Z",
+    }
+
+
+def test_unreadable_line_is_reported_and_the_others_are_shown(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "some"
+    copytree(RECORDED, folder)
+    waiting = folder / "waiting.txt"
+    waiting.write_text(waiting.read_text().replace("2:00:00 ", "soon    ", 1))
+    result = run("--csv", folder=folder)
+    assert result.code == 8
+    assert "! not read: squeue, line 1, TimeLimit: 'soon' is not a length of time" in result.err
+    assert len(result.out.splitlines()) == 12
+
+
+def test_name_of_another_script_keeps_its_columns_apart(run: Run, tmp_path: Path) -> None:
+    """squeue counts the width of a column in bytes."""
+    folder = tmp_path / "some"
+    copytree(RECORDED, folder)
+    waiting = folder / "waiting.txt"
+    waiting.write_text(waiting.read_text().replace("alice ", "zoé  ", 1))
+    (first, *_) = json.loads(run("--json", folder=folder).out)["data"]
+    assert (first["user"], first["account"], first["reason"]) == ("zoé", "wg_astro", "Resources")
+
+
+def test_missing_output_names_the_command_that_records_it(run: Run, tmp_path: Path) -> None:
+    result = run(folder=tmp_path)
+    assert result.code == 3
+    assert "there is no waiting.txt" in result.err
+    assert "squeue --all --noheader --states=PENDING --Format=JobArrayID" in " ".join(
+        result.err.split()
+    )
