@@ -78,7 +78,7 @@ class SlurmOutput(ABC):
         command = (*PENDING_QUEUE, f"--format={squeue.WAITING_FORMAT}")
         return squeue.WAITING.read(self.text("squeue", *command))
 
-    def waiting_jobs(self) -> ParsedRows[squeue.WaitingJob]:
+    def all_waiting_jobs(self) -> ParsedRows[squeue.WaitingJob]:
         """Return what people ask of pending jobs."""
         return squeue.read_waiting_jobs(self.text("waiting", *WAITING_JOBS))
 

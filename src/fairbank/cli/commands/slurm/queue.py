@@ -65,7 +65,7 @@ def run(context: Context, options: Namespace) -> int:
     from fairbank.slurm.commands import output_of
 
     source = output_of(options.folder)
-    answer, now = source.waiting_jobs(), source.clock()
+    answer, now = source.all_waiting_jobs(), source.clock()
     context.as_of = iso(now)
     code = print_unreadable(context, list(map(str, answer.unreadable)), QUESTION)
     jobs = [
