@@ -51,7 +51,7 @@ local function remedies(policy, job, project, partition, counts, bill)
     table.insert(lines, "a smaller job that fits: " .. prefix .. "at most " .. counts_text(reduced))
   end
   local line = "more credit: ask for a deposit to " .. project.account
-  local names = other_projects(policy, job, project, partition.resource, bill.amount)
+  local names = other_projects(policy, job, project, bill.resource, bill.amount)
   if #names > 0 then
     local option = policy.account == "group" and "newgrp " or "--account="
     line = line .. ", or use another project: " .. text.options(option, names)
@@ -65,17 +65,19 @@ end
 function M.check(policy, job, project, partition, bill)
   local counts = request.counts(job, partition)
   bill.amount = price.amount(policy, partition, counts, bill.qos, bill.minutes)
-  bill.available = project.available[partition.resource]
+  local own = bill.qos and policy.resources[bill.qos]
+  bill.resource = own or partition.resource
+  bill.available = project.available[bill.resource]
   local is_paid = bill.available and bill.amount <= bill.available
   if is_paid or bill.amount == 0 or bill.amount <= (job.paid or 0) then return {} end
   local line
   if bill.available then
     line = "this job may cost " .. text.su(bill.amount) .. " SU; " .. project.account .. " has " ..
-      text.su(bill.available, true) .. " SU of " .. partition.resource .. ", short by " ..
+      text.su(bill.available, true) .. " SU of " .. bill.resource .. ", short by " ..
       text.shortfall(bill.amount, bill.available) .. " SU"
   else
-    line = "project " .. project.account .. " has no credit for " .. partition.resource ..
-      ", which partition " .. partition.name .. " bills"
+    line = "project " .. project.account .. " has no credit for " .. bill.resource ..
+      ", which " .. (own and "QOS " .. bill.qos or "partition " .. partition.name) .. " bills"
     bill.available = 0
   end
   local lines = { line }

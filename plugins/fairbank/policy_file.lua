@@ -2,7 +2,7 @@
 -- is reported. src/fairbank/slurm/policy_file.py writes it, and
 -- docs/decisions/0011-submission-policy-file.md has its format. For Lua 5.1 to 5.5, no libraries.
 
-local M = { VERSION = 3, SIZE_MAX = 4 * 1024 * 1024 }
+local M = { VERSION = 4, SIZE_MAX = 4 * 1024 * 1024 }
 
 local function pattern_reader(pattern, max_length)
   return function(text)
@@ -50,6 +50,7 @@ local FIELDS = {
   account = { one_of("member", "group") }, default = { optional },
   list = { one_of("admit", "refuse") },
   qos = { optional }, stale = { count }, scale = { positive }, factor = { name, count },
+  billed = { name, resource },
   exempt = { count },
   partition = {
     name, resource, one_of("sum", "max_tres", "max_tres_gres"), positive,
@@ -80,6 +81,11 @@ end
 function ADD.factor(policy, qos, number)
   if policy.factors[qos] then return "is repeated" end
   policy.factors[qos] = number
+end
+
+function ADD.billed(policy, qos, billed)
+  if policy.resources[qos] then return "is repeated" end
+  policy.resources[qos] = billed
 end
 
 function ADD.exempt(policy, uid) policy.exempt[uid] = true end
@@ -177,6 +183,7 @@ function M.parse(text)
   if not header then return nil, problem end
   local policy = {
     written = header.written, digest = header.digest, header = header.line, factors = {},
+    resources = {},
     exempt = {}, partitions = {}, partition_names = {}, by_gid = {}, by_account = {}, projects = {},
   }
   local from, lines, has_end = #header.line + 1, 0, false

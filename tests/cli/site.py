@@ -73,7 +73,9 @@ CLUSTERS = {
                 "gpu-v100", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")
             ),
         },
+        {"standby": Fraction(0)},
         capacity={"cpu": Fraction(100), "gpu": Fraction(1)},
+        qos_resources={"debug": "debug"},
     )
 }
 

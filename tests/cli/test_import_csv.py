@@ -98,6 +98,17 @@ def test_job_that_nobody_pays_is_left_out_or_covered(changing: Run, directory: P
     assert row_of(changing, 121)["project"] == BIO
 
 
+def test_qos_of_a_line_gives_its_resource(changing: Run, directory: Path) -> None:
+    """Two hours on one CPU with QOS debug: 2 SU of debug, which only --cover can pay."""
+    line = f"141,{JORGE},bio_fold,idle-std,2026-11-20T08:00Z,2026-11-20T10:00Z,1,debug"
+    header = "job_id,user,account,partition,start,end,cpus,qos"
+    (directory / "jobs.csv").write_text(f"{header}\n{line}\n")
+    assert changing("import", "csv", "jobs.csv").code == FOUND
+    output = output_of(changing("import", "csv", "jobs.csv", "--cover"))
+    assert output.startswith("allocation for bio_fold/debug: 2 SU for 1 run")
+    assert "1 known already" in output_of(changing("import", "csv", "jobs.csv"))
+
+
 GOOD = dict(zip(HEADER.split(","), JOBS.splitlines()[1].split(","), strict=True))
 
 

@@ -113,6 +113,36 @@ def test_hold_of_an_amount_needs_an_amount_to_charge(changing: Run) -> None:
     assert available(changing, GPU) == before - 90
 
 
+def test_qos_with_its_own_resource_has_credit_of_its_own(changing: Run) -> None:
+    """With QOS debug 4 CPUs cost 4 SU an hour of debug, wherever the job is priced: by a quote, a
+    hold, a charge, an import. The cpu allocation stays as it is.
+    """
+    hold = ("hold", 31, "-t", "2:00:00", *JOB, "-q", "debug")
+    assert "fairbank alloc" in output_of(changing(*hold), 5)  # no allocation of debug yet
+    grant = ("-A", "chem_qmc", "-r", "debug", "--start", "2026-07-01", "--end", "2027-07-01")
+    opened = changing("alloc", "create", *grant, "--amount", 20, "--reason", "x", "--json")
+    debug = json.loads(output_of(opened))["data"]["id"]
+    assert opened.err == ""  # no warning that nothing bills it
+    before = available(changing, CPU)
+    quote = ("-A", "chem_qmc", "-p", "idle-std", "-c", 4, "-t", "2:00:00", "-q", "debug", "--json")
+    card = json.loads(output_of(changing("quote", *quote)))["quote"]
+    assert (card["resource"], card["amount"]) == ("debug", 480)
+    output_of(changing(*hold))
+    assert available(changing, debug) == 20 * 60 - 480
+    output_of(changing("charge", 31, "--amount", 5))
+    assert available(changing, debug) == 15 * 60
+    assert "debug" in changing("usage", "--by", "resource", "-S", "2026-11-21").out
+    assert available(changing, CPU) == before
+
+
+def test_free_qos_costs_nothing(changing: Run) -> None:
+    before = available(changing, CPU)
+    output_of(changing("hold", 32, "-t", "2:00:00", *JOB, *START, "-q", "standby"))
+    output_of(changing("charge", 32))
+    assert available(changing, CPU) == before
+    assert row_of(changing, 32)["charged"] == 0
+
+
 def test_dry_run_shows_the_entry_and_changes_nothing(changing: Run) -> None:
     before = available(changing, CPU)
     planned = changing("hold", 25, "-t", "3:00:00", *JOB, "--dry-run", "--json")

@@ -140,6 +140,7 @@ def policies(draw: st.DrawFn) -> SubmissionPolicy:
                 _names, st.builds(Fraction, st.integers(0, 1000), st.integers(1, 12)), max_size=2
             )
         ),
+        qos_resources=draw(st.dictionaries(_names, _kinds, max_size=2)),
         exempt=draw(members),
         qos=draw(_maybe),
         price=draw(st.sampled_from(PolicyAction)),

@@ -73,6 +73,7 @@ def policy_of(table: Any) -> SubmissionPolicy:
         qos_factors={
             name: Fraction(int(number), int(table.scale)) for name, number in table.factors.items()
         },
+        qos_resources=dict(table.resources.items()),
         exempt=tuple(int(uid) for uid in table.exempt),
         qos=table.qos or None,
         price=PolicyAction(table.price),
@@ -281,11 +282,11 @@ def test_heading_has_the_time_and_detects_damage() -> None:
         read_header(b"\xff\x00")
 
 
-@pytest.mark.parametrize(("version", "age"), [(2, "older"), (4, "newer")])
+@pytest.mark.parametrize(("version", "age"), [(3, "older"), (5, "newer")])
 def test_file_of_another_version_is_refused_as_older_or_newer(
     lua: Lua, version: int, age: str
 ) -> None:
-    text = TEXT.replace("fairbank-policy\t3", f"fairbank-policy\t{version}")
+    text = TEXT.replace("fairbank-policy\t4", f"fairbank-policy\t{version}")
     message = f"it is of the {age} version {version}; "
     with pytest.raises(InvalidInput, match=message) as refused:
         read_header(text.encode())

@@ -431,6 +431,17 @@ def test_job_beyond_the_credit_is_checked_by_price(
         ]
 
 
+def test_job_is_judged_by_the_credit_of_the_resource_of_its_qos(site: Site) -> None:
+    """32 CPUs for an hour cost 32 SU. The group has 12.50 SU of cpu, and 40 SU of debug."""
+    job = {"min_cpus": 32, "min_mem_per_node": 1024, "time_limit": 60}
+    debug = msgspec.structs.replace(SITE_POLICY, qos_resources={"normal": "debug"})
+    result = submit(site(debug), BOB, **job)
+    assert result.user[0] == ("project wg_astro has no credit for debug, which QOS normal bills")
+    balances = (*(SITE_POLICY.balances or ()), PolicyBalance("wg_astro", "debug", 2400))
+    paid = submit(site(msgspec.structs.replace(debug, balances=balances)), BOB, **job)
+    assert (paid.code, paid.user) == (SUCCESS, [])
+
+
 def test_shortfall_is_the_difference_of_shown_amounts(site: Site) -> None:
     result = submit(
         site(

@@ -80,7 +80,7 @@ def test_free_states_must_be_final_job_states(file: Path) -> None:
         (
             "[clusters.other]\nagent = [5]",
             "clusters.other.agent",
-            "there are: partitions, qos_factors, adding, agents, capacity",
+            "there are: partitions, qos_factors, qos_resources, adding, agents, capacity",
         ),
         (
             "[clusters.other]\nagents = [-5]",

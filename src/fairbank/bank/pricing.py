@@ -75,7 +75,7 @@ def bill(request: JobRequest, cluster: Cluster) -> Bill:
     factor = cluster.qos_factor(request.qos)
     units = billing(request.counts, partition.weights, partition.billing_rule)
     return Bill(
-        resource=partition.resource,
+        resource=cluster.resource(request.partition, request.qos),
         lines=_lines(request.counts, partition),
         billing=units,
         factor=factor,

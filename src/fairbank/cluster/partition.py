@@ -1,4 +1,7 @@
-"""Cluster and partition as the bank bills them. Each partition bills exactly one resource."""
+"""Cluster and partition as the bank bills them.
+
+Each partition bills exactly one resource, except to jobs of a QOS that has its own.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,15 @@ class Partition(msgspec.Struct, frozen=True):
 class Cluster(msgspec.Struct, frozen=True):
     """Cluster whose jobs the bank bills, with its partitions and the price factor of each QOS.
 
-    `capacity` is what all its nodes together bill, in billing units by resource.
+    `qos_resources` are the resources of QOS whose jobs have credit of their own. `capacity` is
+    what all its nodes together bill, in billing units by resource.
     """
 
     name: str
     partitions: Mapping[str, Partition]
     qos_factors: Mapping[str, Fraction] = {}
     capacity: Mapping[str, Fraction] = {}
+    qos_resources: Mapping[str, str] = {}
 
     def partition(self, name: str) -> Partition:
         """Return a partition. Raises NotFound, listing the partitions that exist."""
@@ -43,6 +48,26 @@ class Cluster(msgspec.Struct, frozen=True):
                 remedy=f"there are: {there}",
             )
         return found
+
+    def resource(self, partition: str, qos: str | None) -> str:
+        """Return the resource that a job is billed on. Raises NotFound for its partition."""
+        own = self.partition(partition).resource
+        return self.qos_resources.get(qos, own) if qos else own
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """All resources that jobs are billed on."""
+        return frozenset(self.qos_resources.values()).union(
+            partition.resource for partition in self.partitions.values()
+        )
+
+    def partitions_of(self, resource: str) -> list[Partition]:
+        """Return the partitions whose jobs may be billed on a resource: all for that of a QOS."""
+        return [
+            partition
+            for partition in self.partitions.values()
+            if partition.resource == resource or resource in self.qos_resources.values()
+        ]
 
     def qos_factor(self, qos: str | None) -> Fraction:
         """Return the factor of the price. A QOS without a factor costs the plain price."""
@@ -62,11 +87,10 @@ def price_groups(clusters: Mapping[str, Cluster]) -> tuple[tuple[str, str, str],
     """
     groups: dict[tuple[str, object], list[str]] = {}
     for name, cluster in sorted(clusters.items()):
-        for resource in {each.resource for each in cluster.partitions.values()}:
+        for resource in cluster.resources:
             prices = {
                 (frozenset(_weights(each).items()), each.billing_rule)
-                for each in cluster.partitions.values()
-                if each.resource == resource
+                for each in cluster.partitions_of(resource)
             }
             at = frozenset(prices), frozenset(cluster.qos_factors.items())
             groups.setdefault((resource, at), []).append(name)
@@ -86,9 +110,8 @@ def one_su(resource: str, clusters: Mapping[str, Cluster]) -> str | None:
     """
     partitions: dict[str, list[str]] = {}
     for cluster in clusters.values():
-        for each in cluster.partitions.values():
-            if each.resource == resource:
-                partitions.setdefault(_bought(each), []).append(each.name)
+        for each in cluster.partitions_of(resource):
+            partitions.setdefault(_bought(each), []).append(each.name)
     if not partitions:
         return None
     if len(partitions) == 1:
@@ -129,9 +152,7 @@ def unbilled_warnings(resource: str, clusters: Mapping[str, Cluster]) -> list[st
 
     Credit for a partition that does not exist yet is allowed, so this is no error.
     """
-    billed = sorted(
-        {each.resource for cluster in clusters.values() for each in cluster.partitions.values()}
-    )
+    billed = sorted({each for cluster in clusters.values() for each in cluster.resources})
     if resource in billed:
         return []
     return [

@@ -201,7 +201,7 @@ class RunReports(UseCases):
     def _resource(self, report: RunReport) -> str:
         if report.resource is not None:
             return ids.kind(report.resource)
-        return self._cluster(report).partition(report.partition).resource
+        return self._cluster(report).resource(report.partition, report.qos)
 
     def _resource_if_known(self, report: RunReport) -> str | None:
         """Return the billed resource; None for a partition that is not in the settings any more.

@@ -94,13 +94,16 @@ class PartitionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Partitions and prices of a cluster.
 
-    `adding` is how weighted TRES add up: sum, max_tres or max_tres_gres. `agents` are the uids that
-    report runs. `capacity` is what all nodes together bill, in billing units (SU per hour) by
+    `qos_factors` are price factors of QOS, 0 for a free one. `qos_resources` are the resources that
+    jobs of a QOS are billed on instead of the partition's, such as debug = "debug": credit of its
+    own. `adding` is how weighted TRES add up: sum, max_tres or max_tres_gres. `agents` are the uids
+    that report runs. `capacity` is what all nodes together bill, in billing units (SU per hour) by
     resource, such as the number of cores or GPUs; `fairbank report centre` compares with it.
     """
 
     partitions: dict[str, PartitionSettings] = {}
     qos_factors: dict[str, str | int | float] = {}
+    qos_resources: dict[str, str] = {}
     adding: BillingRule = BillingRule.MAX_TRES
     agents: frozenset[Uid] = frozenset()
     capacity: dict[str, str | int | float] = {}
@@ -164,7 +167,13 @@ def _cluster(name: str, settings: ClusterSettings) -> Cluster:
         resource: _capacity(value, partitions, resource, f"{here}.capacity.{resource}")
         for resource, value in settings.capacity.items()
     }
-    return Cluster(name, partitions, factors, capacity)
+    resources = {
+        ids.name(qos, field=f"{here}.qos_resources"): ids.kind(
+            resource, field=f"{here}.qos_resources.{qos}"
+        )
+        for qos, resource in settings.qos_resources.items()
+    }
+    return Cluster(name, partitions, factors, capacity, resources)
 
 
 def _capacity(

@@ -56,7 +56,7 @@ def build_policy(
     """
     _check_accounts(site, projects)
     funds = BankFunds(projects, allocations)
-    resources = sorted({partition.resource for partition in cluster.partitions.values()})
+    resources = sorted(cluster.resources)
     return SubmissionPolicy(
         cluster=cluster.name,
         written=now,
@@ -75,6 +75,7 @@ def build_policy(
             for resource in resources
         ),
         qos_factors=cluster.qos_factors,
+        qos_resources=cluster.qos_resources,
         exempt=tuple(sorted(site.exempt)),
         qos=site.qos,
         price=site.price,

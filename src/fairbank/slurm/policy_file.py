@@ -24,7 +24,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
-VERSION = 3  # earlier ones were written before the first release
+VERSION = 4  # earlier ones were written before the first release
 POLICY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes; the plug-ins read no more."""
 
@@ -106,6 +106,7 @@ class SubmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[PolicyPartition, ...]
     balances: tuple[PolicyBalance, ...] | None = None
     qos_factors: Mapping[str, Fraction] = {}
+    qos_resources: Mapping[str, str] = {}
     exempt: tuple[int, ...] = ()
     qos: str | None = None
     price: PolicyAction = PolicyAction.WARN
@@ -192,6 +193,8 @@ def _rows(policy: SubmissionPolicy) -> Iterator[Row]:
     yield ("scale", _number(scale, "qos_factors", most=DENOMINATOR_MAX))
     for name, factor in factors.items():
         yield ("factor", name, _number(int(factor * scale), "qos_factors"))
+    for name, resource in sorted(policy.qos_resources.items()):
+        yield ("billed", ids.name(name, field="qos_resources"), ids.kind(resource))
     for user in _unique(policy.exempt, "exempt"):
         yield ("exempt", ids.uid(user, field="exempt"))
     _unique((place.partition.name for place in policy.partitions), "partitions")

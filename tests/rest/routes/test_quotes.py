@@ -133,6 +133,7 @@ def test_cluster_prices_are_exact(world: World) -> None:
                 }
             ],
             "qos_factors": {},
+            "qos_resources": {},
             "free_states": ["BOOT_FAIL", "NODE_FAIL"],
         }
     ]

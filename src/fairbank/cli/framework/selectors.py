@@ -169,6 +169,7 @@ def check_resources(
         return
     clusters = context.get("/cluster")["data"]
     billed = {str(part["resource"]) for cluster in clusters for part in cluster["partitions"]}
+    billed.update(str(name) for each in clusters for name in each["qos_resources"].values())
     known = sorted(billed | {str(row["resource"]) for row in context.rows("/alloc")})
     for name in missing:
         if name not in known:

@@ -56,12 +56,14 @@ class PartitionRow(Struct, frozen=True, kw_only=True):
 
 
 class ClusterRow(Struct, frozen=True, kw_only=True):
-    """A cluster. The factor of a QOS that `qos_factors` does not list is 1. A run that ends in one
+    """A cluster. The factor of a QOS that `qos_factors` does not list is 1. Jobs of a QOS in
+    `qos_resources` are billed on its resource instead of the partition's. A run that ends in one
     of `free_states` costs nothing (policy.free_states)."""
 
     name: str
     partitions: list[PartitionRow]
     qos_factors: dict[str, str]
+    qos_resources: dict[str, str]
     free_states: list[FinalState]
 
 
@@ -121,6 +123,7 @@ def cluster_row(cluster: Cluster, free_states: tuple[FinalState, ...]) -> Cluste
         partitions=[
             partition_row(partition) for _, partition in sorted(cluster.partitions.items())
         ],
+        qos_resources=dict(sorted(cluster.qos_resources.items())),
         qos_factors={name: str(factor) for name, factor in sorted(cluster.qos_factors.items())},
         free_states=list(free_states),
     )

@@ -183,11 +183,8 @@ def _check_unused(settings: BankSettings, store: Store, clock: Clock) -> Iterato
     """Report allocations and agent tokens that no cluster of the settings uses. This is no
     error.
     """
-    billed = {
-        each.resource
-        for cluster in settings.clusters.values()
-        for each in cluster.partitions.values()
-    }
+    clusters = settings.cluster_map()
+    billed = {resource for cluster in clusters.values() for resource in cluster.resources}
     now = clock.now()
     with store.reading() as reader:
         for each in reader.scan(Allocation):

@@ -38,6 +38,7 @@ class PolicyPrices(msgspec.Struct, frozen=True, kw_only=True):
 
     partitions: Mapping[str, PricedPartition]
     factors: Mapping[str, Fraction]
+    qos_resources: Mapping[str, str]
     accounts: frozenset[str]
     credit: Mapping[tuple[str, str], int]
     until: int
@@ -53,7 +54,8 @@ class PolicyPrices(msgspec.Struct, frozen=True, kw_only=True):
         units = billing(counts, priced.weights, priced.rule) * self.factors.get(job.qos, 1)
         minutes = self._minutes(job)
         amount = round_up(units * minutes)
-        credit = self.credit.get((job.account, priced.resource), 0)
+        resource = self.qos_resources.get(job.qos, priced.resource)
+        credit = self.credit.get((job.account, resource), 0)
         return minutes > 0 and (now > self.until or amount <= max(credit, 0))
 
     def _minutes(self, job: PendingJob) -> int:
@@ -155,6 +157,7 @@ def _prices(rows: Rows, written: int) -> PolicyPrices:
             for name, resource, rule, _, _, default_minutes, *_ in rows["partition"]
         },
         factors={name: Fraction(int(factor), scale) for name, factor in rows["factor"]},
+        qos_resources={row[0]: row[1] for row in rows["billed"]},
         accounts=frozenset(row[2] for row in rows["project"]),
         credit={(account, resource): int(credit) for account, resource, credit in rows["balance"]},
         until=written + stale,

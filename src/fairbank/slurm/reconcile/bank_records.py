@@ -155,7 +155,13 @@ def parse_cluster(row: Row) -> BankCluster:
     }
     factors = {name: Fraction(factor) for name, factor in row["qos_factors"].items()}
     free_states = frozenset(row.get("free_states", DEFAULT_FREE_STATES))
-    return BankCluster(row["name"], partitions, factors, free_states=free_states)
+    return BankCluster(
+        row["name"],
+        partitions,
+        factors,
+        qos_resources=row.get("qos_resources", {}),
+        free_states=free_states,
+    )
 
 
 class BankFunds:

@@ -269,11 +269,10 @@ def plan_allocations(
     ended = {(job.job_id, job.submitted, job.start): job for job in jobs if job.has_ended}
     for job in ended.values():
         project = funds.by_account.get(job.account)
-        partition = cluster.partitions.get(job.partition)
         price = prices.end_price(job)
-        if project is None or partition is None or price is None:
+        if project is None or price is None:
             continue
-        resource = partition.resource
+        resource = cluster.resource(job.partition, job.qos)
         if job.start is None or not job.elapsed or not job.is_complete:
             continue
         if funds.payers(project.id, resource, job.start):

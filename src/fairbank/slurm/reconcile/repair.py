@@ -159,11 +159,11 @@ class Repairer:
 
     def _can_pay(self, job: AccountingJob) -> bool:
         """Return whether there is an allocation that could pay for the job."""
-        partition = self._cluster.partitions.get(job.partition)
         project = self._funds.by_account.get(job.account)
-        if project is None or partition is None:
+        if project is None or job.partition not in self._cluster.partitions:
             return False
-        return bool(self._funds.payers(project.id, partition.resource, job.start or 0))
+        resource = self._cluster.resource(job.partition, job.qos)
+        return bool(self._funds.payers(project.id, resource, job.start or 0))
 
     def _require_price(self, finding: ReconcileFinding, job: AccountingJob) -> None:
         """Raise InvalidInput if the bank would refuse: no price, or no hold and no payer."""

@@ -169,8 +169,9 @@ class _ShadowBank:
         return reason, 0, price, self._most_left(payers)
 
     def _resource(self, job: AccountingJob) -> str | None:
-        partition = self._world.cluster.partitions.get(job.partition)
-        return partition.resource if partition else None
+        cluster = self._world.cluster
+        known = job.partition in cluster.partitions
+        return cluster.resource(job.partition, job.qos) if known else None
 
     def _row(self, job: AccountingJob) -> ShadowAccount:
         key = (job.account, self._resource(job) or "-")
