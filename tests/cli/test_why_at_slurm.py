@@ -884,11 +884,17 @@ def test_unknown_job_is_not_found(run: Run) -> None:
     assert "squeue --states=PENDING" in result.err
 
 
-def test_running_job_is_refused(run: Run) -> None:
-    result = run(1)
-    assert (result.code, result.out) == (7, "")
-    assert "job 1 does not wait: it is running since" in result.err
-    assert "c01, c02, c03" in result.err.replace("\n    ", " ")
+def test_running_job_is_shown_with_its_latest_end(run: Run) -> None:
+    """It started at 18:01:15 with a limit of 20 minutes; the output is of 18:01:17."""
+    result = run(1, "--utc")
+    assert (result.code, result.err) == (0, "")
+    assert " ".join(result.out.split()) == (
+        "Job 1 of alice is running since 2026-11-22 18:01:15 on c[01-03]; it ends by 2026-11-22"
+        " 18:21:15 at the latest, in 20 min."
+    )
+    (data,) = json.loads(run(1, "--json").out)["data"]
+    assert (data["job"], data["state"], data["run"]) == ("1", "running", None)
+    assert data["slurm"]["ends"] == "2026-11-22T18:21:15Z"
 
 
 def test_invalid_job_id_is_reported(run: Run) -> None:

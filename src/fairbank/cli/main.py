@@ -70,7 +70,7 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("share", "commands.slurm.share", "show fair share as sshare does, with forecasts"),
         ("prio", "commands.slurm.prio", "show priorities of pending jobs, as sprio does"),
         ("queue", "commands.slurm.queue", "list the waiting jobs by priority"),
-        ("why", "commands.slurm.why", "explain why a job waits, with its likely start"),
+        ("why", "commands.slurm.why", "explain why a job waits, runs, ended or was refused"),
         ("reconcile", "commands.slurm.reconcile", "compare every run with Slurm's accounting"),
         ("shadow", "commands.slurm.shadow", "show what would be charged and refused"),
         ("slurm", "commands.slurm.slurm", "import from Slurm, write its policy and accounts"),

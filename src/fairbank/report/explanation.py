@@ -62,20 +62,20 @@ def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]
     yield ""
     for check in why.checks:
         text = f"{'ok' if check.ok else 'x '}  {check.what}: {form.sentence(check.evidence)}"
-        yield from _labelled("Checks" if check is why.checks[0] else "", text, width)
-    yield from _labelled("Queue", _queue(row), width)
-    yield from _labelled("Start", _start(row, form), width)
+        yield from labelled("Checks" if check is why.checks[0] else "", text, width)
+    yield from labelled("Queue", _queue(row), width)
+    yield from labelled("Start", _start(row, form), width)
     if why.remedy is not None:
-        yield from _labelled("Remedy", why.remedy, width)
+        yield from labelled("Remedy", why.remedy, width)
     if why.refusal is not None:
         yield from _refusal(why.refusal, width)
     # Nothing can be tried for a job that the bank holds: its remedies are above.
     if why.advice is not None and (why.advice.tried or why.refusal is None):
-        yield from _labelled("Sooner", _sooner(why.advice, row.as_of, form), width)
+        yield from labelled("Sooner", _sooner(why.advice, row.as_of, form), width)
     if row.started is not None:
         started, lasted = form.moment(row.started), _lasted(row, row.started)
         then = f"under this policy it started at {started}, after {lasted}"
-        yield from _labelled("In fact", then, width)
+        yield from labelled("In fact", then, width)
 
 
 def _fact(name: str, value: object) -> str:
@@ -88,7 +88,7 @@ def _lasted(row: JobExplanation, until: int) -> str:
     return show_duration(max(until - row.submitted, 0))
 
 
-def _labelled(label: str, text: str, width: int) -> Iterator[str]:
+def labelled(label: str, text: str, width: int) -> Iterator[str]:
     """Yield the lines of a text, the first with its label."""
     for line in folded(plain(text), max(width - LABEL_WIDTH, 20)):
         yield f"{label:<{LABEL_WIDTH}}{line}"
@@ -146,10 +146,10 @@ def _refusal(refusal: BankRefusal, width: int) -> Iterator[str]:
     """Yield the remedies of the bank, and how a held job is released."""
     label = "Remedy"
     for remedy in refusal.remedies:
-        yield from _labelled(label, remedy, width)
+        yield from labelled(label, remedy, width)
         label = ""
     if refusal.release is not None:
-        yield from _labelled("Release", refusal.release, width)
+        yield from labelled("Release", refusal.release, width)
 
 
 def _sooner(advice: EarlierStartAdvice, now: int, form: DisplayFormat) -> str:

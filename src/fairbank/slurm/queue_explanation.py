@@ -19,7 +19,6 @@ from typing import NamedTuple
 import msgspec
 
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
-from fairbank.core.time import iso
 from fairbank.report.cells import counted
 from fairbank.report.explanation import JobExplanation
 from fairbank.scheduling.explain.answer import BankRefusal, Explanation
@@ -75,6 +74,20 @@ class QueueExplanation(NamedTuple):
     notes: Sequence[str]
 
 
+class NotPending(Conflict):
+    """The job does not wait: it runs, or is completing."""
+
+    def __init__(
+        self, job: SlurmJob, cluster: str | None, as_of: int, unreadable: Sequence[str]
+    ) -> None:
+        super().__init__(
+            f"job {job.squeue_name} does not wait: it is {job.state.lower()}",
+            field="JOBID",
+            remedy="ask for one that waits: squeue --states=PENDING",
+        )
+        self.job, self.cluster, self.as_of, self.unreadable = job, cluster, as_of, unreadable
+
+
 def explain(
     job_id: str,
     folder: str | None,
@@ -96,14 +109,17 @@ def explain(
 
     Raises:
         NotFound: there is no such job.
-        Conflict: the job does not wait, or can start now.
+        NotPending: the job does not wait.
+        Conflict: the job can start now.
         Unavailable: Slurm does not answer.
     """
     texts, snapshot, unreadable = _read_queue(job_id, folder)
     queue = build_queue(snapshot)
-    job, notes = _find_pending(job_id, queue), list(queue.notes)
-    plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     cluster = snapshot.config.get("ClusterName") or None
+    job, notes = _find_pending(job_id, queue), list(queue.notes)
+    if job is None:
+        raise _not_waiting(job_id, queue, cluster, unreadable)
+    plan = run_passes(queue.snapshot, queue.parameters, queue.now)
     facts = _job_facts(job, queue, plan, _credit(job, queue, cluster, quote, notes), texts["jobs"])
     allowed, history = None, None
     if advice and facts.stated is None:
@@ -203,27 +219,25 @@ def groups_of_users(snapshot: QueueAnswers, job_id: str) -> dict[str, tuple[str,
     return groups
 
 
-def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob:
-    """Return the pending job of this name; of an array the task that is next."""
+def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob | None:
+    """Return the pending job of this name; of an array the task that is next; None without one."""
     named = [
         job
         for job in queue.snapshot.queue.jobs()
         if job_id
         in (job.name, str(job.array), str(job.number), queue.slurm_jobs[job.number].squeue_name)
     ]
-    if named:
-        return min(named, key=lambda job: (job.name != job_id, job.task))
+    return min(named, key=lambda job: (job.name != job_id, job.task), default=None)
+
+
+def _not_waiting(
+    job_id: str, queue: LiveQueue, cluster: str | None, unreadable: Sequence[str]
+) -> FairbankError:
+    """Return the error for a job that does not wait."""
     for slurm_job in queue.slurm_jobs.values():
         if not slurm_job.is_pending and job_id in (slurm_job.squeue_name, str(slurm_job.job_id)):
-            since = "" if slurm_job.started is None else f" since {iso(slurm_job.started)}"
-            nodes = ", ".join(name for job_nodes in slurm_job.allocated for name in job_nodes.nodes)
-            where = f" on {nodes}" if nodes else ""
-            raise Conflict(
-                f"job {job_id} does not wait: it is {slurm_job.state.lower()}{since}{where}",
-                field="JOBID",
-                remedy="ask for one that waits: squeue --states=PENDING",
-            )
-    raise NotFound(
+            return NotPending(slurm_job, cluster, queue.now, unreadable)
+    return NotFound(
         f"slurmctld has no job {job_id} that waits",
         field="JOBID",
         remedy=(

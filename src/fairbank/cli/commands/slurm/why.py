@@ -11,7 +11,7 @@ from fairbank.cli.commands.slurm.slurm_options import add_folder, print_json, pr
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_forms, add_option, count, file_read
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import InvalidInput
+from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.report.cells import counted
 from fairbank.report.explanation import JobExplanation, as_data, lines
 
@@ -78,20 +78,25 @@ def _at_slurm(context: Context, options: Namespace) -> int:
             field="JOBID",
             remedy="give one as squeue has it, such as 812345 or 33_7",
         )
-    from fairbank.slurm.queue_explanation import explain
+    from fairbank.slurm.queue_explanation import NotPending, explain
 
     def quote(request: Mapping[str, object]) -> Any:
         return context.client.post("/quote", dict(request))["data"]
 
-    with Stages(options) as progress:
-        explanation = explain(
-            options.job,
-            options.folder,
-            advice=options.advice,
-            likely=options.likely,
-            quote=quote if context.settings.configured else None,
-            progress=progress,
-        )
+    try:
+        with Stages(options) as progress:
+            explanation = explain(
+                options.job,
+                options.folder,
+                advice=options.advice,
+                likely=options.likely,
+                quote=quote if context.settings.configured else None,
+                progress=progress,
+            )
+    except (NotPending, NotFound, Unavailable) as error:
+        from fairbank.cli.commands.slurm.job_state import show_state
+
+        return show_state(context, options.job, error)
     commands = "scontrol show job, node, partition, reservation"
     code = print_unreadable(context, explanation.unreadable, commands)
     row = explanation.row
@@ -206,7 +211,7 @@ def _show_explanation(
 
 
 COMMAND = Command(
-    "explain why a job waits, its likely start, and what would start it sooner",
+    "explain why a job waits and when it may start; or that it runs, ended or was refused",
     (
         "{} 812345",
         "{} 33_7 --json",

@@ -1,0 +1,164 @@
+"""State of a job that does not wait, for `fairbank why`: refused by the bank, running, or ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairbank.cli.commands.slurm.slurm_options import print_unreadable
+from fairbank.cli.framework.host import user_name
+from fairbank.core.errors import FairbankError
+from fairbank.core.hostlist import compress
+from fairbank.core.time import iso, show_duration, show_rounded
+from fairbank.report.cells import folded, plain
+from fairbank.report.columns import instant_of
+from fairbank.report.explanation import labelled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairbank.cli.framework.context import Context
+    from fairbank.report.columns import Row
+    from fairbank.slurm.queue_explanation import NotPending
+
+
+def show_state(context: Context, job: str, error: FairbankError) -> int:
+    """Show what Slurm and the bank know of a job that does not wait.
+
+    Args:
+        context: of the command.
+        job: as the user named it.
+        error: why the queue does not explain it. Raised again if the bank does not know it either.
+    """
+    from fairbank.slurm.queue_explanation import NotPending
+
+    runs = error if isinstance(error, NotPending) else None
+    number = str(runs.job.job_id) if runs else job
+    run, refusal, notes = _in_bank(context, number, runs.cluster if runs else None)
+    if runs is None and run is None and refusal is None:
+        raise error
+    if runs is not None and run is not None and run["state"] != "held":
+        run = None  # of an earlier start
+    state = _state(runs, run, refusal)
+    data = {
+        "job": job,
+        "state": state,
+        "slurm": None if runs is None else _of_slurm(runs),
+        "run": None if state == "refused" else run,
+        "refusal": refusal if state == "refused" else None,
+    }
+    if runs is not None and not context.as_of:
+        context.as_of = iso(runs.as_of)
+    if context.options.form == "json":
+        context.print_json("fairbank.job-state/1", [data], notes)
+    else:
+        for text in _lines(context, data):
+            context.print_lines(text)
+        context.note(*notes)
+    return 0 if runs is None else print_unreadable(context, runs.unreadable, "scontrol show job")
+
+
+def _in_bank(
+    context: Context, number: str, cluster: str | None
+) -> tuple[Row | None, Row | None, list[str]]:
+    """Return the newest run of a job in the bank, its newest refusal if that is newer, and notes.
+
+    The number of a task of an array is known to slurmctld only.
+    """
+    if not (context.settings.configured and number.isdecimal()):
+        return None, None, []
+    query = {"job_id": number, "cluster": cluster or context.cluster}
+    try:
+        run = next(iter(context.rows("/job", query, 1)), None)
+        refused = next(iter(context.rows("/failure", query, 1)), None)
+        if refused is not None and run is not None and refused["at"] <= run["start"]:
+            refused = None
+        # Only the answer for a single refusal names other projects.
+        refusal = None if refused is None else context.one(f"/failure/{refused['id']}")
+    except FairbankError as error:
+        return None, None, [f"nothing is known of its credit: {error.message}"]
+    context.later_notes.clear()  # of several runs the newest counts
+    return run, refusal, []
+
+
+def _state(runs: NotPending | None, run: Row | None, refusal: Row | None) -> str:
+    if runs is not None:
+        return "running"
+    if refusal is not None:
+        return "refused"
+    return "running" if run is not None and run["state"] == "held" else "ended"
+
+
+def _of_slurm(runs: NotPending) -> dict[str, Any]:
+    job = runs.job
+    nodes = [name for allocated in job.allocated for name in allocated.nodes]
+    return {
+        "as_of": iso(runs.as_of),
+        "state": job.state,
+        "user": job.user,
+        "account": job.account,
+        "partition": ",".join(job.partitions),
+        "started": None if job.started is None else iso(job.started),
+        "ends": None if job.ends is None else iso(job.ends),
+        "nodes": compress(nodes) if nodes else "",
+    }
+
+
+def _lines(context: Context, data: Row) -> Iterator[list[str]]:
+    """Yield the lines for people: what the job does or did, then its credit."""
+    job, slurm, run, refusal = (data[name] for name in ("job", "slurm", "run", "refusal"))
+    form = context.format
+    if slurm is not None:
+        sentence = f"Job {job} of {slurm['user']} is {slurm['state'].lower()}"
+        if slurm["started"]:
+            sentence += f" since {form.moment(instant_of(slurm['started']))}"
+        sentence += f" on {slurm['nodes']}" if slurm["nodes"] else ""
+        if slurm["ends"]:
+            ends = instant_of(slurm["ends"])
+            left = ends - instant_of(slurm["as_of"])
+            sentence += f"; it ends by {form.moment(ends)} at the latest"
+            sentence += f", in {show_rounded(left)}" if left > 0 else ""
+    elif refusal is not None:
+        sentence = f"The bank refused job {job} at {form.moment(instant_of(refusal['at']))}"
+        sentence += f": {refusal['detail'].removesuffix('.')}"
+    elif data["state"] == "running":
+        sentence = (
+            f"Job {job} of {user_name(run['owner_uid'])} runs since"
+            f" {form.moment(instant_of(run['start']))}, as the bank knows"
+        )
+    else:
+        sentence = _ended(context, job, run)
+    yield folded(plain(f"{sentence}."), context.width)
+    for place, text in enumerate([] if run is None else _credit(context, run)):
+        yield list(labelled("" if place else "Credit", text, context.width))
+    for place, remedy in enumerate([] if refusal is None else refusal["remedies"]):
+        yield list(labelled("" if place else "Remedy", remedy, context.width))
+
+
+def _ended(context: Context, job: str, run: Row) -> str:
+    """Return when and how a run ended."""
+    who = f"Job {job} of {user_name(run['owner_uid'])}"
+    if run["ended"] is None:
+        return f"{who}: the bank has no report of its end"
+    ended = context.format.moment(instant_of(run["ended"]))
+    lasted = "" if run["elapsed"] is None else f" after {show_duration(run['elapsed'])}"
+    code = "" if run["exit_code"] is None else f", exit code {run['exit_code']}"
+    outcome = f": {run['outcome']}{code}" if run["outcome"] else ""
+    return f"{who} ended at {ended}{lasted}{outcome}"
+
+
+def _credit(context: Context, run: Row) -> Iterator[str]:
+    """Yield what the run holds, or cost."""
+    form = context.format
+    payer = f"allocation {run['allocation']} of {run['account']}"
+    match run["state"]:
+        case "held":
+            yield f"{form.su(run['held'])} SU of {payer} are held; what it does not use comes back"
+        case "charged":
+            yield f"{form.su(run['charged'])} SU were charged to {payer}"
+        case "released":
+            yield f"nothing was charged to {payer}"
+        case _:
+            yield f"the hold of {payer} lapsed, because no report of the end came"
+    for name, words in (("refunded", "were refunded"), ("written_off", "were written off")):
+        if run[name]:
+            yield f"{form.su(run[name])} SU {words}"
