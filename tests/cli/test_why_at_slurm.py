@@ -874,6 +874,34 @@ def test_longest_allowed_limit_is_that_of_the_most_generous_partition(
     assert remedy(run, 13, folder) == expected.format("2-00:00:00", "gpu")
 
 
+def test_terms_of_the_priority_stand_beside_those_of_the_job_just_ahead(
+    run: Run, tmp_path: Path
+) -> None:
+    """As sprio has them: 101 of 1000 for the size of job 17, 102 for that of job 6."""
+    folder = tmp_path / "some"
+    copytree(QUEUE, folder)
+    without = run(17, "--no-likely", "--no-advice", folder=folder)
+    assert (without.code, "Priority  " in without.out) == (0, False)
+    sprio = (GOLDEN / "slurm-22.05" / "waiting" / "sprio.txt").read_text()
+    (folder / "sprio.txt").write_text(sprio)
+    lines = run(17, "--no-likely", "--no-advice", folder=folder).out.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("Priority "))
+    assert [line.removeprefix("Priority").split() for line in lines[start : start + 7]] == [
+        ["job", "17", "job", "6"],
+        ["age", "0", "0"],
+        ["fair", "share", "100,000", "100,000"],
+        ["job", "size", "101", "102"],
+        ["partition", "1,000", "1,000"],
+        ["QOS", "0", "0"],
+        ["together", "101,100", "101,101"],
+    ]
+    document = json.loads(run(17, "--json", "--no-likely", "--no-advice", folder=folder).out)
+    own, ahead = document["data"][0]["priority_terms"]
+    assert (own["job_id"], ahead["job_id"], ahead["factors"]["job_size"]) == (17, 6, 101.6447)
+    (first,) = json.loads(run(5, "--json", "--no-likely", "--no-advice", folder=folder).out)["data"]
+    assert len(first["priority_terms"]) == 1
+
+
 # --- errors ---
 
 

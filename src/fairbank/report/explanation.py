@@ -17,6 +17,13 @@ AHEAD_MAX = 10
 LABEL_WIDTH = 10
 
 
+class TermsBesideJobAhead(NamedTuple):
+    """Terms of the priorities of a job and of the one just ahead: lines, and rows for programs."""
+
+    lines: Sequence[str]
+    rows: Sequence[Mapping[str, object]]
+
+
 class JobExplanation(NamedTuple):
     """Pending job at a time, with its explanation.
 
@@ -25,6 +32,7 @@ class JobExplanation(NamedTuple):
     reason      reason of Slurm, if known
     expected_start  start that slurmctld expects, if any
     started     actual start under the policy, if known
+    priority    terms of its priority, if it is in the queue
     """
 
     job: str
@@ -36,6 +44,7 @@ class JobExplanation(NamedTuple):
     reason: str | None = None
     expected_start: int | None = None
     started: int | None = None
+    priority: TermsBesideJobAhead | None = None
 
 
 def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]:
@@ -65,6 +74,8 @@ def lines(row: JobExplanation, form: DisplayFormat, width: int) -> Iterator[str]
         yield from labelled("Checks" if check is why.checks[0] else "", text, width)
     yield from labelled("Queue", _queue(row), width)
     yield from labelled("Start", _start(row, form), width)
+    for place, line in enumerate([] if row.priority is None else row.priority.lines):
+        yield f"{'' if place else 'Priority':<{LABEL_WIDTH}}{line}".rstrip()
     if why.remedy is not None:
         yield from labelled("Remedy", why.remedy, width)
     if why.refusal is not None:
@@ -211,6 +222,7 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
             "release": refusal.release,
         },
         "remedy": why.remedy,
+        "priority_terms": [] if row.priority is None else list(row.priority.rows),
         "started": _iso(row.started),
     }
 

@@ -88,6 +88,22 @@ def explain_priority(
     return [*lines, _ahead(row, queue[at - 1], weights) if at else "No job is ahead of it there."]
 
 
+def with_job_ahead(row: PriorityRow, queue: Sequence[PriorityRow]) -> list[PriorityRow]:
+    """Return the job and the one just ahead of it, if any (arguments: `explain_priority`)."""
+    at = bisect_left(queue, _order(row), key=_order)
+    return [row, *queue[max(at - 1, 0) : at]]
+
+
+def terms_side_by_side(rows: Sequence[PriorityRow], weights: WeightRow) -> list[str]:
+    """Return a line for each term of the priorities, with the terms of the jobs in columns."""
+    terms = [{part.name: part.value for part in parts(row, weights)} for row in rows]
+    names = dict.fromkeys(name for each in terms for name in each)
+    cells = [["", *(f"job {row.job}" for row in rows)]]
+    cells += [[name, *(f"{each.get(name, 0.0):,.0f}" for each in terms)] for name in names]
+    cells += [["together", *(f"{int(row.priority):,}" for row in rows)]]
+    return ["".join([f"{name:<12}", *(f"{cell:>13}" for cell in line)]) for name, *line in cells]
+
+
 def _bars(row: PriorityRow, weights: WeightRow) -> list[str]:
     if row.direct is not None:
         return ["  An administrator gave it this priority; no factor counts."]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairbank.slurm.output import WAITING_JOBS
+from fairbank.slurm.parsers import sprio
 from fairbank.slurm.queue_snapshot.answers import COMMANDS
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.recorder import LONG, anonymous
@@ -29,6 +30,7 @@ def record(cluster: Cluster, folder: Path) -> None:
         cluster.root("squeue", "--noheader", "--array", "--format=%i|%T|%r|%N|%S")
     )
     (folder / "waiting.txt").write_text(cluster.root(*WAITING_JOBS))
+    (folder / "sprio.txt").write_text(cluster.root(*sprio.command(sprio.LETTERS)))
 
 
 def play(cluster: Cluster) -> int:

@@ -11,9 +11,9 @@ from fairbank.cli.commands.slurm.slurm_options import add_folder, print_json, pr
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_forms, add_option, count, file_read
 from fairbank.cli.framework.progress import Stages, add_progress
-from fairbank.core.errors import InvalidInput, NotFound, Unavailable
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound, Unavailable
 from fairbank.report.cells import counted
-from fairbank.report.explanation import JobExplanation, as_data, lines
+from fairbank.report.explanation import JobExplanation, TermsBesideJobAhead, as_data, lines
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -100,10 +100,39 @@ def _at_slurm(context: Context, options: Namespace) -> int:
     commands = "scontrol show job, node, partition, reservation"
     code = print_unreadable(context, explanation.unreadable, commands)
     row = explanation.row
+    if row.why.position is not None:
+        row = row._replace(priority=_priority_terms(options, row))
     _show_explanation(
         context, row, explanation.cluster, [*explanation.notes, *missing_range(row.why)]
     )
     return code
+
+
+def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAhead | None:
+    """Return the terms of the job's priority beside those of the job just ahead in its partition;
+    None if Slurm has none, or does not tell them.
+    """
+    from fairbank.report.priorities import as_data as as_rows
+    from fairbank.report.priorities import (
+        best_rows,
+        partition_queues,
+        terms_side_by_side,
+        with_job_ahead,
+    )
+    from fairbank.slurm.queue_snapshot.jobs import TASK_STEP
+    from fairbank.slurm.rankings import read_priorities
+
+    try:
+        priorities = read_priorities(options.folder, row.as_of)
+    except FairbankError:  # no factors (priority/basic), or no sprio.txt in the folder
+        return None
+    number = row.why.number % TASK_STEP  # all tasks of an array have the priority of the array
+    own = [each for each in best_rows(priorities.rows) if each.job == number]
+    if not own:
+        return None
+    best = max(own, key=lambda each: each.priority)
+    pair = with_job_ahead(best, partition_queues(priorities.rows)[best.partition_name])
+    return TermsBesideJobAhead(terms_side_by_side(pair, priorities.weights), as_rows(pair))
 
 
 def _in_trace(context: Context, options: Namespace) -> int:
