@@ -85,6 +85,7 @@ def test_tree_table() -> None:
 def test_reading_guide() -> None:
     assert reading_guide(ROWS, FAIR_TREE, BACKS) == [
         "Level: above 1 it used less than its share, below 1 more.",
+        "Where no other job competes for nodes, jobs start at any level.",
         (
             "Accounts are ranked among their siblings, and users within their account; the factor"
             " is the rank."

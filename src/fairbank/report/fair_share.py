@@ -231,7 +231,10 @@ def reading_guide(
         backs: the recovery times; the accounts furthest over their share are listed.
         named: the accounts to list; default: all.
     """
-    texts = ["Level: above 1 it used less than its share, below 1 more."]
+    texts = [
+        "Level: above 1 it used less than its share, below 1 more.",
+        "Where no other job competes for nodes, jobs start at any level.",
+    ]
     if rule.fair_tree:
         texts += [
             "Accounts are ranked among their siblings, and users within their account; the factor"
