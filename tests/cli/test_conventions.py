@@ -59,7 +59,7 @@ ON_THE_HOST = {
     "simulate", "whatif", "report sitefactor",
     "report balance", "report usage", "report fairshare", "share record", "share compose", "demo",
 }  # fmt: skip
-IMPORTS = {"import csv"}
+IMPORTS = {"import csv", "storage import"}
 ON_SLURM_HOSTS = {"reconcile", "shadow", "slurm import", "slurm prolog", "slurm sync"}
 AGENTS = {"agent run", "agent status"}
 """These read the address of the bank or the agent from the settings of the agent."""

@@ -65,6 +65,7 @@ _TABLE: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("charge", "commands.admin.runs:CHARGE", "charge a job by hand"),
         ("release", "commands.admin.runs:RELEASE", "return the hold of a job by hand"),
         ("import", "commands.admin.import_csv", "import jobs of any scheduler from a file"),
+        ("storage", "commands.admin.storage", "charge measured use of storage"),
     ),
     "On a Slurm host": (
         ("share", "commands.slurm.share", "show fair share as sshare does, with forecasts"),

@@ -1,0 +1,149 @@
+"""Measured use of storage as charges: one run for each project and day, so each counts once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from fairbank.cluster.run_report import CompleteReport
+from fairbank.core import ids
+from fairbank.core.errors import InvalidInput
+from fairbank.core.ids import OVERFLOW_UID
+from fairbank.core.time import DAY, parse_instant
+from fairbank.core.units import MINUTES_IN_SU, round_up
+from fairbank.slurm.bank import BankClient, ReportObjection
+from fairbank.slurm.parsers.csv_table import CsvRow, CsvTable, TableFields
+from fairbank.slurm.reconcile.bank_records import BankFunds
+
+STORAGE_FIELDS = TableFields(required=("account", "day", "tib_days"), optional=())
+_TIB_DAYS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+class StorageUse(msgspec.Struct, frozen=True):
+    """Use of a project on one day, in UTC: TiB times days, each 1 SU."""
+
+    account: str
+    day: int
+    tib_days: Fraction
+
+    @property
+    def amount(self) -> int:
+        """Price in SU-minutes."""
+        return round_up(self.tib_days * MINUTES_IN_SU)
+
+
+class StorageResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Import of measured use. `left` are objections by line of use, `quotas` TiB by project."""
+
+    charged: Sequence[StorageUse]
+    known: int
+    left: Sequence[tuple[StorageUse, str]]
+    quotas: Mapping[str, Fraction]
+
+
+def parse_storage_table(table: CsvTable, now: int) -> list[StorageUse]:
+    """Return the uses in a table. Raises InvalidInput, also if a project has a day twice."""
+    seen: set[tuple[str, int]] = set()
+
+    def parse_row(row: CsvRow) -> StorageUse:
+        use = _use(row, now)
+        if (use.account, use.day) in seen:
+            raise InvalidInput(
+                f"{use.account} has this day on another line", field="day", remedy="add them up"
+            )
+        seen.add((use.account, use.day))
+        return use
+
+    return table.parse(parse_row)
+
+
+def _use(row: CsvRow, now: int) -> StorageUse:
+    for field in STORAGE_FIELDS.required:
+        if field not in row.cells:
+            raise InvalidInput("the cell is empty", field=field, remedy="every line needs a value")
+    account, date, number = (row.cells[field] for field in STORAGE_FIELDS.required)
+    if not _DATE.fullmatch(date):
+        raise InvalidInput(f"{date[:40]!r} is not a day", field="day", remedy="write 2026-11-21")
+    day = parse_instant(date, field="day")
+    if day + DAY > now:
+        raise InvalidInput(
+            f"{date} has not ended", field="day", remedy="list only days in the past"
+        )
+    if not _TIB_DAYS.fullmatch(number):
+        raise InvalidInput(
+            f"{number[:40]!r} is not a number of TiB-days",
+            field="tib_days",
+            remedy="a decimal number from 0 to 999999999, such as 12.5",
+        )
+    return StorageUse(ids.name(account, field="account"), day, Fraction(number))
+
+
+def import_storage(
+    bank: BankClient, uses: Sequence[StorageUse], *, system: str, resource: str, dry_run: bool
+) -> StorageResult:
+    """Charge measured use that is not in the ledger.
+
+    Args:
+        bank: client of a superuser.
+        uses: each of another project or day.
+        system: name of the storage, which stands for the cluster of the runs.
+        resource: that is charged.
+        dry_run: charge nothing, and predict the result.
+    """
+    projects, allocations = bank.projects(), bank.allocations()
+    funds = BankFunds(projects, allocations)
+    days = [use.day for use in uses] or [0]
+    runs = {
+        (run.account, run.submitted): run.charged + run.written_off
+        for run in bank.runs(system, min(days), max(days) + DAY)
+    }
+    new = [use for use in uses if use.amount and runs.get((use.account, use.day)) != use.amount]
+    reports, left = [], []
+    for use in new:
+        project = funds.by_account.get(use.account)
+        payers = funds.payers(project.id, resource, use.day) if project else []
+        if project is None or not payers:
+            left.append((use, f"there was no allocation of {resource} that could pay"))
+        elif (use.account, use.day) in runs:
+            left.append((use, "another amount was charged for this day"))
+        else:
+            reports.append((use, _report(use, project.id, system, resource)))
+    objections: list[ReportObjection | None] = [None] * len(reports)
+    if not dry_run:
+        objections = bank.report([report for _, report in reports])
+    charged = []
+    for (use, _), objection in zip(reports, objections, strict=True):
+        if objection is None:
+            charged.append(use)
+        else:
+            left.append((use, str(objection)))
+    quotas = {}
+    for use in sorted(uses, key=lambda use: use.day):
+        project = funds.by_account.get(use.account)
+        for payer in funds.payers(project.id, resource, use.day)[:1] if project else ():
+            term = Fraction(payer.end - payer.start, DAY)
+            quotas[use.account] = payer.deposited / (MINUTES_IN_SU * term)
+    known = sum(1 for use in uses if use.amount and use not in new)
+    return StorageResult(charged=charged, known=known, left=left, quotas=quotas)
+
+
+def _report(use: StorageUse, project: int, system: str, resource: str) -> CompleteReport:
+    return CompleteReport(
+        cluster=system,
+        job_id=project,
+        submitted=use.day,
+        owner_uid=OVERFLOW_UID,
+        account=use.account,
+        resource=resource,
+        start=use.day,
+        end=use.day + DAY,
+        elapsed=0,
+        state="COMPLETED",
+        amount=use.amount,
+        name=f"{system} storage",
+        comment="measured storage",
+    )

@@ -1,0 +1,69 @@
+"""`fairbank storage import`: measured TiB-days, each project and day once.
+
+A TiB-day costs 1 SU: 2.5 and 3 TiB-days are 5.5 SU, or 330 minutes. The grant of 730 SU over 365
+days allows 2 TiB on average.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairbank.cli.framework.exit_codes import FOUND, WRONG_USAGE
+from tests.cli.conftest import Run
+from tests.cli.output_values import available, fold, output_of
+
+USAGE = "account,day,tib_days\nchem_qmc,2026-11-18,2.5\nchem_qmc,2026-11-19,3\n"
+
+
+@pytest.fixture(autouse=True)
+def directory(clean_env: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    clean_env.chdir(tmp_path)
+    (tmp_path / "usage.csv").write_text(USAGE)
+    return tmp_path
+
+
+def test_measured_storage_is_charged_once_and_compared_with_the_quota(
+    changing: Run, directory: Path
+) -> None:
+    left = changing("storage", "import", "usage.csv")
+    assert (left.code, "no allocation of storage" in fold(left.err)) == (FOUND, True)
+    term = ("--start", "2026-01-01", "--end", "2027-01-01", "--amount", 730, "--reason", "x")
+    opened = output_of(changing("alloc", "create", "-A", "chem_qmc", "-r", "storage", *term))
+    number = int(opened.split("allocation ")[1].split(":")[0])
+    planned = output_of(changing("storage", "import", "usage.csv", "--dry-run"))
+    assert planned.startswith("storage: 2 measurements would be charged, 5.50 SU; 0 known")
+    assert available(changing, number) == 730 * 60
+    done = output_of(changing("storage", "import", "usage.csv"))
+    quota = "! over its quota: chem_qmc: 3.00 TiB on 2026-11-19, quota 2.00 TiB\n"
+    assert done == f"storage: 2 measurements charged, 5.50 SU; 0 known already\n{quota}"
+    assert available(changing, number) == 730 * 60 - 330
+    again = output_of(changing("storage", "import", "usage.csv"))
+    assert again == f"storage: 0 measurements charged, 0 SU; 2 known already\n{quota}"
+    (directory / "usage.csv").write_text(USAGE.replace(",3", ",4"))
+    other = changing("storage", "import", "usage.csv")
+    assert (other.code, "another amount was charged" in fold(other.err)) == (FOUND, True)
+    assert available(changing, number) == 730 * 60 - 330
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "message"),
+    [
+        ("chem_qmc,19.11.2026,1", "day", "'19.11.2026' is not a day"),
+        ("chem_qmc,2026-11-31,1", "day", "'2026-11-31' is not a time"),
+        ("chem_qmc,2999-01-01,1", "day", "has not ended"),
+        ("chem_qmc,2026-11-19,1", "day", "chem_qmc has this day on another line"),
+        ("chem_qmc,2026-11-17,nan", "tib_days", "'nan' is not a number of TiB-days"),
+        ("chem_qmc,2026-11-17,-1", "tib_days", "'-1' is not a number"),
+        ("chem_qmc,2026-11-17,9999999999", "tib_days", "is not a number"),
+        ("chem_qmc,2026-11-17,", "tib_days", "the cell is empty"),
+    ],
+)
+def test_wrong_line_is_named(
+    changing: Run, directory: Path, line: str, field: str, message: str
+) -> None:
+    (directory / "usage.csv").write_text(f"{USAGE}{line}\n")
+    error = fold(output_of(changing("storage", "import", "usage.csv"), WRONG_USAGE))
+    assert f"line 4, column {field}: " in error
+    assert message in error
