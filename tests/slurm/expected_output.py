@@ -80,8 +80,8 @@ def expected_shares(
         _expected_share(tree, figures, index, row, running_tres[index])
         for index, row in enumerate(state.associations)
     ]
-    # 26.05 prints no factor of accounts under the classic rules either.
-    newest = release_of(read_config(state.config)["SLURM_VERSION"]) >= (26, 5)
+    # 25.11 and 26.05 print no factor of accounts under the classic rules either.
+    newest = release_of(read_config(state.config)["SLURM_VERSION"]) >= (25, 11)
     return [row._replace(factor=None) if newest and not row.user else row for row in rows]
 
 

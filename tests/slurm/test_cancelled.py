@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 TABLES = f'{TERMS}\n[partitions.cpu]\nrefusal = "cancel"\n'
 USER, TEAM, OPTIONS = "dave", "wg_chem", ("-p", "cpu", "-c4", "-t", "60")
-MESSAGE = f"Fairbank: {TEAM}: not enough credit: requested 4 SU, available 1 SU, short by 3 SU. Of "
+MESSAGE = f"Fairbank: {TEAM}: not enough credit: requested 4 SU, available 1 SU, short by 3 SU. "
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def test_holds_and_refusals_without_a_plugin(
     poor = slurm.submit("dave", "-c4", "--time=60")
     wait_until(lambda: are_held(slurm, poor), "the job to be held", seconds=PATIENCE)
     assert comment(slurm, poor).startswith(
-        "Fairbank: wg_chem: not enough credit: requested 4 SU, available 1 SU, short by 3 SU. Of "
+        "Fairbank: wg_chem: not enough credit: requested 4 SU, available 1 SU, short by 3 SU. "
     )
     assert bank.runs(poor) == []
 

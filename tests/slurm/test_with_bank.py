@@ -155,7 +155,7 @@ def test_project_without_credit_is_refused_with_a_message(
         assert result.code == 1
         assert (
             f"{command}: Fairbank: wg_chem: not enough credit: requested 4 SU, available 1 SU,"
-            " short by 3 SU. Of " in result.err
+            " short by 3 SU. " in result.err
         )
         record_figure(
             f"$ {command} -c4 --time=60 true\n"

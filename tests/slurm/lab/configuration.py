@@ -77,11 +77,12 @@ def gres_conf(place: Place, machine: Sequence[NodeGroup]) -> str:
     )
 
 
-def cgroup_conf() -> str:
-    """Return cgroup.conf, which disables cgroups. From 23.11 on, slurmd ends at once without a
-    cgroup tree unless this is set.
+def cgroup_conf(release: tuple[int, int]) -> str:
+    """Return cgroup.conf, with which no cgroup tree is needed: slurmd ends at once if it has to
+    find out the version of one. 24.05 and newer can disable cgroups. Before, the plug-in of the
+    first version loads without a tree, and none of our settings uses it.
     """
-    return _text(["CgroupPlugin=disabled"])
+    return _text([f"CgroupPlugin={'disabled' if release >= (24, 5) else 'cgroup/v1'}"])
 
 
 def slurmdbd_conf(place: Place) -> str:

@@ -24,7 +24,7 @@ from tests.slurm.lab.people import PEOPLE
 from tests.slurm.lab.place import Place
 
 RECORD = "cluster.json"
-NEEDS_CGROUP_CONF = (23, 11)  # newer releases need a setting that 22.05 does not know
+NEEDS_CGROUP_CONF = (23, 11)  # 22.05 starts without one
 
 
 def record(place: Place, size: str) -> str:
@@ -74,8 +74,8 @@ def configure(place: Place, machine: Sequence[NodeGroup], changes: Mapping[str, 
         "slurm.conf": slurm_conf(place, machine, changes),
         "gres.conf": gres_conf(place, machine),
     }
-    if slurm_release() >= NEEDS_CGROUP_CONF:
-        texts["cgroup.conf"] = cgroup_conf()
+    if (release := slurm_release()) >= NEEDS_CGROUP_CONF:
+        texts["cgroup.conf"] = cgroup_conf(release)
     for name, text in texts.items():
         (place.conf / name).write_text(text)
         (place.conf / name).chmod(0o644)
