@@ -71,13 +71,13 @@ class BankStack:
         self._client.put(f"/project/{project}/member/{uid}", {"role": "member"})
 
     def set_available(self, account: str, credit: int, resource: str = "cpu") -> int:
-        """Set the available SU-minutes by a deposit or withdrawal. Return the allocation's
+        """Set the remaining SU-minutes by a deposit or withdrawal. Return the allocation's
         number.
         """
         (allocation,) = self._client.get("/alloc", {"account": account, "resource": resource})[
             "data"
         ]
-        more, number = credit - allocation["available"], int(allocation["id"])
+        more, number = credit - allocation["remaining"], int(allocation["id"])
         if more:
             movement = "deposit" if more > 0 else "withdraw"
             self._client.post(
