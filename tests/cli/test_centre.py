@@ -23,9 +23,10 @@ def test_capacity_granted_used_and_idle_of_july(fairbank: Run) -> None:
     SU on 750 cores for 10 h.
     """
     result = fairbank("report", "centre", *JULY, "-o", "RESOURCE,CAPACITY,GRANTED,USED,USED%,IDLE")
-    lines = [line.split() for line in result.out.splitlines()[-2:]]
+    lines = [line.split() for line in result.out.splitlines()[-3:]]
     assert lines == [
         ["cpu", "74400", "8447.48", "9000", "12.1%", "65400"],
+        ["debug", "0.00", "0", "-"],  # of a QOS, on the nodes of others
         ["gpu", "744", "1441.53", "0", "0.0%", "744"],
     ]
     notes = " ".join(result.err.split())
@@ -37,7 +38,7 @@ def test_capacity_granted_used_and_idle_of_july(fairbank: Run) -> None:
 def test_figures_of_the_centre_as_json_are_minutes(fairbank: Run) -> None:
     """Two GPU jobs of 24 h: 48 GPU-hours, and 8 processors each: 384 CPU-hours."""
     answer = json.loads(fairbank("report", "centre", *SEPTEMBER, "--json").out)
-    cpu, gpu = answer["data"]
+    cpu, _, gpu = answer["data"]
     assert (gpu["used"], gpu["runs"], gpu["core_seconds"], gpu["gpu_seconds"]) == (
         4_610 * 60,
         2,

@@ -165,7 +165,7 @@ def test_unknown_name_in_a_list_is_reported(fairbank: Run, command: list[str]) -
         result = fairbank(*command, "-r", resources)
         assert (result.code, result.out) == (3, "")
         assert "there is no resource 'bogus'" in " ".join(result.err.split())
-        assert "one of cpu, gpu" in result.err
+        assert "one of cpu, debug, gpu" in result.err
 
 
 @pytest.mark.parametrize("spelling", ["-M", "--clusters", "--cluster"])
