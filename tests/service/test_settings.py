@@ -162,7 +162,7 @@ def test_settings_file_without_end_is_refused() -> None:
         ("cpu = 1e12", "out of range"),
         ('cpu = "many"', "not a number"),
         ('cpu = ""', "not a number"),
-        ("disk = 5", "no partition of the cluster bills 'disk'"),
+        ("disk = 5", "no partition or QOS of the cluster bills 'disk'"),
     ],
 )
 def test_capacity_is_a_number_of_a_billed_resource(file: Path, value: str, message: str) -> None:
@@ -175,3 +175,6 @@ def test_capacity_is_a_number_of_a_billed_resource(file: Path, value: str, messa
     file.write_text(f"{text}\n[clusters.local.capacity]\ncpu = 2048\ngpu = 0.5\n")
     capacity = read_settings(file).cluster_map()["local"].capacity
     assert capacity == {"cpu": 2048, "gpu": Fraction(1, 2)}
+    qos = f"{text}\n[clusters.local.qos_resources]\ndebug = 'debug'\n"
+    file.write_text(f"{qos}\n[clusters.local.capacity]\ndebug = 64\n")
+    assert read_settings(file).cluster_map()["local"].capacity == {"debug": 64}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -163,28 +163,28 @@ def _cluster(name: str, settings: ClusterSettings) -> Cluster:
         qos: _factor(value, f"{here}.qos_factors.{qos}")
         for qos, value in settings.qos_factors.items()
     }
-    capacity = {
-        resource: _capacity(value, partitions, resource, f"{here}.capacity.{resource}")
-        for resource, value in settings.capacity.items()
-    }
     resources = {
         ids.name(qos, field=f"{here}.qos_resources"): ids.kind(
             resource, field=f"{here}.qos_resources.{qos}"
         )
         for qos, resource in settings.qos_resources.items()
     }
+    billed = {*resources.values(), *(each.resource for each in partitions.values())}
+    capacity = {
+        resource: _capacity(value, billed, resource, f"{here}.capacity.{resource}")
+        for resource, value in settings.capacity.items()
+    }
     return Cluster(name, partitions, factors, capacity, resources)
 
 
 def _capacity(
-    value: str | float, partitions: Mapping[str, Partition], resource: str, field: str
+    value: str | float, billed: Collection[str], resource: str, field: str
 ) -> Fraction:
-    billed = sorted({each.resource for each in partitions.values()})
     if resource not in billed:
         raise InvalidInput(
-            f"no partition of the cluster bills {resource!r}",
+            f"no partition or QOS of the cluster bills {resource!r}",
             field=field,
-            remedy=f"billed are: {', '.join(billed) or 'none'}",
+            remedy=f"billed are: {', '.join(sorted(billed)) or 'none'}",
         )
     try:
         units = Fraction(str(value))
