@@ -107,9 +107,10 @@ reference: $(VENV)/.dev ## write the generated reference pages and manual pages
 	$(call say,reference)
 	$(BIN)/python -m tools.reference
 
+# Without --quiet, with which --strict does not see the warnings.
 docs: $(VENV)/.dev ## build the documentation into site/
 	$(call say,docs)
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 	@echo 'site/index.html'
 
 coverage: $(VENV)/.dev ## list the lines that no test reaches
