@@ -472,7 +472,7 @@ def test_usage_pages_add_up(store: Store) -> None:
     )
     granted(store, *(allocation(number, end=2**40) for number in (1, 2, 3, 4)))
     partitions = ["B", "a", "\u00e9", "b-1", "_"]
-    for number in range(1, 41):
+    for number in range(1, 21):
         run = late_charge(
             number,
             number,
@@ -483,8 +483,8 @@ def test_usage_pages_add_up(store: Store) -> None:
         granted(store, msgspec.structs.replace(run, partition=partitions[number % 5]))
     for by in UsageBy:
         all_rows = SnapshotReader(store).usage(UsageQuery(), by, GroupPage(PAGE_MAX))
-        assert sum(row.runs for row in all_rows) == 40
-        for limit in (1, 2, 3):
+        assert sum(row.runs for row in all_rows) == 20
+        for limit in (1, 3):
             result: list[Usage] = []
             while page := SnapshotReader(store).usage(
                 UsageQuery(), by, GroupPage(limit, result[-1].key if result else None)
