@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -177,9 +177,7 @@ def _cluster(name: str, settings: ClusterSettings) -> Cluster:
     return Cluster(name, partitions, factors, capacity, resources)
 
 
-def _capacity(
-    value: str | float, billed: Collection[str], resource: str, field: str
-) -> Fraction:
+def _capacity(value: str | float, billed: Collection[str], resource: str, field: str) -> Fraction:
     if resource not in billed:
         raise InvalidInput(
             f"no partition or QOS of the cluster bills {resource!r}",
