@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairbank.bank.pricing import OBSERVED, Bill, Quote, cost, longest_paid, quote, remarks
@@ -156,6 +156,10 @@ deeds = st.sampled_from(
     st.lists(deeds, unique=True),
     st.integers(0, 110 * 60),
     st.sampled_from(["alice", "bob", "carol"]),
+)
+# A free job above the cap of the parent's allocation, which is what is left to ask.
+@example(
+    ["freeze physics/cpu", "hold 8 alice physics/cpu 45", "cap alice college/cpu 5"], 0, "alice"
 )
 def test_quote_agrees_with_the_ledger(
     rule: str, before: list[str], minutes: int, user: str

@@ -138,16 +138,25 @@ def quote(
         policy: rules of the bank.
         tasks: of an array; 1 for another job.
     """
-    offers = [(each, usable(each, sums)) for each, sums in candidates]
-    for allocation, left in offers:
-        if bill.amount * tasks <= left and allocation.state is AllocationState.ACTIVE:
+    for allocation, sums in candidates:
+        if _can_pay(allocation, sums, bill.amount * tasks):
+            left = usable(allocation, sums)
             return Quote(bill, allocation.id, left, fits=True, tasks=tasks)
     notes = () if policy.enforce else (OBSERVED,)
-    if offers:
-        number, left = offers[0][0].id, offers[0][1]
-    else:
-        number, left = None, 0
+    number, left = None, 0
+    if candidates:
+        first, sums = candidates[0]
+        number, left = first.id, usable(first, sums)
     return Quote(bill, number, left, fits=not policy.enforce, notes=notes, tasks=tasks)
+
+
+def _can_pay(allocation: Allocation, sums: UserSums, amount: int) -> bool:
+    """Return whether the ledger would accept a hold. Above a cap it accepts none, not even of 0."""
+    return (
+        allocation.state is AllocationState.ACTIVE
+        and amount <= allocation.available
+        and (sums.left is None or amount <= sums.left)
+    )
 
 
 def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
