@@ -7,11 +7,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from fairbank.core.errors import FairbankError
+from fairbank.store.sqlite.driver import driver
 from tests.faults.forgeries import KEYS
 from tests.faults.in_process import findings
 from tests.faults.ledger_tables import LedgerTables
@@ -101,3 +103,20 @@ def test_audit_command_reports_damage_and_its_remedy_works(
         for words in (["init", str(bank.folder)], ["restore", str(backup)], ["audit", "verify"]):
             done = bank.command(*words)
             assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("column", ["name", "tbl_name", "sql"])
+def test_name_in_the_schema_that_is_no_text_is_found(tmp_path: Path, column: str) -> None:
+    """One flipped bit of the record's header makes a text a blob."""
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    write_sample(url)
+    with closing(driver.connect(f"{tmp_path}/ledger.sqlite")) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            f"UPDATE sqlite_master SET {column} = CAST({column} AS BLOB) WHERE name = 'journal_key'"
+        )
+    try:
+        (found, *_) = findings(url)
+    except FairbankError:
+        return  # the database itself reports it
+    assert "no text" in found.what

@@ -64,6 +64,10 @@ def summarise(lines: Iterable[str]) -> Iterator[str]:
 # --- comparison of indexes with their tables by sums over both (decision 0033) ---
 
 _EVERY = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'index'"
+_NO_TEXT = (
+    "SELECT count(*) FROM sqlite_master WHERE typeof(name) <> 'text' OR typeof(tbl_name) <> 'text'"
+    " OR typeof(sql) NOT IN ('text', 'null')"
+)
 _COLUMNS = (
     "SELECT part.name, upper(whole.type) FROM pragma_table_info(?) AS whole JOIN"
     " pragma_index_info(?) AS part ON part.name = whole.name ORDER BY part.seqno"
@@ -111,6 +115,8 @@ def index_faults(connection: Any) -> list[str]:
     Each index is read once, whereas the full check looks up each row in each index. It misses
     complete indexes in the wrong order, and faults that cancel out. Raises the driver's errors.
     """
+    if damaged := connection.exec_driver_sql(_NO_TEXT).scalar():
+        return [f"{damaged} tables or indexes have a name or a definition that is no text"]
     for table, having in indexes(connection).items():
         whole = _one(
             connection, ", ".join(each.sums for each in having), f"{_quoted(table)} NOT INDEXED"
