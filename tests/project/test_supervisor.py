@@ -61,7 +61,9 @@ def test_server_ends_when_the_tests_are_killed(
         "from tests.support.supervisor import SupervisedProcess, ProcessSpec\n"
         f"spec = ProcessSpec(**{asdict(_process_spec(folder, command))!r})\n"
         f"with {around}():\n"
-        "    print(SupervisedProcess(spec).pid, flush=True)\n"
+        # Without a name it would be collected, and its pipe closed, which ends the server.
+        "    server = SupervisedProcess(spec)\n"
+        "    print(server.pid, flush=True)\n"
         "    sys.stdin.read()"
     )
     with subprocess.Popen(
@@ -69,6 +71,7 @@ def test_server_ends_when_the_tests_are_killed(
     ) as tests:
         assert tests.stdout is not None
         server = int(tests.stdout.readline())
+        wait_until((folder / "log").exists, "the server to begin")
         assert _alive(server)
         tests.kill()
     wait_until(lambda: not _alive(server), "the server to end with its tests")
