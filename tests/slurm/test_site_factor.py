@@ -16,7 +16,7 @@ from fairbank.rest.client import Client, parse_address
 from tests.agent.running_agent import RunningAgent
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
-from tests.slurm.lab.people import TEAMS
+from tests.slurm.lab.people import TEAMS, Team
 from tests.slurm.prep_cluster import (
     SITE_FACTOR,
     build,
@@ -41,6 +41,7 @@ ENDS = {
     ("wg_bio", "cpu"): "2035-01-01",
     ("wg_bio", "gpu"): "2028-01-01",
     ("wg_chem", "gpu"): "2040-01-01",
+    ("wg_later", "cpu"): "2040-01-01",  # of no job: the end that ("wg_bio", "cpu") is compared with
 }
 LAB = """
 [clusters.lab.partitions.cpu]
@@ -58,7 +59,7 @@ class SiteFactorStack:
         self._client = client
 
     def create_projects(self) -> None:
-        for team in TEAMS:
+        for team in (*TEAMS, Team("wg_later", 60_659, 0)):
             self._client.post("/project", {"gname": team.name, "gid": team.gid})
         for (account, resource), end in ENDS.items():
             terms = {
@@ -82,7 +83,11 @@ class SiteFactorStack:
         if (account, resource) not in allocations:
             return 0
         own = allocations[account, resource]
-        longest = max(parse_instant(allocation["end"]) - now for allocation in allocations.values())
+        longest = max(
+            parse_instant(allocation["end"]) - now
+            for (_, billed), allocation in allocations.items()
+            if billed == resource
+        )
         credit = 1 - (own["charged"] + own["held"]) / own["deposited"]
         return float(WEIGHT * credit * (1 - (parse_instant(own["end"]) - now) / longest))
 

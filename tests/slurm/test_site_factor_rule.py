@@ -52,12 +52,20 @@ def test_value_is_the_product_of_both_factors() -> None:
         dated_allocation(1, 1, 5, 30),
         dated_allocation(2, 2, 50, 100),
         dated_allocation(3, 2, 0, 50, resource="gpu"),
+        dated_allocation(4, 1, 0, 100, resource="gpu"),
     )
     assert values == {
         ("chem", "cpu"): 665,
         ("bio", "cpu"): 0,
         ("bio", "gpu"): 500,
-    }  # 0.95 x 0.70, the furthest end, 1 x 0.5
+        ("chem", "gpu"): 0,
+    }  # 0.95 x 0.70, the furthest end, 1 x 0.5, the furthest end of its resource
+
+
+def test_longest_time_left_is_that_of_the_same_resource() -> None:
+    jobs = dated_allocation(1, 1, 0, 50), dated_allocation(2, 2, 0, 100)
+    storage = dated_allocation(3, 1, 0, 20 * 365, resource="storage")
+    assert values_of(*jobs, storage) == values_of(*jobs) == {("chem", "cpu"): 500, ("bio", "cpu"): 0}
 
 
 def test_rule_changes_the_value() -> None:
@@ -115,7 +123,10 @@ def test_only_active_allocations_count() -> None:
         dated_allocation(3, 1, 0, -1, state="ended"),
     ]
     assert values_of(
-        *closed, dated_allocation(4, 2, 0, 40), dated_allocation(5, 2, 0, 80, resource="gpu")
+        *closed,
+        dated_allocation(4, 2, 0, 40),
+        dated_allocation(5, 2, 0, 80, resource="gpu"),
+        dated_allocation(6, 3, 0, 80),
     ) == {("bio", "cpu"): 500, ("bio", "gpu"): 0}
 
 

@@ -25,12 +25,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `enforce`: false refuses no job, and only records what would have been refused; without an
     allocation nothing is held. Usage beyond the credit is then recorded, whatever `overrun` says.
     `late_charges`: a finished run without a hold is charged; otherwise it is refused, and the
-    refusal is kept. `free_states`: final job states that cost nothing; with FAILED, CANCELLED and
-    TIMEOUT as well the bank charges like Maui's DEBITSUCCESSFULWC. `hold_grace_seconds`: time after
-    its limit at which the hold of a run lapses without a report, long enough for an outage of a
-    day; a report that comes later is charged all the same. `clock_tolerance_seconds`: how far the
-    times of a report may be ahead of the bank's clock; a report from further in the future is
-    refused.
+    refusal is kept. `free_states`: final job states that cost nothing; with all but COMPLETED and
+    TIMEOUT the bank charges like Maui's DEBITSUCCESSFULWC, for which a job that exceeds its time
+    limit is a successful one. `hold_grace_seconds`: time after its limit at which the hold of a run
+    lapses without a report, long enough for an outage of a day; a report that comes later is
+    charged all the same. `clock_tolerance_seconds`: how far the times of a report may be ahead of
+    the bank's clock; a report from further in the future is refused.
     """
 
     enforce: bool = True

@@ -135,7 +135,7 @@ def expiry_factor(seconds_left: ArrayLike, longest: ArrayLike) -> Floats:
 
     Args:
         seconds_left: seconds to the end of each allocation.
-        longest: seconds to the latest end of all active allocations.
+        longest: seconds to the latest end of all active allocations of the same resource.
     """
     whole = np.asarray(longest, np.float64)
     return _share(whole - np.asarray(seconds_left, np.float64), whole)

@@ -96,7 +96,10 @@ def build_table(
         for allocation in allocations
         if allocation.state == "active" and allocation.start <= now < allocation.end
     ]
-    longest = max((allocation.end - now for allocation in active), default=0)
+    longest: dict[str, int] = {}
+    for allocation in active:
+        left = allocation.end - now
+        longest[allocation.resource] = max(left, longest.get(allocation.resource, 0))
     funds = BankFunds(projects, active)
     resources = {name: partition.resource for name, partition in cluster.partitions.items()}
     paying: dict[tuple[str, str], BankAllocation] = {}
@@ -110,7 +113,10 @@ def build_table(
         [allocation.deposited for allocation in paying.values()],
         [allocation.charged + allocation.held for allocation in paying.values()],
     )
-    expiry = expiry_factor([allocation.end - now for allocation in paying.values()], longest)
+    expiry = expiry_factor(
+        [allocation.end - now for allocation in paying.values()],
+        [longest[allocation.resource] for allocation in paying.values()],
+    )
     values = dict(zip(paying, scale_factors(rule.of(credit, expiry), weight).tolist(), strict=True))
     return SiteFactorTable(now, stale_seconds, resources, values)
 

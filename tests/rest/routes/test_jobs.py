@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+import msgspec
 import pytest
 
+from fairbank.core.final_state import FinalState
 from fairbank.core.time import iso
 from tests.rest.counting_store import CountingStore
 from tests.rest.responses import WHY, data, ids_of
-from tests.rest.world import AGENT, DAY, MEMBER, NOW, SUPERUSER, World, create_world, report
+from tests.rest.world import (
+    AGENT,
+    DAY,
+    LATE_REPORTS_POLICY,
+    MEMBER,
+    NOW,
+    SUPERUSER,
+    World,
+    create_world,
+    report,
+)
 
 
 def test_run_is_held_and_charged(world: World) -> None:
@@ -63,6 +77,22 @@ def test_each_piece_of_a_resized_run_is_held_and_charged_once(world: World) -> N
         end=NOW + 2_400, elapsed=2_400, state="COMPLETED",
     )  # fmt: skip
     assert world.ask("POST", "/job", AGENT, json=end).json()["data"]["amount"] == 240 + 10
+
+
+def test_free_states_of_debitsuccessfulwc_charge_a_job_beyond_its_limit() -> None:
+    """Maui counts a job that exceeded its time limit as successful, so TIMEOUT is not free."""
+    free = frozenset(get_args(FinalState)) - {"COMPLETED", "TIMEOUT"}
+    policy = msgspec.structs.replace(LATE_REPORTS_POLICY, free_states=free)
+    with create_world(policy=policy) as world:
+        charges = {}
+        for number, state in enumerate(("COMPLETED", "TIMEOUT", "CANCELLED", "FAILED"), 96):
+            world.ask("POST", "/job", AGENT, json=report(number))
+            end = report(
+                number, do="complete", end=NOW + 3_600, elapsed=3_600, state=state, time_limit=0
+            )
+            run = world.ask("POST", "/job", AGENT, json=end).json()["data"]["run"]
+            charges[state] = data(world, f"/job/{run}", MEMBER)["charged"]
+    assert charges == {"COMPLETED": 60, "TIMEOUT": 60, "CANCELLED": 0, "FAILED": 0}
 
 
 def test_piece_without_a_price_is_refused(world: World) -> None:
