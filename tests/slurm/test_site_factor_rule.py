@@ -65,7 +65,9 @@ def test_value_is_the_product_of_both_factors() -> None:
 def test_longest_time_left_is_that_of_the_same_resource() -> None:
     jobs = dated_allocation(1, 1, 0, 50), dated_allocation(2, 2, 0, 100)
     storage = dated_allocation(3, 1, 0, 20 * 365, resource="storage")
-    assert values_of(*jobs, storage) == values_of(*jobs) == {("chem", "cpu"): 500, ("bio", "cpu"): 0}
+    assert (
+        values_of(*jobs, storage) == values_of(*jobs) == {("chem", "cpu"): 500, ("bio", "cpu"): 0}
+    )
 
 
 def test_rule_changes_the_value() -> None:
