@@ -226,4 +226,4 @@ def test_missing_setting_is_named_in_the_message(run: Run) -> None:
 def test_usage_without_decay_is_reported(run: Run) -> None:
     result = run("share", "--tree", "-a", config=(HALF_LIFE, "PriorityDecayHalfLife   = 00:00:00"))
     assert result.code == 0
-    assert "Usage does not fade here" in fold(result.err)
+    assert "Usage never decays here (PriorityDecayHalfLife=0)" in fold(result.err)

@@ -60,6 +60,86 @@ def test_usage_reset_brings_all_accounts_with_shares_back(run: Run) -> None:
     assert "All usage is reset in 9.2 days" in " ".join(result.err.split())
 
 
+def test_levels_after_a_run_of_a_named_price(run: Run) -> None:
+    """4.85 SU are 17,460 billing-seconds, as much as bob used: carol then has half of the usage of
+    wg_bio with two thirds of its shares. An account on its parent's shares is no level of its own:
+    lasers has 52 of the 97 of physics, and 60 more are 0.789 x 157 / 112.
+    """
+    result = run("-A", "wg_bio", "-a", "--run", "4.85")
+    assert (result.code, result.out.splitlines()) == (
+        0,
+        [
+            "ACCOUNT  USER    LEVEL  LEAST   MOST",
+            "wg_bio           8e+05  4e+05  4e+05",
+            "wg_bio   bob      0.33   0.33   0.33",
+            "wg_bio   carol  unused   1.33   1.33",
+        ],
+    )
+    assert result.err.startswith(
+        "The level of each after a run of 4.85 SU, all of which counts at once."
+    )
+    (_, line) = run("-A", "lasers", "--run", "1m").out.splitlines()
+    assert line.split() == ["lasers", "1.46", "1.11", "1.11"]
+
+
+def test_levels_after_a_pause(run: Run) -> None:
+    """After a half-life bob's part is still all of it, and lasers has 26 of 71, or of 97: 0.789 x
+    71 / 26, and 0.789 x 97 / 26.
+    """
+    lines = run("-A", "lasers,wg_bio", "-u", "bob", "--pause", "1week").out.splitlines()
+    assert [line.split()[-3:] for line in lines[1:]] == [
+        ["1.46", "2.16", "2.94"],
+        ["8e+05", "2e+06", "2e+06"],
+        ["0.33", "0.33", "0.33"],
+    ]
+    result = run("-A", "wg_bio", "--pause", "3weeks", "--run", "2")
+    assert result.err.startswith("The level of each after a pause of 21 days, then a run of 2 SU")
+    # After a reset nothing counts but the run, and what the others use until then is unknown.
+    lines = run("-A", "wg_bio", "--pause", "2weeks", reset="MONTHLY").out.splitlines()
+    assert lines[1].split()[-2:] == ["unused", "unused"]
+    lines = run("-A", "wg_bio", "--pause", "2weeks", "--run", "2", reset="MONTHLY").out.splitlines()
+    assert lines[1].split()[-2:] == ["0.19", "unknown"]
+    data = json.loads(run("-A", "wg_bio", "--pause", "2weeks", "--json", reset="MONTHLY").out)
+    assert {row["most_level"] for row in data["data"]} == {"inf"}
+
+
+def test_classic_score_after_a_pause_is_a_factor(run: Run) -> None:
+    """bob of wg_bio has all but nothing of the usage: 48,203 of 71,988,911,818. With 10,000,000 SU
+    he has a third of it: 36 / 107.99, over a share of 0.0621, is 2 ** -5.37.
+    """
+    lines = run("-A", "wg_bio", "-u", "bob", "--run", "10000000", rule="classic").out.splitlines()
+    assert lines[0].split()[-2:] == ["LEAST-FACTOR", "MOST-FACTOR"]
+    assert lines[2].split()[-4:] == ["0.19", "0.19", "0.024", "0.024"]
+    (row,) = json.loads(
+        run("-U", "-A", "wg_bio", "-u", "bob", "--run", "10000000", "--json", rule="classic").out
+    )["data"]
+    assert row["least_level"] == row["most_level"] == pytest.approx(0.1863, abs=1e-4)
+    assert row["least_factor"] == pytest.approx(2 ** -(1 / 0.1863), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--pause", "3"), "'3' is no length of time; write for example 3weeks"),
+        (("--pause", "3fortnights"), "'now+3fortnights' is not a time"),
+        (("--pause", "-1week"), "expected one argument"),
+        (("--run", "90M"), "M"),
+        (("--run", "0"), "0"),
+        (("--run", "nan"), "nan"),
+    ],
+)
+def test_unusable_pause_and_run_are_refused(run: Run, words: tuple[str, str], message: str) -> None:
+    result = run(*words)
+    assert result.code == 2
+    assert message in result.err
+
+
+def test_pause_and_run_need_a_forecast(fairbank: Run) -> None:
+    result = fairbank("share", "--pause", "3weeks")
+    assert result.code == 2
+    assert "it changes nothing without --forecast" in result.err
+
+
 @pytest.mark.parametrize("rule", ["fair-tree", "classic"])
 def test_json_output(run: Run, rule: str) -> None:
     data = json.loads(run("--json", "-a", rule=rule).out)

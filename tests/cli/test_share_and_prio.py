@@ -123,11 +123,25 @@ def test_tree_explains_levels(run: Run) -> None:
     assert result.out.splitlines() == [
         "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
         "wg_bio              30  0.186  0.000   8e+05          under",
-        "  bob               10  0.333  1.000    0.33   0.167  over",
-        "  carol             20  0.667  0.000  unused   0.250  under",
+        "  bob               10  0.333  1.000    0.33   0.167  over, 3:1",
+        "  carol             20  0.667  0.000  unused   0.250  unused",
     ]
     assert "Usage halves every 7 days." in result.err
     assert run("share", "--tree", "-q").err == ""
+
+
+def test_share_says_what_decides_where_fair_share_has_no_weight(
+    run: Run, slurm: RecordedSlurm
+) -> None:
+    config = printed("fair-tree", "config").replace("FairShare = 100000", "FairShare = 0")
+    slurm.set_output(
+        "scontrol-show-config", config.replace("WeightAge       = 1000", "WeightAge = 9000")
+    )
+    for words in (["--tree"], ["--forecast"], ["--forecast", "--pause", "1week"]):
+        text = fold(run("share", *words).err)
+        assert "Fair share has no weight here (PriorityWeightFairshare=0)" in text
+        assert "By weight these decide: age (9,000), then requested gres/gpu (3,000), then" in text
+    assert "has no weight" not in run("prio").err
 
 
 def test_explanation_of_one_job(run: Run) -> None:

@@ -16,7 +16,7 @@ from fairbank.core.time import DAY
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay, Reset, fading
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.forecast import Standpoint, back_after
+from fairbank.priority.fairshare.forecast import LevelRange, Standpoint, back_after, level_after
 from fairbank.priority.fairshare.tree import sum_usage
 from tests.priority.random_trees import trees
 from tests.priority.tree_text import TreeWithUsage, parse_tree
@@ -76,6 +76,55 @@ def test_usage_reset_brings_all_associations_with_shares_back() -> None:
 
 def test_usage_without_decay_never_recovers() -> None:
     assert back_after(HALF, fading(0, Reset.NONE)) == (None, None)
+
+
+def test_level_after_a_pause_of_one_half_life() -> None:
+    """Of 80 about 40 are left. The others have 20, or 60 if they take what it leaves."""
+    after = level_after(HALF, WEEK, pause=7 * DAY)
+    assert after.least == pytest.approx(0.5 * (40 + 20) / 40, rel=1e-3)
+    assert after.most == pytest.approx(0.5 * (40 + 60) / 40, rel=1e-3)
+
+
+def test_level_after_a_run_counts_all_of_it_at_once() -> None:
+    """0.5 x (80 + 20 + 20) / (80 + 20); after a half-life 0.5 x (40 + 20 + 20) / (40 + 20)."""
+    assert level_after(HALF, WEEK, run=20) == LevelRange(0.6, 0.6)
+    later = level_after(HALF, WEEK, pause=7 * DAY, run=20)
+    assert later.least == pytest.approx(0.5 * 80 / 60, rel=1e-3)
+    alone = Standpoint(usage=0, others=0, share=0.25)
+    assert level_after(alone, WEEK, run=7) == LevelRange(0.25, 0.25)
+
+
+def test_level_counts_what_the_account_is_charged_for_others() -> None:
+    """U2 of vector V1: 0.05 x (12.5 + 75) / (12.5 + 2.5) after a half-life."""
+    who = Standpoint(usage=25, others=75, share=0.05, charged=2.5)
+    assert level_after(who, WEEK, pause=7 * DAY).least == pytest.approx(4.375 / 15, rel=1e-3)
+
+
+def test_level_without_decay_is_only_known_at_least() -> None:
+    """Without a half-life a pause leaves all, and what the others use meanwhile is unknown."""
+    never = fading(0, Reset.MONTHLY)
+    assert level_after(HALF, never, pause=7 * DAY) == LevelRange(0.625, None)
+    assert level_after(HALF, never, run=20) == LevelRange(0.6, 0.6)
+
+
+def test_level_after_a_reset_has_no_usage_but_the_run() -> None:
+    pause = {"pause": 7 * DAY, "reset_in": 3 * DAY}
+    assert level_after(HALF, WEEK, **pause) == LevelRange(math.inf, math.inf)
+    assert level_after(HALF, WEEK, **pause, run=20) == LevelRange(0.5, None)
+    assert level_after(HALF, WEEK, pause=DAY, reset_in=3 * DAY).least < 1
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0.01, 0.99), st.floats(0, 0.5))
+def test_level_after_the_forecast_pause_is_the_one_that_was_asked_for(
+    usage: int, others: int, share: float, part: float
+) -> None:
+    who = Standpoint(usage=usage, others=others, share=share, charged=others * part)
+    back = back_after(who, WEEK)
+    assume(back.latest and back.soonest)
+    assert back.latest is not None
+    assert back.soonest is not None
+    assert level_after(who, WEEK, pause=round(back.latest)).least == pytest.approx(1, rel=1e-4)
+    assert level_after(who, WEEK, pause=round(back.soonest)).most == pytest.approx(1, rel=1e-4)
 
 
 def paused(

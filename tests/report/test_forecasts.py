@@ -7,15 +7,13 @@ import math
 import pytest
 
 from fairbank.report.columns import DisplayFormat
-from fairbank.report.fair_share import (
+from fairbank.report.fair_share import RankingRule, sentences, span
+from fairbank.report.share_forecast import (
     FORECAST_COLUMNS,
-    RankingRule,
     Recovery,
     assumptions,
     forecast_data,
     forecast_rows,
-    sentences,
-    span,
 )
 from fairbank.report.tables import table
 
@@ -57,6 +55,10 @@ def test_json_output() -> None:
         "goal": "factor 0.5",
         "soonest_seconds": 3600,
         "latest_seconds": 3600,
+        "least_level": None,
+        "most_level": None,
+        "least_factor": None,
+        "most_factor": None,
     }
     assert (result[3]["user"], result[3]["soonest_seconds"]) == (None, None)
 
@@ -70,12 +72,17 @@ def test_assumptions() -> None:
         == "When each is back at factor 0.5, if it pauses."
     )
     assert "nothing is reset" in assumptions(RankingRule(fair_tree=True))[2]
-    assert assumptions(RankingRule(fair_tree=True, reset_in=9 * DAY))[2:] == [
+    rule = RankingRule(fair_tree=True, half_life=7 * DAY, reset_in=9 * DAY)
+    assert assumptions(rule)[2:] == [
         (
             "Shares stay, usage fades as Slurm has it, and all usage is reset when it is due. Jobs"
             " that run count until they end."
         ),
-        "All usage is reset in 9 days: an idle account has its share back by then.",
+        "Usage halves every 7 days.",
+        (
+            "All usage is reset in 9 days (PriorityUsageResetPeriod): an idle account has its share"
+            " back by then."
+        ),
     ]
 
 

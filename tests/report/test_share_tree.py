@@ -13,12 +13,12 @@ from fairbank.report.columns import DisplayFormat
 from fairbank.report.fair_share import (
     TREE_COLUMNS,
     RankingRule,
-    Recovery,
     level_of,
     reading_guide,
     tree_data,
     tree_rows,
 )
+from fairbank.report.share_forecast import Recovery, assumptions
 from fairbank.report.sshare import ShareRow
 from fairbank.report.tables import table
 
@@ -71,13 +71,13 @@ BACKS = [
 def test_tree_table() -> None:
     assert table(TREE_COLUMNS, tree_rows(ROWS, FAIR_TREE), DisplayFormat()).lines == [
         "ACCOUNT / USER  SHARES   NORM  USAGE   LEVEL  FACTOR",
-        "bio                 40  0.400  0.180    2.22          under",
-        "chem                40  0.400  0.520    0.77          over",
-        "  chem_qmc          20  0.500  0.700    0.71          over",
-        "    ayla             1  0.333  0.588    0.57   0.250  over",
+        "bio                 40  0.400  0.180    2.22          under, 1:2.2",
+        "chem                40  0.400  0.520    0.77          over, 1.3:1",
+        "  chem_qmc          20  0.500  0.700    0.71          over, 1.4:1",
+        "    ayla             1  0.333  0.588    0.57   0.250  over, 1.8:1",
         "    jorge            1  0.333  0.330    1.01   0.500  about even",
         "    minh (gpu)  parent  0.500  0.100           0.750  as its account",
-        "new                 20  0.200  0.000  unused          under",
+        "new                 20  0.200  0.000  unused          unused",
         "old                  0  0.000  0.300    0.00          no share",
     ]
 
@@ -85,6 +85,16 @@ def test_tree_table() -> None:
 def test_reading_guide() -> None:
     assert reading_guide(ROWS, FAIR_TREE, BACKS) == [
         "Level: above 1 it used less than its share, below 1 more.",
+        (
+            "unused: nothing that it used counts now; its jobs go before those of siblings that"
+            " used something."
+        ),
+        "under: 1:2 used half of its share; its jobs go before those of siblings that used theirs.",
+        (
+            "about even: it used its share; its jobs go behind those of siblings that used less,"
+            " before the others."
+        ),
+        ("over: 2:1 used twice its share; its jobs wait behind those of siblings that used less."),
         "Where no other job competes for nodes, jobs start at any level.",
         (
             "Accounts are ranked among their siblings, and users within their account; the factor"
@@ -104,14 +114,70 @@ def test_reading_guide() -> None:
     assert "At level 1 the factor is 0.871, without usage 1." in reading_guide(
         ROWS, CLASSIC._replace(dampening=5)
     )
-    assert reading_guide(ROWS, RankingRule(fair_tree=True, half_life=0))[-1].startswith(
-        "Usage does not fade here"
+
+
+def test_usage_without_half_life_never_decays_and_only_a_reset_clears_it() -> None:
+    never = RankingRule(fair_tree=True, half_life=0)
+    assert reading_guide(ROWS, never, BACKS)[-1] == (
+        "Usage never decays here (PriorityDecayHalfLife=0): no pause lowers what was used, and a"
+        " level rises only by what others use; nothing resets usage."
     )
+    *_, decay, reset = reading_guide(ROWS, never._replace(reset_in=9 * DAY), BACKS)
+    assert decay.endswith("rises only by what others use or by the reset.")
+    assert reset == (
+        "All usage is reset in 9 days (PriorityUsageResetPeriod): an idle account has its share"
+        " back by then."
+    )
+    forecast = assumptions(never)
+    assert "never: no pause of its own brings it back; only what others use does." in forecast
+    assert not any("Soonest" in text or "fades" in text for text in forecast)
 
 
-def test_reading_guide_mentions_the_usage_reset() -> None:
-    output = reading_guide(ROWS, RankingRule(fair_tree=True, half_life=0, reset_in=9 * DAY), BACKS)
-    assert "All usage is reset in 9 days: an idle account has its share back by then." in output
+def test_share_without_weight_says_which_factors_decide() -> None:
+    """Levels are then no reason why a job waits, so no regime is explained."""
+    unweighted = FAIR_TREE._replace(weights={"age": 10_000.0, "QOS": 2_000.0})
+    texts = reading_guide(ROWS, unweighted)
+    assert texts[1] == (
+        "Fair share has no weight here (PriorityWeightFairshare=0), so levels move no job. By"
+        " weight these decide: age (10,000), then QOS (2,000)."
+    )
+    assert not any(text.startswith("under:") for text in texts)
+    assert texts[1] in assumptions(unweighted)
+    (text,) = [text for text in assumptions(FAIR_TREE._replace(weights={})) if "weight" in text]
+    assert text.endswith("the order of submission decides, and nice values.")
+    weighed = FAIR_TREE._replace(weights={"fair share": 1.0})
+    assert reading_guide(ROWS, weighed) == reading_guide(ROWS, FAIR_TREE)
+
+
+@pytest.mark.parametrize(
+    ("level", "words"),
+    [
+        (math.inf, "unused"),
+        (8e5, "under"),
+        (2.0, "under, 1:2"),
+        (1.049, "about even"),
+        (0.951, "about even"),
+        (0.5, "over, 2:1"),
+        (0.1, "over, 10:1"),
+        (0.099, "no share left"),
+    ],
+)
+def test_regimes_of_fasrc_in_words(level: float, words: str) -> None:
+    """FASRC: unused, used 1:2, even, used 2:1, and no share left, here below a tenth: 2 ** -10 is
+    less than 0.001 of the weight.
+    """
+    row = ShareRow("a", parent="root", shares=1, norm_shares=0.5, level=level)
+    (shown,) = tree_rows([ShareRow("root"), row], FAIR_TREE)
+    assert shown["words"] == words
+    (_, data) = tree_data([ShareRow("root"), row], FAIR_TREE)
+    assert data["regime"] == words.split(",")[0]
+
+
+def test_age_lifts_jobs_of_an_account_without_share_left_if_it_has_weight() -> None:
+    rows = [ShareRow("root"), ShareRow("a", parent="root", shares=1, level=0.01)]
+    rule = FAIR_TREE._replace(weights={"fair share": 5.0, "age": 1.0})
+    assert reading_guide(rows, rule)[1].endswith("all other siblings, until their age lifts them.")
+    assert reading_guide(rows, FAIR_TREE)[1].endswith("all other siblings.")
 
 
 def test_classic_factor_above_half_is_within_the_share() -> None:

@@ -1,23 +1,20 @@
-"""Fair share explained: the rule that ranks users, levels as a tree, recovery after a pause."""
+"""Fair share explained: the rule that ranks users, levels as a tree, regimes in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.core.time import DAY
 from fairbank.report.columns import Column, Row, decimal, text
 from fairbank.report.sshare import ShareRow
 
-FORECAST_COLUMNS = (
-    Column("ACCOUNT", text("account"), least=7),
-    Column("USER", text("user")),
-    Column("LEVEL", text("level"), right=True),
-    Column("SOONEST", text("soonest"), right=True),
-    Column("LATEST", text("latest"), right=True),
-)
+if TYPE_CHECKING:
+    from fairbank.report.share_forecast import Recovery
+
 TWO_ANSWERS = (
     "Soonest: the others take what it leaves. Latest: they go on as they do now, and it stays free."
 )
@@ -27,7 +24,8 @@ class RankingRule(NamedTuple):
     """Fair Tree or the classic rule.
 
     `half_life` of usage in seconds, 0 for no decay; `dampening` is FairShareDampeningFactor;
-    `reset_in` is the number of seconds until usage is reset, None for never.
+    `reset_in` is the number of seconds until usage is reset, None for never. `weights` are those of
+    the factors of priorities that have one, the largest first; None if they are unknown.
     """
 
     fair_tree: bool
@@ -35,6 +33,12 @@ class RankingRule(NamedTuple):
     dampening: int = 1
     depth_oblivious: bool = False
     reset_in: int | None = None
+    weights: Mapping[str, float] | None = None
+
+    @property
+    def counts(self) -> bool:
+        """True if fair share has a weight in priorities."""
+        return self.weights is None or "fair share" in self.weights
 
     @property
     def target_level(self) -> float:
@@ -46,20 +50,11 @@ class RankingRule(NamedTuple):
         """Name of that level."""
         return "level 1" if self.fair_tree else "factor 0.5"
 
-
-class Recovery(NamedTuple):
-    """Seconds of pause until the target level; 0 if reached already, None if never reached."""
-
-    account: str
-    user: str
-    partition: str
-    level: float
-    soonest: float | None
-    latest: float | None
-
-    @property
-    def name(self) -> str:
-        return association_name(self.account, self.user, self.partition)
+    def factor_at(self, level: float | None) -> float | None:
+        """Return the factor at a level under the classic rule; None if it is unknown or a rank."""
+        if self.fair_tree or level is None:
+            return None
+        return 2 ** (-1 / (level * self.dampening)) if level else 0.0
 
 
 def user_cell(user: str | None, partition: str | None) -> str | None:
@@ -73,51 +68,42 @@ def association_name(account: str, user: str | None, partition: str | None) -> s
     return f"{name} ({partition})" if partition else name
 
 
-def forecast_rows(backs: Sequence[Recovery]) -> list[Row]:
+def decay_sentences(rule: RankingRule) -> list[str]:
+    """Return how usage loses its weight: by decay, by a reset, or not at all."""
+    if rule.half_life:
+        texts = [f"Usage halves every {span(rule.half_life)}."]
+    else:
+        texts = [
+            "Usage never decays here (PriorityDecayHalfLife=0): no pause lowers what was used, and"
+            " a level rises only by what others use"
+            + (" or by the reset." if rule.reset_in is not None else "; nothing resets usage.")
+        ]
+    if rule.reset_in is not None:
+        texts += [
+            f"All usage is reset in {span(rule.reset_in)} (PriorityUsageResetPeriod): an idle"
+            " account has its share back by then."
+        ]
+    return texts
+
+
+def weight_sentences(rule: RankingRule) -> list[str]:
+    """Return what decides if fair share has no weight."""
+    if rule.counts or rule.weights is None:
+        return []
+    if not rule.weights:
+        return [
+            "Fair share has no weight here (PriorityWeightFairshare=0), nor has any other factor:"
+            " the order of submission decides, and nice values."
+        ]
+    names = ", then ".join(f"{name} ({weight:,.0f})" for name, weight in rule.weights.items())
     return [
-        {
-            "account": back.account,
-            "user": user_cell(back.user, back.partition),
-            "level": shown_level(back.level),
-            "soonest": _when(back.soonest),
-            "latest": _when(back.latest),
-        }
-        for back in backs
+        "Fair share has no weight here (PriorityWeightFairshare=0), so levels move no job. By"
+        f" weight these decide: {names}."
     ]
 
 
-def assumptions(rule: RankingRule) -> list[str]:
-    """Return sentences that explain the forecast and its assumptions."""
-    reset = "nothing is reset" if rule.reset_in is None else "all usage is reset when it is due"
-    return [
-        f"When each is back at {rule.target_name}, if it pauses.",
-        TWO_ANSWERS,
-        (
-            f"Shares stay, usage fades as Slurm has it, and {reset}. Jobs that run count until they"
-            " end."
-        ),
-        *([] if rule.reset_in is None else [reset_sentence(rule.reset_in)]),
-    ]
-
-
-def reset_sentence(seconds: int) -> str:
-    return f"All usage is reset in {span(seconds)}: an idle account has its share back by then."
-
-
-def forecast_data(backs: Sequence[Recovery], rule: RankingRule) -> list[Mapping[str, object]]:
-    """Return the forecast for programs: null for never, `inf` for an infinite level."""
-    return [
-        {
-            "account": back.account,
-            "user": back.user or None,
-            "partition": back.partition or None,
-            "level": "inf" if back.level == inf else back.level,
-            "goal": rule.target_name,
-            "soonest_seconds": None if back.soonest is None else round(back.soonest),
-            "latest_seconds": None if back.latest is None else round(back.latest),
-        }
-        for back in backs
-    ]
+def level_or_inf(level: float | None) -> float | str | None:
+    return "inf" if level == inf else level
 
 
 def sentences(backs: Sequence[Recovery], goal: str) -> Iterator[str]:
@@ -147,17 +133,50 @@ def span(seconds: float) -> str:
     return "a minute"
 
 
-def _when(seconds: float | None) -> str:
-    if seconds is None:
-        return "never"
-    return "now" if seconds == 0 else span(seconds)
-
-
 # --- the tree ---
 
 EVEN_TOLERANCE = 0.05
 """Deviation from level 1 that still counts as even."""
+NO_SHARE_LEFT = 0.1
+"""Level below which nothing is left of a share: the classic factor, undampened, is below 0.001."""
+RATIO_MAX = 99
+"""Level from which no ratio is shown: all but nothing was used."""
 FORECASTS_MAX = 5
+
+
+class Regime(Enum):
+    """Regimes of FASRC: how much of its share an association used. The value is in words, and then
+    what it means for its jobs; {} stands for those that it competes with.
+    """
+
+    UNUSED = (
+        "unused",
+        "nothing that it used counts now; its jobs go before those of {} that used something.",
+    )
+    UNDER = (
+        "under",
+        "1:2 used half of its share; its jobs go before those of {} that used theirs.",
+    )
+    EVEN = (
+        "about even",
+        "it used its share; its jobs go behind those of {} that used less, before the others.",
+    )
+    OVER = ("over", "2:1 used twice its share; its jobs wait behind those of {} that used less.")
+    NONE_LEFT = (
+        "no share left",
+        "it used more than ten times its share; its jobs wait behind those of all other {}{age}.",
+    )
+
+    @property
+    def words(self) -> str:
+        return str(self.value[0])
+
+    def meaning(self, rule: RankingRule) -> str:
+        """Return the sentence for the reading guide."""
+        lifts = ", until their age lifts them" if "age" in (rule.weights or {}) else ""
+        whom = "siblings" if rule.fair_tree else "others"
+        return f"{self.words}: {self.value[1]}".format(whom, age=lifts)
+
 
 TREE_COLUMNS = (
     Column("ACCOUNT / USER", text("name"), least=14),
@@ -177,6 +196,19 @@ def level_of(row: ShareRow, rule: RankingRule) -> float | None:
     if row.effective is None or not row.shares:
         return None if row.shares is None else 0.0
     return row.norm_shares / row.effective if row.effective else inf
+
+
+def regime_of(row: ShareRow, level: float | None) -> Regime | None:
+    """Return the regime; None without a level of its own."""
+    if level is None or row.shares == ON_PARENT:
+        return None
+    if level == inf:
+        return Regime.UNUSED
+    if level < NO_SHARE_LEFT:
+        return Regime.NONE_LEFT
+    if abs(level - 1) <= EVEN_TOLERANCE:
+        return Regime.EVEN
+    return Regime.UNDER if level > 1 else Regime.OVER
 
 
 def tree_rows(rows: Sequence[ShareRow], rule: RankingRule) -> list[Row]:
@@ -205,15 +237,17 @@ def _row(row: ShareRow, depth: int, level: float | None) -> Row:
 
 
 def _level_word(row: ShareRow, level: float | None) -> str:
+    """Return the regime in words, with the ratio of usage to share."""
     if row.shares == ON_PARENT:
         return "as its account"
-    if level is None:
+    regime = regime_of(row, level)
+    if regime is None or level is None:
         return ""
     if not row.shares:
         return "no share"
-    if abs(level - 1) <= EVEN_TOLERANCE:
-        return "about even"
-    return "under" if level > 1 else "over"
+    if regime is Regime.UNDER and level < RATIO_MAX:
+        return f"{regime.words}, 1:{level:.2g}"
+    return f"{regime.words}, {1 / level:.2g}:1" if regime is Regime.OVER else regime.words
 
 
 def reading_guide(
@@ -233,6 +267,7 @@ def reading_guide(
     """
     texts = [
         "Level: above 1 it used less than its share, below 1 more.",
+        *(_regime_sentences(rows, rule) if rule.counts else weight_sentences(rule)),
         "Where no other job competes for nodes, jobs start at any level.",
     ]
     if rule.fair_tree:
@@ -242,16 +277,8 @@ def reading_guide(
         ]
     else:
         texts += [f"At level 1 the factor is {2 ** (-1 / rule.dampening):.3f}, without usage 1."]
-    if rule.half_life:
-        texts += [f"Usage halves every {span(rule.half_life)}."]
-    else:
-        texts += [
-            "Usage does not fade here: a level rises only by what others use, or when usage is"
-            " reset."
-        ]
-    if rule.reset_in is not None:
-        texts += [reset_sentence(rule.reset_in)]
-    elif not rule.half_life:
+    texts += decay_sentences(rule)
+    if not rule.half_life:
         return texts
     shown = {row.account for row in rows if not row.user and (not named or row.account in named)}
     low = rule.target_level * (1 - EVEN_TOLERANCE)
@@ -263,6 +290,16 @@ def reading_guide(
         return texts
     texts += sentences(over[:FORECASTS_MAX], rule.target_name)
     return [*texts, TWO_ANSWERS, "If all pause, all usage fades alike and no level moves."]
+
+
+def _regime_sentences(rows: Sequence[ShareRow], rule: RankingRule) -> list[str]:
+    """Return what the regimes of these rows mean for jobs."""
+    there = {
+        regime_of(row, level_of(row, rule))
+        for row in rows
+        if row.shares and (row.user or row.parent)
+    }
+    return [regime.meaning(rule) for regime in Regime if regime in there]
 
 
 def tree_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, object]]:
@@ -279,7 +316,8 @@ def tree_data(rows: Sequence[ShareRow], rule: RankingRule) -> list[Mapping[str, 
             "norm_usage": row.norm_usage,
             "effective_usage": row.effective,
             "fair_share": row.factor,
-            "level": "inf" if (level := level_of(row, rule)) == inf else level,
+            "level": level_or_inf(level := level_of(row, rule)),
+            "regime": (regime := regime_of(row, level)) and regime.words,
             "limits": row.limits or None,
             "used_minutes": row.used or None,
             "running_minutes": row.running or None,

@@ -10,7 +10,8 @@ from datetime import tzinfo
 from typing import Any, NamedTuple
 
 from fairbank.priority.settings import Flag
-from fairbank.report.fair_share import RankingRule, Recovery
+from fairbank.report.fair_share import RankingRule
+from fairbank.report.share_forecast import LevelAfter, Recovery
 from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.commands import output_of
@@ -47,6 +48,10 @@ class Shares(NamedTuple):
         Computed on use, since most output does not show them.
         """
         return recovery_times(self.rows, self.rule)
+
+    def levels_after(self, pause: int, run: int) -> Sequence[LevelAfter]:
+        """Return the levels after a pause (seconds) and then a run (billing-seconds)."""
+        return share_view.levels_after(self.rows, self.rule, pause, run)
 
 
 class Priorities(NamedTuple):
@@ -135,7 +140,8 @@ def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> Re
 def _shares(source: SlurmOutput, now: int, zone: tzinfo) -> Shares:
     answer, settings = source.shares(), source.priority_settings()
     as_of = _as_of(source, now)
-    rule = ranking_rule(settings.fair_share, as_of, zone)
+    factors = settings.factors if settings.by_factors else None
+    rule = ranking_rule(settings.fair_share, as_of, zone, factors)
     rows = share_rows(answer.rows, fair_tree=rule.fair_tree)
     return Shares(source.cluster or None, as_of, rule, rows, _unreadable(answer))
 

@@ -1,4 +1,5 @@
-"""Time until an account that used too much is back at its share, if it pauses.
+"""Time until an account that used too much is back at its share, if it pauses; and its level after
+a pause or a run.
 
 The future use of the others is unknown, so there are two answers. At the latest, the others go on
 as before: their usage is constant, and what the pause frees stays free. At the soonest they take
@@ -92,6 +93,53 @@ def back_after(
     return Return(
         *(_at_the_latest(seconds, reset_in if standpoint.share else None) for seconds in fading)
     )
+
+
+class LevelRange(NamedTuple):
+    """Level if the others go on as before, and if they take over. `most` None: unknown."""
+
+    least: float
+    most: float | None
+
+
+def level_after(
+    standpoint: Standpoint,
+    decay: Decay,
+    *,
+    pause: int = 0,
+    run: float = 0.0,
+    reset_in: int | None = None,
+) -> LevelRange:
+    """Return the level of the account after a pause, and then a run, whose usage counts at once.
+
+    Without decay, and after a reset, the level also depends on what the others use meanwhile. That
+    is unknown, so `least` is without it.
+
+    Args:
+        standpoint: account that pauses, and what it is compared with.
+        decay: decay of usage.
+        pause: length of the pause in seconds.
+        run: usage of the run, in the unit of the standpoint.
+        reset_in: seconds until all usage is reset; None: never.
+    """
+    usage, others, charged, share = (
+        standpoint.usage,
+        standpoint.others,
+        standpoint.charged,
+        standpoint.share,
+    )
+    if reset_in is not None and pause >= reset_in:
+        after = Standpoint(usage=run, others=0.0, share=share).level
+        return LevelRange(after, None if run else after)
+    left = decay.remaining(pause) * usage
+    growth = 1 + (usage - left) / others if others else 1.0
+    least, most = (
+        Standpoint(
+            usage=left + run, others=others * factor, charged=charged * factor, share=share
+        ).level
+        for factor in (1.0, growth)
+    )
+    return LevelRange(least, None if pause and not decay.half_life else most)
 
 
 def _at_the_latest(seconds: float | None, reset_in: int | None) -> float | None:

@@ -4,7 +4,7 @@ the rule that ranks users, and the times of recovery.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from math import inf, isfinite
 from typing import Any
@@ -16,7 +16,7 @@ from fairbank.core.slurm_numbers import ON_PARENT
 from fairbank.priority.fairshare.classic import classic
 from fairbank.priority.fairshare.decay import Decay, next_reset
 from fairbank.priority.fairshare.fair_tree import fair_tree
-from fairbank.priority.fairshare.forecast import Standpoint, back_after
+from fairbank.priority.fairshare.forecast import Standpoint, back_after, level_after
 from fairbank.priority.fairshare.tree import (
     FairTreeResult,
     ShareAssociation,
@@ -25,9 +25,12 @@ from fairbank.priority.fairshare.tree import (
     build_tree,
     sum_usage,
 )
-from fairbank.priority.settings import Algorithm, FairShare
-from fairbank.report.fair_share import RankingRule, Recovery, level_of
+from fairbank.priority.settings import Algorithm, FairShare, MultifactorSettings
+from fairbank.report.fair_share import RankingRule, level_of
+from fairbank.report.share_forecast import LevelAfter, Recovery
+from fairbank.report.sprio import FACTORS
 from fairbank.report.sshare import ShareRow
+from fairbank.slurm.fairshare_view.priorities import weights_of
 
 RANKED_USERS_MAX = 500_000
 """Users up to which ranks differ in the six digits that sshare prints."""
@@ -54,8 +57,17 @@ def share_rows(rows: Sequence[ShareRow], *, fair_tree: bool) -> list[ShareRow]:
     return [row._replace(factor=factor) for row, factor in zip(rows, exact, strict=True)]
 
 
-def ranking_rule(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:
-    """Return the rule; slurmctld's local time `zone` decides when usage is reset."""
+def ranking_rule(
+    settings: FairShare, now: int, zone: tzinfo, factors: MultifactorSettings | None = None
+) -> RankingRule:
+    """Return the rule; slurmctld's local time `zone` decides when usage is reset.
+
+    Args:
+        settings: of fair share.
+        now: time in seconds since 1970.
+        zone: time zone of slurmctld.
+        factors: settings of priorities; None if their weights are unknown.
+    """
     reset = next_reset(settings.reset, now, zone)
     return RankingRule(
         settings.algorithm is Algorithm.FAIR_TREE,
@@ -63,40 +75,99 @@ def ranking_rule(settings: FairShare, now: int, zone: tzinfo) -> RankingRule:
         settings.dampening,
         settings.algorithm is Algorithm.DEPTH_OBLIVIOUS,
         None if reset is None else reset - now,
+        None if factors is None else _by_weight(factors),
     )
 
 
-def recovery_times(rows: Sequence[ShareRow], rule: RankingRule) -> list[Recovery]:
-    """Return the recovery times in the order of the rows (`priority.fairshare.forecast`).
+def _by_weight(factors: MultifactorSettings) -> Mapping[str, float]:
+    """Return the weights of the factors that count, the largest first."""
+    weights = weights_of(factors.counted, "")
+    counted = {factor.words: float(factor.weight(weights)) for factor in FACTORS}
+    counted |= {f"requested {name}": weight for name, weight in weights.tres.items()}
+    positive = [(name, weight) for name, weight in counted.items() if weight]
+    return dict(sorted(positive, key=lambda pair: -pair[1]))
 
-    Left out are associations without a level: the root, and under Fair Tree those on their parent's
-    shares. With DEPTH_OBLIVIOUS, so are those that are not right below the root, because their
-    figures are no simple part of the usage.
+
+def recovery_times(rows: Sequence[ShareRow], rule: RankingRule) -> list[Recovery]:
+    """Return the recovery times in the order of the rows (`priority.fairshare.forecast`)."""
+    decay = Decay(rule.half_life)
+    recoveries: list[Recovery] = []
+    for row, standpoint in _standpoints(rows, rule):
+        recovery = back_after(standpoint, decay, level=rule.target_level, reset_in=rule.reset_in)
+        level = _level_now(row, standpoint, rule)
+        recoveries.append(Recovery(row.account, row.user, row.partition, level, *recovery))
+    return recoveries
+
+
+def levels_after(
+    rows: Sequence[ShareRow], rule: RankingRule, pause: int, run: int
+) -> list[LevelAfter]:
+    """Return the levels after a pause and then a run, of the same associations.
+
+    Args:
+        rows: all associations.
+        rule: that ranks users.
+        pause: its length in seconds.
+        run: its usage in billing-seconds.
+    """
+    decay, bases = Decay(rule.half_life), _usage_of_bases(rows, rule)
+    levels: list[LevelAfter] = []
+    for row, standpoint in _standpoints(rows, rule):
+        # In billing-seconds, as the run is; they have more digits than the parts of it.
+        whole = bases[row.account if row.user else row.parent]
+        used = min(row.usage, whole)
+        after = level_after(
+            Standpoint(
+                usage=used,
+                others=whole - used,
+                share=standpoint.share,
+                charged=min(standpoint.charged * whole, whole - used),
+            ),
+            decay,
+            pause=pause,
+            run=run,
+            reset_in=rule.reset_in,
+        )
+        level = _level_now(row, standpoint, rule)
+        levels.append(LevelAfter(row.account, row.user, row.partition, level, *after))
+    return levels
+
+
+def _level_now(row: ShareRow, standpoint: Standpoint, rule: RankingRule) -> float:
+    level = level_of(row, rule)
+    return standpoint.level if level is None else level
+
+
+def _standpoints(
+    rows: Sequence[ShareRow], rule: RankingRule
+) -> Iterator[tuple[ShareRow, Standpoint]]:
+    """Yield the associations with a level, in the order of the rows.
+
+    Left out are the root, and under Fair Tree those on their parent's shares. With DEPTH_OBLIVIOUS,
+    so are those that are not right below the root, because their figures are no simple part of the
+    usage.
     """
     root = next((row for row in rows if not row.user and not row.parent), None)
     if root is None:
-        return []
-    decay = Decay(rule.half_life)
-    recoveries: list[Recovery] = []
+        return
     for row in rows:
         below_root = root.account == (row.account if row.user else row.parent)
         on_parent = rule.fair_tree and row.shares == ON_PARENT
         if row is root or on_parent or (rule.depth_oblivious and not below_root):
             continue
-        standpoint = _among_siblings(row) if rule.fair_tree else _among_all(row, root)
-        level = level_of(row, rule)
-        recovery = back_after(standpoint, decay, level=rule.target_level, reset_in=rule.reset_in)
-        recoveries.append(
-            Recovery(
-                row.account,
-                row.user,
-                row.partition,
-                standpoint.level if level is None else level,
-                recovery.soonest,
-                recovery.latest,
-            )
-        )
-    return recoveries
+        yield row, _among_siblings(row) if rule.fair_tree else _among_all(row, root)
+
+
+def _usage_of_bases(rows: Sequence[ShareRow], rule: RankingRule) -> dict[str, float]:
+    """Return by account the usage that the levels of those below it are parts of: all of it, or
+    under Fair Tree that of the account, or of the next one above with shares of its own.
+    """
+    usage: dict[str, float] = {}
+    for row in rows:  # from above
+        if not row.user:
+            is_own = rule.fair_tree and row.shares != ON_PARENT
+            usage[row.account] = row.usage if is_own else usage.get(row.parent, row.usage)
+    return usage
 
 
 def _among_siblings(row: ShareRow) -> Standpoint:

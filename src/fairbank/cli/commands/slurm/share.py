@@ -13,18 +13,20 @@ from fairbank.cli.framework.host import own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import ON_PARENT, SHARES_MAX
-from fairbank.core.time import iso
+from fairbank.core.time import iso, parse_moment
+from fairbank.core.units import parse_su, show_su
 from fairbank.report.cells import counted, plain
 from fairbank.report.columns import Column, text
-from fairbank.report.fair_share import (
+from fairbank.report.fair_share import TREE_COLUMNS, reading_guide, tree_data, tree_rows
+from fairbank.report.share_forecast import (
+    FACTOR_COLUMNS,
     FORECAST_COLUMNS,
-    TREE_COLUMNS,
+    LEVEL_COLUMNS,
     assumptions,
     forecast_data,
     forecast_rows,
-    reading_guide,
-    tree_data,
-    tree_rows,
+    level_assumptions,
+    level_rows,
 )
 from fairbank.report.sshare import (
     FIELDS,
@@ -74,6 +76,12 @@ def add(parser: Parser) -> None:
     add_option(parser, "-m, --partition", "show the partition that an association is for")
     about = "what if: fair share with these shares"
     add_option(parser, "--set ACCOUNT=SHARES,...", about, type=_changes)
+    about = "with --forecast: levels after a pause of this length, such as 3weeks"
+    add_option(parser, "--pause TIME", about, type=_pause)
+    about = (
+        "with --forecast: levels after a run of this price (fairbank quote), after the pause if any"
+    )
+    add_option(parser, "--run AMOUNT", about, type=_run_price)
     add_folder(parser)
     group = parser.add_argument_group("Output")
     about = "when each is back at level 1 (classic rule: factor 0.5), if it pauses"
@@ -84,6 +92,16 @@ def add(parser: Parser) -> None:
     about = "which columns; names may be abbreviated"
     add_option(group, "-o, --format COL%WIDTH,...", about)
     add_option(group, "--helpformat", "list the columns, each with its meaning")
+
+
+def _pause(text: str) -> int:
+    if not re.fullmatch(r"0*[1-9]\d{0,5}[a-z]+", text.lower(), re.ASCII):
+        raise ArgumentTypeError(f"{text[:40]!r} is no length of time; write for example 3weeks")
+    return parse_moment(f"now+{text}", 0, field="--pause")
+
+
+def _run_price(text: str) -> int:
+    return parse_su(text, field="--run")
 
 
 def _changes(text: str) -> dict[str, int]:
@@ -108,6 +126,11 @@ def _fit(options: Namespace) -> None:
         raise InvalidInput(
             f"a forecast has no form --{options.form}", field="--forecast", remedy=remedy
         )
+    for name in ("pause", "run"):
+        if getattr(options, name) and not options.forecast:
+            raise InvalidInput(
+                "it changes nothing without --forecast", field=f"--{name}", remedy="add --forecast"
+            )
     if options.form == "json":
         fit(options, "--json", (*COLUMNS_ONLY, "noheader"))
     elif options.forecast or options.form == "tree":
@@ -148,12 +171,24 @@ def run(context: Context, options: Namespace) -> int:
 def _show_forecast(context: Context, shares: Shares, rows: Sequence[ShareRow]) -> None:
     shown = {(row.account, row.user, row.partition) for row in rows}
     recoveries = [recovery for recovery in shares.recoveries if recovery[:3] in shown]
+    pause, run = context.options.pause or 0, context.options.run or 0
+    levels = [
+        # An SU-minute is a billing unit for a minute.
+        after
+        for after in (shares.levels_after(pause, run * 60) if pause or run else ())
+        if after[:3] in shown
+    ]
     if context.options.form == "json":
-        data = forecast_data(recoveries, shares.rule)
+        data = forecast_data(recoveries, shares.rule, levels)
         _print_json(context, "fairbank.forecast/1", shares, data)
-        return
-    _show_table(context, FORECAST_COLUMNS, forecast_rows(recoveries))
-    context.note(*assumptions(shares.rule))
+    elif pause or run:
+        columns = LEVEL_COLUMNS if shares.rule.fair_tree else (*LEVEL_COLUMNS, *FACTOR_COLUMNS)
+        _show_table(context, columns, level_rows(levels, shares.rule))
+        price = show_su(run, context.format.amounts) if run else ""
+        context.note(*level_assumptions(shares.rule, pause, price))
+    else:
+        _show_table(context, FORECAST_COLUMNS, forecast_rows(recoveries))
+        context.note(*assumptions(shares.rule))
 
 
 def _print_json(context: Context, schema: str, shares: Shares, data: Sequence[Row]) -> None:
@@ -221,7 +256,11 @@ COMMAND = Noun(
     {
         "show": Command(
             "show shares, usage and factors (the default)",
-            ("fairbank share", "fairbank share --tree -A chem_qmc", "fairbank share --forecast -a"),
+            (
+                "fairbank share",
+                "fairbank share --tree -A chem_qmc",
+                "fairbank share --forecast -a --pause 3weeks",
+            ),
             add,
             run,
             reads=False,
