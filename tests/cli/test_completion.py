@@ -1,4 +1,4 @@
-"""Completion in real shells: commands, names that the bank knows, silence without a bank."""
+"""Completion in real shells: commands, names that the bank knows, nothing without a bank."""
 
 from __future__ import annotations
 

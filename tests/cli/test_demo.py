@@ -92,7 +92,7 @@ def test_directory_that_cannot_be_made_is_an_error_of_its_kind(tmp_path: Path) -
     (tmp_path / "file").touch()
     process = demo("--directory", str(tmp_path / "file" / "trial"), home=tmp_path)
     assert process.returncode == 2
-    assert "cannot make the folder" in process.stdout
+    assert "cannot make the directory" in process.stdout
 
 
 def test_directory_without_permission_ends_with_that_exit_code(

@@ -49,7 +49,7 @@ def test_init_accepts_a_directory_with_any_name(fairbank: Run, tmp_path: Path, n
         "read 0 entries of "
     )
     again = fairbank("init", folder)
-    assert (again.code, "field: FOLDER" in again.err) == (7, True)
+    assert (again.code, "field: DIRECTORY" in again.err) == (7, True)
 
 
 @pytest.mark.parametrize("words", ["audit verify", "audit heads", "backup create FILE"])
@@ -165,7 +165,7 @@ def test_impossible_directory_is_reported(fairbank: Run, tmp_path: Path) -> None
     result = fairbank("init", tmp_path / "file" / "bank")
     assert (
         result.code,
-        "field: FOLDER" in result.err,
+        "field: DIRECTORY" in result.err,
         "a file of that name is in the way" in " ".join(result.err.split()),
     ) == (2, True, True)
     result = fairbank("init", tmp_path / "file")
@@ -217,9 +217,8 @@ def test_older_database_names_the_migrate_command(
             f"make a backup with the Fairbank that ran it, then: fairbank init '{folder}'"
             in " ".join(result.err.split())
         )
-    assert (
-        "fairbank init FOLDER, that of fairbank.toml" in fairbank("doctor", "--config", config).out
-    )
+    found = fairbank("doctor", "--config", config).out
+    assert "fairbank init DIRECTORY, that of fairbank.toml" in found
 
 
 def test_help_names_the_migrate_command(fairbank: Run) -> None:
@@ -233,7 +232,8 @@ def test_lost_secret_is_created_again(fairbank: Run, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     before = secret.read_text()
     secret.unlink()
-    assert "fairbank init FOLDER" in fairbank("doctor", "--config", tmp_path / "fairbank.toml").out
+    found = fairbank("doctor", "--config", tmp_path / "fairbank.toml").out
+    assert "fairbank init DIRECTORY" in found
     again = fairbank("init", tmp_path)
     assert (again.code, f"made {secret}" in again.out) == (0, True)
     assert "Tokens created before are not valid any more" in again.out

@@ -62,7 +62,7 @@ def test_unreadable_or_unwritable_file_is_reported(fairbank: Run, tmp_path: Path
     result = fairbank("report", "sitefactor", str(tmp_path / "file"))
     assert result.code == 2
     assert "cannot write" in result.err
-    assert "FOLDER" in result.err
+    assert "DIRECTORY" in result.err
     result = fairbank(
         "report", "sitefactor", str(tmp_path), "--agent-config", str(tmp_path / "none.toml")
     )

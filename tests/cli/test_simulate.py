@@ -355,7 +355,7 @@ def test_machine_size_comes_from_the_trace_or_the_option(run: Run, tmp_path: Pat
             "simulate headless.txt --procs 8",
             "line 1: '1|2026-11-21T08:00:00|COMPLETED', expected the names",
         ),
-        ("simulate week.swf --plots week.swf/figures", "week.swf is no folder"),
+        ("simulate week.swf --plots week.swf/figures", "week.swf is no directory"),
         ("simulate week.swf --plots /proc/figures", "cannot write in /proc"),
         ("simulate week.swf --starts /proc/starts", "cannot write /proc/starts"),
         ("simulate week.swf --png", "--png says how pictures are drawn, and none are"),

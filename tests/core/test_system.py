@@ -27,8 +27,8 @@ def test_each_system_error_has_its_class_and_remedy(
     number: int, kind: type[FairbankError], said: str, remedy: str
 ) -> None:
     error = OSError(number, os.strerror(number))
-    trouble = translate_os_error(error, "cannot make /x", field="FOLDER")
-    assert (type(trouble), trouble.field) == (kind, "FOLDER")
+    trouble = translate_os_error(error, "cannot make /x", field="DIRECTORY")
+    assert (type(trouble), trouble.field) == (kind, "DIRECTORY")
     assert trouble.message.startswith("cannot make /x: ")
     assert said in trouble.message
     assert remedy in str(trouble.remedy)

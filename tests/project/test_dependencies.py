@@ -10,7 +10,7 @@ import pytest
 from tools.dependencies import purity, reachability, rules
 from tools.dependencies.graph import Graph
 from tools.dependencies.purity import impurities
-from tools.dependencies.rules import PACKAGES, cycle, forbidden_imports, may_import
+from tools.dependencies.rules import PACKAGES, cycle, forbidden_imports, may_import, unused_entries
 
 Build = Callable[..., Graph]
 
@@ -66,6 +66,13 @@ def test_forbidden_import_names_file_and_line(build: Build) -> None:
     )
     assert list(forbidden_imports(graph)) == [
         "fairbank/base/units.py:3: base may not import store.sqlite (allowed: only itself)"
+    ]
+
+
+def test_allowed_import_that_no_module_needs_is_reported(build: Build) -> None:
+    graph = build(store__sqlite="from fairbank.base import units", base__units="")
+    assert list(unused_entries(graph)) == [
+        "cli: does not import base; remove it from tools.dependencies.rules"
     ]
 
 

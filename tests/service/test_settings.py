@@ -32,7 +32,7 @@ def test_settings_written_by_init_are_read_back(file: Path, folder: str, url: st
 def test_name_that_is_not_utf8_is_reported() -> None:
     with pytest.raises(InvalidInput) as error:
         example(Path("/srv/\udcff"), "memory:")
-    assert error.value.field == "FOLDER"
+    assert error.value.field == "DIRECTORY"
 
 
 def test_policy_value_out_of_range_is_reported_with_its_place(file: Path) -> None:

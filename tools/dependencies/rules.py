@@ -13,12 +13,12 @@ PURE: Mapping[str, str] = {
     "core": "",
     "cluster": "core",
     "bank": "core cluster",
-    "priority": "core cluster",
+    "priority": "core",
     "scheduling": "core cluster",
     "simulator": "core cluster bank priority scheduling",
-    "report": "core bank",
-    "report.plots.simulations": "core simulator report",
-    "report.plots.site_factor": "core priority report",
+    "report": "core",
+    "report.plots.simulations": "simulator report",
+    "report.plots.site_factor": "priority report",
     "slurm.parsers": "core cluster priority report",
     "slurm.parsers.traces": "core simulator slurm.parsers",
     "slurm.reconcile": "core cluster bank slurm.parsers",
@@ -28,7 +28,7 @@ PURE: Mapping[str, str] = {
 }
 SHELLS: Mapping[str, str] = {
     "store": "core cluster bank",
-    "service": "core cluster bank priority simulator store",
+    "service": "core cluster bank simulator store",
     "rest": "core cluster bank service rest.schemas rest.auth rest.auth.authenticator",
     "rest.schemas": "core cluster bank",
     "rest.client": "core rest.auth",
@@ -36,7 +36,7 @@ SHELLS: Mapping[str, str] = {
     "rest.auth.authenticator": "core bank service rest rest.auth",
     "rest.server": "core service rest rest.schemas rest.auth rest.server.unix_socket",
     "rest.server.unix_socket": "core",
-    "agent": "core cluster priority rest.schemas rest.client rest.auth rest.server.unix_socket",
+    "agent": "core cluster rest.schemas rest.client rest.auth rest.server.unix_socket",
     "slurm": "core cluster priority agent scheduling report rest.schemas rest.client slurm.parsers "
     "slurm.fairshare_view slurm.queue_snapshot slurm.reconcile slurm.reconcile.repair "
     "slurm.reconcile.reconciler",
@@ -76,7 +76,7 @@ def is_free(item: Import) -> bool:
 
 
 def forbidden_imports(graph: Graph) -> Iterator[str]:
-    """Report forbidden imports, cycles, and differences between the table and the folders."""
+    """Report forbidden imports, cycles, and differences between the table and the package."""
     present = {package_of(name) for name in graph.modules if name != ROOT}
     for name in sorted(present - PACKAGES.keys()):
         yield f"{name}: add this package to the table in tools/dependencies/rules.py"
@@ -89,6 +89,19 @@ def forbidden_imports(graph: Graph) -> Iterator[str]:
             yield f"{graph.location(item)}: {here} may not import {item.target} {hint}"
     if modules := cycle(graph):
         yield f"import cycle: {' -> '.join(modules)}"
+
+
+def unused_entries(graph: Graph) -> Iterator[str]:
+    """Report imports that the table allows and no module needs."""
+    needed = {
+        (package_of(item.source), package_of(item.target))
+        for item in graph.imports
+        if item.is_internal and not is_free(item)
+    }
+    for name, allowed in PACKAGES.items():
+        for target in allowed.split():
+            if target != "*" and (name, target) not in needed:
+                yield f"{name}: does not import {target}; remove it from {__name__}"
 
 
 def cycle(graph: Graph) -> list[str]:

@@ -15,7 +15,14 @@ from typing import NamedTuple
 
 ROOTS = ("src", "tests", "tools", "benchmarks", "plugins", "packaging", "docs")
 SKIPPED = ("tests/golden/", "src/fairbank/rest/static/")  # recordings and vendored files
-SUFFIXES = (".py", ".md", ".lua", ".c", ".h", ".sh")
+SUFFIXES = (".py", ".md", ".lua", ".c", ".h", ".js", ".service", ".timer", ".yaml")
+SCRIPTS = (
+    ".ci/run",
+    "Makefile",
+    "packaging/container/Containerfile",
+    "packaging/slurm/prolog_slurmctld",
+    "plugins/build",
+)
 PRODUCT = "src/fairbank/"
 
 COLUMNS = 100
@@ -103,7 +110,7 @@ class File:
 
 def read_files(root: Path) -> list[File]:
     """Return the files to check below the root of the repository."""
-    paths = [*root.glob("*.md"), root / "Makefile"]
+    paths = [*root.glob("*.md"), *(root / name for name in SCRIPTS)]
     for top in ROOTS:
         paths += [path for path in (root / top).rglob("*") if path.suffix in SUFFIXES]
     names = sorted(

@@ -243,7 +243,7 @@ class Engine:
         """Decide without the bank what has waited long enough, and do what else time brings."""
         bank, denied = self.flow.bank, self.flow.denied.by_name
         for run, question in self.questions.overdue(now):
-            if cluster_of(run) not in denied and bank.record_silence(question.received):
+            if cluster_of(run) not in denied and bank.record_no_answer(question.received):
                 # One has waited in vain, so the others need not wait longer; `overdue` yields them.
                 self.questions.shorten(self._deadline)
             self._decide(run, question, now)

@@ -36,7 +36,7 @@ _BY_DEST = {
     "clusters": "clusters",
     "resource": "resources",
 }
-_FILES = frozenset({"FILE", "JOBFILE", "FOLDER", "TRACE"})
+_FILES = frozenset({"FILE", "JOBFILE", "DIRECTORY", "TRACE"})
 
 
 class NameCompleter(NamedTuple):

@@ -274,13 +274,13 @@ def example(directory: Path, url: str, name: str = "fairbank") -> str:
     named = f"name = {toml_string(name)}" if is_word else 'name = "fairbank"'
     return f"""\
 # Settings of this Fairbank. The reference page "Settings" explains every key.
-secret_file = {_toml_string(f"{directory}/secret", "FOLDER")}
+secret_file = {_toml_string(f"{directory}/secret", "DIRECTORY")}
 
 [store]
 url = {_toml_string(url, "--store")}
 
 [server]
-socket = {_toml_string(f"{directory}/fairbank.sock", "FOLDER")}
+socket = {_toml_string(f"{directory}/fairbank.sock", "DIRECTORY")}
 {named}   # in every answer; server_name of clients that use MUNGE
 
 [policy]

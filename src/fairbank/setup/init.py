@@ -38,7 +38,9 @@ def init(directory: str | None, store: str | None, name: str | None = None) -> l
         new = not folder.exists()
         _make_directory(folder)
     except OSError as bad:
-        raise translate_os_error(bad, f"cannot make the folder {folder}", field="FOLDER") from bad
+        raise translate_os_error(
+            bad, f"cannot make the directory {folder}", field="DIRECTORY"
+        ) from bad
     settings = folder / SETTINGS
     if settings.exists():
         known = read_settings(settings)
@@ -46,7 +48,7 @@ def init(directory: str | None, store: str | None, name: str | None = None) -> l
             raise Conflict(
                 f"{settings} names another store: {redacted_url(known.store.url)}",
                 field="--store",
-                remedy="name another FOLDER",
+                remedy="name another DIRECTORY",
             )
         done = []
         if migrate(known.store.url, journal=known.store.journal):
@@ -64,7 +66,7 @@ def init(directory: str | None, store: str | None, name: str | None = None) -> l
             raise Conflict(
                 f"there is a bank in {folder} already: settings, secret, store of the current"
                 " schema",
-                field="FOLDER",
+                field="DIRECTORY",
                 remedy=remedy,
             )
         return done
@@ -99,7 +101,7 @@ def _write(settings: Path, text: str) -> None:
     try:
         make_private(settings, text)  # a database's URL may hold a password
     except OSError as bad:
-        raise translate_os_error(bad, f"cannot make {settings}", field="FOLDER") from bad
+        raise translate_os_error(bad, f"cannot make {settings}", field="DIRECTORY") from bad
 
 
 @contextmanager
@@ -119,7 +121,7 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
                 with suppress(OSError):  # there may be more in it by now
                     folder.rmdir()
         raise FairbankError(
-            f"cannot make a bank in {folder}: the disk is full", field="FOLDER", remedy=MAKE_ROOM
+            f"cannot make a bank in {folder}: the disk is full", field="DIRECTORY", remedy=MAKE_ROOM
         ) from full
 
 

@@ -394,11 +394,13 @@ def _user_with_uid(user: str) -> str:
         return user
 
 
-def output_of(folder: str | None, timeout_seconds: float = TIMEOUT_SECONDS) -> SlurmOutput:
-    """Return the recorded output in a folder, or without one the output of Slurm's commands.
+def output_of(directory: str | None, timeout_seconds: float = TIMEOUT_SECONDS) -> SlurmOutput:
+    """Return the recorded output in a directory, or without one the output of Slurm's commands.
 
     Args:
-        folder: folder with the recorded output.
+        directory: directory with the recorded output.
         timeout_seconds: time limit of each command.
     """
-    return RecordedOutput(folder) if folder else SlurmCommands(timeout_seconds=timeout_seconds)
+    return (
+        RecordedOutput(directory) if directory else SlurmCommands(timeout_seconds=timeout_seconds)
+    )

@@ -122,8 +122,8 @@ class RecordedOutput(SlurmOutput):
     The remedy is the command that records the file.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._folder = Path(folder)
+    def __init__(self, directory: str) -> None:
+        self._directory = Path(directory)
 
     def text(self, file: str, *command: str) -> str:
         """Return the text of a file."""
@@ -141,23 +141,23 @@ class RecordedOutput(SlurmOutput):
 
     def pending_owners(self) -> ParsedRows[PendingOwner] | None:
         """Return the accounts and QOS of pending jobs; None without such a file."""
-        return super().pending_owners() if (self._folder / "squeue.txt").exists() else None
+        return super().pending_owners() if (self._directory / "squeue.txt").exists() else None
 
     def _flags_in_conf(self) -> str | None:
-        if not (self._folder / "slurm.conf").exists():
+        if not (self._directory / "slurm.conf").exists():
             return None
         return config.read_conf(self._read("slurm.conf", "cp slurm.conf")).settings.get(
             FLAGS.lower()
         )
 
     def _read(self, name: str, recording: str) -> str:
-        path = self._folder / name
+        path = self._directory / name
         remedy = f"record it: {recording} {shlex.quote(str(path))}"
         try:
             return path.read_text(errors="replace")
         except FileNotFoundError as error:
             raise NotFound(
-                f"there is no {name} in {self._folder}", field="--from", remedy=remedy
+                f"there is no {name} in {self._directory}", field="--from", remedy=remedy
             ) from error
         except OSError as error:
             raise InvalidInput(

@@ -90,7 +90,7 @@ class NotPending(Conflict):
 
 def explain(
     job_id: str,
-    folder: str | None,
+    directory: str | None,
     *,
     advice: bool,
     likely: bool,
@@ -101,7 +101,7 @@ def explain(
 
     Args:
         job_id: number, or array and task, as squeue prints it.
-        folder: directory with Slurm's earlier output; None to run Slurm's commands.
+        directory: directory with Slurm's earlier output; None to run Slurm's commands.
         advice: look for changes that would start the job sooner.
         likely: draw a range for the start from what accounting knows of users.
         quote: asks the bank for the price of the job; None: there is no bank.
@@ -113,7 +113,7 @@ def explain(
         Conflict: the job can start now.
         Unavailable: Slurm does not answer.
     """
-    texts, snapshot, unreadable = _read_queue(job_id, folder)
+    texts, snapshot, unreadable = _read_queue(job_id, directory)
     queue = build_queue(snapshot)
     cluster = snapshot.config.get("ClusterName") or None
     job, notes = _find_pending(job_id, queue), list(queue.notes)
@@ -125,9 +125,9 @@ def explain(
     if advice and facts.stated is None:
         # Without a price here the bank has none elsewhere, or would have to be awaited again.
         price = None if facts.credit is None else quote
-        allowed = _allowed_changes(job, queue, snapshot, folder, price, notes)
+        allowed = _allowed_changes(job, queue, snapshot, directory, price, notes)
     if likely and (facts.stated is None or facts.stated.is_simulated):
-        history = _run_times(job, folder, queue.now, notes)
+        history = _run_times(job, directory, queue.now, notes)
     why = explain_on_nodes(
         queue.snapshot,
         queue.parameters,
@@ -143,13 +143,13 @@ def explain(
 
 
 def _read_queue(
-    job_id: str, folder: str | None
+    job_id: str, directory: str | None
 ) -> tuple[Mapping[str, str], QueueAnswers, Sequence[str]]:
     """Return the output of Slurm's commands, what it says, and lines that could not be read."""
-    source = output_of(folder)
+    source = output_of(directory)
     texts = {name: source.text(name, *command) for name, command in COMMANDS.items()}
     answers, unreadable = read_answers(texts)
-    if folder is None:
+    if directory is None:
         answers = msgspec.structs.replace(answers, groups=groups_of_users(answers, job_id))
     return texts, answers, unreadable
 
@@ -275,7 +275,7 @@ def _stated_wait(job_id: str, slurm_job: SlurmJob, refusal: BankRefusal | None) 
 
 
 def _run_times(
-    job: PendingJob, folder: str | None, now: int, notes: list[str]
+    job: PendingJob, directory: str | None, now: int, notes: list[str]
 ) -> RunTimeHistory[str] | None:
     """Return what the users' jobs of the last weeks used of their time limits.
 
@@ -285,7 +285,7 @@ def _run_times(
     if job.held is not None:
         return RunTimeHistory()
     try:
-        text = output_of(folder, ACCOUNTING_TIMEOUT_SECONDS).text(FILE_NAME, *COMMAND)
+        text = output_of(directory, ACCOUNTING_TIMEOUT_SECONDS).text(FILE_NAME, *COMMAND)
     except FairbankError as error:
         notes.append(f"no likely start: {error.message}")
         return None
@@ -315,7 +315,7 @@ def _allowed_changes(
     job: PendingJob,
     queue: LiveQueue,
     snapshot: QueueAnswers,
-    folder: str | None,
+    directory: str | None,
     quote: Quote | None,
     notes: list[str],
 ) -> AllowedChanges:
@@ -324,15 +324,15 @@ def _allowed_changes(
         return ANY_CHANGE  # none is searched
     cluster = snapshot.config.get("ClusterName") or None
     try:
-        policy = read_policy(snapshot.config, folder)
+        policy = read_policy(snapshot.config, directory)
     except InvalidInput as error:
         policy = None
         notes.append(f"the submission policy is not used: {error.message}; {error.remedy}")
     try:
-        priorities = _qos_priorities(job, snapshot, folder, cluster, notes)
+        priorities = _qos_priorities(job, snapshot, directory, cluster, notes)
     except FairbankError as error:
         priorities = {}
-        if folder is None or not isinstance(error, NotFound):  # a folder may lack the file
+        if directory is None or not isinstance(error, NotFound):  # a directory may lack the file
             notes.append(f"no other QOS is tried: {error.message}")
     return SiteChanges(
         queue.slurm_jobs[job.number],
@@ -350,12 +350,12 @@ def _allowed_changes(
 def _qos_priorities(
     job: PendingJob,
     snapshot: QueueAnswers,
-    folder: str | None,
+    directory: str | None,
     cluster: str | None,
     notes: list[str],
 ) -> dict[str, int]:
     """Return the priority of the job with each QOS that it may have. Raises FairbankError."""
-    source = output_of(folder, ACCOUNTING_TIMEOUT_SECONDS)
+    source = output_of(directory, ACCOUNTING_TIMEOUT_SECONDS)
     answer = ASSOCIATION_QOS.read(source.text(QOS_FILE, *qos_command(cluster, job.user)))
     if answer.unreadable:
         notes.append(_unreadable_lines("of associations", answer.unreadable))

@@ -1,6 +1,6 @@
 """Fair share and priorities as Slurm reports them, or as they would be with other shares.
 
-They are read from the Slurm of this host, or from a folder of files with its earlier output.
+They are read from the Slurm of this host, or from a directory of files with its earlier output.
 """
 
 from __future__ import annotations
@@ -90,15 +90,15 @@ class RecomputedPriorities(NamedTuple):
         )
 
 
-def read_shares(folder: str | None, now: int, zone: tzinfo) -> Shares:
+def read_shares(directory: str | None, now: int, zone: tzinfo) -> Shares:
     """Return every association with its shares and usage.
 
     Args:
-        folder: directory with Slurm's earlier output; None to run Slurm's commands.
+        directory: directory with Slurm's earlier output; None to run Slurm's commands.
         now: time of the output of Slurm's commands.
         zone: local time of slurmctld, which decides when usage is reset.
     """
-    return _shares(output_of(folder), now, zone)
+    return _shares(output_of(directory), now, zone)
 
 
 def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
@@ -107,17 +107,19 @@ def with_shares(current: Shares, changes: Mapping[str, int]) -> Shares:
     return current._replace(rows=rows)
 
 
-def read_priorities(folder: str | None, now: int) -> Priorities:
+def read_priorities(directory: str | None, now: int) -> Priorities:
     """Return the priorities of pending jobs.
 
     Raises InvalidInput if Slurm does not use multifactor.
     """
-    return _priorities(output_of(folder), now)
+    return _priorities(output_of(directory), now)
 
 
-def read_recomputed_priorities(folder: str | None, now: int, zone: tzinfo) -> RecomputedPriorities:
+def read_recomputed_priorities(
+    directory: str | None, now: int, zone: tzinfo
+) -> RecomputedPriorities:
     """Return the priorities with what every factor is computed from (arguments: `read_shares`)."""
-    source = output_of(folder)
+    source = output_of(directory)
     reported, shares = _priorities(source, now), _shares(source, now, zone)
     settings = source.priority_settings().factors
     answers = (

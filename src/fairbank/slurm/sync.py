@@ -179,14 +179,14 @@ def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> Non
             except BaseException:
                 Path(file.name).unlink(missing_ok=True)
                 raise
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            os.fsync(folder)
+            os.fsync(directory)
         finally:
-            os.close(folder)
+            os.close(directory)
     except OSError as error:
         raise Forbidden(
             f"cannot write {path}: {error.strerror}",
             field=field,
-            remedy="make its folder, or run this as its owner; the old file stays",
+            remedy="make its directory, or run this as its owner; the old file stays",
         ) from error

@@ -46,7 +46,7 @@ def _sqlite(path: Path, journal: str | None) -> SqlStore:
     try:
         if not path.parent.is_dir():
             raise NotFound(
-                f"there is no folder {path.parent}",
+                f"there is no directory {path.parent}",
                 field="store.url",
                 remedy=f"mkdir -p {shlex.quote(str(path.parent))}, then fairbank init",
             )

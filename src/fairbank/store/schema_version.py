@@ -10,7 +10,7 @@ from sqlalchemy import Connection, inspect
 from fairbank.core.errors import Conflict, NotFound
 from fairbank.store.schema import REVISIONS
 
-SETTINGS_DIRECTORY = "FOLDER, that of fairbank.toml"
+SETTINGS_DIRECTORY = "DIRECTORY, that of fairbank.toml"
 """Placeholder in remedies for the directory of the settings."""
 
 

@@ -145,7 +145,7 @@ class BankStatus:
         self.retry_at = now + retry_pause(self.failures)
         return was_up
 
-    def record_silence(self, received: float) -> bool:
+    def record_no_answer(self, received: float) -> bool:
         """Record that a question that arrived at `received` waited in vain; return whether it is
         news.
         """

@@ -1,1 +1,1 @@
-"""One module per command, in a folder per audience."""
+"""One module per command, in a directory per audience."""

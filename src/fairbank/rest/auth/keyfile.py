@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _KEY_BYTES = 32
 _CREATE_AGAIN = (
-    "create a new one with: fairbank init FOLDER, that of fairbank.toml; tokens created before are"
+    "create a new one with: fairbank init DIRECTORY, that of fairbank.toml; older tokens are"
     " not valid any more"
 )
 

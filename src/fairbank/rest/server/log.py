@@ -1,4 +1,4 @@
-"""LogFormat formats of the server: JSON lines, which no client input can forge, or short lines."""
+"""Log formats of the server: JSON lines, which no client input can forge, or short lines."""
 
 from __future__ import annotations
 

@@ -86,10 +86,10 @@ def _descriptor_of(path: Path) -> int | None:
     name = str(path)
     if name in _STREAMS:
         return _STREAMS[name]
-    folder, _, number = name.rpartition("/")
+    directory, _, number = name.rpartition("/")
     return (
         int(number)
-        if folder in ("/dev/fd", "/proc/self/fd") and number.isascii() and number.isdigit()
+        if directory in ("/dev/fd", "/proc/self/fd") and number.isascii() and number.isdigit()
         else None
     )
 

@@ -161,7 +161,7 @@ def _check_path(path: Path, replace: bool) -> None:
     """Check, before long work, that the backup can be created at this path."""
     if not path.parent.is_dir():
         raise NotFound(
-            f"there is no folder {path.parent}",
+            f"there is no directory {path.parent}",
             field="FILE",
             remedy=f"make it first: mkdir -p {shlex.quote(str(path.parent))}",
         )
@@ -197,9 +197,9 @@ def _publish(aside: Path, path: Path, replace: bool) -> None:
         raise _file_exists(path) from came
 
 
-def _sync_directory(folder: Path) -> None:
+def _sync_directory(directory: Path) -> None:
     """Make the disk store the file's name: a rename alone may be lost with the power."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     finally:

@@ -224,8 +224,8 @@ def _parse_slowly(line: bytes, words: list[bytes], number: int) -> SwfJob:
             number, f"{len(words)} columns", "18", "fill the columns that are unknown with -1"
         )
     if len(words) > len(COLUMNS):
-        # Never cut in silence: two lines run together by a lost newline look the same, and a job
-        # would be gone.
+        # Never cut without a message: two lines run together by a lost newline look the same, and
+        # a job would be gone.
         raise _malformed(
             number, f"{len(words)} columns", "18", "keep the first 18: awk '/^;/ || NF=18'"
         )

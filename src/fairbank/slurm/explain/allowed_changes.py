@@ -43,12 +43,12 @@ def qos_command(cluster: str | None, user: str) -> tuple[str, ...]:
     return show_command(sacctmgr.ASSOCIATION_QOS, *of_cluster, f"user={user}")
 
 
-def read_policy(config: Mapping[str, str], folder: str | None) -> AdmissionRules | None:
+def read_policy(config: Mapping[str, str], directory: str | None) -> AdmissionRules | None:
     """Return what the site's submission policy admits; None without a policy, as without its
     plug-ins. Raises InvalidInput for one that cannot be read.
     """
-    name = RECORDED_POLICY_FILE if folder else POLICY_FILE
-    path = (Path(folder) if folder else conf_path(config).parent) / name
+    name = RECORDED_POLICY_FILE if directory else POLICY_FILE
+    path = (Path(directory) if directory else conf_path(config).parent) / name
     try:
         with path.open("rb") as file:
             return read_admission_rules(file.read(POLICY_SIZE_MAX))

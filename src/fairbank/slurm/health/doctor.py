@@ -248,8 +248,8 @@ def find_slurmdbd_log(conf: Path) -> str:
 
 def find_scripts(config: Mapping[str, str]) -> dict[str, Script]:
     """Return the Lua files that Slurm loads, by name."""
-    folder = conf_path(config).parent
-    return {name: _script(folder / name) for name in SCRIPTS if is_loaded(config, name)}
+    directory = conf_path(config).parent
+    return {name: _script(directory / name) for name in SCRIPTS if is_loaded(config, name)}
 
 
 def _script(path: Path) -> Script:

@@ -201,7 +201,7 @@ def create_file(path: Path) -> None:
         return
     except FileNotFoundError as missing:
         raise NotFound(
-            f"there is no folder {path.parent}",
+            f"there is no directory {path.parent}",
             field="store.url",
             remedy=f"mkdir -p {shlex.quote(str(path.parent))}",
         ) from missing

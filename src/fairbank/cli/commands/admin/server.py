@@ -23,8 +23,8 @@ def _add_init(parser: Parser) -> None:
         " older Fairbank whose fairbank.toml is there is migrated: stop the servers and make a"
         " backup first"
     )
-    add_option(parser, "directory FOLDER", about, nargs="?")
-    about = "sqlite:///FILE (default: in FOLDER) or postgresql://HOST/DATABASE"
+    add_option(parser, "directory DIRECTORY", about, nargs="?")
+    about = "sqlite:///FILE (default: in DIRECTORY) or postgresql://HOST/DATABASE"
     add_option(parser, "--store URL", about)
 
 

@@ -107,7 +107,7 @@ def _new_file(path: str) -> Iterator[TextIO]:
         raise Conflict(
             f"cannot make {path}: {error.strerror}",
             field="--output",
-            remedy="name a new file in a folder of yours",
+            remedy="name a new file in a directory of yours",
         ) from error
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:

@@ -34,10 +34,10 @@ POINTS = 60
 FILES = (Column("FILE", text("file")), Column("SHOWS", text("about"), drop=1))
 
 
-def _add_folder(parser: Parser, what: str) -> None:
+def _add_directory(parser: Parser, what: str) -> None:
     add_option(
         parser,
-        "folder FOLDER",
+        "directory DIRECTORY",
         f"where to draw {what}; made if need be; needs matplotlib",
         nargs="?",
     )
@@ -53,7 +53,7 @@ def _source(context: Context) -> str:
 
 
 def _add_centre(parser: Parser) -> None:
-    _add_folder(parser, "a figure too")
+    _add_directory(parser, "a figure too")
     add_period(parser, "now-30days")
 
 
@@ -65,12 +65,12 @@ def _centre(context: Context, options: Namespace) -> int:
     form = context.format
     span = f"{form.moment(since)} .. {form.moment(until)}"
     notes = centre.notes(rows, card, form)
-    if options.folder:
+    if options.directory:
         about = f"Granted, used, down and idle capacity of each resource, {span}"
         figure = centre.figure(
             rows, Caption("Use of the centre", about, _source(context), context.command_line)
         )
-        drawn = write_pictures(options.folder, [("centre", figure)], as_png=options.png)
+        drawn = write_pictures(options.directory, [("centre", figure)], as_png=options.png)
         notes += [f"{each.file}: {each.caption.about}" for each in drawn]
     totals = {key: card[key] for key in ("since", "until", "projects", "allocations")}
     listing = Listing(
@@ -126,7 +126,7 @@ CENTRE = Command(
 
 
 def _add_report_usage(parser: Parser) -> None:
-    add_option(parser, "folder FOLDER", "where to draw; made if need be; needs matplotlib")
+    add_option(parser, "directory DIRECTORY", "where to draw; made if need be; needs matplotlib")
     add_png(parser)
     add_usage(parser)
 
@@ -137,7 +137,7 @@ def _usage(context: Context, options: Namespace) -> int:
     limit = options.limit or (0 if options.by in usage.BY_TIME else GROUPS_MAX)
     listing = usage_listing(context, options, limit)
     figures = _usage_figures(context, listing.rows, options.by)
-    drawn = write_pictures(options.folder, figures, as_png=options.png)
+    drawn = write_pictures(options.directory, figures, as_png=options.png)
     notes = [f"{each.file}: {each.caption.title}" for each in drawn]
     return show(context, listing._replace(notes=notes))
 
@@ -174,7 +174,7 @@ USAGE = Command(
 
 
 def _add_balance(parser: Parser) -> None:
-    add_option(parser, "folder FOLDER", "where to draw; made if need be; needs matplotlib")
+    add_option(parser, "directory DIRECTORY", "where to draw; made if need be; needs matplotlib")
     add_png(parser)
     add_accounts(parser)
 
@@ -192,7 +192,7 @@ def _balance(context: Context, options: Namespace) -> int:
             remedy="list all with: fairbank alloc list",
         )
     drawn = write_pictures(
-        options.folder, (_burn_down(context, row) for row in rows), as_png=options.png
+        options.directory, (_burn_down(context, row) for row in rows), as_png=options.png
     )
     files = [{"file": each.file, "about": each.caption.title} for each in drawn]
     return show(context, Listing("fairbank.figure/1", FILES, files))

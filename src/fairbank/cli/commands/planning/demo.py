@@ -35,8 +35,8 @@ START_SECONDS = 30
 
 
 def add(parser: Parser) -> None:
-    about = "where to leave trace and bank, to play on (default: a folder that is removed)"
-    add_option(parser, "--directory FOLDER", about)
+    about = "where to leave trace and bank, to play on (default: a directory that is removed)"
+    add_option(parser, "--directory DIRECTORY", about)
     add_option(parser, "--seed N", "another month (default: 1)", type=count, default=1)
     add_progress(parser)
 
@@ -65,7 +65,7 @@ def _folder(given: str | None) -> Iterator[Path]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            what = f"cannot make the folder {folder}"
+            what = f"cannot make the directory {folder}"
             raise translate_os_error(error, what, field="directory") from error
         yield folder
 

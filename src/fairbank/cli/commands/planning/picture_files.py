@@ -26,12 +26,16 @@ def add_png(parser: Parser) -> None:
 
 
 def write_pictures(
-    folder: str, figures: Iterable[tuple[str, Figure]], *, as_png: bool, option: str = "FOLDER"
+    directory: str,
+    figures: Iterable[tuple[str, Figure]],
+    *,
+    as_png: bool,
+    option: str = "DIRECTORY",
 ) -> list[PictureFile]:
     """Write pictures, each whole or not at all.
 
     Args:
-        folder: directory, made if it is missing.
+        directory: directory, made if it is missing.
         figures: what to draw, with file names without the ending.
         as_png: write PNG files instead of SVG.
         option: option or argument that an error names.
@@ -46,7 +50,7 @@ def write_pictures(
     written = []
     for name, figure in figures:
         content = canvas.render(figure, form)
-        file = Path(folder, f"{name}.{form}")
+        file = Path(directory, f"{name}.{form}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             with atomic_write(file) as out:
@@ -57,7 +61,7 @@ def write_pictures(
     return written
 
 
-def check_folder(folder: str, option: str) -> None:
+def check_directory(directory: str, option: str) -> None:
     """Check that pictures can be written to a directory, or to one that would be made.
 
     Raises InvalidInput if it is no directory, Unavailable if matplotlib is not installed, and what
@@ -70,12 +74,14 @@ def check_folder(folder: str, option: str) -> None:
     from fairbank.service.ops.atomic_file import check_writable
 
     canvas.check_installed()
-    place = Path(folder)
+    place = Path(directory)
     while not place.exists():
         place = place.parent
     if not place.is_dir():
         raise InvalidInput(
-            f"{place} is no folder", field=option, remedy="name a folder, or one that can be made"
+            f"{place} is no directory",
+            field=option,
+            remedy="name a directory, or one that can be made",
         )
     try:
         # Not access(2): it allows root to write in /proc, where no user can create a file.

@@ -32,7 +32,7 @@ def _add_site_factor(parser: Parser) -> None:
         "where to write them, in the place of those that are there; made if need be; "
         "needs matplotlib"
     )
-    add_option(parser, "folder FOLDER", about)
+    add_option(parser, "directory DIRECTORY", about)
     about = "draw only the rule that these settings of an agent choose"
     add_option(parser, "--agent-config FILE", about)
     add_png(parser)
@@ -40,7 +40,7 @@ def _add_site_factor(parser: Parser) -> None:
 
 def _site_factor(context: Context, options: Namespace) -> int:
     figures = _site_factor_figures(options.agent_config, context.command_line)
-    drawn = write_pictures(options.folder, figures, as_png=options.png)
+    drawn = write_pictures(options.directory, figures, as_png=options.png)
     rows = [{"file": each.file, "about": each.caption.title} for each in drawn]
     show(context, Listing("fairbank.figure/1", COLUMNS, rows))
     return 0
@@ -78,20 +78,20 @@ DAYS = 30
 
 def _add_fair_share(parser: Parser) -> None:
     about = "where to draw a figure of each cluster too; made if need be; needs matplotlib"
-    add_option(parser, "folder FOLDER", about, nargs="?")
+    add_option(parser, "directory DIRECTORY", about, nargs="?")
     add_option(parser, "-A, --accounts ACCOUNT,...", "only these accounts", type=split_list)
     add_option(parser, "--users", "also the users in them")
     add_option(parser, "--cluster NAME", "only this cluster")
-    about = f"so many days up to today (default: {DAYS})"
+    about = f"N days up to today (default: {DAYS})"
     add_option(parser, "--days N", about, type=count, default=DAYS)
     add_png(parser)
 
 
 def _fair_share(context: Context, options: Namespace) -> int:
     kept, notes = _kept(context, options), []
-    if options.folder:
+    if options.directory:
         figures = share_history.figures(kept, context.command_line)
-        drawn = write_pictures(options.folder, _named(figures), as_png=options.png)
+        drawn = write_pictures(options.directory, _named(figures), as_png=options.png)
         notes = [f"{each.file}: {each.caption.about}" for each in drawn]
     empty = "Nothing was recorded in that time. To begin, once a day: fairbank share record"
     rows, columns = share_history.rows_of(kept), share_history.COLUMNS

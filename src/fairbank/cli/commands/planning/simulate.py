@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.planning.picture_files import add_png, check_folder, write_pictures
+from fairbank.cli.commands.planning.picture_files import add_png, check_directory, write_pictures
 from fairbank.cli.commands.planning.simulation_rows import (
     check_simulated,
     credit_rows,
@@ -47,7 +47,7 @@ def add(parser: Parser) -> None:
     add_trace(parser, optional=True)
     about = f"{POLICIES} that describes one; may be repeated (default: {DEFAULT_POLICY})"
     add_option(parser, "--policy NAME|FILE", about, dest="policies", action="append")
-    about = "instead of a trace a synthetic workload of so many jobs"
+    about = "instead of a trace, a synthetic workload of N jobs"
     add_option(parser, "--jobs N", about, type=at_least_one)
     about = "the same of a centre that this file describes (default: 960 processors, 40 users)"
     add_option(parser, "--model FILE", about)
@@ -72,7 +72,7 @@ def add(parser: Parser) -> None:
         "draw utilisation, queue, waits and, with --shares, shares; made if need be; "
         "needs matplotlib"
     )
-    add_option(parser, "--plots FOLDER", about)
+    add_option(parser, "--plots DIRECTORY", about)
     add_png(parser)
     add_budget(parser)
     add_progress(parser)
@@ -89,7 +89,7 @@ def run(context: Context, options: Namespace) -> int:
         raise InvalidInput(
             "--png says how pictures are drawn, and none are",
             field="png",
-            remedy="add --plots FOLDER, or leave it out",
+            remedy="add --plots DIRECTORY, or leave it out",
         )
     workload = _workload(options)
     with Stages(options) as progress:
@@ -216,11 +216,11 @@ def _name(number: int) -> str:
     return "" if number < 0 else str(number)
 
 
-def _check_pictures(policies: Sequence[str], folder: str) -> None:
+def _check_pictures(policies: Sequence[str], directory: str) -> None:
     """Raise InvalidInput, before the work starts, if the figures cannot be drawn or written."""
     from fairbank.report.plots.figures import SERIES_MAX
 
-    check_folder(folder, "plots")
+    check_directory(directory, "plots")
     if len(policies) > SERIES_MAX:
         raise InvalidInput(
             f"a figure can show {SERIES_MAX} policies, not {len(policies)}",

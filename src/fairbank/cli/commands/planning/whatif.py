@@ -59,16 +59,16 @@ def add(parser: Parser) -> None:
 def _add_changes(group: _ArgumentGroup) -> None:
     about = "another policy, or other weights in a file"
     add_option(group, "--to-policy NAME|FILE", about)
-    about = "so many nodes more; fewer: --add-nodes=-2"
+    about = "N more nodes; fewer: --add-nodes=-2"
     add_option(group, "--add-nodes N", about, type=_signed, default=0)
-    about = "so many processors more; fewer: --add-procs=-64"
+    about = "N more processors; fewer: --add-procs=-64"
     add_option(group, "--add-procs N", about, type=_signed, default=0)
     listed: dict[str, Any] = {"action": "append", "default": []}
     add_option(group, "--drop-user USER", "a user had never come; may be repeated", **listed)
     add_option(group, "--drop-group GROUP", "a group, or an account of Slurm, had not", **listed)
     about = "a job by its number, with --size or --limit"
     add_option(group, "--job N", about, type=count, **listed)
-    add_option(group, "--size N", "that job on so many processors", type=at_least_one)
+    add_option(group, "--size N", "that job on N processors", type=at_least_one)
     about = "that job with this time limit, at which it ends: 30, 4:00:00, 1-12"
     add_option(group, "--limit TIME", about)
     about = "all limits, but none shorter than the run"

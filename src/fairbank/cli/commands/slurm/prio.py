@@ -6,7 +6,12 @@ import re
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_json, print_unreadable
+from fairbank.cli.commands.slurm.slurm_options import (
+    add_directory,
+    fit,
+    print_json,
+    print_unreadable,
+)
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
 from fairbank.cli.framework.host import own_name
@@ -66,7 +71,7 @@ def add(parser: Parser) -> None:
     about = "sort by these columns, separated by commas; - reverses one"
     add_option(parser, "-S, --sort LETTERS", about, default="i")
     parser.takes_next("-S", "--sort")
-    add_folder(parser)
+    add_directory(parser)
     group = parser.add_argument_group("Output")
     add_forms(group, FORMS)
     add_option(group, "-n, --norm", "factors from 0 to 1, without their weights")
@@ -93,7 +98,7 @@ def run(context: Context, options: Namespace) -> int:
         return _check(context, options)
     from fairbank.slurm.rankings import read_priorities
 
-    priorities = read_priorities(options.folder, context.now())
+    priorities = read_priorities(options.directory, context.now())
     weights, header = priorities.weights, not options.noheader
     code = print_unreadable(context, priorities.unreadable, "sprio -l")
     form = form or default_format(
@@ -141,7 +146,7 @@ def _check(context: Context, options: Namespace) -> int:
     """Return 8 if a factor differs from the one computed from Slurm's output."""
     from fairbank.slurm.rankings import read_recomputed_priorities
 
-    priorities = read_recomputed_priorities(options.folder, context.now(), context.zone)
+    priorities = read_recomputed_priorities(options.directory, context.now(), context.zone)
     commands = "sprio -l, scontrol show job, sshare -a -l -P"
     if print_unreadable(context, priorities.unreadable, commands):
         raise InvalidInput(

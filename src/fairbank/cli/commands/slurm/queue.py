@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairbank.cli.commands.slurm.slurm_options import add_folder, print_unreadable
+from fairbank.cli.commands.slurm.slurm_options import add_directory, print_unreadable
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_option, split_list
 from fairbank.cli.framework.output import Listing, caption, show
@@ -58,13 +58,13 @@ COLUMNS = (
 def add(parser: Parser) -> None:
     about = "only jobs that may run in these partitions"
     add_option(parser, "-p, --partition NAME,...", about, type=split_list)
-    add_folder(parser)
+    add_directory(parser)
 
 
 def run(context: Context, options: Namespace) -> int:
     from fairbank.slurm.commands import output_of
 
-    source = output_of(options.folder)
+    source = output_of(options.directory)
     answer, now = source.all_waiting_jobs(), source.clock()
     context.as_of = iso(now)
     code = print_unreadable(context, list(map(str, answer.unreadable)), QUESTION)

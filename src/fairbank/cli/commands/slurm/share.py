@@ -7,7 +7,12 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.slurm.share_compose import COMPOSE
-from fairbank.cli.commands.slurm.slurm_options import add_folder, fit, print_json, print_unreadable
+from fairbank.cli.commands.slurm.slurm_options import (
+    add_directory,
+    fit,
+    print_json,
+    print_unreadable,
+)
 from fairbank.cli.framework.command import Command, Noun
 from fairbank.cli.framework.host import own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
@@ -82,7 +87,7 @@ def add(parser: Parser) -> None:
         "with --forecast: levels after a run of this price (fairbank quote), after the pause if any"
     )
     add_option(parser, "--run AMOUNT", about, type=_run_price)
-    add_folder(parser)
+    add_directory(parser)
     group = parser.add_argument_group("Output")
     about = "when each is back at level 1 (classic rule: factor 0.5), if it pauses"
     add_option(group, "--forecast", about)
@@ -142,7 +147,7 @@ def run(context: Context, options: Namespace) -> int:
     fields = parse_fields(options.format) if options.format else None
     from fairbank.slurm.rankings import read_shares
 
-    shares = read_shares(options.folder, context.now(), context.zone)
+    shares = read_shares(options.directory, context.now(), context.zone)
     code = print_unreadable(context, shares.unreadable, SSHARE)
     shares = _there(context, shares)
     rows = select_rows(
@@ -225,7 +230,7 @@ def _there(context: Context, shares: Shares) -> Shares:
 
 
 def _add_record(parser: Parser) -> None:
-    add_folder(parser)
+    add_directory(parser)
     add_option(parser, "--dry-run", "say what would be recorded, change nothing")
 
 
@@ -233,7 +238,7 @@ def _record(context: Context, options: Namespace) -> int:
     from fairbank.slurm.fairshare_view.shares import daily_records
     from fairbank.slurm.rankings import read_shares
 
-    shares = read_shares(options.folder, context.now(), context.zone)
+    shares = read_shares(options.directory, context.now(), context.zone)
     rows = daily_records(shares.cluster, shares.rows, shares.rule)
     path = "/share?dry-run=true" if options.dry_run else "/share"
     kept = 0
@@ -269,7 +274,7 @@ COMMAND = Noun(
         ),
         "record": Command(
             "store today's figures in the bank, once per day and cluster",
-            ("{}", "{} --from /srv/slurm-said", "{} --dry-run"),
+            ("{}", "{} --from /srv/slurm-output", "{} --dry-run"),
             _add_record,
             _record,
             reads=False,

@@ -240,7 +240,7 @@ def _check_options(options: Namespace) -> None:
 
 def _add_prolog(parser: Parser) -> None:
     about = "if the bank does not answer: let the job run, or refuse it (default: closed)"
-    add_option(parser, "--silence", about, choices=("open", "closed"), default="closed")
+    add_option(parser, "--outage-policy", about, choices=("open", "closed"), default="closed")
 
 
 def _prolog(context: Context, options: Namespace) -> int:
@@ -248,7 +248,7 @@ def _prolog(context: Context, options: Namespace) -> int:
     from fairbank.slurm.prolog import run_prolog
 
     refusal = run_prolog(
-        SlurmCommands(), context.client, os.environ, fail_open=options.silence == "open"
+        SlurmCommands(), context.client, os.environ, fail_open=options.outage_policy == "open"
     )
     if refusal is not None:
         context.note(f"refused: {refusal}")
@@ -269,7 +269,7 @@ COMMAND = Noun(
             "ask the bank as PrologSlurmctld, where the plug-in cannot be built",
             (
                 "{}                          in the script that PrologSlurmctld names",
-                "{} --silence open           jobs run while the bank is away",
+                "{} --outage-policy open           jobs run while the bank is away",
                 "{} --server http://bank:8080",
             ),
             _add_prolog,

@@ -23,9 +23,9 @@ LINES_MAX = 10
 """Unreadable lines that are printed one by one."""
 
 
-def add_folder(parser: Parser) -> None:
+def add_directory(parser: Parser) -> None:
     about = "read Slurm's earlier output from files there (default: run its commands)"
-    add_option(parser, "--from FOLDER", about, dest="folder")
+    add_option(parser, "--from DIRECTORY", about, dest="directory")
 
 
 def fit(options: Namespace, form: str, unused: Iterable[str]) -> None:

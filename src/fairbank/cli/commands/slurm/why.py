@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any
 
 from fairbank.cli.commands.planning.workload_options import DEFAULT_POLICY, add_processors
-from fairbank.cli.commands.slurm.slurm_options import add_folder, print_json, print_unreadable
+from fairbank.cli.commands.slurm.slurm_options import add_directory, print_json, print_unreadable
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.options import add_forms, add_option, count, file_read
 from fairbank.cli.framework.progress import Stages, add_progress
@@ -35,7 +35,7 @@ def add(parser: Parser) -> None:
         " of a heterogeneous job"
     )
     add_option(parser, "job JOBID", about)
-    add_folder(parser)
+    add_directory(parser)
     about = "do not search changes that would start it sooner"
     add_option(parser, "--no-advice", about, dest="advice", action="store_false")
     about = "do not estimate the start from accounting"
@@ -87,7 +87,7 @@ def _at_slurm(context: Context, options: Namespace) -> int:
         with Stages(options) as progress:
             explanation = explain(
                 options.job,
-                options.folder,
+                options.directory,
                 advice=options.advice,
                 likely=options.likely,
                 quote=quote if context.settings.configured else None,
@@ -123,8 +123,8 @@ def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAh
     from fairbank.slurm.rankings import read_priorities
 
     try:
-        priorities = read_priorities(options.folder, row.as_of)
-    except FairbankError:  # no factors (priority/basic), or no sprio.txt in the folder
+        priorities = read_priorities(options.directory, row.as_of)
+    except FairbankError:  # no factors (priority/basic), or no sprio.txt in the directory
         return None
     number = row.why.number % TASK_STEP  # all tasks of an array have the priority of the array
     own = [each for each in best_rows(priorities.rows) if each.job == number]
@@ -137,7 +137,7 @@ def _priority_terms(options: Namespace, row: JobExplanation) -> TermsBesideJobAh
 
 def _in_trace(context: Context, options: Namespace) -> int:
     useless = {
-        "--from": options.folder is not None,
+        "--from": options.directory is not None,
         "--no-advice": not options.advice,
         "--no-likely": not options.likely,
         "--server": options.server is not None,
