@@ -88,9 +88,39 @@ def test_free_states_must_be_final_job_states(file: Path) -> None:
             "accepted: whole number from 0 to 4294967294",
         ),
         ("[clusters]\nother = 5", "clusters.other", "accepted: table"),
+        ("[policy.categories.big]\nprice = 5", "policy.categories.big.price", "there are: purpose"),
+        (
+            "[policy.categories.big]\nlongest_days = 0",
+            "policy.categories.big.longest_days",
+            "accepted: whole number from 1 to 36600",
+        ),
+        (
+            "[policy.categories.big]\nresources = {cpu = {lowest = -1}}",
+            "policy.categories.big.resources.cpu.lowest",
+            "accepted: whole number from 0 to ",
+        ),
+        (
+            "[policy.categories.big]\nresources = {cpu = {lowest = 5, highest = 4}}",
+            "policy.categories.big.resources.cpu",
+            "",
+        ),
+        ("[policy.categories]\nBig = {}", "policy.categories.Big", "a lower-case letter, then"),
+        ("[policy.categories]\nbig = {purpose = 5}", "policy.categories.big.purpose", "text"),
+        (
+            "[policy.categories]\nbig = {purpose = '''a\nb'''}",
+            "policy.categories.big.purpose",
+            "one",
+        ),
+        (
+            "[policy.categories]\nbig = {resources = {CPU = {}}}",
+            "policy.categories.big.resources.CPU",
+            "a lower-case letter, then",
+        ),
     ],
 )
-def test_invalid_cluster_setting_is_named(file: Path, lines: str, field: str, remedy: str) -> None:
+def test_invalid_setting_of_a_named_table_is_named(
+    file: Path, lines: str, field: str, remedy: str
+) -> None:
     written = example(Path("/srv"), "memory:")
     if lines.startswith("[clusters]"):
         written = written.partition("[clusters")[0]

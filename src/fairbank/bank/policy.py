@@ -8,8 +8,9 @@ from typing import Annotated
 import msgspec
 
 from fairbank.core.final_state import FinalState
+from fairbank.core.ids import UID_MAX
 from fairbank.core.time import LAST_INSTANT, Instant
-from fairbank.core.units import SUM_MAX
+from fairbank.core.units import AMOUNT_MAX, MINUTES_IN_SU, SUM_MAX
 
 
 class Overrun(Enum):
@@ -17,6 +18,32 @@ class Overrun(Enum):
 
     WRITE_OFF = "write_off"  # charge what is available, record the rest in the entry
     RECORD = "record"  # charge it all; `available` goes below zero by the overrun
+
+
+class GrantRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Lowest and highest grant of a resource, in SU; without `highest`, any amount."""
+
+    lowest: Annotated[int, msgspec.Meta(ge=0, le=AMOUNT_MAX // MINUTES_IN_SU)] = 0
+    highest: Annotated[int, msgspec.Meta(ge=0, le=AMOUNT_MAX // MINUTES_IN_SU)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.highest is not None and self.highest < self.lowest:
+            raise ValueError(f"`highest` {self.highest} is below `lowest` {self.lowest}")
+
+
+class Category(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Category of grants.
+
+    `purpose`: what it is for, in a few words. `resources`: the resources that it grants, each with
+    the `lowest` and `highest` grant in SU; empty: any resource and amount. The credit limit is a
+    part of the grant. `longest_days`: longest term, such as 366 for a year. `granters`: uids of the
+    superusers who may grant in it; empty: all of them.
+    """
+
+    purpose: str | None = None
+    resources: dict[str, GrantRange] = {}
+    longest_days: Annotated[int, msgspec.Meta(ge=1, le=36_600)] | None = None
+    granters: frozenset[Annotated[int, msgspec.Meta(ge=0, le=UID_MAX)]] = frozenset()
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,7 +57,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit is a successful one. `hold_grace_seconds`: time after its limit at which the hold of a run
     lapses without a report, long enough for an outage of a day; a report that comes later is
     charged all the same. `clock_tolerance_seconds`: how far the times of a report may be ahead of
-    the bank's clock; a report from further in the future is refused.
+    the bank's clock; a report from further in the future is refused. `categories`: the categories
+    of allocations, by name; without any, every lower-case word is one.
     """
 
     enforce: bool = True
@@ -39,6 +67,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     free_states: frozenset[FinalState] = frozenset({"NODE_FAIL", "BOOT_FAIL"})
     hold_grace_seconds: Annotated[int, msgspec.Meta(ge=1)] = 86_400
     clock_tolerance_seconds: Annotated[int, msgspec.Meta(ge=0)] = 300
+    categories: dict[str, Category] = {}
 
     def hold_end(self, start: int, limit_seconds: int) -> Instant:
         """Return the time at which the hold of a run lapses without a report."""

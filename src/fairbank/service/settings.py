@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from fairbank.bank.policy import Policy
+from fairbank.bank.policy import Category, GrantRange, Policy
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
@@ -236,24 +236,39 @@ def read_settings(path: Path) -> BankSettings:
         ) from error
     settings_table = parse_toml(text, str(path), field="config")
     with validated_settings(str(path), BankSettings):
-        _check_clusters(settings_table)
+        _check_mappings(settings_table)
         settings = msgspec.convert(settings_table, BankSettings)
         settings.cluster_map()
     return settings
 
 
-def _check_clusters(settings_table: dict[str, Any]) -> None:
-    """Check each cluster and partition by itself: msgspec does not name the keys of a mapping in
-    its errors.
+def _check_mappings(settings_table: dict[str, Any]) -> None:
+    """Check each category, cluster and partition by itself: msgspec does not name the keys of a
+    mapping in its errors.
 
     Raises ValidationError.
     """
+    policy = settings_table.get("policy")
+    categories = policy.get("categories") if isinstance(policy, dict) else None
+    for name, category in categories.items() if isinstance(categories, dict) else ():
+        _check_category(ids.kind(name, field=f"policy.categories.{name}"), category)
     clusters = settings_table.get("clusters")
     for name, cluster in clusters.items() if isinstance(clusters, dict) else ():
         partitions = cluster.get("partitions") if isinstance(cluster, dict) else None
         for each, partition in partitions.items() if isinstance(partitions, dict) else ():
             _check_table(partition, PartitionSettings, f"$.clusters.{name}.partitions.{each}")
         _check_table(cluster, ClusterSettings, f"$.clusters.{name}")
+
+
+def _check_category(name: str, category: object) -> None:
+    place = f"policy.categories.{name}"
+    resources = category.get("resources") if isinstance(category, dict) else None
+    for resource, limits in resources.items() if isinstance(resources, dict) else ():
+        _check_table(limits, GrantRange, f"$.{place}.resources.{resource}")
+        ids.kind(resource, field=f"{place}.resources.{resource}")
+    _check_table(category, Category, f"$.{place}")
+    if isinstance(category, dict) and "purpose" in category:
+        ids.comment(category["purpose"], field=f"{place}.purpose")
 
 
 def _check_table(value: object, kind: type[msgspec.Struct], place: str) -> None:

@@ -209,6 +209,33 @@ LEDGER_REASONS: Mapping[str, ReasonInfo] = {
         ("to", "allocation", "entry"),
         "list them: fairbank alloc list",
     ),
+    "UNKNOWN_CATEGORY": ReasonInfo(
+        RefusalKind.NOT_FOUND,
+        "there is no such category",
+        "If the settings have a table of categories, allocations are opened in these only.",
+        ("category",),
+        "name one of the settings' categories",
+        details={Detail.OTHER_CATEGORY: Case("{category!r}; there are: {names}")},
+    ),
+    "OUTSIDE_CATEGORY": ReasonInfo(
+        RefusalKind.FORBIDDEN,
+        "the category does not allow this grant",
+        "The settings say what each category grants: resources, the lowest and highest grant, the"
+        " longest term, and the superusers who may grant. What is there already may stay.",
+        ("amount", "credit_limit", "end", "to", "entry"),
+        "stay within the category, or name another one; the administrator sets it in"
+        " policy.categories",
+        details={
+            Detail.NO_RESOURCE: Case("{category} grants {names}, not {resource}"),
+            Detail.NO_GRANTER: Case("only users {names} grant {category}"),
+            Detail.TOO_LOW: Case("{category} grants at least {lowest:su} SU of {resource}"),
+            Detail.TOO_HIGH: Case(
+                "{category} grants at most {highest:su} SU of {resource}, and this would be"
+                " {asked:su} SU"
+            ),
+            Detail.TOO_LONG: Case("{category} grants at most {days} days"),
+        },
+    ),
     "UNKNOWN_PROJECT": ReasonInfo(
         RefusalKind.NOT_FOUND,
         "there is no such project",

@@ -50,6 +50,13 @@ class Detail(Enum):
     ENDED = "ended"
     HAS_ENDED = "has-ended"
     SWEPT = "swept"
+    # categories
+    OTHER_CATEGORY = "other-category"
+    NO_RESOURCE = "no-resource"
+    NO_GRANTER = "no-granter"
+    TOO_LOW = "too-low"
+    TOO_HIGH = "too-high"
+    TOO_LONG = "too-long"
     # projects
     SAME_NAMES = "same-names"
     OTHER_PARENT = "other-parent"

@@ -70,6 +70,8 @@ class Reason(Enum):
     PARENT_CYCLE = auto()
     IDENTITY_LOCKED = auto()
     EXISTS = auto()
+    UNKNOWN_CATEGORY = auto()
+    OUTSIDE_CATEGORY = auto()
 
     @property
     def info(self) -> ReasonInfo:
@@ -112,6 +114,10 @@ class Facts(TypedDict, total=False):
     more: int
     parent: int
     child: int
+    category: str
+    lowest: int
+    highest: int
+    days: int
 
 
 class Figures(NamedTuple):

@@ -10,6 +10,7 @@ from fairbank.bank.policy import is_countable
 from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
 from fairbank.bank.requests import Amend, Expire, Open, SetCap
 from fairbank.bank.rules.context import Done, Outcome, RuleContext, done
+from fairbank.bank.rules.grants import refuse_grant
 from fairbank.bank.rules.registry import above, refuse_project, removed_project
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
@@ -35,7 +36,7 @@ def open_allocation(context: RuleContext, request: Open) -> Outcome:
     if other is not None:
         return _overlap(request, other, "end")
     fresh = Allocation(
-        id=next(data.allocation_ids),
+        id=0,
         project=project,
         resource=request.resource,
         category=request.category,
@@ -44,6 +45,9 @@ def open_allocation(context: RuleContext, request: Open) -> Outcome:
         shared=request.shared,
         credit_limit=request.credit_limit,
     )
+    if (outside := refuse_grant(context, _replace(fresh, deposited=request.deposit))) is not None:
+        return outside
+    fresh = _replace(fresh, id=next(data.allocation_ids))
     data.open(fresh)
     if not request.deposit:
         return done(context.post(Kind.OPEN, 0, fresh, _facts_of_terms(fresh)), fresh)
@@ -105,7 +109,11 @@ def amend(context: RuleContext, request: Amend) -> Outcome:
         shared=old.shared if request.shared is None else request.shared,
         credit_limit=old.credit_limit if request.credit_limit is None else request.credit_limit,
     )
-    refusal = _objection(context.data, old, new) or _over(old, new, event, now)
+    refusal = (
+        _objection(context.data, old, new)
+        or _over(old, new, event, now)
+        or refuse_grant(context, new, old)
+    )
     return refusal if refusal is not None else _put_terms(context, new)
 
 

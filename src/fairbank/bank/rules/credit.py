@@ -10,6 +10,7 @@ from fairbank.bank.policy import is_countable
 from fairbank.bank.refusals import Detail, Reason, Refusal
 from fairbank.bank.requests import Deposit, Refund, Transfer, Withdraw
 from fairbank.bank.rules.context import Done, Outcome, RuleContext, done, put_run
+from fairbank.bank.rules.grants import refuse_grant
 from fairbank.bank.rules.registry import removed_project
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.cluster.job import Run
@@ -28,6 +29,8 @@ def deposit(context: RuleContext, request: Deposit) -> Outcome:
     after = _deposited(allocation, request.amount)
     if isinstance(after, Refusal):
         return after
+    if (outside := refuse_grant(context, after, allocation)) is not None:
+        return outside
     return done(context.post(Kind.DEPOSIT, request.amount, after), after)
 
 
@@ -72,6 +75,8 @@ def transfer(context: RuleContext, request: Transfer) -> Outcome:
     richer = _deposited(target, amount)
     if isinstance(richer, Refusal):
         return richer
+    if (outside := refuse_grant(context, richer, target, is_transfer=True)) is not None:
+        return outside
     poorer = _replace(source, deposited=source.deposited - amount)
     # Only the second entry undoes another: both halves are undone by the entry that gave it.
     out = context._replace(undoes=None).post(Kind.TRANSFER_OUT, amount, poorer, {"to": target.id})

@@ -1,0 +1,92 @@
+"""Rules of a grant: the category of its allocation, as the settings have it."""
+
+from __future__ import annotations
+
+from fairbank.bank.allocation import Allocation
+from fairbank.bank.policy import Category, GrantRange
+from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
+from fairbank.bank.rules.context import RuleContext
+from fairbank.core.units import MINUTES_IN_SU
+
+DAY_SECONDS = 86_400
+
+
+def refuse_grant(
+    context: RuleContext,
+    new: Allocation,
+    old: Allocation | None = None,
+    *,
+    is_transfer: bool = False,
+) -> Refusal | None:
+    """Return why the category of an allocation refuses a grant; None if it allows it.
+
+    Only what grows is checked, and an undo is not: credit and time that are there may stay, also
+    after the settings have changed.
+
+    Args:
+        context: with the categories and the user.
+        new: the allocation after the grant.
+        old: the allocation before it; None for a new one.
+        is_transfer: the credit was granted before, to another project.
+    """
+    categories = context.policy.categories
+    if not categories or context.undoes is not None:
+        return None
+    category = categories.get(new.category)
+    if category is None:
+        return None if old is not None else _unknown(new, categories)
+    more = old is None or _granted(new) > _granted(old)
+    longer = old is None or new.end - new.start > old.end - old.start
+    if category.resources and new.resource not in category.resources:
+        if more or longer:
+            return _outside(new, Detail.NO_RESOURCE, names=", ".join(sorted(category.resources)))
+        return None
+    if (more or longer) and not is_transfer and not _may_grant(context, category):
+        return _outside(
+            new, Detail.NO_GRANTER, names=", ".join(map(str, sorted(category.granters)))
+        )
+    days = category.longest_days
+    if longer and days is not None and new.end - new.start > days * DAY_SECONDS:
+        return _outside(new, Detail.TOO_LONG, days=days)
+    limits = category.resources.get(new.resource, GrantRange())
+    return _refuse_amount(new, limits, is_new=old is None) if more else None
+
+
+def _may_grant(context: RuleContext, category: Category) -> bool:
+    submitted = context.submitted
+    uid = submitted.actor if submitted.acting_as is None else submitted.acting_as
+    return not category.granters or uid in category.granters
+
+
+def _refuse_amount(new: Allocation, limits: GrantRange, *, is_new: bool) -> Refusal | None:
+    lowest, highest = limits.lowest * MINUTES_IN_SU, (limits.highest or 0) * MINUTES_IN_SU
+    if is_new and _granted(new) < lowest:
+        return _outside(new, Detail.TOO_LOW, lowest=lowest)
+    if limits.highest is not None and _granted(new) > highest:
+        return _outside(new, Detail.TOO_HIGH, highest=highest)
+    return None
+
+
+def _granted(allocation: Allocation) -> int:
+    return allocation.deposited + allocation.credit_limit
+
+
+def _unknown(new: Allocation, categories: dict[str, Category]) -> Refusal:
+    names = "; ".join(
+        f"{name} ({category.purpose})" if category.purpose else name
+        for name, category in sorted(categories.items())
+    )
+    facts = Facts(category=new.category, names=names)
+    return Refusal(Reason.UNKNOWN_CATEGORY, Detail.OTHER_CATEGORY, project=new.project, facts=facts)
+
+
+def _outside(new: Allocation, detail: Detail, **facts: object) -> Refusal:
+    return Refusal(
+        Reason.OUTSIDE_CATEGORY,
+        detail,
+        asked=_granted(new),
+        allocation=new.id or None,
+        project=new.project,
+        resource=new.resource,
+        facts=Facts(category=new.category, **facts),  # type: ignore[typeddict-item]
+    )
