@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fairbank.bank.policy import Category, GrantRange, Policy
+from fairbank.bank.policy import GrantCategory, GrantRange, Policy
 from fairbank.bank.refusals import Refusal, sentence
 from tests.bank.stories import StoryRunner, play_story
 from tests.bank.story_requests import USERS
 
 DAY = 86_400
-STARTUP = Category(
+STARTUP = GrantCategory(
     purpose="first steps",
     resources={"cpu": GrantRange(lowest=10, highest=100), "gpu": GrantRange()},
     longest_days=10,
@@ -24,7 +24,7 @@ def told(runner: StoryRunner) -> str:
     return sentence(runner.outcome)
 
 
-def play(story: str, **categories: Category) -> StoryRunner:
+def play(story: str, **categories: GrantCategory) -> StoryRunner:
     return play_story(PROJECT + story, Policy(categories=categories))
 
 
@@ -35,8 +35,8 @@ def test_without_a_table_every_word_is_a_category() -> None:
 def test_category_that_is_not_in_the_table_is_refused() -> None:
     runner = play(
         "open physics/cpu 0..1000 with 10 -> UNKNOWN_CATEGORY",
-        research=Category(purpose="by the committee"),
-        testing=Category(),
+        research=GrantCategory(purpose="by the committee"),
+        testing=GrantCategory(),
     )
     assert told(runner) == (
         "there is no such category: 'startup'; there are: research (by the committee); testing."
@@ -79,7 +79,7 @@ def test_grant_outside_its_category_is_refused() -> None:
 
 
 def test_only_the_granters_of_a_category_grant_in_it() -> None:
-    bob = Category(granters=frozenset({USERS["bob"]}))
+    bob = GrantCategory(granters=frozenset({USERS["bob"]}))
     runner = play(
         """
         open physics/cpu 0..1000 with 10 by alice       -> OUTSIDE_CATEGORY

@@ -31,7 +31,7 @@ class GrantRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"`highest` {self.highest} is below `lowest` {self.lowest}")
 
 
-class Category(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GrantCategory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Category of grants.
 
     `purpose`: what it is for, in a few words. `resources`: the resources that it grants, each with
@@ -67,7 +67,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     free_states: frozenset[FinalState] = frozenset({"NODE_FAIL", "BOOT_FAIL"})
     hold_grace_seconds: Annotated[int, msgspec.Meta(ge=1)] = 86_400
     clock_tolerance_seconds: Annotated[int, msgspec.Meta(ge=0)] = 300
-    categories: dict[str, Category] = {}
+    categories: dict[str, GrantCategory] = {}
 
     def hold_end(self, start: int, limit_seconds: int) -> Instant:
         """Return the time at which the hold of a run lapses without a report."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from fairbank.bank.policy import Category, GrantRange, Policy
+from fairbank.bank.policy import GrantCategory, GrantRange, Policy
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
@@ -266,7 +266,7 @@ def _check_category(name: str, category: object) -> None:
     for resource, limits in resources.items() if isinstance(resources, dict) else ():
         _check_table(limits, GrantRange, f"$.{place}.resources.{resource}")
         ids.kind(resource, field=f"{place}.resources.{resource}")
-    _check_table(category, Category, f"$.{place}")
+    _check_table(category, GrantCategory, f"$.{place}")
     if isinstance(category, dict) and "purpose" in category:
         ids.comment(category["purpose"], field=f"{place}.purpose")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairbank.bank.policy import Category, GrantRange, Policy
+from fairbank.bank.policy import GrantCategory, GrantRange, Policy
 from fairbank.service import settings
 from fairbank.slurm.policy import SITE_FILE, ProjectRules, SiteRules
 from tools.reference.pages.keys import key_tables
@@ -28,7 +28,7 @@ def settings_page() -> str:
         ("[staff]", settings.StaffSettings),
         ("[history]", settings.HistorySettings),
         ("[policy]", Policy),
-        ("[policy.categories.NAME]", Category),
+        ("[policy.categories.NAME]", GrantCategory),
         ("[policy.categories.NAME.resources.RESOURCE]", GrantRange),
         ("[clusters.NAME]", settings.ClusterSettings),
         ("[clusters.NAME.partitions.NAME]", settings.PartitionSettings),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbank.bank.allocation import Allocation
-from fairbank.bank.policy import Category, GrantRange
+from fairbank.bank.policy import GrantCategory, GrantRange
 from fairbank.bank.refusals import Detail, Facts, Reason, Refusal
 from fairbank.bank.rules.context import RuleContext
 from fairbank.core.units import MINUTES_IN_SU
@@ -52,7 +52,7 @@ def refuse_grant(
     return _refuse_amount(new, limits, is_new=old is None) if more else None
 
 
-def _may_grant(context: RuleContext, category: Category) -> bool:
+def _may_grant(context: RuleContext, category: GrantCategory) -> bool:
     submitted = context.submitted
     uid = submitted.actor if submitted.acting_as is None else submitted.acting_as
     return not category.granters or uid in category.granters
@@ -71,7 +71,7 @@ def _granted(allocation: Allocation) -> int:
     return allocation.deposited + allocation.credit_limit
 
 
-def _unknown(new: Allocation, categories: dict[str, Category]) -> Refusal:
+def _unknown(new: Allocation, categories: dict[str, GrantCategory]) -> Refusal:
     names = "; ".join(
         f"{name} ({category.purpose})" if category.purpose else name
         for name, category in sorted(categories.items())
