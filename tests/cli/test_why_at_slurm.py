@@ -430,14 +430,69 @@ def test_limit_of_the_partition_that_the_qos_overrides_is_ok(run: Run, tmp_path:
     )
 
 
-def test_usage_threshold_of_the_qos_is_said_to_be_unchecked(run: Run, tmp_path: Path) -> None:
-    flag = (r"(?m)^normal\|[^|]*\|", "normal|EnforceUsageThreshold|")
-    folder = queue_with(tmp_path, "QOSUsageThreshold", **{"qos-limits": flag})
-    headline, checks = why(run, folder)
-    assert (
-        headline == f"Job 12 waits: {explain_reason('QOSUsageThreshold')[:-1]} (QOSUsageThreshold)."
+def queue_with_threshold(
+    folder: Path, reason: str, threshold: str, release: str = "22.05.8"
+) -> Path:
+    """Return the queue of a release in which QOS normal has a UsageThreshold."""
+    normal = r"(?m)^normal\|\|(.*)\|$"
+    row = rf"normal|EnforceUsageThreshold|\1|{threshold}"
+    return queue_with(
+        folder, reason, **{"qos-limits": (normal, row), "config": (r"22\.05\.8", release)}
     )
-    assert checks["UsageThreshold of QOS normal"][1].startswith("not checked here: ")
+
+
+SPRIO = "12|cpu||alice|31000|0.000007|0|0|0.0|0|0.0|30000|0.3000000|0|0.0|1000|1.0|0|0.0|0||\n"
+SSHARE = """\
+root|lab||||0.0|100||1.0|||||1|
+ wg_astro|lab|||1|1.0|100|1.0|1.0||1.0|||2|
+  wg_astro|lab|alice||1|0.25|100|1.0|0.5|0.75|0.5|||3|
+"""
+
+
+LOW = "QOSUsageThreshold"
+
+
+@pytest.mark.parametrize("reason", ["None", LOW])
+def test_usage_threshold_of_the_qos_is_compared_with_the_weighted_fair_share(
+    run: Run, tmp_path: Path, reason: str
+) -> None:
+    folder = queue_with_threshold(tmp_path, reason, "30000.500000")
+    (folder / "sprio.txt").write_text(SPRIO)
+    headline, checks = why(run, folder)
+    evidence = "30,000.5, and the fair share of this job by its weight is 30,000"
+    assert headline == f"Job 12 waits: UsageThreshold of QOS normal is {evidence} ({LOW})."
+    assert checks["UsageThreshold of QOS normal"] == (False, evidence)
+
+
+def test_job_above_the_usage_threshold_can_start(run: Run, tmp_path: Path) -> None:
+    folder = queue_with_threshold(tmp_path, "None", "29999.5")
+    (folder / "sprio.txt").write_text(SPRIO)
+    result = run(FREE, folder=folder)
+    assert (result.code, "job 12 can start" in result.err) == (7, True)
+
+
+@pytest.mark.parametrize(("release", "fair_share"), [("22.05.8", "0.25"), ("25.11.0", "0.75")])
+def test_usage_threshold_is_compared_with_the_factor_if_fair_share_has_no_weight(
+    run: Run, tmp_path: Path, release: str, fair_share: str
+) -> None:
+    """Before 25.11 the factor is 2 ** -(0.5 / 0.25), the classic rule, also under Fair Tree."""
+    folder = queue_with_threshold(tmp_path, LOW, "0.8", release)
+    path = folder / "config.txt"
+    path.write_text(re.sub("(PriorityWeightFairShare *=).*", r"\1 0", path.read_text()))
+    (folder / "sprio.txt").write_text(SPRIO.replace("|30000|0.3000000|", "|0|0.0000000|"))
+    (folder / "sshare.txt").write_text(SSHARE)
+    _, checks = why(run, folder)
+    evidence = f"0.8, and the fair share of this job by its weight is {fair_share}"
+    assert checks["UsageThreshold of QOS normal"] == (False, evidence)
+
+
+def test_usage_threshold_with_unknown_fair_share_keeps_slurmctlds_reason(
+    run: Run, tmp_path: Path
+) -> None:
+    headline, checks = why(run, queue_with_threshold(tmp_path, LOW, "0.5"))
+    assert headline == f"Job 12 waits: {explain_reason(LOW)[:-1]} ({LOW})."
+    evidence = "0.5, and the fair share of this job by its weight is unknown"
+    assert checks["UsageThreshold of QOS normal"] == (True, evidence)
 
 
 def test_cpus_of_a_node_that_the_partition_may_use_are_counted(run: Run, tmp_path: Path) -> None:

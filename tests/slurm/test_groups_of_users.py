@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from fairbank.cluster.partition_rules import AccessList
-from fairbank.slurm.queue_explanation import groups_of_users
+from fairbank.slurm.explain.queue_input import groups_of_users
 from fairbank.slurm.queue_snapshot.answers import COMMANDS, QueueAnswers, read_answers
 
 QUEUE = Path(__file__).parents[1] / "golden" / "slurm-22.05" / "queue"

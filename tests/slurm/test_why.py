@@ -189,6 +189,14 @@ def whole_nodes_of_a_user(queue: ScenarioQueue) -> None:
     queue.submit(JOB, "-n1", WHOLE, "-t10", user="dave")
 
 
+def usage_threshold(queue: ScenarioQueue) -> None:
+    """Its weighted fair share is compared."""
+    qos = ("sacctmgr", "--immediate", "modify", "qos", "low", "set")
+    queue.slurm.root(*qos, "flags=EnforceUsageThreshold", "usagethreshold=3000000")
+    queue.undo_commands.append((*qos, "flags-=EnforceUsageThreshold", "usagethreshold=-1"))
+    queue.submit(JOB, "--qos=low", "-n1", "-t10")
+
+
 def licences(queue: ScenarioQueue) -> None:
     queue.submit_running("first", "-n1", "-Lmatlab:1", "-t10")
     queue.submit(JOB, "-n1", "-Lmatlab:2", "-t10")
@@ -340,6 +348,12 @@ SCENES = (
         "AssocMaxCpuPerJobLimit",
         "association of user dave, account wg_chem allows each job 32 CPUs (MaxTRES); this job"
         " asks for 64",
+    ),
+    Scene(
+        usage_threshold,
+        "QOSUsageThreshold",
+        "UsageThreshold of QOS low is 3e+06, and the fair share of this job by its weight is ",
+        "UsageThreshold of QOS low",
     ),
     Scene(licences, "Licenses", "1 of 2 licences of matlab are free; this job asks for 2"),
     Scene(

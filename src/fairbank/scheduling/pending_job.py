@@ -34,6 +34,9 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
         deadline       time by which it must have ended (`--deadline`)
         tres           requested TRES, which limits of accounting count
         qos_flags      flags of its QOS, in Slurm's words: some override limits of the partition
+        least_fair_share
+                       UsageThreshold of its QOS; None: none is enforced
+        fair_share     what slurmctld compares with it; None: unknown
         is_privileged  root or SlurmUser has it
         submit_host    host from which it was submitted; empty: unknown
         het_job        number of the heterogeneous job of which it is a component
@@ -62,6 +65,8 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
     deadline: int | None = None
     tres: Mapping[str, int] = {}
     qos_flags: frozenset[str] = frozenset()
+    least_fair_share: float | None = None
+    fair_share: float | None = None
     is_privileged: bool = False
     submit_host: str = ""
     het_job: int | None = None

@@ -145,7 +145,7 @@ _PLAIN: Mapping[str, str] = {
     "InactiveLimit": "It was ended because it was inactive for longer than the cluster allows.",
     "InvalidAccount": "Its account does not exist any more, or its user is not in it.",
     "InvalidQOS": "Its QOS does not exist any more, or its association may not use it.",
-    "QOSUsageThreshold": "The usage of its association is above the threshold of its QOS.",
+    "QOSUsageThreshold": "The fair share of its association is below the threshold of its QOS.",
     "QOSJobLimit": "Its QOS has reached its maximum number of jobs.",
     "QOSResourceLimit": "Its QOS has reached its maximum of resources.",
     "QOSTimeLimit": "Its QOS has used up its time, or allows no job with this time limit.",

@@ -7,16 +7,9 @@ the bank the price of the job. If either does not answer, a note says so and the
 
 from __future__ import annotations
 
-import grp
-import os
-import pwd
-import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
-
-import msgspec
 
 from fairbank.core.errors import Conflict, FairbankError, InvalidInput, NotFound
 from fairbank.report.cells import counted
@@ -47,10 +40,11 @@ from fairbank.slurm.explain.allowed_changes import (
 )
 from fairbank.slurm.explain.components import pending_components
 from fairbank.slurm.explain.job_credit import Quote, bank_refusal, job_credit, release_of
+from fairbank.slurm.explain.queue_input import read_queue
 from fairbank.slurm.parsers.job_lines import read_ended_jobs
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.sacctmgr import ASSOCIATION_QOS
-from fairbank.slurm.queue_snapshot.answers import COMMANDS, QueueAnswers, read_answers
+from fairbank.slurm.queue_snapshot.answers import QueueAnswers
 from fairbank.slurm.queue_snapshot.dependencies import open_dependencies
 from fairbank.slurm.queue_snapshot.run_times import (
     COMMAND,
@@ -59,6 +53,7 @@ from fairbank.slurm.queue_snapshot.run_times import (
     read_history,
     run_time_history,
 )
+from fairbank.slurm.queue_snapshot.settings import usage_thresholds
 from fairbank.slurm.queue_snapshot.snapshot import LiveQueue, build_queue
 
 ACCOUNTING_TIMEOUT_SECONDS = 10.0
@@ -113,7 +108,7 @@ def explain(
         Conflict: the job can start now.
         Unavailable: Slurm does not answer.
     """
-    texts, snapshot, unreadable = _read_queue(job_id, directory)
+    texts, snapshot, unreadable = read_queue(job_id, directory)
     queue = build_queue(snapshot)
     cluster = snapshot.config.get("ClusterName") or None
     job, notes = _find_pending(job_id, queue), list(queue.notes)
@@ -140,18 +135,6 @@ def explain(
         tick=progress and partial(progress, "simulated runs"),
     )
     return QueueExplanation(cluster, _row(job, why, queue), unreadable, notes)
-
-
-def _read_queue(
-    job_id: str, directory: str | None
-) -> tuple[Mapping[str, str], QueueAnswers, Sequence[str]]:
-    """Return the output of Slurm's commands, what it says, and lines that could not be read."""
-    source = output_of(directory)
-    texts = {name: source.text(name, *command) for name, command in COMMANDS.items()}
-    answers, unreadable = read_answers(texts)
-    if directory is None:
-        answers = msgspec.structs.replace(answers, groups=groups_of_users(answers, job_id))
-    return texts, answers, unreadable
 
 
 def _job_facts(
@@ -186,37 +169,6 @@ def _job_facts(
         stated=stated,
         more_checks=components.checks(),
     )
-
-
-def groups_of_users(snapshot: QueueAnswers, job_id: str) -> dict[str, tuple[str, ...]]:
-    """Return the Unix groups, as this host knows them, of the users who wait for a partition with
-    AllowGroups, and of the user of this job, which may be advised to request one.
-    """
-    restricted = {rules.name for rules in snapshot.partitions if rules.groups is not None}
-    if not restricted:
-        return {}
-    number = re.split("[_+]", job_id)[0]
-    users = {
-        job.user
-        for job in snapshot.jobs
-        if job.is_pending
-        and (
-            restricted & {*job.partitions}
-            or number in (str(job.job_id), str(job.array), str(job.het_job))
-        )
-    }
-    groups: dict[str, tuple[str, ...]] = {}
-    for user in users:
-        try:
-            primary = pwd.getpwnam(user).pw_gid
-        except KeyError:  # another host's user
-            continue
-        names: list[str] = []
-        for gid in os.getgrouplist(user, primary):
-            with suppress(KeyError):  # a group without a name is in no AllowGroups
-                names.append(grp.getgrgid(gid).gr_name)
-        groups[user] = tuple(sorted(names))
-    return groups
 
 
 def _find_pending(job_id: str, queue: LiveQueue) -> PendingJob | None:
@@ -343,6 +295,7 @@ def _allowed_changes(
         quote=quote,
         qos_priorities=priorities,
         qos_flags={qos.name: qos.flags for qos in snapshot.qos},
+        thresholds=usage_thresholds(snapshot.qos),
         notes=notes,
     )
 

@@ -377,7 +377,7 @@ def test_qos_without_priority_is_reported() -> None:
     parsed = limits.QOS_LIMITS.read("high||1.000000|||cluster|||||||||||||||||\n")
     assert parsed.rows == ()
     assert [(line.line, line.why.partition(":")[0]) for line in parsed.unreadable] == [
-        (1, "23 cells instead of 24")
+        (1, "23 cells instead of 25")
     ]
 
 

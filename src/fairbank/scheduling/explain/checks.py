@@ -12,11 +12,9 @@ from fairbank.scheduling.explain.answer import BankRefusal, JobCheck
 from fairbank.scheduling.explain.dependencies import OpenDependencies, dependency_check
 from fairbank.scheduling.explain.job_view import FilteredNodes, JobView
 from fairbank.scheduling.explain.rule_checks import (
-    THRESHOLD_FLAG,
     limit_checks,
     partition_checks,
     requested_nodes_check,
-    threshold_check,
 )
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.machines.nodes import Nodes
@@ -89,8 +87,6 @@ def job_checks(
         yield dependency_check(awaiting)
     for name in job.partitions:
         yield from partition_checks(job, nodes, name)
-    if THRESHOLD_FLAG in job.qos_flags:
-        yield threshold_check(job)
     for entry, filtered in view.filtered:
         if job.wanted.required:
             yield requested_nodes_check(nodes, entry, filtered)

@@ -37,7 +37,10 @@ def partition_checks(job: PendingJob, nodes: Nodes, name: str) -> Iterator[JobCh
     evidence = "within its limits" if reason is None else explain_reason(reason)
     yield JobCheck(what, reason is None, evidence)
     for test in _partition_tests(job, nodes, name):
-        yield JobCheck(f"{test.setting} of {name}", test.reason is None, _figures(test))
+        if test.subject is not Subject.FAIR_SHARE:
+            yield JobCheck(f"{test.setting} of {name}", test.reason is None, _figures(test))
+        elif name == job.partitions[0]:  # it is the same in each partition
+            yield JobCheck(f"{test.setting} of QOS {job.qos}", test.reason is None, _figures(test))
 
 
 def limit_checks(view: JobView, name: str) -> Iterator[JobCheck]:
@@ -76,7 +79,9 @@ def reason_figures(view: JobView) -> str | None:
     for name in view.job.partitions:
         for test in _partition_tests(view.job, view.snapshot.machine, name):
             if test.reason == view.code:
-                return f"{test.setting} of partition {name} is {_figures(test)}"
+                is_qos = test.subject is Subject.FAIR_SHARE
+                whose = f"QOS {view.job.qos}" if is_qos else f"partition {name}"
+                return f"{test.setting} of {whose} is {_figures(test)}"
         for check in _limit_tests(view, name):
             if check.reason == view.code:
                 return str(check.figures)
@@ -140,35 +145,28 @@ _SENTENCES = {
     Subject.QOS: "{allowed}, and the QOS of this job is {asked}",
     Subject.ACCOUNT: "{allowed}, and the account of this job is {asked}",
     Subject.GROUPS: "{allowed}, and the groups of its user are {asked}",
+    # Of the association, times PriorityWeightFairshare if that is not 0: see slurm-rules.md.
+    Subject.FAIR_SHARE: "{allowed}, and the fair share of this job by its weight is {asked}",
 }
 
 
 def _figures(test: PartitionTest) -> str:
     """Return what is allowed, and what the job has of it."""
 
-    def show(amount: int | str | tuple[str, ...]) -> str:
+    def show(amount: float | str | tuple[str, ...]) -> str:
         if isinstance(amount, tuple):
             return ",".join(amount)
-        if test.subject is Subject.SECONDS and isinstance(amount, int):
-            return show_duration(amount)
+        if isinstance(amount, str):
+            return amount
+        if test.subject is Subject.SECONDS:
+            return show_duration(int(amount))
+        if test.subject is Subject.FAIR_SHARE:
+            return f"{amount:,.6f}".rstrip("0").rstrip(".")
         return str(amount)
 
     sentence = _SENTENCES.get(test.subject, "{allowed}, and this job asks for {asked}")
     ignored = f"; its QOS overrides this ({test.flag})" if test.flag else ""
     return f"{sentence.format(allowed=show(test.allowed), asked=show(test.asked))}{ignored}"
-
-
-THRESHOLD_FLAG = "EnforceUsageThreshold"
-
-
-def threshold_check(job: PendingJob) -> JobCheck:
-    """Return the check of UsageThreshold of the QOS, which needs a figure of slurmctld."""
-    return JobCheck(
-        f"UsageThreshold of QOS {job.qos}",
-        True,
-        "not checked here: it is compared with the fair-share factor of the association"
-        " (QOSUsageThreshold)",
-    )
 
 
 def _limit_tests(view: JobView, name: str) -> list[LimitCheck]:

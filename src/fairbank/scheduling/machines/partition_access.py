@@ -16,7 +16,7 @@ from fairbank.scheduling.placement.search import MAX_NODES_FLAG, MIN_NODES_FLAG,
 from fairbank.scheduling.plan import BAD_CONSTRAINTS
 
 NODE_LIMIT, TIME_LIMIT, CONFIG = "PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig"
-MEMORY_LIMIT = "MaxMemPerLimit"
+MEMORY_LIMIT, USAGE_THRESHOLD = "MaxMemPerLimit", "QOSUsageThreshold"
 _CLOSED = {PartitionState.DOWN: "PartitionDown", PartitionState.INACTIVE: "PartitionInactive"}
 
 
@@ -34,20 +34,22 @@ class Subject(Enum):
     GROUPS = auto()
     USER = auto()
     HOST = auto()
+    FAIR_SHARE = auto()
 
 
 class PartitionTest(NamedTuple):
     """Test of one setting of a partition for a job: what it allows and what the job asks for.
 
-    `setting` is Slurm's word. Times are in seconds, memory in MiB; several names are a tuple, which
-    is joined only when it is shown. `reason` is Slurm's if the job does not pass, else None.
-    `flag` is that of its QOS by which the job ignores the setting.
+    `setting` is Slurm's word; that of `Subject.FAIR_SHARE` is one of the job's QOS. Times are in
+    seconds, memory in MiB; several names are a tuple, which is joined only when it is shown.
+    `reason` is Slurm's if the job does not pass, else None. `flag` is that of its QOS by which the
+    job ignores the setting.
     """
 
     subject: Subject
     setting: str
-    allowed: int | str | tuple[str, ...]
-    asked: int | str | tuple[str, ...]
+    allowed: float | str | tuple[str, ...]
+    asked: float | str | tuple[str, ...]
     reason: str | None
     flag: str = ""
 
@@ -89,6 +91,11 @@ def partition_tests(
         yield PartitionTest(Subject.MEMORY, "MaxMemPerNode", most_memory, memory, reason)
     if closed is not None:
         yield PartitionTest(Subject.STATE, "State", rules.state.value, "", closed)
+    if (least := job.least_fair_share) is not None:
+        has = job.fair_share
+        reason = USAGE_THRESHOLD if has is not None and has < least else None
+        asked = "unknown" if has is None else has
+        yield PartitionTest(Subject.FAIR_SHARE, "UsageThreshold", least, asked, reason)
     yield from (test for test in access if test.reason != CONFIG)
 
 

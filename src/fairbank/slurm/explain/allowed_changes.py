@@ -73,6 +73,7 @@ class SiteChanges(AllowedChanges):
         qos_priorities: priority that the job would have with each other QOS that its associations
             allow.
         qos_flags: flags of each QOS.
+        thresholds: UsageThreshold of each QOS that enforces it.
         notes: gets a line if the bank stops answering.
     """
 
@@ -87,12 +88,14 @@ class SiteChanges(AllowedChanges):
         quote: Quote | None,
         qos_priorities: Mapping[str, int],
         qos_flags: Mapping[str, frozenset[str]],
+        thresholds: Mapping[str, float],
         notes: list[str],
     ) -> None:
         self._slurm_job, self._cluster, self._now = slurm_job, cluster, now
         self._policy = policy if policy is None or policy.judges(slurm_job.uid) else None
         self._rules, self._quote = rules, quote
         self._qos_priorities, self._qos_flags = qos_priorities, qos_flags
+        self._thresholds = thresholds
         self._notes = notes
         self._is_price_known = True
 
@@ -109,6 +112,7 @@ class SiteChanges(AllowedChanges):
                         job,
                         qos=name,
                         qos_flags=self._qos_flags.get(name, frozenset()),
+                        least_fair_share=self._thresholds.get(name),
                         priority=priority,
                         priorities=(),
                     )

@@ -90,6 +90,7 @@ class QosRecord(msgspec.Struct, frozen=True, kw_only=True):
     preempts: frozenset[str] = frozenset()
     mode: str = ""
     exempt_seconds: int = 0
+    usage_threshold: float | None = None
 
 
 def read_association_limits(text: str) -> ParsedRows[LimitRecord]:
@@ -193,6 +194,7 @@ def _qos_record(cells: Cells) -> QosRecord:
         preempts=frozenset(filter(None, cells["Preempt"].split(","))),
         mode="" if mode == "cluster" else mode.upper(),
         exempt_seconds=cells.read("PreemptExemptTime", words.optional(words.length_seconds)) or 0,
+        usage_threshold=cells.read("UsageThreshold", words.optional(words.amount)),
     )
 
 
@@ -214,6 +216,7 @@ QOS_LIMITS = Table(
         *_QOS_TRES,
         *_QOS_JOBS,
         *_QOS_WALL,
+        "UsageThreshold",
     ),
     _qos_record,
     PIPE,

@@ -35,7 +35,8 @@ class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
     """Output of Slurm at `now`, in seconds since 1970.
 
     `partition_qos`: QOS by partition; `least_loaded`: partitions that prefer such nodes. `groups`:
-    Unix groups of users, as far as they are known.
+    Unix groups of users, as far as they are known. `fair_shares`: by job, what slurmctld compares
+    with the UsageThreshold of its QOS, if it is known.
     """
 
     now: int
@@ -51,6 +52,7 @@ class QueueAnswers(msgspec.Struct, frozen=True, kw_only=True):
     partition_qos: Mapping[str, str] = {}
     least_loaded: Sequence[str] = ()
     groups: Mapping[str, tuple[str, ...]] = {}
+    fair_shares: Mapping[int, float] = {}
 
 
 T = TypeVar("T")

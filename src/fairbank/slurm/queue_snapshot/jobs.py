@@ -8,6 +8,7 @@ import msgspec
 
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.scheduling.machines.partition_access import USAGE_THRESHOLD
 from fairbank.scheduling.pending_job import YEAR, Active, PendingJob
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.free_resources import NodeShare, Placement
@@ -44,27 +45,36 @@ _KNOWN_REASONS = frozenset(NAMES.values())
 
 
 class SelectSettings(msgspec.Struct, frozen=True):
-    """Rules of the cluster: memory is counted, or every job gets whole nodes; SlurmUser, and the
-    flags of each QOS.
+    """Rules of the cluster: memory is counted, or every job gets whole nodes; SlurmUser, the flags
+    of each QOS, and the UsageThreshold of those that enforce one.
     """
 
     counts_memory: bool = True
     whole_nodes: bool = False
     slurm_user: str = "root"
     qos_flags: Mapping[str, frozenset[str]] = {}
+    thresholds: Mapping[str, float] = {}
 
 
 def pending_jobs(
-    slurm_job: SlurmJob, settings: SelectSettings, groups: tuple[str, ...] = ()
+    slurm_job: SlurmJob,
+    settings: SelectSettings,
+    groups: tuple[str, ...] = (),
+    fair_share: float | None = None,
 ) -> Iterator[PendingJob]:
-    """Yield the job, or each task of its array that has not started. `groups` are its user's."""
+    """Yield the job, or each task of its array that has not started. `groups` are its user's;
+    `fair_share` is None if it is unknown.
+    """
+    held = hold_reason(slurm_job)
     job = msgspec.structs.replace(
         _common_fields(slurm_job, settings),
         wanted=_adjusted_request(slurm_job.wanted, settings),
         eligible=slurm_job.submitted if slurm_job.eligible is None else slurm_job.eligible,
         time_min=slurm_job.time_min,
-        held=hold_reason(slurm_job),
+        held=None if held == USAGE_THRESHOLD and fair_share is not None else held,
         groups=groups,
+        least_fair_share=settings.thresholds.get(slurm_job.qos),
+        fair_share=fair_share,
         is_privileged=slurm_job.uid == 0 or slurm_job.user == settings.slurm_user,
         submit_host=slurm_job.submit_host,
     )

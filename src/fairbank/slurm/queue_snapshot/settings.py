@@ -26,7 +26,7 @@ _PREEMPT = frozenset(
 _FLAT = frozenset({"", "(null)", "N/A", "none", "default", "flat"})
 
 
-def select_settings(config: Mapping[str, str], all_qos: Iterable[QosRecord]) -> SelectSettings:
+def select_settings(config: Mapping[str, str], all_qos: Sequence[QosRecord]) -> SelectSettings:
     """Return the rules of SelectType and its parameters, SlurmUser, and the flags of QOS."""
     given = config.get("SelectTypeParameters", "").upper()
     whole = config.get("SelectType", "").endswith("linear")
@@ -35,7 +35,17 @@ def select_settings(config: Mapping[str, str], all_qos: Iterable[QosRecord]) -> 
         whole_nodes=whole,
         slurm_user=config.get("SlurmUser", "root").partition("(")[0],
         qos_flags={qos.name: qos.flags for qos in all_qos if qos.flags},
+        thresholds=usage_thresholds(all_qos),
     )
+
+
+def usage_thresholds(all_qos: Iterable[QosRecord]) -> dict[str, float]:
+    """Return the UsageThreshold of each QOS that enforces it."""
+    return {
+        qos.name: qos.usage_threshold
+        for qos in all_qos
+        if qos.usage_threshold is not None and "EnforceUsageThreshold" in qos.flags
+    }
 
 
 def preemption(config: Mapping[str, str], qualities: Sequence[QosRecord]) -> Preemption:

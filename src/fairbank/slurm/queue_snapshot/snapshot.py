@@ -81,7 +81,8 @@ def build_queue(answers: QueueAnswers) -> LiveQueue:
     for slurm_job in jobs:
         if slurm_job.is_pending:
             groups = answers.groups.get(slurm_job.user, ())
-            tasks = list(pending_jobs(slurm_job, settings, groups))
+            fair_share = answers.fair_shares.get(slurm_job.job_id)
+            tasks = list(pending_jobs(slurm_job, settings, groups, fair_share))
             slurm_jobs.update((job.number, slurm_job) for job in tasks)
             pending += tasks
     active: list[Active] = []

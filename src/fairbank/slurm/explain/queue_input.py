@@ -1,0 +1,108 @@
+"""Output of Slurm that explains a waiting job: the queue, the Unix groups of users, and the fair
+share of jobs.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from fairbank.core.errors import FairbankError
+from fairbank.slurm.commands import output_of
+from fairbank.slurm.output import SlurmOutput
+from fairbank.slurm.parsers.config import Version
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.queue_snapshot.answers import COMMANDS, QueueAnswers, read_answers
+from fairbank.slurm.queue_snapshot.settings import usage_thresholds
+
+OWN_FACTOR_SINCE = Version(25, 11, 0)
+"""Release from which the factor of Fair Tree counts where the weighted one is 0. Before, it is the
+classic formula.
+"""
+
+
+def read_queue(
+    job_id: str, directory: str | None
+) -> tuple[Mapping[str, str], QueueAnswers, Sequence[str]]:
+    """Return the output of Slurm's commands, what it says, and lines that could not be read."""
+    source = output_of(directory)
+    texts = {name: source.text(name, *command) for name, command in COMMANDS.items()}
+    answers, unreadable = read_answers(texts)
+    groups = groups_of_users(answers, job_id) if directory is None else {}
+    pending = [job for job in answers.jobs if job.is_pending]
+    shares = fair_shares(pending, source) if usage_thresholds(answers.qos) else {}
+    return texts, msgspec.structs.replace(answers, groups=groups, fair_shares=shares), unreadable
+
+
+def groups_of_users(snapshot: QueueAnswers, job_id: str) -> dict[str, tuple[str, ...]]:
+    """Return the Unix groups, as this host knows them, of the users who wait for a partition with
+    AllowGroups, and of the user of this job, which may be advised to request one.
+    """
+    restricted = {rules.name for rules in snapshot.partitions if rules.groups is not None}
+    if not restricted:
+        return {}
+    number = re.split("[_+]", job_id)[0]
+    users = {
+        job.user
+        for job in snapshot.jobs
+        if job.is_pending
+        and (
+            restricted & {*job.partitions}
+            or number in (str(job.job_id), str(job.array), str(job.het_job))
+        )
+    }
+    groups: dict[str, tuple[str, ...]] = {}
+    for user in users:
+        try:
+            primary = pwd.getpwnam(user).pw_gid
+        except KeyError:  # another host's user
+            continue
+        names: list[str] = []
+        for gid in os.getgrouplist(user, primary):
+            with suppress(KeyError):  # a group without a name is in no AllowGroups
+                names.append(grp.getgrgid(gid).gr_name)
+        groups[user] = tuple(sorted(names))
+    return groups
+
+
+def fair_shares(jobs: Sequence[SlurmJob], source: SlurmOutput) -> dict[int, float]:
+    """Return what slurmctld compares with UsageThreshold, by job: the fair share of its priority
+    with its weight, or if that is 0 the factor of its association (slurm-rules.md, "Partitions").
+    What Slurm does not tell is left out.
+    """
+    shares = dict[int, float]()
+    with suppress(FairbankError):  # priority/basic has no factors
+        weight = source.priority_settings().factors.counted.fairshare
+        for line in source.factors().rows:
+            if line.normal["f"] * weight:
+                shares[line.row.job] = line.normal["f"] * weight
+    if missing := [job for job in jobs if job.job_id not in shares]:
+        with suppress(FairbankError):
+            shares |= _factors(missing, source)
+    return shares
+
+
+def _factors(jobs: Sequence[SlurmJob], source: SlurmOutput) -> dict[int, float]:
+    """Return the factors of the associations of jobs. Raises FairbankError."""
+    associations = {(row.account, row.user, row.partition): row for row in source.shares().rows}
+    dampening = source.priority_settings().fair_share.dampening
+    is_own = source.version >= OWN_FACTOR_SINCE
+    factors = dict[int, float]()
+    for job in jobs:
+        own = (job.account, job.user)
+        row = associations.get((*own, job.partitions[0])) or associations.get((*own, ""))
+        if row is None:
+            continue
+        if is_own:
+            factors[job.job_id] = row.factor or 0.0
+        elif row.effective is None or row.norm_shares <= 0:
+            factors[job.job_id] = 0.0
+        else:
+            factors[job.job_id] = 2.0 ** -(row.effective / row.norm_shares / dampening)
+    return factors
