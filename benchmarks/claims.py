@@ -23,6 +23,7 @@ from benchmarks import (
     simulate,
     traces,
     usage,
+    waiting_jobs,
 )
 from benchmarks.measure import Say, Table
 from benchmarks.page import drawings, page
@@ -45,6 +46,7 @@ CLAIMS: Mapping[str, Measure] = {
     "traces": traces.measure,
     "reconcile": reconcile.measure,
     "commands": commands.measure,
+    "waiting_jobs": waiting_jobs.measure,
     "cluster": cluster.measure,
     "fairtree": fairtree.measure,
     "priority": priority.measure,
@@ -59,6 +61,7 @@ REMARKS = {
     "deep_queues": deep_queues.REMARK,
     "traces": traces.REMARK,
     "reconcile": reconcile.REMARK,
+    "waiting_jobs": waiting_jobs.REMARK,
     "cluster": cluster.REMARK,
     "fairtree": fairtree.REMARK,
     "priority": priority.REMARK,

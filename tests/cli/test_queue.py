@@ -91,6 +91,7 @@ def test_json_has_whole_values(run: Run) -> None:
         "age_seconds": 2,
         "reason": "Resources",
         "start": "2026-11-26T08:40:13Z",
+        "start_in_seconds": 29 * 60 + 57,
     }
 
 

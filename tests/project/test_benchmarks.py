@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import closing
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,12 @@ from benchmarks.page import FIGURES, PAGE, drawing, drawings, page
 from benchmarks.pgbench import Pgbench
 from benchmarks.plain_fair_tree import PlainFairTree
 from benchmarks.results import RESULTS, Claim, Machine, load_claim, save_claim
+from benchmarks.waiting_jobs import waiting_jobs
 from fairbank.priority.fairshare.fair_tree import fair_tree
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
 from fairbank.service.ops.audit import Audit
+from fairbank.slurm.parsers.squeue import read_waiting_jobs
 from fairbank.store.factory import open_store
 from fairbank.store.sqlite.driver import driver
 from tests.support.plots import checked
@@ -275,3 +278,9 @@ def test_cpu_time_is_counted_per_thread() -> None:
     while time.thread_time() < begun + 0.02:
         pass
     assert 0.01 < threads_of(os.getpid())[os.getpid()] - before < 10
+
+
+def test_each_waiting_job_of_the_benchmark_is_read_and_has_its_own_submission() -> None:
+    parsed = read_waiting_jobs("".join(islice(waiting_jobs(), 24)))
+    assert not parsed.unreadable
+    assert len({(job.job_id, job.submitted) for job in parsed.rows}) == 24

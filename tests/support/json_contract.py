@@ -22,8 +22,9 @@ NO_AMOUNTS = frozenset(
     near_start nice no_limit no_time nodes of operations over_limit owner owner_uid parent
     position present priority processors project projects ran raw_usage refused refused_jobs
     registry_seq releases reported_time restart run runs same_number seconds seed seq set_by
-    share_permille shares sign simulated_runs site soonest_seconds start started status
-    submitted tasks time_limit uid unpaid_jobs used_percent users wait_95_seconds waited waiting
+    share_permille shares sign simulated_runs site soonest_seconds start start_in_seconds started
+    status submitted tasks time_limit uid unpaid_jobs used_percent users wait_95_seconds waited
+    waiting
     """.split()
 )
 """Names of whole numbers that are no amounts: numbers of things, seconds, times and parts."""

@@ -189,6 +189,7 @@ def show_rounded(seconds: int) -> str:
     return f"{round(seconds / DAY):,} days"
 
 
+@lru_cache(maxsize=256)  # the limits of a long list are few
 def show_duration(seconds: int) -> str:
     """Return `[d-]hh:mm:ss`, as sacct and scontrol print it."""
     days, rest = divmod(seconds, DAY)

@@ -13,7 +13,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.units import amount_texts
 from fairbank.report.cells import csv_line, cut, padded, plain, without, wrapped
 from fairbank.report.cells import width as width_of
-from fairbank.report.columns import UNITS, Column, DisplayFormat, Row
+from fairbank.report.columns import UNITS, Column, DisplayFormat, PlainField, Row
 
 WIDE = 120
 """Width from which a table shows its extra columns too, if they fit."""
@@ -41,6 +41,9 @@ class _ColumnCells(NamedTuple):
         """Return the cells with this width."""
         if self.ascii and self.width <= wide:  # two thirds of the time for 10,000 rows
             return [text.rjust(wide) if right else text.ljust(wide) for text in self.texts]
+        if self.ascii:
+            texts = [f"{each[: wide - 1]}+" if len(each) > wide else each for each in self.texts]
+            return [text.rjust(wide) if right else text.ljust(wide) for text in texts]
         return [padded(cut(text, wide), wide, right=right) for text in self.texts]
 
 
@@ -119,8 +122,11 @@ def _fitting(
         key=lambda column: (column.extra, column.drop),
     )
 
-    @cache  # the cells of a column are the same in each attempt
     def cells(column: Column, short: bool) -> _ColumnCells:
+        return all_cells(column, short and not isinstance(column.show, PlainField))
+
+    @cache  # the cells of a column are the same in each attempt
+    def all_cells(column: Column, short: bool) -> _ColumnCells:
         texts = column.cells(rows, form._replace(short=short))
         texts = [column.head, *texts] if header else texts
         is_ascii = all(map(str.isascii, texts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -146,11 +147,7 @@ def read_waiting_jobs(text: str) -> ParsedRows[WaitingJob]:
 def _waiting_job(cells: Cells) -> WaitingJob:
     name = cells["JobArrayID"]
     number = words.match_cell(_JOB_NAME, name, "JobArrayID", "is no job id")
-    # Of TRES that were cut, cpu and node come first, and GPUs after at most four others.
-    size = dict(_SIZE.findall(cells["tres-alloc"]))
-    if "cpu" not in size:
-        why = f"{words.quote_unknown(cells['tres-alloc'])} has no CPUs"
-        raise InvalidInput(why, field="tres-alloc")
+    nodes, cpus, gpus = cells.read("tres-alloc", _size)
     return WaitingJob(
         job_id=int(number[1]),
         name=name,
@@ -163,10 +160,20 @@ def _waiting_job(cells: Cells) -> WaitingJob:
         submitted=cells.read("SubmitTime", words.known_instant),
         expected=cells.read("StartTime", words.instant),
         reason=words.reason(cells["Reason"]),
-        nodes=int(size.get("node", 1)),
-        cpus=int(size["cpu"]),
-        gpus=int(size.get("gres/gpu", 0)),
+        nodes=nodes,
+        cpus=cpus,
+        gpus=gpus,
     )
+
+
+@lru_cache(maxsize=1_024)  # a long queue has few sizes
+def _size(text: str, field: str) -> tuple[int, int, int]:
+    """Return the number of nodes, CPUs and GPUs."""
+    # Of TRES that were cut, cpu and node come first, and GPUs after at most four others.
+    size = dict(_SIZE.findall(text))
+    if "cpu" not in size:
+        raise InvalidInput(f"{words.quote_unknown(text)} has no CPUs", field=field)
+    return int(size.get("node", 1)), int(size["cpu"]), int(size.get("gres/gpu", 0))
 
 
 _HELD_WIDTHS = {

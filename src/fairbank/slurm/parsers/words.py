@@ -35,6 +35,7 @@ _WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,30}(\.\d{1,20})?(e[+-]\d{2,3})?|inf", re.ASCII)
 
 
+@lru_cache(maxsize=256)  # a long queue waits for few reasons
 def reason(text: str) -> str:
     """Return why a job waits in Slurm's word, where scontrol and squeue print a sentence.
 
@@ -160,6 +161,7 @@ def length_seconds(text: str, field: str) -> int:
     return _seconds_in(_LENGTH, text, field)
 
 
+@lru_cache(maxsize=256)  # and asks for few limits
 def limit_seconds(text: str, field: str) -> int | None:
     """Return `5:00` or `1-00:00:00`, as squeue prints limits, in seconds; None without one."""
     return None if text in ("UNLIMITED", "NOT_SET", "INVALID") else _seconds_in(_LIMIT, text, field)

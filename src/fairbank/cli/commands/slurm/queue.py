@@ -14,6 +14,7 @@ from fairbank.report.columns import Column, DisplayFormat, Row, duration, instan
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -27,12 +28,12 @@ def _age(row: Row, form: DisplayFormat) -> str:
 
 def _start(row: Row, form: DisplayFormat) -> str:
     """Return when slurmctld expects the start, from the time of its output."""
-    if row["start"] is None:
+    left = row["start_in_seconds"]
+    if left is None:
         return "" if form.exact else "-"
     if form.exact:
         return form.moment(instant_of(row["start"]))
-    left = instant_of(row["start"]) - instant_of(row["submitted"]) - row["age_seconds"]
-    return f"in {show_rounded(left)}" if left > 0 else "now"
+    return f"in {show_rounded(left)}" if left else "now"
 
 
 QUESTION = "squeue --all --states=PENDING"
@@ -75,7 +76,9 @@ def run(context: Context, options: Namespace) -> int:
     ]
     # As slurmctld goes through them; held jobs, of priority 0, come last.
     jobs.sort(key=lambda job: (-job.priority, job.submitted, job.job_id))
-    rows = [_row(job, now) for job in jobs]
+    # As seconds in a table: the texts of 10,000 times take 20 ms.
+    time_of = iso if options.form == "json" else int
+    rows = [_row(job, now, time_of) for job in jobs]
     notes = []
     if any(row["start"] is not None for row in rows):
         notes = ["START is what slurmctld expects; a likely start: fairbank why JOBID"]
@@ -92,7 +95,7 @@ def run(context: Context, options: Namespace) -> int:
     return show(context, listing) or code
 
 
-def _row(job: WaitingJob, now: int) -> dict[str, object]:
+def _row(job: WaitingJob, now: int, time_of: Callable[[int], str | int]) -> dict[str, object]:
     return {
         "job_id": job.name,
         "user": job.user,
@@ -104,10 +107,11 @@ def _row(job: WaitingJob, now: int) -> dict[str, object]:
         "cpus": job.cpus,
         "gpus": job.gpus,
         "limit_seconds": job.limit_seconds,
-        "submitted": iso(job.submitted),
+        "submitted": time_of(job.submitted),
         "age_seconds": max(now - job.submitted, 0),
         "reason": job.reason,
-        "start": None if job.expected is None else iso(job.expected),
+        "start": None if job.expected is None else time_of(job.expected),
+        "start_in_seconds": None if job.expected is None else max(job.expected - now, 0),
     }
 
 
