@@ -138,7 +138,7 @@ class FakeServices:
 
 
 def _settings_of(config: str | None) -> SimpleNamespace:
-    server = SimpleNamespace(name="fairbank")
+    server = SimpleNamespace(name="fairbank", socket="/x/fairbank.sock")
     return SimpleNamespace(store=SimpleNamespace(url="memory:", journal=None), server=server)
 
 

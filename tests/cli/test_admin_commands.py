@@ -91,7 +91,7 @@ def test_backup_and_restore(fairbank: Run) -> None:
     assert fairbank("backup", "create", "a.fbk", "--force", services=services).code == 0
     assert fairbank("backup", "verify", "a.fbk", services=services).out == "a.fbk: whole, 42 rows\n"
     assert fairbank("restore", "a.fbk", services=services).out == "a.fbk: 42 rows restored\n"
-    assert fairbank("restore", "a.fbk", "--replace", services=services).err.endswith(
+    assert fairbank("restore", "a.fbk", "--replace", "--yes", services=services).err.endswith(
         "fairbank audit verify\n"
     )
     result = fairbank("restore", "a.fbk", "--config", "new bank/fairbank.toml", services=services)

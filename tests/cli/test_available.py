@@ -89,7 +89,7 @@ def test_allocation_that_cannot_be_used_is_shown_with_its_reason(changing: Run) 
     assert changing("balance", "-r", "gpu", "--threshold", 200, "--as", AYLA).code == 0
     assert changing("balance", "-r", "cpu", "--threshold", 200, "--as", AYLA).code == 5
     changing("alloc", "thaw", 1, *WHY)
-    changing("alloc", "end", 1, "--reason", "moved to another centre")
+    changing("alloc", "end", 1, "--reason", "moved to another centre", "--yes")
     ended = changing("balance", "-r", "cpu", "--as", AYLA)
     assert "chem_qmc/cpu: ended 2026-11-21 07:30:12: moved to another centre" in ended.err
     # Staff see it only if they name the project.
@@ -101,7 +101,7 @@ def test_allocation_that_cannot_be_used_is_shown_with_its_reason(changing: Run) 
     ("end", "expires"), [("2026-12-24", "2026-12-23"), ("2026-12-24T18:00", "2026-12-24 18:00")]
 )
 def test_expires_is_the_last_day_or_a_time(changing: Run, end: str, expires: str) -> None:
-    changing("alloc", "set", 3, "--end", end, *WHY)
+    changing("alloc", "set", 3, "--end", end, *WHY, "--yes")
     table = changing("balance", "-A", "bio_fold", "-o", "EXPIRES")
     assert table.out.splitlines()[-1] == expires
 

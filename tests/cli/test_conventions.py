@@ -138,6 +138,32 @@ def test_write_commands_have_dry_run_and_confirmation(name: str) -> None:
     assert (reason is not None and reason.required) == (name not in NEEDS_NO_REASON)
 
 
+REASON = ("--reason", "test")
+
+
+@pytest.mark.parametrize(
+    ("words", "needs_yes"),
+    [
+        (("deposit", "3", "1000k", *REASON), False),
+        (("withdraw", "3", "1", *REASON), True),
+        (("alloc", "set", "3", "--credit-limit", "1000k", *REASON), False),
+        (("alloc", "set", "3", "--end", "2026-12-01", *REASON), True),
+        (("alloc", "end", "3", *REASON), True),
+        (("alloc", "close", "3", *REASON), True),
+        (("project", "remove", "bio_fold"), True),
+        (("project", "remove-user", "bio_fold", "61001"), True),
+        (("token", "revoke", "1"), True),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_removal_needs_yes_where_nobody_can_be_asked(
+    changing: Run, words: tuple[str, ...], needs_yes: bool
+) -> None:
+    """The tests have no terminal."""
+    result = changing(*words)
+    assert (result.code, "field: --yes" in result.err) == ((2, True) if needs_yes else (0, False))
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -16,13 +16,13 @@ def test_deposit_withdrawal_and_transfer_move_the_stated_amount(changing: Run) -
     assert output_of(changing("deposit", GPU, "500", "--reason", "committee")).endswith(
         "available 762 SU\n"
     )
-    output_of(changing("withdraw", GPU, "30m", "--reason", "correction"))
+    output_of(changing("withdraw", GPU, "30m", "--reason", "correction", "--yes"))
     assert output_of(changing("transfer", FOLD, GPU, "10.5", "--reason", "joint runs")).endswith(
         f" SU in allocation {FOLD}\n"
     )
     assert available(changing, GPU) == before + 500 * 60 - 30 + 630
     output_of(changing("transfer", GPU, FOLD, "10.5", "--reason", "back"))
-    output_of(changing("withdraw", GPU, "499.5", "--reason", "back"))
+    output_of(changing("withdraw", GPU, "499.5", "--reason", "back", "--yes"))
     assert available(changing, GPU) == before
 
 
@@ -70,7 +70,7 @@ def test_request_with_the_same_key_is_applied_once(changing: Run) -> None:
     conflict = changing("deposit", FOLD, 6, "--reason", "once", "--idempotency-key", "corr-17")
     assert conflict.code == 7
     assert "idempotency key" in conflict.err
-    output_of(changing("withdraw", FOLD, 5, "--reason", "back"))
+    output_of(changing("withdraw", FOLD, 5, "--reason", "back", "--yes"))
 
 
 def test_refund_by_job_number(changing: Run) -> None:
@@ -102,7 +102,7 @@ def test_reason_is_required_and_stored(changing: Run) -> None:
     assert changing("deposit", CPU, 1, "--reason", "two\nlines").code == 2
     output_of(changing("deposit", CPU, 1, "--reason", "for the record"))
     assert "for the record" in changing("statement", CPU, "-l", "-S", "2026-11-21").out
-    output_of(changing("withdraw", CPU, 1, "--reason", "back"))
+    output_of(changing("withdraw", CPU, 1, "--reason", "back", "--yes"))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_csv_and_json_are_exact(changing: Run) -> None:
         if row.endswith(f",{left}")
     ]
     assert ",20," in entry
-    output_of(changing("withdraw", CPU, "20m", "--reason", "back"))
+    output_of(changing("withdraw", CPU, "20m", "--reason", "back", "--yes"))
 
 
 def test_amount_that_is_not_exact_in_su_is_shown_in_minutes_too(changing: Run) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fairbank.cli.commands.planning.demo import FAIRBANK, _folder, _Shell
-from fairbank.core.errors import FairbankError, Forbidden
+from fairbank.core.errors import Conflict, FairbankError, Forbidden
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +86,13 @@ def test_failing_command_ends_the_demo(tmp_path: Path, capfd: pytest.CaptureFixt
     with pytest.raises(FairbankError, match="fairbank balance ended with 6"):
         _Shell(context, tmp_path).type("balance")
     assert "$ fairbank balance" in capfd.readouterr().out
+
+
+def test_directory_that_is_not_empty_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "month.swf").write_text("mine")
+    with pytest.raises(Conflict, match="is not empty"), _folder(str(tmp_path)):
+        pass
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_directory_that_cannot_be_made_is_an_error_of_its_kind(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def lab_project(changing: Run, prepared_sites: set[str], own_bank: Bank) -> None
         prepared_sites.add(own_bank.unix)
         output_of(changing("project", "create", LAB, "--gid", 50_070, "--parent", "chem_qmc"))
         output_of(changing("project", "create", "gone", "--gid", 50_071))
-        output_of(changing("project", "remove", "gone"))
+        output_of(changing("project", "remove", "gone", "--yes"))
         output_of(
             changing(
                 "alloc",
@@ -213,7 +213,7 @@ def test_dry_run_is_refused_with_the_message_of_the_real_run(
     assert (
         "--as" in words or ledger.heads() == before
     )  # acting as another user is always journalled
-    real = changing(*words)
+    real = changing(*words, "--yes")
     assert (dry.code, dry.out, dry.err) == (real.code, "", real.err) == (code, "", dry.err)
     assert message in " ".join(dry.err.split())
 
@@ -297,7 +297,7 @@ def test_dry_run_shows_changes_and_writes_nothing(
     assert shown.startswith("Nothing is changed. This would be posted:\n")
     assert (rows["schema"], [row["kind"] for row in rows["data"]]) == ("fairbank.entry/1", kinds)
     before = ledger.entries()
-    done = json.loads(output_of(changing(*words, "--json")))["data"]
+    done = json.loads(output_of(changing(*words, "--yes", "--json")))["data"]
     assert ledger.entries() == before + len(rows["data"])
     last = rows["data"][0] if kinds[0] == "transfer-out" else rows["data"][-1]
     assert last["available"] in (None, done.get("remaining", done.get("available")))
@@ -378,7 +378,7 @@ def test_dry_run_of_an_applied_request_posts_nothing(changing: Run) -> None:
             in " ".join(result.err.split())
         )
         assert json.loads(output_of(changing(*words, "--dry-run", "--json")))["data"] == []
-    output_of(changing("withdraw", GPU, 1, "--reason", "back"))
+    output_of(changing("withdraw", GPU, 1, "--reason", "back", "--yes"))
 
 
 def test_dry_run_lists_the_entries_of_a_transfer(changing: Run) -> None:

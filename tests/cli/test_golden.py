@@ -46,7 +46,7 @@ STORIES = {
     "project-show": "fairbank project show chem_qmc --as 61001",
     "deposit-dry-run": 'fairbank deposit 1 500 --reason "committee 2026-11" --dry-run',
     "transfer-dry-run": "fairbank transfer 3 2 500 --reason joint --dry-run --json",
-    "withdraw-refused": "fairbank withdraw 2 10k --reason test",
+    "withdraw-refused": "fairbank withdraw 2 10k --reason test --yes",
     "not-found": "fairbank alloc show 99",
     "did-you-mean": "fairbank balanse",
     "help": "fairbank --help",

@@ -9,6 +9,7 @@ import json
 import os
 import pwd
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -104,7 +105,7 @@ def test_commands_first_name_the_settings_and_the_store(fairbank: Run, tmp_path:
     for words in (
         ("audit", "verify"),
         ("backup", "create", file),
-        ("restore", file, "--replace"),
+        ("restore", file, "--replace", "--yes"),
         ("doctor",),
     ):
         assert fairbank(*words, "--config", config).err.startswith(named), words
@@ -113,6 +114,29 @@ def test_commands_first_name_the_settings_and_the_store(fairbank: Run, tmp_path:
         document = json.loads(fairbank(*words, "--json", "--config", config).out)
         places = ("bank", str(config), f"sqlite:///{folder}/fairbank.sqlite")
         assert tuple(document[name] for name in ("bank", "settings", "store")) == places
+
+
+def test_restore_needs_yes_in_a_pipe_and_tells_of_a_running_server(
+    fairbank: Run, tmp_path: Path
+) -> None:
+    config, file = tmp_path / "fairbank.toml", tmp_path / "monday.fbk"
+    assert fairbank("init", tmp_path).code == 0
+    assert fairbank("backup", "create", file, "--config", config).code == 0
+    restore = ("restore", file, "--replace", "--config", config)
+    store = tmp_path / "fairbank.sqlite"
+    before = store.read_bytes()
+    asked = fairbank(*restore)
+    assert (asked.code, asked.out, store.read_bytes()) == (2, "", before)
+    assert f"nobody can be asked here, so nothing was changed: Drop everything in {store}" in (
+        " ".join(asked.err.split()).replace("sqlite:///", "")
+    )
+    running = f"! the bank's server is running at unix:{tmp_path}/fairbank.sock"
+    assert running not in " ".join(asked.err.split())
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "fairbank.sock"))
+        server.listen()
+        restored = fairbank(*restore, "--yes")
+    assert (restored.code, running in " ".join(restored.err.split())) == (0, True)
 
 
 def test_password_of_the_store_is_not_shown(fairbank: Run, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_whole_numbers_are_known_to_be_amounts_or_not() -> None:
         ("alloc show 999", 3, ("not found", 404, "ALLOC")),
         ("deposit 1 5 --reason x --as 61002", 4, ("forbidden", 403, None)),
         ("balance --server unix:/nowhere", 6, ("unavailable", 503, "--server")),
-        ("withdraw 2 10k --reason test", 5, ("refused", 402, None)),
+        ("withdraw 2 10k --reason test --yes", 5, ("refused", 402, None)),
     ],
 )
 def test_errors_under_json_are_problem_documents_on_stdout(
@@ -137,7 +137,9 @@ def test_errors_under_json_are_problem_documents_on_stdout(
 
 
 def test_refusal_under_json_has_its_amounts(fairbank: Run) -> None:
-    refusal = json_of(fairbank("withdraw", GPU, "10k", "--reason", "x", "--json").out)["refusal"]
+    refusal = json_of(fairbank("withdraw", GPU, "10k", "--reason", "x", "--yes", "--json").out)[
+        "refusal"
+    ]
     assert refusal["asked"] == 10_000 * 60
     assert refusal["asked"] - refusal["available"] == refusal["shortfall"]
     assert refusal["display"]["asked"] == "10000"

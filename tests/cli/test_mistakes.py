@@ -81,7 +81,7 @@ def test_missing_permission_is_reported(changing: Run) -> None:
         (("transfer", 999, CPU, 1, "--reason", "x"), "FROM"),
         (("transfer", CPU, 999, 1, "--reason", "x"), "TO"),
         (("token", "create", "x", "--days", 100_000), "--days"),
-        (("token", "revoke", 999), "ID"),
+        (("token", "revoke", 999, "--yes"), "ID"),
         (("quote", "-A", "chem_qmc", "-p", "nosuch", "-t", "60", "-M", "darwin"), "-p"),
         (
             ("quote", "-A", "chem_qmc", "-p", "idle-std", "-t", "60", "--cluster", "nosuch"),

@@ -41,7 +41,7 @@ def test_new_project_gets_an_allocation_and_a_balance(changing: Run) -> None:
     assert again.code == 7
     assert "of this resource at the same time" in " ".join(again.err.split())
     assert "61001" in output_of(changing("project", "users", "lab7"))
-    output_of(changing("project", "remove-user", "lab7", AYLA))
+    output_of(changing("project", "remove-user", "lab7", AYLA, "--yes"))
     assert changing("balance", "-A", "lab7", "--as", AYLA).code == 3
 
 
@@ -69,7 +69,7 @@ def test_project_commands_accept_idempotency_keys(changing: Run) -> None:
         changing("project", "create", "lab12", "--gid", 50_012, "--idempotency-key", "p-1"), 7
     )
     add = ("project", "add-user", "lab11", MINH, "--idempotency-key", "m-1")
-    remove = ("project", "remove-user", "lab11", MINH, "--idempotency-key", "m-2")
+    remove = ("project", "remove-user", "lab11", MINH, "--yes", "--idempotency-key", "m-2")
     for words in (add, remove, add):
         output_of(changing(*words))
     assert json.loads(changing("project", "show", "lab11", "--json").out)["data"] == [], (
@@ -109,11 +109,13 @@ def test_project_is_renamed_removed_and_restored(changing: Run) -> None:
     assert (again.out.startswith("project "), "carried out before" in again.err) == (True, True)
     assert "removed" not in changing("project", "show", "lab31").err
     assert "nothing is to change" in output_of(changing("project", "set", "lab31"), 2)
-    assert entry_number(changing("project", "remove", "lab31")) > changed
+    assert entry_number(changing("project", "remove", "lab31", "--yes")) > changed
     assert "lab31" not in output_of(changing("project", "list"))
     assert "lab31" in output_of(changing("project", "list", "-a"))
     assert "removed" in changing("project", "show", "lab31").err
-    assert "the project is still in use" in output_of(changing("project", "remove", "chem_qmc"), 7)
+    assert "the project is still in use" in output_of(
+        changing("project", "remove", "chem_qmc", "--yes"), 7
+    )
     assert "ever had an allocation" in output_of(
         changing("project", "set", "chem_qmc", "-A", "chem"), 7
     )

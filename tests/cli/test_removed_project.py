@@ -20,7 +20,7 @@ def removed_allocation(changing: Run) -> int:
     period = ("--start", "2026-01-01", "--end", "2026-06-01", "--amount", 5)
     output_of(changing("alloc", "create", "-A", "lab40", "-r", "cpu", *period, "--reason", "x"))
     (row,) = json.loads(output_of(changing("alloc", "list", "-A", "lab40", "--json")))["data"]
-    output_of(changing("project", "remove", "lab40"))
+    output_of(changing("project", "remove", "lab40", "--yes"))
     return int(row["id"])
 
 
@@ -28,7 +28,7 @@ def test_list_reports_that_the_project_was_removed(changing: Run) -> None:
     """Staff get the option that shows it; former members get the message for an unknown project."""
     output_of(changing("project", "create", "lab41", "--gid", 50_041))
     output_of(changing("project", "add-user", "lab41", AYLA))
-    output_of(changing("project", "remove", "lab41"))
+    output_of(changing("project", "remove", "lab41", "--yes"))
     for words in (("-A", "lab41"), ("-g", "lab41"), ("-g", 50_041)):
         shown = changing("project", "list", *words)
         assert (shown.code, shown.out) == (0, "")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.output_values import entry_number, output_of
-from tests.cli.site import CPU, GPU, JORGE
+from tests.cli.site import CPU, GPU, JORGE, STRANGER
 
 
 def test_credit_limit_is_not_counted_as_expiring(changing: Run) -> None:
@@ -96,7 +96,7 @@ def test_frozen_allocation_past_its_end_accepts_late_reports(changing: Run) -> N
     )
     number = json.loads(output_of(changing("alloc", "create", *filters, "--json")))["data"]["id"]
     output_of(changing("alloc", "freeze", number, "--reason", "x"))
-    assert ", ended, " in output_of(changing("alloc", "end", number, "--reason", "x"))
+    assert ", ended, " in output_of(changing("alloc", "end", number, "--reason", "x", "--yes"))
     assert ", ended, " in output_of(changing("alloc", "thaw", number, "--reason", "x"))
     assert ", active, " in output_of(
         changing("alloc", "reopen", number, "--end", "2089-01-01", "--reason", "x")
@@ -132,6 +132,7 @@ def test_terms_can_be_changed(changing: Run) -> None:
             "2027-07-01",
             "--reason",
             "back",
+            "--yes",
         )
     )
     assert changing("alloc", "thaw", CPU, "--reason", "twice").code == 7
@@ -210,8 +211,8 @@ def test_allocation_is_extended_and_closed(changing: Run) -> None:
     ).out
     for text in ("end 2027-07-01 00:00:00", "credit_limit 5 SU", "shared yes"):
         assert text in shown
-    output_of(changing("alloc", "set", CPU, "--end", "2027-07-01", "--reason", "back"))
-    closed = entry_number(changing("alloc", "close", GPU, "--reason", "over"))
+    output_of(changing("alloc", "set", CPU, "--end", "2027-07-01", "--reason", "back", "--yes"))
+    closed = entry_number(changing("alloc", "close", GPU, "--reason", "over", "--yes"))
     assert "ended" in changing("alloc", "show", GPU).out
     output_of(changing("undo", closed, "--reason", "not over"))
 
@@ -222,6 +223,16 @@ def test_caps_are_set_and_lifted(changing: Run) -> None:
     )
     assert "5000" in changing("alloc", "users", CPU).out
     assert "has no cap" in output_of(changing("alloc", "cap", CPU, JORGE, "none"))
+
+
+def test_cap_of_a_user_who_is_no_member_warns(changing: Run) -> None:
+    warning = f"user {STRANGER} is no member of chem_qmc"
+    capped = changing("alloc", "cap", CPU, STRANGER, "5k")
+    assert (capped.code, warning in " ".join(capped.err.split())) == (0, True)
+    (shown,) = json.loads(changing("alloc", "cap", CPU, STRANGER, "6k", "--json").out)["warnings"]
+    assert warning in shown
+    for words in ((CPU, JORGE, "5k"), (CPU, JORGE, "none"), (CPU, STRANGER, "none")):
+        assert changing("alloc", "cap", *words).err == "", words
 
 
 @pytest.mark.parametrize(

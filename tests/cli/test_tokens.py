@@ -32,7 +32,7 @@ def test_token_authenticates_over_the_network(
         for row in json.loads(changing("token", "list", "-u", AYLA, "--json").out)["data"]
         if row["label"] == "laptop"
     )
-    output_of(changing("token", "revoke", number))
+    output_of(changing("token", "revoke", number, "--yes"))
     assert changing("whoami", "--server", own_bank.http).code == 4
 
 

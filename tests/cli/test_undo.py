@@ -19,7 +19,7 @@ def test_moved_credit_is_undone_once(changing: Run) -> None:
     before = available(changing, GPU), available(changing, FOLD)
     entries = [
         entry_number(changing("deposit", GPU, "500", "--reason", "x")),
-        entry_number(changing("withdraw", GPU, "30m", "--reason", "x")),
+        entry_number(changing("withdraw", GPU, "30m", "--reason", "x", "--yes")),
         entry_number(changing("transfer", FOLD, GPU, "10.5", "--reason", "x")),
     ]
     assert "undo of entry" in output_of(
@@ -81,7 +81,7 @@ def terms(changing: Run) -> dict[str, object]:
 )
 def test_undo_restores_the_terms(changing: Run, words: tuple[object, ...]) -> None:
     before = terms(changing)
-    entry = entry_number(changing("alloc", *words, "--reason", "x"))
+    entry = entry_number(changing("alloc", *words, "--reason", "x", "--yes"))
     assert terms(changing) != before
     assert "back to" in output_of(changing("undo", entry, "--reason", "a slip"))
     assert terms(changing) == before
@@ -93,7 +93,7 @@ def test_undo_restores_the_terms(changing: Run, words: tuple[object, ...]) -> No
 def test_undo_of_an_end_restores_the_frozen_state(changing: Run) -> None:
     frozen = entry_number(changing("alloc", "freeze", FOLD, "--reason", "x"))
     before = terms(changing)
-    ended = entry_number(changing("alloc", "end", FOLD, "--reason", "x"))
+    ended = entry_number(changing("alloc", "end", FOLD, "--reason", "x", "--yes"))
     assert "end 2027-01-15" in output_of(
         changing("undo", ended, "--reason", "a slip", "--dry-run")
     )  # still frozen after the end
@@ -165,7 +165,7 @@ def test_printed_entry_numbers_can_be_undone(changing: Run, words: tuple[object,
     """The dry run shows the entries that undo writes later, and is refused with the same exit code
     and message.
     """
-    number = entry_number(changing(*words))
+    number = entry_number(changing(*words, "--yes"))
     dry = ("undo", number, "--reason", "a slip", "--dry-run", "--json")
     *_, planned = json.loads(output_of(changing(*dry)))["data"]
     assert planned["details"]["undoes"] == number
@@ -243,13 +243,13 @@ def test_projects_and_tokens_cannot_be_undone(changing: Run) -> None:
     created = changing("token", "create", "laptop")
     token = created.err.split()[1]
     assert f"to take it back: fairbank token revoke {token}" in " ".join(created.err.split())
-    assert "that is not undone" in output_of(changing("token", "revoke", token))
+    assert "that is not undone" in output_of(changing("token", "revoke", token, "--yes"))
 
 
 def test_refused_undo_can_be_retried(changing: Run) -> None:
     deposited = entry_number(changing("deposit", GPU, "1", "--reason", "x"))
     left = available(changing, GPU)
-    output_of(changing("withdraw", GPU, f"{left}m", "--reason", "x"))
+    output_of(changing("withdraw", GPU, f"{left}m", "--reason", "x", "--yes"))
     message = output_of(changing("undo", deposited, "--reason", "x"), 5)
     assert "not enough unused credit" in message
     assert "nothing can be withdrawn now" in " ".join(message.split())

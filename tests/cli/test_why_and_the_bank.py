@@ -84,13 +84,13 @@ CASES = {
         f"a higher cap, by the PI, a coordinator or staff: fairbank alloc cap {CPU} {AYLA} AMOUNT",
     ),
     "INSUFFICIENT_CREDIT": (
-        (("withdraw", CPU, "59300", *WHY), ("deposit", CPU, "59300", *WHY)),
+        (("withdraw", CPU, "59300", *WHY, "--yes"), ("deposit", CPU, "59300", *WHY)),
         "not enough credit: requested 168 SU, available ",
         "a shorter time limit: -t 4-",
     ),
     "NO_ALLOCATION": (
         (
-            ("alloc", "set", CPU, "--end", "2026-11-21T07:00:00", *WHY),
+            ("alloc", "set", CPU, "--end", "2026-11-21T07:00:00", *WHY, "--yes"),
             ("alloc", "reopen", CPU, "--end", "2027-07-01", *WHY),
         ),
         "the project has no allocation of this resource at this time",

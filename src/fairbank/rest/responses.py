@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,9 +28,11 @@ def done_of(outcome: Outcome) -> Done:
     raise RefusalError(outcome)
 
 
-def granted_response(outcome: Outcome, context: AppContext) -> ItemResponse[Granted]:
+def granted_response(
+    outcome: Outcome, context: AppContext, warnings: Sequence[str] = ()
+) -> ItemResponse[Granted]:
     """Return the body for a granted outcome, or raise RefusalError."""
-    return item_response("granted", context, granted_answer(done_of(outcome)))
+    return item_response("granted", context, granted_answer(done_of(outcome), warnings))
 
 
 def created_response(outcome: Outcome, context: AppContext) -> Response[ItemResponse[Granted]]:

@@ -239,6 +239,29 @@ class Allocations(UseCases):
             ),
         )
 
+    def cap_warnings(self, request: SetCap) -> list[str]:
+        """Return a warning if the capped user is no member of a project that may use the
+        allocation: the number may be a typing error.
+        """
+        if request.cap is None:
+            return []
+        with self._store.reading() as reader:
+            query = AllocationQuery(ids=frozenset({request.allocation}))
+            (allocation,) = reader.allocations(query, Page(1))
+        owner = self._project_cache.by_id(allocation.project)
+        members_of = [
+            self._project_cache.by_id(number)
+            for number in self._context.memberships.roles(request.uid)
+        ]
+        for project in members_of:
+            chain = self._project_cache.project_chain(project)
+            if owner.id in (chain if allocation.shared else (project.id,)):
+                return []
+        return [
+            f"user {request.uid} is no member of {owner.account}; if the user is right, add them:"
+            f" fairbank project add-user {owner.account} {request.uid}"
+        ]
+
     def deposit(self, identity: Identity, request: Deposit) -> Outcome:
         """Deposit credit. Raises Forbidden, NotFound."""
         self.get(identity, request.allocation)

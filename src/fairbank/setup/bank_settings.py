@@ -11,6 +11,7 @@ from shlex import quote
 
 from fairbank.core.errors import Conflict
 from fairbank.core.time import Instant
+from fairbank.rest.server.unix_socket import answers
 from fairbank.service.settings import BankSettings, read_settings
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
@@ -58,6 +59,11 @@ def bank_places(config: str | None, settings: BankSettings) -> dict[str, str]:
     """
     file = settings_file(config).absolute()
     return {"settings": str(file), "store": redacted_url(settings.store.url)}
+
+
+def is_served(settings: BankSettings) -> bool:
+    """Return whether a server with these settings runs on this host."""
+    return answers(Path(settings.server.socket))
 
 
 def open_bank_store(config: str | None, settings: BankSettings) -> Store:

@@ -56,6 +56,9 @@ def test_child_project_sees_shared_allocations_but_not_their_users(world: World)
         refusal = world.ask("GET", path, STRANGER)
         assert (refusal.status_code, refusal.json()["remedy"]) == (403, instead)
         assert world.ask("GET", path, OTHER_PI).status_code == 404, path
+    for uid, warns in ((STRANGER, False), (OTHER_PI, True)):
+        capped = world.ask("PUT", f"{shared}/cap/{uid}", SUPERUSER, json={"cap": 60}).json()
+        assert ("warnings" in capped["data"]) == warns, "members of a child may use it"
     deposit = {"amount": 60, "comment": "mine"}
     assert [
         world.ask("POST", f"{shared}/deposit", uid, json=deposit).status_code

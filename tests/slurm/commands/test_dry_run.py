@@ -243,7 +243,7 @@ def test_sync_makes_the_planned_changes(site: CommandSite) -> None:
         "sacctmgr-show-associations", f"{accounts}chem|{OTHER}||10||\ngone|{OTHER}||1||\n"
     )
     site.slurm.set_output("sshare", "root||0|\nchem||600|cpu=1,billing=30\nbio||0|\ngone||0|\n")
-    command = ("slurm", "sync", "--no-policy", "--accounts", "--fence", "--remove")
+    command = ("slurm", "sync", "--no-policy", "--accounts", "--fence", "--remove", "--yes")
     planned = [
         line.removeprefix("sacctmgr -i ").partition("   #")[0]
         for line in site.output(*command, "--dry-run").splitlines()

@@ -137,10 +137,22 @@ class Terminal:
         """Print which settings and which store a command on the bank's host uses."""
         self.note(*(f"{name:<9}{place}" for name, place in places.items()), fold=False)
 
-    def confirm(self, question: str) -> bool:
-        """Ask on a terminal whether to continue, unless --yes. Return the answer."""
-        if self.options.yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    def confirm(self, question: str, *, removes: bool = False) -> bool:
+        """Ask on a terminal whether to continue, unless --yes. Return the answer.
+
+        Where nobody can be asked, the answer is yes, except for a change that removes, ends or
+        replaces something: that needs --yes. Raises InvalidInput.
+        """
+        if self.options.yes:
             return True
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            if not removes:
+                return True
+            raise InvalidInput(
+                f"nobody can be asked here, so nothing was changed: {question}",
+                field="--yes",
+                remedy="add --yes to do it without a question",
+            )
         sys.stdout.flush()
         _discard_input()
         lines = folded(f"{plain(question)} [y/N]", self.width - 1)

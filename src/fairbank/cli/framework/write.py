@@ -25,14 +25,16 @@ class WriteRequest(NamedTuple):
     """Request that changes the bank, and the question to ask before it, if any.
 
     Only a request that removes, ends or is large has a question. All others can be undone, and a
-    question would take the next line of a pasted session as its answer. The value of --reason is
-    added to the body. A request that is not `keyed` may be repeated without an idempotency key.
+    question would take the next line of a pasted session as its answer. One that `removes` or ends
+    something needs --yes where nobody can be asked. The value of --reason is added to the body. A
+    request that is not `keyed` may be repeated without an idempotency key.
     """
 
     method: str
     path: str
     body: Any
     question: str | None = None
+    removes: bool = False
     keyed: bool = True
 
 
@@ -52,7 +54,9 @@ def post(context: Context, request: WriteRequest) -> Row | None:
     if options.dry_run:
         _show_planned_entries(context, planned_entries(context, request))
         return None
-    if request.question is not None and not context.confirm(request.question):
+    if request.question is not None and not context.confirm(
+        request.question, removes=request.removes
+    ):
         context.note("Nothing was changed.")
         return None
     key = getattr(options, "idempotency_key", None)

@@ -267,8 +267,9 @@ def set_cap(
         key=check_key(key),
         comment=None if data.comment is None else ids.comment(data.comment),
     )
-    outcome = request.services.allocations.set_cap(request.identity, bank_request)
-    return granted_response(outcome, request.context)
+    service = request.services.allocations
+    outcome = service.set_cap(request.identity, bank_request)
+    return granted_response(outcome, request.context, service.cap_warnings(bank_request))
 
 
 class _MovementFields(TypedDict):

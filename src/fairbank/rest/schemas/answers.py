@@ -102,6 +102,7 @@ class Granted(Amounts, frozen=True, kw_only=True):
     written_off: int = 0
     cpu_counted: int | UnsetType = UNSET
     again: bool = False
+    warnings: list[str] | UnsetType = UNSET
 
 
 class ReportAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -122,7 +122,7 @@ def row_of(kind: type[Row], record: object, /, **fields: object) -> Row:
     return kind(**{name: getattr(record, name) for name in names}, **fields)
 
 
-def granted_answer(done: Done) -> Granted:
+def granted_answer(done: Done, warnings: Sequence[str] = ()) -> Granted:
     """Return the result of a granted request."""
     return Granted(
         entry=done.entry or None,
@@ -133,6 +133,7 @@ def granted_answer(done: Done) -> Granted:
         written_off=done.written_off,
         cpu_counted=UNSET if done.cpu_counted is None else done.cpu_counted,
         again=done.again,
+        warnings=list(warnings) or UNSET,
     )
 
 

@@ -198,7 +198,7 @@ def _amend(
     )
     is_large = isinstance(limit, int) and limit >= LARGE
     question = f"{verb} {allocation_name(row)}?" if ends or is_large else None
-    request = WriteRequest("PATCH", f"/alloc/{row['id']}", changes, question)
+    request = WriteRequest("PATCH", f"/alloc/{row['id']}", changes, question, removes=ends)
     sentence = partial(_sentence, context)
     return write(context, "fairbank.allocation/1", request, sentence, warnings)
 

@@ -82,23 +82,30 @@ def _add_restore(parser: Parser) -> None:
     add_option(parser, "--replace", about)
     about = "only read the file to its end, as fairbank backup verify does"
     add_option(parser, "--check", about)
-    add_option(parser, "--yes", "do not ask before --replace (only a terminal is asked)")
+    about = "do not ask before --replace; required with it if there is no terminal to ask on"
+    add_option(parser, "--yes", about)
     add_config(parser)
     add_progress(parser)
 
 
 def _restore(context: Context, options: Namespace) -> int:
     from fairbank.service.ops.backup import Backups
-    from fairbank.setup.bank_settings import SystemClock, bank_places, opened_store, settings_of
+    from fairbank.setup import bank_settings
+    from fairbank.setup.bank_settings import SystemClock, opened_store, settings_of
 
     if options.check:
         return _verify(context, options)
     name, settings = plain(options.file), settings_of(options.config)
-    places = bank_places(options.config, settings)
+    places = bank_settings.bank_places(options.config, settings)
     context.note_places(places)
+    if bank_settings.is_served(settings):
+        context.note(
+            f"! the bank's server is running at unix:{settings.server.socket}: jobs and users use"
+            " what is restored at once; stop it first to keep them out"
+        )
     with Progress("restore", options) as progress:
         question = f"Drop everything in {places['store']}, and put {name} in its place?"
-        if options.replace and not context.confirm(question):
+        if options.replace and not context.confirm(question, removes=True):
             context.note("Nothing was changed.")
             return NOT_DONE
         with opened_store(options.config, settings) as store:

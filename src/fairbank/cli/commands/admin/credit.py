@@ -73,6 +73,7 @@ def _change(verb: str, direction: str, sign: int, context: Context, options: Nam
         f"/alloc/{row['id']}/{verb}",
         {"amount": amount},
         question if sign < 0 or amount >= LARGE else None,
+        removes=sign < 0,
     )
     answer = post(context, request)
     # Staff may deposit all the same: to cover a late charge, or before they reopen it.

@@ -19,7 +19,7 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import DONE, FOUND, TOO_LITTLE
 from fairbank.cli.framework.options import add_option, count
 from fairbank.cli.framework.progress import add_progress
-from fairbank.core.errors import FairbankError, Unavailable
+from fairbank.core.errors import Conflict, FairbankError, Unavailable
 from fairbank.core.os_errors import translate_os_error
 from fairbank.core.time import DAY
 
@@ -35,7 +35,7 @@ START_SECONDS = 30
 
 
 def add(parser: Parser) -> None:
-    about = "where to leave trace and bank, to play on (default: a directory that is removed)"
+    about = "new or empty directory for trace and bank, to play on (default: a temporary one)"
     add_option(parser, "--directory DIRECTORY", about)
     add_option(parser, "--seed N", "another month (default: 1)", type=count, default=1)
     add_progress(parser)
@@ -64,9 +64,16 @@ def _folder(given: str | None) -> Iterator[Path]:
         folder = Path(given).resolve()
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            is_empty = not any(folder.iterdir())
         except OSError as error:
             what = f"cannot make the directory {folder}"
             raise translate_os_error(error, what, field="directory") from error
+        if not is_empty:
+            raise Conflict(
+                f"the directory {folder} is not empty",
+                field="directory",
+                remedy="name a new or an empty one",
+            )
         yield folder
 
 

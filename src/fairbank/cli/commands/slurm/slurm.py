@@ -212,7 +212,8 @@ def _sync(context: Context, options: Namespace) -> int:
     if dry_run:
         return 0
     changes = counted(len(result.changes), "change")
-    if not context.confirm(f"Make {changes} in Slurm's accounting?"):
+    question = f"Make {changes} in Slurm's accounting?"
+    if not context.confirm(question, removes=options.remove):
         context.note("Nothing was changed in Slurm.")
         return NOT_DONE
     with Stages(options) as progress:
