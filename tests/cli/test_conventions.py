@@ -156,7 +156,7 @@ REASON = ("--reason", "test")
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_removal_needs_yes_where_nobody_can_be_asked(
+def test_removal_needs_yes_without_a_terminal(
     changing: Run, words: tuple[str, ...], needs_yes: bool
 ) -> None:
     """The tests have no terminal."""

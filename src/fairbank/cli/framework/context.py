@@ -140,7 +140,7 @@ class Terminal:
     def confirm(self, question: str, *, removes: bool = False) -> bool:
         """Ask on a terminal whether to continue, unless --yes. Return the answer.
 
-        Where nobody can be asked, the answer is yes, except for a change that removes, ends or
+        Without a terminal the answer is yes, except for a change that removes, ends or
         replaces something: that needs --yes. Raises InvalidInput.
         """
         if self.options.yes:
@@ -149,7 +149,7 @@ class Terminal:
             if not removes:
                 return True
             raise InvalidInput(
-                f"nobody can be asked here, so nothing was changed: {question}",
+                f"there is no terminal to ask on, so nothing was changed: {question}",
                 field="--yes",
                 remedy="add --yes to do it without a question",
             )

@@ -26,7 +26,7 @@ class WriteRequest(NamedTuple):
 
     Only a request that removes, ends or is large has a question. All others can be undone, and a
     question would take the next line of a pasted session as its answer. One that `removes` or ends
-    something needs --yes where nobody can be asked. The value of --reason is added to the body. A
+    something needs --yes without a terminal. The value of --reason is added to the body. A
     request that is not `keyed` may be repeated without an idempotency key.
     """
 
