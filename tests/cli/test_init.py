@@ -127,8 +127,9 @@ def test_restore_needs_yes_in_a_pipe_and_tells_of_a_running_server(
     before = store.read_bytes()
     asked = fairbank(*restore)
     assert (asked.code, asked.out, store.read_bytes()) == (2, "", before)
-    assert f"there is no terminal to ask on, so nothing was changed: Drop everything in {store}" in (
-        " ".join(asked.err.split()).replace("sqlite:///", "")
+    assert (
+        f"there is no terminal to ask on, so nothing was changed: Drop everything in {store}"
+        in (" ".join(asked.err.split()).replace("sqlite:///", ""))
     )
     running = f"! the bank's server is running at unix:{tmp_path}/fairbank.sock"
     assert running not in " ".join(asked.err.split())
