@@ -30,11 +30,21 @@ from fairbank.slurm.policy import POLICY_FILE
 UNITS = (
     "fairbank.service",
     "fairbank-agent.service",
+    "fairbank-audit.service",
+    "fairbank-backup.service",
+    "fairbank-doctor.service",
     "fairbank-reconcile.service",
     "fairbank-share.service",
     "fairbank-sync.service",
 )
-TIMERS = ("fairbank-reconcile.timer", "fairbank-share.timer", "fairbank-sync.timer")
+TIMERS = (
+    "fairbank-audit.timer",
+    "fairbank-backup.timer",
+    "fairbank-doctor.timer",
+    "fairbank-reconcile.timer",
+    "fairbank-share.timer",
+    "fairbank-sync.timer",
+)
 INSTALLED = "/opt/fairbank/bin/fairbank"
 EXPOSURE_MAX = 1.6
 UV, FAIRBANK = (str(Path(sys.executable).with_name(name)) for name in ("uv", "fairbank"))
@@ -192,11 +202,52 @@ def test_commands_of_the_guide_are_valid(checkout: Path) -> None:
 # --- systemd ---
 
 
+def programs(checkout: Path, name: str) -> list[list[str]]:
+    """Return the words of each ExecStart= of a unit, as systemd passes them to execve."""
+    text = (checkout / "packaging" / "systemd" / name).read_text().replace("\\\n", " ")
+    lines = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
+    return [shlex.split(line.replace("%%", "%").replace("$$", "$")) for line in lines]
+
+
 @pytest.mark.parametrize("name", UNITS)
 def test_units_run_existing_commands(checkout: Path, name: str) -> None:
-    program, *words = unit(checkout, name)["ExecStart"].split()
-    assert program == INSTALLED
-    parse_command(*words)
+    commands = [
+        shlex.split(found)
+        for words in programs(checkout, name)
+        for found in re.findall(rf"{INSTALLED}((?: [\w./-]+)+)", " ".join(words))
+    ]
+    assert commands
+    for words in commands:
+        parse_command(*words, *(["FILE"] if words[0] == "backup" else []))
+
+
+def test_nightly_units_back_up_and_find_a_journal_cut_short(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank, backups = tmp_path / "bank", tmp_path / "backups"
+    backups.mkdir()
+    old = backups / "2020-01-01.fbk"
+    old.touch()
+    os.utime(old, (0, 0))
+    monkeypatch.setenv("FAIRBANK_CONFIG", str(bank / "fairbank.toml"))
+    subprocess.run([FAIRBANK, "init", str(bank), "--quiet"], check=True)
+
+    def run(name: str) -> list[int]:
+        ran: list[int] = []
+        for words in programs(checkout, name):
+            line = [word.replace(INSTALLED, FAIRBANK) for word in words]
+            ran.append(
+                subprocess.run(line, cwd=backups, capture_output=True, check=False).returncode
+            )
+        return ran
+
+    assert run("fairbank-audit.service") == [0]  # the first night has no heads yet
+    assert run("fairbank-backup.service") == [0, 0, 0, 0]
+    assert sorted(path.suffix for path in backups.iterdir()) == [".fbk", ".heads"]
+    assert run("fairbank-audit.service") == [0]
+    heads = next(backups.glob("*.heads"))
+    heads.write_text(heads.read_text().replace("[0, 0,", "[0, 1,"))
+    assert run("fairbank-audit.service") == [8]
 
 
 @pytest.mark.parametrize("name", UNITS)
