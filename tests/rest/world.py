@@ -32,7 +32,7 @@ from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.time import Instant, iso
 from fairbank.core.tres import parse_weights
 from fairbank.core.units import SuMinutes
-from fairbank.rest.app import create_app
+from fairbank.rest.app import create_app, equip
 from fairbank.rest.auth.peers import EXTENSION, Peer
 from fairbank.rest.context import AppContext
 from fairbank.rest.server.server import with_middleware
@@ -73,6 +73,8 @@ LATE_REPORTS_POLICY = Policy(clock_tolerance_seconds=365 * DAY)
 """The test's clock stands still, so ends of runs lie in its future."""
 
 _AS = b"x-test-uid"
+_SPARE: list[Litestar] = []
+"""Applications of closed worlds. Preparing the routes takes longer than a test."""
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
@@ -170,7 +172,8 @@ def create_world(store: Store | None = None, *, empty: bool = True, **more: Any)
         services(store or MemoryStore(), clock=clock, monotonic=ticks, key=b"k" * 32, **settings)
     )
     try:
-        app = create_app(context)
+        app = _SPARE.pop() if _SPARE else create_app(context)
+        equip(app, context)
         with TestClient(
             socket_of_tests(with_middleware(app, context)), raise_server_exceptions=False
         ) as client:
@@ -178,6 +181,7 @@ def create_world(store: Store | None = None, *, empty: bool = True, **more: Any)
             if empty:
                 _people(world)
             yield world
+        _SPARE.append(app)
     finally:
         context.services.close()
 

@@ -48,44 +48,51 @@ def create_app(context: AppContext, *, threads: int = THREADS) -> Litestar:
         threads: requests in work at the same time, besides sign-ins and reports of runs
             (`rest.thread_pools`); further requests wait.
     """
-    pools = ThreadPools(threads)
-    authenticator, parameters = Authenticator(context, pools), query_parameters(document())
-
-    async def before(request: Request[Any, Any, Any]) -> Response[None] | None:
-        api_request = cast("ApiRequest", request)
-        await authenticator(api_request)
-        check_address(api_request)
-        check_query(api_request, parameters)
-        return _options_response(api_request) if request.method == "OPTIONS" else None
-
-    @asynccontextmanager
-    async def lifespan(app: Litestar) -> AsyncIterator[None]:
-        loop = asyncio.get_running_loop()
-        queue = context.services.write_queue
-        app.state.write_queue = AsyncWriteQueue(queue, loop)
-        with queue.in_loop(loop), pools.running():
-            yield
-
-    return Litestar(
+    app = Litestar(
         # One router: with three methods on a path, litestar would prepare the first one thrice.
         [Router("/", route_handlers=ROUTES)],
-        before_request=before,
+        before_request=_before,
         exception_handlers={**HANDLERS, DryRunResult: dry_run_response},
         request_class=ApiRequest,
         openapi_config=None,
         logging_config=None,
         debug=False,  # even if the environment says otherwise: debug pages show internals
         pdb_on_exception=False,
-        lifespan=[lifespan],
-        state=State(
-            {
-                "context": context,
-                "authenticator": authenticator,
-                "thread_pools": pools,
-                "document": msgspec.json.encode(document()),
-            }
-        ),
+        lifespan=[_lifespan],
     )
+    equip(app, context, threads=threads)
+    return app
+
+
+def equip(app: Litestar, context: AppContext, *, threads: int = THREADS) -> None:
+    """Let an application that is not running serve this context. Its routes stay as they are."""
+    pools = ThreadPools(threads)
+    app.state = State(
+        {
+            "context": context,
+            "authenticator": Authenticator(context, pools),
+            "thread_pools": pools,
+            "document": msgspec.json.encode(document()),
+            "parameters": query_parameters(document()),
+        }
+    )
+
+
+async def _before(request: Request[Any, Any, Any]) -> Response[None] | None:
+    api_request, state = cast("ApiRequest", request), request.app.state
+    await state["authenticator"](api_request)
+    check_address(api_request)
+    check_query(api_request, state["parameters"])
+    return _options_response(api_request) if request.method == "OPTIONS" else None
+
+
+@asynccontextmanager
+async def _lifespan(app: Litestar) -> AsyncIterator[None]:
+    loop = asyncio.get_running_loop()
+    queue = app.state["context"].services.write_queue
+    app.state.write_queue = AsyncWriteQueue(queue, loop)
+    with queue.in_loop(loop), app.state["thread_pools"].running():
+        yield
 
 
 def _options_response(request: ApiRequest) -> Response[None]:
