@@ -14,7 +14,7 @@ import pytest
 from tests.slurm.lab import packages
 from tests.slurm.lab.configuration import gres_conf, slurm_conf, slurmdbd_conf
 from tests.slurm.lab.machine import SIZES, node_names
-from tests.slurm.lab.output_parsers import DELIMITER, fields, rows, tres
+from tests.slurm.lab.output_parsers import DELIMITER, fields, is_whole, rows, tres
 from tests.slurm.lab.people import PEOPLE, accounting
 from tests.slurm.lab.place import BLOCK, FIRST_NODE, Place, blocks
 from tests.slurm.lab.recorder import SACCT, anonymous, read_keys
@@ -114,6 +114,21 @@ def test_recorded_jobs_are_read(checkout: Path) -> None:
     }
     again = [run for run in runs if run["JobName"] == "again"]
     assert [run["State"] for run in again] == ["REQUEUED", "RUNNING"]
+
+
+@pytest.mark.parametrize(
+    ("partition", "state", "end", "expected"),
+    [
+        ("cpu", "CANCELLED by 60601", "2026-06-01T12:00:00", True),
+        ("cpu", "RUNNING", "Unknown", True),
+        ("", "COMPLETED", "2026-06-01T12:00:00", False),
+        ("cpu", "CANCELLED", "Unknown", False),
+    ],
+)
+def test_row_with_the_start_and_the_end_of_its_state_is_whole(
+    partition: str, state: str, end: str, expected: bool
+) -> None:
+    assert is_whole({"Partition": partition, "State": state, "End": end}) == expected
 
 
 def test_recorded_json_has_no_errors_and_its_read_keys_only(checkout: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
+from fairbank.slurm.parsers.values import UNFINISHED_STATES
+
 DELIMITER = "\x1f"
 
 
@@ -31,11 +33,14 @@ def rows(text: str, columns: Sequence[str], delimiter: str = DELIMITER) -> list[
 
 
 def is_whole(row: Mapping[str, str]) -> bool:
-    """Return True if slurmdbd has received the start of the job. The end of a short job can be
-    there a second earlier: the row then says COMPLETED, and has the name "allocation", the group
-    root, no partition, and no requested TRES.
+    """Return True if slurmdbd has received the start of the job and, in a final state, its end.
+
+    The end of a short job can be there a second earlier: the row then says COMPLETED, and has the
+    name "allocation", the group root, no partition, and no requested TRES. The final state of a job
+    that ends while it is suspended can be there without the end.
     """
-    return row["Partition"] != ""
+    has_end = row["End"] != "Unknown" or row["State"] in UNFINISHED_STATES
+    return row["Partition"] != "" and has_end
 
 
 def tres(text: str) -> dict[str, str]:

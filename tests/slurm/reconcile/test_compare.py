@@ -89,6 +89,18 @@ def test_jobs_that_never_ran_are_ignored() -> None:
     ) == ReconcileComparison(matched=0, free=0, late=0, findings=())
 
 
+@pytest.mark.parametrize("state", [None, "held", "charged"])
+def test_final_state_without_an_end_is_no_end(state: str | None) -> None:
+    """A job is cancelled while it is suspended. Until slurmdbd has its end, sacct counts on."""
+    job = a_job(1, state="CANCELLED")
+    early = msgspec.structs.replace(job, end=None, elapsed=50_000)
+    runs = [] if state is None else [bank_run(job, state=state)]
+    queue = [QueuedJob(1, job.submitted, "COMPLETING")]
+    assert compare_records([early], runs, queue) == ReconcileComparison(
+        matched=0, free=0, late=0, findings=()
+    )
+
+
 def test_repeated_row_counts_once() -> None:
     job = a_job(1)
     assert compare_records([job, job], [bank_run(job)]).matched == 1
