@@ -6,8 +6,14 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
+import socket
+import ssl
 import subprocess
 import sys
+import tempfile
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,6 +58,90 @@ def test_own_bank_that_is_not_running_is_not_replaced_by_the_hosts(
         assert f"the bank of {own} is not running" in text
         assert f"start it with: fairbank serve --config {own}" in text
     assert fairbank("balance", "--server", bank.unix).code == 0
+
+
+def refusal(fairbank: Run, server: str, code: int = 6) -> str:
+    """Return the error of `status` for an address."""
+    result = fairbank("status", "--server", server)
+    assert (result.code, result.out) == (code, "")
+    return " ".join(result.err.split())
+
+
+GROUP = 64_321
+"""Group without a name and without members."""
+
+
+@pytest.mark.parametrize(
+    ("socket_mode", "directory_mode", "told"),
+    [
+        (0o660, 0o755, "the socket belongs to user {owner} and group {group}, with mode 0660"),
+        (0o666, 0o700, "the directory {folder} belongs to user {owner} and group {group}"),
+    ],
+)
+def test_refused_socket_names_user_and_owner(
+    fairbank: Run, socket_mode: int, directory_mode: int, told: str
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{folder}/bank.sock")
+        server.listen()
+        if os.geteuid() != 0:
+            pytest.skip("only root can become another user")
+        os.chown(f"{folder}/bank.sock", 0, GROUP)
+        os.chown(folder, 0, GROUP)
+        Path(folder, "bank.sock").chmod(socket_mode)
+        Path(folder).chmod(directory_mode)
+        os.seteuid(65_534)
+        try:
+            text = refusal(fairbank, f"unix:{folder}/bank.sock", 4)
+            user = pwd.getpwuid(65_534).pw_name
+        finally:
+            os.seteuid(0)
+        owner = pwd.getpwuid(0).pw_name
+    assert f"user {user} may not connect to unix:{folder}/bank.sock" in text
+    assert told.format(folder=folder, owner=owner, group=GROUP) in text
+    joining = f"have user {user} added to the group {GROUP}"
+    assert (joining in text) == (socket_mode == 0o660)
+    assert f"ask {owner} for access" in text
+
+
+def test_port_with_tls_is_named_for_a_clear_address(fairbank: Run) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for _ in range(2):  # the request, then the probe
+                with listener.accept()[0] as connection, suppress(OSError):
+                    context.wrap_socket(connection, server_side=True)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        place = f"127.0.0.1:{listener.getsockname()[1]}"
+        text = refusal(fairbank, f"http://{place}")
+        thread.join()
+    assert f"the server at http://{place} uses TLS there" in text
+    assert f"try: write https://{place}" in text
+
+
+def test_port_without_tls_is_named_for_an_https_address(fairbank: Run, bank: Bank) -> None:
+    text = refusal(fairbank, bank.http.replace("http:", "https:"))
+    assert "does not use TLS there" in text
+    assert f"try: write {bank.http}" in text
+
+
+def test_each_silence_has_its_own_remedy(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = refusal(fairbank, "http://no-such-host.invalid:80")
+    assert "the host no-such-host.invalid is not known here" in unknown
+    assert "the name service of this host" in unknown
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        defaults: dict[str, object] = Client.__init__.__kwdefaults__ or {}
+        monkeypatch.setitem(defaults, "timeout_seconds", 0.05)
+        silent = refusal(fairbank, place)
+    assert f"the bank at {place} does not answer in time" in silent
+    assert "a firewall may drop" in silent
+    closed = refusal(fairbank, place)
+    assert f"no server listens at {place}: connection refused" in closed
+    assert "check the port in --server" in closed
 
 
 def test_commands_use_few_requests(fairbank: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from fairbank import __version__
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.client.address import HTTP, UNIX, Address
-from fairbank.rest.client.response import Json, read_answer, read_response, unreachable
+from fairbank.rest.client.response import Json, NotABank, read_answer, read_response
 from fairbank.rest.client.signers import Signer
 
 _AGENT = f"fairbank/{__version__}"
@@ -90,8 +90,15 @@ class Client:
             "X-Fairbank-As": acting_as,
             "Authorization": self._signer.authorization(method, target, content, acting_as, key),
         }
-        status, answer = self._exchange(_head(method, target, headers) + content)
-        return read_answer(status, answer, self.address)
+        try:
+            status, answer = self._exchange(_head(method, target, headers) + content)
+            return read_answer(status, answer, self.address)
+        except NotABank:
+            from fairbank.rest.client import connection_errors  # noqa: PLC0415  as below
+
+            if self.address.scheme == HTTP and connection_errors.speaks_tls(self.address):
+                raise connection_errors.tls_port(self.address) from None
+            raise
 
     def _exchange(self, request: bytes) -> tuple[int, bytes]:
         try:
@@ -101,6 +108,9 @@ class Client:
                     connection.sendall(request)
                 return read_response(iter(lambda: connection.recv(65_536), b""))
         except OSError as error:
+            # Only errors need it.
+            from fairbank.rest.client.connection_errors import unreachable  # noqa: PLC0415
+
             raise unreachable(self.address, error, self._bank_file) from error
 
 

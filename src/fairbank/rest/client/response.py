@@ -82,7 +82,7 @@ class _Stream:
     def _receive(self) -> None:
         piece = next(self._pieces, b"")
         if not piece:
-            raise Unavailable("the bank's response is truncated", remedy="try again")
+            raise NotABank("the bank's response is truncated", remedy="try again")
         self._buffer += piece
 
 
@@ -128,8 +128,12 @@ def _check_size(size: int) -> int:
     return size
 
 
-def _not_http() -> Unavailable:
-    return Unavailable("the server is not a bank", field="server", remedy=CHECK)
+class NotABank(Unavailable):
+    """A server that did not answer as a bank does."""
+
+
+def _not_http() -> NotABank:
+    return NotABank("the server is not a bank", field="server", remedy=CHECK)
 
 
 Json = Any
@@ -172,7 +176,7 @@ def read_answer(status: int, body: bytes, address: Address) -> dict[str, Json]:
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise Unavailable(
+        raise NotABank(
             f"the server at {address} is not a bank (status {status})", field="server", remedy=CHECK
         )
     if 200 <= status < 300:
@@ -218,45 +222,3 @@ def error_of(status: int, problem: Mapping[str, Json]) -> FairbankError:
 def _text(problem: Mapping[str, Json], name: str) -> str | None:
     value = problem.get(name)
     return str(value) if value else None
-
-
-def unreachable(address: Address, error: OSError, bank_file: str | None = None) -> FairbankError:
-    """Return the error for a connection that failed.
-
-    Args:
-        address: of the bank.
-        error: of the connection.
-        bank_file: settings of a bank on this host, if they name the address.
-    """
-    if isinstance(error, PermissionError):
-        return Forbidden(
-            f"you may not connect to {address}",
-            field="server",
-            remedy="ask the bank's staff, or name another bank: FAIRBANK_SERVER",
-        )
-    if isinstance(error, TimeoutError):
-        return Unavailable(
-            f"the bank at {address} does not answer in time",
-            field="server",
-            remedy="try again; it may be busy or stopped",
-        )
-    why = error.strerror or str(error) or type(error).__name__
-    if bank_file is not None:
-        from shlex import quote  # noqa: PLC0415  an import that only this error needs
-
-        return Unavailable(
-            f"the bank of {bank_file} is not running: nothing answers at {address}: {why.lower()}",
-            field="server",
-            remedy=(
-                f"start it with: fairbank serve --config {quote(bank_file)}; or name another bank,"
-                " such as the host's, with --server or FAIRBANK_SERVER"
-            ),
-        )
-    return Unavailable(
-        f"no bank answers at {address}: {why.lower()}",
-        field="server",
-        remedy=(
-            "start the bank with: fairbank serve; "
-            "or give its address with --server or FAIRBANK_SERVER"
-        ),
-    )
