@@ -155,6 +155,70 @@ def test_explanation_of_one_job(run: Run) -> None:
     assert run("prio", "--explain", "-u", "alice").out.count("Just ahead: ") == 2
 
 
+def test_explanation_says_why_a_job_does_not_age_and_whose_priorities_count(
+    run: Run, slurm: RecordedSlurm
+) -> None:
+    """bob has two jobs in QOS normal, 11 and 14. With one of a user at once, 14 keeps its age, and
+    11 has none until then.
+    """
+    jobs = printed("fair-tree", "jobs")
+    slurm.set_output(
+        "scontrol-show-job",
+        "".join(
+            f"{re.sub('AccrueTime=[^ ]*', 'AccrueTime=Unknown', job)}\n"
+            if job.startswith("JobId=11 ")
+            else f"{job}\n"
+            for job in jobs.splitlines()
+        ),
+    )
+    slurm.set_output("sacctmgr-show-qos", "normal|0|||1\nhigh|50|||\n")
+    slurm.set_output(
+        "sacctmgr-show-associations",
+        "root||||0||\nwg_astro|||root|0||\nwg_astro|alice|||20||\nwg_bio|||root|0||\n"
+        "wg_bio|bob|||0||\nwg_bio|carol|||50||\n",
+    )
+    result = run("prio", "--explain", "-j", "11", "-p", "cpu", "--utc")
+    assert (result.code, result.out.splitlines()[2:8]) == (
+        0,
+        [
+            "  age                     0   0.000 x 1,000",
+            (
+                "    does not age: QOS normal lets 1 job of a user age at once"
+                " (MaxJobsAccruePerUser), and 1 of bob does; it begins when one of these leaves the"
+                " queue"
+            ),
+            "  association             0   0.000 x 500",
+            (
+                "    priority 0 of association bob in wg_bio, divided by 50, that of association"
+                " carol in wg_bio"
+            ),
+            "  fair share         16,667   0.167 x 100,000      ########################",
+            "  job size               83   0.083 x 1,000",
+        ],
+    )
+    assert "priority 0 of QOS normal, divided by 50, that of QOS high" in result.out
+    lines = run("prio", "--explain", "-j", "10", "--utc").out.splitlines()
+    assert lines[3] == "    +6 per hour until 2026-11-28 23:53:19"
+    assert lines[5].strip() == (
+        "priority 20 of association alice in wg_astro, divided by 50, that of association carol in"
+        " wg_bio"
+    )
+
+
+def test_explanation_without_limits_says_what_is_missing(run: Run, slurm: RecordedSlurm) -> None:
+    result = run("prio", "--explain", "-j", "12")
+    assert (result.code, "per hour" in result.out) == (0, False)
+    assert "Why age, association and QOS count so is not known: scontrol ended with 1" in fold(
+        result.err
+    )
+    slurm.set_output("scontrol-show-job", printed("fair-tree", "jobs"))
+    slurm.set_output("sacctmgr-show-qos", "normal|0|||many\n")
+    slurm.set_output("sacctmgr-show-associations", "")
+    result = run("prio", "--explain", "-j", "12")
+    assert result.code == 8
+    assert "! not read: sacctmgr show qos, line 1, MaxJobsAccruePU: 'many'" in fold(result.err)
+
+
 def test_requeued_job_is_behind_jobs_submitted_while_it_ran(run: Run, slurm: RecordedSlurm) -> None:
     first, *_ = printed("fair-tree", "sprio-everything").splitlines()
     slurm.set_output(
@@ -282,7 +346,7 @@ def test_missing_squeue_output_is_reported(run: Run, tmp_path: Path) -> None:
     for form in (("--json",), ("-o", "%i %o %n")):
         assert fold(run("prio", "--from", tmp_path, *form).err) == blank
     output = fold(run("prio", "--from", tmp_path, "--explain", "-j", "10").err)
-    assert output.startswith("Account and QOS of 1 job are not known")
+    assert "Account and QOS of 1 job are not known" in output
     assert "Of equal priorities the lower number stands first here" in output
     (tmp_path / "squeue.txt").write_text(queue(*((job, "wg_bio", 19) for job in range(10, 21))))
     assert run("prio", "--from", tmp_path, "--json").err == ""

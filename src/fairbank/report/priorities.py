@@ -67,7 +67,10 @@ def _order(row: PriorityRow) -> tuple[int, float, int]:
 
 
 def explain_priority(
-    row: PriorityRow, queue: Sequence[PriorityRow], weights: WeightRow
+    row: PriorityRow,
+    queue: Sequence[PriorityRow],
+    weights: WeightRow,
+    notes: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Return lines that explain the priority of one job.
 
@@ -75,16 +78,17 @@ def explain_priority(
         row: the best row of the job.
         queue: all pending jobs of its partition, in order.
         weights: the weights of the factors.
+        notes: sentences on factors, by their names.
     """
     who = ", ".join(
         each for each in (row.user, row.account, f"partition {row.partition_name}") if each
     )
     lines = [f"Job {row.job} ({who})"]
     if row.runs:
-        return [*lines, f"priority {int(row.priority):,}, and it runs", *_bars(row, weights)]
+        return [*lines, f"priority {int(row.priority):,}, and it runs", *_bars(row, weights, {})]
     at = bisect_left(queue, _order(row), key=_order)
     place = f"{at + 1}{ordinal_ending(at + 1)} of {len(queue)} that wait in {row.partition_name}"
-    lines += [f"priority {int(row.priority):,}, {place}", *_bars(row, weights)]
+    lines += [f"priority {int(row.priority):,}, {place}", *_bars(row, weights, notes or {})]
     return [*lines, _ahead(row, queue[at - 1], weights) if at else "No job is ahead of it there."]
 
 
@@ -104,12 +108,16 @@ def terms_side_by_side(rows: Sequence[PriorityRow], weights: WeightRow) -> list[
     return ["".join([f"{name:<12}", *(f"{cell:>13}" for cell in line)]) for name, *line in cells]
 
 
-def _bars(row: PriorityRow, weights: WeightRow) -> list[str]:
+def _bars(row: PriorityRow, weights: WeightRow, notes: Mapping[str, str]) -> list[str]:
     if row.direct is not None:
         return ["  An administrator gave it this priority; no factor counts."]
     summands = parts(row, weights)
     longest = max((abs(part.value) for part in summands), default=0.0) or 1.0
-    lines = [_line(part, round(abs(part.value) / longest * BAR)) for part in summands]
+    lines = []
+    for part in summands:
+        lines.append(_line(part, round(abs(part.value) / longest * BAR)))
+        if part.name in notes:
+            lines.append(f"    {notes[part.name]}")
     return (
         lines
         if sum(part.value for part in summands) >= 1

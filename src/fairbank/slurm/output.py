@@ -16,9 +16,11 @@ from fairbank.slurm.parsers import config, job_lines, machine, sacctmgr, sprio, 
 from fairbank.slurm.parsers.columns import Table
 from fairbank.slurm.parsers.config import FLAGS, Version
 from fairbank.slurm.parsers.values import (
+    AssociationFactors,
     AssociationPriority,
     ParsedRows,
     PendingOwner,
+    QosFactors,
     SlurmNode,
     SlurmPartition,
     SlurmQos,
@@ -104,6 +106,17 @@ class SlurmOutput(ABC):
         """Return the priorities of the associations."""
         command = show_command(sacctmgr.PRIORITIES, f"cluster={self.cluster}")
         return sacctmgr.PRIORITIES.read(self.text("associations", *command))
+
+    def qos_factors(self) -> ParsedRows[QosFactors]:
+        """Return the priorities and limits of accrual of the QOS."""
+        return sacctmgr.QOS_FACTORS.read(
+            self.text("qos-factors", *show_command(sacctmgr.QOS_FACTORS))
+        )
+
+    def association_factors(self) -> ParsedRows[AssociationFactors]:
+        """Return the priorities and limits of accrual of the associations."""
+        command = show_command(sacctmgr.ASSOCIATION_FACTORS, f"cluster={self.cluster}")
+        return sacctmgr.ASSOCIATION_FACTORS.read(self.text("association-factors", *command))
 
     def priority_settings(self) -> PrioritySettings:
         """Return the settings of the priority plug-in. Raises InvalidInput."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
+from fairbank.priority.limits.chain import Enforced
 from fairbank.priority.settings import Flag
 from fairbank.report.fair_share import RankingRule
 from fairbank.report.share_forecast import LevelAfter, Recovery
@@ -16,6 +17,7 @@ from fairbank.report.sprio import PriorityRow, WeightRow
 from fairbank.report.sshare import ShareRow
 from fairbank.slurm.commands import output_of
 from fairbank.slurm.fairshare_view import shares as share_view
+from fairbank.slurm.fairshare_view.factor_notes import FactorInputs, FactorNotes
 from fairbank.slurm.fairshare_view.priorities import (
     PriorityInputs,
     compute_priorities,
@@ -137,6 +139,30 @@ def read_recomputed_priorities(
         *(line for answer in answers for line in _unreadable(answer)),
     )
     return RecomputedPriorities(reported, inputs, shares.rows, shares.rule, unreadable)
+
+
+def read_factor_notes(directory: str | None) -> tuple[FactorNotes, Sequence[str]]:
+    """Return what explains factors, and the lines that could not be read.
+
+    Raises NotFound for a missing file, Unavailable if Slurm does not answer.
+    """
+    source = output_of(directory)
+    jobs, qos, associations = (
+        source.pending_jobs(),
+        source.qos_factors(),
+        source.association_factors(),
+    )
+    settings = source.priority_settings()
+    inputs = FactorInputs(
+        settings.factors,
+        settings.fair_share,
+        Enforced.parse(source.config.get("AccountingStorageEnforce", "")).limits,
+        jobs.rows,
+        qos.rows,
+        associations.rows,
+    )
+    unreadable = (*_unreadable(jobs), *_unreadable(qos), *_unreadable(associations))
+    return FactorNotes(inputs), unreadable
 
 
 def _shares(source: SlurmOutput, now: int, zone: tzinfo) -> Shares:

@@ -7,8 +7,10 @@ import re
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import PIPE, Cells, Table, table_of
 from fairbank.slurm.parsers.values import (
+    AssociationFactors,
     AssociationPriority,
     AssociationQos,
+    QosFactors,
     SlurmAssociation,
     SlurmQos,
 )
@@ -63,6 +65,32 @@ PRIORITIES = table_of(
         "User": words.blank_or(words.user),
         "Partition": words.any_text,
         "Priority": _priority,
+    },
+    PIPE,
+)
+ASSOCIATION_FACTORS = table_of(
+    "sacctmgr show associations",
+    AssociationFactors,
+    {
+        "Account": _account,
+        "User": words.blank_or(words.user),
+        "Partition": words.any_text,
+        "ParentName": words.name_or_blank,
+        "Priority": _priority,
+        "GrpJobsAccrue": words.optional(words.number),
+        "MaxJobsAccrue": words.optional(words.number),
+    },
+    PIPE,
+)
+QOS_FACTORS = table_of(
+    "sacctmgr show qos",
+    QosFactors,
+    {
+        "Name": words.name,
+        "Priority": _priority,
+        "GrpJobsAccrue": words.optional(words.number),
+        "MaxJobsAccruePA": words.optional(words.number),
+        "MaxJobsAccruePU": words.optional(words.number),
     },
     PIPE,
 )

@@ -143,6 +143,31 @@ class AssociationPriority(msgspec.Struct, frozen=True):
     priority: int
 
 
+class AssociationFactors(msgspec.Struct, frozen=True):
+    """Priority of an association, and the number of jobs below it, or of it, that may age at once.
+
+    None is no limit. `parent` is the account above an account.
+    """
+
+    account: str
+    user: str
+    partition: str
+    parent: str
+    priority: int
+    group: int | None
+    each: int | None
+
+
+class QosFactors(msgspec.Struct, frozen=True):
+    """Priority of a QOS, and the number of its jobs that may age at once; None is no limit."""
+
+    name: str
+    priority: int
+    group: int | None
+    per_account: int | None
+    per_user: int | None
+
+
 class AssociationQos(msgspec.Struct, frozen=True):
     """QOS that an association allows, with those that it inherits."""
 

@@ -16,9 +16,9 @@ from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import FOUND, NOT_FOUND
 from fairbank.cli.framework.host import own_name
 from fairbank.cli.framework.options import add_forms, add_option, split_list
-from fairbank.core.errors import InvalidInput
+from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.report.cells import counted
-from fairbank.report.columns import Column, text
+from fairbank.report.columns import Column, DisplayFormat, text
 from fairbank.report.priorities import (
     as_data,
     best_rows,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.sprio import PriorityRow
+    from fairbank.slurm.fairshare_view.factor_notes import FactorNotes
     from fairbank.slurm.rankings import Priorities
 
 
@@ -120,7 +121,7 @@ def run(context: Context, options: Namespace) -> int:
             context.note(*unnamed_note(rows))
             return code
         case "explain":
-            _explain(context, priorities, rows)
+            code = _explain(context, options, priorities, rows) or code
         case _:
             render = csv_lines if options.form == "csv" else lines
             context.print_lines(render(rows, weights, form, header=header))
@@ -169,14 +170,33 @@ def _check(context: Context, options: Namespace) -> int:
     return _missing(context, rows) or (FOUND if differences else 0)
 
 
-def _explain(context: Context, priorities: Priorities, rows: Sequence[PriorityRow]) -> None:
-    queues = partition_queues(priorities.rows)
+def _explain(
+    context: Context, options: Namespace, priorities: Priorities, rows: Sequence[PriorityRow]
+) -> int:
+    """Return 8 if some of what explains the factors could not be read."""
+    queues, moment = partition_queues(priorities.rows), DisplayFormat(zone=context.zone).moment
+    notes, code = _factor_notes(context, options.directory) if rows else (None, 0)
     for number, row in enumerate(best_rows(rows)):
         if number:
             context.print_text()
         queue = queues.get(row.partition_name, ())
-        context.print_lines(explain_priority(row, queue, priorities.weights))
+        said = {} if notes is None else notes.of(row, priorities.as_of, moment)
+        context.print_lines(explain_priority(row, queue, priorities.weights, said))
     context.note(*unnamed_note(rows), *(undated_note(priorities.rows) if rows else ()))
+    return code
+
+
+def _factor_notes(context: Context, directory: str | None) -> tuple[FactorNotes | None, int]:
+    """Return what explains the factors, None if it cannot be read, and the exit code."""
+    from fairbank.slurm.rankings import read_factor_notes
+
+    try:
+        notes, unreadable = read_factor_notes(directory)
+    except FairbankError as error:
+        remedy = f"; {error.remedy}" if error.remedy else ""
+        context.note(f"Why age, association and QOS count so is not known: {error.message}{remedy}")
+        return None, 0
+    return notes, print_unreadable(context, unreadable, "sacctmgr show qos, show associations")
 
 
 def _missing(context: Context, rows: Sequence[PriorityRow]) -> int:
