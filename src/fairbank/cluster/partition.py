@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import msgspec
 
-from fairbank.core.errors import NotFound
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.tres import BY_CPU, BillingRule
 from fairbank.core.units import exact_decimal
 
@@ -77,6 +77,17 @@ class Cluster(msgspec.Struct, frozen=True):
 def cluster_names(clusters: Mapping[str, Cluster]) -> str:
     """List the clusters of the settings, for the remedy of an error."""
     return f"the settings know: {', '.join(sorted(clusters)) or 'none'}"
+
+
+def only_cluster(clusters: Mapping[str, Cluster]) -> str:
+    """Return the only cluster of the bank. Raises InvalidInput if there are several."""
+    if len(clusters) == 1:
+        return next(iter(clusters))
+    raise InvalidInput(
+        "the cluster is missing, and the bank has several",
+        field="cluster",
+        remedy=f"name one; {cluster_names(clusters)}",
+    )
 
 
 def price_groups(clusters: Mapping[str, Cluster]) -> tuple[tuple[str, str, str], ...]:

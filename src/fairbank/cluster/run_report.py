@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -152,6 +152,35 @@ class CompleteReport(BaseReport, frozen=True, kw_only=True, tag="complete"):
 
 
 RunReport = HoldReport | AdjustReport | CompleteReport
+
+
+class PredebitReport(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="do",
+    tag="predebit",
+):
+    """HADM's pre-debit: a job is about to start and costs at most `amount`, or with the status
+    `completed` it has ended and cost `amount`. `project` is the account, and `do` may be left out.
+
+    The bank takes the current time as the start and the end, and holds the amount for 30 days at
+    most. It finds the run by `job_id`: the newest one of the cluster, unless that has ended and
+    another starts. `cluster` may be left out if the user reports for one cluster only.
+    """
+
+    job_id: Annotated[int, Meta(ge=1, le=JOB_ID_MAX)]
+    owner_uid: Uid
+    amount: Limit
+    resource: Word
+    project: Name
+    status: Literal["executing", "completed"] = "executing"
+    cluster: Name | None = None
+
+
+AnyReport = RunReport | PredebitReport
+"""Bodies of `POST /job`."""
 
 encode_report = msgspec.json.Encoder().encode
 _packed = msgspec.msgpack.Encoder().encode

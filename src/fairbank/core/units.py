@@ -246,7 +246,7 @@ AMOUNTS = frozenset(
     "after amount asked available cap capacity charged charged_minutes cost credit_limit"
     " deposited down expired_minutes granted granted_minutes held held_at_the_peak idle left"
     " left_over my_cap my_charged my_held my_left pace refunded refused_asked remaining"
-    " returned shortfall total unpaid_minutes used wasted written_off".split()
+    " released returned shortfall total unpaid_minutes used wasted written_off".split()
 )
 """Names of fields that are amounts, in each answer of the bank and in the JSON of each command."""
 LEFT = frozenset({"after", "available", "left", "my_left", "remaining"})

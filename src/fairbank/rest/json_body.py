@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from fairbank.cluster.run_report import AnyReport, PredebitReport
 from fairbank.core.errors import InvalidInput
 from fairbank.core.validation import ValidationFault, accepted_values
 from fairbank.rest.schemas.requests import ReportBatch
@@ -37,6 +38,9 @@ def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
         value = _decoder(kind).decode(body)
         _refuse_repeated_keys(bytes(body), kind)
     except msgspec.ValidationError as error:
+        # Checked here, so that other reports do not wait for it.
+        if kind == AnyReport and _has_hadm_fields(bytes(body)):
+            return read_json(body, PredebitReport)
         # A repeated key goes first: which of its values is the wrong one is unknown. Other errors
         # of this second look are less precise than the first one.
         with suppress(msgspec.DecodeError, ValueError, RecursionError):
@@ -51,6 +55,10 @@ def read_json(body: bytes | msgspec.Raw, kind: Any) -> Any:
             "the body is nested too deeply", remedy="send one JSON object, as /docs describes it"
         ) from error
     return value
+
+
+def _has_hadm_fields(body: bytes) -> bool:
+    return b'"project"' in body and b'"do"' not in body
 
 
 def missing_body() -> InvalidInput:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from litestar import Response
 
+from fairbank.bank.requests import Request
 from fairbank.bank.rules import Done, Outcome
 from fairbank.rest.problems import RefusalError
 from fairbank.rest.schemas.answers import Granted, ItemResponse
@@ -29,15 +30,20 @@ def done_of(outcome: Outcome) -> Done:
 
 
 def granted_response(
-    outcome: Outcome, context: AppContext, warnings: Sequence[str] = ()
+    outcome: Outcome,
+    context: AppContext,
+    report: Request | None = None,
+    warnings: Sequence[str] = (),
 ) -> ItemResponse[Granted]:
-    """Return the body for a granted outcome, or raise RefusalError."""
-    return item_response("granted", context, granted_answer(done_of(outcome), warnings))
+    """Return the body for a granted outcome, or raise RefusalError; `report` as `granted_answer`."""
+    return item_response("granted", context, granted_answer(done_of(outcome), report, warnings))
 
 
-def created_response(outcome: Outcome, context: AppContext) -> Response[ItemResponse[Granted]]:
+def created_response(
+    outcome: Outcome, context: AppContext, report: Request | None = None
+) -> Response[ItemResponse[Granted]]:
     """Return 201, or 200 if the same key was granted before, or raise RefusalError."""
-    body = granted_response(outcome, context)
+    body = granted_response(outcome, context, report)
     return Response(body, status_code=200 if body.data.again else 201)
 
 

@@ -18,8 +18,8 @@ from fairbank.bank.rules.run_refusals import credit_facts, usable_credit
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
 from fairbank.cluster.job import JobRequest
-from fairbank.cluster.partition import cluster_names, find_cluster
-from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.cluster.partition import find_cluster
+from fairbank.core.errors import NotFound
 from fairbank.core.time import Instant
 from fairbank.service.access.identity import Identity
 from fairbank.service.use_cases import UseCases
@@ -92,16 +92,6 @@ class Quotes(UseCases):
             limit_seconds=priced.seconds,
         )
         return QuotedJob(msgspec.structs.replace(offer, notes=notes), refusal)
-
-    def only_cluster(self) -> str:
-        """Return the only cluster of the bank. Raises InvalidInput if there are several."""
-        if len(self._context.clusters) == 1:
-            return next(iter(self._context.clusters))
-        raise InvalidInput(
-            "the cluster is missing, and the bank has several",
-            field="cluster",
-            remedy=f"name one with -M; {cluster_names(self._context.clusters)}",
-        )
 
 
 def available_credit(

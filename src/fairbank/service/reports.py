@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from fairbank.bank.pricing import cost
+from fairbank.bank.query import Page, RunQuery
 from fairbank.bank.requests import (
     Adjust,
     Charge,
@@ -17,11 +18,13 @@ from fairbank.bank.requests import (
     Unpriced,
 )
 from fairbank.bank.rules import Outcome
-from fairbank.cluster.partition import Cluster, find_cluster
+from fairbank.bank.run import RunState
+from fairbank.cluster.partition import Cluster, find_cluster, only_cluster
 from fairbank.cluster.run_report import (
     AdjustReport,
     CompleteReport,
     HoldReport,
+    PredebitReport,
     RunPiece,
     RunReport,
     billing_units,
@@ -33,10 +36,14 @@ from fairbank.cluster.run_report import (
 )
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput, NotFound
+from fairbank.core.time import DAY
 from fairbank.core.tres import Counts, billing
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.service.access.identity import Identity, check_cluster
 from fairbank.service.use_cases import UseCases
+
+PREDEBIT_SECONDS = 30 * DAY
+"""Time limit of a pre-debit, which has none of its own."""
 
 PreparedReport = SubmittedRequest | FairbankError
 
@@ -79,6 +86,38 @@ class RunReports(UseCases):
             except FairbankError as error:
                 prepared.append(error)
         return prepared
+
+    def of_predebit(self, identity: Identity, body: PredebitReport) -> RunReport:
+        """Return the report that HADM's fields mean, from the newest run with this job id.
+
+        Sent again, they mean the same report. Raises Forbidden, InvalidInput.
+        """
+        cluster = body.cluster or _cluster_of(identity) or only_cluster(self._context.clusters)
+        check_cluster(identity, cluster)
+        now = self._clock.now()
+        with self._store.reading() as reader:
+            query = RunQuery(cluster=cluster, job_id=body.job_id)
+            newest = next(iter(reader.runs(query, Page(1, newest_first=True))), None)
+        if newest is not None and body.status == "executing" and newest.state is not RunState.HELD:
+            newest = None  # the number is used again
+        start = now if newest is None else newest.start
+        fields: dict[str, Any] = {
+            "cluster": cluster,
+            "job_id": body.job_id,
+            "submitted": now if newest is None else newest.run.submitted,
+            "restart": 0 if newest is None else newest.run.restart,
+            "owner_uid": body.owner_uid,
+            "account": body.project,
+            "resource": body.resource,
+            "amount": body.amount,
+            "start": start,
+        }
+        if body.status == "executing":
+            return HoldReport(**fields, time_limit=PREDEBIT_SECONDS)
+        known = newest if newest is not None and newest.ended is not None else None
+        end = max(now, start) if known is None or known.ended is None else known.ended
+        state = "COMPLETED" if known is None or known.outcome is None else known.outcome
+        return CompleteReport(**fields, end=end, elapsed=end - start, state=state)
 
     def dry_run(self, identity: Identity, report: RunReport) -> Outcome:
         """Return the refusal that a report would get; the handler is a DryRun.
@@ -217,6 +256,10 @@ class RunReports(UseCases):
         return find_cluster(
             self._context.clusters, report.cluster, otherwise="; or send resource and billing"
         )
+
+
+def _cluster_of(identity: Identity) -> str | None:
+    return next(iter(identity.clusters)) if len(identity.clusters) == 1 else None
 
 
 def _known(units: Fraction | None) -> Fraction:

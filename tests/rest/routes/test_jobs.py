@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairbank.core.final_state import FinalState
-from fairbank.core.time import iso
+from fairbank.core.time import Instant, iso
 from tests.rest.counting_store import CountingStore
 from tests.rest.responses import WHY, data, ids_of
 from tests.rest.world import (
@@ -90,9 +90,55 @@ def test_free_states_of_debitsuccessfulwc_charge_a_job_beyond_its_limit() -> Non
             end = report(
                 number, do="complete", end=NOW + 3_600, elapsed=3_600, state=state, time_limit=0
             )
-            run = world.ask("POST", "/job", AGENT, json=end).json()["data"]["run"]
-            charges[state] = data(world, f"/job/{run}", MEMBER)["charged"]
+            answer = world.ask("POST", "/job", AGENT, json=end).json()["data"]
+            charges[state] = answer.get("charged", 0)
     assert charges == {"COMPLETED": 60, "TIMEOUT": 60, "CANCELLED": 0, "FAILED": 0}
+
+
+HADM = {"job_id": 300, "owner_uid": MEMBER, "amount": 600, "resource": "cpu", "project": "chem"}
+
+
+def test_hadm_predebit_is_held_and_completed(world: World) -> None:
+    """HADM's five fields, without `do`. Each repeated request gets its first answer."""
+    held = world.ask("POST", "/job", AGENT, json=HADM)
+    assert (held.status_code, held.json()["data"]["held"]) == (201, 600)
+    world.clock.at = Instant(NOW + 1_800)
+    again = world.ask("POST", "/job", AGENT, json={**HADM, "do": "predebit"})
+    assert (again.status_code, again.json()["data"]["run"]) == (200, held.json()["data"]["run"])
+    end = {**HADM, "amount": 250, "status": "completed"}
+    ended = world.ask("POST", "/job", AGENT, json=end)
+    assert (ended.status_code, ended.json()["data"]["charged"]) == (201, 250)
+    world.clock.at = Instant(NOW + 1_860)
+    assert world.ask("POST", "/job", AGENT, json=end).json()["data"]["again"] is True
+    row = data(world, f"/job/{held.json()['data']['run']}", MEMBER)
+    figures = ("cluster", "account", "status", "outcome", "held", "charged", "elapsed")
+    assert [row[name] for name in figures] == [
+        "alpha", "chem", "completed", "COMPLETED", 0, 250, 1_800,
+    ]  # fmt: skip
+    # The number is used again, and this job costs nothing.
+    assert world.ask("POST", "/job", AGENT, json=HADM).json()["data"]["held"] == 600
+    nothing = {**HADM, "amount": 0, "status": "completed"}
+    assert world.ask("POST", "/job", AGENT, json=nothing).json()["data"]["released"] == 600
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "field"),
+    [
+        ({"amount": -1}, 400, "amount"),
+        ({"amount": None}, 400, "amount"),
+        ({"status": "running"}, 400, "status"),
+        ({"project": "nobody"}, 404, "account"),
+        ({"resource": "CPU"}, 400, "resource"),
+        ({"cluster": "beta"}, 403, "cluster"),
+        ({"limit": 5}, 400, "limit"),
+        ({"amount": 10**12}, 402, "account"),
+    ],
+)
+def test_invalid_predebit_is_refused(
+    world: World, changes: dict[str, object], status: int, field: str
+) -> None:
+    answer = world.ask("POST", "/job", AGENT, json={**HADM, **changes})
+    assert (answer.status_code, answer.json()["field"]) == (status, field)
 
 
 def test_piece_without_a_price_is_refused(world: World) -> None:

@@ -269,7 +269,8 @@ def set_cap(
     )
     service = request.services.allocations
     outcome = service.set_cap(request.identity, bank_request)
-    return granted_response(outcome, request.context, service.cap_warnings(bank_request))
+    warnings = service.cap_warnings(bank_request)
+    return granted_response(outcome, request.context, warnings=warnings)
 
 
 class _MovementFields(TypedDict):

@@ -14,11 +14,12 @@ from litestar.params import JSONBody, QueryParameter
 
 from fairbank.bank.query import RefusalQuery, RunQuery
 from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts
-from fairbank.bank.requests import SubmittedRequest
+from fairbank.bank.requests import Request, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
 from fairbank.cluster.job import JobRequest
-from fairbank.cluster.run_report import RunReport
+from fairbank.cluster.partition import only_cluster
+from fairbank.cluster.run_report import AnyReport, PredebitReport, RunReport
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
@@ -85,19 +86,25 @@ T = TypeVar("T")
     sync_to_thread=None,
 )
 async def report_run(
-    request: ApiRequest, data: JSONBody[RunReport]
+    request: ApiRequest, data: JSONBody[AnyReport]
 ) -> Response[ItemResponse[Granted]]:
     """Report that a run is about to start, that its time limit changed, or that it ended.
 
     An idempotency key is part of the report, as `key`; the header `Idempotency-Key` is refused.
     `elapsed` is billed. It may exceed end - start by up to 3600 s, because clocks can be corrected
     during a run.
+
+    HADM's fields of a pre-debit are accepted too: `job_id`, `owner_uid`, `amount`, `resource` and
+    `project`, the account, without `do`; and with `status` `completed`, those of its end.
     """
     _refuse_key_header(request, 'send it in the body, as "key"')
-    outcome = await _apply(request, data)
+    if isinstance(data, PredebitReport):
+        of_predebit = request.services.reports.of_predebit
+        data = await sync_to_thread(of_predebit, request.identity, data)
+    reported, outcome = await _apply(request, data)
     if isinstance(outcome, Refusal):
         raise RefusalError(outcome, await _help(request, outcome))
-    return created_response(outcome, request.context)
+    return created_response(outcome, request.context, reported)
 
 
 @write_route(post, "/job/bulk", opt={"scope": "report"}, status_code=200, sync_to_thread=None)
@@ -116,8 +123,8 @@ async def report_runs(
     refusals = [result for result in results if isinstance(result, Refusal)]
     known = iter(await _help_for_batch(request, refusals))
     rows = [
-        _report_answer(result, next(known) if isinstance(result, Refusal) else NOTHING_KNOWN)
-        for result in results
+        _report_answer(item, result, next(known) if isinstance(result, Refusal) else NOTHING_KNOWN)
+        for item, result in zip(prepared, results, strict=True)
     ]
     return list_response("report", request.context, rows)
 
@@ -132,11 +139,14 @@ def _refuse_key_header(request: ApiRequest, remedy: str) -> None:
         )
 
 
-async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
-    """Apply one report. No thread is needed if all that it names is in the cache, as usually."""
+async def _apply(request: ApiRequest, report: RunReport) -> tuple[Request | None, Outcome]:
+    """Apply one report; return its request, None in a dry run, and its outcome.
+
+    No thread is needed if all that it names is in the cache, as usually.
+    """
     service = request.services.reports
     if request.dry_run:
-        return await sync_to_thread(service.dry_run, request.identity, report)
+        return None, await sync_to_thread(service.dry_run, request.identity, report)
     if service.can_prepare_now([report]):
         prepared = service.requests(request.identity, [report])[0]
     else:
@@ -144,7 +154,7 @@ async def _apply(request: ApiRequest, report: RunReport) -> Outcome:
         prepared = (await prepare(service.prepare, request.identity, [report]))[0]
     if isinstance(prepared, FairbankError):
         raise prepared
-    return (await request.write_queue.apply([prepared]))[0]
+    return prepared.request, (await request.write_queue.apply([prepared]))[0]
 
 
 async def _help(request: ApiRequest, refusal: Refusal) -> RemedyFacts:
@@ -190,10 +200,14 @@ def _parse(raw: msgspec.Raw) -> RunReport | FairbankError:
 _REPORT_FIELDS = fields_of_body(RunReport)
 
 
-def _report_answer(result: Outcome | FairbankError, known: RemedyFacts) -> ReportAnswer:
+def _report_answer(
+    item: SubmittedRequest | FairbankError, result: Outcome | FairbankError, known: RemedyFacts
+) -> ReportAnswer:
     match result:
         case Done():
-            return ReportAnswer(status=200 if result.again else 201, granted=granted_answer(result))
+            reported = item.request if isinstance(item, SubmittedRequest) else None
+            granted = granted_answer(result, reported)
+            return ReportAnswer(status=200 if result.again else 201, granted=granted)
         case Refusal():
             problem = problem_of_refusal(result, known, fields=_REPORT_FIELDS)
             return ReportAnswer(
@@ -326,7 +340,11 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
     """
     account, service = ids.name(data.account, field="account"), request.services.quotes
     job = JobRequest(
-        cluster=(service.only_cluster() if data.cluster is None else ids.cluster(data.cluster)),
+        cluster=(
+            only_cluster(request.services.clusters)
+            if data.cluster is None
+            else ids.cluster(data.cluster)
+        ),
         partition=ids.name(data.partition, field="partition"),
         counts=parse_job_tres(data.tres),
         limit_seconds=_limit_seconds(data.time_limit),

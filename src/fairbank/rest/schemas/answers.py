@@ -91,7 +91,8 @@ class Granted(Amounts, frozen=True, kw_only=True):
 
     `entry` is null if nothing had to be written. `again`: the entry was written before, by the same
     request. `cpu_counted` is set if the end of a run reported more `cpu_seconds` than its
-    processors had: only so many count.
+    processors had: only so many count. Answers to reports also have the `amount` under the name of
+    what the report did: `held`, `charged` or `released`; that of an adjust is a change of its hold.
     """
 
     entry: int | None
@@ -100,6 +101,9 @@ class Granted(Amounts, frozen=True, kw_only=True):
     run: int | None
     available: int
     written_off: int = 0
+    held: int | UnsetType = UNSET
+    charged: int | UnsetType = UNSET
+    released: int | UnsetType = UNSET
     cpu_counted: int | UnsetType = UNSET
     again: bool = False
     warnings: list[str] | UnsetType = UNSET
