@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from fairbank.cluster.partition import Cluster, Partition, find_cluster, one_su
-from fairbank.core.errors import NotFound
+from fairbank.cluster.partition import Cluster, Partition, find_cluster, one_su, only_cluster
+from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.tres import BillingRule, parse_weights
 
 DARWIN = Cluster(
@@ -75,3 +75,17 @@ def test_unknown_cluster_is_reported_with_the_known_ones() -> None:
             {"beta": beta, "alpha": Cluster("alpha", {})}, "gamma", otherwise="; or go home"
         )
     assert told.value.remedy == "the settings know: alpha, beta; or go home"
+
+
+def test_only_cluster_is_the_default() -> None:
+    assert only_cluster({"darwin": Cluster("darwin", {})}) == "darwin"
+
+
+@pytest.mark.parametrize(
+    ("clusters", "known"), [((), "none"), (("darwin", "caviness"), "caviness, darwin")]
+)
+def test_no_default_without_exactly_one_cluster(clusters: tuple[str, ...], known: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        only_cluster({name: Cluster(name, {}) for name in clusters})
+    assert error.value.field == "cluster"
+    assert known in str(error.value.remedy)
