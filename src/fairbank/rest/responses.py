@@ -35,7 +35,9 @@ def granted_response(
     report: Request | None = None,
     warnings: Sequence[str] = (),
 ) -> ItemResponse[Granted]:
-    """Return the body for a granted outcome, or raise RefusalError; `report` as `granted_answer`."""
+    """Return the body for a granted outcome, with the report as in `granted_answer`, or raise
+    RefusalError.
+    """
     return item_response("granted", context, granted_answer(done_of(outcome), report, warnings))
 
 
