@@ -45,7 +45,7 @@ def test_json_output(run: Run) -> None:
         {"account": "lab3", "gratis": 64 / 3, "lab": 0.0, "communal": 24.0, "shares": 45},
     )
     assert (
-        run("--parsable", "--noheader", "-o", "ACCOUNT,SHARES").out == "lab1|93\nlab2|21\nlab3|45\n"
+        run("--parsable", "--noheader", "-o", "ACCOUNT,SHARES").out == "lab1|93\nlab2|903\nlab3|45\n"
     )
     assert json.loads(run("--weights", "--json").out)["schema"] == "fairbank.weights/1"
     assert heads(run("--helpformat")) == ["ACCOUNT", "GRATIS", "LAB", "COMMUNAL", "SHARES"]
@@ -66,7 +66,7 @@ def test_price_with_endless_decimals_keeps_its_precision(run: Run) -> None:
         (('accounts = ["lab1", "lab2", "lab3"]', "accounts = []"), 2, "accounts"),
         (("lab3 = 3 }", "lab3 = -3 }"), 2, "partitions[2].communal.lab3"),
         (("cores = 32", "cores = 1_000_000_000_000"), 2, "shares"),
-        (("half_of", "third_of"), 2, "partitions[3].third_of"),
+        (("half_of", "third_of"), 2, "partitions[4].third_of"),
         (("reference =", "reference"), 2, "FILE"),
     ],
 )

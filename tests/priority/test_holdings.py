@@ -34,10 +34,10 @@ def test_shares_of_the_example_page(page: str) -> None:
     gratis = Fraction(2 * 32, 3)
     assert result == {
         "lab1": ShareSource(gratis, Fraction(2 * 32), Fraction(2 * 64 * 1, 4 * 4)),
-        "lab2": ShareSource(gratis),
+        "lab2": ShareSource(gratis, lab=Fraction(32 + 2 * 425)),
         "lab3": ShareSource(gratis, communal=Fraction(2 * 64 * 3, 4 * 4)),
     }
-    assert raw_shares(result) == {"lab1": 93, "lab2": 21, "lab3": 45}
+    assert raw_shares(result) == {"lab1": 93, "lab2": 903, "lab3": 45}
 
 
 def test_charges_of_the_example_page(page: str) -> None:
@@ -45,7 +45,9 @@ def test_charges_of_the_example_page(page: str) -> None:
         "shared": parse_weights("CPU=1.0,Mem=0.25G"),
         "lab1": parse_weights("CPU=1.0,Mem=0.25G"),
         "school": parse_weights("CPU=0.25,Mem=0.0625G"),
+        "gpu": parse_weights("CPU=1.0,Mem=0.25G,GRES/gpu=425"),
         "serial_requeue": parse_weights("CPU=0.5,Mem=0.125G"),
+        "gpu_requeue": parse_weights("CPU=0.5,Mem=0.125G,GRES/gpu=212.5"),
     }
 
 
@@ -92,9 +94,37 @@ def test_requeued_nodes_grant_nothing_and_a_node_in_two_public_partitions_counts
     assert shares(result.held)["b"].gratis == 2 * 8 / 2
 
 
+GPU = '[[nodes]]\nnames = "g[1-2]"\nchip = "new"\ncores = 8\nmemory_mib = 4096\n'
+
+
+def test_requeue_partition_of_gpu_nodes_charges_half_for_gpus_and_grants_nothing() -> None:
+    """A GPU of 40 is 4 cores of 10: a public node counts 8 + 2 x 4, and one that a lab bought
+    twice as many GPUs. All of them may requeue, at half the price of g1.
+    """
+    result = page_with(
+        chips="[chips]\nnew = 10\nfast = 40",
+        nodes=f'{GPU}gpus = 2\ngpu = "fast"\n'
+        + GPU.replace("g[1-2]", "h1")
+        + 'gpus = 4\ngpu = "fast"',
+        partitions=partitions(
+            'nodes = "g[1-2]"', 'nodes = "h1"\nlab = "a"', 'nodes = "g[1-2],h1"\nhalf_of = "g1"'
+        ),
+    )
+    assert shares(result.held) == {
+        "a": ShareSource(Fraction(16), lab=Fraction(8 + 4 * 4)),
+        "b": ShareSource(Fraction(16)),
+    }
+    assert result.charges["p0"] == parse_weights("CPU=1,Mem=2G,GRES/gpu=4")
+    assert result.charges["p2"] == parse_weights("CPU=0.5,Mem=1G,GRES/gpu=2")
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "says"),
     [
+        ({"nodes": f"{GPU}gpus = 2"}, "nodes[0]", "gpus and gpu belong together"),
+        ({"nodes": f'{GPU}gpu = "new"'}, "nodes[0]", "gpus and gpu belong together"),
+        ({"nodes": f'{GPU}gpus = 0\ngpu = "new"'}, "nodes[0].gpus", "at least 1"),
+        ({"nodes": f'{GPU}gpus = 2\ngpu = "v9"'}, "nodes[0].gpu", "there is no chip 'v9'"),
         ({"head": "reference = "}, "file", "this is not TOML"),
         ({"head": 'reference = "newest"\naccounts = ["a"]'}, "reference", "no chip 'newest'"),
         ({"head": 'accounts = ["a"]'}, "reference", "reference is missing"),
@@ -177,7 +207,7 @@ def test_error_has_location_and_remedy(changes: dict[str, str], field: str, says
 def test_partition_of_unequal_nodes_has_no_price() -> None:
     nodes = f'[[nodes]]\nnames = "n1"\nchip = "new"\ncores = 8\nmemory_mib = 4096{OLD}'
     with pytest.raises(
-        InvalidInput, match="a core or a GiB of o1 costs something else than of n1"
+        InvalidInput, match="a core, a GiB or a GPU of o1 costs something else than of n1"
     ) as wrong:
         page_with(nodes=nodes, partitions=partitions('nodes = "n1,o1"'))
     assert wrong.value.field == "partitions[0].nodes"

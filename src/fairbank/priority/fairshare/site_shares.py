@@ -22,17 +22,26 @@ from fairbank.core.validation import describe_invalid_setting
 
 
 class SharedNode(msgspec.Struct, frozen=True):
-    """Node. `core`: TRES of one core, 1 for the reference chip; `memory` is in MiB."""
+    """Node. `core` and `gpu`: TRES of one core, 1 for the reference chip, and of one GPU; `memory`
+    is in MiB.
+    """
 
     name: str
     cores: int
     core: Fraction
     memory: int
+    gpus: int = 0
+    gpu: Fraction = Fraction(0)
+
+    @property
+    def cpu_tres(self) -> Fraction:
+        """Return the TRES of all cores, in cores of the reference chip."""
+        return self.cores * self.core
 
     @property
     def tres(self) -> Fraction:
-        """Return the CPU TRES of the whole node, in cores of the reference chip."""
-        return self.cores * self.core
+        """Return the TRES of the whole node, with its GPUs."""
+        return self.cpu_tres + self.gpus * self.gpu
 
 
 class Communal(msgspec.Struct, frozen=True):
@@ -74,7 +83,8 @@ def core_tres(peak: Fraction, reference: Fraction) -> Fraction:
 
 def node_weights(node: SharedNode) -> Weights:
     """Return weights by which all cores cost as much as all memory."""
-    return {"cpu": node.core, "mem": node.tres / node.memory}
+    weights = {"cpu": node.core, "mem": node.cpu_tres / node.memory}
+    return {**weights, "gres/gpu": node.gpu} if node.gpus else weights
 
 
 def requeue_weights(weights: Weights) -> Weights:
@@ -169,12 +179,16 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 
 
 class NodesEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Group of equal nodes. `names` and `memory_mib` (RealMemory) are as in slurm.conf."""
+    """Group of equal nodes. `names` and `memory_mib` (RealMemory) are as in slurm.conf; `gpus` of
+    the chip `gpu` are in each.
+    """
 
     names: str
     chip: str
     cores: Count
     memory_mib: Count
+    gpus: Count | None = None
+    gpu: str | None = None
 
 
 class PartitionEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -192,8 +206,8 @@ class PartitionEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HoldingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Holdings file. `chips` has the peak FLOPs of one core of each chip, in any unit; a core of
-    `reference` is worth 1.
+    """Holdings file. `chips` has the peak FLOPs of one core of each chip, and of each kind of GPU,
+    in one unit; a core of `reference` is worth 1.
     """
 
     reference: str
@@ -227,7 +241,17 @@ def _nodes(file: HoldingsFile) -> dict[str, SharedNode]:
     nodes: dict[str, SharedNode] = {}
     peaks = {chip: _peak(peak, f"chips.{chip}") for chip, peak in file.chips.items()}
     for place, alike in enumerate(file.nodes):
-        for chip, field in ((file.reference, "reference"), (alike.chip, f"nodes[{place}].chip")):
+        if (alike.gpus is None) != (alike.gpu is None):
+            raise InvalidInput(
+                "gpus and gpu belong together: how many, and which chip they are",
+                field=f"nodes[{place}]",
+                remedy='write for example gpus = 4 and gpu = "v100", or neither',
+            )
+        for chip, field in (
+            (file.reference, "reference"),
+            (alike.chip, f"nodes[{place}].chip"),
+            (alike.gpu or file.reference, f"nodes[{place}].gpu"),
+        ):
             if chip not in peaks:
                 raise InvalidInput(
                     f"there is no chip {chip[:40]!r}",
@@ -235,6 +259,7 @@ def _nodes(file: HoldingsFile) -> dict[str, SharedNode]:
                     remedy="name one of [chips], or add it there",
                 )
         core = core_tres(peaks[alike.chip], peaks[file.reference])
+        gpu = core_tres(peaks[alike.gpu], peaks[file.reference]) if alike.gpu else Fraction(0)
         for name in expand(alike.names, field=f"nodes[{place}].names"):
             if name in nodes:
                 raise InvalidInput(
@@ -242,7 +267,9 @@ def _nodes(file: HoldingsFile) -> dict[str, SharedNode]:
                     field=f"nodes[{place}].names",
                     remedy="name each node once",
                 )
-            nodes[name] = SharedNode(name, alike.cores, core, alike.memory_mib)
+            nodes[name] = SharedNode(
+                name, alike.cores, core, alike.memory_mib, alike.gpus or 0, gpu
+            )
     return nodes
 
 
@@ -310,7 +337,7 @@ def _weights(names: Sequence[str], nodes: dict[str, SharedNode], field: str) -> 
                 "Slurm has one price a partition: give each kind of nodes a partition of its own"
             )
             raise InvalidInput(
-                f"a core or a GiB of {name} costs something else than of {first[0]}",
+                f"a core, a GiB or a GPU of {name} costs something else than of {first[0]}",
                 field=field,
                 remedy=remedy,
             )

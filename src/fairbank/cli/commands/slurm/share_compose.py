@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.core.tres import Weights
     from fairbank.priority.fairshare.site_shares import NodeHoldings, ShareSource
     from fairbank.report.columns import Row
 
@@ -80,14 +81,17 @@ def _share_row(account: str, parts: Iterable[ShareSource], shares: int) -> Row:
 def _weights(site: NodeHoldings) -> Listing:
     """Return the weights as slurm.conf writes them: memory per GiB; the file has it per MiB."""
     rows = [
-        {
-            "partition": name,
-            "weights": f"CPU={_number(weights['cpu'])},Mem={_number(weights['mem'] * GIB)}G",
-        }
+        {"partition": name, "weights": _weights_text(weights)}
         for name, weights in site.charges.items()
     ]
     empty = "There is no partition in the file."
     return Listing("fairbank.weights/1", CHARGES, rows, empty=empty)
+
+
+def _weights_text(weights: Weights) -> str:
+    text = f"CPU={_number(weights['cpu'])},Mem={_number(weights['mem'] * GIB)}G"
+    gpu = weights.get("gres/gpu")
+    return text if gpu is None else f"{text},GRES/gpu={_number(gpu)}"
 
 
 def _number(weight: Fraction) -> str:
