@@ -45,7 +45,8 @@ def test_json_output(run: Run) -> None:
         {"account": "lab3", "gratis": 64 / 3, "lab": 0.0, "communal": 24.0, "shares": 45},
     )
     assert (
-        run("--parsable", "--noheader", "-o", "ACCOUNT,SHARES").out == "lab1|93\nlab2|903\nlab3|45\n"
+        run("--parsable", "--noheader", "-o", "ACCOUNT,SHARES").out
+        == "lab1|93\nlab2|903\nlab3|45\n"
     )
     assert json.loads(run("--weights", "--json").out)["schema"] == "fairbank.weights/1"
     assert heads(run("--helpformat")) == ["ACCOUNT", "GRATIS", "LAB", "COMMUNAL", "SHARES"]
