@@ -27,6 +27,7 @@ from fairbank.bank.requests import (
     SubmittedRequest,
 )
 from fairbank.bank.rules import Done
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.time import Instant, parse_instant
@@ -68,14 +69,24 @@ CLUSTERS = {
     "darwin": Cluster(
         "darwin",
         {
-            "idle-std": Partition("idle-std", "cpu", parse_weights("CPU=1.0,Mem=0.5G")),
+            "idle-std": Partition(
+                "idle-std",
+                "cpu",
+                parse_weights("CPU=1.0,Mem=0.5G"),
+                size=NodeSize(64, 256 * 1024, {}),
+                default_memory=Memory(1024, MemoryUnit.CPU),
+            ),
             "gpu-v100": Partition(
-                "gpu-v100", "gpu", parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0")
+                "gpu-v100",
+                "gpu",
+                parse_weights("CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"),
+                size=NodeSize(32, None, {"gres/gpu": 4, "gres/gpu:v100": 4}),
             ),
         },
         {"standby": Fraction(0)},
         capacity={"cpu": Fraction(100), "gpu": Fraction(1)},
         qos_resources={"debug": "debug"},
+        default_partition="idle-std",
     )
 }
 

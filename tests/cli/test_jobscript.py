@@ -25,13 +25,19 @@ def job(words: str) -> JobDescription:
     return describe_job(parser.read(words.split()))
 
 
+def requested(words: str) -> str:
+    """Return the TRES, and the memory that is requested for each node, CPU or GPU."""
+    described = job(words)
+    return ",".join([described.tres, *(f"{of}={size}" for of, size in described.memory.items())])
+
+
 @pytest.mark.parametrize(
     ("words", "tres"),
     [
         ("", "cpu=1,node=1"),
         ("-c 8 --mem 64G", "cpu=8,node=1,mem=65536M"),
-        ("--ntasks 4 -c 2 --mem-per-cpu 2G", "cpu=8,node=1,mem=16384M"),
-        ("-N 2 --ntasks-per-node 16 --mem=1000", "cpu=32,node=2,mem=2000M"),
+        ("--ntasks 4 -c 2 --mem-per-cpu 2G", "cpu=8,node=1,mem_per_cpu=2048M"),
+        ("-N 2 --ntasks-per-node 16 --mem=1000", "cpu=32,node=2,mem=1000M"),
         ("-N 2-4 -c 2", "cpu=8,node=4"),
         ("--gpus 2", "cpu=1,node=1,gres/gpu=2"),
         ("--gpus v100:2", "cpu=1,node=1,gres/gpu=2,gres/gpu:v100=2"),
@@ -48,14 +54,15 @@ def job(words: str) -> JobDescription:
         ("--gres none", "cpu=1,node=1"),
         ("--gpus 2 --gres lscratch:200,gpu:8", "cpu=1,node=1,gres/gpu=2,gres/lscratch=200"),
         ("--gpus 3090:2", "cpu=1,node=1,gres/gpu=2,gres/gpu:3090=2"),
-        ("--gpus 4 --mem-per-gpu 10G", "cpu=1,node=1,gres/gpu=4,mem=40960M"),
+        ("--gpus 4 --mem-per-gpu 10G", "cpu=1,node=1,gres/gpu=4,mem_per_gpu=10240M"),
         ("--mem 1K", "cpu=1,node=1,mem=1M"),
         ("--mem 1T", "cpu=1,node=1,mem=1048576M"),
+        ("--mem 0", "cpu=1,node=1,mem=0M"),
     ],
 )
 def test_tres_of_job_options(words: str, tres: str) -> None:
-    assert job(words).tres == tres
-    assert parse_counts(tres)
+    assert requested(words) == tres
+    assert parse_counts(job(words).tres)
 
 
 @pytest.mark.parametrize(
@@ -77,20 +84,20 @@ def test_cores_that_older_slurms_take_for_few_tasks_are_noted(words: str, most: 
 @pytest.mark.parametrize(
     ("words", "tres"),
     [
-        ("--ntasks 8 --ntasks-per-node 4 --mem 1G", "cpu=8,node=2,mem=2048M"),
-        ("--ntasks 7 --ntasks-per-node 4 --mem 1G", "cpu=7,node=2,mem=2048M"),
+        ("--ntasks 8 --ntasks-per-node 4 --mem 1G", "cpu=8,node=2,mem=1024M"),
+        ("--ntasks 7 --ntasks-per-node 4 --mem 1G", "cpu=7,node=2,mem=1024M"),
         ("-N 2 --ntasks 8 --ntasks-per-node 4", "cpu=8,node=2"),
         ("-N 1 --ntasks 8 --ntasks-per-node 4", "cpu=8,node=2"),
         ("-N 4 --ntasks 8 --ntasks-per-node 4", "cpu=8,node=4"),
         ("--ntasks 4 --ntasks-per-node 4", "cpu=4,node=1"),
-        ("-N 4 --ntasks 2 --mem 1G", "cpu=2,node=2,mem=2048M"),
+        ("-N 4 --ntasks 2 --mem 1G", "cpu=2,node=2,mem=1024M"),
         ("--ntasks 8 --ntasks-per-node 4 --gpus-per-node 4", "cpu=8,node=2,gres/gpu=8"),
-        ("--gpus 8 --gpus-per-node 4 --mem 1G", "cpu=2,node=2,gres/gpu=8,mem=2048M"),
+        ("--gpus 8 --gpus-per-node 4 --mem 1G", "cpu=2,node=2,gres/gpu=8,mem=1024M"),
         ("--gpus 8 --gpus-per-task 2", "cpu=4,node=1,gres/gpu=8"),
     ],
 )
 def test_nodes_and_tasks_follow_from_counts_as_in_sbatch(words: str, tres: str) -> None:
-    assert job(words).tres == tres
+    assert requested(words) == tres
 
 
 @pytest.mark.parametrize(
@@ -109,9 +116,6 @@ def test_tasks_of_an_array_are_counted(array: str, tasks: int) -> None:
             ("-c 0", "--cpus-per-task"),
             ("-N 0", "--nodes"),
             ("--mem lots", "--mem"),
-            ("--mem 0", "--mem"),
-            ("--mem-per-cpu=0", "--mem-per-cpu"),
-            ("--gpus 1 --mem-per-gpu 0", "--mem-per-gpu"),
             ("--array 5-1", "--array"),
             ("--array 0-9999999", "--array"),
             ("--array all", "--array"),
@@ -142,9 +146,9 @@ def test_invalid_size_is_reported_with_the_valid_suffixes(size: str) -> None:
 
 
 def test_unpriced_parts_are_reported() -> None:
-    assert job("").doubts == ["no memory requested; the partition's default is not in this price"]
     assert job("--mem 1G --array 1-10").doubts == []
-    assert job("-N 2 -c 4 --mem 1536M --gpus v100:1").words == "2 nodes, 8 cores, 3 GiB, 1 gpu:v100"
+    assert job("--ntasks 2 --ntasks-per-node 8").doubts != []
+    assert job("--ntasks 2 --ntasks-per-node 8 --exclusive").doubts == []  # whole nodes anyway
 
 
 SCRIPT = """\
@@ -154,7 +158,7 @@ SCRIPT = """\
 #SBATCH --partition=idle-std --nodes=2   # two
 #SBATCH -n8 -c 2
 #SBATCH --mem-per-cpu=4G -t 1-00:00:00 --qos high
-#SBATCH --mail-type=ALL -o out.%j --exclusive --wonder 5
+#SBATCH --mail-type=ALL -o out.%j --exclusive --licenses=a --wonder 5
 
 module load x
 #SBATCH -t 99
@@ -171,16 +175,14 @@ def test_script_is_read_up_to_its_first_command() -> None:
         options.cpus_per_task,
     ) == ("chem_qmc", "idle-std", "2", "8", "2")
     assert (options.mem_per_cpu, options.time, options.qos) == ("4G", "1-00:00:00", "high")
-    assert unread == ["--exclusive", "--wonder"]
+    assert options.exclusive
+    assert unread == ["--licenses", "--wonder"]
 
 
 @pytest.mark.parametrize(
     ("words", "unread"),
     [
-        (
-            "--exclusive=user -wn1 --cpus-per-gpu 4 -L matlab:2",
-            ["--exclusive", "-w", "--cpus-per-gpu", "-L"],
-        ),
+        ("--exclusive=user -wn1 --cpus-per-gpu 4 -L matlab:2", ["-w", "--cpus-per-gpu", "-L"]),
         ("-Jname -o out --nice=5 -C v100 -x n1 --mail-type END -O -s", []),
         ("-c 4 --mem-per-gpu 4G --gpus 1 --gres gpu:1", []),
     ],
@@ -191,8 +193,8 @@ def test_only_options_that_may_change_the_price_are_reported(words: str, unread:
 
 def test_unpriced_options_are_reported() -> None:
     assert (
-        describe_unread(["-w", "--exclusive", "-w", "--wonder"])
-        == "--exclusive (all of each node), --wonder, -w (more nodes)"
+        describe_unread(["-w", "--core-spec", "-w", "--wonder"])
+        == "--core-spec (all of each node), --wonder, -w (more nodes)"
     )
 
 
@@ -212,6 +214,15 @@ def test_first_component_of_a_heterogeneous_job_is_priced() -> None:
         None,
         ["hetjob"],
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "exclusive"),
+    [("--exclusive", True), ("--exclusive=user", None), ("--exclusive=topo", None)],
+)
+def test_only_exclusive_nodes_take_all_of_each_node(written: str, exclusive: bool | None) -> None:
+    options, unread = read_script([f"#SBATCH {written}"])
+    assert (options.exclusive, unread) == (exclusive, [])
 
 
 def test_unclosed_quote_is_reported_with_its_line() -> None:

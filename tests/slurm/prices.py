@@ -7,17 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.slurm.lab.machine import SIZES
 from tests.support.server import FairbankServer, create_bank
 
-WEIGHTS = {
-    "cpu": ("cpu", "CPU=1.0,Mem=0.5G"),
-    "gpu": ("gpu", "CPU=1.0,Mem=0.09375G,GRES/gpu=12.0"),
-    "gpu-t4": ("gpu", "CPU=0.0625,Mem=0.03125G,GRES/gpu=1.0"),
-}
-
+FULL = SIZES["full"]
+WEIGHTS = {group.partition: ("gpu" if group.gpus else "cpu", group.weights) for group in FULL}
 PRICES = "".join(
-    f'[clusters.lab.partitions."{name}"]\nresource = "{resource}"\nweights = "{weights}"\n'
-    for name, (resource, weights) in WEIGHTS.items()
+    f'[clusters.lab.partitions."{group.partition}"]\n'
+    f'resource = "{WEIGHTS[group.partition][0]}"\nweights = "{group.weights}"\n'
+    f"node_cpus = {group.cpus}\nnode_memory = {group.memory}\ndef_mem_per_cpu = 1000\n"
+    f'node_gres = "{f"gpu:{group.gpu_kind}:{group.gpus}" if group.gpus else ""}"\n'
+    for group in FULL
 )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.slurm.parsers.machine import read_partitions
@@ -57,3 +58,22 @@ def test_unknown_profile_is_refused(tmp_path: Path) -> None:
 
 def test_limit_of_a_partition_is_its_default_else_its_maximum() -> None:
     assert [place.default_minutes for place in policy(SiteRules()).partitions] == [1440, 60]
+
+
+def test_default_memory_of_the_bank_counts_where_slurm_has_none() -> None:
+    """The bank has 2000 MiB per CPU for three partitions, of which one has its own at Slurm, by
+    CPU, and one by node.
+    """
+    text = (
+        "PartitionName=cpu DefMemPerNode=UNLIMITED\n"
+        "PartitionName=gpu DefMemPerCPU=1000\n"
+        "PartitionName=big DefMemPerNode=64000\n"
+    )
+    memory = Memory(2000, MemoryUnit.CPU)
+    prices = Cluster(
+        "lab",
+        {name: Partition(name, "cpu", default_memory=memory) for name in ("cpu", "gpu", "big")},
+    )
+    partitions = read_partitions(text).rows
+    built = build_policy(SiteRules(), prices, (), (), partitions=partitions, nodes=(), now=1)
+    assert [place.memory_per_cpu for place in built.partitions] == [2000, 1000, 0]

@@ -10,6 +10,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.policy import Policy
 from fairbank.bank.run import UserSums
+from fairbank.cluster.allocated_tres import allocated_tres, misfit
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.tres import BY_CPU, Counts, billing, price_setting_tres, unpriced_tres, weigh
@@ -31,7 +32,10 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Bill(msgspec.Struct, frozen=True):
-    """Price: `amount` = `billing` * `factor` * `seconds` / 60, rounded up to SU-minutes."""
+    """Price: `amount` = `billing` * `factor` * `seconds` / 60, rounded up to SU-minutes.
+
+    `counts` is what the job gets in its `partition`.
+    """
 
     resource: str
     lines: tuple[Line, ...]
@@ -39,6 +43,8 @@ class Bill(msgspec.Struct, frozen=True):
     factor: Fraction
     seconds: int
     amount: SuMinutes
+    partition: str = ""
+    counts: Counts = {}
 
 
 def cost(
@@ -70,17 +76,23 @@ def longest_paid(per_hour: Fraction, available: int) -> int:
 
 
 def bill(request: JobRequest, cluster: Cluster) -> Bill:
-    """Return the price of a job for its whole time limit. Raises NotFound for its partition."""
+    """Return the price of a job for its whole time limit.
+
+    Raises NotFound for its partition, InvalidInput if the settings lack a size of its nodes.
+    """
     partition = cluster.partition(request.partition)
     factor = cluster.qos_factor(request.qos)
-    units = billing(request.counts, partition.weights, partition.billing_rule)
+    counts = allocated_tres(request, partition)
+    units = billing(counts, partition.weights, partition.billing_rule)
     return Bill(
         resource=cluster.resource(request.partition, request.qos),
-        lines=_lines(request.counts, partition),
+        lines=_lines(counts, partition),
         billing=units,
         factor=factor,
         seconds=request.limit_seconds,
         amount=cost(units, factor, request.limit_seconds),
+        partition=request.partition,
+        counts=counts,
     )
 
 
@@ -160,8 +172,8 @@ def _can_pay(allocation: Allocation, sums: UserSums, amount: int) -> bool:
 
 
 def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
-    """Return what is not in the price although a user may expect it: a QOS, or TRES without a
-    weight.
+    """Return what is not in the price although a user may expect it: a QOS, TRES without a weight,
+    unknown default memory; and why the nodes do not fit the job.
 
     This is no error: the job is charged by the same rules. Raises NotFound for the partition.
     """
@@ -172,14 +184,30 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
             f"QOS {request.qos} has no price factor on cluster {cluster.name}, so it counts as 1;"
             f" those with one: {known}"
         )
-    weights = cluster.partition(request.partition).weights
+    partition = cluster.partition(request.partition)
+    weights = partition.weights
     free = unpriced_tres(request.counts, weights)
     if free:
         priced = ", ".join(sorted(weights or BY_CPU))
         notes.append(
             f"{', '.join(free)}: no price in partition {request.partition}, which bills {priced}"
         )
+    if "mem" in (weights or BY_CPU) and "mem" not in allocated_tres(request, partition):
+        notes.append(_unknown_memory(request, partition))
+    if wrong := misfit(request, partition):
+        notes.append(wrong)
     return tuple(notes)
+
+
+def _unknown_memory(request: JobRequest, partition: Partition) -> str:
+    settings = "def_mem_per_cpu or def_mem_per_node"
+    if partition.default_memory is not None:
+        settings = "node_memory"  # the default is all memory of the nodes
+    return (
+        f"no memory requested; the default of partition {request.partition} is not in this price:"
+        f" the bank's settings lack clusters.{request.cluster}.partitions.{request.partition}"
+        f".{settings}"
+    )
 
 
 def usable(allocation: Allocation, sums: UserSums) -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairbank.cluster.allocated_tres import Memory
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput
 
@@ -63,13 +64,19 @@ def check_run(run: Run) -> Run:
 
 
 class JobRequest(msgspec.Struct, frozen=True):
-    """Job as its owner describes it: place, quantity of each TRES, time limit."""
+    """Job as its owner describes it: place, requested quantity of each TRES, time limit.
+
+    `exclusive` requests whole nodes. `memory` is requested for each node, CPU or GPU, instead of
+    `mem` in `counts`, its total. Without either the job gets the default of the partition.
+    """
 
     cluster: str
     partition: str
     counts: Mapping[str, Fraction]
     limit_seconds: int
     qos: str | None = None
+    exclusive: bool = False
+    memory: Memory | None = None
 
 
 class JobDetails(

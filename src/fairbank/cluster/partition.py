@@ -10,25 +10,33 @@ from fractions import Fraction
 
 import msgspec
 
+from fairbank.cluster.allocated_tres import Memory, NodeSize
+from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.tres import BY_CPU, BillingRule
 from fairbank.core.units import exact_decimal
 
 
 class Partition(msgspec.Struct, frozen=True):
-    """Partition. `weights` are billing units per TRES; without them a job bills its CPUs."""
+    """Partition. `weights` are billing units per TRES; without them a job bills its CPUs.
+
+    `size` is that of its nodes, `default_memory` that of jobs that request none; None: unknown.
+    """
 
     name: str
     resource: str
     weights: Mapping[str, Fraction] | None = None
     billing_rule: BillingRule = BillingRule.MAX_TRES
+    size: NodeSize = NodeSize()
+    default_memory: Memory | None = None
 
 
 class Cluster(msgspec.Struct, frozen=True):
     """Cluster whose jobs the bank bills, with its partitions and the price factor of each QOS.
 
     `qos_resources` are the resources of QOS whose jobs have credit of their own. `capacity` is
-    what all its nodes together bill, in billing units by resource.
+    what all its nodes together bill, in billing units by resource. `default_partition` is the
+    partition of jobs that name none; None if they are refused.
     """
 
     name: str
@@ -36,6 +44,7 @@ class Cluster(msgspec.Struct, frozen=True):
     qos_factors: Mapping[str, Fraction] = {}
     capacity: Mapping[str, Fraction] = {}
     qos_resources: Mapping[str, str] = {}
+    default_partition: str | None = None
 
     def partition(self, name: str) -> Partition:
         """Return a partition. Raises NotFound, listing the partitions that exist."""
@@ -48,6 +57,21 @@ class Cluster(msgspec.Struct, frozen=True):
                 remedy=f"there are: {there}",
             )
         return found
+
+    def partition_names(self, text: str | None) -> tuple[str, ...]:
+        """Return the partitions in a list such as `cpu,gpu`, each once; without a list the default.
+
+        Raises InvalidInput for a list with an invalid name, and if there is neither.
+        """
+        listed = self.default_partition if text is None else text
+        if listed is None:
+            raise InvalidInput(
+                f"no partition is named, and cluster {self.name} has no default_partition in the"
+                " bank's settings",
+                field="partition",
+                remedy=f"there are: {', '.join(sorted(self.partitions)) or 'none'}",
+            )
+        return tuple(dict.fromkeys(ids.name(name, field="partition") for name in listed.split(",")))
 
     def resource(self, partition: str, qos: str | None) -> str:
         """Return the resource that a job is billed on. Raises NotFound for its partition."""

@@ -24,6 +24,12 @@ Name = Annotated[str, Meta(max_length=NAME_MAX, extra_json_schema={"pattern": NA
 NameOrNone = Annotated[
     str, Meta(max_length=NAME_MAX, extra_json_schema={"pattern": f"^$|{NAME_PATTERN}"})
 ]
+Names = Annotated[
+    str, Meta(max_length=16 * NAME_MAX, description="one name, or several with commas")
+]
+Size = Annotated[
+    str, Meta(max_length=16, description="memory in MiB, or with K, M, G or T", examples=["16G"])
+]
 Word = Annotated[str, Meta(max_length=32, extra_json_schema={"pattern": "^[a-z][a-z0-9_-]*$"})]
 Comment = Annotated[str, Meta(max_length=COMMENT_MAX, description="one line of printable text")]
 Reason = Annotated[

@@ -7,7 +7,7 @@ the same forms.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from fairbank.core.errors import InvalidInput
@@ -49,6 +49,33 @@ def parse_gpus(text: str, *, field: str = "gpus") -> list[Gres]:
         InvalidInput: a part is invalid; the error names `field`.
     """
     return [_gres(part, [GPU, *words], field) for part, words in _parts(text, field)]
+
+
+def gres_counts(listed: Iterable[Gres], times: int = 1) -> dict[str, int]:
+    """Return the totals as TRES: `gres/gpu`, and `gres/gpu:a100` for those with a type.
+
+    Args:
+        listed: GRES, of a node or of a task.
+        times: number of nodes or tasks.
+    """
+    counts: dict[str, int] = {}
+    for gres in listed:
+        name = f"gres/{gres.name.lower()}"
+        for full in [name] + ([f"{name}:{gres.type.lower()}"] if gres.type else []):
+            if gres.number:
+                counts[full] = counts.get(full, 0) + gres.number * times
+    return counts
+
+
+def gres_text(counts: Mapping[str, int]) -> str:
+    """Return GRES by TRES (`gres_counts`) as slurm.conf has them: `gpu:a100:4,gpu:2`."""
+    parts = []
+    for name in (name for name in counts if ":" not in name):
+        types = {other: number for other, number in counts.items() if other.startswith(f"{name}:")}
+        parts += [f"{other.removeprefix('gres/')}:{number}" for other, number in types.items()]
+        if rest := counts[name] - sum(types.values()):
+            parts.append(f"{name.removeprefix('gres/')}:{rest}")
+    return ",".join(parts)
 
 
 def _parts(text: str, field: str) -> Iterator[tuple[str, list[str]]]:

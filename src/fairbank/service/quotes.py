@@ -11,14 +11,23 @@ import msgspec
 
 from fairbank.bank.allocation import Allocation
 from fairbank.bank.pricing import Quote, bill, quote, remarks
+from fairbank.bank.project import Project
 from fairbank.bank.query import PAGE_MAX, AllocationQuery, Page
+from fairbank.bank.quoted_partitions import (
+    CheaperRequest,
+    cheaper_partition,
+    cheapest_first,
+    deciding,
+    smaller_requests,
+)
 from fairbank.bank.refusals import Reason, Refusal, nearest
 from fairbank.bank.rules.context import obstacle
 from fairbank.bank.rules.run_refusals import credit_facts, usable_credit
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
+from fairbank.cluster.allocated_tres import misfit
 from fairbank.cluster.job import JobRequest
-from fairbank.cluster.partition import find_cluster
+from fairbank.cluster.partition import Cluster, find_cluster
 from fairbank.core.errors import NotFound
 from fairbank.core.time import Instant
 from fairbank.service.access.identity import Identity
@@ -30,11 +39,22 @@ Offers = list[tuple[Allocation, UserSums]]
 
 
 class QuotedJob(NamedTuple):
-    """Quote, and the refusal that the job would get if it started now; None if it could be paid.
+    """Quotes of a job in each of its partitions, cheapest first, the one that decides, and the
+    refusal that the job would get if it started now; None if it could be paid.
 
-    A bank that only observes has a refusal for a job that fits.
+    A bank that only observes has a refusal for a job that fits. `cheaper` are changes of the
+    request: the partition that costs less, and what would make a refused job fit. `notes` say what
+    is not in the prices, and which partitions do not fit the job.
     """
 
+    partitions: Sequence[Quote]
+    quote: Quote
+    refusal: Refusal | None
+    cheaper: Sequence[CheaperRequest]
+    notes: Sequence[str]
+
+
+class _Offer(NamedTuple):
     quote: Quote
     refusal: Refusal | None
 
@@ -47,20 +67,23 @@ class Quotes(UseCases):
         identity: Identity,
         account: str,
         request: JobRequest,
+        partitions: str | None,
         tasks: int = 1,
         owner: int | None = None,
     ) -> QuotedJob:
-        """Return the price of a job with its lines, and the allocation that would carry it now.
+        """Return the prices of a job with their lines, and the allocation that would carry it now.
 
         Args:
             identity: user who asks; must see the project.
             account: of the project.
-            request: the job.
+            request: the job; its partition is not used.
+            partitions: where it may run, with commas; None: the default partition of the cluster.
             tasks: of an array, which must all be paid.
             owner: user of the job, whose cap counts; None: the user who asks.
 
         Raises:
             NotFound: no such project, cluster or partition.
+            InvalidInput: the settings lack a size of nodes, or a default partition.
         """
         cluster = find_cluster(self._context.clusters, request.cluster)
         project = self._project_cache.by_account(account)
@@ -70,9 +93,36 @@ class Quotes(UseCases):
                 field="account",
                 remedy="list yours with: fairbank project list",
             )
+        uid = identity.uid if owner is None else owner
+        requests = [
+            msgspec.structs.replace(request, partition=name)
+            for name in cluster.partition_names(partitions)
+        ]
+        misfits = [misfit(each, cluster.partition(each.partition)) for each in requests]
+        # Slurm passes over partitions whose nodes do not fit the job, unless all of them are such.
+        offers = [
+            self._offer(project, each, cluster, tasks, uid)
+            for each, wrong in zip(requests, misfits, strict=True)
+            if wrong is None or None not in misfits
+        ]
+        quotes = [offer.quote for offer in offers]
+        decided = deciding(quotes)
+        refusal = next(offer.refusal for offer in offers if offer.quote is decided)
+        cheaper = list(filter(None, [cheaper_partition(quotes)]))
+        if refusal is not None and refusal.reason in (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED):
+            nodes = max(int(request.counts.get("node", 1)), 1)
+            cheaper = [*smaller_requests(quotes, nodes, request.qos, cluster), *cheaper]
+        notes = dict.fromkeys((*chain.from_iterable(each.notes for each in quotes), *misfits))
+        return QuotedJob(
+            cheapest_first(quotes), decided, refusal, cheaper, [note for note in notes if note]
+        )
+
+    def _offer(
+        self, project: Project, request: JobRequest, cluster: Cluster, tasks: int, uid: int
+    ) -> _Offer:
+        """Return the quote in one partition, and the refusal of its deciding allocation."""
         priced = bill(request, cluster)
         project_chain, now = self._project_cache.project_chain(project), self._clock.now()
-        uid = identity.uid if owner is None else owner
         (offers,) = available_credit(self._store, [project_chain], priced.resource, uid, now)
         offer = quote(priced, offers, self._context.policy, tasks)
         notes = (*offer.notes, *remarks(request, cluster))
@@ -91,7 +141,7 @@ class Quotes(UseCases):
             billing=str(priced.billing * priced.factor * tasks),
             limit_seconds=priced.seconds,
         )
-        return QuotedJob(msgspec.structs.replace(offer, notes=notes), refusal)
+        return _Offer(msgspec.structs.replace(offer, notes=notes), refusal)
 
 
 def available_credit(

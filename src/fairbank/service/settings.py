@@ -13,11 +13,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from fairbank.bank.policy import GrantCategory, GrantRange, Policy
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
+from fairbank.cluster.node import COUNT_MAX
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
+from fairbank.core.gres import gres_counts, parse_gres
 from fairbank.core.settings_file import parse_toml, read_whole, toml_string
-from fairbank.core.tres import BillingRule, parse_weights
+from fairbank.core.tres import BillingRule, parse_memory, parse_weights
 from fairbank.core.validation import WORD, validated_settings
 from fairbank.service.access.identity import Staff
 
@@ -25,6 +28,7 @@ Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 Word = Annotated[str, msgspec.Meta(pattern=WORD)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
+MemorySize = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)] | str
 
 
 class LogFormat(Enum):
@@ -85,10 +89,22 @@ class StaffSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartitionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Resource that the partition bills, and its weights: TRESBillingWeights as in slurm.conf."""
+    """Resource that the partition bills, and its weights: TRESBillingWeights as in slurm.conf.
+
+    `node_cpus`, `node_memory` (RealMemory less MemSpecLimit: 256G, or MiB) and `node_gres` (Gres:
+    gpu:a100:4, or "" for none) are the size of each node. Quotes need it for --exclusive and
+    --mem=0. `def_mem_per_cpu` and `def_mem_per_node` are the memory of jobs that request none:
+    DefMemPerCPU or DefMemPerNode, of which a partition has one; 0 is all memory of the node. The
+    submission policy gives `def_mem_per_cpu` to jobs where Slurm's partition has no default.
+    """
 
     resource: str
     weights: str | None = None
+    node_cpus: Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)] | None = None
+    node_memory: MemorySize | None = None
+    node_gres: str | None = None
+    def_mem_per_cpu: MemorySize | None = None
+    def_mem_per_node: MemorySize | None = None
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,6 +115,9 @@ class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     own. `adding` is how weighted TRES add up: sum, max_tres or max_tres_gres. `agents` are the uids
     that report runs. `capacity` is what all nodes together bill, in billing units (SU per hour) by
     resource, such as the number of cores or GPUs; `fairbank report centre` compares with it.
+    `def_mem_per_cpu` or `def_mem_per_node` is that of partitions without one of their own.
+    `default_partition` is the partition of jobs that name none, where the submission policy takes
+    Slurm's default partition.
     """
 
     partitions: dict[str, PartitionSettings] = {}
@@ -107,6 +126,9 @@ class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     adding: BillingRule = BillingRule.MAX_TRES
     agents: frozenset[Uid] = frozenset()
     capacity: dict[str, str | int | float] = {}
+    def_mem_per_cpu: MemorySize | None = None
+    def_mem_per_node: MemorySize | None = None
+    default_partition: str | None = None
 
 
 class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -147,18 +169,13 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _cluster(name: str, settings: ClusterSettings) -> Cluster:
     here = f"clusters.{name}"
-    partitions = {}
-    for each, partition in settings.partitions.items():
-        place = f"{here}.partitions.{each}"
-        weights = (
-            parse_weights(partition.weights, field=f"{place}.weights")
-            if partition.weights
-            else None
+    default_memory = _default_memory(settings, here)
+    partitions = {
+        ids.name(each, field=f"{here}.partitions.{each}"): _partition(
+            each, partition, settings.adding, default_memory, f"{here}.partitions.{each}"
         )
-        resource = ids.kind(partition.resource, field=f"{place}.resource")
-        partitions[ids.name(each, field=place)] = Partition(
-            each, resource, weights, settings.adding
-        )
+        for each, partition in settings.partitions.items()
+    }
     factors = {
         qos: _factor(value, f"{here}.qos_factors.{qos}")
         for qos, value in settings.qos_factors.items()
@@ -174,7 +191,74 @@ def _cluster(name: str, settings: ClusterSettings) -> Cluster:
         resource: _capacity(value, billed, resource, f"{here}.capacity.{resource}")
         for resource, value in settings.capacity.items()
     }
-    return Cluster(name, partitions, factors, capacity, resources)
+    default = settings.default_partition
+    if default is not None and default not in partitions:
+        raise InvalidInput(
+            f"the cluster has no partition {default!r}",
+            field=f"{here}.default_partition",
+            remedy=f"there are: {', '.join(sorted(partitions)) or 'none'}",
+        )
+    return Cluster(name, partitions, factors, capacity, resources, default)
+
+
+def _partition(
+    name: str,
+    settings: PartitionSettings,
+    adding: BillingRule,
+    default_memory: Memory | None,
+    here: str,
+) -> Partition:
+    size = NodeSize(
+        settings.node_cpus,
+        _node_memory(settings.node_memory, f"{here}.node_memory"),
+        None if settings.node_gres is None else _gres(settings.node_gres, f"{here}.node_gres"),
+    )
+    weights = settings.weights and parse_weights(settings.weights, field=f"{here}.weights")
+    return Partition(
+        name,
+        ids.kind(settings.resource, field=f"{here}.resource"),
+        weights or None,
+        adding,
+        size,
+        _default_memory(settings, here) or default_memory,
+    )
+
+
+def _default_memory(settings: PartitionSettings | ClusterSettings, here: str) -> Memory | None:
+    """Return the memory of jobs that request none; None if it is not set."""
+    by_cpu, by_node = settings.def_mem_per_cpu, settings.def_mem_per_node
+    if by_cpu is not None and by_node is not None:
+        raise InvalidInput(
+            "the default memory is given by CPU and by node",
+            field=f"{here}.def_mem_per_node",
+            remedy="keep one of both, as slurm.conf has it",
+        )
+    if by_cpu is not None:
+        return Memory(_mebibytes(by_cpu, f"{here}.def_mem_per_cpu"), MemoryUnit.CPU)
+    if by_node is not None:
+        return Memory(_mebibytes(by_node, f"{here}.def_mem_per_node"))
+    return None
+
+
+def _node_memory(value: str | int | None, field: str) -> int | None:
+    mebibytes = None if value is None else _mebibytes(value, field)
+    if mebibytes == 0:
+        raise InvalidInput("a node has memory", field=field, remedy="such as 256G")
+    return mebibytes
+
+
+def _mebibytes(value: str | int, field: str) -> int:
+    mebibytes = parse_memory(value, field=field) if isinstance(value, str) else value
+    if mebibytes > COUNT_MAX:
+        raise InvalidInput(
+            f"{value!r} is out of range", field=field, remedy=f"at most {COUNT_MAX} MiB"
+        )
+    return mebibytes
+
+
+def _gres(text: str, field: str) -> dict[str, int]:
+    """Return the GRES of a node by TRES, without and with their types."""
+    return gres_counts(parse_gres(text, field=field)) if text else {}
 
 
 def _capacity(value: str | float, billed: Collection[str], resource: str, field: str) -> Fraction:

@@ -17,7 +17,7 @@ from fairbank.core.units import AMOUNT_MAX
 from fairbank.rest.client import Refused
 from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands, find_uid
-from fairbank.slurm.parsers.config import slurm_uid
+from fairbank.slurm.parsers.config import read_default_memory, slurm_uid
 from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
 from fairbank.slurm.reconcile.compare import (
@@ -137,6 +137,7 @@ def _read_cluster(
         qos=qos.rows,
         flags=slurm.config.get("PriorityFlags", ""),
         slurm_uid=slurm_uid(slurm.config),
+        default_memory=read_default_memory(slurm.config),
     )
     people = SlurmPeople(associations=associations.rows, coordinators=coordinators.rows)
     unreadable = tuple(line for answer in answers for line in answer.unreadable)

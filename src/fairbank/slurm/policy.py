@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from fairbank.cluster.allocated_tres import MemoryUnit
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound
@@ -27,6 +28,7 @@ from fairbank.slurm.policy_file import (
     SubmissionPolicy,
 )
 from fairbank.slurm.reconcile.bank_records import BankAllocation, BankFunds, BankProject
+from fairbank.slurm.reconcile.node_sizes import default_partition
 
 
 def build_policy(
@@ -98,11 +100,6 @@ def _check_accounts(site: SiteRules, projects: Sequence[BankProject]) -> None:
         )
 
 
-def default_partition(partitions: Sequence[SlurmPartition]) -> str | None:
-    """Return the name of Slurm's default partition, or None."""
-    return next((partition.name for partition in partitions if partition.is_default), None)
-
-
 def _project(project: BankProject, forced: ProjectRules) -> PolicyProject:
     return PolicyProject(
         project.group,
@@ -122,12 +119,23 @@ def _partition(
     return PolicyPartition(
         partition,
         gpus=tuple(sorted({gpu for node in nodes for gpu in node.gpus})),
-        memory_per_cpu=slurm_partition.memory_per_cpu,
+        memory_per_cpu=_memory_per_cpu(partition, slurm_partition),
         # As slurmctld does: DefaultTime, else a finite MaxTime.
         default_minutes=slurm_partition.default_minutes or slurm_partition.max_minutes,
         node_cpus=min((node.cpus for node in nodes), default=0),
         node_memory=min((node.memory for node in nodes), default=0),
     )
+
+
+def _memory_per_cpu(partition: Partition, slurm_partition: SlurmPartition) -> int:
+    """Return the memory per CPU of jobs that request none, in MiB; 0 for none.
+
+    It is Slurm's, else that of the bank's settings if Slurm's partition has no default.
+    """
+    own = partition.default_memory
+    if slurm_partition.default_memory is None and own and own.unit is MemoryUnit.CPU:
+        return own.mebibytes
+    return slurm_partition.memory_per_cpu
 
 
 def _balance(funds: BankFunds, project: BankProject, resource: str, now: int) -> PolicyBalance:

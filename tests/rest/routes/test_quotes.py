@@ -66,6 +66,29 @@ def test_quote_of_an_array_is_that_of_all_its_tasks(shared_world: World) -> None
     assert array["data"]["longest_seconds"] == 59 * 60
 
 
+@pytest.mark.parametrize(
+    ("change", "field", "remedy"),
+    [
+        ({"exclusive": True}, "exclusive", "clusters.alpha.partitions.std.node_cpus"),
+        ({"mem": "0"}, "mem", "clusters.alpha.partitions.std.node_memory"),
+        ({"tres": "cpu=1,mem=0"}, "mem", "clusters.alpha.partitions.std.node_memory"),
+        ({"mem": "-1"}, "mem", "16G or 4000M"),
+        ({"mem_per_cpu": "1G", "mem": "1G"}, "mem_per_cpu", "one of mem in tres"),
+        ({"tres": "cpu=1,mem=1G", "mem_per_gpu": "1G"}, "mem_per_gpu", "one of mem in tres"),
+        ({"partition": None}, "partition", "there are: std"),
+        ({"partition": "std,nosuch"}, "partition", "there are: std"),
+        ({"partition": "std,"}, "partition", "printable text"),
+    ],
+)
+def test_quote_of_an_unknown_size_or_place_is_refused(
+    shared_world: World, change: dict[str, object], field: str, remedy: str
+) -> None:
+    job = {"account": "chem", "partition": "std", "tres": "cpu=8", "time_limit": 3_600, **change}
+    problem = shared_world.ask("POST", "/quote", MEMBER, json=job).json()
+    assert problem["field"] == field
+    assert remedy in problem["remedy"]
+
+
 def freeze(world: World) -> None:
     change = {"event": "freeze", "comment": "x"}
     path = f"/alloc/{world.own['allocation']}"
@@ -130,10 +153,16 @@ def test_cluster_prices_are_exact(world: World) -> None:
                     "resource": "cpu",
                     "weights": {"cpu": "1", "mem": "1/2048"},
                     "adding": "max_tres",
+                    "node_cpus": None,
+                    "node_memory": None,
+                    "node_gres": None,
+                    "def_mem": None,
+                    "def_mem_per": None,
                 }
             ],
             "qos_factors": {},
             "qos_resources": {},
             "free_states": ["BOOT_FAIL", "NODE_FAIL"],
+            "default_partition": None,
         }
     ]

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import iso, parse_instant
@@ -100,6 +101,86 @@ def test_complete_installation_has_no_failed_check() -> None:
     assert "the bank prices 3 partitions as Slurm bills them (max_tres)" in texts
     assert "slurmctld is connected to the agent: 22.05.8" in texts
     assert "the agent accepts the users 0, 64030; SlurmUser is slurm(64030)" in texts
+
+
+def with_sizes(known: Cluster) -> Cluster:
+    """Return the bank's prices with the node sizes and default memory that Slurm reports."""
+    sizes = {
+        "cpu": NodeSize(64, 131_072, {}),
+        "gpu": NodeSize(48, 512_000, {"gres/gpu": 4, "gres/gpu:a100": 4}),
+        "gpu-t4": NodeSize(64, 131_072, {"gres/gpu": 4, "gres/gpu:t4": 4}),
+    }
+    partitions = {
+        name: msgspec.structs.replace(
+            partition, size=sizes[name], default_memory=Memory(1000, MemoryUnit.CPU)
+        )
+        for name, partition in known.partitions.items()
+    }
+    return msgspec.structs.replace(known, partitions=partitions, default_partition="cpu")
+
+
+def test_sizes_like_slurms_have_no_failed_check() -> None:
+    assert failed_checks(slurm_checks.size_checks(MACHINE, with_sizes(bank_prices()))) == []
+
+
+def test_missing_and_other_sizes_are_reported() -> None:
+    known = with_sizes(bank_prices())
+    partitions = {
+        **known.partitions,
+        "cpu": msgspec.structs.replace(
+            known.partitions["cpu"], size=NodeSize(64, 1_000, None), default_memory=None
+        ),
+    }
+    changed = msgspec.structs.replace(known, partitions=partitions, default_partition="gpu")
+    assert failed_checks(slurm_checks.size_checks(MACHINE, changed)) == [
+        "partition cpu: node_memory is 131072 at Slurm, and the bank's settings have 1000",
+        'partition cpu: node_gres is "" at Slurm, and the bank\'s settings lack it',
+        "partition cpu: default memory is def_mem_per_cpu = 1000 at Slurm, and the bank's settings"
+        " lack it",
+        "default_partition is cpu at Slurm, and the bank's settings have gpu",
+    ]
+
+
+def test_partition_whose_nodes_differ_is_told_and_is_no_fault() -> None:
+    """Of the six nodes of cpu two have twice the memory: the settings should have the largest."""
+    nodes = [
+        msgspec.structs.replace(node, size=NodeSize(64, 262_144, {}))
+        if node.name in ("c01", "c02")
+        else node
+        for node in MACHINE.nodes
+    ]
+    machine = msgspec.structs.replace(MACHINE, nodes=nodes)
+    checks = list(slurm_checks.size_checks(machine, with_sizes(bank_prices())))
+    assert failed_checks(checks) == [
+        "partition cpu: node_memory is 262144 at Slurm, and the bank's settings have 131072"
+    ]
+    assert (
+        "partition cpu: its nodes differ: 4 with 64 CPUs, 131072 MiB; 2 with 64 CPUs, 262144 MiB;"
+        " quotes of whole nodes count the largest"
+    ) in [check.what for check in checks if check.ok]
+
+
+def test_bank_may_have_default_memory_where_slurm_has_none() -> None:
+    machine = msgspec.structs.replace(MACHINE, default_memory=Memory(0))
+    for partition in MACHINE.partitions:
+        machine = with_partition(machine, partition.name, default_memory=None)
+    assert failed_checks(slurm_checks.size_checks(machine, with_sizes(bank_prices()))) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "memory"),
+    [
+        ({"DefMemPerCPU": "2000"}, Memory(2000, MemoryUnit.CPU)),
+        ({"DefMemPerNode": "64000"}, Memory(64_000)),
+        ({"DefMemPerNode": "UNLIMITED", "SelectTypeParameters": "CR_CORE_MEMORY"}, Memory(0)),
+        ({"DefMemPerNode": "UNLIMITED", "SelectTypeParameters": "CR_CORE"}, None),
+        ({}, None),
+    ],
+)
+def test_default_memory_of_the_cluster_is_read(
+    settings: dict[str, str], memory: Memory | None
+) -> None:
+    assert config.read_default_memory(settings) == memory
 
 
 @pytest.mark.parametrize(

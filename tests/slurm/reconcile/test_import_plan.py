@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.tres import BillingRule
 from fairbank.slurm.parsers.values import SlurmAssociation, SlurmNode, SlurmPartition, SlurmQos
@@ -170,6 +171,33 @@ def test_settings_price_as_slurm_bills() -> None:
     assert '[clusters.lab.partitions."vis"]\nresource = "gpu"\n' in text
     assert '[clusters.lab.qos_factors]\n"high" = "1.500000"\n' in text
     assert text.endswith("#   chem  50\n")
+
+
+def test_settings_have_node_sizes_and_default_memory() -> None:
+    """Of nodes that differ the settings have the largest figures, and say so."""
+    small = SlurmNode("n1", 8, 1000, ("std",), size=NodeSize(8, 1000, {"gres/gpu": 2}))
+    large = SlurmNode(
+        "n2", 8, 1000, ("std",), size=NodeSize(6, 4000, {"gres/gpu": 1, "gres/gpu:t4": 1})
+    )
+    machine = msgspec.structs.replace(
+        MACHINE,
+        partitions=(SlurmPartition("std", is_default=True), SlurmPartition("fast")),
+        nodes=(small, large, small),
+        default_memory=Memory(500, MemoryUnit.CPU),
+    )
+    text = price_settings(machine, [])
+    assert (
+        'default_partition = "std"    # leave it out if jobs without --partition are refused\n'
+    ) in text
+    assert (
+        "# its nodes differ: 2 with 8 CPUs, 1000 MiB, gpu:2; 1 with 6 CPUs, 4000 MiB, gpu:t4:1;"
+        " these are the largest figures\n"
+        "node_cpus = 8\n"
+        "node_memory = 4000    # MiB\n"
+        'node_gres = "gpu:t4:1,gpu:1"\n'
+        "def_mem_per_cpu = 500    # MiB\n"
+    ) in text
+    assert '"fast"]\nresource = "cpu"\ndef_mem_per_cpu = 500    # MiB\n' in text
 
 
 def test_prices_that_differ_are_reported() -> None:

@@ -17,13 +17,14 @@ from fairbank.bank.refusals import NOTHING_KNOWN, Refusal, RemedyFacts
 from fairbank.bank.requests import Request, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome
 from fairbank.bank.run import RunRecord, RunState
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import only_cluster
 from fairbank.cluster.run_report import AnyReport, PredebitReport, RunReport
 from fairbank.core import ids
 from fairbank.core.errors import FairbankError, InvalidInput
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration
-from fairbank.core.tres import parse_job_tres
+from fairbank.core.tres import Counts, parse_job_tres, parse_memory
 from fairbank.core.units import AMOUNT_MAX, SuMinutes
 from fairbank.rest.dry_run import LISTS_ENTRIES
 from fairbank.rest.json_body import read_json
@@ -333,33 +334,61 @@ def _account(request: ApiRequest, refusal: Refusal) -> str | None:
 
 @write_route(post, "/quote", status_code=200, opt={"scope": "read"})
 def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse[QuoteCard]:
-    """Return the price of a job line by line, and whether the project could pay it now; if not,
-    the reason, message and remedies of the refusal. Nothing is stored.
+    """Return the price of a job line by line in each of its partitions, and whether the project
+    could pay it now; if not, the reason, message and remedies of the refusal. Nothing is stored.
 
     Other projects of its owner that could pay are named to the owner and to staff.
     """
     account, service = ids.name(data.account, field="account"), request.services.quotes
+    counts = parse_job_tres(data.tres)
     job = JobRequest(
         cluster=(
             only_cluster(request.services.clusters)
             if data.cluster is None
             else ids.cluster(data.cluster)
         ),
-        partition=ids.name(data.partition, field="partition"),
-        counts=parse_job_tres(data.tres),
+        partition="",
+        counts=counts,
         limit_seconds=_limit_seconds(data.time_limit),
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
+        exclusive=data.exclusive,
+        memory=_memory(data, counts),
     )
-    quoted = service.quote(request.identity, account, job, data.tasks, data.owner_uid)
-    if quoted.quote.total > AMOUNT_MAX:
+    quoted = service.quote(
+        request.identity, account, job, data.partition, data.tasks, data.owner_uid
+    )
+    dearest = max(each.total for each in quoted.partitions)
+    if dearest > AMOUNT_MAX:
         raise InvalidInput(
-            f"this job costs {quoted.quote.total} SU-minutes, more than the bank can count",
+            f"this job costs {dearest} SU-minutes, more than the bank can count",
             field="tres",
             remedy=f"at most {AMOUNT_MAX} SU-minutes",
         )
     known = NOTHING_KNOWN if quoted.refusal is None else _remedies_for(request, quoted.refusal)
-    card = quote_card(quoted.quote, quoted.refusal, known, account, job.cluster)
-    return item_response("quote", request.context, card)
+    return item_response("quote", request.context, quote_card(quoted, known, account, job.cluster))
+
+
+def _memory(data: DescribedJob, counts: Counts) -> Memory | None:
+    """Return the memory that is requested for each node, CPU or GPU; None if none is.
+
+    Raises InvalidInput if it is requested twice.
+    """
+    requested = [
+        (field, text, unit)
+        for field, text, unit in (
+            ("mem", data.mem, MemoryUnit.NODE),
+            ("mem_per_cpu", data.mem_per_cpu, MemoryUnit.CPU),
+            ("mem_per_gpu", data.mem_per_gpu, MemoryUnit.GPU),
+        )
+        if text is not None
+    ]
+    if len(requested) + ("mem" in counts) > 1:
+        raise InvalidInput(
+            "the memory is requested twice",
+            field=requested[-1][0],
+            remedy="give one of mem in tres, mem, mem_per_cpu and mem_per_gpu",
+        )
+    return next((Memory(parse_memory(text, field=f), unit) for f, text, unit in requested), None)
 
 
 def _limit_seconds(limit: int | str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -16,9 +16,12 @@ from fairbank.cluster.job import NO_DETAILS, Run, split_status
 from fairbank.core.time import iso
 from fairbank.core.units import exact_decimal
 from fairbank.rest.schemas.answers import Amounts, ListResponse
-from fairbank.rest.schemas.envelope import row_of
+from fairbank.rest.schemas.envelope import row_of, set_texts
 
 Status = Literal["executing", "completed"]
+
+if TYPE_CHECKING:
+    from fairbank.service.quotes import QuotedJob
 
 
 class JobRow(Amounts, frozen=True, kw_only=True):
@@ -233,6 +236,36 @@ class QuoteLine(Struct, frozen=True, kw_only=True):
     counts: bool
 
 
+class PartitionQuote(Amounts, frozen=True, kw_only=True):
+    """The price of a job in one of its partitions, as in the card of the whole quote.
+
+    `tres` is what the job gets there, with whole nodes and default memory.
+    """
+
+    partition: str
+    resource: str
+    tres: str
+    lines: list[QuoteLine]
+    billing: str
+    amount: int
+    total: int
+    allocation: int | None
+    available: int
+    fits: bool
+    longest_seconds: int
+
+
+class CheaperChange(Amounts, frozen=True, kw_only=True):
+    """Change of one option of a job: its new value, and the price `total` of all tasks then.
+
+    In `nodes` each node keeps its tasks, CPUs, GPUs and memory.
+    """
+
+    change: Literal["time_limit", "nodes", "partition", "qos"]
+    value: str
+    total: int
+
+
 class QuoteCard(Amounts, frozen=True, kw_only=True):
     """A price and its calculation: amount = billing x factor x seconds / 60, rounded up once.
 
@@ -241,11 +274,18 @@ class QuoteCard(Amounts, frozen=True, kw_only=True):
     is also true if a bank that only observes lets the job through without credit. `notes` say so,
     and name what the price leaves out. `reason`, `detail` and `remedies` are those of the refusal
     that the job would get now; null and empty if the credit can be used.
+
+    A job in several `partitions`, listed by resource from the cheapest to the dearest, must be
+    paid in each: the card is of the one in which the job fits least, or costs most. The bank holds
+    and charges for the one where it starts. `cheaper` are changes that cost less: a partition of
+    these, and, for a job that is refused for its price, what would fit.
     """
 
     account: str
     cluster: str
+    partition: str
     resource: str
+    tres: str
     lines: list[QuoteLine]
     billing: str
     factor: str
@@ -262,25 +302,51 @@ class QuoteCard(Amounts, frozen=True, kw_only=True):
     detail: str | None
     remedies: list[str]
     notes: list[str]
+    partitions: list[PartitionQuote]
+    cheaper: list[CheaperChange]
 
 
-def quote_card(
-    quote: Quote, refusal: Refusal | None, known: RemedyFacts, account: str, cluster: str
-) -> QuoteCard:
+def quote_card(quoted: QuotedJob, known: RemedyFacts, account: str, cluster: str) -> QuoteCard:
     """Return a quote with its lines.
 
     Args:
-        quote: price and payer.
-        refusal: what the bank would answer to the job now; None if it could be paid.
+        quoted: prices, and what the bank would answer to the job now.
         known: facts that make the remedies more precise.
         account: of the project.
         cluster: of the job.
     """
-    bill = quote.bill
-    return QuoteCard(
+    quote, refusal = quoted.quote, quoted.refusal
+    partitions = [_partition_quote(each) for each in quoted.partitions]
+    cheaper = [CheaperChange(**each._asdict()) for each in quoted.cheaper]
+    set_texts(*partitions, *cheaper)
+    own = next(each for each in partitions if each.partition == quote.bill.partition)
+    return row_of(
+        QuoteCard,
+        own,
         account=account,
         cluster=cluster,
+        factor=exact_decimal(quote.bill.factor),
+        seconds=quote.bill.seconds,
+        tasks=quote.tasks,
+        after=quote.after,
+        reason=None if refusal is None else refusal.reason.name,
+        detail=None if refusal is None else sentence(refusal, known),
+        remedies=[] if refusal is None else list(remedies(refusal, known)),
+        notes=list(quoted.notes),
+        partitions=partitions,
+        cheaper=cheaper,
+    )
+
+
+def _partition_quote(quote: Quote) -> PartitionQuote:
+    bill = quote.bill
+    return PartitionQuote(
+        partition=bill.partition,
         resource=bill.resource,
+        tres=",".join(
+            f"{name}={exact_decimal(count)}{'M' if name == 'mem' else ''}"
+            for name, count in bill.counts.items()
+        ),
         lines=[
             QuoteLine(
                 what=line.what,
@@ -292,18 +358,10 @@ def quote_card(
             for line in bill.lines
         ],
         billing=exact_decimal(bill.billing),
-        factor=exact_decimal(bill.factor),
-        seconds=bill.seconds,
         amount=bill.amount,
-        tasks=quote.tasks,
         total=quote.total,
         allocation=quote.allocation,
         available=quote.available,
-        after=quote.after,
         fits=quote.fits,
         longest_seconds=quote.longest_seconds,
-        reason=None if refusal is None else refusal.reason.name,
-        detail=None if refusal is None else sentence(refusal, known),
-        remedies=[] if refusal is None else list(remedies(refusal, known)),
-        notes=list(quote.notes),
     )

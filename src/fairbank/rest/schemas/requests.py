@@ -17,8 +17,10 @@ from fairbank.core.fields import (
     Id,
     Limit,
     Name,
+    Names,
     Reason,
     Seconds,
+    Size,
     Tres,
     Uid,
     Word,
@@ -148,14 +150,23 @@ class DescribedJob(Body, frozen=True, kw_only=True):
     """A job before it is submitted.
 
     `time_limit` is seconds as a number, or Slurm's form as text ("12:00:00"). `cluster` may be
-    omitted if the bank has only one. `tasks` is the number of tasks of an array, each of which
-    holds `tres`. `owner_uid` is the user of the job, whose cap counts; default: yourself.
+    omitted if the bank has only one. `partition` may list several with commas, and be omitted if
+    the settings have a default partition. `tasks` is the number of tasks of an array, each of which
+    requests `tres`. `owner_uid` is the user of the job, whose cap counts; default: yourself.
+
+    `exclusive` requests whole nodes: all their CPUs and GRES are priced. Memory is `mem` in `tres`,
+    the total, or one of `mem` (for each node), `mem_per_cpu` and `mem_per_gpu`; 0 is all memory of
+    the nodes. A job without any gets the default memory of its partition.
     """
 
     account: Name
     cluster: Name | None = None
-    partition: Name
+    partition: Names | None = None
     tres: Tres
+    exclusive: bool = False
+    mem: Size | None = None
+    mem_per_cpu: Size | None = None
+    mem_per_gpu: Size | None = None
     time_limit: Seconds | Annotated[str, Meta(max_length=32)]
     qos: Name | None = None
     tasks: Annotated[int, Meta(ge=1, le=TASKS_MAX)] = 1

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from fairbank.bank.centre import CentreUse
 from fairbank.bank.token import Token
+from fairbank.cluster.allocated_tres import MemoryUnit
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.final_state import FinalState
 from fairbank.core.time import Instant, iso
@@ -47,24 +48,34 @@ class PartitionRow(Struct, frozen=True, kw_only=True):
 
     `weights` are billing units for one of each TRES (memory: for one MiB), exact, as a decimal or a
     fraction; null: jobs are billed by their CPUs. `adding` is how weighted TRES are combined.
+    `node_cpus`, `node_memory` and `node_gres` (by TRES) are the size of a node, `def_mem` the
+    memory of jobs that request none, for each CPU or node (`def_mem_per`); memory in MiB, 0 for all
+    of a node; null: the settings do not have it.
     """
 
     name: str
     resource: str
     weights: dict[str, str] | None
     adding: Literal["sum", "max_tres", "max_tres_gres"]
+    node_cpus: int | None
+    node_memory: int | None
+    node_gres: dict[str, int] | None
+    def_mem: int | None
+    def_mem_per: Literal["cpu", "node"] | None
 
 
 class ClusterRow(Struct, frozen=True, kw_only=True):
     """A cluster. The factor of a QOS that `qos_factors` does not list is 1. Jobs of a QOS in
     `qos_resources` are billed on its resource instead of the partition's. A run that ends in one
-    of `free_states` costs nothing (policy.free_states)."""
+    of `free_states` costs nothing (policy.free_states). Jobs that name no partition go to
+    `default_partition`; null: they are refused."""
 
     name: str
     partitions: list[PartitionRow]
     qos_factors: dict[str, str]
     qos_resources: dict[str, str]
     free_states: list[FinalState]
+    default_partition: str | None
 
 
 class ResourceUseRow(Amounts, frozen=True, kw_only=True):
@@ -126,12 +137,13 @@ def cluster_row(cluster: Cluster, free_states: tuple[FinalState, ...]) -> Cluste
         qos_resources=dict(sorted(cluster.qos_resources.items())),
         qos_factors={name: str(factor) for name, factor in sorted(cluster.qos_factors.items())},
         free_states=list(free_states),
+        default_partition=cluster.default_partition,
     )
 
 
 def partition_row(partition: Partition) -> PartitionRow:
     """Return a partition with its prices."""
-    weights = partition.weights
+    weights, default = partition.weights, partition.default_memory
     return PartitionRow(
         name=partition.name,
         resource=partition.resource,
@@ -141,6 +153,13 @@ def partition_row(partition: Partition) -> PartitionRow:
             else {name: str(weight) for name, weight in sorted(weights.items())}
         ),
         adding=partition.billing_rule.value,
+        node_cpus=partition.size.cpus,
+        node_memory=partition.size.memory,
+        node_gres=None if partition.size.gres is None else dict(partition.size.gres),
+        def_mem=None if default is None else default.mebibytes,
+        def_mem_per=(
+            None if default is None else "cpu" if default.unit is MemoryUnit.CPU else "node"
+        ),
     )
 
 

@@ -32,7 +32,12 @@ from fairbank.slurm.health.plugin_files import (
     is_loaded,
     is_ours,
 )
-from fairbank.slurm.parsers.config import slurm_uid, split_parameters, support_note
+from fairbank.slurm.parsers.config import (
+    read_default_memory,
+    slurm_uid,
+    split_parameters,
+    support_note,
+)
 from fairbank.slurm.parsers.values import ParsedRows, SlurmQos
 from fairbank.slurm.policy import SiteRules
 from fairbank.slurm.policy_file import POLICY_SIZE_MAX, read_header
@@ -127,7 +132,9 @@ class Doctor:
                 *slurm_checks.billing_weights(machine, cluster),
                 *slurm_checks.limit_checks(machine.partitions),
             ]
-            checks += [] if cluster is None else slurm_checks.price_checks(machine, cluster)
+            if cluster is not None:
+                checks += slurm_checks.price_checks(machine, cluster)
+                checks += slurm_checks.size_checks(machine, cluster)
         elif config and not alive:
             unknown = SlurmMachine(cluster=name or "", partitions=())
             checks += slurm_checks.accounting_checks(config, unknown)
@@ -185,7 +192,12 @@ class Doctor:
             remedy = "fix it in slurm.conf or with sacctmgr"
             raise NotFound(f"cannot read {unreadable[0]}", remedy=remedy)
         return SlurmMachine(
-            cluster=name, partitions=partitions.rows, nodes=nodes.rows, qos=qos.rows, flags=flags
+            cluster=name,
+            partitions=partitions.rows,
+            nodes=nodes.rows,
+            qos=qos.rows,
+            flags=flags,
+            default_memory=read_default_memory(config),
         )
 
     def _qos(self) -> ParsedRows[SlurmQos]:

@@ -13,6 +13,7 @@ from fairbank.core.time import iso
 from fairbank.core.tres import BillingRule, parse_weights
 from fairbank.slurm.parsers.config import slurm_uid, split_list, split_parameters
 from fairbank.slurm.parsers.values import SlurmPartition
+from fairbank.slurm.reconcile.node_sizes import node_differences, size_differences
 from fairbank.slurm.reconcile.prices import SlurmMachine, price_differences
 
 CLOCK_SECONDS = 5
@@ -133,6 +134,23 @@ def price_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]
     if not differences:
         text = f"the bank prices {len(machine.partitions)} partitions as Slurm bills them"
         yield HealthCheck(f"{text} ({machine.billing_rule.value})", True)
+
+
+def size_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]:
+    """Check the node sizes and default memory of the bank's settings, which quotes need.
+
+    Nodes of a partition may differ; then the largest counts, and the check says how they differ.
+    """
+    remedy = (
+        f"quotes of --exclusive, of --mem=0 and without --mem need it: fairbank slurm import"
+        f" --dry-run --settings {machine.cluster}.toml prints it; restart the bank"
+    )
+    for difference in size_differences(machine, known):
+        yield HealthCheck(difference, False, remedy)
+    for partition in machine.partitions:
+        if differences := node_differences(machine, partition.name):
+            text = f"partition {partition.name}: its nodes differ: {differences}"
+            yield HealthCheck(f"{text}; quotes of whole nodes count the largest", True)
 
 
 def billing_weights(machine: SlurmMachine, known: Cluster | None) -> Iterator[HealthCheck]:

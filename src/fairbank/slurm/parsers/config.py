@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit
 from fairbank.core.errors import InvalidInput
 from fairbank.core.slurm_numbers import U32_MAX
 from fairbank.core.time import parse_instant
@@ -239,6 +240,20 @@ def read_billing_rule(text: str) -> BillingRule:
         (rule for rule in (BillingRule.MAX_TRES_GRES, BillingRule.MAX_TRES) if rule.name in upper),
         BillingRule.SUM,
     )
+
+
+def read_default_memory(config: Config) -> Memory | None:
+    """Return the memory of jobs that request none, in partitions without a default of their own.
+
+    None if it is unknown. Where memory is counted and there is no default, jobs get all of it.
+    """
+    for name, unit in (("DefMemPerCPU", MemoryUnit.CPU), ("DefMemPerNode", MemoryUnit.NODE)):
+        text = config.get(name, "")
+        if text.isascii() and text.isdecimal():
+            return Memory(int(text), unit)
+        if text == "UNLIMITED" and "MEMORY" in config.get("SelectTypeParameters", "").upper():
+            return Memory(0)
+    return None
 
 
 def are_flags_uncertain(config: Config) -> bool:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.node import Gpus, Node, NodeState
 from fairbank.cluster.partition_rules import (
     AccessList,
@@ -23,6 +24,7 @@ from fairbank.cluster.partition_rules import (
 )
 from fairbank.cluster.reservation import Reservation
 from fairbank.core.errors import InvalidInput
+from fairbank.core.gres import gres_counts, parse_gres
 from fairbank.core.hostlist import expand
 from fairbank.core.time import Instant
 from fairbank.core.tres import Weights, parse_weights
@@ -70,13 +72,29 @@ def read_nodes(text: str) -> ParsedRows[SlurmNode]:
 
 
 def _slurm_node(cells: Cells) -> SlurmNode:
+    cpus, memory = cells.read("CPUTot", words.number), cells.read("RealMemory", words.number)
     return SlurmNode(
         cells["NodeName"],
-        cells.read("CPUTot", words.number),
-        cells.read("RealMemory", words.number),
+        cpus,
+        memory,
         tuple(_list(cells, "Partitions")),
         tuple(sorted({gpus.type or ANY_GPU for gpus in cells.read("Gres", _gpus, "")})),
+        NodeSize(_usable_cpus(cells, cpus), _usable_memory(cells), cells.read("Gres", _gres, "")),
     )
+
+
+def _gres(text: str, field: str) -> dict[str, int]:
+    return {} if text in _NOTHING else gres_counts(parse_gres(text, field=field))
+
+
+def _usable_cpus(cells: Cells, total: int) -> int:
+    """Return the CPUs for jobs. Older versions print only the total."""
+    return cells.read("CPUEfctv", words.number) if "CPUEfctv" in cells else total
+
+
+def _usable_memory(cells: Cells) -> int:
+    reserved = cells.read("MemSpecLimit", words.number, "0")
+    return max(cells.read("RealMemory", words.number) - reserved, 1)
 
 
 def read_hosts(text: str) -> ParsedRows[Node]:
@@ -87,12 +105,11 @@ def read_hosts(text: str) -> ParsedRows[Node]:
 
 def _node(cells: Cells, line: str) -> Node:
     cpus = cells.read("CPUTot", words.number)
-    reserved = cells.read("MemSpecLimit", words.number, "0")
     return Node(
         name=cells["NodeName"],
-        cpus=cells.read("CPUEfctv", words.number) if "CPUEfctv" in cells else cpus,
+        cpus=_usable_cpus(cells, cpus),
         threads=min(max(cells.read("ThreadsPerCore", words.number, "1"), 1), max(cpus, 1)),
-        memory=max(cells.read("RealMemory", words.number) - reserved, 1),
+        memory=_usable_memory(cells),
         tmp=cells.read("TmpDisk", words.number, "0"),
         gpus=cells.read("Gres", _gpus, ""),
         features=frozenset(_list(cells, "ActiveFeatures")),
@@ -146,7 +163,16 @@ def _slurm_partition(cells: Cells) -> SlurmPartition:
         cells.read("PriorityJobFactor", partial(words.number, most=65_535), "1"),
         words.tres(cells.get("TRES", "").replace("(null)", ""), "TRES"),
         cells.get("Default") == "YES",
+        _partition_memory(cells),
     )
+
+
+def _partition_memory(cells: Cells) -> Memory | None:
+    """Return the default memory. Slurm prints DefMemPerNode=UNLIMITED if the partition has none."""
+    for field, unit in (("DefMemPerCPU", MemoryUnit.CPU), ("DefMemPerNode", MemoryUnit.NODE)):
+        if (size := cells.read(field, _optional_number, "")) is not None:
+            return Memory(size, unit)
+    return None
 
 
 def read_partition_rules(text: str) -> ParsedRows[PartitionRules]:

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from fairbank.cluster.allocated_tres import Memory, NodeSize
 from fairbank.cluster.run_report import RunPiece
 
 T = TypeVar("T")
@@ -190,7 +191,7 @@ class SlurmPartition(msgspec.Struct, frozen=True):
 
     `nodes` and `weights` are as in slurm.conf, `max_minutes` is MaxTime, `factor`
     PriorityJobFactor, `tres` the TRES of its nodes, `is_default` true for the partition of jobs
-    that name none.
+    that name none. `default_memory` is None for that of the cluster.
     """
 
     name: str
@@ -202,16 +203,21 @@ class SlurmPartition(msgspec.Struct, frozen=True):
     factor: int = 1
     tres: str = ""
     is_default: bool = False
+    default_memory: Memory | None = None
 
 
 class SlurmNode(msgspec.Struct, frozen=True):
-    """Node: its size, its partitions, and the types of its GPUs (`any` without a type)."""
+    """Node: its CPUs and memory, its partitions, and the types of its GPUs (`any` without a type).
+
+    `size` is what jobs may use of it: without the cores and memory that Slurm keeps for itself.
+    """
 
     name: str
     cpus: int
     memory: int
     partitions: tuple[str, ...]
     gpus: tuple[str, ...] = ()
+    size: NodeSize = NodeSize()
 
 
 class ParsedRows(msgspec.Struct, Generic[T], frozen=True):

@@ -12,6 +12,7 @@ import msgspec
 from fairbank.bank.policy import Policy
 from fairbank.bank.project import project_chain
 from fairbank.bank.refusals import Reason
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.job import Run
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
@@ -150,6 +151,8 @@ def parse_cluster(row: Row) -> BankCluster:
                 else {name: Fraction(weight) for name, weight in partition["weights"].items()}
             ),
             BillingRule(partition["adding"]),
+            NodeSize(*(partition.get(f"node_{name}") for name in ("cpus", "memory", "gres"))),
+            _default_memory(partition),
         )
         for partition in row["partitions"]
     }
@@ -160,8 +163,14 @@ def parse_cluster(row: Row) -> BankCluster:
         partitions,
         factors,
         qos_resources=row.get("qos_resources", {}),
+        default_partition=row.get("default_partition"),
         free_states=free_states,
     )
+
+
+def _default_memory(partition: Row) -> Memory | None:
+    size = partition.get("def_mem")
+    return None if size is None else Memory(size, MemoryUnit(partition["def_mem_per"]))
 
 
 class BankFunds:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from fairbank.bank.pricing import cost
+from fairbank.cluster.allocated_tres import Memory
 from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import NotFound
 from fairbank.core.settings_file import toml_key, toml_string
@@ -21,6 +22,7 @@ from fairbank.slurm.parsers.values import (
     SlurmQos,
 )
 from fairbank.slurm.reconcile.bank_records import BankCluster
+from fairbank.slurm.reconcile.node_sizes import default_partition, size_settings
 
 SLACK_SECONDS, SLACK_MINUTES = 1, 1
 """Tolerance of a charge: slurmctld and slurmdbd each cut their times to seconds,
@@ -101,6 +103,8 @@ class SlurmMachine(msgspec.Struct, frozen=True, kw_only=True):
     flags: str = ""
     slurm_uid: int | None = None
     """Uid of SlurmUser, as which the agent reports runs. None if Slurm does not show it."""
+    default_memory: Memory | None = None
+    """Memory of jobs that request none, in partitions without a default; None if unknown."""
 
     @property
     def billing_rule(self) -> BillingRule:
@@ -129,6 +133,7 @@ def price_settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) ->
     Shares are listed as comments, since they stay in Slurm.
     """
     table = f"clusters.{toml_key(machine.cluster)}"
+    default = default_partition(machine.partitions)
     agents = "" if machine.slurm_uid is None else str(machine.slurm_uid)
     comment = "the uids that report runs: Slurm's user" + (
         "" if agents else ", whose number is to be put here: id -u slurm"
@@ -137,14 +142,18 @@ def price_settings(machine: SlurmMachine, shares: Sequence[SlurmAssociation]) ->
         f"[{table}]",
         f'adding = "{machine.billing_rule.value}"',
         f"agents = [{agents}]    # {comment}",
-        "",
     ]
+    if default is not None:
+        about = "leave it out if jobs without --partition are refused"
+        lines.append(f"default_partition = {toml_string(default)}    # {about}")
+    lines.append("")
     for partition in machine.partitions:
         weights = [f"weights = {toml_string(partition.weights)}"] if partition.weights else []
         lines += [
             f"[{table}.partitions.{toml_string(partition.name)}]",
             f'resource = "{machine.resource_of(partition)}"',
             *weights,
+            *size_settings(machine, partition),
             "",
         ]
     if machine.factors:

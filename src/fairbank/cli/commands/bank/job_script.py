@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairbank.cli.framework.options import add_clusters, add_option
 from fairbank.cli.framework.parser import Parser
 from fairbank.core.errors import InvalidInput
-from fairbank.core.gres import GPU, Gres, parse_gpus, parse_gres
+from fairbank.core.gres import GPU, gres_counts, parse_gpus, parse_gres
 from fairbank.core.slurm_numbers import parse_array
+from fairbank.core.tres import parse_memory
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,11 +26,13 @@ SCRIPT_MAX_LINES = 10_000
 _MARK = "#SBATCH"
 
 _NEXT_PART = ["hetjob"], ["packjob"]
+_SHARED = frozenset(f"--exclusive={word}" for word in ("user", "mcs", "topo"))
+"""Options that keep others away from the nodes, but take no more of them."""
 
 
 # Options that change the price, by what they make a job hold beside what is read.
 _DEARER = {
-    "all of each node": "--exclusive --core-spec --thread-spec",
+    "all of each node": "--core-spec --thread-spec",
     "more cores": "--ntasks-per-gpu --ntasks-per-core --ntasks-per-socket --cpus-per-gpu --mincpus"
     " --extra-node-info --sockets-per-node --cores-per-socket --threads-per-core --hint",
     "more GPUs": "--gpus-per-socket",
@@ -67,7 +70,8 @@ def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
     """
     group = parser.add_argument_group("The job, as for sbatch")
     add_option(group, "-A, --account PROJECT", "who pays")
-    add_option(group, "-p, --partition NAME")
+    about = "or several, with commas (default: that of the cluster, if it has one)"
+    add_option(group, "-p, --partition NAME", about)
     add_clusters(group, "which cluster (default: the bank's only one)")
     add_option(group, "-q, --qos NAME")
     add_option(group, "-t, --time LIMIT", "minutes, h:mm:ss or d-hh:mm:ss")
@@ -75,7 +79,8 @@ def add_job_options(parser: Parser, *, in_script: bool = False) -> None:
     add_option(group, "-n, --ntasks N" if in_script else "--ntasks N")
     add_option(group, "--ntasks-per-node N")
     add_option(group, "-c, --cpus-per-task N")
-    add_option(group, "--mem SIZE", "for each node: 16G, 4000M")
+    add_option(group, "--exclusive", "whole nodes", action="store_true", default=None)
+    add_option(group, "--mem SIZE", "for each node: 16G, 4000M; 0: all of it")
     add_option(group, "--mem-per-cpu SIZE")
     add_option(group, "--mem-per-gpu SIZE")
     add_option(group, "-G, --gpus [TYPE:]N")
@@ -107,7 +112,7 @@ def read_script(lines: Iterable[str]) -> tuple[Namespace, list[str]]:
             if line_words in _NEXT_PART:
                 others = line_words
                 break
-            words += line_words
+            words += (word for word in line_words if word not in _SHARED)
         elif line.strip() and not line.startswith("#"):
             break
     parser = Parser("#SBATCH", "")
@@ -130,10 +135,14 @@ def describe_unread(unread: Iterable[str]) -> str:
 
 
 class JobDescription(NamedTuple):
-    """Resources of a job as TRES and in words, what the price ignores, and tasks of its array."""
+    """Requested resources as fields of `POST /quote`, notes on them, and tasks of an array.
+
+    `memory` is one of the fields `mem`, `mem_per_cpu` and `mem_per_gpu`, or empty.
+    """
 
     tres: str
-    words: str
+    exclusive: bool
+    memory: dict[str, str]
     doubts: list[str]
     array_tasks: int = 1
 
@@ -146,27 +155,20 @@ def describe_job(options: Namespace) -> JobDescription:
     tasks = given or nodes * (per_node or 1)
     cpus_per_task = _count(options.cpus_per_task, "--cpus-per-task") or 1
     cpus = tasks * cpus_per_task
-    gres = _gres_counts(options, nodes, tasks)
-    gpus = gres.get("gres/gpu", 0)
-    memory = _memory(options, nodes, cpus, gpus)
-    counts = {"cpu": cpus, "node": nodes, **gres}
-    tres = ",".join(f"{name}={count}" for name, count in counts.items())
-    if memory:
-        tres += f",mem={memory}M"
-    words = [f"{nodes} node{'s' * (nodes > 1)}", f"{cpus} core{'s' * (cpus > 1)}"]
-    words += [f"{memory / 1024:g} GiB"] if memory else []
-    for name, count in gres.items():
-        by_type = [number for other, number in gres.items() if other.startswith(f"{name}:")]
-        if sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
-            words.append(f"{count} {name.removeprefix('gres/')}")
-    doubts = [] if memory else ["no memory requested; the partition's default is not in this price"]
+    counts = {"cpu": cpus, "node": nodes, **_gres_counts(options, nodes, tasks)}
+    doubts = []
     most_cpus = nodes * (per_node or 1) * cpus_per_task
-    if per_node and tasks > 1 and most_cpus > cpus:
+    if per_node and tasks > 1 and most_cpus > cpus and not options.exclusive:
         doubts.append(
             f"Slurm before 24.05 takes {most_cpus} cores: those of --ntasks-per-node on each node"
         )
-    array_tasks = _array_tasks(options.array) if options.array is not None else 1
-    return JobDescription(tres, ", ".join(words), doubts, array_tasks)
+    return JobDescription(
+        tres=",".join(f"{name}={count}" for name, count in counts.items()),
+        exclusive=bool(options.exclusive),
+        memory=_memory(options),
+        doubts=doubts,
+        array_tasks=_array_tasks(options.array) if options.array is not None else 1,
+    )
 
 
 def _given_tasks(options: Namespace) -> int | None:
@@ -196,8 +198,6 @@ def _array_tasks(text: str) -> int:
 
 
 _COUNT = re.compile(r"(?:\d{1,9}-)?(\d{1,9})", re.ASCII)
-_SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
-_KIB = {"K": 1, "": 1024, "M": 1024, "G": 1024**2, "T": 1024**3}
 
 
 def _count(text: str | None, option: str) -> int | None:
@@ -217,38 +217,22 @@ def _count(text: str | None, option: str) -> int | None:
     return int(match[1])
 
 
-def _size(text: str, option: str) -> int:
-    """Return MiB, rounded up."""
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        remedy = "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
-        raise InvalidInput(f"{text[:40]!r} is not a size of memory", field=option, remedy=remedy)
-    return -(-int(match[1]) * _KIB[match[2].upper()] // 1024)
-
-
-def _memory(options: Namespace, nodes: int, cpus: int, gpus: int) -> int:
-    """Return the total memory in MiB; 0 if none is requested."""
-    for option, text, times in (
-        ("--mem-per-cpu", options.mem_per_cpu, cpus),
-        ("--mem-per-gpu", options.mem_per_gpu, gpus),
-        ("--mem", options.mem, nodes),
+def _memory(options: Namespace) -> dict[str, str]:
+    """Return the field with the requested memory; of several options the first of these counts."""
+    for option, text in (
+        ("--mem-per-cpu", options.mem_per_cpu),
+        ("--mem-per-gpu", options.mem_per_gpu),
+        ("--mem", options.mem),
     ):
-        if text is None:
-            continue
-        each = _size(text, option)
-        if each == 0:
-            raise InvalidInput(
-                f"{option}=0 is all of a node's memory; how much that is, the bank does not know",
-                field=option,
-                remedy=f"name a size, such as {option}=64G",
-            )
-        return each * times
-    return 0
+        if text is not None:
+            size = parse_memory(text, field=option)
+            return {option.removeprefix("--").replace("-", "_"): f"{size}M"}
+    return {}
 
 
 def _gres_counts(options: Namespace, nodes: int, tasks: int) -> dict[str, int]:
     """Return the totals of GPUs and other generic resources, by name and by type."""
-    counts: dict[str, int] = {}
+    totals: dict[str, int] = {}
     by_gres = [] if options.gres in (None, "none") else parse_gres(options.gres, field="--gres")
     for option, text, times in (
         ("--gpus", options.gpus, 1),
@@ -256,17 +240,8 @@ def _gres_counts(options: Namespace, nodes: int, tasks: int) -> dict[str, int]:
         ("--gpus-per-task", options.gpus_per_task, tasks),
     ):
         if text is not None:
-            _add_counts(counts, parse_gpus(text, field=option), times)
+            totals = gres_counts(parse_gpus(text, field=option), times)
             # sbatch takes the total before the parts.
             by_gres = [gres for gres in by_gres if gres.name != GPU]
             break
-    _add_counts(counts, by_gres, nodes)
-    return counts
-
-
-def _add_counts(counts: dict[str, int], requested: list[Gres], times: int) -> None:
-    for gres in requested:
-        name = f"gres/{gres.name.lower()}"
-        for full in [name] + ([f"{name}:{gres.type.lower()}"] if gres.type else []):
-            if gres.number:
-                counts[full] = counts.get(full, 0) + gres.number * times
+    return totals | gres_counts(by_gres, nodes)

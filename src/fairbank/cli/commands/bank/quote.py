@@ -20,12 +20,14 @@ from fairbank.cli.framework.options import add_option
 from fairbank.cli.framework.output import Listing, show
 from fairbank.core.errors import InvalidInput, NotFound
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
+from fairbank.core.tres import parse_counts
 from fairbank.core.units import exact_decimal
 from fairbank.report.cells import folded, padded, plain
 from fairbank.report.columns import Column, DisplayFormat, Row, left, su, text
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from typing import Any
 
     from fairbank.cli.commands.bank.job_script import JobDescription
     from fairbank.cli.framework.context import Context
@@ -34,12 +36,13 @@ if TYPE_CHECKING:
 SCRIPT_MAX = 4 * 1024 * 1024
 _FITS = {True: "yes", False: "no", None: "unknown"}
 COLUMNS = (
+    Column("PARTITION", text("partition")),
     Column("TRES", text("what")),
     Column("COUNT", text("count"), right=True),
     Column("WEIGHT", text("weight"), right=True),
     Column("BILLED", text("weighted"), right=True),
     Column("SETS", lambda row, form: "yes" if row["counts"] else "no"),
-    # Facts of the whole job, the same in each row.
+    # Facts of the whole job, the same in each row of a partition.
     Column("SU", su("amount"), right=True),
     Column("TASKS", text("tasks"), right=True),
     Column("TOTAL", su("total"), right=True),
@@ -66,8 +69,8 @@ def run(context: Context, options: Namespace) -> int:
     request = {
         "account": _account(context, options),
         "cluster": _cluster(context, options),
-        "partition": _one_partition(_needed(options.partition, "--partition", "-p PARTITION")),
-        "tres": options.tres or job.tres,
+        "partition": options.partition,
+        **_resources(options, job),
         "time_limit": _limit(_needed(options.time, "--time", "-t 12:00:00")),
         "qos": options.qos,
         "tasks": job.array_tasks,
@@ -84,21 +87,41 @@ def run(context: Context, options: Namespace) -> int:
     return NOT_DONE if unread else 0
 
 
+def _resources(options: Namespace, job: JobDescription) -> dict[str, object]:
+    """Return what the job requests, or holds if --tres says so, as fields of the request."""
+    if options.tres:
+        return {"tres": options.tres}
+    return {"tres": job.tres, "exclusive": job.exclusive, **job.memory}
+
+
 def _list_quote(context: Context, card: Row, doubts: list[str], unread: list[str]) -> None:
-    """Print the lines of the bill as a list with the facts of the whole job."""
-    quote = {key: value for key, value in card.items() if key != "lines"}
+    """Print the lines of the bill in each partition as a list, with the facts of the whole job."""
     warnings = [*doubts, *card["notes"]]
     if card["reason"]:
         warnings.append(_verdict(card, context.format, unread))
     if unread:
-        quote["fits"] = None if card["fits"] else False
         warnings.append(_not_priced(unread))
+        for each in (card, *card["partitions"]):
+            each["fits"] = None if each["fits"] else False
+    warnings += [_cheaper(change, context.format) for change in card["cheaper"]]
     form = context.options.form
-    rows = card["lines"] if form == "json" else [{**line, **quote} for line in card["lines"]]
+    quote = _without_lines(card)
+    quote["partitions"] = [_without_lines(each) for each in card["partitions"]]
+    facts = {"tasks": card["tasks"]} if form != "json" else {}
+    rows = [
+        {"partition": each["partition"], **line}
+        | (_without_lines(each) | facts if form != "json" else {})
+        for each in card["partitions"]
+        for line in each["lines"]
+    ]
     more = {"quote": quote, "not_read": sorted(set(unread))}
     show(context, Listing("fairbank.quote/1", COLUMNS, rows, warnings=warnings, more=more))
     if form in ("csv", "parsable"):  # these have no place for it
         context.note(*warnings)
+
+
+def _without_lines(card: Row) -> dict[str, Any]:
+    return {key: value for key, value in card.items() if key != "lines"}
 
 
 def _take_in_script(options: Namespace) -> list[str]:
@@ -163,18 +186,6 @@ def _needed(text: str | None, field: str, example: str) -> str:
     )
 
 
-def _one_partition(text: str) -> str:
-    """Return the partition. Raises InvalidInput for a list: the price depends on the choice."""
-    if "," in text:
-        first = text.strip(",").partition(",")[0]
-        raise InvalidInput(
-            "a price is of one partition only",
-            field="--partition",
-            remedy=f"name one of them: -p {shlex.quote(plain(first))}",
-        )
-    return text
-
-
 def _account(context: Context, options: Namespace) -> str:
     """Return the paying project: the option, else sbatch's variables, else the only project."""
     account = (
@@ -208,9 +219,9 @@ def _show_quote(
     number = card["allocation"]
     payer = f"{card['account']}/{card['resource']}"
     payer += ", which has no allocation now" if number is None else f", allocation {number}"
-    words = request["tres"] if context.options.tres else job.words
+    words = request["tres"] if context.options.tres else _in_words(card["tres"])
     job_line = (
-        f"{context.options.script or 'job'}: {card['cluster']}/{request['partition']}, {words},"
+        f"{context.options.script or 'job'}: {card['cluster']}/{card['partition']}, {words},"
         f" {limit}{_array(card)}  ->  {payer}"
     )
     context.print_lines(folded(plain(job_line), context.width))
@@ -223,6 +234,10 @@ def _show_quote(
         context.print_text(
             f"  {padded('whole array', 18)}{card['tasks']:,} tasks, {form.su(card['total'])} SU"
         )
+    if len(card["partitions"]) > 1:
+        context.print_lines(
+            folded(f"  {padded('in partitions', 18)}{_range(card, form)}", context.width)
+        )
     after = f" -> {form.left(card['after'])}" if card["fits"] and not unread else ""
     available = f"{form.left(card['available'])}{after} SU   {_verdict(card, form, unread)}"
     context.print_lines(folded(f"  {padded('available', 18)}{available}", context.width))
@@ -230,7 +245,31 @@ def _show_quote(
         context.print_text(
             f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back"
         )
-    context.note(*_advice(card, job, unread, tres=bool(context.options.tres)))
+    context.note(*_advice(card, job, unread, form, tres=bool(context.options.tres)))
+
+
+def _in_words(tres: str) -> str:
+    """Return TRES as `1 node, 8 cores, 64 GiB, 2 gpu`."""
+    counts = parse_counts(tres)
+    nodes, cpus, memory = (counts.get(name, Fraction(0)) for name in ("node", "cpu", "mem"))
+    words = [f"{nodes} node{'s' * (nodes > 1)}", f"{cpus} core{'s' * (cpus > 1)}"]
+    words += [f"{float(memory / 1024):g} GiB"] if memory else []
+    for name, count in counts.items():
+        by_type = [number for other, number in counts.items() if other.startswith(f"{name}:")]
+        if "/" in name and sum(by_type) != count:  # `2 gpu` is not named beside `2 gpu:v100`
+            words.append(f"{count} {name.removeprefix('gres/')}")
+    return ", ".join(words)
+
+
+def _range(card: Row, form: DisplayFormat) -> str:
+    """Return the price of all tasks in each partition, and what that means."""
+    several = len({each["resource"] for each in card["partitions"]}) > 1
+    prices = ", ".join(
+        f"{each['partition']} {form.su(each['total'])} SU"
+        + (f" of {each['resource']}" if several else "")
+        for each in card["partitions"]
+    )
+    return f"{prices}; held and charged in the one where it starts"
 
 
 def _array(card: Row) -> str:
@@ -273,10 +312,31 @@ def _short(number: Fraction) -> str:
     return exact_decimal(round(number, 6))
 
 
-def _advice(card: Row, job: JobDescription, unread: list[str], *, tres: bool) -> list[str]:
+_CHANGES = {
+    "nodes": "fewer nodes, of the same size: {value}",
+    "partition": "only one partition: -p {value}",
+    "qos": "another QOS, if you may use it: -q {value}",
+    "time_limit": "a shorter time limit: -t {value}",
+}
+
+
+def _cheaper(change: Row, form: DisplayFormat) -> str:
+    """Return the change with the price of the job then."""
+    value = shlex.quote(plain(change["value"]))
+    return f"{_CHANGES[change['change']].format(value=value)} ({form.su(change['total'])} SU)"
+
+
+def _advice(
+    card: Row, job: JobDescription, unread: list[str], form: DisplayFormat, *, tres: bool
+) -> list[str]:
     lines = [f"  note: {doubt}" for doubt in ([] if tres else job.doubts) + card["notes"]]
     if not card["fits"]:
         lines += [f"  try: {remedy}" for remedy in card["remedies"]]
+    # The remedies have the shorter time limit.
+    changes = [each for each in card["cheaper"] if each["change"] != "time_limit"]
+    lines += [
+        f"  {'cheaper' if card['fits'] else 'try'}: {_cheaper(each, form)}" for each in changes
+    ]
     if unread:
         lines.append(f"  {_not_priced(unread)}")
     return lines

@@ -121,7 +121,8 @@ def run(context: Context, options: Namespace) -> int:
 
 def _show_rules(context: Context, options: Namespace) -> int:
     """Print how many submissions of the period break each rule."""
-    from fairbank.slurm.policy import default_partition, read_site_rules
+    from fairbank.slurm.policy import read_site_rules
+    from fairbank.slurm.reconcile.node_sizes import default_partition
     from fairbank.slurm.reconcile.reconciler import read_job_groups, read_jobs
     from fairbank.slurm.shadow_rules import RuleInput, count_by_rule, exempt_note
 

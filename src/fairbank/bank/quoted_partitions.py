@@ -1,0 +1,105 @@
+"""Quotes of a job in each partition that it names, and cheaper requests that would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from fairbank.bank.pricing import Quote, cost
+from fairbank.cluster.partition import Cluster
+from fairbank.core.time import show_duration
+
+
+class CheaperRequest(NamedTuple):
+    """Change of one option that makes a job cheaper, with the price of the changed job."""
+
+    change: Literal["time_limit", "nodes", "partition", "qos"]
+    value: str
+    total: int
+
+
+def deciding(quotes: Sequence[Quote]) -> Quote:
+    """Return the quote on which a job in several partitions depends: it may start in any.
+
+    It is one that does not fit, if there is one: that with the shortest time limit that fits, so
+    that a limit which fits there fits in all. Prices of different resources cannot be compared.
+    """
+    return min(quotes, key=lambda each: (each.fits, each.longest_seconds, -each.total))
+
+
+def cheapest_first(quotes: Sequence[Quote]) -> list[Quote]:
+    """Return the quotes sorted by resource, and within it by price."""
+    return sorted(quotes, key=lambda each: (each.bill.resource, each.total, each.bill.partition))
+
+
+def cheaper_partition(quotes: Sequence[Quote]) -> CheaperRequest | None:
+    """Return the cheapest partition that fits, of the resource of the deciding one; None if the
+    job costs the same in all. If none of that resource fits, one of another resource.
+    """
+    decided = deciding(quotes)
+    fitting = [each for each in quotes if each.fits and each is not decided]
+    same = [each for each in fitting if each.bill.resource == decided.bill.resource]
+    best = min(same or ([] if decided.fits else fitting), key=lambda each: each.total, default=None)
+    if best is None or (same and best.total >= decided.total):
+        return None
+    return CheaperRequest("partition", best.bill.partition, best.total)
+
+
+def smaller_requests(
+    quotes: Sequence[Quote], nodes: int, qos: str | None, cluster: Cluster
+) -> Iterator[CheaperRequest]:
+    """Yield the least changes with which the credit pays for a job that does not fit.
+
+    Args:
+        quotes: one for each partition of the job; a change must fit in all.
+        nodes: number that the job requests.
+        qos: its QOS.
+        cluster: with the prices.
+    """
+    decided = deciding(quotes)
+    bill = decided.bill
+    longest = min(each.longest_seconds for each in quotes)
+    if 0 < longest < bill.seconds:
+        total = cost(bill.billing, bill.factor, longest) * decided.tasks
+        yield CheaperRequest("time_limit", show_duration(longest), total)
+    fewer = min(_nodes_paid(each, nodes) for each in quotes)
+    if 0 < fewer < nodes:
+        total = _scaled_total(decided, Fraction(fewer, nodes))
+        yield CheaperRequest("nodes", str(fewer), total)
+    if (other := _cheaper_qos(quotes, qos, cluster)) is not None:
+        total = _scaled_total(decided, cluster.qos_factor(other) / bill.factor)
+        yield CheaperRequest("qos", other, total)
+
+
+def _scaled_total(quote: Quote, part: Fraction) -> int:
+    """Return the price of all tasks with a part of the billing, rounded up for each."""
+    bill = quote.bill
+    return cost(bill.billing * part, bill.factor, bill.seconds) * quote.tasks
+
+
+def _nodes_paid(quote: Quote, nodes: int) -> int:
+    """Return how many nodes the credit pays; 0 if the TRES of a node are no whole numbers."""
+    if any(count % nodes for count in quote.bill.counts.values()):
+        return 0
+    bill, paid = quote.bill, quote.available // quote.tasks
+    per_node = bill.billing * bill.factor * bill.seconds / 60 / nodes
+    return nodes if per_node == 0 else max(int(paid / per_node), 0)
+
+
+def _cheaper_qos(quotes: Sequence[Quote], qos: str | None, cluster: Cluster) -> str | None:
+    """Return the QOS with the highest factor that fits, if its jobs are billed on the same resource
+    as now.
+    """
+    own = cluster.qos_factor(qos)
+    fitting = [
+        (factor, name)
+        for name, factor in cluster.qos_factors.items()
+        if factor < own
+        and all(
+            cluster.resource(each.bill.partition, name) == each.bill.resource
+            and _scaled_total(each, factor / own) <= each.available
+            for each in quotes
+        )
+    ]
+    return max(fitting)[1] if fitting else None

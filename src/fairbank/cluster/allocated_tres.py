@@ -1,0 +1,156 @@
+"""TRES that Slurm allocates to a job as its options describe it: whole nodes, default memory.
+
+docs/reference/slurm-rules.md, "Whole nodes and memory", has the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from fairbank.core.errors import InvalidInput
+from fairbank.core.tres import BY_CPU, Counts
+
+if TYPE_CHECKING:
+    from fairbank.cluster.job import JobRequest
+    from fairbank.cluster.partition import Partition
+
+
+class MemoryUnit(Enum):
+    """Unit of a job for which memory is requested."""
+
+    NODE = "node"
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """Memory for each node, CPU or GPU, in MiB; 0: all memory of the nodes."""
+
+    mebibytes: int
+    unit: MemoryUnit = MemoryUnit.NODE
+
+
+class NodeSize(msgspec.Struct, frozen=True):
+    """Size of each node of a partition, as far as the settings have it; None: unknown.
+
+    Memory is in MiB. `gres` counts generic resources by TRES, without and with their types.
+    """
+
+    cpus: int | None = None
+    memory: int | None = None
+    gres: Mapping[str, int] | None = None
+
+
+_MEMORY_FIELDS = {
+    MemoryUnit.NODE: "mem",
+    MemoryUnit.CPU: "mem_per_cpu",
+    MemoryUnit.GPU: "mem_per_gpu",
+}
+_TRES_OF_UNITS = {MemoryUnit.NODE: "node", MemoryUnit.CPU: "cpu", MemoryUnit.GPU: "gres/gpu"}
+
+
+def allocated_tres(job: JobRequest, partition: Partition) -> dict[str, Fraction]:
+    """Return the TRES that the job gets in a partition.
+
+    Memory that is unknown and costs nothing there is left out, and so is unknown default memory.
+
+    Raises:
+        InvalidInput: the price depends on a size of the nodes that the settings lack.
+    """
+    counts = dict(job.counts)
+    counts["node"] = Fraction(_nodes(counts, partition.size))
+    if job.exclusive:
+        counts |= _whole_nodes(job, partition, counts["node"])
+    memory = job.memory
+    if memory is None and counts.get("mem") == 0:
+        memory = Memory(0)
+    if memory is not None:
+        counts |= _memory(job, partition, memory, counts)
+    elif "mem" not in counts:
+        counts |= _default_memory(partition, counts)
+    return counts
+
+
+def _nodes(counts: Counts, size: NodeSize) -> int:
+    """Return the nodes, more than requested if so few do not have the CPUs and GRES."""
+    nodes = max(int(counts.get("node", 1)), 1)
+    if size.cpus:
+        nodes = max(nodes, ceil(counts["cpu"] / size.cpus))
+    for name, each in (size.gres or {}).items():
+        nodes = max(nodes, ceil(counts.get(name, 0) / Fraction(each)))
+    return nodes
+
+
+def _whole_nodes(job: JobRequest, partition: Partition, nodes: Fraction) -> dict[str, Fraction]:
+    """Return all CPUs and GRES of the nodes."""
+    size = partition.size
+    if size.cpus is None:
+        raise _unknown_size(job, "exclusive", "node_cpus")
+    if size.gres is None and any(name.startswith("gres/") for name in partition.weights or ()):
+        raise _unknown_size(job, "exclusive", "node_gres")
+    gres = {name: nodes * each for name, each in (size.gres or {}).items()}
+    return {"cpu": nodes * size.cpus, **gres}
+
+
+def _memory(
+    job: JobRequest, partition: Partition, memory: Memory, counts: Counts
+) -> dict[str, Fraction]:
+    total = _total(memory, partition.size, counts)
+    if total is not None:
+        return {"mem": total}
+    if "mem" in (partition.weights or BY_CPU):
+        raise _unknown_size(job, _MEMORY_FIELDS[memory.unit], "node_memory")
+    return {"mem": Fraction(0)}
+
+
+def _default_memory(partition: Partition, counts: Counts) -> dict[str, Fraction]:
+    default = partition.default_memory
+    total = None if default is None else _total(default, partition.size, counts)
+    return {} if total is None else {"mem": total}
+
+
+def _total(memory: Memory, size: NodeSize, counts: Counts) -> Fraction | None:
+    """Return the memory of the whole job in MiB; None if it is all of nodes of unknown size."""
+    if memory.mebibytes == 0:
+        return None if size.memory is None else counts["node"] * size.memory
+    return memory.mebibytes * counts.get(_TRES_OF_UNITS[memory.unit], Fraction(0))
+
+
+def _unknown_size(job: JobRequest, field: str, setting: str) -> InvalidInput:
+    what = "--exclusive takes whole nodes" if field == "exclusive" else "0 is all memory of a node"
+    return InvalidInput(
+        f"{what}, and the bank's settings lack the size of the nodes of partition {job.partition}",
+        field=field,
+        remedy=f"staff set clusters.{job.cluster}.partitions.{job.partition}.{setting}; until then"
+        " describe what the job will hold: --tres cpu=64,mem=256G",
+    )
+
+
+def misfit(job: JobRequest, partition: Partition) -> str | None:
+    """Return why no node of the partition fits the job; None if one may."""
+    size = partition.size
+    if size.gres is not None:
+        with_type = {name.partition(":")[0] for name in size.gres if ":" in name}
+        for name, number in job.counts.items():
+            base = name.partition(":")[0]
+            known = name if base in with_type else base  # settings may leave out the types
+            if name.startswith("gres/") and number > 0 and not size.gres.get(known):
+                return f"the nodes of partition {partition.name} have no {name}"
+    memory = job.memory
+    if (
+        size.memory is not None
+        and memory is not None
+        and memory.unit is MemoryUnit.NODE
+        and memory.mebibytes > size.memory
+    ):
+        return (
+            f"a node of partition {partition.name} has {size.memory} MiB of memory, and the job"
+            f" asks for {memory.mebibytes}"
+        )
+    return None

@@ -1,0 +1,111 @@
+"""TRES that Slurm gives to requests, with the right values that the lab's Slurm 22.05 allocated.
+
+A node of cpu has 64 CPUs and 128 GiB, one of gpu 48, 500 GiB and four GPUs; jobs get 1000 MiB for
+each CPU (docs/reference/slurm-rules.md, "Whole nodes and memory").
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize, allocated_tres, misfit
+from fairbank.cluster.job import JobRequest
+from fairbank.cluster.partition import Partition
+from fairbank.core.errors import InvalidInput
+from fairbank.core.tres import parse_counts, parse_weights
+
+WEIGHTS = parse_weights("CPU=1,Mem=0.5G,GRES/gpu=12")
+PER_CPU = Memory(1000, MemoryUnit.CPU)
+CPU = Partition("cpu", "cpu", WEIGHTS, size=NodeSize(64, 131_072, {}), default_memory=PER_CPU)
+GPU = Partition(
+    "gpu", "gpu", WEIGHTS, size=NodeSize(48, 512_000, {"gres/gpu": 4}), default_memory=PER_CPU
+)
+UNKNOWN = Partition("old", "cpu", WEIGHTS)
+
+
+def request(tres: str, memory: Memory | None = None, *, exclusive: bool = False) -> JobRequest:
+    return JobRequest("lab", "any", parse_counts(tres), 300, None, exclusive, memory)
+
+
+WHOLE, ALL = True, Memory(0)
+
+
+@pytest.mark.parametrize(
+    ("partition", "tres", "memory", "exclusive", "allocated"),
+    [
+        (CPU, "cpu=1,node=1", None, WHOLE, "cpu=64,mem=64000,node=1"),
+        (CPU, "cpu=70,node=1", None, WHOLE, "cpu=128,mem=128000,node=2"),
+        (CPU, "cpu=1,node=1", Memory(10_240), WHOLE, "cpu=64,mem=10240,node=1"),
+        (CPU, "cpu=1", Memory(1_500, MemoryUnit.CPU), WHOLE, "cpu=64,mem=96000,node=1"),
+        (CPU, "cpu=1,node=1", ALL, False, "cpu=1,mem=131072,node=1"),
+        (CPU, "cpu=2,node=2", ALL, WHOLE, "cpu=128,mem=262144,node=2"),
+        (CPU, "cpu=8,node=1", None, False, "cpu=8,mem=8000,node=1"),
+        (CPU, "cpu=8,node=1,mem=0", None, False, "cpu=8,mem=131072,node=1"),
+        (GPU, "cpu=1,node=1", None, WHOLE, "cpu=48,gres/gpu=4,mem=48000,node=1"),
+        (GPU, "cpu=1,node=1,gres/gpu=2", None, WHOLE, "cpu=48,gres/gpu=4,mem=48000,node=1"),
+        (GPU, "cpu=2,node=2,gres/gpu=2", None, WHOLE, "cpu=96,gres/gpu=8,mem=96000,node=2"),
+        (GPU, "cpu=1,node=1,gres/gpu=1", ALL, False, "cpu=1,gres/gpu=1,mem=512000,node=1"),
+        (GPU, "cpu=2,node=1,gres/gpu=8", None, False, "cpu=2,gres/gpu=8,mem=2000,node=2"),
+        (
+            GPU,
+            "cpu=1,gres/gpu=2",
+            Memory(4_096, MemoryUnit.GPU),
+            False,
+            "cpu=1,gres/gpu=2,mem=8192,node=1",
+        ),
+        (UNKNOWN, "cpu=70", None, False, "cpu=70,node=1"),
+        (UNKNOWN, "cpu=8,mem=4G", None, False, "cpu=8,mem=4096,node=1"),
+    ],
+)
+def test_job_gets_whole_nodes_and_the_memory_of_its_partition(
+    partition: Partition, tres: str, memory: Memory | None, exclusive: bool, allocated: str
+) -> None:
+    job = request(tres, memory, exclusive=exclusive)
+    assert allocated_tres(job, partition) == parse_counts(allocated)
+
+
+@pytest.mark.parametrize(
+    ("size", "tres", "memory", "exclusive", "setting"),
+    [
+        (NodeSize(), "cpu=1", None, True, "node_cpus"),
+        (NodeSize(64), "cpu=1", None, True, "node_gres"),
+        (NodeSize(64), "cpu=1", ALL, False, "node_memory"),
+        (NodeSize(64), "cpu=1", Memory(0, MemoryUnit.CPU), False, "node_memory"),
+    ],
+)
+def test_size_that_a_price_needs_is_named(
+    size: NodeSize, tres: str, memory: Memory | None, exclusive: bool, setting: str
+) -> None:
+    with pytest.raises(InvalidInput) as error:
+        allocated_tres(
+            request(tres, memory, exclusive=exclusive), Partition("p", "cpu", WEIGHTS, size=size)
+        )
+    assert f"clusters.lab.partitions.any.{setting};" in str(error.value.remedy)
+
+
+def test_size_that_costs_nothing_is_not_needed() -> None:
+    by_cpu = Partition("p", "cpu", size=NodeSize(64))
+    counts = allocated_tres(request("cpu=1", ALL, exclusive=True), by_cpu)
+    assert counts == {"cpu": Fraction(64), "node": Fraction(1), "mem": Fraction(0)}
+
+
+@pytest.mark.parametrize(
+    ("tres", "memory", "partition", "reason"),
+    [
+        ("cpu=1,gres/gpu=1", None, CPU, "the nodes of partition cpu have no gres/gpu"),
+        ("cpu=1,gres/gpu=1,gres/gpu:v100=1", None, GPU, None),  # the settings name no types
+        (
+            "cpu=1",
+            Memory(200_000),
+            CPU,
+            "a node of partition cpu has 131072 MiB of memory, and the job asks for 200000",
+        ),
+        ("cpu=1,gres/gpu=1", Memory(10**9), UNKNOWN, None),
+    ],
+)
+def test_partition_whose_nodes_are_too_small_does_not_fit(
+    tres: str, memory: Memory | None, partition: Partition, reason: str | None
+) -> None:
+    assert misfit(request(tres, memory), partition) == reason
