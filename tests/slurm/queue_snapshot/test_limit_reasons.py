@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -17,113 +16,12 @@ from fairbank.scheduling.explain.explanation import explain_on_nodes
 from fairbank.slurm.parsers.limits import QOS_LIMITS
 from fairbank.slurm.queue_snapshot.answers import COMMANDS, read_answers
 from fairbank.slurm.queue_snapshot.snapshot import build_queue
+from tests.slurm.set_limits import OF_GROUP, OF_QOS, OF_USER, SetLimit, assert_named, limits_of
 
 QUEUE = Path(__file__).parents[2] / "golden" / "slurm-22.05" / "queue"
 RELEASE = "24.05.0"
 """First release that tests every limit."""
-JOB, MINUTES, NODES = 16, 60, 2
-ASKED = {"cpu": 2, "mem": 2_000, "node": NODES, "billing": 96, "gres/gpu": 8}
-"""What slurmctld printed of the job, billing units among it."""
-
-# By kind: the column of sacctmgr or the field of scontrol show assoc_mgr, and Slurm's reasons for
-# the TRES in the order of ASKED.
-OF_GROUP = {
-    LimitKind.GRP_TRES: (
-        "GrpTRES",
-        "AssocGrpCpuLimit AssocGrpMemLimit AssocGrpNodeLimit AssocGrpBilling AssocGrpGRES",
-    ),
-    LimitKind.GRP_TRES_MINS: (
-        "GrpTRESMins",
-        "AssocGrpCPUMinutesLimit AssocGrpMemMinutes AssocGrpNodeMinutes"
-        " AssocGrpBillingMinutes AssocGrpGRESMinutes",
-    ),
-    LimitKind.GRP_TRES_RUN_MINS: (
-        "GrpTRESRunMins",
-        "AssocGrpCPURunMinutesLimit AssocGrpMemRunMinutes AssocGrpNodeRunMinutes"
-        " AssocGrpBillingRunMinutes AssocGrpGRESRunMinutes",
-    ),
-    LimitKind.GRP_JOBS: ("GrpJobs", "AssocGrpJobsLimit"),
-    LimitKind.GRP_WALL: ("GrpWall", "AssocGrpWallLimit"),
-}
-OF_USER = {
-    LimitKind.MAX_TRES: (
-        "MaxTRESPJ",
-        "AssocMaxCpuPerJobLimit AssocMaxMemPerJob AssocMaxNodePerJobLimit"
-        " AssocMaxBillingPerJob AssocMaxGRESPerJob",
-    ),
-    LimitKind.MAX_TRES_PER_NODE: (
-        "MaxTRESPN",
-        "AssocMaxCpuPerNode AssocMaxMemPerNode AssocMaxUnknownPerNode"
-        " AssocMaxBillingPerNode AssocMaxGRESPerNode",
-    ),
-    LimitKind.MAX_TRES_MINS: (
-        "MaxTRESMinsPJ",
-        "AssocMaxCpuMinutesPerJobLimit AssocMaxMemMinutesPerJob AssocMaxNodeMinutesPerJob"
-        " AssocMaxBillingMinutesPerJob AssocMaxGRESMinutesPerJob",
-    ),
-    LimitKind.MAX_JOBS: ("MaxJobs", "AssocMaxJobsLimit"),
-    LimitKind.MAX_WALL: ("MaxWallPJ", "AssocMaxWallDurationPerJobLimit"),
-}
-OF_QOS = {
-    LimitKind.GRP_TRES: (
-        "GrpTRES",
-        "QOSGrpCpuLimit QOSGrpMemLimit QOSGrpNodeLimit QOSGrpBilling QOSGrpGRES",
-    ),
-    LimitKind.GRP_TRES_MINS: (
-        "GrpTRESMins",
-        "QOSGrpCPUMinutesLimit QOSGrpMemoryMinutes QOSGrpNodeMinutes QOSGrpBillingMinutes"
-        " QOSGrpGRESMinutes",
-    ),
-    LimitKind.GRP_TRES_RUN_MINS: (
-        "GrpTRESRunMins",
-        "QOSGrpCPURunMinutesLimit QOSGrpMemoryRunMinutes QOSGrpNodeRunMinutes"
-        " QOSGrpBillingRunMinutes QOSGrpGRESRunMinutes",
-    ),
-    LimitKind.GRP_JOBS: ("GrpJobs", "QOSGrpJobsLimit"),
-    LimitKind.GRP_WALL: ("GrpWall", "QOSGrpWallLimit"),
-    LimitKind.MAX_TRES: (
-        "MaxTRES",
-        "QOSMaxCpuPerJobLimit QOSMaxMemoryPerJob QOSMaxNodePerJobLimit QOSMaxBillingPerJob"
-        " QOSMaxGRESPerJob",
-    ),
-    LimitKind.MAX_TRES_PER_NODE: (
-        "MaxTRESPerNode",
-        "QOSMaxCpuPerNode QOSMaxMemoryPerNode QOSMaxUnknownPerNode QOSMaxBillingPerNode"
-        " QOSMaxGRESPerNode",
-    ),
-    LimitKind.MAX_TRES_MINS: (
-        "MaxTRESMins",
-        "QOSMaxCpuMinutesPerJobLimit QOSMaxMemoryMinutesPerJob QOSMaxNodeMinutesPerJob"
-        " QOSMaxBillingMinutesPerJob QOSMaxGRESMinutesPerJob",
-    ),
-    LimitKind.MAX_TRES_PER_USER: (
-        "MaxTRESPU",
-        "QOSMaxCpuPerUserLimit QOSMaxMemoryPerUser QOSMaxNodePerUserLimit"
-        " QOSMaxBillingPerUser QOSMaxGRESPerUser",
-    ),
-    LimitKind.MAX_TRES_PER_ACCOUNT: (
-        "MaxTRESPA",
-        "MaxCpuPerAccount MaxMemoryPerAccount MaxNodePerAccount MaxBillingPerAccount"
-        " MaxGRESPerAccount",
-    ),
-    LimitKind.MIN_TRES: (
-        "MinTRES",
-        "QOSMinCpuNotSatisfied QOSMinMemory QOSMinNode QOSMinBilling QOSMinGRES",
-    ),
-    LimitKind.MAX_TRES_RUN_MINS_PER_USER: (
-        "MaxTRESRunMinsPU",
-        "MaxCpuRunMinsPerUser MaxMemoryRunMinsPerUser MaxNodeRunMinsPerUser"
-        " MaxBillingRunMinsPerUser MaxGRESRunMinsPerUser",
-    ),
-    LimitKind.MAX_TRES_RUN_MINS_PER_ACCOUNT: (
-        "MaxTRESRunMinsPA",
-        "MaxCpuRunMinsPerAccount MaxMemoryRunMinsPerAccount MaxNodeRunMinsPerAccount"
-        " MaxBillingRunMinsPerAccount MaxGRESRunMinsPerAccount",
-    ),
-    LimitKind.MAX_JOBS_PER_USER: ("MaxJobsPU", "QOSMaxJobsPerUserLimit"),
-    LimitKind.MAX_JOBS_PER_ACCOUNT: ("MaxJobsPA", "MaxJobsPerAccount"),
-    LimitKind.MAX_WALL: ("MaxWall", "QOSMaxWallDurationPerJobLimit"),
-}
+JOB = 16
 OWNERS = {
     "Account=root UserName= ": (ASSOC, "of account root", OF_GROUP),
     "Account=wg_bio UserName= ": (ASSOC, "of account wg_bio", OF_GROUP),
@@ -138,38 +36,9 @@ OWNERS = {
 """By the beginning of a line of assoc_mgr, or the name of a QOS; `high` is the partition's."""
 
 
-class SetLimit(NamedTuple):
-    """Limit of an owner that holds the job; `asked` is what the job asks for of it, and `reason`
-    is that of squeue.
-    """
-
-    owner: str
-    kind: LimitKind
-    tres: str | None
-    limit: int
-    asked: int
-    reason: str = ""
-
-
 def limits() -> Iterator[SetLimit]:
-    """Yield the highest limit that holds the job (of MinTRES the lowest), for each owner, kind and
-    TRES.
-    """
     for name, (_, _, kinds) in OWNERS.items():
-        for kind, (_, reasons) in kinds.items():
-            if kind in (LimitKind.GRP_WALL, LimitKind.MAX_WALL):
-                yield SetLimit(name, kind, None, MINUTES - 1, MINUTES, reasons)
-            elif "TRES" not in kind.value:
-                yield SetLimit(name, kind, None, 0, 1, reasons)
-            else:
-                for tres, code in zip(ASKED, reasons.split(), strict=True):
-                    asked = ASKED[tres]
-                    if kind is LimitKind.MAX_TRES_PER_NODE:
-                        asked //= NODES
-                    elif "Mins" in kind.value:
-                        asked *= MINUTES
-                    limit = asked + 1 if kind is LimitKind.MIN_TRES else asked - 1
-                    yield SetLimit(name, kind, tres, limit, asked, code)
+        yield from limits_of(name, kinds)
 
 
 def texts_with(limit: SetLimit) -> Mapping[str, str]:
@@ -215,18 +84,8 @@ def explained(texts: Mapping[str, str]) -> Explanation:
 @pytest.mark.parametrize("limit", list(limits()), ids=lambda limit: f"{limit.owner} {limit.reason}")
 def test_every_limit_is_named_with_its_figures(limit: SetLimit) -> None:
     owner, name, _ = OWNERS[limit.owner]
-    answer = explained(texts_with(limit))
-    assert answer.code == limit.reason
-    (check,) = (check for check in answer.checks if check.what == "limits in gpu")
-    assert not check.ok
-    where = f"{'association' if owner == ASSOC else 'QOS'} {name} allows "
-    assert check.evidence.startswith(f"{answer.code}: {where}")
-    assert f" {limit.limit:,} " in check.evidence
-    assert f"({limit.kind.value})" in check.evidence
-    assert check.evidence.endswith(f"; this job asks for {limit.asked:,}")
-    assert answer.headline == (
-        f"Job {JOB} waits: {check.evidence.partition(': ')[2]} ({answer.code})."
-    )
+    where = f"{'association' if owner == ASSOC else 'QOS'} {name}"
+    assert_named(explained(texts_with(limit)), limit, where)
 
 
 @pytest.mark.parametrize(
