@@ -149,6 +149,7 @@ queries: st.SearchStrategy[Query] = st.one_of(
             partition=partitions,
             failed=st.none() | st.booleans(),
             state=st.none() | st.sampled_from(RunState),
+            closed=st.none() | st.booleans(),
             job_id=number,
             since=instant,
             until=instant,

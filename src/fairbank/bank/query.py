@@ -161,9 +161,11 @@ class RunQuery(JobRowQuery, frozen=True, kw_only=True):
     """Query for runs by their start.
 
     `failed` selects ended runs: true those that did not end as COMPLETED, false those that did.
+    `closed` selects open holds (false) or all other runs (true).
     """
 
     state: RunState | None = None
+    closed: bool | None = None
     failed: bool | None = None
     partition: str | None = None
 

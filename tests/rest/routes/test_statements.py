@@ -107,6 +107,10 @@ def test_activity_lists_have_hadms_fields(shared_world: World) -> None:
         "executing",
         MEMBER,
     )
+    ended = data(shared_world, "/predebit?account=chem&status=completed")
+    assert [(row["activity_id"], row["amount"], row["status"]) for row in ended] == [
+        (shared_world.own["job"], 0, "completed")
+    ]
     assert data(shared_world, "/debit") == [
         {
             "activity_id": shared_world.own["job"],

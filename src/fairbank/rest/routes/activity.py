@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from fairbank.bank.entry import EFFECTS, OF_CREDIT
 from fairbank.bank.query import DebitPage, DebitQuery, EntryQuery, Page, RunQuery
-from fairbank.bank.run import RunState
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.parameters import (
     PERIOD,
@@ -39,7 +38,9 @@ from fairbank.rest.schemas.activity import (
 )
 from fairbank.rest.schemas.answers import ListResponse
 from fairbank.rest.schemas.envelope import list_response, page_response, split_page
+from fairbank.rest.schemas.job import Status
 
+InStatus = Annotated[Status, QueryParameter(name="status", description="HADM's status of the job")]
 AfterDebit = Annotated[
     str | None, QueryParameter(max_length=40, description="`next` of the previous page")
 ]
@@ -100,14 +101,16 @@ def list_credits(
 
 @read_route("/predebit", dependencies=_FILTERS)
 def list_predebits(
-    request: ApiRequest, page: OnePage, chosen: ChosenEntries
+    request: ApiRequest, page: OnePage, chosen: ChosenEntries, status: InStatus = "executing"
 ) -> ListResponse[PredebitRow]:
-    """List open holds. `since` and `until` select by the start of the run."""
+    """List open holds, or with `status=completed` the runs that have ended, whose hold is 0: their
+    charge is in `GET /debit`. `since` and `until` select by the start of the run.
+    """
     query = RunQuery(
         visibility=chosen.visibility,
         projects=chosen.projects,
         allocation=chosen.allocation,
-        state=RunState.HELD,
+        closed=status == "completed",
         since=chosen.since,
         until=chosen.until,
     )

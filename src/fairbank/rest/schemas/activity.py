@@ -33,7 +33,7 @@ class CreditRow(Amounts, frozen=True, kw_only=True):
 
 
 class PredebitRow(Amounts, frozen=True, kw_only=True):
-    """HADM's schema 4: an open hold."""
+    """HADM's schema 4: the hold of a run; 0 if it has ended (status `completed`)."""
 
     activity_id: int
     allocation_id: int

@@ -201,6 +201,7 @@ class MemoryReader:
             )
             and has_fields(each, query, "allocation", "owner", "state", "partition")
             and has_fields(each.run, query, "cluster", "job_id")
+            and (query.closed is None or (each.state is not RunState.HELD) is query.closed)
             and (
                 query.failed is None
                 or (each.outcome is not None and (each.outcome != COMPLETED) is query.failed)

@@ -211,6 +211,13 @@ def runs(query: RunQuery, page: Page) -> Select[Any]:
         equal(_r.allocation, query.allocation),
         equal(_r.owner, query.owner),
         equal(_r.state, query.state.value if query.state else None),
+        (
+            true()
+            if query.closed is None
+            else _r.state != RunState.HELD.value
+            if query.closed
+            else _r.state == RunState.HELD.value
+        ),
         # A run without an outcome (NULL) is neither failed nor completed.
         (
             true()

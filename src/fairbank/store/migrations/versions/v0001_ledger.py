@@ -89,14 +89,15 @@ _VIEWS = (
     FROM journal
     WHERE kind IN ('deposit', 'withdraw', 'transfer-in', 'transfer-out')
     """,
-    # Open holds. The activity is the entry that opened the run.
+    # Holds. The activity is the entry that opened the run. A run that has ended holds nothing, and
+    # its charge is in the sum of `debits`.
     """
     CREATE VIEW predebits AS
     SELECT run.id AS activity_id, run.allocation AS allocation_id, run.held AS amount,
-           journal.comment AS comments, run.job_id AS job_id, {executing} AS status,
+           journal.comment AS comments, run.job_id AS job_id,
+           CASE run.state WHEN 'held' THEN {executing} ELSE {completed} END AS status,
            run.owner AS owner_uid
     FROM run LEFT JOIN journal ON journal.id = run.id
-    WHERE run.state = 'held'
     """,
     # Net charges of each user. The activity is the entry that opened the latest charged run.
     """
@@ -119,6 +120,7 @@ _VIEWS = (
     CREATE VIEW activity AS
     SELECT activity_id, allocation_id, amount, comments FROM credits
     UNION ALL SELECT activity_id, allocation_id, amount, comments FROM predebits
+    WHERE status = 'executing'
     UNION ALL SELECT activity_id, allocation_id, amount, comments FROM debits
     UNION ALL SELECT activity_id, allocation_id, amount, comments FROM failures
     """,
@@ -136,6 +138,7 @@ _EXPRESSIONS = {
         "start_at": "to_timestamp(start_at) AT TIME ZONE 'UTC'",
         "end_at": "to_timestamp(end_at) AT TIME ZONE 'UTC'",
         "executing": "'executing'::text",
+        "completed": "'completed'::text",
         "nothing": "NULL::text",
         "reason": "details::json ->> 'reason'",
         "job_id": "split_part(split_part(details::json ->> 'run', '/', 2), '@', 1)::bigint",
@@ -144,6 +147,7 @@ _EXPRESSIONS = {
         "start_at": "datetime(start_at, 'unixepoch')",
         "end_at": "datetime(end_at, 'unixepoch')",
         "executing": "'executing'",
+        "completed": "'completed'",
         "nothing": "NULL",
         "reason": "json_extract(details, '$.reason')",
         "job_id": (
