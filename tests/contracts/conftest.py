@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from fairbank.bank.requests import SetMember
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.migration import migrate
-from tests.contracts.databases import Place
+from tests.contracts.databases import Place, ReusedDatabases
 from tests.contracts.small_site import (
     ALICE,
     allocation,
@@ -57,6 +58,20 @@ def template15(postgres15: PostgresServer) -> Iterator[str]:
     yield from _template(postgres15)
 
 
+@pytest.fixture(scope="session")
+def reused18(postgres18: PostgresServer, template18: str) -> Iterator[ReusedDatabases]:
+    """Return databases with an empty ledger on PostgreSQL 18, for one test after another."""
+    with closing(ReusedDatabases(postgres18, template18)) as databases:
+        yield databases
+
+
+@pytest.fixture(scope="session")
+def reused15(postgres15: PostgresServer, template15: str) -> Iterator[ReusedDatabases]:
+    """Return databases with an empty ledger on PostgreSQL 15, for one test after another."""
+    with closing(ReusedDatabases(postgres15, template15)) as databases:
+        yield databases
+
+
 def places(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
     """Yield one place of a kind, for a fixture of any scope."""
     if kind == "memory":
@@ -69,8 +84,8 @@ def places(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[
             yield place
     else:
         server: PostgresServer = request.getfixturevalue(kind)
-        template: str = request.getfixturevalue(kind.replace("postgres", "template"))
-        with server.fresh_database(template) as name, Place(server.url(name)) as place:
+        databases: ReusedDatabases = request.getfixturevalue(kind.replace("postgres", "reused"))
+        with databases.database() as name, Place(server.url(name)) as place:
             yield place
 
 

@@ -20,12 +20,19 @@ from fairbank.service.ops.audit_processes import split_journals, verify
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
 from fairbank.store.memory.store import MemoryStore
-from tests.contracts.conftest import migrated_file, sql_place, template15, template18
+from tests.contracts.conftest import (
+    migrated_file,
+    reused15,
+    reused18,
+    sql_place,
+    template15,
+    template18,
+)
 from tests.contracts.databases import Place
 from tests.contracts.small_site import allocation, charge, fill, granted, hold, job
 from tests.support.conditions import wait_until
 
-__all__ = ["migrated_file", "sql_place", "template15", "template18"]
+__all__ = ["migrated_file", "reused15", "reused18", "sql_place", "template15", "template18"]
 
 LINK = bytes(32)
 

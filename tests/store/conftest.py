@@ -12,6 +12,8 @@ from tests.contracts.conftest import (
     IN_SQL,
     migrated_file,
     postgres_place,
+    reused15,
+    reused18,
     sql_place,
     template15,
     template18,
@@ -19,7 +21,15 @@ from tests.contracts.conftest import (
 from tests.contracts.databases import Place
 from tests.support.postgres import PostgresServer
 
-__all__ = ["migrated_file", "postgres_place", "sql_place", "template15", "template18"]
+__all__ = [
+    "migrated_file",
+    "postgres_place",
+    "reused15",
+    "reused18",
+    "sql_place",
+    "template15",
+    "template18",
+]
 
 
 @pytest.fixture

@@ -18,9 +18,8 @@ from fairbank.store.queries import queries
 from fairbank.store.sql import statements
 from fairbank.store.sqlite.store import SqliteStore
 from fairbank.store.urls import path_of
-from tests.contracts.conftest import places
 from tests.contracts.databases import Place
-from tests.support.postgres import ON_POSTGRES
+from tests.support.postgres import ON_POSTGRES, PostgresServer
 
 POSTGRES, SQLITE = queries("postgres"), queries("sqlite")
 LOOK_UPS = [
@@ -110,12 +109,12 @@ def test_undo_query_is_the_same_in_all_stores(file_place: Place, name: str) -> N
 
 
 @pytest.fixture(scope="module", params=ON_POSTGRES)
-def postgres_store(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[PostgresStore]:
+def postgres_store(request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
     """Yield an empty ledger on each PostgreSQL, for query plans only."""
-    for place in places(request.param, request, tmp_path_factory.mktemp("plans")):
-        store = PostgresStore(make_url(place.url))
+    server: PostgresServer = request.getfixturevalue(request.param)
+    template = request.getfixturevalue(request.param.replace("postgres", "template"))
+    with server.fresh_database(template) as name:
+        store = PostgresStore(make_url(server.url(name)))
         yield store
         store.close()
 
