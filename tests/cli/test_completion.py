@@ -161,7 +161,7 @@ def test_tab_completes_in_an_interactive_shell(
     [
         (["bal"], ["balance"]),
         (["alloc", "fr"], ["freeze"]),
-        (["deposit", "1", "--re"], ["--reason"]),
+        (["deposit", "1", "--rea"], ["--reason"]),
         (["--json", "alloc", "fr"], ["freeze"]),
         (["usage", "--by", "mo"], ["month"]),
         (["alloc", "--st"], ["--state"]),
@@ -220,6 +220,7 @@ def test_file_arguments_are_completed(shell: Bash, tmp_path: Path) -> None:
 
 def test_free_text_is_not_completed(shell: Bash) -> None:
     assert shell.offers("deposit", "1", "") == []
+    assert shell.offers("deposit", "-A", "chem_qmc", "") == []
     assert shell.offers("deposit", "1", "20k", "--reason", "") == []
     assert shell.offers("nosuch", "") == []
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.served_site import Bank
-from tests.cli.site import AYLA, CPU, DANA, FOLD, JORGE
+from tests.cli.site import AYLA, CPU, DANA, FOLD, GPU, JORGE
 
 
 def test_missing_permission_is_reported(changing: Run) -> None:
@@ -80,6 +80,7 @@ def test_missing_permission_is_reported(changing: Run) -> None:
         (("token", "create", ""), "LABEL"),
         (("transfer", 999, CPU, 1, "--reason", "x"), "FROM"),
         (("transfer", CPU, 999, 1, "--reason", "x"), "TO"),
+        (("transfer", CPU, GPU, 1, "--reason", "x", "--as", "nosuchuser"), "--as"),
         (("token", "create", "x", "--days", 100_000), "--days"),
         (("token", "revoke", 999, "--yes"), "ID"),
         (("quote", "-A", "chem_qmc", "-p", "nosuch", "-t", "60", "-M", "darwin"), "-p"),

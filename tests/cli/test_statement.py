@@ -17,7 +17,7 @@ def test_statement_is_found_by_project_and_resource(fairbank: Run) -> None:
     assert by_name == fairbank("statement", "2", "-S", "2026-01-01", "--csv")
     several = fairbank("statement", "-A", "chem_qmc")
     assert several.code == 2
-    assert "1 (cpu), 2 (gpu)" in several.err
+    assert "1 (cpu, active), 2 (gpu, active)" in several.err
     assert fairbank("statement").code == 2
     assert fairbank("statement", "-A", "chem_qmc", "-r", "storage").code == 3
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.output_values import entry_number, output_of
-from tests.cli.site import CPU, GPU, JORGE, STRANGER
+from tests.cli.site import CPU, FOLD, GPU, JORGE, STRANGER
 
 
 def test_credit_limit_is_not_counted_as_expiring(changing: Run) -> None:
@@ -299,3 +299,67 @@ def test_period_that_would_end_before_it_starts_is_refused(
     assert (result.code, result.out) == (2, "")
     assert "would not end after it starts" in result.err
     assert f"  field: {field}\n" in result.err
+
+
+# --- allocations by project and resource ---
+
+X = ("--reason", "x", "--yes")
+FOLDING = ("-A", "bio_fold", "-r", "gpu")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("alloc", "show", *FOLDING),
+        ("alloc", "users", *FOLDING),
+        ("deposit", *FOLDING, 5, *X),
+        ("withdraw", *X, 1, *FOLDING),
+        ("alloc", "set", *FOLDING, "--shared", *X),
+        ("alloc", "extend", *FOLDING, "2089-01-01", *X),
+        ("alloc", "cap", "-A", "bio_fold", JORGE, 5),
+        ("alloc", "freeze", *FOLDING, *X),
+        ("alloc", "thaw", *FOLDING, *X),
+        ("alloc", "end", *FOLDING, *X),
+        ("alloc", "reopen", *FOLDING, "--end", "2089-01-01", *X),
+    ],
+    ids=lambda words: " ".join(map(str, words)),
+)
+def test_allocation_is_named_by_project_and_resource(
+    changing: Run, words: tuple[object, ...]
+) -> None:
+    """A project with one allocation needs no -r."""
+    document = json.loads(output_of(changing(*words, "--json")))["data"]
+    if words[:2] != ("alloc", "users"):
+        (row,) = document if isinstance(document, list) else [document]
+        assert row.get("allocation", row.get("id")) == FOLD
+
+
+def test_transfer_names_both_projects(changing: Run) -> None:
+    words = ("transfer", "-A", "bio_fold", "--to", "chem_qmc", "-r", "gpu", 5, *X)
+    assert f"from allocation {FOLD} (bio_fold/gpu) to allocation {GPU} (chem_qmc/gpu)" in (
+        " ".join(output_of(changing(*words)).split())
+    )
+    missing = output_of(changing("transfer", "-A", "bio_fold", 5, *X), 2)
+    assert "the argument TO is missing" in missing
+
+
+def test_several_allocations_are_refused_with_their_list(changing: Run) -> None:
+    deposit = ("deposit", 5, *X)
+    listed = f"chem_qmc has 2 allocations: {CPU} (cpu, active), {GPU} (gpu, active)"
+    assert listed in " ".join(output_of(changing(*deposit, "-A", "chem_qmc"), 2).split())
+    for start, end in (("2026-01-01", "2027-01-01"), ("2027-01-01", "2028-01-01")):
+        terms = ("-A", "bio_fold", "-r", "npu", "--start", start, "--end", end)
+        output_of(changing("alloc", "create", *terms, *X))
+    both = " ".join(output_of(changing(*deposit, "-A", "bio_fold", "-r", "npu"), 2).split())
+    assert "(npu, active)" in both
+    assert "(npu, planned)" in both
+    twice = output_of(changing("deposit", FOLD, 5, "-A", "bio_fold", *X), 2)
+    assert f"the allocation is named twice: {FOLD} and -A bio_fold" in " ".join(twice.split())
+
+
+def test_shared_credit_of_a_parent_is_not_the_projects_own(changing: Run) -> None:
+    output_of(changing("project", "create", "child", "--gid", 9_001, "--parent", "chem_qmc"))
+    output_of(changing("alloc", "set", CPU, "--shared", *X))
+    assert f'"id": {CPU}' in output_of(changing("balance", "-A", "child", "--json"))
+    refused = output_of(changing("deposit", "-A", "child", "-r", "cpu", 5, *X), 3)
+    assert "child has no allocation of cpu" in " ".join(refused.split())

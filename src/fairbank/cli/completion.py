@@ -140,11 +140,16 @@ def _add_topics(parser: ArgumentParser, words: Sequence[str]) -> None:
 def _with_completers(parser: ArgumentParser, words: Sequence[str]) -> ArgumentParser:
     from argcomplete.completers import FilesCompleter
 
+    by_project = any(word.startswith(("-A", "--account", "--to")) for word in words)
     for action in parser._actions:
         stem, *more = str(action.metavar or "").split(",")
         kind = _BY_METAVAR.get(stem) or _BY_DEST.get(action.dest)
         if action.choices is not None:
             continue  # argcomplete offers them itself
+        if kind == "allocations" and action.nargs == "?":
+            if by_project:
+                continue
+            action.nargs = None  # else the number could be the argument after it
         if stem in _FILES:
             _set_completer(action, FilesCompleter())
         elif kind is not None:

@@ -264,7 +264,8 @@ class Context(Terminal):
         try:
             found: Row = self.get(path)["data"]
         except NotFound as missing:
-            missing.field = field or missing.field
+            if missing.field != "X-Fairbank-As":  # then the user of --as is missing
+                missing.field = field or missing.field
             raise
         return found
 

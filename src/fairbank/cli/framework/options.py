@@ -161,8 +161,11 @@ def add_writing(parser: Parser, *, reason: str = "required", keyed: bool = True)
 
 
 def add_allocation(parser: Parser) -> None:
-    """Add the allocation as an argument."""
-    add_option(parser, "allocation ALLOC", "the number of the allocation", type=number)
+    """Add the allocation: its number as an argument, or its project and resource."""
+    about = "the number of the allocation; or name it with -A and -r"
+    add_option(parser, "allocation ALLOC", about, nargs="?", type=number)
+    add_option(parser, "-A, --account PROJECT", "its project, by its Slurm account")
+    add_option(parser, "-r, --resource NAME", "its resource, if the project has several")
 
 
 def add_project(parser: Parser) -> None:

@@ -65,7 +65,13 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Return the parsed options. Raises InvalidInput with the nearest names, or Shown."""
-        options, unknown = self.parse_known_args(self._joined(words))
+        # An argument that may be left out would be left out at the first option before it.
+        read = (
+            self.parse_known_intermixed_args
+            if any(each.nargs == "?" and not each.option_strings for each in self._actions)
+            else self.parse_known_args
+        )
+        options, unknown = read(self._joined(words))
         if unknown:
             word = unknown[0]
             known = list(self._option_string_actions) if word.startswith("-") else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairbank.cli.framework.screen import did_you_mean
 from fairbank.core import ids
@@ -15,37 +15,81 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.context import Context, Row
 
 
+class AllocationWords(NamedTuple):
+    """Words by which a command names an allocation: its number, or its project."""
+
+    argument: str = "ALLOC"
+    option: str = "-A"
+
+
+ALLOC = AllocationWords()
+
+
+def allocation_to_change(context: Context) -> Row:
+    """Return the allocation that ALLOC, or -A and -r, name (`find_allocation`)."""
+    number, account = context.options.allocation, context.options.account
+    return named_allocation(context, number, account, ALLOC)
+
+
+def named_allocation(
+    context: Context, number: int | None, account: str | None, words: AllocationWords
+) -> Row:
+    """Return an allocation that a command changes, by its number or with -r by its project."""
+    resource = context.options.resource
+    found = find_allocation(context, number, account, resource, changes=True, words=words)
+    return context.one(f"/alloc/{found}", words.argument)
+
+
 def find_allocation(
-    context: Context, number: int | None, account: str | None, resource: str | None
+    context: Context,
+    number: int | None,
+    account: str | None,
+    resource: str | None,
+    *,
+    changes: bool = False,
+    words: AllocationWords = ALLOC,
 ) -> int:
-    """Return the allocation of this number, or the active one of project and resource."""
+    """Return the allocation of this number, or the active one of project and resource.
+
+    With `changes`, it must be the only one of the project's own that has not ended. Raises
+    NotFound, and InvalidInput with all that it could be.
+    """
+    if number is not None and account is not None:
+        raise InvalidInput(
+            f"the allocation is named twice: {number} and {words.option} {plain(account)}",
+            field=words.argument,
+            remedy=f"give its number, or {words.option} and -r",
+        )
     if number is not None:
         return number
     if account is None:
         raise InvalidInput(
-            "the argument ALLOC is missing",
-            field="ALLOC",
-            remedy="name the number of an allocation, or -A PROJECT -r RESOURCE; list them with:"
-            " fairbank alloc list",
+            f"the argument {words.argument} is missing",
+            field=words.argument,
+            remedy=f"name the number of an allocation, or {words.option} PROJECT -r RESOURCE; list"
+            " them with: fairbank alloc list",
         )
     found = context.rows("/balance", {"account": account, "resource": resource})
-    rows = [row for row in found if row["state"] == "active"] or found
+    if changes:  # not what a parent shares
+        rows = [row for row in found if row["account"] == account]
+    else:
+        rows = [row for row in found if row["state"] == "active"] or found
     if not rows:
         check_accounts(context, [account])
         from shlex import quote  # 1 ms, only for this message
 
         raise NotFound(
             f"{plain(account)} has no allocation{f' of {plain(resource)}' if resource else ''}",
-            field="--account",
+            field=words.option,
             remedy=f"fairbank alloc list -A {quote(plain(account))} shows all; name one by its"
             " number",
         )
     if len(rows) > 1:
-        which = ", ".join(f"{row['id']} ({row['resource']})" for row in rows[:10])
+        which = ", ".join(f"{row['id']} ({row['resource']}, {row['state']})" for row in rows[:10])
         raise InvalidInput(
             f"{plain(account)} has {len(rows)} allocations: {which}",
             field="--resource",
-            remedy="add -r, or the number",
+            remedy="give the number, or the resource with -r",
         )
     return int(rows[0]["id"])
 

@@ -15,7 +15,12 @@ from fairbank.cli.framework.options import (
     printable,
 )
 from fairbank.cli.framework.output import Listing, caption, show
-from fairbank.cli.framework.selectors import check_listed, group_query, rows_of_each
+from fairbank.cli.framework.selectors import (
+    check_listed,
+    find_allocation,
+    group_query,
+    rows_of_each,
+)
 from fairbank.core.time import DAY
 from fairbank.report.columns import (
     Amount,
@@ -96,7 +101,7 @@ def _list(context: Context, options: Namespace) -> int:
 
 
 def _show(context: Context, options: Namespace) -> int:
-    row = context.one(f"/alloc/{options.allocation}")
+    row = context.one(f"/alloc/{_number(context, options)}")
     if options.form or options.format:
         return show(context, Listing("fairbank.allocation/1", COLUMNS, [row]))
     context.print_text(caption(context))
@@ -104,6 +109,10 @@ def _show(context: Context, options: Namespace) -> int:
     for column in COLUMNS:
         context.print_text(f"{column.head.lower():<10} {_cell(column, row, context.format)}")
     return 0
+
+
+def _number(context: Context, options: Namespace) -> int:
+    return find_allocation(context, options.allocation, options.account, options.resource)
 
 
 def _cell(column: Column, row: Row, form: DisplayFormat) -> str:
@@ -122,7 +131,7 @@ def _users(context: Context, options: Namespace) -> int:
             "user": user_name(row["uid"]),
             "left": None if row["cap"] is None else row["cap"] - row["charged"] - row["held"],
         }
-        for row in context.rows(f"/alloc/{options.allocation}/user")
+        for row in context.rows(f"/alloc/{_number(context, options)}/user")
     ]
     empty = "No user has used it yet, and no user has a cap."
     listing = Listing("fairbank.drawn/1", USER_COLUMNS, rows, caption(context), empty=empty)

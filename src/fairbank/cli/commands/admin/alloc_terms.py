@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.host import uid_of, user_name
 from fairbank.cli.framework.options import add_allocation, add_option, add_user, add_writing
-from fairbank.cli.framework.selectors import find_project
+from fairbank.cli.framework.selectors import allocation_to_change, find_project
 from fairbank.cli.framework.write import LARGE, WriteRequest, allocation_name, write
 from fairbank.core.errors import Conflict, InvalidInput
 from fairbank.core.units import parse_su
@@ -107,7 +107,7 @@ def _add_set(parser: Parser) -> None:
 
 
 def _set(context: Context, options: Namespace) -> int:
-    row = context.one(f"/alloc/{options.allocation}")
+    row = allocation_to_change(context)
     start, end = _span(context, options, row)
     wanted = {
         "start": start,
@@ -143,8 +143,8 @@ def _add_extend(parser: Parser) -> None:
 
 
 def _extend(context: Context, options: Namespace) -> int:
+    row = allocation_to_change(context)
     end = context.moment(options.end, "TIME")
-    row = context.one(f"/alloc/{options.allocation}")
     if int(end or 0) <= instant_of(row["end"]):
         raise InvalidInput(
             f"allocation {row['id']} is valid longer already: to {row['end']}",
@@ -168,7 +168,7 @@ def _add_event(parser: Parser) -> None:
 
 
 def _event(event: str, context: Context, options: Namespace) -> int:
-    row = context.one(f"/alloc/{options.allocation}")
+    row = allocation_to_change(context)
     return _amend(context, row, {"event": event}, event.capitalize())
 
 
@@ -182,7 +182,7 @@ def _add_reopen(parser: Parser) -> None:
 def _reopen(context: Context, options: Namespace) -> int:
     end = context.moment(options.end, "--end")
     changes = {"event": "reopen"} if end is None else {"event": "reopen", "end": end}
-    return _amend(context, context.one(f"/alloc/{options.allocation}"), changes, "Reopen")
+    return _amend(context, allocation_to_change(context), changes, "Reopen")
 
 
 def _amend(
@@ -211,9 +211,9 @@ def _add_cap(parser: Parser) -> None:
 
 
 def _cap(context: Context, options: Namespace) -> int:
+    row = allocation_to_change(context)
     uid = uid_of(options.user, "USER")
     cap = None if options.amount == "none" else parse_su(options.amount, field="AMOUNT", least=0)
-    row = context.one(f"/alloc/{options.allocation}")
     limit = "no cap" if cap is None else f"a cap of {context.format.su(cap)} SU"
     what = f"{user_name(uid)} has {limit} in {allocation_name(row)}"
     request = WriteRequest("PUT", f"/alloc/{row['id']}/cap/{uid}", {"cap": cap})

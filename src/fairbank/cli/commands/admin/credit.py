@@ -17,6 +17,7 @@ from fairbank.cli.framework.options import (
     add_writing,
     number,
 )
+from fairbank.cli.framework.selectors import AllocationWords, allocation_to_change, named_allocation
 from fairbank.cli.framework.write import (
     LARGE,
     WriteRequest,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from fairbank.cli.framework.parser import Parser
     from fairbank.report.columns import Row
 
+SOURCE, TARGET = AllocationWords("FROM", "-A"), AllocationWords("TO", "--to")
 AMOUNT = "SU: 100, 12.5, 20k; or minutes: 90m"
 
 
@@ -60,8 +62,8 @@ def _add_change(parser: Parser) -> None:
 
 def _change(verb: str, direction: str, sign: int, context: Context, options: Namespace) -> int:
     """Post a deposit, or with `sign` -1 a withdrawal."""
+    row = allocation_to_change(context)
     amount = parse_su(options.amount, field="AMOUNT")
-    row = context.one(f"/alloc/{options.allocation}")
     noun = "withdrawal" if sign < 0 else verb
     what = f"{noun} of {_amount(context, amount)} {direction} {allocation_name(row)}"
     question = (
@@ -103,7 +105,7 @@ DEPOSIT = Command(
     "put credit into an allocation; for staff",
     (
         '{} 1042 20k --reason "committee 2026-11"',
-        '{} 1042 20k --reason "committee 2026-11" --dry-run',
+        '{} -A chem_qmc -r cpu 20k --reason "committee 2026-11" --dry-run',
         '{} 1042 90m --reason "correction" --idempotency-key corr-17',
     ),
     _add_change,
@@ -123,17 +125,22 @@ WITHDRAW = Command(
 
 
 def _add_transfer(parser: Parser) -> None:
-    add_option(parser, "source FROM", "the number of the allocation that gives", type=number)
-    add_option(parser, "target TO", "the number of the allocation that takes", type=number)
+    about = "the number of the allocation that gives; or name it with -A and -r"
+    add_option(parser, "source FROM", about, nargs="?", type=number)
+    about = "the number of the allocation that takes; or name it with --to and -r"
+    add_option(parser, "target TO", about, nargs="?", type=number)
     add_option(parser, "amount AMOUNT", AMOUNT)
+    add_option(parser, "-A, --account PROJECT", "the project that gives, by its Slurm account")
+    add_option(parser, "--to PROJECT", "the project that takes, by its Slurm account")
+    add_option(parser, "-r, --resource NAME", "the resource of both, if they have several")
     add_writing(parser)
 
 
 def _transfer(context: Context, options: Namespace) -> int:
-    amount = parse_su(options.amount, field="AMOUNT")
     # The command has two allocations, so an error names the one that does not exist.
-    source = context.one(f"/alloc/{options.source}", "FROM")
-    target = context.one(f"/alloc/{options.target}", "TO")
+    source = named_allocation(context, options.source, options.account, SOURCE)
+    target = named_allocation(context, options.target, options.to, TARGET)
+    amount = parse_su(options.amount, field="AMOUNT")
     what = (
         f"transfer of {_amount(context, amount)} from {allocation_name(source)}"
         f" to {allocation_name(target)}"
@@ -152,7 +159,7 @@ TRANSFER = Command(
     "move credit between two allocations of one resource; for staff, and PIs of both",
     (
         '{} 1042 1051 500 --reason "joint runs"',
-        '{} 1042 1051 500 --reason "joint runs" --dry-run',
+        '{} -A chem_qmc --to bio_fold -r gpu 500 --reason "joint runs" --dry-run',
         '{} 1042 1051 2k --reason "joint runs" --yes',
     ),
     _add_transfer,
