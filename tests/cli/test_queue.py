@@ -6,7 +6,8 @@ import csv
 import json
 from io import StringIO
 from pathlib import Path
-from shutil import copytree
+from re import sub
+from shutil import copy, copytree
 
 import pytest
 
@@ -92,7 +93,46 @@ def test_json_has_whole_values(run: Run) -> None:
         "reason": "Resources",
         "start": "2026-11-26T08:40:13Z",
         "start_in_seconds": 29 * 60 + 57,
+        "likely_start": None,
+        "likely_start_in_seconds": None,
     }
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Path:
+    """Return a directory with a whole recorded queue of the same jobs, for simulated runs."""
+    for file in (GOLDEN / "slurm-22.05" / "queue").glob("*.txt"):
+        copy(file, tmp_path)
+    waiting = (RECORDED / "waiting.txt").read_text()
+    submitted = sub("2026-11-26T08:10:1.", "2026-11-22T18:01:16", waiting)
+    (tmp_path / "waiting.txt").write_text(submitted)
+    return tmp_path
+
+
+def test_start_simulates_a_likely_start_of_each_job(run: Run, live: Path) -> None:
+    """The middle of a hundred runs that `why 17` makes is the same time. Held jobs and those that
+    no partition accepts start in no run.
+    """
+    rows = json.loads(run("--start", "--json", folder=live).out)["data"]
+    likely = {row["job_id"]: row["likely_start"] for row in rows}
+    assert likely["17"] == "2026-11-22T21:01:17Z"
+    assert (likely["12"], likely["13"], likely["10"]) == (None, None, None)
+    (row,) = [row for row in rows if row["job_id"] == "17"]
+    assert row["likely_start_in_seconds"] == 3 * 3_600
+    result = run("--start", folder=live)
+    assert result.out.splitlines()[2].split()[-1] == "LIKELY"
+    assert "LIKELY is from one simulated run" in result.err
+    assert "LIKELY" not in run(folder=live).out
+
+
+def test_start_without_accounting_says_what_is_missing(run: Run, live: Path) -> None:
+    (live / "history.txt").unlink()
+    result = run("--start", "--json", folder=live)
+    assert (result.code, {row["likely_start"] for row in json.loads(result.out)["data"]}) == (
+        0,
+        {None},
+    )
+    assert "! no likely start: there is no history.txt" in result.err
 
 
 def test_unreadable_line_is_reported_and_the_others_are_shown(run: Run, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from fairbank.scheduling.explain.start_range import (
     affordable_passes,
     start_range,
     start_range_on_nodes,
+    typical_starts,
 )
 from fairbank.scheduling.machines.node_snapshot import copy_snapshot
 from fairbank.scheduling.machines.nodes import PreemptBy, Preemption, QosRules
@@ -310,6 +311,24 @@ def test_change_is_suggested_only_if_it_beats_the_likely_start() -> None:
         assert result.likely.median == NOW + 3 * HOUR
         assert result.advice is not None
         assert result.advice.suggestion == suggestion
+
+
+def test_typical_starts_take_the_middle_run_time_of_each_user() -> None:
+    """Ann's job has run for one of its ten hours, and takes 0.4 of them: it ends in three. Bob's
+    take half: the first 50 minutes. A held job has no start.
+    """
+    history = known(ann=[0.2, 0.3, 0.4, 0.5, 0.6], bob=[0.5] * ENOUGH)
+    snapshot = (
+        Scene(rack(1))
+        .runs(1, "n1", 540, since=60, user="ann")
+        .waits(2, minutes=100, user="bob", priority=9)
+        .waits(3, minutes=60, user="bob")
+        .waits(4, minutes=60, user="bob", held="JobHeldUser")
+        .snapshot
+    )
+    expected = {2: NOW + 3 * HOUR, 3: NOW + 3 * HOUR + 50 * 60}
+    for _ in range(2):  # the snapshot stays as it is
+        assert typical_starts(snapshot, SchedulerParameters(), history, NOW) == expected
 
 
 def test_preemption_happens_in_simulated_runs() -> None:

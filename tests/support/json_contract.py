@@ -17,14 +17,14 @@ NO_AMOUNTS = frozenset(
     announced_jobs bank_only charges compared copies core_seconds cpu_counted cpu_given
     cpu_seconds cpu_used cpus days_left def_mem early_exit_code elapsed end entries entry
     exit_code exit_signal exit_status failed failed_early free gid gpu_seconds gpus group holds id
-    job job_id jobs journal journals kept late latest_seconds left_out limit_seconds
-    longest_seconds longest_wait_seconds makespan_seconds matched median_wait_seconds milliseconds
-    near_end near_start nice no_limit no_time node_cpus node_memory nodes of operations over_limit
-    owner owner_uid parent position present priority processors project projects ran raw_usage
-    refused refused_jobs registry_seq releases reported_time restart run runs same_number seconds
-    seed seq set_by share_permille shares sign simulated_runs site soonest_seconds start
-    start_in_seconds started status submitted tasks time_limit uid unpaid_jobs used_percent users
-    wait_95_seconds waited waiting
+    job job_id jobs journal journals kept late latest_seconds left_out likely_start_in_seconds
+    limit_seconds longest_seconds longest_wait_seconds makespan_seconds matched
+    median_wait_seconds milliseconds near_end near_start nice no_limit no_time node_cpus
+    node_memory nodes of operations over_limit owner owner_uid parent position present priority
+    processors project projects ran raw_usage refused refused_jobs registry_seq releases
+    reported_time restart run runs same_number seconds seed seq set_by share_permille shares sign
+    simulated_runs site soonest_seconds start start_in_seconds started status submitted tasks
+    time_limit uid unpaid_jobs used_percent users wait_95_seconds waited waiting
     """.split()
 )
 """Names of whole numbers that are no amounts: numbers of things, seconds, times and parts."""

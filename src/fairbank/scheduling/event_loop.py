@@ -111,6 +111,16 @@ class EventScheduler:
     def record_end(self, running: RunningJob[Any, Any], now: int) -> None: ...
 
 
+class StartEvent(NamedTuple, Generic[J]):
+    """Job that starts in a simulation, at a time, and the number of passes made. Without a job the
+    simulation is over.
+    """
+
+    job: J | None
+    at: int
+    passes: int
+
+
 class SimulatedStart(NamedTuple):
     """Start of the job (None: it did not start), and number of passes."""
 
@@ -138,17 +148,52 @@ def simulate_forward(
     has_event: bool = False,
     max_passes: int = FOR_EVER,
 ) -> SimulatedStart:
-    """Return when the job with this number starts.
+    """Return when the job with this number starts (other arguments: `simulated_starts`).
+
+    Args:
+        snapshot: the machine, its running jobs and its queue.
+        scheduler: decides which passes are due.
+        now: time of the snapshot in seconds.
+        number: number of the job.
+        run_time: run time of each job.
+        arrivals: jobs that arrive after `now`.
+        has_event: something happened at `now`.
+        max_passes: number of passes after which the simulation ends.
+    """
+    for job, at, passes in simulated_starts(
+        snapshot,
+        scheduler,
+        now,
+        run_time=run_time,
+        arrivals=arrivals,
+        has_event=has_event,
+        max_passes=max_passes,
+    ):
+        if job is None or job.number == number:
+            return SimulatedStart(None if job is None else at, passes)
+    raise AssertionError("a simulation ends with an event without a job")
+
+
+def simulated_starts(
+    snapshot: Snapshot[J, P, Any, Any],
+    scheduler: PassSchedule[J, P],
+    now: int,
+    *,
+    run_time: RunTimeModel[J] = whole_limit,
+    arrivals: Iterable[J] = (),
+    has_event: bool = False,
+    max_passes: int = FOR_EVER,
+) -> Iterator[StartEvent[J]]:
+    """Yield the starts in their order, and at last an event without a job.
 
     Args:
         snapshot: the machine, its running jobs and its queue. The simulation uses it up.
         scheduler: decides which passes are due. The simulation uses it up, too.
         now: time of the snapshot in seconds. The passes of that time are made first.
-        number: number of the job.
         run_time: run time of each job.
         arrivals: jobs that arrive after `now`, in the order of their submit times.
         has_event: something happened at `now` that the scheduler does not know of.
-        max_passes: number of passes after which the simulation ends without a start.
+        max_passes: number of passes after which the simulation ends.
     """
     loop = EventLoop(snapshot, scheduler.record_end)
     for running in snapshot.running:
@@ -160,11 +205,11 @@ def simulate_forward(
     while True:
         for pass_ in scheduler.passes(now, has_event=has_event):
             if passes == max_passes:
-                return SimulatedStart(None, passes)
+                yield StartEvent(None, now, passes)
+                return
             passes += 1
             for job, placement in pass_(snapshot, now).starts:
-                if job.number == number:
-                    return SimulatedStart(now, passes)
+                yield StartEvent(job, now, passes)
                 if preempted := getattr(placement, "preempted", ()):
                     _remove(loop, scheduler, set(preempted), now)
                 running = snapshot.start(job, placement, now)
@@ -172,7 +217,8 @@ def simulate_forward(
         loop.wake = scheduler.next_wake(now)
         now, arrived = next(events, (FOR_EVER, []))
         if now == FOR_EVER:
-            return SimulatedStart(None, passes)
+            yield StartEvent(None, now, passes)
+            return
         has_event = loop.has_event
         for job in arrived:
             snapshot.queue.add(job)

@@ -7,7 +7,7 @@ the bank the price of the job. If either does not answer, a note says so and the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from fairbank.scheduling.explain.explanation import (
 )
 from fairbank.scheduling.explain.job_changes import AllowedChanges
 from fairbank.scheduling.explain.run_times import RunTimeHistory
+from fairbank.scheduling.explain.start_range import typical_starts
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import NEVER_TESTED, PRIORITY, RESOURCES, SchedulePlan
@@ -65,6 +66,16 @@ class QueueExplanation(NamedTuple):
 
     cluster: str | None
     row: JobExplanation
+    unreadable: Sequence[str]
+    notes: Sequence[str]
+
+
+class LikelyStarts(NamedTuple):
+    """Likely starts of jobs by their names in squeue (of an array, its next task), lines that could
+    not be read, and notes.
+    """
+
+    by_name: Mapping[str, int]
     unreadable: Sequence[str]
     notes: Sequence[str]
 
@@ -122,7 +133,9 @@ def explain(
         price = None if facts.credit is None else quote
         allowed = _allowed_changes(job, queue, snapshot, directory, price, notes)
     if likely and (facts.stated is None or facts.stated.is_simulated):
-        history = _run_times(job, directory, queue.now, notes)
+        # A held job has no range of starts, so accounting is not asked.
+        is_held = job.held is not None
+        history = RunTimeHistory() if is_held else _run_times(directory, queue.now, notes)
     why = explain_on_nodes(
         queue.snapshot,
         queue.parameters,
@@ -135,6 +148,27 @@ def explain(
         tick=progress and partial(progress, "simulated runs"),
     )
     return QueueExplanation(cluster, _row(job, why, queue), unreadable, notes)
+
+
+def likely_starts(directory: str | None) -> LikelyStarts:
+    """Return the likely starts of all waiting jobs, in one simulated run; empty without run times.
+
+    Args:
+        directory: directory with Slurm's earlier output; None to run Slurm's commands.
+
+    Raises:
+        Unavailable: Slurm does not answer.
+    """
+    _, snapshot, unreadable = read_queue("", directory)
+    queue = build_queue(snapshot)
+    notes, starts = list(queue.notes), dict[str, int]()
+    history = _run_times(directory, queue.now, notes)
+    if history is not None:
+        found = typical_starts(queue.snapshot, queue.parameters, history, queue.now)
+        for number, at in found.items():
+            name = queue.slurm_jobs[number].squeue_name
+            starts[name] = min(at, starts.get(name, at))
+    return LikelyStarts(starts, unreadable, notes)
 
 
 def _job_facts(
@@ -226,16 +260,11 @@ def _stated_wait(job_id: str, slurm_job: SlurmJob, refusal: BankRefusal | None) 
     )
 
 
-def _run_times(
-    job: PendingJob, directory: str | None, now: int, notes: list[str]
-) -> RunTimeHistory[str] | None:
+def _run_times(directory: str | None, now: int, notes: list[str]) -> RunTimeHistory[str] | None:
     """Return what the users' jobs of the last weeks used of their time limits.
 
-    None if accounting does not answer. For a held job the answer is empty and nothing is asked:
-    it has no range of starts.
+    None, with a note, if accounting does not answer or knows no such job.
     """
-    if job.held is not None:
-        return RunTimeHistory()
     try:
         text = output_of(directory, ACCOUNTING_TIMEOUT_SECONDS).text(FILE_NAME, *COMMAND)
     except FairbankError as error:

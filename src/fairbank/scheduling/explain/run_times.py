@@ -76,6 +76,13 @@ class RunTimeHistory(Generic[U]):
         return ratios.in_order or [1.0]
 
 
+class Middle(Random):
+    """Random numbers for one typical run: all jobs take the middle ratio of their users."""
+
+    def random(self) -> float:
+        return 0.5
+
+
 class RunTimeSampler(Generic[U]):
     """Sample of the run times of all jobs: one quantile for each user."""
 

@@ -20,9 +20,15 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from random import Random
 
-from fairbank.scheduling.event_loop import EventScheduler, Pass, SimulatedStart, simulate_forward
+from fairbank.scheduling.event_loop import (
+    EventScheduler,
+    Pass,
+    SimulatedStart,
+    simulate_forward,
+    simulated_starts,
+)
 from fairbank.scheduling.explain.answer import NoStartRange, StartRange
-from fairbank.scheduling.explain.run_times import RunTimeHistory, RunTimeSampler
+from fairbank.scheduling.explain.run_times import Middle, RunTimeHistory, RunTimeSampler
 from fairbank.scheduling.machines.node_snapshot import OnNodes, apply_plan, copy_snapshot
 from fairbank.scheduling.machines.nodes import Nodes, StartLimits
 from fairbank.scheduling.pending_job import Active, PendingJob
@@ -144,6 +150,30 @@ def start_range_on_nodes(
         )
 
     return start_range(simulate, runs=runs, seed=seed, passes=passes, tick=tick)
+
+
+def typical_starts(
+    snapshot: OnNodes, parameters: SchedulerParameters, history: RunTimeHistory[str], now: int
+) -> dict[int, int]:
+    """Return the starts, by the numbers of the jobs, in one simulated run in which each job takes
+    the middle part of its limit that its user's jobs took.
+
+    No job arrives. Jobs that start after the affordable number of passes are left out. The snapshot
+    stays as it is.
+    """
+    copy, sampler = copy_snapshot(snapshot), RunTimeSampler(history, Middle())
+    waiting = sum(1 for _ in copy.queue.jobs())
+    scheduler = _LimitScheduler(
+        partial(_pass, parameters), _times(copy, now), copy.machine.limits, now
+    )
+    events = simulated_starts(
+        copy,
+        scheduler,
+        now,
+        run_time=lambda job, limit, elapsed: sampler.run_time(job.user, limit, elapsed),
+        max_passes=affordable_passes(min(waiting, parameters.bf_max_job_test)),
+    )
+    return {job.number: at for job, at, _ in events if job is not None}
 
 
 class _LimitScheduler(EventScheduler):

@@ -14,7 +14,7 @@ from fairbank.report.columns import Column, DisplayFormat, Row, duration, instan
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
@@ -26,13 +26,20 @@ def _age(row: Row, form: DisplayFormat) -> str:
     return str(age) if form.exact else show_rounded(age)
 
 
+def _likely(row: Row, form: DisplayFormat) -> str:
+    return _in(row["likely_start"], row["likely_start_in_seconds"], form)
+
+
 def _start(row: Row, form: DisplayFormat) -> str:
     """Return when slurmctld expects the start, from the time of its output."""
-    left = row["start_in_seconds"]
-    if left is None:
+    return _in(row["start"], row["start_in_seconds"], form)
+
+
+def _in(at: str | int | None, left: int | None, form: DisplayFormat) -> str:
+    if at is None or left is None:
         return "" if form.exact else "-"
     if form.exact:
-        return form.moment(instant_of(row["start"]))
+        return form.moment(instant_of(at))
     return f"in {show_rounded(left)}" if left else "now"
 
 
@@ -51,6 +58,7 @@ COLUMNS = (
     Column("AGE", _age, right=True),
     Column("REASON", text("reason"), least=14),
     Column("START", _start, right=True),
+    Column("LIKELY", _likely, right=True),
     Column("QOS", text("qos"), extra=True),
     Column("SUBMIT", moment("submitted"), extra=True),
 )
@@ -59,6 +67,8 @@ COLUMNS = (
 def add(parser: Parser) -> None:
     about = "only jobs that may run in these partitions"
     add_option(parser, "-p, --partition NAME,...", about, type=split_list)
+    about = "a likely start of each, from a simulated run, which takes some seconds"
+    add_option(parser, "--start", about)
     add_directory(parser)
 
 
@@ -78,15 +88,25 @@ def run(context: Context, options: Namespace) -> int:
     jobs.sort(key=lambda job: (-job.priority, job.submitted, job.job_id))
     # As seconds in a table: the texts of 10,000 times take 20 ms.
     time_of = iso if options.form == "json" else int
-    rows = [_row(job, now, time_of) for job in jobs]
+    likely: Mapping[str, int] = {}
+    if options.start:
+        likely, is_incomplete = _likely_starts(context, options.directory)
+        code = code or is_incomplete
+    rows = [_row(job, now, time_of, likely.get(job.name.partition("_[")[0])) for job in jobs]
     notes = []
     if any(row["start"] is not None for row in rows):
-        notes = ["START is what slurmctld expects; a likely start: fairbank why JOBID"]
+        more = "" if options.start else "; a likely start: fairbank queue --start, or why JOBID"
+        notes = [f"START is what slurmctld expects{more}"]
+    if likely:
+        notes += [
+            "LIKELY is from one simulated run, in which each job takes the middle part of its limit"
+            " that its user's jobs took, and no job arrives; a range: fairbank why JOBID"
+        ]
     where = f" in {', '.join(options.partition)}" if options.partition else ""
     has_gpus = any(row["gpus"] for row in rows)
     listing = Listing(
         "fairbank.queue/1",
-        [column for column in COLUMNS if column.head != "GPUS" or has_gpus or options.form],
+        _columns(options, has_gpus=has_gpus),
         rows,
         f"{caption(context, unit=False)}   {counted(len(rows), 'job')} waiting{where}",
         notes=notes,
@@ -95,7 +115,27 @@ def run(context: Context, options: Namespace) -> int:
     return show(context, listing) or code
 
 
-def _row(job: WaitingJob, now: int, time_of: Callable[[int], str | int]) -> dict[str, object]:
+def _columns(options: Namespace, *, has_gpus: bool) -> list[Column]:
+    """Return the columns: LIKELY only with --start, which then has the place of START."""
+    columns = [column for column in COLUMNS if column.head != "GPUS" or has_gpus or options.form]
+    if not options.start:
+        return [column for column in columns if column.head != "LIKELY"]
+    return [column._replace(drop=3) if column.head == "START" else column for column in columns]
+
+
+def _likely_starts(context: Context, directory: str | None) -> tuple[Mapping[str, int], int]:
+    """Return the likely starts by job, and exit code 8 if Slurm's output could not all be read."""
+    from fairbank.slurm.queue_explanation import likely_starts
+
+    found = likely_starts(directory)
+    code = print_unreadable(context, list(map(str, found.unreadable)), "scontrol -a -d show job")
+    context.note(*(f"! {note}" for note in found.notes))
+    return found.by_name, code
+
+
+def _row(
+    job: WaitingJob, now: int, time_of: Callable[[int], str | int], likely: int | None
+) -> dict[str, object]:
     return {
         "job_id": job.name,
         "user": job.user,
@@ -112,12 +152,14 @@ def _row(job: WaitingJob, now: int, time_of: Callable[[int], str | int]) -> dict
         "reason": job.reason,
         "start": None if job.expected is None else time_of(job.expected),
         "start_in_seconds": None if job.expected is None else max(job.expected - now, 0),
+        "likely_start": None if likely is None else time_of(likely),
+        "likely_start_in_seconds": None if likely is None else max(likely - now, 0),
     }
 
 
 COMMAND = Command(
     "list the waiting jobs by priority, with size, limit, age, reason and expected start",
-    ("{}", "{} -p gpu", "{} -p cpu,gpu --json"),
+    ("{}", "{} -p gpu --start", "{} -p cpu,gpu --json"),
     add,
     run,
     asks=False,
