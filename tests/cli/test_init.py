@@ -218,6 +218,13 @@ def test_init_on_a_full_disk_leaves_no_files(fairbank: Run, tmp_path: Path, kilo
         assert list(disk.iterdir()) == []
 
 
+def test_path_with_the_words_of_a_full_disk_is_no_full_disk(fairbank: Run, tmp_path: Path) -> None:
+    missing = tmp_path / "disk is full" / "bank.sqlite"
+    result = fairbank("init", tmp_path / "bank", "--store", f"sqlite:///{missing}")
+    assert "the disk is full" not in result.err
+    assert (tmp_path / "bank").is_dir()
+
+
 def test_printed_serve_command_is_quoted(
     fairbank: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,11 +145,10 @@ def test_refusal_of_a_held_job_is_shown_without_a_bank(
     assert data["refusal"] == {
         "held_as": "Allocation_exhausted",
         "reason": "INSUFFICIENT_CREDIT",
-        "detail": "chem_qmc: not enough credit: requested 168 SU, available 100 SU, short by 68 SU",
-        "remedies": [
-            "a shorter time limit: -t 4-04:00:00",
-            "more credit, by staff: fairbank deposit 1 68 --reason '...'",
-        ],
+        "detail": "chem_qmc: not enough credit: requested 168 SU, available 100 SU, short by 68 SU."
+        " Try a shorter time limit: -t 4-04:00:00; or more credit, by staff: fairbank deposit 1 68"
+        " --reason '...'",
+        "remedies": [],
         "release": f"then: by an operator with scontrol release {data['job']}, or by the agent if"
         " its settings have when_paid = true",
     }

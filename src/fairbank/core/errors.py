@@ -22,10 +22,13 @@ class FairbankError(Exception):
 
     A refusal of the bank is no error but a normal result, so it is a value (`bank.refusals`).
     Subclasses elsewhere inherit the status and the exit code.
+
+    `is_disk_full`: no space is left on a disk. It is known in the process that raised the error.
     """
 
     status, exit_code = 500, 1
     title = "error"
+    is_disk_full = False
 
     def __init__(
         self, message: str, *, field: str | None = None, remedy: str | None = None

@@ -55,7 +55,9 @@ def translate_os_error(error: OSError, what: str, *, field: str | None = None) -
     kind, why, remedy = _ERRORS.get(
         error.errno, (FairbankError, error.strerror or str(error), other)
     )
-    return kind(f"{what}: {why}", field=field, remedy=remedy)
+    translated = kind(f"{what}: {why}", field=field, remedy=remedy)
+    translated.is_disk_full = is_full(error)
+    return translated
 
 
 def can_others_change(mode: int) -> bool:

@@ -47,11 +47,11 @@ class ValidationFault(NamedTuple):
     text: str  # msgspec's sentence without the path
 
     @classmethod
-    def of(cls, error: ValidationError) -> ValidationFault:
-        """Take an error of msgspec apart."""
-        text, path = str(error), ""
+    def of(cls, error: ValidationError, inside: str = "") -> ValidationFault:
+        """Take an error of msgspec apart; `inside` is the path of the value that was checked."""
+        text, path = str(error), inside
         if where := _WHERE.fullmatch(text):
-            text, path = where["text"], where["path"].lstrip(".")
+            text, path = where["text"], f"{inside}{where['path']}".lstrip(".")
         if field := _FIELD.fullmatch(text):
             path = f"{path}.{field['field']}".lstrip(".")
             is_unknown = field["kind"] == "contains unknown"
@@ -108,16 +108,19 @@ def _type_words(match: re.Match[str]) -> str:
     return got + (f"{words}, or nothing" if words and "null" in types else words or "null")
 
 
-def describe_invalid_setting(error: ValidationError, settings: type[Struct]) -> InvalidInput:
+def describe_invalid_setting(
+    error: ValidationError, settings: type[Struct], inside: str = ""
+) -> InvalidInput:
     """Translate a validation error of msgspec into the words of the settings file.
 
     The remedy lists the known keys or values, or says which values are accepted.
 
     Args:
         error: the error that msgspec raised.
-        settings: the type that was being read.
+        settings: the type of the whole file.
+        inside: path of the table that was being read; empty for the whole file.
     """
-    fault = ValidationFault.of(error)
+    fault = ValidationFault.of(error, inside)
     if fault.kind == "unknown field":
         table, _, key = fault.path.rpartition(".")
         keys = field_names(settings, table)

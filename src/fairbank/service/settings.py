@@ -21,7 +21,7 @@ from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.gres import gres_counts, parse_gres
 from fairbank.core.settings_file import parse_toml, read_whole, toml_string
 from fairbank.core.tres import BillingRule, parse_memory, parse_weights
-from fairbank.core.validation import WORD, validated_settings
+from fairbank.core.validation import WORD, describe_invalid_setting, validated_settings
 from fairbank.service.access.identity import Staff
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
@@ -330,7 +330,7 @@ def _check_mappings(settings_table: dict[str, Any]) -> None:
     """Check each category, cluster and partition by itself: msgspec does not name the keys of a
     mapping in its errors.
 
-    Raises ValidationError.
+    Raises InvalidInput.
     """
     policy = settings_table.get("policy")
     categories = policy.get("categories") if isinstance(policy, dict) else None
@@ -340,8 +340,8 @@ def _check_mappings(settings_table: dict[str, Any]) -> None:
     for name, cluster in clusters.items() if isinstance(clusters, dict) else ():
         partitions = cluster.get("partitions") if isinstance(cluster, dict) else None
         for each, partition in partitions.items() if isinstance(partitions, dict) else ():
-            _check_table(partition, PartitionSettings, f"$.clusters.{name}.partitions.{each}")
-        _check_table(cluster, ClusterSettings, f"$.clusters.{name}")
+            _check_table(partition, PartitionSettings, f"clusters.{name}.partitions.{each}")
+        _check_table(cluster, ClusterSettings, f"clusters.{name}")
 
 
 def _check_category(name: str, category: object) -> None:
@@ -359,8 +359,7 @@ def _check_table(value: object, kind: type[msgspec.Struct], place: str) -> None:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as bad:
-        what, _, inside = str(bad).partition(" - at `$")
-        raise msgspec.ValidationError(f"{what} - at `{place}{inside.removesuffix('`')}`") from bad
+        raise describe_invalid_setting(bad, BankSettings, place) from bad
 
 
 def example(directory: Path, url: str, name: str = "fairbank") -> str:

@@ -9,13 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
-from fairbank.core.errors import Conflict
 from fairbank.core.time import Instant
 from fairbank.rest.server.unix_socket import answers
 from fairbank.service.settings import BankSettings, read_settings
 from fairbank.store.contract import Store
 from fairbank.store.factory import open_store
-from fairbank.store.schema_version import SETTINGS_DIRECTORY
 from fairbank.store.urls import redacted_url
 
 SITE_SETTINGS = "/etc/fairbank/fairbank.toml"
@@ -73,13 +71,8 @@ def open_bank_store(config: str | None, settings: BankSettings) -> Store:
         config: file of the settings, for the command; None for the default file.
         settings: its content. A caller reads it once, since the file may be a pipe.
     """
-    where = settings.store
-    try:
-        return open_store(where.url, journal=where.journal)
-    except Conflict as other:
-        folder = quote(str(settings_file(config).absolute().parent))
-        other.remedy = other.remedy and other.remedy.replace(SETTINGS_DIRECTORY, folder)
-        raise
+    where, directory = settings.store, settings_file(config).absolute().parent
+    return open_store(where.url, journal=where.journal, settings_directory=quote(str(directory)))
 
 
 @contextmanager

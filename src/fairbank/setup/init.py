@@ -16,7 +16,6 @@ from fairbank.rest.auth.keyfile import make_private, read_secret
 from fairbank.service.settings import example, read_settings
 from fairbank.setup.bank_settings import default_directory
 from fairbank.store.migration import migrate
-from fairbank.store.sql.db_errors import DISK_FULL
 from fairbank.store.urls import SQLITE, parse_url, path_of, redacted_url
 
 SETTINGS = "fairbank.toml"
@@ -111,7 +110,7 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
     try:
         yield
     except FairbankError as full:
-        if DISK_FULL not in full.message:
+        if not full.is_disk_full:
             raise
         # If there are settings, another process created a bank here: these are its files.
         if not (folder / SETTINGS).exists():

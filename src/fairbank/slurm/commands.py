@@ -252,8 +252,8 @@ class SlurmCommands(SlurmOutput):
             return None
         try:
             return self._output(*command, "--json")
-        except Unavailable as error:
-            if "json" in error.message.lower().split(":", 1)[-1]:
+        except _CommandFailed as failed:
+            if "json" in failed.error.lower():  # Slurm names the format that it cannot write
                 return None
             raise
 
@@ -284,9 +284,7 @@ class SlurmCommands(SlurmOutput):
             first = next((line for line in text.splitlines() if line.strip()), "no output")
             # Whatever a command prints must be safe to print again.
             shown = "".join(letter if letter.isprintable() else "?" for letter in first[:200])
-            raise Unavailable(
-                f"{name} ended with {process.returncode}: {shown}", field=name, remedy=_AGAIN
-            )
+            raise _CommandFailed(name, process.returncode, shown)
         return process.stdout
 
 
@@ -294,6 +292,14 @@ _AGAIN = (
     "see that slurmctld and slurmdbd answer (scontrol ping, sacctmgr show cluster), then run this"
     " again"
 )
+
+
+class _CommandFailed(Unavailable):
+    """A command ended with an exit code other than 0; `error` is the first line that it printed."""
+
+    def __init__(self, name: str, exit_code: int, error: str) -> None:
+        super().__init__(f"{name} ended with {exit_code}: {error}", field=name, remedy=_AGAIN)
+        self.error = error
 
 
 def _of_period(since: int, until: int) -> tuple[str, str]:

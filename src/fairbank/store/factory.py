@@ -10,18 +10,21 @@ from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.store.contract import Store
 from fairbank.store.memory.store import MemoryStore
 from fairbank.store.postgres.store import PostgresStore
-from fairbank.store.schema_version import check_current_schema, no_store_error
+from fairbank.store.schema_version import SETTINGS_DIRECTORY, check_current_schema, no_store_error
 from fairbank.store.sql.store import SqlStore
 from fairbank.store.sqlite.store import SqliteStore
 from fairbank.store.urls import MEMORY, SQLITE, parse_url, path_of
 
 
-def open_store(url: str, *, journal: str | None = None) -> Store:
+def open_store(
+    url: str, *, journal: str | None = None, settings_directory: str = SETTINGS_DIRECTORY
+) -> Store:
     """Open the store at `memory:`, `sqlite:///path` or `postgresql://...`.
 
     Args:
         url: the URL of the store.
         journal: SQLite's journal mode, wal or truncate; None: wal if it is safe here.
+        settings_directory: directory of the settings, for remedies.
 
     Raises:
         InvalidInput: the URL or the journal mode is invalid.
@@ -35,7 +38,7 @@ def open_store(url: str, *, journal: str | None = None) -> Store:
         return MemoryStore()
     store = _sqlite(path_of(where), journal) if where.drivername == SQLITE else PostgresStore(where)
     try:
-        store.check(check_current_schema)
+        store.check(lambda connection: check_current_schema(connection, settings_directory))
     except BaseException:
         store.close()
         raise

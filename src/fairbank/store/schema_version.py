@@ -19,7 +19,7 @@ _HAS_BOOK = {
     ),
 }
 SETTINGS_DIRECTORY = "DIRECTORY, that of fairbank.toml"
-"""Placeholder in remedies for the directory of the settings."""
+"""Stands in remedies for the directory of the settings where it is not known."""
 
 
 def schema_version(connection: Connection) -> str | None:
@@ -30,8 +30,16 @@ def schema_version(connection: Connection) -> str | None:
     return None if version is None else str(version)
 
 
-def check_known_schema(connection: Connection, version: str | None) -> None:
-    """Raise Conflict for a store of before the first release, or of a newer version."""
+def check_known_schema(
+    connection: Connection, version: str | None, directory: str = SETTINGS_DIRECTORY
+) -> None:
+    """Raise Conflict for a store of before the first release, or of a newer version.
+
+    Args:
+        connection: to the database.
+        version: its newest migration.
+        directory: that of the settings, for the remedy.
+    """
     if version is None:
         return
     # Before the first release all journals had the column `book`, in schemas 0001 to 0008.
@@ -42,7 +50,7 @@ def check_known_schema(connection: Connection, version: str | None) -> None:
             field="store.url",
             remedy=(
                 "move the database away, or name an empty one as store.url; then create a new"
-                f" store: fairbank init {SETTINGS_DIRECTORY}"
+                f" store: fairbank init {directory}"
             ),
         )
     if version not in REVISIONS:
@@ -54,19 +62,21 @@ def check_known_schema(connection: Connection, version: str | None) -> None:
         )
 
 
-def check_current_schema(connection: Connection) -> None:
-    """Raise NotFound if there is no store, Conflict if it has another schema."""
+def check_current_schema(connection: Connection, directory: str = SETTINGS_DIRECTORY) -> None:
+    """Raise NotFound if there is no store, Conflict if it has another schema. The remedies name the
+    directory of the settings.
+    """
     version = schema_version(connection)
     if version is None:
         raise no_store_error("this database")
-    check_known_schema(connection, version)
+    check_known_schema(connection, version, directory)
     if version != REVISIONS[-1]:
         raise Conflict(
             f"the ledger has schema {version}, this Fairbank needs {REVISIONS[-1]}",
             field="store.url",
             remedy=(
                 "stop the servers, make a backup with the Fairbank that ran it, then: fairbank"
-                f" init {SETTINGS_DIRECTORY}"
+                f" init {directory}"
             ),
         )
 

@@ -290,18 +290,9 @@ def _resolution_kind(resolution: RunResolution) -> ResultKind:
     return ResultKind.LAPSED if resolution.state == "lapsed" else ResultKind.CLOSED
 
 
-_TRY, _OR = ". Try ", "; or "
-
-
 def _text(detail: str | None, remedies: Sequence[str]) -> str:
     text = detail or "the bank refuses this"
-    return f"{text.removesuffix('.')}{_TRY}{_OR.join(remedies)}" if remedies else text
-
-
-def split_text(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the message and the remedies of the text of a result."""
-    detail, _, remedies = text.partition(_TRY)
-    return detail, tuple(remedies.split(_OR)) if remedies else ()
+    return f"{text.removesuffix('.')}. Try {'; or '.join(remedies)}" if remedies else text
 
 
 # ------------------------------------------------------------------ sending

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairbank.bank.refusals.reason_info import JOB_ADVICE, SHORTFALL, Case, Detail, ReasonInfo
+from fairbank.bank.refusals.reason_info import SHORTFALL, Case, Detail, ReasonInfo
 from fairbank.core.errors import RefusalKind
 
 JOB_REASONS: Mapping[str, ReasonInfo] = {
@@ -16,7 +16,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         " running jobs are not available; their unused part returns when the jobs end.",
         ("account", "amount", "entry"),
         "more credit, by staff: fairbank deposit {allocation} {missing} --reason '...'",
-        general_advice=JOB_ADVICE,
+        shorter_limit_helps=True,
         specific=SHORTFALL,
         has_figures=True,
     ),
@@ -28,7 +28,7 @@ JOB_REASONS: Mapping[str, ReasonInfo] = {
         ("owner_uid", "entry"),
         "a higher cap, by the PI, a coordinator or staff: fairbank alloc cap {allocation} {owner}"
         " AMOUNT",
-        general_advice=JOB_ADVICE,
+        shorter_limit_helps=True,
         specific=SHORTFALL,
         has_figures=True,
     ),

@@ -95,7 +95,7 @@ class Case(NamedTuple):
 
 
 SHORTFALL = "requested {asked:su} SU, available {available:su_down} SU, short by {short} SU"
-JOB_ADVICE = "a shorter time limit: -t TIME; or another project: -A PROJECT; or "
+_JOB_ADVICE = "a shorter time limit: -t TIME; or another project: -A PROJECT; or "
 
 # Stand for the values in a remedy where there is no refusal: in help and the reference.
 _PLACEHOLDERS = {
@@ -117,8 +117,8 @@ class ReasonInfo(NamedTuple):
     """Record of one reason.
 
     `request_fields` are the fields to mark as wrong, the most specific first; the first one that a
-    request has is marked, unless the rule names one. `general_advice` is advice before the remedy
-    that a refusal replaces by the figures of its job. `specific` is the message after the general
+    request has is marked, unless the rule names one. `shorter_limit_helps`: the remedies of a refusal
+    begin with a time limit that the job can pay. `specific` is the message after the general
     one, unless a detail has its own. `has_figures`: it is about an amount, of credit for a job, of
     credit to withdraw or of a charge to refund.
     """
@@ -128,7 +128,7 @@ class ReasonInfo(NamedTuple):
     explanation: str
     request_fields: tuple[str, ...]
     remedy: str
-    general_advice: str = ""
+    shorter_limit_helps: bool = False
     specific: str = ""
     details: Mapping[Detail, Case] = {}
     has_figures: bool = False
@@ -136,4 +136,5 @@ class ReasonInfo(NamedTuple):
     @property
     def general_remedy(self) -> str:
         """Remedy with capitals for the values of a refusal."""
-        return self.general_advice + self.remedy.format_map(_PLACEHOLDERS)
+        advice = _JOB_ADVICE if self.shorter_limit_helps else ""
+        return advice + self.remedy.format_map(_PLACEHOLDERS)

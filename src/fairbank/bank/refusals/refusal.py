@@ -306,7 +306,7 @@ def longest_that_fits(refusal: Refusal) -> int:
     """Return the longest time limit that the available credit pays, in seconds of whole minutes; 0
     if no limit helps, as for a frozen allocation.
     """
-    if not refusal.billing or not refusal.reason.info.general_advice:
+    if not refusal.billing or not refusal.reason.info.shorter_limit_helps:
         return 0
     return longest_paid(Fraction(refusal.billing), refusal.available)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fairbank.agent.outage_policy import DEFERRED_REASON
-from fairbank.agent.reports.report import BY_REASON, split_text
+from fairbank.agent.reports.report import BY_REASON
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import InvalidInput
 from fairbank.scheduling.explain.answer import BankRefusal
@@ -109,19 +109,18 @@ def job_credit(
 def bank_refusal(slurm_job: SlurmJob, credit: JobCredit | None) -> BankRefusal | None:
     """Return the refusal of a job that the bank holds, or would refuse at its start; else None.
 
-    A refusal of today replaces that of the last start, whose figures may have changed.
+    A refusal of today replaces that of the last start, whose figures may have changed. That one is
+    the text of the job's AdminComment, which has the remedies of that time.
     """
     refused_now = None if credit is None or credit.is_enough else credit
     word = slurm_job.reason if is_held_by_bank(slurm_job) else None
     if refused_now is not None:
         reason, detail, remedies = refused_now.reason, refused_now.detail, refused_now.remedies
     elif word is not None:
-        text = slurm_job.admin_comment.removeprefix(COMMENT_PREFIX)
-        reason, (detail, remedies) = _CODES.get(word), split_text(text)
+        reason, remedies = _CODES.get(word), ()
+        detail = slurm_job.admin_comment.removeprefix(COMMENT_PREFIX)
     else:
         return None
-    if credit is not None and refused_now is None:
-        remedies = ()  # the bank accepts the job as it is
     return BankRefusal(
         held_as=word,
         reason=reason,

@@ -107,12 +107,15 @@ def _of_sqlite(complaint: BaseException | None) -> Exception | None:
 
 
 def _unreachable(complaint: BaseException | None) -> Unavailable:
+    is_full = DISK_FULL in str(complaint)
     remedy = (
         f"free space on its disk, at least {_LOG_MIB} MiB, then try again"
-        if DISK_FULL in str(complaint)
+        if is_full
         else "try again; if it stays so: fairbank doctor"
     )
-    return Unavailable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)
+    error = Unavailable(f"the database does not answer: {first_line(complaint)}", remedy=remedy)
+    error.is_disk_full = is_full
+    return error
 
 
 def _damaged(complaint: BaseException | None) -> Corrupt:

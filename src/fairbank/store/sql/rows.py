@@ -5,7 +5,6 @@ A row that represents no value (an edited file) raises Corrupt.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
@@ -23,6 +22,7 @@ from fairbank.bank.token import Token
 from fairbank.cluster.job import JobDetails, Run
 from fairbank.cluster.share_record import ShareRecord
 from fairbank.core.errors import Corrupt
+from fairbank.core.validation import ValidationFault
 from fairbank.store import schema
 
 Row = Sequence[Any]
@@ -256,19 +256,16 @@ def entry_of(row: Row) -> Entry:
     try:
         return msgspec.convert(tuple(row), Entry)
     except msgspec.ValidationError as bad:
-        raise _no_entry(row, str(bad)) from bad
+        raise _no_entry(row, bad) from bad
 
 
-_COLUMN = re.compile(r".* - at `\$\[(\d+)\]`", re.DOTALL)
-
-
-def _no_entry(row: Row, error: str) -> Corrupt:
+def _no_entry(row: Row, error: msgspec.ValidationError) -> Corrupt:
     """Return the error for a corrupt entry, with column names instead of msgspec's positions."""
-    match = _COLUMN.fullmatch(error)
+    column = ValidationFault.of(error).path.strip("[]")
     why = (
-        f"its {Entry.__struct_fields__[int(match[1])]} is {str(row[int(match[1])])[:40]!r}"
-        if match
-        else error
+        f"its {Entry.__struct_fields__[int(column)]} is {str(row[int(column)])[:40]!r}"
+        if column.isdecimal()
+        else str(error)
     )
     journal = f"allocation {row[1]}" if row[1] else "the registry"
     return Corrupt(

@@ -84,7 +84,7 @@ class SqliteStore(SqlStore):
             with super()._write_transaction() as connection:
                 yield connection
         except Unavailable as full:
-            if DISK_FULL not in full.message:
+            if not full.is_disk_full:
                 raise
             self._was_full = True
             if not self._empty_log():

@@ -51,12 +51,9 @@ ADVICE = {
 
 
 def _done(row: Row, form: DisplayFormat) -> str:
-    """Return what was done. A refusal is shortened to what follows its colon: field and figures."""
+    """Return what was done, or the refusal without its remedy."""
     refusal = row["refusal"]
-    if refusal is None or form.exact:
-        return str(row["done"])
-    reason, _, details = str(refusal["detail"]).removesuffix(".").partition(": ")
-    return details if details and refusal["reason"] else reason
+    return str(row["done"] if refusal is None or form.exact else refusal["detail"])
 
 
 COLUMNS = (
@@ -66,7 +63,7 @@ COLUMNS = (
     Column("STARTED", moment("start"), drop=1),
     Column("SU", su("amount"), right=True),
     Column("WHAT", text("what"), least=24),
-    Column("DONE", _done),
+    Column("DONE", _done, least=24, wraps=True),
     Column("SUBMITTED", moment("submitted"), extra=True),
     Column("JOB", text("job"), right=True, extra=True),
 )
