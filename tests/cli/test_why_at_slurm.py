@@ -520,7 +520,7 @@ def test_component_of_a_heterogeneous_job_names_those_that_wait(run: Run, tmp_pa
     )
     headline, checks = why(run, folder, "12+0")
     assert headline == (
-        "Job 12 waits for component 12+1, because all components start together (Resources)."
+        "Job 12+0 waits for component 12+1, because all components start together (Resources)."
     )
     assert checks["components of a heterogeneous job"] == (
         False,
@@ -533,7 +533,7 @@ def test_component_of_a_heterogeneous_job_names_those_that_wait(run: Run, tmp_pa
     result = run(12, "--json", folder=folder)
     (data,) = json.loads(result.out)["data"]
     assert data["headline"] == (
-        "Job 12 waits until a pass of backfill starts all components of heterogeneous job 12"
+        "Job 12+0 waits until a pass of backfill starts all components of heterogeneous job 12"
         " together (Resources)."
     )
 
@@ -550,7 +550,7 @@ def test_components_have_the_start_of_the_whole(run: Run, tmp_path: Path) -> Non
     )
     (data,) = json.loads(run(FREE, "--json", "--no-advice", folder=folder).out)["data"]
     assert data["headline"] == (
-        "Job 12 waits for component 12+1, because all components start together (Resources)."
+        "Job 12+0 waits for component 12+1, because all components start together (Resources)."
         " Reserved start: 2026-11-22T18:31:15Z."
     )
     assert data["expected"] == "2026-11-22T18:31:15Z"

@@ -25,7 +25,7 @@ from fairbank.cli.framework.command import Noun
 from fairbank.cli.main import find, load_command
 from fairbank.slurm.health.plugin_files import TABLE
 from fairbank.slurm.health.slurm_checks import SOCKET
-from fairbank.slurm.policy import POLICY_FILE
+from fairbank.slurm.policy import SiteRules
 
 UNITS = (
     "fairbank.service",
@@ -261,7 +261,7 @@ def test_directories_of_the_units_match_the_settings(checkout: Path) -> None:
     for path in (settings.plugin.socket, settings.control.socket):
         assert Path(path).parent == Path("/run", agent["RuntimeDirectory"])
     assert Path(settings.outbox.path).parent == Path("/var/lib", agent["StateDirectory"])
-    assert Path(POLICY_FILE).parent == Path(
+    assert Path(SiteRules().policy).parent == Path(
         unit(checkout, "fairbank-sync.service")["ReadWritePaths"]
     )
 

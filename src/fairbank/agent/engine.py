@@ -293,8 +293,8 @@ class Engine:
                 self.incidents.record(Incident.WITHOUT_HOLD, text, cause.now)
             case F.RUN:
                 flow.reply(self._settle_question(cause), RUN)
-            case F.REFUSE:
-                self._refuse(cause)
+            case F.REFUSE if cause.refusal:
+                self._refuse(cause, cause.refusal)
             case F.ASK_BANK | F.JOIN_QUESTION if isinstance(message, PrologRequest) and receipt:
                 self._ask(message, receipt, cause.now, send=effect is F.ASK_BANK)
             case F.CHECK_CLOCK if isinstance(message, EpilogEvent):
@@ -302,10 +302,9 @@ class Engine:
                     _log.warning("%s %s", cause.run, problem)
             case F.SEND_HOLD | F.SEND_ADJUST | F.SEND_END if message and receipt:
                 flow.send(_REPORTS[effect], message, receipt, cause.now, cause.pieces)
-            case F.REPEAT_REFUSAL if receipt:
-                refusal = (known.refusal if known is not None else None) or RUN
-                self._note_deferral(refusal, cause)
-                flow.reply([receipt], refusal)
+            case F.REPEAT_REFUSAL if receipt and known and known.refusal:
+                self._note_deferral(known.refusal, cause)
+                flow.reply([receipt], known.refusal)
             case F.ACK if receipt:
                 flow.acknowledge(receipt)
             case F.ACK_WHEN_SAFE if receipt:
@@ -362,8 +361,7 @@ class Engine:
             self.counts["verdicts", cause.label] += 1
         return receipts
 
-    def _refuse(self, cause: Occurrence) -> None:
-        refusal = cause.refusal or RUN
+    def _refuse(self, cause: Occurrence, refusal: Verdict) -> None:
         self._note_deferral(refusal, cause)
         if cause.result is not None:
             _log.info("%s is refused: %s", cause.run, refusal.text)

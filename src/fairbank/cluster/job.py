@@ -46,6 +46,23 @@ class Run(NamedTuple):
         return check_run(cls(match[1], *map(int, match.groups()[1:])))
 
 
+def squeue_name(
+    job_id: int, array: int | None, task: int | None, het_job: int | None, het_offset: int
+) -> str:
+    """Return the job id as squeue shows it: `7`, `5_2` for a task, `7+1` for a component.
+
+    Args:
+        job_id: the job's own number.
+        array: number of the array.
+        task: number in the array; None for all tasks that have not started.
+        het_job: number of the heterogeneous job.
+        het_offset: number of the component in it.
+    """
+    if het_job is not None:
+        return f"{het_job}+{het_offset}"
+    return str(job_id) if array is None or task is None else f"{array}_{task}"
+
+
 def check_run(run: Run) -> Run:
     """Check that every part of a run is in range. Raises InvalidInput, naming the part."""
     ids.cluster(run.cluster)

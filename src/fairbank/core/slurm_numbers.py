@@ -18,6 +18,9 @@ PRIORITY_MAX = U32_MAX
 UNLIMITED_MINUTES = U32_MAX
 """Unlimited time limit (INFINITE)."""
 
+UNLIMITED_SECONDS = 365 * 86_400
+"""Seconds that Slurm plans for a job without any time limit: a year."""
+
 NO_VAL = U32_MAX - 1
 """Not set (NO_VAL); also the level of an account that uses the shares of its parent."""
 

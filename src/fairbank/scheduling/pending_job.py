@@ -6,15 +6,14 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairbank.cluster.job import squeue_name
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.placement.search import TIME_FLAG
 from fairbank.scheduling.snapshot import RunningJob
-
-YEAR = 365 * 86_400
-"""Seconds that a job may run without any limit: a year, as Slurm plans for it."""
 
 
 class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +39,7 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
         is_privileged  root or SlurmUser has it
         submit_host    host from which it was submitted; empty: unknown
         het_job        number of the heterogeneous job of which it is a component
+        het_offset     number of the component in it
 
     Raises InvalidInput, naming the field.
     """
@@ -70,6 +70,7 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
     is_privileged: bool = False
     submit_host: str = ""
     het_job: int | None = None
+    het_offset: int = 0
 
     def __post_init__(self) -> None:
         for wrong, field, what, remedy in (
@@ -98,15 +99,14 @@ class PendingJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Return the job id as squeue shows it: a task of an array as array_task."""
-        return (
-            str(self.number) if self.array is None or self.task < 0 else f"{self.array}_{self.task}"
-        )
+        """Return the job id as squeue shows it."""
+        task = None if self.task < 0 else self.task
+        return squeue_name(self.number, self.array, task, self.het_job, self.het_offset)
 
     def seconds(self, rules: PartitionRules) -> int:
         """Return how many seconds the job may run in a partition."""
         most = None if self.limit and TIME_FLAG in self.qos_flags else rules.max_seconds
-        return min(filter(None, (self.limit, most)), default=YEAR)
+        return min(filter(None, (self.limit, most)), default=UNLIMITED_SECONDS)
 
     def least_seconds(self, rules: PartitionRules) -> int:
         """Return how many seconds the job must be able to run at least."""

@@ -30,7 +30,7 @@ J_contra = TypeVar("J_contra", bound=NumberedJob, contravariant=True)
 P_contra = TypeVar("P_contra", contravariant=True)
 
 FOR_EVER = 1 << 62
-"""Time later than all others."""
+"""Larger than each time, number of processors and number of passes."""
 
 Hole = tuple[int, int]
 """Number of processors that are free, and for how many seconds from now on."""

@@ -20,6 +20,7 @@ from fairbank.core.settings_file import parse_toml, read_whole
 from fairbank.core.validation import validated_settings
 from fairbank.slurm.parsers.values import SlurmNode, SlurmPartition
 from fairbank.slurm.policy_file import (
+    POLICY_FILE,
     AccountRule,
     PolicyAction,
     PolicyBalance,
@@ -146,7 +147,6 @@ def _balance(funds: BankFunds, project: BankProject, resource: str, now: int) ->
 
 
 SITE_FILE = "/etc/fairbank/slurm.toml"
-POLICY_FILE = "/etc/slurm/fairbank/policy"
 
 Uid = Annotated[int, msgspec.Meta(ge=0, le=ids.UID_MAX)]
 
@@ -186,7 +186,7 @@ class SiteRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     profile: Profile = Profile.SLURM
 
-    policy: str = POLICY_FILE
+    policy: str = f"/etc/slurm/{POLICY_FILE}"
     public_policy: str | None = None
     price: PolicyAction = PolicyAction.WARN
     gres: PolicyAction = PolicyAction.WARN

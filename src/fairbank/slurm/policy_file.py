@@ -25,6 +25,9 @@ from fairbank.core.time import LAST_INSTANT
 from fairbank.core.tres import BY_CPU, tres_name
 
 VERSION = 4  # earlier ones were written before the first release
+POLICY_FILE = "fairbank/policy"
+"""Path of the policy file in the directory of slurm.conf."""
+
 POLICY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes; the plug-ins read no more."""
 

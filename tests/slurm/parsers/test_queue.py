@@ -8,9 +8,10 @@ import pytest
 
 from fairbank.cluster.node import Gpus, NodeState
 from fairbank.cluster.partition_rules import AccessList, OverSubscribe, PreemptMode
+from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.priority.limits.reasons import LimitKind
 from fairbank.slurm.parsers import jobs, limits, machine, words
-from fairbank.slurm.parsers.jobs import FOREVER, JobNodes, SlurmJob
+from fairbank.slurm.parsers.jobs import JobNodes, SlurmJob
 
 NODE = (
     "NodeName=g01 Arch=x86_64 CoresPerSocket=24  CPUAlloc=0 CPUEfctv=44 CPUTot=48"
@@ -255,7 +256,8 @@ def test_pending_job_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("UNLIMITED", FOREVER), ("Partition_Limit", None), ("1-00:00:30", 86_430)]
+    ("text", "seconds"),
+    [("UNLIMITED", UNLIMITED_SECONDS), ("Partition_Limit", None), ("1-00:00:30", 86_430)],
 )
 def test_time_limits_are_read(text: str, seconds: int | None) -> None:
     assert read_job(pending_line(TimeLimit=text)).limit == seconds

@@ -68,10 +68,10 @@ def resize_pool(size: int, limits: SenderSettings, *, waited: float, idle: float
     return min(max(size, limits.minimum), limits.maximum)
 
 
-def retry_pause(failures: int) -> float:
+def retry_pause(failures: int, longest: float = LONGEST_PAUSE) -> float:
     """Return the seconds until the next request after so many failures in a row."""
     # The exponent is capped because 2 ** 10_000 after a long outage would be slow.
-    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures - 1, 16))) if failures else 0.0
+    return float(min(longest, FIRST_PAUSE * 2 ** min(failures - 1, 16))) if failures else 0.0
 
 
 def after_failure(

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
+from fairbank.agent.reports.bank_status import retry_pause
 from fairbank.agent.reports.report import PendingReport
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 60.0  # seconds between tests
+LONGEST_PAUSE = 60.0  # seconds between tests
 
 
 class DeniedCluster(msgspec.Struct):
@@ -42,10 +43,9 @@ class DeniedCluster(msgspec.Struct):
 
     def record_failure(self, text: str, now: float) -> None:
         """Record that the bank does not accept a report; plan the next test."""
-        # The exponent is capped because 2 ** 10_000 after a long time would be slow.
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self.failures, 16))
-        self.text, self.test, self.retry_at = text, None, now + float(pause)
         self.failures += 1
+        self.text, self.test = text, None
+        self.retry_at = now + retry_pause(self.failures, LONGEST_PAUSE)
 
 
 class DeniedClusters:

@@ -117,9 +117,9 @@ class ReasonInfo(NamedTuple):
     """Record of one reason.
 
     `request_fields` are the fields to mark as wrong, the most specific first; the first one that a
-    request has is marked, unless the rule names one. `shorter_limit_helps`: the remedies of a refusal
-    begin with a time limit that the job can pay. `specific` is the message after the general
-    one, unless a detail has its own. `has_figures`: it is about an amount, of credit for a job, of
+    request has is marked, unless the rule names one. `shorter_limit_helps`: the remedies of a
+    refusal begin with a time limit that the job can pay. `specific` is the message after the
+    general one, unless a detail has its own. `has_figures`: it is about an amount, of credit for a job, of
     credit to withdraw or of a charge to refund.
     """
 

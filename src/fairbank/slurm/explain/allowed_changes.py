@@ -25,10 +25,7 @@ from fairbank.slurm.parsers import sacctmgr
 from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.limits import QosRecord
 from fairbank.slurm.parsers.values import AssociationQos
-from fairbank.slurm.policy_file import POLICY_SIZE_MAX
-
-POLICY_FILE = "fairbank/policy"
-"""Submission policy next to slurm.conf."""
+from fairbank.slurm.policy_file import POLICY_FILE, POLICY_SIZE_MAX
 
 RECORDED_POLICY_FILE = "policy"
 """Submission policy in a directory of earlier output."""

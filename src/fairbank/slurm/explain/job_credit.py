@@ -13,10 +13,11 @@ from fairbank.agent.outage_policy import DEFERRED_REASON
 from fairbank.agent.reports.report import BY_REASON
 from fairbank.cluster.partition_rules import PartitionRules
 from fairbank.core.errors import InvalidInput
+from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.scheduling.explain.answer import BankRefusal
 from fairbank.scheduling.explain.checks import JobCredit
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.slurm.parsers.jobs import FOREVER, SlurmJob
+from fairbank.slurm.parsers.jobs import SlurmJob
 from fairbank.slurm.parsers.squeue import COMMENT_PREFIX, REASONS
 from fairbank.slurm.queue_snapshot.jobs import is_held_by_bank
 
@@ -46,7 +47,7 @@ def quote_requests(
     for partition in job.partitions:
         there = rules.get(partition, PartitionRules(name=partition))
         limit = job.limit or there.default_seconds or there.max_seconds
-        if limit == FOREVER and there.max_seconds is None:
+        if limit == UNLIMITED_SECONDS and there.max_seconds is None:
             limit = None
         if limit is None:
             continue

@@ -12,20 +12,18 @@ from itertools import chain
 import msgspec
 
 from fairbank.cluster.dependency import Dependencies, Dependency, DependencyState
+from fairbank.cluster.job import squeue_name
 from fairbank.cluster.node import Gpus
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput
 from fairbank.core.hostlist import expand
-from fairbank.core.slurm_numbers import parse_array
-from fairbank.core.time import DAY
+from fairbank.core.slurm_numbers import UNLIMITED_SECONDS, parse_array
 from fairbank.core.tres import parse_counts
 from fairbank.slurm.parsers import words
 from fairbank.slurm.parsers.columns import Cells, read_rows
 from fairbank.slurm.parsers.job_lines import COMMAND, job_lines, priority
 from fairbank.slurm.parsers.values import STATES_WITH_NODES, ParsedRows
 
-FOREVER = 365 * DAY
-"""Seconds: how an unlimited time limit is planned."""
 _NOTHING = frozenset({"", "(null)", "N/A", "None", "*"})
 _ON_NODES = re.compile(r"Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d{1,12}) GRES=(\S*)", re.ASCII)
 _CPUS = re.compile(r"cpu[:=]\d{1,9}", re.ASCII)
@@ -97,13 +95,7 @@ class SlurmJob(msgspec.Struct, frozen=True, kw_only=True):
         """Name in squeue: for a task of an array, the array's number and its own; likewise for a
         component of a heterogeneous job.
         """
-        if self.het_job is not None:
-            return f"{self.het_job}+{self.het_offset}"
-        return (
-            str(self.job_id)
-            if self.array is None or self.task is None
-            else f"{self.array}_{self.task}"
-        )
+        return squeue_name(self.job_id, self.array, self.task, self.het_job, self.het_offset)
 
     @property
     def is_pending(self) -> bool:
@@ -255,7 +247,9 @@ def _licences(text: str) -> dict[str, int]:
 
 
 def _length(text: str, field: str) -> int | None:
-    return FOREVER if text in ("UNLIMITED", "INFINITE") else words.finite_length(text, field)
+    return (
+        UNLIMITED_SECONDS if text in ("UNLIMITED", "INFINITE") else words.finite_length(text, field)
+    )
 
 
 def _size(text: str, field: str) -> int:

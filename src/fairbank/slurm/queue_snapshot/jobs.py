@@ -8,8 +8,9 @@ import msgspec
 
 from fairbank.cluster.resource_request import ResourceRequest
 from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.core.slurm_numbers import UNLIMITED_SECONDS
 from fairbank.scheduling.machines.partition_access import USAGE_THRESHOLD
-from fairbank.scheduling.pending_job import YEAR, Active, PendingJob
+from fairbank.scheduling.pending_job import Active, PendingJob
 from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.free_resources import NodeShare, Placement
 from fairbank.scheduling.placement.node_table import NodeTable
@@ -149,7 +150,7 @@ def running_job(slurm_job: SlurmJob, cluster: NodeTable, settings: SelectSetting
         node_set.of(share.place for share in shares), tuple(shares), partition, sharing=sharing
     )
     started = slurm_job.submitted if slurm_job.started is None else slurm_job.started
-    ends = started + YEAR if slurm_job.ends is None else slurm_job.ends
+    ends = started + UNLIMITED_SECONDS if slurm_job.ends is None else slurm_job.ends
     return RunningJob(ends, slurm_job.job_id, where, _common_fields(slurm_job, settings), started)
 
 
@@ -171,6 +172,7 @@ def _common_fields(slurm_job: SlurmJob, settings: SelectSettings) -> PendingJob:
         tres=slurm_job.tres,
         qos_flags=settings.qos_flags.get(slurm_job.qos, frozenset()),
         het_job=slurm_job.het_job,
+        het_offset=slurm_job.het_offset,
     )
 
 

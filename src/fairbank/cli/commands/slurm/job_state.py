@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from fairbank.cli.framework.context import Context
     from fairbank.report.columns import Row
+    from fairbank.slurm.parsers.jobs import SlurmJob
     from fairbank.slurm.queue_explanation import NotPending
 
 
@@ -51,7 +52,7 @@ def show_state(context: Context, job: str, error: FairbankError) -> int:
     if context.options.form == "json":
         context.print_json("fairbank.job-state/1", [data], notes)
     else:
-        for text in _lines(context, data):
+        for text in _lines(context, data, runs):
             context.print_lines(text)
         context.note(*notes)
     return 0 if runs is None else print_unreadable(context, runs.unreadable, "scontrol show job")
@@ -90,7 +91,6 @@ def _state(runs: NotPending | None, run: Row | None, refusal: Row | None) -> str
 
 def _of_slurm(runs: NotPending) -> dict[str, Any]:
     job = runs.job
-    nodes = [name for allocated in job.allocated for name in allocated.nodes]
     return {
         "as_of": iso(runs.as_of),
         "state": job.state,
@@ -99,24 +99,20 @@ def _of_slurm(runs: NotPending) -> dict[str, Any]:
         "partition": ",".join(job.partitions),
         "started": None if job.started is None else iso(job.started),
         "ends": None if job.ends is None else iso(job.ends),
-        "nodes": compress(nodes) if nodes else "",
+        "nodes": _nodes(job),
     }
 
 
-def _lines(context: Context, data: Row) -> Iterator[list[str]]:
+def _nodes(job: SlurmJob) -> str:
+    return compress([name for allocated in job.allocated for name in allocated.nodes])
+
+
+def _lines(context: Context, data: Row, runs: NotPending | None) -> Iterator[list[str]]:
     """Yield the lines for people: what the job does or did, then its credit."""
-    job, slurm, run, refusal = (data[name] for name in ("job", "slurm", "run", "refusal"))
+    job, run, refusal = (data[name] for name in ("job", "run", "refusal"))
     form = context.format
-    if slurm is not None:
-        sentence = f"Job {job} of {slurm['user']} is {slurm['state'].lower()}"
-        if slurm["started"]:
-            sentence += f" since {form.moment(instant_of(slurm['started']))}"
-        sentence += f" on {slurm['nodes']}" if slurm["nodes"] else ""
-        if slurm["ends"]:
-            ends = instant_of(slurm["ends"])
-            left = ends - instant_of(slurm["as_of"])
-            sentence += f"; it ends by {form.moment(ends)} at the latest"
-            sentence += f", in {show_rounded(left)}" if left > 0 else ""
+    if runs is not None:
+        sentence = _in_slurm(context, job, runs)
     elif refusal is not None:
         sentence = f"The bank refused job {job} at {form.moment(instant_of(refusal['at']))}"
         sentence += f": {refusal['detail'].removesuffix('.')}"
@@ -132,6 +128,19 @@ def _lines(context: Context, data: Row) -> Iterator[list[str]]:
         yield list(labelled("" if place else "Credit", text, context.width))
     for place, remedy in enumerate([] if refusal is None else refusal["remedies"]):
         yield list(labelled("" if place else "Remedy", remedy, context.width))
+
+
+def _in_slurm(context: Context, name: str, runs: NotPending) -> str:
+    """Return what slurmctld says of a job that runs or is completing."""
+    job, form = runs.job, context.format
+    sentence = f"Job {name} of {job.user} is {job.state.lower()}"
+    sentence += "" if job.started is None else f" since {form.moment(job.started)}"
+    sentence += f" on {nodes}" if (nodes := _nodes(job)) else ""
+    if job.ends is not None:
+        sentence += f"; it ends by {form.moment(job.ends)} at the latest"
+        left = job.ends - runs.as_of
+        sentence += f", in {show_rounded(left)}" if left > 0 else ""
+    return sentence
 
 
 def _ended(context: Context, job: str, run: Row) -> str:
