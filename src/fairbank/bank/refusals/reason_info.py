@@ -119,8 +119,8 @@ class ReasonInfo(NamedTuple):
     `request_fields` are the fields to mark as wrong, the most specific first; the first one that a
     request has is marked, unless the rule names one. `shorter_limit_helps`: the remedies of a
     refusal begin with a time limit that the job can pay. `specific` is the message after the
-    general one, unless a detail has its own. `has_figures`: it is about an amount, of credit for a job, of
-    credit to withdraw or of a charge to refund.
+    general one, unless a detail has its own. `has_figures`: it is about an amount, of
+    credit for a job, of credit to withdraw or of a charge to refund.
     """
 
     kind: RefusalKind
