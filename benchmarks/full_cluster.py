@@ -25,21 +25,21 @@ def full_cluster(nodes: int, jobs: int, *, seed: int = 5, free: int = 0) -> OnNo
     """
     chance = Random(seed)
     cluster = _cluster(nodes)
-    room, places, running, number = (
+    available, places, running, number = (
         FreeResources(cluster),
         PlacementSearch(cluster),
         list[Active](),
         0,
     )
-    while room.idle.bit_count() > free:
+    while available.idle.bit_count() > free:
         number += 1
         job = _job(chance, number, nodes)
-        if job.wanted.nodes <= max(room.idle.bit_count() - free, 1):
+        if job.wanted.nodes <= max(available.idle.bit_count() - free, 1):
             where = find_placement(
-                cluster, room, places.request(job.wanted, job.partitions[0]), cluster.usable
+                cluster, available, places.request(job.wanted, job.partitions[0]), cluster.usable
             )
             if where is not None:
-                room.take(where)
+                available.take(where)
                 running.append(
                     to_running(job, where, NOW - 600, 600 + chance.randrange(1, job.limit or DAY))
                 )

@@ -64,18 +64,18 @@ def fill_store(store: Store, past: HistorySize, say: Say) -> None:
         )
         allocations = list(reader.scan(Allocation))
     entries.sort(key=lambda entry: entry.id)
-    told = _Rows(past, allocations, entries[-1].id)
+    rows = _Rows(past, allocations, entries[-1].id)
     with store.restoring(replace=False) as filling:
         filling.insert(Project, projects)
         filling.insert(Entry, entries)
-        for number, chunk in enumerate(_chunks(told.entries())):
+        for number, chunk in enumerate(_chunks(rows.entries())):
             filling.insert(Entry, chunk)
             if number % 200 == 0:
                 say(f"{number * _ROWS_AT_ONCE:,} of {past.entries:,} entries written")
-        filling.insert(Allocation, told.closing())
-        for chunk_of_users in _chunks(told.users()):
+        filling.insert(Allocation, rows.closing())
+        for chunk_of_users in _chunks(rows.users()):
             filling.insert(UserRow, chunk_of_users)
-        for chunk_of_runs in _chunks(told.runs()):
+        for chunk_of_runs in _chunks(rows.runs()):
             filling.insert(RunRecord, chunk_of_runs)
         filling.registry(registry)
 

@@ -30,12 +30,12 @@ range; a ratio is the median of the ratios of the rounds.
 
 def page(claims: Iterable[Claim], remarks: Mapping[str, str]) -> str:
     """Return the page. `remarks` says what limits a claim, by its name."""
-    told = list(claims)
+    claim_list = list(claims)
     return "\n".join(
         [
             HEAD,
-            *_summary(told),
-            *(line for claim in told for line in _claim(claim, remarks.get(claim.name, ""))),
+            *_summary(claim_list),
+            *(line for claim in claim_list for line in _claim(claim, remarks.get(claim.name, ""))),
         ]
     )
 

@@ -68,7 +68,7 @@ class Pgbench:
     def work(self, pairs: int, batch: int = 1) -> int:
         """Do holds and their charges, `batch` at a time. Return the number of operations."""
         each = max(1, (LONGER if batch == 1 else 1) * pairs // self._clients // batch)
-        told = subprocess.run(
+        output = subprocess.run(
             [
                 str(self._installation.home / "bin" / "pgbench"),
                 *(
@@ -86,9 +86,9 @@ class Pgbench:
             text=True,
             check=True,
         ).stdout
-        found = re.search(r"actually processed: (\d+)", told)
+        found = re.search(r"actually processed: (\d+)", output)
         if found is None:
-            raise RuntimeError(f"pgbench said nothing that we understand:\n{told}")
+            raise RuntimeError(f"pgbench said nothing that we understand:\n{output}")
         return 2 * batch * int(found[1])
 
 

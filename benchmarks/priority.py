@@ -21,7 +21,7 @@ from fairbank.priority.settings import MultifactorSettings, PriorityWeights
 NOW, WEEK = 1_700_000_000, 604_800
 MILLION = 1_000_000
 SIZES = (1_000, 10_000, 100_000, MILLION)
-PLAINLY = 20_000  # jobs that plain Python is given; its time is told for a million
+PLAINLY = 20_000  # jobs that plain Python is given; its time is given for a million
 
 WEIGHTS = PriorityWeights(
     age=1_000,

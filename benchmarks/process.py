@@ -19,15 +19,15 @@ class ProcessCost(NamedTuple):
 
 _WATCHED = """
 import resource, subprocess, sys
-with open(sys.argv[1], "wb") as told:
-    subprocess.run(sys.argv[2:], check=True, stdout=told, stderr=subprocess.DEVNULL)
+with open(sys.argv[1], "wb") as output:
+    subprocess.run(sys.argv[2:], check=True, stdout=output, stderr=subprocess.DEVNULL)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 """
 
 
 def run_process(
-    command: Sequence[str], *, folder: Path | None = None, told: Path = Path(os.devnull)
+    command: Sequence[str], *, folder: Path | None = None, output: Path = Path(os.devnull)
 ) -> ProcessCost:
     """Run a command that must succeed; its output goes to the file `output`.
 
@@ -35,9 +35,9 @@ def run_process(
     child's. Modules are compiled beforehand, as in an installation, whatever
     PYTHONDONTWRITEBYTECODE is.
     """
-    watching = [sys.executable, "-c", _WATCHED, str(told.absolute()), *command]
+    watching = [sys.executable, "-c", _WATCHED, str(output.absolute()), *command]
     known = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    said = subprocess.run(
+    process = subprocess.run(
         watching, check=True, capture_output=True, text=True, cwd=folder, env=known
     ).stdout
-    return ProcessCost(*map(float, said.split()))
+    return ProcessCost(*map(float, process.split()))

@@ -102,9 +102,9 @@ def _prepare(url: str, recorded: RecordedSlurm, past: HistorySize, say: Say) -> 
                 f"u{run.owner}",
                 accounts[run.allocation],
             )
-            told = line(*facts, PARTITION, "normal", 60, TRES, TRES)
+            record = line(*facts, PARTITION, "normal", 60, TRES, TRES)
             for day in {_day(run.start), _day(run.ended or 0)}:
-                days[day].append(told)
+                days[day].append(record)
     store.close()
     for day, lines in days.items():
         recorded.set_output(f"sacct-{day}", "".join(lines))

@@ -79,7 +79,7 @@ def _processor() -> str:
 def _postgresql() -> str:
     installation = postgres_installation()
     command = [str(installation.home / "bin" / "postgres"), "--version"]
-    told = subprocess.run(
+    version = subprocess.run(
         command, env=dict(installation.environment), capture_output=True, text=True, check=True
     )
-    return told.stdout.split()[2]
+    return version.stdout.split()[2]

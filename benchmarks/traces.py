@@ -55,9 +55,11 @@ def schedule(name: str, file: Path, policy: str, folder: Path) -> Schedule:
     """Return the schedule that the command makes of the trace, in a process of its own. Its output
     goes to `folder`.
     """
-    told = folder / "told.json"
-    took = run_process([FAIRBANK, "simulate", str(file), "--policy", policy, "--json"], told=told)
-    row: dict[str, Any] = json.loads(told.read_bytes())["data"][0]
+    output = folder / "output.json"
+    took = run_process(
+        [FAIRBANK, "simulate", str(file), "--policy", policy, "--json"], output=output
+    )
+    row: dict[str, Any] = json.loads(output.read_bytes())["data"][0]
     return Schedule(
         trace=name,
         policy=policy,

@@ -58,7 +58,7 @@ class InProcessBank:
         )
         assert isinstance(created, Done)
         start, end = Instant(0), Instant(START * 2)
-        wish = Open(
+        request = Open(
             project=created.project or 0,
             resource="cpu",
             category="x",
@@ -66,7 +66,7 @@ class InProcessBank:
             end=end,
             deposit=SuMinutes(credit),
         )
-        (opened,) = counter.apply([SubmittedRequest(wish, NOW, 0)])
+        (opened,) = counter.apply([SubmittedRequest(request, NOW, 0)])
         assert isinstance(opened, Done)
         self.allocation = opened.allocation or 0
 

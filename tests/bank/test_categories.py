@@ -19,7 +19,7 @@ project chemistry
 """
 
 
-def told(runner: StoryRunner) -> str:
+def refusal_message(runner: StoryRunner) -> str:
     assert isinstance(runner.outcome, Refusal)
     return sentence(runner.outcome)
 
@@ -38,7 +38,7 @@ def test_category_that_is_not_in_the_table_is_refused() -> None:
         research=GrantCategory(purpose="by the committee"),
         testing=GrantCategory(),
     )
-    assert told(runner) == (
+    assert refusal_message(runner) == (
         "there is no such category: 'startup'; there are: research (by the committee); testing."
     )
 
@@ -64,7 +64,7 @@ def test_grant_outside_its_category_is_refused() -> None:
     for line in story.strip().splitlines():
         runner.play(line)
         if "OUTSIDE" in line:
-            messages.append(told(runner).partition(": ")[2])
+            messages.append(refusal_message(runner).partition(": ")[2])
     assert messages == [
         "startup grants at least 10 SU of cpu.",
         "startup grants at most 100 SU of cpu, and this would be 101 SU.",
@@ -93,7 +93,7 @@ def test_only_the_granters_of_a_category_grant_in_it() -> None:
         """,
         startup=bob,
     )
-    assert told(runner).endswith(f"only users {USERS['bob']} grant startup.")
+    assert refusal_message(runner).endswith(f"only users {USERS['bob']} grant startup.")
 
 
 def test_what_is_there_stays_when_the_table_changes() -> None:

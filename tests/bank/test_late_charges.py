@@ -141,7 +141,7 @@ def test_late_charge_goes_to_allocation_that_covers_it() -> None:
     )
 
 
-def test_run_keeps_its_project_whoever_pays() -> None:
+def test_run_keeps_its_project_whichever_pays() -> None:
     play_story(
         LINE
         + """

@@ -72,14 +72,14 @@ GROUP = 64_321
 
 
 @pytest.mark.parametrize(
-    ("socket_mode", "directory_mode", "told"),
+    ("socket_mode", "directory_mode", "message"),
     [
         (0o660, 0o755, "the socket belongs to user {owner} and group {group}, with mode 0660"),
         (0o666, 0o700, "the directory {folder} belongs to user {owner} and group {group}"),
     ],
 )
 def test_refused_socket_names_user_and_owner(
-    fairbank: Run, socket_mode: int, directory_mode: int, told: str
+    fairbank: Run, socket_mode: int, directory_mode: int, message: str
 ) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as server:
         server.bind(f"{folder}/bank.sock")
@@ -98,7 +98,7 @@ def test_refused_socket_names_user_and_owner(
             os.seteuid(0)
         owner = pwd.getpwuid(0).pw_name
     assert f"user {user} may not connect to unix:{folder}/bank.sock" in text
-    assert told.format(folder=folder, owner=owner, group=GROUP) in text
+    assert message.format(folder=folder, owner=owner, group=GROUP) in text
     joining = f"have user {user} added to the group {GROUP}"
     assert (joining in text) == (socket_mode == 0o660)
     assert f"ask {owner} for access" in text

@@ -98,12 +98,12 @@ def test_start_table_contains_all_policies(run: Run, tmp_path: Path) -> None:
 
 def test_start_table_has_names_from_accounting(run: Run, tmp_path: Path) -> None:
     """Names may look like formulas. Times are in seconds since 1970."""
-    heads = "JobID|Submit|Start|End|Elapsed|State|User|Account|AllocCPUS\n"
+    header = "JobID|Submit|Start|End|Elapsed|State|User|Account|AllocCPUS\n"
     row = (
         "9|2026-11-21T08:00:00|2026-11-21T08:00:10|2026-11-21T08:00:40|00:00:30|COMPLETED|{}|{}|4\n"
     )
     (tmp_path / "two.txt").write_text(
-        heads + row.format("=cmd()", "bio,x") + row.format("ada", "").replace("9|", "10|", 1)
+        header + row.format("=cmd()", "bio,x") + row.format("ada", "").replace("9|", "10|", 1)
     )
     assert run("simulate two.txt --procs 4 --starts starts.csv -q").code == 0
     with (tmp_path / "starts.csv").open(newline="") as file:
@@ -143,9 +143,11 @@ def test_accounting_and_trace_of_the_same_jobs_give_the_same_schedule(
     with (tmp_path / "week.swf").open("rb") as file:
         header, jobs = read(file)
         output = [sacct_line(job, header.unix_start_time or 0) for job in jobs]
-    heads = "State|ReqTRES|JobIDRaw|Elapsed|Submit|TimelimitRaw|User|Account|Partition|AllocTRES\n"
+    columns = (
+        "State|ReqTRES|JobIDRaw|Elapsed|Submit|TimelimitRaw|User|Account|Partition|AllocTRES\n"
+    )
     (tmp_path / "week.txt.gz").write_bytes(
-        gzip.compress((heads + "".join(output[75:] + output[:75])).encode())
+        gzip.compress((columns + "".join(output[75:] + output[:75])).encode())
     )
     run(f"simulate week.swf --policy {policy} --starts trace.txt -q")
     assert run(f"simulate week.txt.gz --procs 32 --policy {policy} --starts sacct.txt -q").code == 0

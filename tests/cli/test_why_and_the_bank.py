@@ -223,7 +223,7 @@ def test_suggestion_is_accepted_by_the_bank(fairbank: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("reason", ["JobHeldAdmin", "JobHeldUser"])
-def test_hold_by_a_person_is_not_told_as_one_of_the_bank(
+def test_hold_by_a_person_is_not_shown_as_one_of_the_bank(
     clean_env: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, reason: str
 ) -> None:
     run = runner(main.run, capsys)
@@ -231,7 +231,7 @@ def test_hold_by_a_person_is_not_told_as_one_of_the_bank(
     assert (data["refusal"], data["code"]) == (None, reason)
 
 
-def test_bank_that_does_not_show_the_project_is_told_with_its_remedy(
+def test_bank_that_does_not_show_the_project_is_named_with_its_remedy(
     fairbank: Run, tmp_path: Path
 ) -> None:
     folder = queue(tmp_path / "queue", held_as=None)

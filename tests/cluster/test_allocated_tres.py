@@ -10,7 +10,13 @@ from fractions import Fraction
 
 import pytest
 
-from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize, allocated_tres, misfit
+from fairbank.cluster.allocated_tres import (
+    Memory,
+    MemoryUnit,
+    NodeSize,
+    allocated_tres,
+    reason_unfit,
+)
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Partition
 from fairbank.core.errors import InvalidInput
@@ -108,4 +114,4 @@ def test_size_that_costs_nothing_is_not_needed() -> None:
 def test_partition_whose_nodes_are_too_small_does_not_fit(
     tres: str, memory: Memory | None, partition: Partition, reason: str | None
 ) -> None:
-    assert misfit(request(tres, memory), partition) == reason
+    assert reason_unfit(request(tres, memory), partition) == reason

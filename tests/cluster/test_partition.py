@@ -70,11 +70,11 @@ def test_qos_without_a_factor_costs_the_plain_price(qos: str | None, factor: Fra
 def test_unknown_cluster_is_reported_with_the_known_ones() -> None:
     beta = Cluster("beta", {})
     assert find_cluster({"beta": beta}, "beta") is beta
-    with pytest.raises(NotFound, match="there is no cluster 'gamma'") as told:
+    with pytest.raises(NotFound, match="there is no cluster 'gamma'") as error:
         find_cluster(
             {"beta": beta, "alpha": Cluster("alpha", {})}, "gamma", otherwise="; or go home"
         )
-    assert told.value.remedy == "the settings know: alpha, beta; or go home"
+    assert error.value.remedy == "the settings know: alpha, beta; or go home"
 
 
 def test_only_cluster_is_the_default() -> None:

@@ -114,7 +114,7 @@ def _late_for_optics() -> Charge:
         ({"visibility": Visibility(projects=frozenset({LASERS})), "allocation": 1}, [4]),
     ],
 )
-def test_run_belongs_to_its_project_whoever_pays(
+def test_run_belongs_to_its_project_whichever_pays(
     lent: Store, query: dict[str, Any], expected: list[int]
 ) -> None:
     assert [

@@ -185,8 +185,8 @@ def test_dry_run_of_undo_shows_the_result(store: Store, kind: str) -> None:
         SubmittedRequest(undo_request(store, number, key="a"), START, ALICE),
     )
     before = contents(store)
-    foretold, work = bank.dry_run(submitted)
-    assert isinstance(foretold, Done)
+    dry_run, work = bank.dry_run(submitted)
+    assert isinstance(dry_run, Done)
     assert contents(store) == before
     (done,) = bank.apply([submitted])
     assert isinstance(done, Done)

@@ -40,7 +40,7 @@ def test_list_names_its_hosts_in_its_order(text: str, hosts: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("n[1-2", "[ at place 2 of 'n[1-2' is never closed"),
         ("a,n[1[2]]", "[ at place 6 of 'a,n[1[2]]' stands inside another"),
@@ -53,10 +53,10 @@ def test_list_names_its_hosts_in_its_order(text: str, hosts: str) -> None:
         ("a[0-9999]b[0-999]", "names too many hosts"),
     ],
 )
-def test_list_that_cannot_be_read_is_reported_with_its_place(text: str, told: str) -> None:
+def test_list_that_cannot_be_read_is_reported_with_its_place(text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as no:
         expand(text, field="nodelist")
-    assert told in no.value.message
+    assert message in no.value.message
     assert no.value.field == "nodelist"
     assert re.fullmatch(
         r"write for example n\[01-10,12\],login|write 3-9|at most (1048576 in a list, )?65536"

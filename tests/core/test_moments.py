@@ -113,13 +113,13 @@ def test_midnight_is_local_when_clocks_are_set_back() -> None:
     ],
 )
 def test_invalid_time_is_reported(said: str) -> None:
-    with pytest.raises(InvalidInput) as told:
+    with pytest.raises(InvalidInput) as error:
         parse_moment(said, NOW, field="--starttime")
-    assert told.value.field == "--starttime"
+    assert error.value.field == "--starttime"
     assert re.fullmatch(
         r"a time in the years 1970 to 9999|write 2026-11-21, .*, now-7days, now\+1year, today,"
         r" noon, tomorrow or 07:30",
-        told.value.remedy or "",
+        error.value.remedy or "",
     )
 
 

@@ -15,7 +15,7 @@ FILE, PAGE = "/etc/lab.toml", "docs/lab.md"
 
 
 class Lab(msgspec.Struct, forbid_unknown_fields=True):
-    rooms: int
+    shelves: int
     floor: int = 0
 
 
@@ -23,57 +23,58 @@ def read(text: bytes) -> Lab:
     output = parse_toml(text, FILE, field="--lab")
     with validated_settings(FILE, Lab):
         lab = msgspec.convert(output, Lab)
-        if lab.floor > lab.rooms:
+        if lab.floor > lab.shelves:
             raise InvalidInput(
-                "there are not so many floors", field="floor", remedy="at most as many as rooms"
+                "there are not so many floors", field="floor", remedy="at most as many as shelves"
             )
     return lab
 
 
 def test_valid_settings_are_read() -> None:
-    assert read(b"rooms = 3\nfloor = 1") == Lab(3, 1)
+    assert read(b"shelves = 3\nfloor = 1") == Lab(3, 1)
 
 
 @pytest.mark.parametrize(
     ("text", "message", "field", "remedy"),
     [
-        (b"rooms = [", f"{FILE} is not TOML: ", "--lab", "fix the line named"),
+        (b"shelves = [", f"{FILE} is not TOML: ", "--lab", "fix the line named"),
         (
-            "rooms = 3".encode("utf-16"),
+            "shelves = 3".encode("utf-16"),
             f"{FILE} is not UTF-8: byte 0 is 0xff",
             "--lab",
             "save it as text in UTF-8",
         ),
         (
-            b"rooms = 'many'",
-            f"{FILE}: rooms: expected a whole number",
-            "rooms",
+            b"shelves = 'many'",
+            f"{FILE}: shelves: expected a whole number",
+            "shelves",
             "accepted: whole number",
         ),
         (
-            b"rooms = 3\ndoor = 1",
+            b"shelves = 3\ndoor = 1",
             f"{FILE}: there is no setting door",
             "door",
-            "there are: rooms, floor",
+            "there are: shelves, floor",
         ),
-        (b"floor = 1", f"{FILE}: rooms is missing", "rooms", "add it; accepted: whole number"),
+        (b"floor = 1", f"{FILE}: shelves is missing", "shelves", "add it; accepted: whole number"),
         (
-            b"rooms = 3\nfloor = 4",
+            b"shelves = 3\nfloor = 4",
             f"{FILE}: there are not so many floors",
             "floor",
-            "at most as many as rooms",
+            "at most as many as shelves",
         ),
     ],
 )
 def test_invalid_settings_are_reported(text: bytes, message: str, field: str, remedy: str) -> None:
-    with pytest.raises(FairbankError) as told:
+    with pytest.raises(FairbankError) as error:
         read(text)
-    assert told.value.message.startswith(message)
-    assert (told.value.field, told.value.remedy) == (field, remedy)
+    assert error.value.message.startswith(message)
+    assert (error.value.field, error.value.remedy) == (field, remedy)
 
 
 @pytest.mark.parametrize(
-    "text", [b"rooms = " + b"[" * 5_000, b"rooms = " + b"{a=" * 5_000, b"rooms = [" + b"[" * 5_000]
+    "text",
+    [b"shelves = " + b"[" * 5_000, b"shelves = " + b"{a=" * 5_000, b"shelves = [" + b"[" * 5_000],
 )
 def test_deep_nesting_is_reported_with_the_file(text: bytes) -> None:
     with pytest.raises(InvalidInput, match=f"{FILE} has too many brackets within brackets"):

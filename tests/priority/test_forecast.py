@@ -144,7 +144,7 @@ def test_forecast_of_classic_factor_is_reached(
     users = np.flatnonzero(case.tree.is_user & (case.usage > 0))
     assume(len(users))
     now, together = classic(case.tree, case.usage, dampening=dampening), float(case.usage[0])
-    foretold = 0
+    forecasts = 0
     for row in users.tolist():
         used = float(case.usage[row])
         charged = min(max(float(now.effective_usage[row]) * together - used, 0.0), together - used)
@@ -158,8 +158,8 @@ def test_forecast_of_classic_factor_is_reached(
         assert classic(case.tree, later, dampening=dampening).factor[row] == pytest.approx(
             factor, rel=1e-6
         )
-        foretold += 1
-    assume(foretold)
+        forecasts += 1
+    assume(forecasts)
 
 
 @pytest.mark.parametrize("taken_over", [False, True])

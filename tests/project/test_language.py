@@ -82,7 +82,7 @@ def test_folder_has_at_most_16_modules(count: int, expected: list[str]) -> None:
     assert places("folder size", **texts) == expected
 
 
-def test_private_words_are_found_in_docstrings_strings_and_comments() -> None:
+def test_private_words_are_found_in_texts_and_names() -> None:
     text = 'told = 1  # told\n\ndef f():\n    """Return it.\n\n    Somebody was told.\n    """'
     text += '\n    return f"{told} nobody knows"\n'
     assert places("private words", bank__hold=text) == [
@@ -90,11 +90,18 @@ def test_private_words_are_found_in_docstrings_strings_and_comments() -> None:
         "bank/hold.py:6: private word 'told'; use a standard term",
         "bank/hold.py:8: private word 'nobody'; use a standard term",
         "bank/hold.py:1: private word 'told'; use a standard term",
+        "bank/hold.py:1: private word 'told' in told",
     ]
 
 
 @pytest.mark.parametrize(
-    "text", ['X = "heads"', "X = 'name a file of fairbank audit heads'", "X = '--heads FILE'"]
+    "text",
+    [
+        'X = "heads"',
+        "heads = nobody = 1",
+        "X = 'name a file of fairbank audit heads'",
+        "X = '--heads FILE'",
+    ],
 )
 def test_names_and_commands_are_no_private_words(text: str) -> None:
     assert places("private words", bank__hold=text) == []

@@ -186,16 +186,16 @@ rows = st.lists(st.builds(row, names, amounts, amounts, names, st.integers(0, 2*
 
 
 @given(rows, st.integers(40, 200))
-def test_every_table_fits(sample: list[Row], room: int) -> None:
-    for line in table(COLUMNS, sample, DisplayFormat(separators=True, zone=EAST), room).lines:
-        assert width(line) <= room
+def test_every_table_fits(sample: list[Row], limit: int) -> None:
+    for line in table(COLUMNS, sample, DisplayFormat(separators=True, zone=EAST), limit).lines:
+        assert width(line) <= limit
         assert line.isprintable()
 
 
 @given(rows, st.integers(20, 200))
-def test_figures_are_never_cut(sample: list[Row], room: int) -> None:
+def test_figures_are_never_cut(sample: list[Row], limit: int) -> None:
     look = DisplayFormat(zone=EAST)
-    lines = table(COLUMNS, sample, look, room, header=False).lines
+    lines = table(COLUMNS, sample, look, limit, header=False).lines
     figures = next(column for column in COLUMNS if column.head == "AVAILABLE").cells(sample, look)
     for figure, line in zip(figures, lines, strict=True):
         assert figure in line
@@ -306,5 +306,5 @@ def test_extra_columns_do_not_shorten_the_others() -> None:
         *(Column(f"MORE-{place}", text("note"), extra=True) for place in range(4)),
     )
     rows = [row(note="x" * 30)]
-    for room in (119, 120, 140, 200):
-        assert table(columns, rows, LOOK, room).lines[1].startswith("the long text")
+    for limit in (119, 120, 140, 200):
+        assert table(columns, rows, LOOK, limit).lines[1].startswith("the long text")

@@ -45,8 +45,8 @@ JOB = JobExplanation(
 )
 
 
-def shown_lines(job: JobExplanation, room: int = 120) -> list[str]:
-    return list(lines(job, DisplayFormat(), room))
+def shown_lines(job: JobExplanation, limit: int = 120) -> list[str]:
+    return list(lines(job, DisplayFormat(), limit))
 
 
 def test_lines_of_an_explanation() -> None:

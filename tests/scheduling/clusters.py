@@ -30,21 +30,21 @@ class SmallMachine:
     def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
         self.cluster = NodeTable(nodes, partitions or (PartitionRules(name="batch"),))
         self.places = PlacementSearch(self.cluster)
-        self.room = FreeResources(self.cluster)
+        self.free = FreeResources(self.cluster)
 
     def asks(self, partition: str = "batch", **said: Any) -> PlacementRequest:
         return self.places.request(ResourceRequest(**({"memory_per_node": 1} | said)), partition)
 
     def would_go(self, within: str | None = None, **said: Any) -> Placement | None:
         among = self.cluster.usable if within is None else self.cluster.named(within.split(","))
-        return find_placement(self.cluster, self.room, self.asks(**said), among)
+        return find_placement(self.cluster, self.free, self.asks(**said), among)
 
     def start(self, **said: Any) -> str:
         """Start the job and return its nodes, or `nowhere`."""
         result = self.would_go(**said)
         if result is None:
             return "nowhere"
-        self.room.take(result)
+        self.free.take(result)
         return self.cluster.names(result.nodes)
 
     def task_cpus(self, **said: Any) -> list[int]:

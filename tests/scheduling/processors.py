@@ -12,7 +12,7 @@ from fairbank.scheduling.snapshot import RunningJob
 SIZE = 8
 
 
-class Wish(NamedTuple):
+class ProcessorRequest(NamedTuple):
     processors: int
     limit: int
     number: int = 0
@@ -22,11 +22,11 @@ class Wish(NamedTuple):
     group: int = 0
 
 
-def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[Wish]:
+def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[ProcessorRequest]:
     """Return running jobs from pairs of end time and number of processors."""
-    machine: Processors[Wish] = Processors(SIZE)
+    machine: Processors[ProcessorRequest] = Processors(SIZE)
     there = [
-        RunningJob(end, number, wide, Wish(wide, end, number), 0)
+        RunningJob(end, number, wide, ProcessorRequest(wide, end, number), 0)
         for number, (end, wide) in enumerate(sorted(running))
     ]
     for each in there:
@@ -37,4 +37,6 @@ def ahead(running: list[tuple[int, int]], now: int = 0) -> ProcessorProfile[Wish
 runs = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), max_size=5).filter(
     lambda taken: sum(n for _, n in taken) <= SIZE
 )
-resource_requests = st.lists(st.builds(Wish, st.integers(1, SIZE), st.integers(1, 10)), max_size=8)
+resource_requests = st.lists(
+    st.builds(ProcessorRequest, st.integers(1, SIZE), st.integers(1, 10)), max_size=8
+)

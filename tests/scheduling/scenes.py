@@ -38,7 +38,7 @@ class Scene:
 
     def __init__(self, nodes: Sequence[Node], *partitions: PartitionRules) -> None:
         self.cluster = NodeTable(nodes, partitions or (PartitionRules(name="batch"),))
-        self.places, self.room = PlacementSearch(self.cluster), FreeResources(self.cluster)
+        self.places, self.free = PlacementSearch(self.cluster), FreeResources(self.cluster)
         self.pending: list[PendingJob] = []
         self.running: list[Active] = []
         self.reservations: list[Reservation] = []
@@ -63,12 +63,12 @@ class Scene:
         )
         where = find_placement(
             self.cluster,
-            self.room,
+            self.free,
             self.places.request(expected, partition),
             self.cluster.all_nodes,
         )
         assert where is not None
-        self.room.take(where)
+        self.free.take(where)
         job = PendingJob(number=number, wanted=expected, partitions=(partition,), **options)
         self.running.append(to_running(job, where, NOW - since * 60, (since + minutes) * 60))
         return self

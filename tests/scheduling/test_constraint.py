@@ -89,7 +89,7 @@ def test_no_constraint_is_any_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("a&", "a feature is missing, at place 3 of 'a&'"),
         ("&a", "& stands at the beginning, at place 1 of '&a'"),
@@ -117,10 +117,10 @@ def test_no_constraint_is_any_node() -> None:
         ("[]", "] stands behind [, at place 2 of '[]'"),
     ],
 )
-def test_unreadable_text_is_reported_with_its_place(text: str, told: str) -> None:
+def test_unreadable_text_is_reported_with_its_place(text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as no:
         parse(text, "constraint")
-    assert no.value.message == told
+    assert no.value.message == message
     assert no.value.field == "constraint"
     assert re.fullmatch(
         r"a whole number from 1 up, .*|count .*|join them with &|put one of them into"

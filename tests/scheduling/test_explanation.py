@@ -365,7 +365,7 @@ def test_every_dependency_is_reported_with_its_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("on", "seen", "told"),
+    ("on", "seen", "shown"),
     [
         (
             Dependency(kind="singleton"),
@@ -421,8 +421,8 @@ def test_every_dependency_is_reported_with_its_state() -> None:
         (Dependency(kind="someday", job=7), JobStates(), "someday job 7: not yet"),
     ],
 )
-def test_dependency_is_reported_by_its_kind(on: Dependency, seen: JobStates, told: str) -> None:
-    assert depending(on, seen={on.job: seen}).startswith(f"- dependencies: {told}")
+def test_dependency_is_reported_by_its_kind(on: Dependency, seen: JobStates, shown: str) -> None:
+    assert depending(on, seen={on.job: seen}).startswith(f"- dependencies: {shown}")
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,20 @@ from hypothesis import strategies as st
 
 from fairbank.scheduling.machines.processors import Holes
 from fairbank.scheduling.snapshot import RemainingHoles
-from tests.scheduling.processors import Wish, ahead, runs
+from tests.scheduling.processors import ProcessorRequest, ahead, runs
 
 resource_requests = st.lists(
-    st.builds(Wish, st.integers(1, 8), st.integers(1, 10)), min_size=1, max_size=8
+    st.builds(ProcessorRequest, st.integers(1, 8), st.integers(1, 10)), min_size=1, max_size=8
 )
 
 
 @given(runs, resource_requests)
-def test_holes_agree_with_backfill_steps(running: list[tuple[int, int]], asked: list[Wish]) -> None:
-    steps, head = ahead(running), Wish(8, 5)
+def test_holes_agree_with_backfill_steps(
+    running: list[tuple[int, int]], asked: list[ProcessorRequest]
+) -> None:
+    steps, head = ahead(running), ProcessorRequest(8, 5)
     steps.take(head, steps.earliest_slot(head))
-    left: Holes[Wish] = Holes(RemainingHoles(0, steps.holes()), 0)
+    left: Holes[ProcessorRequest] = Holes(RemainingHoles(0, steps.holes()), 0)
     for each in asked:
         result = steps.slot_now(each)
         assert left.slot_now(each) == result
@@ -29,7 +31,7 @@ def test_holes_agree_with_backfill_steps(running: list[tuple[int, int]], asked: 
 
 
 def test_time_shortens_gaps() -> None:
-    left: Holes[Wish] = Holes(RemainingHoles(100, [(2, 1_000), (5, 60)]), 110)
+    left: Holes[ProcessorRequest] = Holes(RemainingHoles(100, [(2, 1_000), (5, 60)]), 110)
     assert left.holes() == [(2, 990), (5, 50)]
-    assert left.slot_now(Wish(5, 50)) == (110, 160, 5)
-    assert left.slot_now(Wish(5, 51)) is None
+    assert left.slot_now(ProcessorRequest(5, 50)) == (110, 160, 5)
+    assert left.slot_now(ProcessorRequest(5, 51)) is None

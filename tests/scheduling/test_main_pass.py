@@ -92,9 +92,9 @@ def test_job_that_cannot_be_read_blocks_no_other() -> None:
         .waits(3, partitions=("removed",))
         .waits(4)
     )
-    for told in (scene.main(), scene.backfill(), scene.both()):
-        assert told.starts == {4: "n1"}
-        assert told.reasons == {1: "BadConstraints", 2: "BadConstraints", 3: "PartitionConfig"}
+    for output in (scene.main(), scene.backfill(), scene.both()):
+        assert output.starts == {4: "n1"}
+        assert output.reasons == {1: "BadConstraints", 2: "BadConstraints", 3: "PartitionConfig"}
 
 
 def test_nodes_that_are_down_are_waited_for() -> None:
@@ -169,9 +169,9 @@ def test_preferred_features_are_used_if_free() -> None:
 def test_limit_holds_only_its_own_job() -> None:
     scene = Scene(rack(4)).waits(1, user="ada").waits(2, user="ada").waits(3, user="bob")
     scene.limits = OneEach("batch")
-    for told in (scene.main(), scene.main()):  # a pass keeps nothing to itself
-        assert told.starts == {1: "n1", 3: "n2"}
-        assert told.reasons == {2: "QOSMaxJobsPerUserLimit"}
+    for output in (scene.main(), scene.main()):  # a pass keeps nothing to itself
+        assert output.starts == {1: "n1", 3: "n2"}
+        assert output.reasons == {2: "QOSMaxJobsPerUserLimit"}
     assert scene.main(assoc_limit_stop=True).starts == {1: "n1"}
 
 
@@ -214,9 +214,9 @@ def test_jobs_started_in_this_pass_are_not_preempted() -> None:
         by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}
     )
     scene.waits(1, qos="scavenge", expedited=True).waits(2, qos="urgent")
-    for told in (scene.main(), scene.backfill(), scene.both()):
-        assert told.starts == {1: "n1"}
-        assert told.instead == {}
+    for output in (scene.main(), scene.backfill(), scene.both()):
+        assert output.starts == {1: "n1"}
+        assert output.instead == {}
 
 
 def test_job_started_in_this_second_before_the_pass_is_preempted() -> None:
@@ -225,8 +225,8 @@ def test_job_started_in_this_second_before_the_pass_is_preempted() -> None:
         by=PreemptBy.QOS, qos={"urgent": QosRules(preempts=frozenset({"scavenge"}))}
     )
     scene.waits(1, qos="urgent")
-    for told in (scene.main(), scene.backfill(), scene.both()):
-        assert (told.instead, told.starts) == ({1: (5,)}, {1: "n1"})
+    for output in (scene.main(), scene.backfill(), scene.both()):
+        assert (output.instead, output.starts) == ({1: (5,)}, {1: "n1"})
 
 
 @pytest.mark.parametrize(("exempt", "gone", "node"), [(0, 6, "n3"), (3_600, 7, "n4")])
@@ -268,8 +268,8 @@ def test_preemption_takes_lowest_qos_then_smallest_job(dear: int, cheap: int, go
     }
     scene.preemption = Preemption(by=PreemptBy.QOS, qos=qos)
     scene.waits(1, qos="urgent")
-    for told in (scene.main(), scene.backfill(), scene.both()):
-        assert told.instead == {1: (gone,)}
+    for output in (scene.main(), scene.backfill(), scene.both()):
+        assert output.instead == {1: (gone,)}
 
 
 def test_preemption_takes_the_lowest_tier_first() -> None:

@@ -25,7 +25,7 @@ def test_slurms_own_string_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told", "field", "remedy"),
+    ("text", "message", "field", "remedy"),
     [
         (
             "bf_windw=10",
@@ -72,11 +72,11 @@ def test_slurms_own_string_is_read() -> None:
     ],
 )
 def test_wrong_parameter_is_reported_with_the_remedy(
-    text: str, told: str, field: str, remedy: str
+    text: str, message: str, field: str, remedy: str
 ) -> None:
     with pytest.raises(InvalidInput) as no:
         parse_parameters(text)
-    assert no.value.message == told
+    assert no.value.message == message
     assert no.value.field == field
     assert str(no.value.remedy).startswith(remedy)
 

@@ -50,14 +50,14 @@ class QueueCase(NamedTuple):
 
     def snapshot(self) -> OnNodes:
         cluster = NodeTable(self.nodes, [self.rules])
-        room, places, running = FreeResources(cluster), PlacementSearch(cluster), list[Active]()
+        free, places, running = FreeResources(cluster), PlacementSearch(cluster), list[Active]()
         for job, seconds in self.running:
             if (
                 where := find_placement(
-                    cluster, room, places.request(job.wanted, "batch"), cluster.usable
+                    cluster, free, places.request(job.wanted, "batch"), cluster.usable
                 )
             ) is not None:
-                room.take(where)
+                free.take(where)
                 running.append(to_running(job, where, NOW - 600, 600 + seconds))
         nodes = Nodes(cluster, reservations=self.reserved, preemption=self.preemption)
         return node_snapshot(nodes, pending=self.pending, running=running)
@@ -103,12 +103,12 @@ def test_pass_never_oversubscribes_and_is_repeatable(case: QueueCase) -> None:
         assert np.array_equal(snapshot.machine.free.cpus, cpus)
         assert np.array_equal(snapshot.machine.free.memory, memory)
         assert list(snapshot.queue.jobs()) == waiting
-        room = apply_plan(snapshot, plan, NOW).machine.free
+        free = apply_plan(snapshot, plan, NOW).machine.free
         for left in (
-            room.cpus,
-            room.memory,
-            *room.gpus.values(),
-            case.rules.rows * room.cpus - room.shared,
+            free.cpus,
+            free.memory,
+            *free.gpus.values(),
+            case.rules.rows * free.cpus - free.shared,
         ):
             assert (left >= 0).all()
         numbers = [start.job.number for start in plan.starts]
@@ -217,13 +217,13 @@ def fits_then(
     """Return True if the nodes have the planned resources after all jobs have ended that end by
     then.
     """
-    room = FreeResources(snapshot.machine.cluster)
+    free = FreeResources(snapshot.machine.cluster)
     for job in apply_plan(snapshot, plan, NOW).running:
         if expected_end(job.ends, NOW) > at:
-            room.take(job.placement)
-    room.take(placement)
+            free.take(job.placement)
+    free.take(placement)
     rows = max(rules.rows for rules in snapshot.machine.cluster.rules.values())
-    lefts = (room.cpus, room.memory, *room.gpus.values(), rows * room.cpus - room.shared)
+    lefts = (free.cpus, free.memory, *free.gpus.values(), rows * free.cpus - free.shared)
     return all((left >= 0).all() for left in lefts)
 
 

@@ -42,10 +42,10 @@ def test_long_reservation_uses_no_more_memory_than_a_short_one() -> None:
     for _ in range(1_000):
         where = machine.would_go(nodes=2, tasks=2)
         assert where is not None
-        machine.room.take(where)
+        machine.free.take(where)
         assert machine.start(exclusive=True, nodes=2) == "nowhere"
-        machine.room.give(where)
-        sizes.add(len(machine.room._changes))
+        machine.free.give(where)
+        sizes.add(len(machine.free._changes))
     assert max(sizes) < 100
 
 
@@ -263,27 +263,27 @@ def test_placement_is_exact_and_never_oversubscribed(
 ) -> None:
     nodes, division, jobs = case
     cluster = NodeTable(nodes, [division])
-    room, places, there = FreeResources(cluster), PlacementSearch(cluster), list[Placement]()
+    free, places, there = FreeResources(cluster), PlacementSearch(cluster), list[Placement]()
     for wanted, stays in jobs:
         request = places.request(wanted, "batch")
         ways = set(possible_placements(cluster, there, request))
-        result = find_placement(cluster, room, request, cluster.usable)
+        result = find_placement(cluster, free, request, cluster.usable)
         assert (result is None) == (not ways)
         if result is None:
             continue
         assert frozenset(share.place for share in result.shares) in ways
         if request.upto > request.least and len(request.alternatives) == request.demand.rows == 1:
             assert len(result.shares) == max(map(len, ways)), "of a range as many as there are"
-        room.take(result)
+        free.take(result)
         there.append(result)
-        assert_held(cluster, room, there, division)
+        assert_held(cluster, free, there, division)
         if not stays:
-            room.give(there.pop())
-    assert_held(cluster, room, there, division)
+            free.give(there.pop())
+    assert_held(cluster, free, there, division)
 
 
 def assert_held(
-    cluster: NodeTable, room: FreeResources, there: list[Placement], division: PartitionRules
+    cluster: NodeTable, free: FreeResources, there: list[Placement], division: PartitionRules
 ) -> None:
     """Check that the free resources are those without a job, and that no two jobs have the same
     resource.
@@ -299,16 +299,16 @@ def assert_held(
             share for each in there for share in each.shares if share.place == at and each.sharing
         ]
         left = node.cores * node.threads - sum(share.cpus for share in plain)
-        assert left == room.cpus[at] >= 0
-        assert sum(share.cpus for share in sharing) == room.shared[at] <= left * division.rows
+        assert left == free.cpus[at] >= 0
+        assert sum(share.cpus for share in sharing) == free.shared[at] <= left * division.rows
         assert all(share.cpus % node.threads == 0 for share in plain + sharing)
-        assert node.memory - sum(share.memory for share in plain + sharing) == room.memory[at] >= 0
+        assert node.memory - sum(share.memory for share in plain + sharing) == free.memory[at] >= 0
         for kind, number in node.gpus:
             held = sum(
                 count for share in plain + sharing for name, count in share.gpus if name == kind
             )
-            assert number - held == room.gpus[kind][at] >= 0
-        assert bool(room.idle >> at & 1) == (not plain + sharing)
+            assert number - held == free.gpus[kind][at] >= 0
+        assert bool(free.idle >> at & 1) == (not plain + sharing)
 
 
 @given(snapshots())
@@ -318,14 +318,14 @@ def test_cached_placements_equal_new_searches(
 ) -> None:
     nodes, division, jobs = case
     cluster = NodeTable(nodes, [division])
-    room, places = FreeResources(cluster), PlacementSearch(cluster)
+    free, places = FreeResources(cluster), PlacementSearch(cluster)
     asked = [places.request(wanted, "batch") for wanted, _ in jobs]
     for request in asked:
-        if (result := find_placement(cluster, room, request, cluster.usable)) is not None:
-            room.take(result)
+        if (result := find_placement(cluster, free, request, cluster.usable)) is not None:
+            free.take(result)
         for each in asked:
-            assert np.array_equal(room.tasks(each.demand), room.copy().tasks(each.demand))
-            assert room.nodes(each.demand) == room.copy().nodes(each.demand)
+            assert np.array_equal(free.tasks(each.demand), free.copy().tasks(each.demand))
+            assert free.nodes(each.demand) == free.copy().nodes(each.demand)
 
 
 def test_partition_uses_so_many_cpus_of_a_node() -> None:

@@ -59,14 +59,14 @@ class QueueCase(NamedTuple):
             [Node(name=f"n{number}") for number in range(self.size)],
             [PartitionRules(name="1"), PartitionRules(name="2")],
         )
-        nodes, room, there = Nodes(cluster), FreeResources(cluster), list[Active]()
+        nodes, free, there = Nodes(cluster), FreeResources(cluster), list[Active]()
         for number, (ends, wide) in enumerate(self.running, start=_RUNS):
             expected = ResourceRequest(nodes=wide, exclusive=True)
             where = find_placement(
-                cluster, room, nodes.search.request(expected, "1"), cluster.usable
+                cluster, free, nodes.search.request(expected, "1"), cluster.usable
             )
             assert where is not None
-            room.take(where)
+            free.take(where)
             there.append(
                 to_running(
                     PendingJob(number=number, wanted=expected, partitions=("1",)),
@@ -263,7 +263,7 @@ def _left(
 
 NOON = 1_700_000_000
 """Twenty seconds into a minute."""
-USUAL = SchedulerParameters()
+DEFAULT = SchedulerParameters()
 
 
 def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> QueueCase:
@@ -278,7 +278,7 @@ def vector(now: int, minutes: int, longer: Mapping[int, int] | None = None) -> Q
     return QueueCase(now, [(now + HOUR, 2)], waiting, longer or {}, size=4)
 
 
-def when(machine: str, case: QueueCase, asked: SchedulerParameters = USUAL) -> dict[int, int]:
+def when(machine: str, case: QueueCase, asked: SchedulerParameters = DEFAULT) -> dict[int, int]:
     """Return the start time of each job."""
     if machine == "nodes":
         return _kept(backfill.backfill(case.on_nodes(), asked, case.now), asked, case.now)

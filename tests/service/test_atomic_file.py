@@ -35,13 +35,13 @@ def test_failure_keeps_the_old_file(tmp_path: Path, how: type[BaseException]) ->
 
 def test_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("old")
-    room = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, room[1]))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, limit[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
             write(tmp_path / "old", "n" * 5_000)
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, room)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "old"}
 
 

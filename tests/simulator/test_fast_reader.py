@@ -75,7 +75,7 @@ def gone_through(jobs: Iterator[FastLine]) -> tuple[list[FastLine], str | None]:
     return result, None
 
 
-def mended(places: list[int], new: list[str]) -> str:
+def corrected_line(places: list[int], new: list[str]) -> str:
     """Return a valid line with other words in some columns."""
     result = PLAIN.split()
     for at, word in zip(places, new, strict=False):
@@ -113,10 +113,14 @@ words = st.one_of(st.integers(-2, 30).map(str), large.map(str), st.sampled_from(
 numbers = st.one_of(st.integers(0, 30), st.sampled_from(BORDERS[:-3])).map(str)
 drawn_lines = st.one_of(
     st.builds(
-        mended, st.lists(st.integers(0, 17), max_size=3), st.lists(words, min_size=3, max_size=3)
+        corrected_line,
+        st.lists(st.integers(0, 17), max_size=3),
+        st.lists(words, min_size=3, max_size=3),
     ),
     st.builds(
-        mended, st.lists(st.sampled_from(WEIGHTY)), st.lists(numbers, min_size=3, max_size=3)
+        corrected_line,
+        st.lists(st.sampled_from(WEIGHTY)),
+        st.lists(numbers, min_size=3, max_size=3),
     ),
     st.sampled_from(
         [
@@ -258,7 +262,7 @@ def test_unusual_line_in_a_later_block_goes_to_the_full_reader() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         (PLAIN.replace(" 10 ", " 10.4 "), 1),
         (PLAIN.replace(" 10 ", " 10.7 ").replace(" 20 ", " 20.5 "), 1),
@@ -271,14 +275,14 @@ def test_unusual_line_in_a_later_block_goes_to_the_full_reader() -> None:
         (PLAIN, 0),
     ],
 )
-def test_times_that_are_rounded_are_counted(line: str, told: int) -> None:
+def test_times_that_are_rounded_are_counted(line: str, expected: int) -> None:
     result = read_fast(BytesIO(f"{line}\n{PLAIN}\n; a remark of 1.5\n".encode()))
     assert len(list(result.jobs)) == 2
-    assert result.notes.corrections == ({ROUNDED: told} if told else {})
+    assert result.notes.corrections == ({ROUNDED: expected} if expected else {})
 
 
 @pytest.mark.parametrize(
-    ("first", "then", "told"),
+    ("first", "then", "expected"),
     [
         ("0.6", "0.4", "submit time 0.4 comes after submit time 0.6"),
         ("5", "3.2", "submit time 3.2 comes after submit time 5"),
@@ -286,11 +290,11 @@ def test_times_that_are_rounded_are_counted(line: str, told: int) -> None:
         ("-3.7", "2", "submit time is -3.7"),
     ],
 )
-def test_refusal_quotes_the_file(first: str, then: str, told: str) -> None:
+def test_refusal_quotes_the_file(first: str, then: str, expected: str) -> None:
     text = "".join(PLAIN.replace("1 0 ", f"1 {each} ") + "\n" for each in (first, then))
     _, reading = gone_through(fast_line(job) for job in read(BytesIO(text.encode())).jobs)
     assert reading is not None
-    assert told in reading
+    assert expected in reading
     assert gone_through(read_fast(BytesIO(text.encode())).jobs)[1] == reading
 
 

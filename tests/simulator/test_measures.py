@@ -170,7 +170,7 @@ def test_file_of_shares_has_names_or_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "message"),
     [
         (["astro,-1"], "line 1"),
         (["a,1", "b"], "line 2"),
@@ -189,6 +189,6 @@ def test_file_of_shares_has_names_or_numbers() -> None:
         ([], "no account has shares"),
     ],
 )
-def test_shares_that_cannot_be_are_reported(lines: list[str], told: str) -> None:
-    with pytest.raises(InvalidInput, match=told):
+def test_shares_that_cannot_be_are_reported(lines: list[str], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         read_holdings(lines)

@@ -62,7 +62,7 @@ def test_all_that_the_file_says_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "field", "told", "remedy"),
+    ("text", "field", "message", "remedy"),
     [
         ("", "base", "base is missing", "add it"),
         ("base = 1", "base", "expected text", "one of: conservative, easy"),
@@ -161,12 +161,12 @@ def test_all_that_the_file_says_counts() -> None:
     ],
 )
 def test_impossible_value_is_refused_with_its_key(
-    text: str, field: str, told: str, remedy: str
+    text: str, field: str, message: str, remedy: str
 ) -> None:
     with pytest.raises(InvalidInput) as no:
         policy_of("own", text.encode())
     assert no.value.field == field
-    assert told in no.value.message
+    assert message in no.value.message
     assert remedy in (no.value.remedy or "")
 
 

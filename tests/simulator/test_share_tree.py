@@ -97,6 +97,6 @@ def test_equal_shares_equal_no_shares(drawn: list[tuple[int, int, int, int]]) ->
 def test_shares_that_no_slurm_takes_are_refused_before_anything_runs(
     shares: dict[int, int], by_group: bool
 ) -> None:
-    with pytest.raises(InvalidInput, match="Slurm takes no such shares") as told:
+    with pytest.raises(InvalidInput, match="Slurm takes no such shares") as error:
         ShareAccounts(shares, by_group).check()
-    assert (told.value.field, told.value.remedy) == ("shares", "divide all of them by the same")
+    assert (error.value.field, error.value.remedy) == ("shares", "divide all of them by the same")

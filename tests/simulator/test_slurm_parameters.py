@@ -27,7 +27,7 @@ class Example(NamedTuple):
     about: str
     size: int
     jobs: list[TraceJob]
-    usual: list[int]
+    default: list[int]
     otherwise: dict[int, list[int]]
     beside: Mapping[str, Any] = {}
 
@@ -132,8 +132,8 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_parameter_does_what_it_says(name: str) -> None:
-    about, size, jobs, usual, otherwise, beside = EXAMPLES[name]
-    assert starts(jobs, size, parameters=SchedulerParameters(**beside)) == usual, about
+    about, size, jobs, default, otherwise, beside = EXAMPLES[name]
+    assert starts(jobs, size, parameters=SchedulerParameters(**beside)) == default, about
     result = {
         value: starts(jobs, size, parameters=SchedulerParameters(**{**beside, name: value}))
         for value in otherwise

@@ -10,9 +10,9 @@ from pathlib import Path
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
 
-def kept(path: Path, told: str) -> str:
+def kept(path: Path, text: str) -> str:
     """Return the text of the file; with WRITE_GOLDEN, write it first."""
     if os.environ.get("WRITE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
-        path.write_text(told)
+        path.write_text(text)
     return path.read_text()

@@ -109,12 +109,12 @@ class Preloaded:
 def preloaded() -> Iterator[None]:
     """Let supervisors run Python programs of this checkout as forks while the block lasts."""
     process = Preloaded()
-    usual = supervisor.start_ours
+    before = supervisor.start_ours
     supervisor.start_ours = process.fork
     try:
         yield
     finally:
-        supervisor.start_ours = usual
+        supervisor.start_ours = before
         process.close()
 
 

@@ -44,6 +44,7 @@ PRIVATE_WORDS = re.compile(
 )
 # `audit heads` is a command: the last entry of each hash chain.
 STANDARD_PHRASES = re.compile(r"\baudit heads\b|^\s*heads:")
+ALLOWED_IN_NAMES = frozenset({"heads", "nobody"})  # of hash chains; a Unix user
 MARKDOWN_CODE = re.compile(r"`[^`]*`")
 
 
@@ -100,6 +101,17 @@ class File:
         for node in self.nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
                 yield node.lineno, node.value
+
+    def names(self) -> Iterator[tuple[int, str]]:
+        """Yield the line and the name of each function, class, parameter and assigned variable."""
+        for node in self.nodes:
+            match node:
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    yield node.lineno, name
+                case ast.ClassDef(name=name) | ast.arg(arg=name):
+                    yield node.lineno, name
+                case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                    yield node.lineno, name
 
     def comments(self) -> Iterator[tuple[int, str]]:
         """Yield the line and the text of each comment of a Python file."""
@@ -192,8 +204,8 @@ def large_folders(files: Sequence[File]) -> Iterator[Place]:
 
 
 def private_words(files: Sequence[File]) -> Iterator[Place]:
-    """Yield words of the former private vocabulary: in Markdown prose, in docstrings, and in the
-    strings and comments of the product. A string without a space is a name, not prose.
+    """Yield words of the former private vocabulary: in Markdown prose, in docstrings, in names, and
+    in the strings and comments of the product. A string without a space is a name, not prose.
     """
     for file in files:
         if file.is_markdown:
@@ -207,6 +219,10 @@ def private_words(files: Sequence[File]) -> Iterator[Place]:
                 prose = STANDARD_PHRASES.sub("", MARKDOWN_CODE.sub("", line))
                 for word in PRIVATE_WORDS.findall(prose):
                     yield Place(file.path, number, f"private word {word!r}; use a standard term")
+        for number, name in file.names():
+            for word in PRIVATE_WORDS.findall(re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", name)):
+                if word.lower() not in ALLOWED_IN_NAMES:
+                    yield Place(file.path, number, f"private word {word!r} in {name}")
 
 
 def _prose(markdown: str) -> str:

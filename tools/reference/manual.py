@@ -37,7 +37,7 @@ def column_sentences(prog: str, command: Command, parser: Parser) -> Mapping[str
     """Return the sentences about all columns of a command, whatever its options select."""
     if not callable(command.columns):
         return {column.head: describe(prog, column.head) for column in command.columns}
-    usual = {each.dest: each.default for each in parser._actions}
+    default = {each.dest: each.default for each in parser._actions}
     variants: list[dict[str, object]] = [{}]
     for each in parser._actions:
         values = [True] if each.const is True else (each.choices or ())
@@ -45,7 +45,7 @@ def column_sentences(prog: str, command: Command, parser: Parser) -> Mapping[str
     return {
         column.head: describe(prog, column.head)
         for variant in variants
-        for column in command.columns(Namespace(**usual | variant))
+        for column in command.columns(Namespace(**default | variant))
     }
 
 

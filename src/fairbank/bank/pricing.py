@@ -10,7 +10,7 @@ import msgspec
 from fairbank.bank.allocation import Allocation, AllocationState
 from fairbank.bank.policy import Policy
 from fairbank.bank.run import UserSums
-from fairbank.cluster.allocated_tres import allocated_tres, misfit
+from fairbank.cluster.allocated_tres import allocated_tres, reason_unfit
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.tres import BY_CPU, Counts, billing, price_setting_tres, unpriced_tres, weigh
@@ -194,7 +194,7 @@ def remarks(request: JobRequest, cluster: Cluster) -> tuple[str, ...]:
         )
     if "mem" in (weights or BY_CPU) and "mem" not in allocated_tres(request, partition):
         notes.append(_unknown_memory(request, partition))
-    if wrong := misfit(request, partition):
+    if wrong := reason_unfit(request, partition):
         notes.append(wrong)
     return tuple(notes)
 

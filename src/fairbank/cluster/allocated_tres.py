@@ -132,7 +132,7 @@ def _unknown_size(job: JobRequest, field: str, setting: str) -> InvalidInput:
     )
 
 
-def misfit(job: JobRequest, partition: Partition) -> str | None:
+def reason_unfit(job: JobRequest, partition: Partition) -> str | None:
     """Return why no node of the partition fits the job; None if one may."""
     size = partition.size
     if size.gres is not None:

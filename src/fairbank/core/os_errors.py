@@ -8,9 +8,9 @@ from stat import S_ISDIR, S_ISVTX
 
 from fairbank.core.errors import FairbankError, Forbidden, InvalidInput, NotFound
 
-MAKE_ROOM = "free disk space, or name a path on another disk"
+FREE_DISK_SPACE = "free disk space, or name a path on another disk"
 
-_FULL = (FairbankError, "the disk is full", MAKE_ROOM)
+_FULL = (FairbankError, "the disk is full", FREE_DISK_SPACE)
 _NOT_OURS = (
     Forbidden,
     "you may not write there",

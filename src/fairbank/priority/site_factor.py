@@ -31,12 +31,12 @@ _COUNTS: dict[RuleName, tuple[str, ...]] = {
 
 def idle_keys(rule: RuleName, bend: Bend) -> Iterator[tuple[str, RuleName]]:
     """Yield changed keys without effect under this rule, with the rule that uses them."""
-    usual = Bend()
+    default = Bend()
     for other, names in _COUNTS.items():
         yield from (
             (name, other)
             for name in names
-            if other != rule and getattr(bend, name) != getattr(usual, name)
+            if other != rule and getattr(bend, name) != getattr(default, name)
         )
 
 

@@ -46,10 +46,10 @@ def cut(text: str, columns: int) -> str:
     """Return `text` truncated to `columns` (at least 1); a + marks the cut, as Slurm does."""
     if width(text) <= columns:
         return text
-    taken, room = "", columns - 1
+    taken, left = "", columns - 1
     for each in text:
-        room -= _width_of(each)
-        if room < 0:
+        left -= _width_of(each)
+        if left < 0:
             break
         taken += each
     return taken + "+"

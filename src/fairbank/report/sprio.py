@@ -332,9 +332,9 @@ def csv_lines(
     rows: Sequence[PriorityRow], weights: WeightRow, format_: Format, *, header: bool = True
 ) -> list[str]:
     """Return the same columns as CSV."""
-    heads = [[cell.field.head for cell in format_.cells]] if header else []
+    header_line = [[cell.field.head for cell in format_.cells]] if header else []
     made = [[cell.field.show(row, weights).strip() for cell in format_.cells] for row in rows]
-    return [csv_line(cells) for cells in heads + made]
+    return [csv_line(cells) for cells in header_line + made]
 
 
 def weight_lines(weights: WeightRow, format_: Format, *, header: bool = True) -> list[str]:

@@ -136,8 +136,8 @@ def lines(
     """Yield the lines without line ends."""
     padded = ending is LineFormat.PADDED
     if header and padded:
-        heads = [_padded(field.name[: abs(field.width)], field.width) for field in fields]
-        yield _line(heads, ending)
+        header_cells = [_padded(field.name[: abs(field.width)], field.width) for field in fields]
+        yield _line(header_cells, ending)
         yield _line(["-" * abs(field.width) for field in fields], ending)
     elif header:
         yield _line([field.name for field in fields], ending)
@@ -168,12 +168,12 @@ def _narrow(value: str | float | None, width: int) -> str:
     """Fit a value to its column: a + marks a truncated text, a figure gets an exponent, and a whole
     number widens the column.
     """
-    text, room = _whole(value), abs(width)
-    if len(text) > room and isinstance(value, float):
+    text, columns = _whole(value), abs(width)
+    if len(text) > columns and isinstance(value, float):
         # Never padded; C takes a precision below 0 for none.
-        return f"{value:.{room - 6}e}" if room >= 6 else f"{value:e}"
-    if len(text) > room and isinstance(value, str):
-        text = text[: room - 1] + "+"
+        return f"{value:.{columns - 6}e}" if columns >= 6 else f"{value:e}"
+    if len(text) > columns and isinstance(value, str):
+        text = text[: columns - 1] + "+"
     return _padded(text, width)
 
 

@@ -25,7 +25,7 @@ from fairbank.bank.rules.context import obstacle
 from fairbank.bank.rules.run_refusals import credit_facts, usable_credit
 from fairbank.bank.run import UserSums
 from fairbank.bank.transaction_data import TransactionData
-from fairbank.cluster.allocated_tres import misfit
+from fairbank.cluster.allocated_tres import reason_unfit
 from fairbank.cluster.job import JobRequest
 from fairbank.cluster.partition import Cluster, find_cluster
 from fairbank.core.errors import NotFound
@@ -98,12 +98,12 @@ class Quotes(UseCases):
             msgspec.structs.replace(request, partition=name)
             for name in cluster.partition_names(partitions)
         ]
-        misfits = [misfit(each, cluster.partition(each.partition)) for each in requests]
+        unfit = [reason_unfit(each, cluster.partition(each.partition)) for each in requests]
         # Slurm passes over partitions whose nodes do not fit the job, unless all of them are such.
         offers = [
             self._offer(project, each, cluster, tasks, uid)
-            for each, wrong in zip(requests, misfits, strict=True)
-            if wrong is None or None not in misfits
+            for each, wrong in zip(requests, unfit, strict=True)
+            if wrong is None or None not in unfit
         ]
         quotes = [offer.quote for offer in offers]
         decided = deciding(quotes)
@@ -112,7 +112,7 @@ class Quotes(UseCases):
         if refusal is not None and refusal.reason in (Reason.INSUFFICIENT_CREDIT, Reason.CAPPED):
             nodes = max(int(request.counts.get("node", 1)), 1)
             cheaper = [*smaller_requests(quotes, nodes, request.qos, cluster), *cheaper]
-        notes = dict.fromkeys((*chain.from_iterable(each.notes for each in quotes), *misfits))
+        notes = dict.fromkeys((*chain.from_iterable(each.notes for each in quotes), *unfit))
         return QuotedJob(
             cheapest_first(quotes), decided, refusal, cheaper, [note for note in notes if note]
         )

@@ -11,7 +11,7 @@ from pwd import getpwuid
 from urllib.parse import quote
 
 from fairbank.core.errors import Conflict, FairbankError
-from fairbank.core.os_errors import MAKE_ROOM, translate_os_error
+from fairbank.core.os_errors import FREE_DISK_SPACE, translate_os_error
 from fairbank.rest.auth.keyfile import make_private, read_secret
 from fairbank.service.settings import example, read_settings
 from fairbank.setup.bank_settings import default_directory
@@ -120,7 +120,9 @@ def _nothing_left_behind(files: Sequence[Path], folder: Path, *, new: bool) -> I
                 with suppress(OSError):  # there may be more in it by now
                     folder.rmdir()
         raise FairbankError(
-            f"cannot make a bank in {folder}: the disk is full", field="DIRECTORY", remedy=MAKE_ROOM
+            f"cannot make a bank in {folder}: the disk is full",
+            field="DIRECTORY",
+            remedy=FREE_DISK_SPACE,
         ) from full
 
 

@@ -52,7 +52,7 @@ _Id = BigInteger().with_variant(Integer, "sqlite")
 
 # Sums change with every hold and charge. Free space in the pages lets PostgreSQL update them
 # without a change of an index.
-_ROOM_TO_UPDATE = {"fillfactor": 50}
+_SPACE_FOR_UPDATES = {"fillfactor": 50}
 
 
 def _numbers(*names: str, null: bool = False) -> list[Column[int]]:
@@ -115,7 +115,7 @@ allocation = Table(
         "deposited + credit_limit + overrun >= charged + held", name="allocation_not_overdrawn"
     ),
     Index("allocation_fund", "project", "resource", "end_at"),
-    postgresql_with=_ROOM_TO_UPDATE,
+    postgresql_with=_SPACE_FOR_UPDATES,
 )
 
 user_sum = Table(
@@ -127,7 +127,7 @@ user_sum = Table(
     *_numbers("cap", null=True),
     CheckConstraint("charged >= 0 AND held >= 0", name="user_sum_sums"),
     sqlite_with_rowid=False,
-    postgresql_with=_ROOM_TO_UPDATE,
+    postgresql_with=_SPACE_FOR_UPDATES,
 )
 
 run = Table(

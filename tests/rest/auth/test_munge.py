@@ -18,7 +18,7 @@ from tests.support.account import Account
 from tests.support.conditions import wait_until
 from tests.support.munge import Munged, MungeTools
 
-SOMEBODY = Account.number(54_321)
+OTHER_UID = Account.number(54_321)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
@@ -67,8 +67,8 @@ def test_credential_has_user_time_and_payload(munge: Munge, payload: bytes) -> N
 
 @needs_root
 def test_credential_of_another_user_has_that_uid(munged: Munged, munge: Munge) -> None:
-    decoded = munge.decode(munged.encode(b"hello", account=SOMEBODY).encode())
-    assert (decoded.uid, decoded.gid, decoded.payload) == (SOMEBODY.uid, SOMEBODY.gid, b"hello")
+    decoded = munge.decode(munged.encode(b"hello", account=OTHER_UID).encode())
+    assert (decoded.uid, decoded.gid, decoded.payload) == (OTHER_UID.uid, OTHER_UID.gid, b"hello")
 
 
 def test_daemon_with_the_same_key_decodes_it(munge: Munge, second: Munged) -> None:

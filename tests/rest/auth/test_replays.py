@@ -15,7 +15,7 @@ from tests.rest.auth.munge_server import ASKED, MungeServer, munge_of
 from tests.support.account import Account
 from tests.support.munge import Munged, MungeTools
 
-SOMEBODY = Account.number(54_321)
+OTHER_UID = Account.number(54_321)
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def test_credential_is_accepted_by_either_server(
 ) -> None:
     for server in servers:
         assert server.ask(sign(munge_of(munged), ASKED)) == (200, str(os.geteuid()))
-        credential = munged.encode(statement(ASKED, new_nonce()), account=SOMEBODY)
-        assert server.ask(f"munge {credential}") == (200, str(SOMEBODY.uid))
+        credential = munged.encode(statement(ASKED, new_nonce()), account=OTHER_UID)
+        assert server.ask(f"munge {credential}") == (200, str(OTHER_UID.uid))
         assert server.ask(sign(munge_of(munged, only_uid=os.geteuid()), ASKED)) == (
             200,
             str(os.geteuid()),

@@ -141,7 +141,7 @@ def test_missing_and_other_sizes_are_reported() -> None:
     ]
 
 
-def test_partition_whose_nodes_differ_is_told_and_is_no_fault() -> None:
+def test_partition_whose_nodes_differ_is_named_and_is_no_fault() -> None:
     """Of the six nodes of cpu two have twice the memory: the settings should have the largest."""
     nodes = [
         msgspec.structs.replace(node, size=NodeSize(64, 262_144, {}))

@@ -30,7 +30,7 @@ from fairbank.core.units import SuMinutes
 _NONE = Effect()
 _UNDOABLE = frozenset(UNDOING.values())
 _UNDOING_OR_UNDONE = _UNDOABLE.union(UNDOING)
-_NOBODY = UserSums()
+_NO_SUMS = UserSums()
 
 
 class Fold:
@@ -75,7 +75,7 @@ class Fold:
                 self._terms(entry)
             elif entry.kind is Kind.CAP:
                 uid = entry.owner or 0
-                sums = self.users.get(uid, _NOBODY)
+                sums = self.users.get(uid, _NO_SUMS)
                 self.users[uid] = UserSums(sums.charged, sums.held, facts_of(entry).get("cap"))
             elif self.journal == REGISTRY:
                 self.registry.apply(entry, facts_of(entry))
@@ -164,7 +164,7 @@ class Fold:
             )
         closed = run.held if effect.closes else 0
         self._runs.expect(after(run, entry))
-        sums = self.users.get(owner, _NOBODY)
+        sums = self.users.get(owner, _NO_SUMS)
         charged, held = (
             sums.charged + effect.charges * entry.amount,
             sums.held + effect.holds * entry.amount - closed,

@@ -152,9 +152,9 @@ def _print_error(error: FairbankError, code: int, program: str, *, as_json: bool
 def _print_lines(lines: list[str], code: int, program: str) -> int:
     try:
         sys.stdout.flush()
-        room = terminal_width()
+        columns = terminal_width()
         for line in [f"{program}: {lines[0]}", *lines[1:]]:
-            print(*folded(line, room), sep="\n", file=sys.stderr, flush=True)
+            print(*folded(line, columns), sep="\n", file=sys.stderr, flush=True)
     except OSError:
         _close_quietly()
     return code

@@ -41,9 +41,9 @@ def shown_columns(context: Context, columns: Sequence[Column]) -> bool:
     if context.options.helpformat:
         from fairbank.report.column_texts import describe  # only --helpformat pays for it
 
-        heads = [column.head for column in _there(context, columns)]
-        wide = max(map(len, heads))
-        for head in heads:
+        headers = [column.head for column in _there(context, columns)]
+        wide = max(map(len, headers))
+        for head in headers:
             line = f"{head:<{wide}}  {describe(context.prog, head)}"
             context.print_lines(folded(line, context.width))
     return bool(context.options.helpformat)

@@ -152,6 +152,6 @@ def _left(who: Standpoint, level: float, kept: float) -> float:
     is 1 / g, which never overflows.
     """
     part = who.share / level
-    room = part * who.others - who.charged
-    over = (1 - part) * who.usage * kept + room * (1 - kept)
-    return min(room / over, 1.0) if over > 0 else 0.0
+    unused = part * who.others - who.charged
+    over = (1 - part) * who.usage * kept + unused * (1 - kept)
+    return min(unused / over, 1.0) if over > 0 else 0.0

@@ -263,9 +263,9 @@ def _take_neighbours(chosen: _ChosenNodes, among: NodeSet, required: NodeSet) ->
 
 def _tightest(chosen: _ChosenNodes, begin: int, end: int) -> int | None:
     """Return the tightest node of a run that holds all remaining tasks alone, or None."""
-    room = chosen.tasks_per_node[begin:end]
-    enough = np.flatnonzero(room >= max(chosen.tasks, 1))
-    return begin + int(enough[np.argmin(room[enough])]) if len(enough) else None
+    tasks = chosen.tasks_per_node[begin:end]
+    enough = np.flatnonzero(tasks >= max(chosen.tasks, 1))
+    return begin + int(enough[np.argmin(tasks[enough])]) if len(enough) else None
 
 
 def _take_runs(chosen: _ChosenNodes, among: NodeSet) -> None:

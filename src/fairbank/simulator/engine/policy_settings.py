@@ -30,7 +30,7 @@ from fairbank.simulator.engine.policies import SimulationPolicy, policy_named, s
 from fairbank.simulator.engine.usage_state import PriorityRules
 
 Weight = Annotated[int, msgspec.Meta(ge=0, le=U32_MAX)]
-_USUAL = PriorityRules()
+_DEFAULT = PriorityRules()
 _NOT_SIMULATED = {
     "bf_min_prio_reserve": "each tested job gets a reservation, whatever its priority",
     "bf_job_part_count_reserve": (
@@ -54,9 +54,9 @@ class SchedulerSettings(SchedulerParameters, frozen=True, kw_only=True, forbid_u
 class WeightSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """PriorityWeightAge, PriorityWeightFairshare, PriorityWeightJobSize."""
 
-    age: Weight = _USUAL.settings.weights.age
-    fairshare: Weight = _USUAL.settings.weights.fairshare
-    job_size: Weight = _USUAL.settings.weights.job_size
+    age: Weight = _DEFAULT.settings.weights.age
+    fairshare: Weight = _DEFAULT.settings.weights.fairshare
+    job_size: Weight = _DEFAULT.settings.weights.job_size
 
 
 class PolicyPrioritySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -142,12 +142,12 @@ def _default_settings(settings: dict[str, Any]) -> list[str]:
 
 def _remarks(parameters: SchedulerParameters, unknown: Sequence[str]) -> list[str]:
     """Return sentences about parameters without effect and those that are not simulated."""
-    usual = SchedulerParameters()
+    default = SchedulerParameters()
     without_effect = [
-        name for name in _IN_VAIN if getattr(parameters, name) != getattr(usual, name)
+        name for name in _IN_VAIN if getattr(parameters, name) != getattr(default, name)
     ]
     without_effect += [name for name in unknown if name in NO_MATTER]
-    if usual.sched_min_interval != parameters.sched_min_interval < SECOND:
+    if default.sched_min_interval != parameters.sched_min_interval < SECOND:
         without_effect.append("sched_min_interval")
     not_modelled = [name for name in unknown if name in NOT_MODELLED]
     remarks = {

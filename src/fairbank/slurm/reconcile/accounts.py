@@ -30,12 +30,12 @@ class AccountUsage(msgspec.Struct, frozen=True):
     seconds: int = 0
     running: int = 0
 
-    def billing_limit(self, room: int) -> int:
+    def billing_limit(self, beyond: int) -> int:
         """Return the limit that leaves so many minutes beyond the usage.
 
         Without any, the limit is reached at once; otherwise never a minute too early.
         """
-        return -(-self.seconds // 60) + room if room else self.seconds // 60
+        return -(-self.seconds // 60) + beyond if beyond else self.seconds // 60
 
 
 class TargetAccounts(msgspec.Struct, frozen=True, kw_only=True):

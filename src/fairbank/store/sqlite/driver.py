@@ -14,12 +14,12 @@ VERSION: tuple[int, int, int] = driver.sqlite_version_info
 
 Version = tuple[int, int, int]
 
-FIRST_MENDED: Version = (3, 51, 3)
-MENDED_LINES: tuple[Version, ...] = ((3, 44, 6), (3, 50, 7))
+FIRST_CORRECTED: Version = (3, 51, 3)
+CORRECTED_RELEASES: tuple[Version, ...] = ((3, 44, 6), (3, 50, 7))
 
 
 def wal_is_safe(version: Version) -> bool:
     """Return whether `version` has a write-ahead log without the WAL-reset bug."""
-    if version >= FIRST_MENDED:
+    if version >= FIRST_CORRECTED:
         return True
-    return any(version[:2] == line[:2] and version >= line for line in MENDED_LINES)
+    return any(version[:2] == line[:2] and version >= line for line in CORRECTED_RELEASES)

@@ -100,9 +100,9 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def _show(lines: Iterable[str]) -> None:
     """Print the lines, folded to the terminal and with a pager if they are long."""
-    room = min(terminal_width(), 100)
+    columns = min(terminal_width(), 100)
     text = "\n".join(
-        each for line in lines for part in line.split("\n") for each in folded(plain(part), room)
+        each for line in lines for part in line.split("\n") for each in folded(plain(part), columns)
     )
     show_text(
         text, pager_of(Namespace(no_pager=False), os.environ) if sys.stdout.isatty() else None

@@ -81,8 +81,8 @@ FORMAT = (
 def missing_information(columns: Collection[str]) -> str | None:
     """Describe what these columns lack, and the columns that would give it; None if nothing."""
     for what, readers in REQUIRED_COLUMNS.items():
-        if not any(set(teller) <= set(columns) for teller in readers):
-            return f"{what} ({', or '.join(' and '.join(teller) for teller in readers)})"
+        if not any(set(names) <= set(columns) for names in readers):
+            return f"{what} ({', or '.join(' and '.join(names) for names in readers)})"
     return None
 
 
