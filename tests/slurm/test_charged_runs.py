@@ -54,13 +54,13 @@ def test_every_job_is_charged_once_as_accounting_counts(
 
     timeouts = workload.reach_time_limit(few)
     with ThreadPoolExecutor(4) as pool:
-        mass = pool.submit(workload.submit_many, count - 12 * few)
+        mass = pool.submit(workload.submit_many, count - 13 * few)
         failed = pool.submit(workload.fail_nodes, few)
         limits = pool.submit(workload.change_limits, few, limit_is_held)
         others = [
             pool.submit(workload.requeue_jobs, few),
             pool.submit(workload.cancel_jobs, few * 2),
-            pool.submit(workload.suspend_jobs, few),
+            pool.submit(workload.suspend_jobs, few * 2),
         ]
         poor = workload.submit_beyond_credit(few * 4)
         mass.result()

@@ -181,14 +181,19 @@ class Workload:
         return jobs
 
     def suspend_jobs(self, count: int) -> list[int]:
-        """Run jobs and suspend them for a while that costs nothing."""
+        """Run jobs and suspend them for a while that costs nothing: alternately one that goes on
+        and one that its owner cancels meanwhile.
+        """
         jobs = []
         for _ in range(count):
             jobs.append(self.run_job("suspended", "alice", "-c8", script="sleep 20"))
             self.slurm.root("scontrol", "suspend", str(jobs[-1]))
             self.slurm.wait_for(jobs[-1], "SUSPENDED")
-        for job in jobs:
-            self.slurm.root("scontrol", "resume", str(job))
+        for number, job in enumerate(jobs):
+            if number % 2:
+                self.slurm.run("alice", "scancel", str(job)).checked()
+            else:
+                self.slurm.root("scontrol", "resume", str(job))
         return jobs
 
     def start_requeued(self, *jobs: int) -> None:
