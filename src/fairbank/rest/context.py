@@ -29,17 +29,27 @@ class AppContext:
 
     @classmethod
     def create(
-        cls, services: Services, *, munge: Munge | None = None, name: str = "fairbank"
+        cls,
+        services: Services,
+        *,
+        munge: Munge | None = None,
+        munge_plain: bool = False,
+        name: str = "fairbank",
     ) -> AppContext:
         """Create the context of a server.
 
         Args:
             services: the services behind the routes.
             munge: libmunge; without it, MUNGE credentials are refused.
+            munge_plain: credentials without a payload are accepted for any request.
             name: the server's name.
         """
         metrics = ServerMetrics()
         services.write_queue.observer = metrics.count_batch
         metrics.queued.set_function(lambda: services.write_queue.waiting)
-        verifier = MungeVerifier(munge, services.nonces, services.clock) if munge else None
+        verifier = (
+            MungeVerifier(munge, services.nonces, services.clock, plain=munge_plain)
+            if munge
+            else None
+        )
         return cls(services=services, metrics=metrics, munge=verifier, name=name)

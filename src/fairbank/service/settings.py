@@ -62,7 +62,9 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     MUNGE.
 
     `name`: the bank's name, which every answer has; MUNGE credentials are bound to it
-    (`server_name` of the clients). `waiting_max`: maximum number of queued requests; beyond it the
+    (`server_name` of the clients). `munge_plain`: also accept credentials without a payload (`munge
+    -n`), which are bound to no request: whoever reads one before it is used can send any request
+    with it, as its user. `waiting_max`: maximum number of queued requests; beyond it the
     server answers 503. `unix_groups`: users whose Unix groups contain a project's gid are its
     members. `log`: "json", "short", or "auto": JSON, but short lines and only warnings on a
     terminal. `write_queue`: on PostgreSQL, requests are applied in "threads" of the server or in a
@@ -74,6 +76,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: Port | None = None
     munge: bool = False
     munge_socket: str | None = None
+    munge_plain: bool = False
     name: Word = "fairbank"
     waiting_max: Positive = 10_000
     unix_groups: bool = True

@@ -59,7 +59,9 @@ def run(config: str | None, *, port: int | None, ready: Callable[[Sequence[str]]
         if _has_process(settings)
         else WriterThreads,
     )
-    context = AppContext.create(bank, munge=munge, name=settings.server.name)
+    context = AppContext.create(
+        bank, munge=munge, munge_plain=settings.server.munge_plain, name=settings.server.name
+    )
     bank.upkeep.start()
     host, port = settings.server.host, port or settings.server.port
     tcp = [] if port is None else [f"http://{f'[{host}]' if ':' in host else host}:{port}"]

@@ -176,3 +176,26 @@ def test_nonce_is_kept_longer_than_the_credential_is_valid(munged: Munged) -> No
         read_munge(sign(munge_of(munged), ASKED)), ASKED
     )
     assert nonces.kept_for > 100 + 10 + 60, "even for a server whose clock is a minute behind"
+
+
+def test_plain_credential_is_accepted_once_and_only_if_the_settings_allow_it(
+    munged: Munged,
+) -> None:
+    """`munge -n` makes a credential without a payload. Another server shares the nonces, and has a
+    munged that has not seen the credential.
+    """
+    munge, nonces = munge_of(munged), MemoryNonces()
+    bound_only = MungeVerifier(munge, nonces, SystemClock())
+    with pytest.raises(Unauthenticated, match="not made for Fairbank"):
+        bound_only.verify(munge.encode(b""), ASKED)
+    bank = MungeVerifier(munge, nonces, SystemClock(), plain=True)
+    credential = munge.encode(b"")
+    decoded = bank.decode_for_head(credential, ASKED)
+    assert bank.accept(decoded, ASKED).uid == os.geteuid()
+    with pytest.raises(Unauthenticated, match="used before"):
+        bank.accept(decoded, ASKED)
+    with pytest.raises(Unauthenticated, match="not made for Fairbank"):
+        bank.verify(munge.encode(b"fairbank"), ASKED)
+    late = MungeVerifier(munge, nonces, ManualClock(int(time.time()) + 400), plain=True)
+    with pytest.raises(Unauthenticated, match="expired"):
+        late.verify(munge.encode(b""), ASKED)

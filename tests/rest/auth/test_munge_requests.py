@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,31 @@ def test_signer_is_the_authenticated_user(munged: Munged, folder: Path) -> None:
     with served(folder, munge=munge_settings(munged)) as server:
         answer = whoami(server, signed(munged, "GET", "/whoami"))
         assert (answer.status_code, answer.json()["data"]["uid"]) == (200, os.getuid())
+
+
+def test_documented_client_signs_its_requests(munged: Munged, folder: Path, checkout: Path) -> None:
+    page = (checkout / "docs/reference/authentication.md").read_text()
+    script = page.partition("```sh\n")[2].partition("```")[0]
+    munge = folder / "munge"
+    munge.write_text(
+        f'#!/bin/sh\nexec {munged.tools.usr}/bin/munge --socket={munged.socket} "$@"\n'
+    )
+    munge.chmod(0o755)
+    with served(folder, munge=munge_settings(munged)) as server:
+        client = script.replace("http://localhost:6820", str(server.tcp.base_url).rstrip("/"))
+        for call, answer in (
+            (["GET", "/whoami"], f'"uid":{os.getuid()}'),
+            (
+                ["POST", "/project?dry-run=true", '{"gname": "chem", "gid": 100}'],
+                '"kind":"project"',
+            ),
+        ):
+            done = subprocess.run(
+                ["sh", "-c", client, "sh", *call],
+                env={**munged.environment, "PATH": f"{folder}:{os.defpath}"},
+                capture_output=True, text=True, check=True,
+            )  # fmt: skip
+            assert answer in done.stdout, done.stdout
 
 
 def test_head_request_is_signed_as_head(munged: Munged, folder: Path) -> None:

@@ -144,6 +144,23 @@ def check(
     Raises:
         Unauthenticated: the message names what differs.
     """
+    nonce = decoded.nonce or _bound_nonce(decoded, request)
+    age = now - decoded.encoded_at
+    if age > ttl_seconds:
+        raise Unauthenticated(
+            f"the credential has expired: it is {age} s old, valid for {ttl_seconds} s",
+            remedy=NEW_CREDENTIAL,
+        )
+    if age < -skew_seconds:
+        raise Unauthenticated(
+            f"clock skew: the credential was made {-age} s in the future of this server",
+            remedy=SYNCHRONISE,
+        )
+    return nonce
+
+
+def _bound_nonce(decoded: Decoded, request: BoundRequest) -> str:
+    """Return the nonce of the request's statement; raise Unauthenticated for another payload."""
     lines = decoded.payload.decode("latin-1").split("\n")
     nonce = lines[-1]
     if len(lines) != len(_LINES) or lines[0] != _VERSION or not re.fullmatch(_LINES[-1][1], nonce):
@@ -162,17 +179,6 @@ def check(
             f"the credential is for another request: the {different} differs",
             remedy=_REMEDIES.get(different, NEW_CREDENTIAL),
         )
-    age = now - decoded.encoded_at
-    if age > ttl_seconds:
-        raise Unauthenticated(
-            f"the credential has expired: it is {age} s old, valid for {ttl_seconds} s",
-            remedy=NEW_CREDENTIAL,
-        )
-    if age < -skew_seconds:
-        raise Unauthenticated(
-            f"clock skew: the credential was made {-age} s in the future of this server",
-            remedy=SYNCHRONISE,
-        )
     return nonce
 
 
@@ -190,7 +196,10 @@ class NonceTable(Protocol):
 
 
 class MungeVerifier:
-    """Accepts a credential of a request once. It blocks: call it in a worker thread."""
+    """Accepts a credential of a request once. It blocks: call it in a worker thread.
+
+    With `plain` it also accepts credentials without a payload (`munge -n`), for any request.
+    """
 
     def __init__(
         self,
@@ -200,8 +209,9 @@ class MungeVerifier:
         *,
         ttl_seconds: int = TTL_SECONDS,
         skew_seconds: int = SKEW_SECONDS,
+        plain: bool = False,
     ) -> None:
-        self._munge, self._nonces, self._clock = munge, nonces, clock
+        self._munge, self._nonces, self._clock, self._plain = munge, nonces, clock, plain
         self._ttl_seconds, self._skew_seconds = ttl_seconds, skew_seconds
 
     def verify(self, credential: bytes, request: BoundRequest) -> Decoded:
@@ -212,14 +222,14 @@ class MungeVerifier:
             InvalidInput: the request cannot be signed.
             Unavailable: munged does not answer.
         """
-        return self.accept(self._munge.decode(credential), request)
+        return self.accept(self._decode(credential), request)
 
     def decode_for_head(self, credential: bytes, head: BoundRequest) -> Decoded:
         """Decode a credential before the body has arrived, and check all but the body.
 
         It raises what `verify` raises.
         """
-        decoded = self._munge.decode(credential)
+        decoded = self._decode(credential)
         self._check(decoded, head._replace(body_sha256=_body_hash_in(decoded)))
         return decoded
 
@@ -236,6 +246,13 @@ class MungeVerifier:
         if not self._nonces.spend(nonce, decoded.uid, expires_at):
             raise Unauthenticated("this credential was used before", remedy=NEW_CREDENTIAL)
         return decoded
+
+    def _decode(self, credential: bytes) -> Decoded:
+        decoded = self._munge.decode(credential)
+        if decoded.payload or not self._plain:
+            return decoded
+        # Each credential has random bytes of its own, and one form only (`munge._check_shape`).
+        return decoded._replace(nonce=hashlib.sha256(credential).hexdigest()[:32])
 
     def _check(self, decoded: Decoded, request: BoundRequest) -> str:
         return check(

@@ -27,13 +27,17 @@ _HEAD, _TAIL = b"MUNGE:", b":"
 
 
 class Decoded(NamedTuple):
-    """Content of a credential, as munged certifies it: user, payload and time of encoding."""
+    """Content of a credential, as munged certifies it: user, payload and time of encoding.
+
+    `nonce` is set for a credential that is bound to no request.
+    """
 
     payload: bytes
     uid: int
     gid: int
     encoded_at: Instant
     ttl_seconds: int
+    nonce: str | None = None
 
 
 class Munge:
