@@ -63,8 +63,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `name`: the bank's name, which every answer has; MUNGE credentials are bound to it
     (`server_name` of the clients). `munge_plain`: also accept credentials without a payload (`munge
-    -n`), which are bound to no request: whoever reads one before it is used can send any request
-    with it, as its user. `waiting_max`: maximum number of queued requests; beyond it the
+    -n`), which are bound to no request: a user who sees one before it is used can send any request
+    with it, as its owner. `waiting_max`: maximum number of queued requests; beyond it the
     server answers 503. `unix_groups`: users whose Unix groups contain a project's gid are its
     members. `log`: "json", "short", or "auto": JSON, but short lines and only warnings on a
     terminal. `write_queue`: on PostgreSQL, requests are applied in "threads" of the server or in a
