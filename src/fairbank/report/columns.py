@@ -149,13 +149,24 @@ class Summand(RowAmount):
         return "" if sums is None else str(getattr(sums, self._name))
 
 
-class PlainField:
+class Steady:
+    """Shows a cell that is no shorter on a narrow terminal, so that it is made only once."""
+
+    def __init__(self, show: Show) -> None:
+        self._of_row = show
+
+    def __call__(self, row: Row, form: DisplayFormat) -> str:
+        return self._of_row(row, form)
+
+
+class PlainField(Steady):
     """Shows a field of the row, empty if it is missing, in the same way in every format."""
 
     def __init__(self, key: str, show: Callable[[Any], str] = str) -> None:
+        super().__init__(self._cell)
         self._key, self._show = key, show
 
-    def __call__(self, row: Row, form: DisplayFormat) -> str:
+    def _cell(self, row: Row, form: DisplayFormat) -> str:
         value = row.get(self._key)
         return "" if value is None else self._show(value)
 

@@ -13,7 +13,7 @@ from fairbank.core.errors import InvalidInput
 from fairbank.core.units import amount_texts
 from fairbank.report.cells import csv_line, cut, padded, plain, without, wrapped
 from fairbank.report.cells import width as width_of
-from fairbank.report.columns import UNITS, Column, DisplayFormat, PlainField, Row
+from fairbank.report.columns import UNITS, Column, DisplayFormat, Row, Steady
 
 WIDE = 120
 """Width from which a table shows its extra columns too, if they fit."""
@@ -123,7 +123,7 @@ def _fitting(
     )
 
     def cells(column: Column, short: bool) -> _ColumnCells:
-        return all_cells(column, short and not isinstance(column.show, PlainField))
+        return all_cells(column, short and not isinstance(column.show, Steady))
 
     @cache  # the cells of a column are the same in each attempt
     def all_cells(column: Column, short: bool) -> _ColumnCells:

@@ -10,7 +10,16 @@ from fairbank.cli.framework.options import add_option, split_list
 from fairbank.cli.framework.output import Listing, caption, show
 from fairbank.core.time import iso, show_rounded
 from fairbank.report.cells import counted
-from fairbank.report.columns import Column, DisplayFormat, Row, duration, instant_of, moment, text
+from fairbank.report.columns import (
+    Column,
+    DisplayFormat,
+    Row,
+    Steady,
+    duration,
+    instant_of,
+    moment,
+    text,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -55,10 +64,10 @@ COLUMNS = (
     Column("CPUS", text("cpus"), right=True),
     Column("GPUS", text("gpus"), right=True),
     Column("LIMIT", duration("limit_seconds"), right=True),
-    Column("AGE", _age, right=True),
+    Column("AGE", Steady(_age), right=True),
     Column("REASON", text("reason"), least=14),
-    Column("START", _start, right=True),
-    Column("LIKELY", _likely, right=True),
+    Column("START", Steady(_start), right=True),
+    Column("LIKELY", Steady(_likely), right=True),
     Column("QOS", text("qos"), extra=True),
     Column("SUBMIT", moment("submitted"), extra=True),
 )
