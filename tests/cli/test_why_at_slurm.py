@@ -579,21 +579,26 @@ BROKEN = (
 
 
 @pytest.mark.parametrize(
-    ("priority", "rest", "code"),
-    [
-        (4_000_000_000, "", "ReqNodeNotAvail"),
-        (1, "; and behind 11 jobs, the first of which is job 5", "Priority"),
-    ],
+    ("priority", "rest"),
+    [(4_000_000_000, ""), (1, "; and behind 11 jobs, the first of which is job 5")],
 )
 def test_requested_node_is_named_with_the_reason_of_its_state(
-    run: Run, tmp_path: Path, priority: int, rest: str, code: str
+    run: Run, tmp_path: Path, priority: int, rest: str
 ) -> None:
-    """Nothing starts on it in any order of the queue."""
-    folder = requesting(queue_with(tmp_path, nodes=BROKEN), "c06", priority)
+    """Nothing starts on it in any order of the queue, though slurmctld's reason is Priority behind
+    other jobs.
+    """
+    folder = requesting(queue_with(tmp_path, "Priority", nodes=BROKEN), "c06", priority)
     headline, checks = why(run, folder)
     evidence = "c06: down, fan at 0 rpm, load=1 (by root, 2026-11-22T17:00:00Z)"
+    code = "ReqNodeNotAvail"
     assert headline == f"Job 12 waits for nodes that it requests: {evidence}{rest} ({code})."
     assert checks["requested nodes in cpu"] == (False, evidence)
+    result = run(FREE, "--json", "--no-likely", "--no-advice", folder=folder)
+    (data,) = json.loads(result.out)["data"]
+    assert (data["code"], data["slurm_reason"]) == (code, "Priority")
+    shown = run(FREE, "--no-likely", "--no-advice", folder=folder).out
+    assert "; slurmctld's reason is Priority" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(("priority", "code"), [(4_000_000_000, "Resources"), (1, "Priority")])

@@ -250,6 +250,17 @@ def test_run_that_ended_just_now_is_covered_when_it_is_charged(site: CommandSite
     assert site.output(*command).splitlines()[1:] == [nothing[0].replace("; 0", "; 2")]
 
 
+def test_run_of_one_second_is_covered_and_charged_once(site: CommandSite) -> None:
+    command = ("slurm", "import", "-S", "now-1day", "--cover")
+    site.set_accounting(site.job(1, account="bio", elapsed=1))
+    assert site.output(*command).splitlines()[-1] == (
+        "history: 1 run charged, 0.01 SU; 0 known already"
+    )
+    assert (
+        site.output(*command).splitlines()[-1] == "history: 0 runs charged, 0 SU; 1 known already"
+    )
+
+
 def test_second_import_repeats_the_reason_of_the_first(site: CommandSite) -> None:
     site.set_accounting(
         site.job(1, account="oldacct"), site.job(2, partition="oldpart"), site.job(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from fairbank.core.errors import InvalidInput, Unavailable
 from fairbank.slurm.commands import SlurmCommands
-from tests.slurm.reconcile.jobs import a_job, sacct_row
+from tests.slurm.reconcile.jobs import a_job, sacct_json, sacct_row
 from tests.support.recorded_slurm import GOLDEN, RecordedSlurm
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -78,6 +79,15 @@ def test_owner_is_looked_up_by_name(recorded: RecordedSlurm) -> None:
     owners = {job.user: job.owner for job in slurm_of(recorded).jobs(0, 1).rows}
     assert owners[ME] == os.geteuid()
     assert owners["alice"] is None or isinstance(owners["alice"], int)
+
+
+def test_owner_whom_no_host_knows_any_more_is_read_from_columns(recorded: RecordedSlurm) -> None:
+    """JSON has names only."""
+    job = a_job(7, user="gone", owner=70_001, tres="cpu=4,node=1")
+    recorded.set_output("sinfo", "slurm 24.11.5\n")
+    recorded.set_output("sacct.json", json.dumps({"jobs": [sacct_json(job)]}))
+    recorded.set_output("sacct-jobs", sacct_row(job))
+    assert slurm_of(recorded).jobs(0, 1).rows == (job,)
 
 
 def test_user_format_variables_are_ignored(recorded: RecordedSlurm, tmp_path: Path) -> None:

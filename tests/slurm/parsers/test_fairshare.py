@@ -126,6 +126,7 @@ def test_factors_of_2205() -> None:
         (4_000_000_000, "0.93132257483278"),
         (4_000_000_000, "0.93132257483300"),
         (1, "0.00000000023283"),
+        (8_589_934_590, "2.00000000000000"),  # sprio adds the factors up, slurmctld cuts the sum
     ],
 )
 def test_sum_equals_the_printed_priority(priority: int, fraction: str) -> None:

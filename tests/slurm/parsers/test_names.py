@@ -67,6 +67,13 @@ def test_names_in_price_settings_are_read_back(partition: str, qos: str) -> None
     assert (list(cluster["partitions"]), list(cluster["qos_factors"])) == ([partition], [qos])
 
 
+def test_long_tres_of_a_job_are_read() -> None:
+    tres = ",".join(["cpu=1", *(f"gres/gpu:type_{number:03}=1" for number in range(26))])
+    assert len(tres) > 514
+    (job,) = sacct.JOBS.read(sacct_row(a_job(1, tres=tres))).rows
+    assert (job.tres, job.gap) == (tres, None)
+
+
 def test_gpu_type_that_begins_with_a_digit_is_a_type() -> None:
     text = (
         "NodeName=g01 CPUTot=48 RealMemory=512000 Gres=gpu:2080ti:8(S:0-1),shard:16 Partitions=gpu"

@@ -79,7 +79,8 @@ class BankRefusal(msgspec.Struct, frozen=True, kw_only=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Explanation of why a job waits.
 
-    code        Slurm's reason
+    code        Slurm's reason; that of a job whose requested nodes are down or drained is the same
+                wherever it stands in the queue, where slurmctld's is Priority behind others
     position    position in the queue, 1 for the next; None if the job is not in the queue
     ahead       numbers of the jobs ahead that want some of the nodes of its partitions, in order
     waiting     number of jobs in the queue

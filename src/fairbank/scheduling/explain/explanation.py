@@ -28,12 +28,14 @@ from fairbank.scheduling.explain.run_times import RunTimeHistory
 from fairbank.scheduling.explain.start_range import Tick, start_range_on_nodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.pending_job import PendingJob
+from fairbank.scheduling.placement import node_set
 from fairbank.scheduling.placement.free_resources import Placement
 from fairbank.scheduling.plan import BAD_CONSTRAINTS, PRIORITY, RESOURCES, SchedulePlan
 from fairbank.scheduling.reason import explain_reason
 from fairbank.scheduling.slurm.main_pass import NOT_AVAILABLE
 from fairbank.scheduling.slurm.parameters import SchedulerParameters
 from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.scheduling.slurm.queue_order import placement_request
 
 _ON_NODES = frozenset({RESOURCES, PRIORITY, NOT_AVAILABLE, BAD_CONSTRAINTS})
 """Reasons of jobs that wait for nodes, or for jobs ahead that want them."""
@@ -110,7 +112,7 @@ def explain_on_nodes(
             starts=[start for start in plan.starts if start.job.number != number],
             reasons={**plan.reasons, number: stated.code},
         )
-    view = job_view(snapshot, plan, number, now)
+    view = _with_lasting_cause(job_view(snapshot, plan, number, now))
     code = view.code if refusal is None else refusal.held_as or view.code
     waits = _waits(view, facts.awaiting) if stated is None else stated.clause
     headline = _headline(view, waits, refusal)
@@ -144,6 +146,19 @@ def explain_on_nodes(
         refusal=refusal,
         remedy=facts.release or longest_limit_remedy(view),
     )
+
+
+def _with_lasting_cause(view: JobView) -> JobView:
+    """Return the view with the reason that slurmctld would give without the jobs ahead, if the job
+    names nodes on which nothing starts. slurmctld gives Priority to all jobs behind one that waits.
+    """
+    usable = view.snapshot.machine.cluster.usable
+    if view.code == PRIORITY and view.filtered and all(
+        node_set.without(placement_request(view.snapshot.machine, entry).required, usable)
+        for entry, _ in view.filtered
+    ):
+        return view._replace(code=NOT_AVAILABLE)
+    return view
 
 
 def _likely_start(
@@ -182,7 +197,7 @@ def _headline(view: JobView, waits: str, refusal: BankRefusal | None) -> str:
 
 def _waits(view: JobView, awaiting: OpenDependencies | None) -> str:
     """Return the clause, with the figures of this job."""
-    behind = _behind(view) if view.code == PRIORITY and view.ahead else ""
+    behind = _behind(view) if view.code in (PRIORITY, NOT_AVAILABLE) and view.ahead else ""
     if view.code in _ON_NODES and view.is_queued:
         # Nodes that it names keep it waiting whatever is ahead.
         if (missing := requested_nodes(view)) is not None:
