@@ -153,9 +153,13 @@ def _with_lasting_cause(view: JobView) -> JobView:
     names nodes on which nothing starts. slurmctld gives Priority to all jobs behind one that waits.
     """
     usable = view.snapshot.machine.cluster.usable
-    if view.code == PRIORITY and view.filtered and all(
-        node_set.without(placement_request(view.snapshot.machine, entry).required, usable)
-        for entry, _ in view.filtered
+    if (
+        view.code == PRIORITY
+        and view.filtered
+        and all(
+            node_set.without(placement_request(view.snapshot.machine, entry).required, usable)
+            for entry, _ in view.filtered
+        )
     ):
         return view._replace(code=NOT_AVAILABLE)
     return view
