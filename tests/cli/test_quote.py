@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -14,6 +16,7 @@ from fairbank.cli import main
 from tests.cli.conftest import Run, runner
 from tests.cli.served_site import serve_site
 from tests.cli.site import AYLA, JORGE
+from tests.support.golden import GOLDEN
 
 
 def test_quotes_read_a_batch_script(fairbank: Run, tmp_path: Path) -> None:
@@ -197,6 +200,44 @@ def test_cheaper_requests_that_fit_are_named(fairbank: Run) -> None:
         ("nodes", "6", 14_400),
         ("qos", "standby", 0),
     ]
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Path:
+    """Return the recorded queue of 2026-11-22 18:01:17, as that of cluster darwin."""
+    folder = tmp_path / "queue"
+    copytree(GOLDEN / "slurm-22.05" / "queue", folder)
+    for file in folder.iterdir():
+        text = file.read_text().replace("= lab\n", "= darwin\n")
+        file.write_text(re.sub(r"(Partitions?|PartitionName)=cpu\b", r"\1=idle-std", text))
+    (folder / "qos.txt").write_text((GOLDEN / "slurm-22.05" / "qos-plain.txt").read_text())
+    (folder / "associations.txt").write_text("")
+    (folder / "sshare.txt").write_text("root|darwin||||0.0|100||1.0|||||1|\n")
+    return folder
+
+
+def test_likely_start_is_shown_where_the_queue_is_known(fairbank: Run, queue: Path) -> None:
+    """The job of one core starts at once beside the running ones."""
+    job = ("quote", "-A", "chem_qmc", "-t", "60", "--from", queue)
+    assert "likely start now, 2026-11-22 13:01:17" in " ".join(fairbank(*job).out.split())
+    quote = json.loads(fairbank(*job, "--json").out)["quote"]
+    assert quote["likely_start"] == {
+        "earliest": "2026-11-22T18:01:17Z",
+        "median": "2026-11-22T18:01:17Z",
+        "latest": "2026-11-22T18:01:17Z",
+        "simulated_runs": 0,
+        "started": 0,
+    }
+    (queue / "sshare.txt").unlink()
+    missing = fairbank(*job)
+    assert (missing.code, "there is no sshare.txt" in missing.err) == (3, True)
+
+
+def test_likely_start_is_null_without_a_queue(fairbank: Run, queue: Path) -> None:
+    for words in ((), ("--from", queue, "--no-likely")):
+        result = fairbank(*JOB, *words, "--json")
+        assert json.loads(result.out)["quote"]["likely_start"] is None
+        assert "likely start" not in fairbank(*JOB, *words).out
 
 
 @pytest.mark.parametrize(

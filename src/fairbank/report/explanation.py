@@ -10,7 +10,12 @@ from fairbank.report.cells import folded, ordinal_ending, plain
 from fairbank.report.columns import DisplayFormat
 
 if TYPE_CHECKING:
-    from fairbank.scheduling.explain.answer import BankRefusal, EarlierStartAdvice, Explanation
+    from fairbank.scheduling.explain.answer import (
+        BankRefusal,
+        EarlierStartAdvice,
+        Explanation,
+        StartRange,
+    )
 
 AHEAD_MAX = 10
 """Number of jobs before it that are listed; --json lists all."""
@@ -141,16 +146,35 @@ def _computed_start(why: Explanation, now: int, form: DisplayFormat) -> str:
             f"{_soon(expected, now, form)}, at the latest if no job comes before it: when every job"
             " uses its whole time limit"
         )
+    text = likely_start(likely, now, form)
+    return text if likely.median is None else f"likely {text}"
+
+
+def likely_start(likely: StartRange, now: int, form: DisplayFormat) -> str:
+    """Return when the job starts in half of the simulated runs, and at the latest."""
     runs = f"{likely.runs:,} simulated runs"
     if likely.median is None:
         earliest = _soon(likely.earliest, now, form)
         return f"not before {earliest}; in fewer than half of {runs} it starts at all"
-    start = f"likely {_soon(likely.median, now, form)}"
+    start = _soon(likely.median, now, form)
+    if not likely.runs:  # it starts with the next pass
+        return start
     if likely.latest is None:
         return f"{start}; the latest start is unknown, from {runs}"
     if likely.latest == likely.median:
         return f"{start} (by then in 90 % of {runs})"
     return f"{start}; at the latest {_soon(likely.latest, now, form)} (90 % of {runs})"
+
+
+def start_range_data(likely: StartRange) -> dict[str, Any]:
+    """Return the range for programs: times in UTC."""
+    return {
+        "earliest": iso(likely.earliest),
+        "median": _iso(likely.median),
+        "latest": _iso(likely.latest),
+        "simulated_runs": likely.runs,
+        "started": likely.started,
+    }
 
 
 def _refusal(refusal: BankRefusal, width: int) -> Iterator[str]:
@@ -200,16 +224,7 @@ def as_data(row: JobExplanation) -> dict[str, Any]:
         "ahead": list(row.ahead),
         "expected": _iso(why.expected),
         "slurm_expects": _iso(row.expected_start),
-        "likely": (
-            likely
-            and {
-                "earliest": iso(likely.earliest),
-                "median": _iso(likely.median),
-                "latest": _iso(likely.latest),
-                "simulated_runs": likely.runs,
-                "started": likely.started,
-            }
-        ),
+        "likely": likely and start_range_data(likely),
         "suggestion": suggestion and {"option": suggestion.option, "start": iso(suggestion.at)},
         "tried": advice and list(advice.tried),
         "refusal": None

@@ -30,6 +30,7 @@ from fairbank.slurm.fairshare_view.priorities import (
 from fairbank.slurm.fairshare_view.shares import ranking_rule, recovery_times, share_rows
 from fairbank.slurm.output import RecordedOutput, SlurmOutput
 from fairbank.slurm.parsers.config import TRES, read_tracked_tres
+from fairbank.slurm.parsers.job_lines import PendingFactors
 from fairbank.slurm.parsers.sprio import NAMED_SINCE
 from fairbank.slurm.parsers.values import ParsedRows
 
@@ -163,6 +164,39 @@ def read_factor_notes(directory: str | None) -> tuple[FactorNotes, Sequence[str]
     )
     unreadable = (*_unreadable(jobs), *_unreadable(qos), *_unreadable(associations))
     return FactorNotes(inputs), unreadable
+
+
+def new_job_priority(source: SlurmOutput, job: PendingFactors, now: int, zone: tzinfo) -> int:
+    """Return the priority that a job would have just after its submission: the highest of its
+    partitions. Under priority/basic it comes behind all others.
+
+    Args:
+        source: output of Slurm.
+        job: the job; its age is 0.
+        now: time of the output.
+        zone: local time of slurmctld, which decides when usage is reset.
+    """
+    settings = source.priority_settings()
+    if not settings.by_factors:
+        return 1
+    shares = _shares(source, now, zone)
+    rows: list[Any] = [
+        answer.rows
+        for answer in (
+            source.partitions(),
+            source.nodes(),
+            source.qos(),
+            source.association_priorities(),
+        )
+    ]
+    inputs = PriorityInputs(settings.factors, read_tracked_tres(source.config), [job], *rows)
+    computed = compute_priorities(
+        [PriorityRow(job.job_id, name, user=job.user) for name in job.partitions],
+        inputs,
+        merge_factors(shares.rows, share_view.compute_shares(shares.rows, shares.rule)),
+        now,
+    )
+    return max((round(row.priority) for row in computed), default=1)
 
 
 def _shares(source: SlurmOutput, now: int, zone: tzinfo) -> Shares:

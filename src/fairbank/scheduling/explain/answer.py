@@ -22,7 +22,7 @@ class StartRange(msgspec.Struct, frozen=True):
         median      half of the runs start by then; None: fewer start before the simulation ends
         latest      None: in more than one of ten runs the job did not start before the simulation
                     ended
-        runs        number of simulated runs
+        runs        number of simulated runs; 0: it can start with the next pass
         started     number of runs in which the job started
     """
 

@@ -25,7 +25,7 @@ from fairbank.scheduling.explain.rule_checks import (
     requested_nodes,
 )
 from fairbank.scheduling.explain.run_times import RunTimeHistory
-from fairbank.scheduling.explain.start_range import Tick, start_range_on_nodes
+from fairbank.scheduling.explain.start_range import RUNS, Tick, start_range_on_nodes
 from fairbank.scheduling.machines.node_snapshot import OnNodes
 from fairbank.scheduling.pending_job import PendingJob
 from fairbank.scheduling.placement import node_set
@@ -86,6 +86,7 @@ def explain_on_nodes(
     facts: JobFacts = NO_FACTS,
     history: RunTimeHistory[str] | None = None,
     allowed: AllowedChanges | None = ANY_CHANGE,
+    runs: int = RUNS,
     tick: Tick | None = None,
 ) -> Explanation:
     """Explain why a job waits, as Slurm's two passes decide.
@@ -102,6 +103,7 @@ def explain_on_nodes(
         facts: facts that the scheduler does not know.
         history: run times of ended jobs; None: compute no range.
         allowed: the changes that the site lets the job make; None: search none.
+        runs: number of simulated runs.
         tick: called after each simulated run.
     """
     plan = run_passes(snapshot, parameters, now) if plan is None else plan
@@ -118,7 +120,7 @@ def explain_on_nodes(
     headline = _headline(view, waits, refusal)
     likely = None
     if history is not None and (stated is None or stated.is_simulated):
-        likely = _likely_start(snapshot, parameters, history, view, tick)
+        likely = _likely_start(snapshot, parameters, history, view, runs, tick)
     start_range = likely if isinstance(likely, StartRange) else None
     deadline = deadline_outlook(view, start_range)
     if deadline is not None and deadline.risk.value:
@@ -170,6 +172,7 @@ def _likely_start(
     parameters: SchedulerParameters,
     history: RunTimeHistory[str],
     view: JobView,
+    runs: int,
     tick: Tick | None,
 ) -> StartRange | NoStartRange:
     """Return the range of likely starts, or the reason why there is none."""
@@ -180,7 +183,7 @@ def _likely_start(
     ahead = frozenset(view.ahead) if is_alone else None
     number = view.job.number
     return start_range_on_nodes(
-        snapshot, parameters, history, number, view.now, ahead=ahead, tick=tick
+        snapshot, parameters, history, number, view.now, ahead=ahead, runs=runs, tick=tick
     )
 
 

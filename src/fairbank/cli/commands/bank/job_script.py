@@ -137,14 +137,18 @@ def describe_unread(unread: Iterable[str]) -> str:
 class JobDescription(NamedTuple):
     """Requested resources as fields of `POST /quote`, notes on them, and tasks of an array.
 
-    `memory` is one of the fields `mem`, `mem_per_cpu` and `mem_per_gpu`, or empty.
+    `memory` is one of the fields `mem`, `mem_per_cpu` and `mem_per_gpu`, or empty. `tasks` are
+    those of one job, on at most so many for each node, and with so many CPUs each.
     """
 
     tres: str
     exclusive: bool
     memory: dict[str, str]
     doubts: list[str]
-    array_tasks: int = 1
+    array_tasks: int
+    tasks: int
+    tasks_per_node: int | None
+    cpus_per_task: int
 
 
 def describe_job(options: Namespace) -> JobDescription:
@@ -168,6 +172,9 @@ def describe_job(options: Namespace) -> JobDescription:
         memory=_memory(options),
         doubts=doubts,
         array_tasks=_array_tasks(options.array) if options.array is not None else 1,
+        tasks=tasks,
+        tasks_per_node=per_node,
+        cpus_per_task=cpus_per_task,
     )
 
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fairbank.cli.commands.bank.job_script import (
@@ -14,16 +15,19 @@ from fairbank.cli.commands.bank.job_script import (
     describe_unread,
     read_script,
 )
+from fairbank.cli.commands.slurm.slurm_options import add_directory
 from fairbank.cli.framework.command import Command
 from fairbank.cli.framework.exit_codes import NOT_DONE, TOO_LITTLE
 from fairbank.cli.framework.options import add_option
 from fairbank.cli.framework.output import Listing, show
-from fairbank.core.errors import InvalidInput, NotFound
+from fairbank.cli.framework.progress import Stages, add_progress
+from fairbank.core.errors import FairbankError, InvalidInput, NotFound
 from fairbank.core.time import LIMIT_MAX_SECONDS, parse_duration, show_duration
 from fairbank.core.tres import parse_counts
 from fairbank.core.units import exact_decimal
 from fairbank.report.cells import folded, padded, plain
 from fairbank.report.columns import Column, DisplayFormat, Row, left, su, text
+from fairbank.report.explanation import likely_start, start_range_data
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from fairbank.cli.commands.bank.job_script import JobDescription
     from fairbank.cli.framework.context import Context
     from fairbank.cli.framework.parser import Parser
+    from fairbank.slurm.explain.new_job import LikelyStart
 
 SCRIPT_MAX = 4 * 1024 * 1024
 _FITS = {True: "yes", False: "no", None: "unknown"}
@@ -59,6 +64,10 @@ def add(parser: Parser) -> None:
     add_option(parser, "script JOBFILE", about, nargs="?")
     add_job_options(parser)
     add_option(parser, "--tres TRES", "instead of counts: cpu=8,mem=16G,gres/gpu=1")
+    add_directory(parser)
+    about = "do not estimate the start from Slurm's queue"
+    add_option(parser, "--no-likely", about, dest="likely", action="store_false")
+    add_progress(parser)
 
 
 def run(context: Context, options: Namespace) -> int:
@@ -78,9 +87,11 @@ def run(context: Context, options: Namespace) -> int:
     answer = context.client.post("/quote", request)
     context.keep_source(answer)
     card = answer["data"]
+    start = _likely_start(context, options, request, card, job)
     if options.form is None and not options.format:
-        _show_quote(context, request, card, job, unread)
+        _show_quote(context, request, card, job, unread, start)
     else:
+        card["likely_start"] = start and start_range_data(start.range)
         _list_quote(context, card, [] if options.tres else job.doubts, unread)
     if not card["fits"]:
         return TOO_LITTLE
@@ -118,6 +129,50 @@ def _list_quote(context: Context, card: Row, doubts: list[str], unread: list[str
     show(context, Listing("fairbank.quote/1", COLUMNS, rows, warnings=warnings, more=more))
     if form in ("csv", "parsable"):  # these have no place for it
         context.note(*warnings)
+
+
+def _likely_start(
+    context: Context, options: Namespace, request: Row, card: Row, job: JobDescription
+) -> LikelyStart | None:
+    """Return the likely start of a job that the bank accepts; None where Slurm does not tell it.
+
+    Only a directory that was named must have all that is needed. Raises FairbankError.
+    """
+    if not options.likely or not card["fits"]:
+        return None
+    from fairbank.slurm.explain import new_job
+
+    if options.directory is None and not new_job.reaches_slurm():
+        return None
+    user = context.one("/whoami")["user"]
+    if user is None:  # the bank's host does not know them
+        return None
+    counts = {name: int(count) for name, count in parse_counts(request["tres"]).items()}
+    described = new_job.NewJob(
+        cluster=card["cluster"],
+        account=card["account"],
+        user=user,
+        qos=request["qos"],
+        partitions=tuple(each["partition"] for each in card["partitions"]),
+        limit_seconds=card["seconds"],
+        tres=counts,
+    )
+    if not options.tres:
+        described = described._replace(
+            exclusive=job.exclusive,
+            memory=job.memory,
+            tasks=job.tasks,
+            tasks_per_node=job.tasks_per_node,
+            cpus_per_task=job.cpus_per_task,
+        )
+    try:
+        with Stages(options) as progress:
+            tick = partial(progress, "simulated runs")
+            return new_job.likely_start(described, options.directory, context.zone, tick)
+    except FairbankError:
+        if options.directory is not None:
+            raise
+        return None
 
 
 def _without_lines(card: Row) -> dict[str, Any]:
@@ -213,7 +268,12 @@ def _cluster(context: Context, options: Namespace) -> str | None:
 
 
 def _show_quote(
-    context: Context, request: Row, card: Row, job: JobDescription, unread: list[str]
+    context: Context,
+    request: Row,
+    card: Row,
+    job: JobDescription,
+    unread: list[str],
+    start: LikelyStart | None,
 ) -> None:
     form, limit = context.format, show_duration(card["seconds"])
     number = card["allocation"]
@@ -245,6 +305,9 @@ def _show_quote(
         context.print_text(
             f"  {padded('if it ends early', 18)}charged by the minute, the rest comes back"
         )
+    if start is not None:
+        text = likely_start(start.range, start.as_of, form)
+        context.print_lines(folded(f"  {padded('likely start', 18)}{text}", context.width))
     context.note(*_advice(card, job, unread, form, tres=bool(context.options.tres)))
 
 

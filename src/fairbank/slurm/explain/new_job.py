@@ -1,0 +1,214 @@
+"""Likely start of a job that is not submitted yet: it joins the queue, which is simulated forward.
+
+It is as uncertain as that of a waiting job (docs/decisions/0030). The site factor of the new job is
+unknown, and counts as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import tzinfo
+from pathlib import Path
+from shutil import which
+from typing import NamedTuple
+
+import msgspec
+
+from fairbank.cluster.dependency import Dependencies
+from fairbank.cluster.node import Gpus
+from fairbank.cluster.resource_request import ALL_MEMORY, ResourceRequest
+from fairbank.core.errors import InvalidInput
+from fairbank.core.ids import JOB_ID_MAX
+from fairbank.core.tres import parse_memory
+from fairbank.scheduling.explain.answer import StartRange
+from fairbank.scheduling.explain.explanation import explain_on_nodes
+from fairbank.scheduling.explain.run_times import RunTimeHistory
+from fairbank.scheduling.explain.start_range import Tick
+from fairbank.scheduling.slurm.passes import run_passes
+from fairbank.slurm.commands import SlurmCommands, output_of
+from fairbank.slurm.explain.queue_input import groups_of_users, read_queue
+from fairbank.slurm.parsers.job_lines import PendingFactors
+from fairbank.slurm.parsers.jobs import SlurmJob
+from fairbank.slurm.queue_explanation import ACCOUNTING_TIMEOUT_SECONDS
+from fairbank.slurm.queue_snapshot.answers import QueueAnswers
+from fairbank.slurm.queue_snapshot.run_times import (
+    COMMAND,
+    FILE_NAME,
+    read_history,
+    run_time_history,
+)
+from fairbank.slurm.queue_snapshot.snapshot import build_queue
+from fairbank.slurm.rankings import new_job_priority
+
+CONFIGLESS = Path("/run/slurm/conf/slurm.conf")
+"""Settings that slurmd has fetched from slurmctld."""
+RUNS = 20
+"""Number of simulated runs: fewer than for a waiting job, so that a quote takes few seconds."""
+DEFAULT_QOS = "normal"
+"""QOS of an association that names none."""
+
+
+class NewJob(NamedTuple):
+    """Job as its owner describes it.
+
+    `tres` are the totals that it requests. `memory` is empty, or one of `mem`, `mem_per_cpu` and
+    `mem_per_gpu`, such as 16G. `tasks` is None if only its CPUs are known.
+    """
+
+    cluster: str
+    account: str
+    user: str
+    qos: str | None
+    partitions: tuple[str, ...]
+    limit_seconds: int
+    tres: Mapping[str, int]
+    exclusive: bool = False
+    memory: Mapping[str, str] = {}
+    tasks: int | None = None
+    cpus_per_task: int = 1
+    tasks_per_node: int | None = None
+
+
+class LikelyStart(NamedTuple):
+    """Range of likely starts, as of the time of the queue."""
+
+    as_of: int
+    range: StartRange
+
+
+def reaches_slurm() -> bool:
+    """Return True if this host has Slurm's commands and their settings."""
+    return which("scontrol") is not None and (SlurmCommands().conf.exists() or CONFIGLESS.exists())
+
+
+def likely_start(
+    job: NewJob, directory: str | None, zone: tzinfo, tick: Tick | None = None
+) -> LikelyStart | None:
+    """Return the likely start of a new job; None if it is unknown.
+
+    Args:
+        job: the job.
+        directory: directory with Slurm's earlier output; None to run Slurm's commands.
+        zone: local time of slurmctld, which decides when usage is reset.
+        tick: called after each simulated run.
+
+    Raises:
+        FairbankError: Slurm does not answer, or is of another cluster.
+    """
+    _, answers, _ = read_queue("", directory)
+    if (cluster := answers.config.get("ClusterName")) != job.cluster:
+        raise InvalidInput(
+            f"the queue is that of cluster {cluster}, not {job.cluster}",
+            field="--from",
+            remedy=f"name a queue of {job.cluster}, or the cluster of the job: -M {cluster}",
+        )
+    source = output_of(directory, ACCOUNTING_TIMEOUT_SECONDS)
+    past = read_history(source.text(FILE_NAME, *COMMAND), answers.now)
+    if not past.rows:
+        return None  # as long as accounting has no run times, there is no range
+    number = min(max((each.job_id for each in answers.jobs), default=0) + 1, JOB_ID_MAX)
+    priority = new_job_priority(source, _factors(job, number, answers.now), answers.now, zone)
+    answers = msgspec.structs.replace(
+        answers, jobs=(*answers.jobs, _slurm_job(job, number, priority, answers.now))
+    )
+    if directory is None:
+        answers = msgspec.structs.replace(answers, groups=groups_of_users(answers, str(number)))
+    found = _simulate(answers, number, run_time_history(past.rows), tick)
+    return None if found is None else LikelyStart(answers.now, found)
+
+
+def _simulate(
+    answers: QueueAnswers, number: int, history: RunTimeHistory[str], tick: Tick | None
+) -> StartRange | None:
+    queue = build_queue(answers)
+    plan = run_passes(queue.snapshot, queue.parameters, queue.now)
+    if any(start.job.number == number for start in plan.starts):
+        return StartRange(queue.now, queue.now, queue.now, 0, 0)
+    return explain_on_nodes(
+        queue.snapshot,
+        queue.parameters,
+        number,
+        queue.now,
+        plan=plan,
+        history=history,
+        allowed=None,
+        runs=RUNS,
+        tick=tick,
+    ).likely
+
+
+def _factors(job: NewJob, number: int, now: int) -> PendingFactors:
+    """Return what the priority of the job depends on."""
+    return PendingFactors(
+        job_id=number,
+        user=job.user,
+        account=job.account,
+        qos=(job.qos or DEFAULT_QOS,),
+        partitions=job.partitions,
+        priority=1,
+        nice=0,
+        submitted=now,
+        eligible=now,
+        accrued=now,
+        limit_minutes=-(-job.limit_seconds // 60),
+        nodes=job.tres.get("node", 1),
+        cpus=job.tres["cpu"],
+        tres=",".join(f"{name}={count}" for name, count in job.tres.items()),
+    )
+
+
+def _slurm_job(job: NewJob, number: int, priority: int, now: int) -> SlurmJob:
+    """Return the job as slurmctld would have it just after its submission."""
+    return SlurmJob(
+        job_id=number,
+        name="new",
+        state="PENDING",
+        user=job.user,
+        account=job.account,
+        qos=job.qos or DEFAULT_QOS,
+        partitions=job.partitions,
+        priority=priority,
+        submitted=now,
+        eligible=now,
+        started=None,
+        ends=None,
+        expected=None,
+        limit=job.limit_seconds,
+        time_min=None,
+        reason="None",
+        dependencies=Dependencies(),
+        reservation=None,
+        wanted=_wanted(job),
+        licences={},
+        tres=job.tres,
+    )
+
+
+def _wanted(job: NewJob) -> ResourceRequest:
+    nodes = job.tres.get("node", 1)
+    gpus = {
+        name.partition(":")[2]: -(-count // nodes)
+        for name, count in job.tres.items()
+        if name.startswith("gres/gpu")
+    }
+    any_type = gpus.pop("", 0) - sum(gpus.values())
+    if any_type > 0:
+        gpus[""] = any_type
+    sizes = {unit: parse_memory(text, field=unit) for unit, text in job.memory.items()}
+    if "mem" in job.tres:
+        sizes["mem"] = -(-job.tres["mem"] // nodes)
+    if "mem_per_gpu" in sizes:
+        sizes["mem"] = sizes["mem_per_gpu"] * sum(gpus.values())
+    if sizes.get("mem_per_cpu") == 0:
+        sizes = {"mem": ALL_MEMORY}
+    cpus = job.cpus_per_task if job.tasks else -(-job.tres["cpu"] // nodes)
+    return ResourceRequest(
+        nodes=nodes,
+        tasks=job.tasks,
+        tasks_per_node=job.tasks_per_node,
+        cpus_per_task=cpus,
+        memory_per_node=sizes.get("mem"),
+        memory_per_cpu=sizes.get("mem_per_cpu"),
+        gpus=tuple(Gpus(kind, number) for kind, number in gpus.items()),
+        exclusive=job.exclusive,
+    )
