@@ -415,8 +415,10 @@ def test_usage_counts_the_hours_of_processors_and_gpus(store: Store) -> None:
         ("cpu=8,mem=4G,node=1,billing=8,gres/gpu=4,gres/gpu:v100=4", 4),
         ("cpu=8,gres/gpu:v100=3", 3),
         ("cpu=8,gres/gpu:v100=1,gres/gpu=2", 2),
-        ("cpu=8,gres/shard=7", 0),
-        ("cpu=8", 0),
+        ("cpu=8,gres/gpu:a100=2,gres/gpu:v100=1", 3),
+        ("CPU=8,GPU=2", 2),
+        ("cpu=8,gpu:a100=1,gres/gpu:v100=.5", 1),
+        ("cpu=8,gres/shard=7,gres/mygres/gpu=9,gres/gpus=9", 0),
         (None, 0),
     ]
     for number, (tres, _) in enumerate(texts, start=1):
@@ -424,12 +426,12 @@ def test_usage_counts_the_hours_of_processors_and_gpus(store: Store) -> None:
         granted(
             store, late_charge(number, 1, job_details=details, ended=NEW_YEAR, elapsed_seconds=100)
         )
-    granted(store, late_charge(7, 1, ended=NEW_YEAR, elapsed_seconds=100))
+    granted(store, late_charge(len(texts) + 1, 1, ended=NEW_YEAR, elapsed_seconds=100))
     jobs: list[Usage] = SnapshotReader(store).usage(UsageQuery(), UsageBy.JOB, GroupPage())
     assert [row.gpu_seconds for row in jobs] == [*(100 * gpus for _, gpus in texts), 0]
     assert [row.core_seconds for row in jobs] == [*(800 for _ in texts), 0]
     (total,) = SnapshotReader(store).usage(UsageQuery(), UsageBy.RESOURCE, GroupPage())
-    assert (total.core_seconds, total.gpu_seconds) == (4_800, 900)
+    assert (total.core_seconds, total.gpu_seconds) == (6_400, 1_500)
 
 
 def test_usage_counts_early_failures(store: Store) -> None:

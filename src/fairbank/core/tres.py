@@ -36,6 +36,7 @@ _NAMED = ("gres/", "license/", "bb/", "fs/", "ic/")
 _NAME = re.compile(r"[^\x00-\x20\x7f,=]{1,255}")
 _NUMBER = re.compile(r"(\d{1,18}(?:\.\d{1,18})?|\.\d{1,18})([A-Za-z]{0,2})", re.ASCII)
 _LONG = re.compile(r"[\d.]{19,}[A-Za-z]{0,2}", re.ASCII)
+_DIGITS = re.compile(r"[0-9]{1,9}")
 _LEVELS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
@@ -123,6 +124,22 @@ def parse_memory(text: str, *, field: str) -> int:
         remedy = "write a whole number of MiB, or one with K, M, G or T behind it: 16G or 4000M"
         raise InvalidInput(f"{text[:40]!r} is not a size of memory", field=field, remedy=remedy)
     return -(-int(match[1]) * _KIB[match[2].upper()] // 1024)
+
+
+def gpu_count(text: str) -> int:
+    """Return the number of GPUs of a TRES text: that of `gres/gpu`, else the sum of its types.
+
+    Of a number only the digits at its beginning count, at most 9 of them: Slurm counts whole GPUs,
+    and sums of seconds must fit a database. Databases count the same (`store.sql.conditions`).
+    """
+    counts: dict[str, int] = {}
+    for part in text.lower().split(","):
+        name, _, number = part.partition("=")
+        kind, _, model = name.removeprefix("gres/").partition(":")
+        if kind == "gpu":
+            digits = _DIGITS.match(number)
+            counts[model] = int(digits[0]) if digits else 0
+    return counts.get("", sum(counts.values()))
 
 
 def parse_job_tres(text: str, *, prices: bool = True, field: str = "tres") -> dict[str, Fraction]:

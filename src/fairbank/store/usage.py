@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from itertools import groupby
@@ -14,11 +13,9 @@ from fairbank.bank.efficiency import efficiency, failed_early
 from fairbank.bank.query import GroupPage, Usage, UsageBy
 from fairbank.bank.run import RunRecord
 from fairbank.cluster.job import COMPLETED, NO_DETAILS, JobDetails
+from fairbank.core.tres import gpu_count
 
 _FIRST_DAY = date(1970, 1, 1)
-
-_GPUS = re.compile(r"gres/gpu=([0-9]{1,9})")
-_TYPED_GPUS = re.compile(r"gres/gpu:[^=,]*=([0-9]{1,9})")
 
 UNKNOWN_STATUS = -1
 """Stands for an unknown exit status."""
@@ -41,7 +38,9 @@ def usage_of_runs(key: tuple[str | int, str, str], runs: Sequence[RunRecord]) ->
         charged=sum(run.charged - run.refunded for run in runs),
         elapsed_seconds=sum(run.elapsed_seconds or 0 for run in runs),
         core_seconds=sum((_details(run).cpus or 0) * (run.elapsed_seconds or 0) for run in runs),
-        gpu_seconds=sum(gpus_of(_details(run).tres) * (run.elapsed_seconds or 0) for run in runs),
+        gpu_seconds=sum(
+            gpu_count(_details(run).tres or "") * (run.elapsed_seconds or 0) for run in runs
+        ),
         waited_seconds=sum(max(0, run.start - run.run.submitted) for run in runs),
         cpu_seconds=sum(each.used for each in used),
         given_seconds=sum(each.given for each in used),
@@ -53,15 +52,6 @@ def usage_of_runs(key: tuple[str | int, str, str], runs: Sequence[RunRecord]) ->
 
 def _details(run: RunRecord) -> JobDetails:
     return run.job_details or NO_DETAILS
-
-
-def gpus_of(tres: str | None) -> int:
-    """Return the number of GPUs of a TRES text: `gres/gpu=4`, else that of its first GPU type.
-
-    Databases read the same part of the text (`store.sql.usage_statement`).
-    """
-    found = None if tres is None else _GPUS.search(tres) or _TYPED_GPUS.search(tres)
-    return 0 if found is None else int(found[1])
 
 
 def usage_of_row(row: Sequence[Any]) -> Usage:

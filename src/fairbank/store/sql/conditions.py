@@ -186,23 +186,33 @@ class FewIds(FunctionElement[int]):
 
 
 class GpuCount(FunctionElement[int]):
-    """Number of GPUs in a TRES text, read as `store.usage.gpus_of` reads it."""
+    """Number of GPUs in a TRES text, counted as `core.tres.gpu_count` does."""
 
     type = BigInteger()
     inherit_cache = True
 
 
-# CAST reads the digits at the beginning of a text, and 0 if there are none.
+# Most texts have the number of all GPUs as gres/gpu, which is found ten times as fast. For the others
+# the parts become rows. CAST reads the digits at the beginning of a text.
 _GPUS_IN_SQLITE = """
-CASE WHEN {0} LIKE '%gres/gpu=%' THEN CAST(substr({0}, instr({0}, 'gres/gpu=') + 9, 9) AS INTEGER)
-WHEN {0} LIKE '%gres/gpu:%' THEN CAST(substr(
-    substr({0}, instr({0}, 'gres/gpu:')),
-    instr(substr({0}, instr({0}, 'gres/gpu:')), '=') + 1, 9) AS INTEGER)
-ELSE 0 END
+CASE WHEN instr(',' || lower({0}), ',gres/gpu=')
+THEN CAST(substr({0}, instr(',' || lower({0}), ',gres/gpu=') + 9, 9) AS INTEGER)
+WHEN instr(lower({0}), 'gpu') THEN (
+    SELECT COALESCE(MAX(CASE WHEN name = 'gpu' THEN number END), SUM(number), 0)
+    FROM (
+        SELECT substr(value, 1, instr(value, '=') - 1) AS name,
+               CAST(substr(value, instr(value, '=') + 1, 9) AS INTEGER) AS number
+        FROM json_each('[' || replace(json_quote(lower({0})), ',', '","') || ']')
+    )
+    WHERE name = 'gpu' OR name GLOB 'gpu:*' OR name GLOB 'gres/gpu:*'
+) ELSE 0 END
 """
 _GPUS_IN_POSTGRESQL = """
-COALESCE(substring({0} from 'gres/gpu=([0-9]{{1,9}})'),
-         substring({0} from 'gres/gpu:[^=,]*=([0-9]{{1,9}})'), '0')::bigint
+(SELECT COALESCE(max(number) FILTER (WHERE type IS NULL), sum(number), 0)::bigint
+ FROM (
+    SELECT part[1] AS type, ('0' || part[2])::bigint AS number
+    FROM regexp_matches(lower({0}), '(?:^|,)(?:gres/)?gpu(:[^=,]*)?=([0-9]{{0,9}})', 'g') AS part
+ ) AS parts)
 """
 _TEMPLATES: Mapping[type, Mapping[str, str]] = {
     JsonMember: {"sqlite": "json_extract({}, '$.' || {})", "postgresql": "({}::json ->> {})"},
