@@ -23,6 +23,7 @@ PROJECTS = [
         account=project.account,
         parent=None,
         members=dict.fromkeys(project.members, "member"),
+        removed=False,
     )
     for project in (ASTRO, BIO)
 ]
@@ -40,7 +41,9 @@ def test_plugins_refuse_what_shadow_counts(
     )
     check, table = lua.module("rules").check, lua.module("policy_file").parse(render(policy))
     cluster = BankCluster(
-        "lab", {place.partition.name: place.partition for place in policy.partitions}
+        "lab",
+        {place.partition.name: place.partition for place in policy.partitions},
+        free_states=frozenset(),
     )
     for account, gid, partition, minutes in product(
         ("wg_astro", "wg_bio", "nobody"),

@@ -1,4 +1,4 @@
-"""Number of GPUs in a TRES text: SQL counts what `core.tres` counts, which parses the text alike."""
+"""Number of GPUs in a TRES text: SQL counts what `core.tres` counts and parses."""
 
 from __future__ import annotations
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from fairbank.agent.reports.report import bulk_body, read_answers
+from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.job import Run
+from fairbank.cluster.partition import Partition
 from fairbank.cluster.run_report import RunReport, encode_report
 from fairbank.core.errors import Forbidden, InvalidInput, NotFound
 from fairbank.core.time import iso, parse_instant
+from fairbank.core.tres import BillingRule
 from fairbank.rest.client import Client
 from fairbank.rest.schemas.answers import ReportAnswer
+from fairbank.rest.schemas.server import ClusterRow, PartitionRow
 from fairbank.slurm.reconcile.bank_records import (
     BankAllocation,
     BankCluster,
     BankProject,
     BankRun,
     parse_allocation,
-    parse_cluster,
     parse_project,
+    parse_record,
     parse_run,
 )
 
@@ -188,3 +193,28 @@ def _objection(answer: ReportAnswer) -> ReportObjection | None:
     reason = None if answer.refusal is None else answer.refusal.reason
     detail = answer.detail or str(answer.status)
     return ReportObjection(detail, answer.remedy, reason, answer.field)
+
+
+def parse_cluster(row: Mapping[str, Any]) -> BankCluster:
+    """Parse a row of the list of clusters. Raises InvalidInput, naming the field."""
+    cluster = parse_record(row, ClusterRow)
+    return BankCluster(
+        cluster.name,
+        {partition.name: _partition(partition) for partition in cluster.partitions},
+        {name: Fraction(factor) for name, factor in cluster.qos_factors.items()},
+        qos_resources=cluster.qos_resources,
+        default_partition=cluster.default_partition,
+        free_states=frozenset(cluster.free_states),
+    )
+
+
+def _partition(row: PartitionRow) -> Partition:
+    weights, unit = row.weights, row.def_mem_per
+    return Partition(
+        row.name,
+        row.resource,
+        None if weights is None else {name: Fraction(text) for name, text in weights.items()},
+        BillingRule(row.adding),
+        NodeSize(row.node_cpus, row.node_memory, row.node_gres),
+        None if unit is None else Memory(row.def_mem or 0, MemoryUnit(unit)),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from fairbank.bank.policy import Policy
 from fairbank.cluster.partition import Partition
 from fairbank.core.time import iso
 from fairbank.core.tres import parse_weights
@@ -18,6 +19,7 @@ CLUSTER = BankCluster(
         "cpu": Partition("cpu", "cpu", parse_weights("CPU=1.0,Mem=0.5G")),
         "gpu": Partition("gpu", "gpu", parse_weights("CPU=1.0,GRES/gpu=12.0")),
     },
+    free_states=Policy().free_states,
 )
 
 LENIENT = msgspec.structs.replace(CLUSTER, free_states=frozenset({"TIMEOUT"}))
@@ -127,7 +129,7 @@ def bank_run(
         "held": 240 if state == "held" else 0, "charged": charged if state == "charged" else 0,
         "refunded": 0, "written_off": 0,
         "start": job.start or job.submitted, "ended": job.end, "outcome": job.state,
-        "elapsed": job.elapsed,
+        "elapsed": job.elapsed, "qos": None, "tres": None, "limit_seconds": None,
     }  # fmt: skip
     if state == "held":
         facts |= dict.fromkeys(("ended", "outcome", "elapsed"))
@@ -157,6 +159,6 @@ def an_allocation(number: int, project: int, available: int, **more: object) -> 
     facts: dict[str, object] = {
         "id": number, "project": project, "resource": "cpu", "start": NOW - 10**6,
         "end": NOW + 10**6, "state": "active", "shared": False,
-        "held": 0, "available": available,
+        "deposited": 0, "charged": 0, "held": 0, "available": available,
     }  # fmt: skip
     return BankAllocation(**{**facts, **more})  # type: ignore[arg-type]

@@ -4,13 +4,17 @@ the field.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import msgspec
 import pytest
 
+from fairbank.cluster.partition import Cluster, Partition
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.schemas.job import JobRow
+from fairbank.rest.schemas.server import cluster_row
+from fairbank.slurm.bank import parse_cluster
 from fairbank.slurm.reconcile.bank_records import (
     BankRun,
     parse_allocation,
@@ -38,7 +42,7 @@ def test_run_row_is_parsed() -> None:
         owner=60_601, partition="cpu", state="held",
         held=240, charged=0, refunded=0, written_off=0, start=1_795_168_805, ended=None,
         outcome=None, elapsed=None,
-        limit_seconds=3_600,
+        qos=None, tres=None, limit_seconds=3_600,
     )  # fmt: skip
     over = parse_run(
         {
@@ -53,7 +57,8 @@ def test_run_row_is_parsed() -> None:
 
 
 def test_project_and_allocation_rows_are_parsed() -> None:
-    row = {"id": 3, "gname": "chemistry", "gid": 50_003, "account": "chem", "parent": None}
+    names = {"gname": "chemistry", "account": "chem"}
+    row = {"id": 3, "gid": 50_003, "parent": None, "removed": False, **names}
     project = parse_project(row, [{"uid": 60_601, "role": "pi"}])
     assert (project.group, project.parent, project.members) == ("chemistry", None, {60_601: "pi"})
     allocation = parse_allocation(
@@ -88,3 +93,17 @@ def test_invalid_run_row_names_the_field(row: dict[str, Any], field: str) -> Non
     with pytest.raises(InvalidInput) as error:
         parse_run(row)
     assert field in f"{error.value.field} {error.value.message}"
+
+
+def test_cluster_row_without_free_states_is_refused() -> None:
+    """Else jobs that failed without their own fault would be charged by other rules than the
+    bank's.
+    """
+    cluster = Cluster("lab", {"cpu": Partition("cpu", "cpu")}, {"high": Fraction(3, 2)})
+    row = msgspec.to_builtins(cluster_row(cluster, ("TIMEOUT",)))
+    parsed = parse_cluster(row)
+    assert (parsed.partitions, parsed.qos_factors) == (cluster.partitions, cluster.qos_factors)
+    assert parsed.free_states == {"TIMEOUT"}
+    del row["free_states"]
+    with pytest.raises(InvalidInput, match="free_states"):
+        parse_cluster(row)

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any, TypeVar
 
 import msgspec
 
-from fairbank.bank.policy import Policy
 from fairbank.bank.project import project_chain
 from fairbank.bank.refusals import Reason
-from fairbank.cluster.allocated_tres import Memory, MemoryUnit, NodeSize
 from fairbank.cluster.job import Run
-from fairbank.cluster.partition import Cluster, Partition
+from fairbank.cluster.partition import Cluster
 from fairbank.core.errors import InvalidInput
 from fairbank.core.time import parse_instant
-from fairbank.core.tres import BillingRule
 
 Row = Mapping[str, Any]
-
-DEFAULT_FREE_STATES: frozenset[str] = Policy().free_states
-"""States that cost nothing at a bank that does not report its own, being older than this
-command.
-"""
-
 
 CONTRADICTS_HOLD = Reason.REPORT_MISMATCH.name
 """Reason of a stored refusal whose report is of another job than the hold."""
@@ -54,9 +44,9 @@ class BankRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ended: int | None
     outcome: str | None
     elapsed: int | None
-    qos: str | None = None
-    tres: str | None = None
-    limit_seconds: int | None = msgspec.field(name="time_limit", default=None)
+    qos: str | None
+    tres: str | None
+    limit_seconds: int | None = msgspec.field(name="time_limit")
 
     @property
     def is_open(self) -> bool:
@@ -77,7 +67,7 @@ class BankProject(msgspec.Struct, frozen=True, kw_only=True):
     account: str
     parent: int | None
     members: Mapping[int, str] = {}
-    removed: bool = False
+    removed: bool
 
 
 class BankAllocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,34 +80,37 @@ class BankAllocation(msgspec.Struct, frozen=True, kw_only=True):
     end: int
     state: str
     shared: bool
-    deposited: int = 0
-    charged: int = 0
+    deposited: int
+    charged: int
     held: int
     available: int
 
 
-Booked = TypeVar("Booked", BankRun, BankProject, BankAllocation)
+Record = TypeVar("Record")
 
 
 def parse_run(row: Row) -> BankRun:
-    """Parse a row of the bank's list of jobs. Raises InvalidInput, naming the field."""
-    return _parse(row, BankRun, "submitted", "start", "ended")
+    """Parse a row of the bank's list of jobs. Raises InvalidInput, as all of these."""
+    return parse_record(row, BankRun, "submitted", "start", "ended")
 
 
 def parse_project(row: Row, members: Sequence[Row]) -> BankProject:
     """Parse a row of the list of projects, with the rows of its members."""
-    return _parse(
+    return parse_record(
         {**row, "members": {member["uid"]: member["role"] for member in members}}, BankProject
     )
 
 
 def parse_allocation(row: Row) -> BankAllocation:
     """Parse a row of the list of allocations."""
-    return _parse(row, BankAllocation, "start", "end")
+    return parse_record(row, BankAllocation, "start", "end")
 
 
-def _parse(row: Row, kind: type[Booked], *times: str) -> Booked:
-    """Convert a row, after its columns `times` from text to instants."""
+def parse_record(row: Row, kind: type[Record], *times: str) -> Record:
+    """Convert a row, after its columns `times` from text to instants.
+
+    Raises InvalidInput, naming the field.
+    """
     instants = {
         name: parse_instant(row[name], field=name)
         for name in times
@@ -133,44 +126,10 @@ def _parse(row: Row, kind: type[Booked], *times: str) -> Booked:
         ) from error
 
 
-class BankCluster(Cluster, frozen=True):
+class BankCluster(Cluster, frozen=True, kw_only=True):
     """Cluster as the bank prices it. Runs that end in one of `free_states` cost nothing."""
 
-    free_states: frozenset[str] = DEFAULT_FREE_STATES
-
-
-def parse_cluster(row: Row) -> BankCluster:
-    """Parse a row of the list of clusters."""
-    partitions = {
-        partition["name"]: Partition(
-            partition["name"],
-            partition["resource"],
-            (
-                None
-                if partition["weights"] is None
-                else {name: Fraction(weight) for name, weight in partition["weights"].items()}
-            ),
-            BillingRule(partition["adding"]),
-            NodeSize(*(partition.get(f"node_{name}") for name in ("cpus", "memory", "gres"))),
-            _default_memory(partition),
-        )
-        for partition in row["partitions"]
-    }
-    factors = {name: Fraction(factor) for name, factor in row["qos_factors"].items()}
-    free_states = frozenset(row.get("free_states", DEFAULT_FREE_STATES))
-    return BankCluster(
-        row["name"],
-        partitions,
-        factors,
-        qos_resources=row.get("qos_resources", {}),
-        default_partition=row.get("default_partition"),
-        free_states=free_states,
-    )
-
-
-def _default_memory(partition: Row) -> Memory | None:
-    size = partition.get("def_mem")
-    return None if size is None else Memory(size, MemoryUnit(partition["def_mem_per"]))
+    free_states: frozenset[str]
 
 
 class BankFunds:

@@ -141,7 +141,12 @@ def projects_after(known: Sequence[BankProject], plan: ImportPlan) -> list[BankP
         numbers[step.account] = number
         parent = numbers.get(step.parent) if step.parent else None
         project = BankProject(
-            id=number, group=step.group, gid=step.gid, account=step.account, parent=parent
+            id=number,
+            group=step.group,
+            gid=step.gid,
+            account=step.account,
+            parent=parent,
+            removed=False,
         )
         projects.append(project)
     return projects
@@ -242,6 +247,7 @@ def as_bank_allocation(cover: HistoryAllocation) -> BankAllocation:
         state="active",
         shared=False,
         deposited=cover.amount,
+        charged=0,
         held=0,
         available=cover.amount,
     )

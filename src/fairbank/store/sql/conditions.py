@@ -192,7 +192,7 @@ class GpuCount(FunctionElement[int]):
     inherit_cache = True
 
 
-# Most texts have the number of all GPUs as gres/gpu, which is found ten times as fast. For the others
+# Most texts have the number of all GPUs as gres/gpu, which is found ten times as fast. For others
 # the parts become rows. CAST reads the digits at the beginning of a text.
 _GPUS_IN_SQLITE = """
 CASE WHEN instr(',' || lower({0}), ',gres/gpu=')

@@ -86,11 +86,10 @@ def _add_csv(parser: Parser) -> None:
 
 
 def _csv(context: Context, options: Namespace) -> int:
-    from fairbank.slurm.bank import BankClient
+    from fairbank.slurm.bank import BankClient, parse_cluster
     from fairbank.slurm.commands import find_uid
     from fairbank.slurm.importer import import_jobs
     from fairbank.slurm.parsers.job_csv import JOB_FIELDS, JobFileRules, parse_job_table
-    from fairbank.slurm.reconcile.bank_records import parse_cluster
 
     bank = BankClient(context.client)
     bank.require_full_view()
