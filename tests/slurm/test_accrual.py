@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from fairbank.cli import main
 from tests.priority.age_by_job import Job, Limit, accrue_jobs
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.frozen_cluster import instant, run_sacctmgr_commands
@@ -87,6 +88,29 @@ def test_same_jobs_accrue_age(limited: Cluster, seed: int, record_figure: Record
         f"limits of accrual: of {len(queue)} jobs {sum(map(bool, ageing.values()))} age, and"
         f" {len(begun)} more when 4 are gone"
     )
+
+
+def test_prio_names_the_limit_that_keeps_a_job_from_ageing(
+    limited: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """QOS high lets two jobs of a user age. The third is listed by sprio with an age of 0."""
+    job = Job(user="alice", account="wg_astro", qos="high", submitted_at=1, eligible_at=1)
+    queue = {_submit(limited, job): job for _ in range(3)}
+    ages = _ages_after_a_pass(limited, queue)
+    (third,) = [number for number, since in ages.items() if not since]
+    for name, value in limited.place.environment.items():
+        monkeypatch.setenv(name, value)
+    wait_until(lambda: str(third) in limited.root("sprio", "-h", "-o", "%i"), "sprio to list it")
+    assert (
+        "does not age: QOS high lets 2 jobs of a user age at once (MaxJobsAccruePerUser), and 2 of"
+        " alice do; it begins when one of these leaves the queue" in _explained(third, capsys)
+    )
+    assert "per hour until" in _explained(min(queue), capsys)
+
+
+def _explained(number: int, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main.run(["prio", "--explain", "-j", str(number), "--utc"]) == 0
+    return capsys.readouterr().out
 
 
 def _expected(queue: Mapping[int, Job]) -> set[int]:
