@@ -83,6 +83,24 @@ def test_entries(filled: Store, query: dict[str, Any], expected: list[str]) -> N
     assert numbers(result) == sorted(numbers(result))
 
 
+def _own_jobs(uid: int, project: int) -> Visibility:
+    return Visibility(uid=uid, own_jobs_of=frozenset({project}))
+
+
+def test_own_jobs_are_entries_of_the_user_or_of_no_job(filled: Store) -> None:
+    """Project 3 is a child of 2, whose allocation 4 pays for its jobs."""
+    reader = SnapshotReader(filled)
+    for journal, project, uids in ((1, 1, (ALICE, BOB)), (4, 2, (CAROL, BOB)), (4, 3, (CAROL,))):
+        entries = reader.entries(EntryQuery(allocation=journal), PAGE)
+        assert {None, uids[0]} <= {entry.owner for entry in entries}
+        for uid in uids:
+            query = EntryQuery(allocation=journal, visibility=_own_jobs(uid, project))
+            of_no_job = {None} if (journal, project) in ((1, 1), (4, 2)) else set()
+            assert reader.entries(query, PAGE) == [
+                entry for entry in entries if entry.owner in of_no_job | {uid}
+            ], (journal, project, uid)
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -138,6 +156,9 @@ def test_debits_are_what_owners_were_charged(filled: Store) -> None:
         (DebitQuery(), DebitPage(), [debit]),
         (DebitQuery(visibility=Visibility(uid=ALICE)), DebitPage(), []),
         (DebitQuery(visibility=Visibility(projects=frozenset({1}))), DebitPage(), [debit]),
+        (DebitQuery(visibility=_own_jobs(ALICE, 1)), DebitPage(), [debit]),
+        (DebitQuery(visibility=_own_jobs(BOB, 1)), DebitPage(), []),
+        (DebitQuery(visibility=_own_jobs(ALICE, 2)), DebitPage(), []),
         (DebitQuery(projects=frozenset({2, 3})), DebitPage(), []),
         (DebitQuery(allocation=1, owner=ALICE), DebitPage(1), [debit]),
         (DebitQuery(allocation=3), DebitPage(), []),

@@ -130,6 +130,20 @@ def test_invalid_setting_of_a_named_table_is_named(
     assert (error.value.field, remedy in (error.value.remedy or "")) == (field, True)
 
 
+def test_visible_jobs_are_set_for_the_server(file: Path) -> None:
+    written = example(Path("/srv"), "memory:")
+    for line, expected in (("", "project"), ('visible_jobs = "own"', "own")):
+        file.write_text(written.replace("[server]", f"[server]\n{line}"))
+        assert read_settings(file).staff_members().visible_jobs.value == expected
+    file.write_text(written.replace("[server]", '[server]\nvisible_jobs = "none"'))
+    with pytest.raises(InvalidInput) as error:
+        read_settings(file)
+    assert (error.value.field, error.value.remedy) == (
+        "server.visible_jobs",
+        "one of: own, project, all",
+    )
+
+
 def test_settings_of_an_older_version_are_refused_as_such(file: Path) -> None:
     file.write_text(
         """\

@@ -86,12 +86,14 @@ class Visibility(msgspec.Struct, frozen=True):
     """Rows that a user may see: all, or those of `projects` and those owned by `uid`.
 
     A run belongs to the project that it ran for and to the project whose allocation pays: members
-    of both see it.
+    of both see it. In the journals of `own_jobs_of` the user sees the entries of their own jobs,
+    and those that are about no job.
     """
 
     everything: bool = False
     uid: int | None = None
     projects: frozenset[int] = frozenset()
+    own_jobs_of: frozenset[int] = frozenset()
 
     def sees(self, project: int) -> bool:
         return self.everything or project in self.projects

@@ -200,7 +200,7 @@ def job_filters(
 ) -> JobFilters:
     """Combine the filters with the visibility of the user."""
     return JobFilters(
-        request.identity.visibility,
+        request.identity.job_visibility,
         projects,
         *allocations,
         allocation,

@@ -152,7 +152,10 @@ class Allocations(UseCases):
         """
         allocation = self.get(identity, number)
         with self._store.reading() as reader:
-            return reader.allocation_users(allocation.id, page)
+            if identity.journal_visibility.sees(allocation.project):
+                return reader.allocation_users(allocation.id, page)
+            own = reader.users(frozenset({number}), identity.uid)
+            return [row for row in own if page.after is None or row.uid > page.after]
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
         """Return what each owner was charged in each allocation, by (allocation, owner)."""
@@ -184,6 +187,7 @@ class Allocations(UseCases):
             )
             if not found:
                 raise self._not_visible(identity, number)
+            _check_journal(identity, found[0])
             journal = _Journal(reader, number, period, identity, every)
             shown, changes = journal.read(page)
             rows = shown[: page.limit]
@@ -291,6 +295,18 @@ class Allocations(UseCases):
         except NotFound as missing:
             missing.field = "to"
             raise
+
+
+def _check_journal(identity: Identity, allocation: Allocation) -> None:
+    """Raise Forbidden for the journal of an allocation if the user sees only their own jobs there:
+    without the other entries it would not add up.
+    """
+    if not identity.journal_visibility.sees(allocation.project):
+        raise Forbidden(
+            "this bank shows members only their own jobs and usage, so no whole statement",
+            field="allocation",
+            remedy="see your own with: fairbank jobs, or fairbank usage --by job",
+        )
 
 
 def states_since(

@@ -62,7 +62,7 @@ class Runs(UseCases):
     def get(self, identity: Identity, number: int) -> RunRecord:
         """Return a run. Raises NotFound for a missing run as for a run of others."""
         found = self.find(
-            RunQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
+            RunQuery(visibility=identity.job_visibility, ids=frozenset({number})), Page(1)
         )
         return only(found, f"job record {number}", "id", "list them with: fairbank jobs")
 
@@ -81,7 +81,7 @@ class Runs(UseCases):
     def refusal(self, identity: Identity, number: int) -> tuple[Entry, Refusal]:
         """Return a refusal. Raises NotFound for a missing refusal as for a refusal of others."""
         found = self.refusals(
-            RefusalQuery(visibility=identity.visibility, ids=frozenset({number})), Page(1)
+            RefusalQuery(visibility=identity.job_visibility, ids=frozenset({number})), Page(1)
         )
         remedy = "list them with: fairbank jobs --refused"
         return only(found, f"refusal {number}", "id", remedy)

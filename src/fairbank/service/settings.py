@@ -22,7 +22,7 @@ from fairbank.core.gres import gres_counts, parse_gres
 from fairbank.core.settings_file import parse_toml, read_whole, toml_string
 from fairbank.core.tres import BillingRule, parse_memory, parse_weights
 from fairbank.core.validation import WORD, describe_invalid_setting, validated_settings
-from fairbank.service.access.identity import Staff
+from fairbank.service.access.identity import Staff, VisibleJobs
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 Word = Annotated[str, msgspec.Meta(pattern=WORD)]
@@ -66,7 +66,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     -n`), which are bound to no request: a user who sees one before it is used can send any request
     with it, as its owner. `waiting_max`: maximum number of queued requests; beyond it the
     server answers 503. `unix_groups`: users whose Unix groups contain a project's gid are its
-    members. `log`: "json", "short", or "auto": JSON, but short lines and only warnings on a
+    members. `visible_jobs`: jobs and usage that users who are not staff see: "own" and those of
+    projects that they lead; "project": those of all their projects; or "all". `log`: "json", "short", or "auto": JSON, but short lines and only warnings on a
     terminal. `write_queue`: on PostgreSQL, requests are applied in "threads" of the server or in a
     "process" of its own, which uses a second processor; on SQLite always in threads.
     """
@@ -80,6 +81,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Word = "fairbank"
     waiting_max: Positive = 10_000
     unix_groups: bool = True
+    visible_jobs: VisibleJobs = VisibleJobs.PROJECT
     log: LogFormat = LogFormat.AUTO
     write_queue: WriteQueuePlace = WriteQueuePlace.PROCESS
 
@@ -160,7 +162,12 @@ class BankSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name, cluster in self.clusters.items():
             for uid in cluster.agents:
                 agents[uid] = agents.get(uid, frozenset()) | {name}
-        return Staff(self.staff.superusers | {os.getuid()}, self.staff.admins, agents)
+        return Staff(
+            self.staff.superusers | {os.getuid()},
+            self.staff.admins,
+            agents,
+            self.server.visible_jobs,
+        )
 
     def cluster_map(self) -> dict[str, Cluster]:
         """Return the clusters by name. Raises InvalidInput with the key."""

@@ -42,12 +42,12 @@ class ShareHistory(UseCases):
     def find(self, identity: Identity, query: ShareQuery) -> list[ShareRecord]:
         """Return the records that a user may see.
 
-        Staff, and the agents of the cluster, see all of them. Others see the accounts of their
-        projects, and the users of those they lead.
+        Staff, and the agents of the cluster, see all of them, and all users if the settings show
+        them all jobs. Else others see the accounts of their projects, and the users of those they
+        lead.
         """
         if not (
-            identity.superuser
-            or identity.admin
+            identity.job_visibility.everything
             or (query.cluster is not None and query.cluster in identity.clusters)
         ):
             query = self._restrict(identity, query)

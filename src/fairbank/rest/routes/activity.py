@@ -14,7 +14,6 @@ from fairbank.bank.query import DebitPage, DebitQuery, EntryQuery, Page, RunQuer
 from fairbank.core.errors import InvalidInput
 from fairbank.rest.parameters import (
     PERIOD,
-    PROJECTS,
     PROJECTS_OF_RUNS,
     RECENT,
     Limit,
@@ -51,7 +50,7 @@ def entry_query(
 ) -> EntryQuery:
     """Return the query for entries of all kinds that the user may see."""
     return EntryQuery(
-        visibility=request.identity.visibility,
+        visibility=request.identity.journal_visibility,
         allocation=allocation,
         projects=projects,
         since=period.since,
@@ -107,7 +106,7 @@ def list_predebits(
     charge is in `GET /debit`. `since` and `until` select by the start of the run.
     """
     query = RunQuery(
-        visibility=chosen.visibility,
+        visibility=request.identity.job_visibility,
         projects=chosen.projects,
         allocation=chosen.allocation,
         closed=status == "completed",
@@ -123,7 +122,7 @@ def list_predebits(
     return list_response("predebit", request.context, rows, next_)
 
 
-@read_route("/debit", dependencies={"projects": PROJECTS})
+@read_route("/debit", dependencies={"projects": PROJECTS_OF_RUNS})
 def list_debits(
     request: ApiRequest,
     projects: Projects,
@@ -135,7 +134,7 @@ def list_debits(
     """List the sum of charges of each owner in each allocation."""
     page = DebitPage(limit, _parse_cursor(after))
     query = DebitQuery(
-        visibility=request.identity.visibility,
+        visibility=request.identity.job_visibility,
         projects=projects,
         allocation=allocation,
         owner=owner_uid,

@@ -107,7 +107,7 @@ def list_entries(
     or set caps; by default all of these.
     """
     query = EntryQuery(
-        visibility=request.identity.visibility,
+        visibility=request.identity.journal_visibility,
         allocation=allocation,
         projects=projects,
         kinds=_ALL_KINDS if about is None else _KINDS_ABOUT[about],

@@ -103,7 +103,7 @@ def show_usage(
         until = min(now + DAY, LAST_INSTANT if period.until is None else period.until)
         offsets = zone_offsets(period.zone, period.since or 0, until)
     query = UsageQuery(
-        visibility=request.identity.visibility,
+        visibility=request.identity.job_visibility,
         projects=projects,
         allocation=allocation,
         resource=resource,
@@ -202,7 +202,7 @@ def list_shares(
     """List the fair-share values of accounts on each day since <= day < until, by cluster and day.
 
     Staff see all, an agent all of its cluster. Other users see the accounts of their projects, and
-    the users in those where they are PI or coordinator.
+    the users in those where they are PI or coordinator; all, if `visible_jobs` is "all".
     """
     query = ShareQuery(
         # The first day that begins in the period, and the first one that begins after it.

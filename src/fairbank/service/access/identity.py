@@ -19,12 +19,23 @@ FULL = frozenset({"read", "write"})
 """Scopes of a user who signed in without a token."""
 
 
+class VisibleJobs(Enum):
+    """Jobs and usage that users who are not staff see: their own and those of projects that they
+    lead, those of their projects, or all.
+    """
+
+    OWN = "own"
+    PROJECT = "project"
+    ALL = "all"
+
+
 class Staff(msgspec.Struct, frozen=True):
-    """Staff and agents named in the settings."""
+    """Staff and agents named in the settings, and what all others see of jobs."""
 
     superusers: frozenset[int] = frozenset()
     admins: frozenset[int] = frozenset()
     agents: Mapping[int, frozenset[str]] = {}
+    visible_jobs: VisibleJobs = VisibleJobs.PROJECT
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +56,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[str] = FULL
     until: Instant | None = None
     token: int | None = None
+    visible_jobs: VisibleJobs = VisibleJobs.PROJECT
 
     @property
     def acting_as(self) -> int | None:
@@ -58,6 +70,22 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         if self.superuser or self.admin:
             return Visibility(everything=True)
         return Visibility(uid=self.uid, projects=frozenset(self.roles))
+
+    @property
+    def job_visibility(self) -> Visibility:
+        """Return what the user may see of jobs and usage."""
+        if self.visible_jobs is VisibleJobs.ALL:
+            return Visibility(everything=True)
+        return self.journal_visibility
+
+    @property
+    def journal_visibility(self) -> Visibility:
+        """Return what the user may see of journals, which also have entries of jobs."""
+        seen = self.visibility
+        if seen.everything or self.visible_jobs is not VisibleJobs.OWN:
+            return seen
+        led = frozenset(number for number, role in self.roles.items() if role is not Role.MEMBER)
+        return Visibility(uid=self.uid, projects=led, own_jobs_of=seen.projects - led)
 
 
 def identity_of(
@@ -118,6 +146,7 @@ def identity_of(
         scopes=scopes,
         until=until,
         token=token,
+        visible_jobs=staff.visible_jobs,
     )
 
 

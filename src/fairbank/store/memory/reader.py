@@ -157,17 +157,16 @@ class MemoryReader:
         )
 
     def debits(self, query: DebitQuery, page: DebitPage) -> list[Debit]:
-        theirs = {
-            each.id
-            for each in self._tables.allocations.values()
-            if (query.visibility.everything or each.project in query.visibility.projects)
-            and is_one_of(each.project, query.projects)
-        }
+        seen = query.visibility
         charged = [
             each
             for each in self.scan(UserRow)
             if each.sums.charged
-            and each.allocation in theirs
+            and is_one_of(self._project_of(each.allocation), query.projects)
+            and (
+                self._sees(seen, each.allocation, None)
+                or (self._project_of(each.allocation) in seen.own_jobs_of and each.uid == seen.uid)
+            )
             and all_equal((each.allocation, query.allocation), (each.uid, query.owner))
             and (page.after is None or (each.allocation, each.uid) > page.after)
         ][: page.size]
@@ -223,6 +222,7 @@ class MemoryReader:
                     each.allocation,
                     each.owner if each.kind is Kind.REFUSAL else None,
                 )
+                or self._is_own(query.visibility, each)
             )
             and is_one_of(each.id, query.ids)
             and (
@@ -379,13 +379,27 @@ class MemoryReader:
 
     def _ran_for(self, projects: frozenset[int]) -> set[int | None]:
         """Return the runs of these projects, charged to them or to their parents."""
-        parents = {each.id: each.parent for each in self._tables.projects.values()}
+        parents = self._parents()
         paying = {number for each in projects for number in project_chain(each, parents)}
         return {
             each.id
             for each in self._tables.runs.values()
             if each.project in projects and self._project_of(each.allocation) in paying
         }
+
+    def _is_own(self, visibility: Visibility, entry: Entry) -> bool:
+        """Return whether an entry is of an own job, or of none, in a journal of `own_jobs_of` or,
+        for jobs, of their parents.
+        """
+        projects, parents = visibility.own_jobs_of, self._parents()
+        paying = {number for each in projects for number in project_chain(each, parents)}
+        project = self._project_of(entry.allocation)
+        if entry.owner is None:
+            return project in projects
+        return entry.owner == visibility.uid and project in paying
+
+    def _parents(self) -> dict[int, int | None]:
+        return {each.id: each.parent for each in self._tables.projects.values()}
 
     def _project_of(self, allocation: int) -> int | None:
         return None if allocation == REGISTRY else self._tables.allocations[allocation].project

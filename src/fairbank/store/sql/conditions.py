@@ -66,17 +66,23 @@ def run_is_visible(visibility: Visibility, columns: Any = run.c) -> Condition:
 
 
 def entry_is_visible(visibility: Visibility) -> Condition:
-    """Return the condition for entries in journals of visible projects or about their runs, and own
-    refusals.
+    """Return the condition for entries in journals of visible projects or about their runs, own
+    refusals, and entries of own jobs or of none in the journals of `own_jobs_of`.
     """
+    j = journal.c
     found = is_visible_or_owned(
-        visibility, journal.c.allocation, and_(journal.c.owner == visibility.uid, IS_REFUSAL)
+        visibility, j.allocation, and_(j.owner == visibility.uid, IS_REFUSAL)
     )
-    if visibility.everything or not visibility.projects:
+    if visibility.everything:
         return found
-    return or_(
-        found, and_(_in_their_line(visibility.projects), _about_runs_for(visibility.projects))
-    )
+    if projects := visibility.projects:
+        found = or_(found, and_(_in_their_line(projects), _about_runs_for(projects)))
+    if projects := visibility.own_jobs_of:
+        of_no_job = and_(j.owner.is_(None), of_projects(j.allocation, projects))
+        found = or_(
+            found, and_(_in_their_line(projects), or_(j.owner == visibility.uid, of_no_job))
+        )
+    return found
 
 
 def of_projects(of_allocation: ColumnElement[Any], projects: frozenset[int] | None) -> Condition:

@@ -141,8 +141,14 @@ def debits(query: DebitQuery, page: DebitPage) -> Select[Any]:
     latest = of_owner.order_by(_r.id.desc()).limit(1).scalar_subquery()
     wanted = [
         _u.charged > 0,
-        of_projects(
-            _u.allocation, None if query.visibility.everything else query.visibility.projects
+        or_(
+            of_projects(
+                _u.allocation, None if query.visibility.everything else query.visibility.projects
+            ),
+            and_(
+                of_projects(_u.allocation, query.visibility.own_jobs_of),
+                _u.uid == query.visibility.uid,
+            ),
         ),
         of_projects(_u.allocation, query.projects),
         equal(_u.allocation, query.allocation),

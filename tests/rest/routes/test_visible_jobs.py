@@ -1,0 +1,92 @@
+"""Table of the setting `visible_jobs`: who sees a member's jobs and usage on each route.
+
+The job is of a member of chem. A colleague is another member, without jobs; `lead` is the PI and
+the coordinator of chem; `other` is a user of no project and the PI of another one. Staff see all.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from fairbank.bank.project import Role
+from fairbank.bank.requests import SetMember
+from fairbank.service.access.identity import VisibleJobs
+from tests.rest.operations import OWN, call, operations, share_of
+from tests.rest.world import (
+    ADMIN,
+    COORDINATOR,
+    MEMBER,
+    OTHER_PI,
+    PI,
+    STAFF,
+    STRANGER,
+    SUPERUSER,
+    World,
+    create_world,
+)
+
+COLLEAGUE = 5_200
+USERS = {
+    "owner": (MEMBER,),
+    "colleague": (COLLEAGUE,),
+    "lead": (PI, COORDINATOR),
+    "other": (STRANGER, OTHER_PI),
+    "staff": (ADMIN, SUPERUSER),
+}
+# A statement would not add up without the entries of colleagues, so `own` shows none. `all` is
+# about jobs and usage, not about the journals of other projects.
+TABLE = """
+# operation      own         project                 all
+list_jobs        owner lead  owner colleague lead    owner colleague lead other
+show_job         owner lead  owner colleague lead    owner colleague lead other
+list_failures    owner lead  owner colleague lead    owner colleague lead other
+show_failure     owner lead  owner colleague lead    owner colleague lead other
+show_usage       owner lead  owner colleague lead    owner colleague lead other
+list_predebits   owner lead  owner colleague lead    owner colleague lead other
+list_debits      owner lead  owner colleague lead    owner colleague lead other
+list_shares      lead        lead                    owner colleague lead other
+list_activity    owner lead  owner colleague lead    owner colleague lead
+list_entries     owner lead  owner colleague lead    owner colleague lead
+list_users       owner lead  owner colleague lead    owner colleague lead
+show_statement   lead        owner colleague lead    owner colleague lead
+"""
+WITHOUT_JOBS = {
+    *("show_health", "show_myself", "show_metrics", "list_clusters", "show_document", "show_docs"),
+    *("show_asset", "list_projects", "show_project", "list_members", "list_allocations"),
+    *("list_balances", "show_allocation", "list_credits", "show_centre", "show_heads"),
+    "list_tokens",
+}
+"""Routes that read, and show no jobs and no usage of a single user but the one who asks."""
+ROWS = [re.split(r"\s{2,}", line) for line in TABLE.strip().splitlines()[1:]]
+
+
+def test_each_reading_route_is_in_the_table() -> None:
+    reading = {name for name, (method, _) in operations().items() if method == "GET"}
+    assert {row[0] for row in ROWS} | WITHOUT_JOBS == reading
+
+
+@pytest.mark.parametrize("seen", VisibleJobs, ids=lambda seen: seen.value)
+def test_jobs_and_usage_are_seen_as_the_setting_says(seen: VisibleJobs) -> None:
+    with create_world(staff=msgspec.structs.replace(STAFF, visible_jobs=seen)) as world:
+        chem = world.own["project"]
+        world.request(SetMember(project=chem, uid=COLLEAGUE, role=Role.MEMBER))
+        share = msgspec.structs.replace(share_of("chem"), user=str(MEMBER))
+        world.context.services.store.add_share_records([share])
+        column = 1 + list(VisibleJobs).index(seen)
+        for row in ROWS:
+            expected = {"staff", *row[column].split()}
+            for name, uids in USERS.items():
+                for uid in uids:
+                    shown = _shows_member(world, row[0], uid)
+                    assert shown == (name in expected), (row[0], name, uid)
+
+
+def _shows_member(world: World, operation: str, uid: int) -> bool:
+    """Return whether the answer to a user names the member."""
+    method, path, _ = call(world, operation, OWN, uid)
+    if operation == "list_shares":
+        path = "/share?users=true"
+    return re.search(rf"\b{MEMBER}\b", world.ask(method, path, uid).text) is not None
