@@ -90,15 +90,15 @@ def _own_jobs(uid: int, project: int) -> Visibility:
 def test_own_jobs_are_entries_of_the_user_or_of_no_job(filled: Store) -> None:
     """Project 3 is a child of 2, whose allocation 4 pays for its jobs."""
     reader = SnapshotReader(filled)
-    for journal, project, uids in ((1, 1, (ALICE, BOB)), (4, 2, (CAROL, BOB)), (4, 3, (CAROL,))):
+    for journal, number, uids in ((1, 1, (ALICE, BOB)), (4, 2, (CAROL, BOB)), (4, 3, (CAROL,))):
         entries = reader.entries(EntryQuery(allocation=journal), PAGE)
         assert {None, uids[0]} <= {entry.owner for entry in entries}
         for uid in uids:
-            query = EntryQuery(allocation=journal, visibility=_own_jobs(uid, project))
-            of_no_job = {None} if (journal, project) in ((1, 1), (4, 2)) else set()
+            query = EntryQuery(allocation=journal, visibility=_own_jobs(uid, number))
+            of_no_job = {None} if number != 3 else set()
             assert reader.entries(query, PAGE) == [
                 entry for entry in entries if entry.owner in of_no_job | {uid}
-            ], (journal, project, uid)
+            ], (journal, number, uid)
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,10 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     with it, as its owner. `waiting_max`: maximum number of queued requests; beyond it the
     server answers 503. `unix_groups`: users whose Unix groups contain a project's gid are its
     members. `visible_jobs`: jobs and usage that users who are not staff see: "own" and those of
-    projects that they lead; "project": those of all their projects; or "all". `log`: "json", "short", or "auto": JSON, but short lines and only warnings on a
-    terminal. `write_queue`: on PostgreSQL, requests are applied in "threads" of the server or in a
-    "process" of its own, which uses a second processor; on SQLite always in threads.
+    projects that they lead; "project": those of all their projects; or "all". `log`: "json",
+    "short", or "auto": JSON, but short lines and only warnings on a terminal. `write_queue`: on
+    PostgreSQL, requests are applied in "threads" of the server or in a "process" of its own, which
+    uses a second processor; on SQLite always in threads.
     """
 
     socket: str
