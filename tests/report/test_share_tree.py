@@ -176,8 +176,10 @@ def test_regimes_of_fasrc_in_words(level: float, words: str) -> None:
 def test_age_lifts_jobs_of_an_account_without_share_left_if_it_has_weight() -> None:
     rows = [ShareRow("root"), ShareRow("a", parent="root", shares=1, level=0.01)]
     rule = FAIR_TREE._replace(weights={"fair share": 5.0, "age": 1.0})
-    assert reading_guide(rows, rule)[1].endswith("all other siblings, until their age lifts them.")
-    assert reading_guide(rows, FAIR_TREE)[1].endswith("all other siblings.")
+    assert reading_guide(rows, rule)[1].endswith(
+        "those of all siblings, until their age lifts them."
+    )
+    assert reading_guide(rows, FAIR_TREE)[1].endswith("those of all siblings.")
 
 
 def test_classic_factor_above_half_is_within_the_share() -> None:

@@ -164,7 +164,7 @@ class Regime(Enum):
     OVER = ("over", "2:1 used twice its share; its jobs wait behind those of {} that used less.")
     NONE_LEFT = (
         "no share left",
-        "it used more than ten times its share; its jobs wait behind those of all other {}{age}.",
+        "it used more than ten times its share; its jobs wait behind those of all {}{age}.",
     )
 
     @property
