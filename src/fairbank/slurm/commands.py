@@ -1,4 +1,4 @@
-"""Slurm's commands, run one at a time with a time limit; and slurm.conf of this host.
+"""Slurm's commands, run one at a time with a time limit.
 
 They run in UTC and without their users' format settings, so that the output is the same for all.
 `parsers` reads it.
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import subprocess
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ import msgspec
 from fairbank.core import ids
 from fairbank.core.errors import InvalidInput, NotFound, Unavailable
 from fairbank.core.time import iso
+from fairbank.slurm.host.slurm_conf import conf_path, conf_settings
+from fairbank.slurm.host.users import find_uid
 from fairbank.slurm.output import PENDING_QUEUE, RecordedOutput, SlurmOutput, show_command
 from fairbank.slurm.parsers import config, sacct, sacctmgr, squeue, sshare
 from fairbank.slurm.parsers.columns import PIPE, Table
@@ -314,90 +315,6 @@ def _of_jobs(numbers: Sequence[int]) -> tuple[str, str]:
 def _with_uid(job: AccountingJob) -> AccountingJob:
     """Return the job with its owner's uid, where only the name is given and this host knows it."""
     return job if job.owner is not None else msgspec.structs.replace(job, owner=find_uid(job.user))
-
-
-@cache
-def find_uid(user: str) -> int | None:
-    """Return the uid of a user of this host, or None."""
-    try:
-        return pwd.getpwnam(user).pw_uid if user else None
-    except (KeyError, ValueError):
-        return None
-
-
-# --- slurm.conf of this host, with the files that it includes ---
-
-DEFAULT_PATH = "/etc/slurm/slurm.conf"
-
-SHOWN_SETTINGS = (
-    "AccountingStorageEnforce",
-    "AccountingStorageTRES",
-    "AccountingStorageType",
-    "AuthInfo",
-    "AuthType",
-    "CliFilterPlugins",
-    "ClusterName",
-    "JobSubmitPlugins",
-    "PrEpParameters",
-    "PrEpPlugins",
-    "PriorityFlags",
-    "PriorityType",
-    "PrologSlurmctld",
-    "SlurmUser",
-)
-"""Settings that `scontrol show config` shows and other modules read, in its spelling."""
-_DEFAULTS = {"AuthType": "auth/munge", "SlurmUser": "root"}
-"""Slurm's defaults of those that slurm.conf may leave out."""
-_TEXT_MAX = 4 * 1024 * 1024
-
-
-def conf_path(config: Mapping[str, str]) -> Path:
-    """Return the slurm.conf that slurmctld read."""
-    return Path(config.get("SLURM_CONF") or DEFAULT_PATH)
-
-
-def read_text(path: Path) -> str:
-    """Return the start of a file, at most 4 MiB. Raises OSError."""
-    with path.open("rb") as file:
-        return file.read(_TEXT_MAX).decode(errors="replace")
-
-
-def conf_settings(path: Path, depth: int = 4) -> dict[str, str]:
-    """Return the settings of slurm.conf and its included files.
-
-    Raises NotFound for an unreadable file.
-    """
-    try:
-        conf = config.read_conf(read_text(path))
-    except OSError as error:
-        remedy = "run this on slurmctld's host, as root or as Slurm's user"
-        raise NotFound(
-            f"cannot read {path}: {error.strerror}", field="slurm.conf", remedy=remedy
-        ) from error
-    settings = dict(conf.settings)
-    for name in conf.includes if depth else ():
-        settings |= conf_settings(path.parent / name, depth - 1)
-    return settings
-
-
-def assumed_config(path: Path) -> dict[str, str]:
-    """Return what slurmctld would show of its settings, while it does not answer.
-
-    Raises NotFound.
-    """
-    settings = conf_settings(path)
-    shown = _DEFAULTS | {
-        name: settings[name.lower()] for name in SHOWN_SETTINGS if name.lower() in settings
-    }
-    return {**shown, "SlurmUser": _user_with_uid(shown["SlurmUser"]), "SLURM_CONF": str(path)}
-
-
-def _user_with_uid(user: str) -> str:
-    """Return a user as scontrol shows them: slurm(64030)."""
-    try:
-        return f"{user}({pwd.getpwnam(user).pw_uid})"
-    except KeyError:
-        return user
 
 
 def output_of(directory: str | None, timeout_seconds: float = TIMEOUT_SECONDS) -> SlurmOutput:

@@ -5,7 +5,6 @@ What the bank has already is not entered twice.
 
 from __future__ import annotations
 
-import grp
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
@@ -16,7 +15,8 @@ from fairbank.core.time import iso
 from fairbank.core.units import AMOUNT_MAX
 from fairbank.rest.client import Refused
 from fairbank.slurm.bank import BankClient, Progress, no_progress
-from fairbank.slurm.commands import SlurmCommands, find_uid
+from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.host.users import find_gid, find_uid
 from fairbank.slurm.parsers.config import read_default_memory, slurm_uid
 from fairbank.slurm.parsers.values import AccountingJob, UnreadableLine
 from fairbank.slurm.reconcile.bank_records import BankCluster, BankFunds, BankRun
@@ -97,7 +97,7 @@ def import_people(
     plan = plan_import(
         people,
         known,
-        lambda account: gids[account] if account in gids else _gid_of(account),
+        lambda account: gids[account] if account in gids else find_gid(account),
         find_uid,
         passed_over,
     )
@@ -176,13 +176,6 @@ def _enter(
             refusals.append(f"account {step.account}: {refusal.message}{remedy}")
         progress("enter", done, len(steps))
     return refusals
-
-
-def _gid_of(account: str) -> int | None:
-    try:
-        return grp.getgrnam(account).gr_gid
-    except (KeyError, ValueError):
-        return None
 
 
 class HistoryResult(msgspec.Struct, frozen=True, kw_only=True):

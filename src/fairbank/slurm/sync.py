@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import tempfile
 import time
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ import msgspec
 from fairbank.core.errors import Forbidden, InvalidInput
 from fairbank.slurm.bank import BankClient, Progress, no_progress
 from fairbank.slurm.commands import SlurmCommands
+from fairbank.slurm.host.users import find_user
 from fairbank.slurm.parsers.values import ParsedRows
 from fairbank.slurm.policy import SiteRules, build_policy
 from fairbank.slurm.policy_file import render
@@ -129,7 +129,7 @@ def sync_accounts(
         fence=fence,
         remove=remove,
     )
-    changes, notes = plan_changes(wanted, user_of)
+    changes, notes = plan_changes(wanted, find_user)
     for done, change in enumerate(() if dry_run else changes, 1):
         slurm.change_accounting(change.words)
         progress("sacctmgr", done, len(changes))
@@ -143,14 +143,6 @@ def _require_all(answers: Iterable[ParsedRows[Any]], remedy: str) -> None:
     for answer in answers:
         for line in answer.unreadable:
             raise InvalidInput(f"cannot read {line}", field=line.field, remedy=remedy)
-
-
-def user_of(uid: int) -> str | None:
-    """Return the name of a user of this host, or None."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return None
 
 
 def replace_file(path: Path, text: str | bytes, *, field: str = "policy") -> None:

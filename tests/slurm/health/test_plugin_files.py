@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from fairbank.core.errors import NotFound
-from fairbank.slurm.commands import conf_path, conf_settings
 from fairbank.slurm.health import plugin_files
 from fairbank.slurm.health.doctor import find_scripts, find_table
 from fairbank.slurm.health.plugin_files import RULES, TABLE, TableFile
+from fairbank.slurm.host.slurm_conf import conf_path, conf_settings
 from fairbank.slurm.parsers.config import read_conf
 from fairbank.slurm.site_factor import SiteFactorTable, encode
 from tests.slurm.health.recorded_health import CONFIG, failed_checks

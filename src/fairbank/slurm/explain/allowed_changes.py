@@ -17,9 +17,9 @@ from fairbank.priority.multifactor.pending_jobs import scale
 from fairbank.priority.settings import PrioritySettings
 from fairbank.scheduling.explain.job_changes import AllowedChanges
 from fairbank.scheduling.pending_job import PendingJob
-from fairbank.slurm.commands import conf_path
 from fairbank.slurm.explain.admission_rules import AdmissionRules, read_admission_rules
 from fairbank.slurm.explain.job_credit import Quote, quotes
+from fairbank.slurm.host.slurm_conf import conf_path
 from fairbank.slurm.output import show_command
 from fairbank.slurm.parsers import sacctmgr
 from fairbank.slurm.parsers.jobs import SlurmJob

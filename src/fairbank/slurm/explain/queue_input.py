@@ -4,9 +4,6 @@ share of jobs.
 
 from __future__ import annotations
 
-import grp
-import os
-import pwd
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +12,7 @@ import msgspec
 
 from fairbank.core.errors import FairbankError
 from fairbank.slurm.commands import output_of
+from fairbank.slurm.host.users import groups_of
 from fairbank.slurm.output import SlurmOutput
 from fairbank.slurm.parsers.config import Version
 from fairbank.slurm.parsers.jobs import SlurmJob
@@ -57,18 +55,8 @@ def groups_of_users(snapshot: QueueAnswers, job_id: str) -> dict[str, tuple[str,
             or number in (str(job.job_id), str(job.array), str(job.het_job))
         )
     }
-    groups: dict[str, tuple[str, ...]] = {}
-    for user in users:
-        try:
-            primary = pwd.getpwnam(user).pw_gid
-        except KeyError:  # another host's user
-            continue
-        names: list[str] = []
-        for gid in os.getgrouplist(user, primary):
-            with suppress(KeyError):  # a group without a name is in no AllowGroups
-                names.append(grp.getgrgid(gid).gr_name)
-        groups[user] = tuple(sorted(names))
-    return groups
+    groups = {user: groups_of(user) for user in users}
+    return {user: names for user, names in groups.items() if names}
 
 
 def fair_shares(jobs: Sequence[SlurmJob], source: SlurmOutput) -> dict[int, float]:

@@ -15,13 +15,7 @@ from fairbank.core.health import HealthCheck, run_check
 from fairbank.core.time import parse_instant
 from fairbank.rest.client import Client
 from fairbank.slurm.bank import BankClient
-from fairbank.slurm.commands import (
-    SlurmCommands,
-    assumed_config,
-    conf_path,
-    conf_settings,
-    read_text,
-)
+from fairbank.slurm.commands import SlurmCommands
 from fairbank.slurm.health import plugin_files, slurm_checks
 from fairbank.slurm.health.plugin_files import (
     RULES,
@@ -32,6 +26,7 @@ from fairbank.slurm.health.plugin_files import (
     is_loaded,
     is_ours,
 )
+from fairbank.slurm.host.slurm_conf import assumed_config, conf_path, conf_settings, read_text
 from fairbank.slurm.parsers.config import (
     read_default_memory,
     slurm_uid,

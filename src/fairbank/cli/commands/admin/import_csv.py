@@ -87,7 +87,7 @@ def _add_csv(parser: Parser) -> None:
 
 def _csv(context: Context, options: Namespace) -> int:
     from fairbank.slurm.bank import BankClient, parse_cluster
-    from fairbank.slurm.commands import find_uid
+    from fairbank.slurm.host.users import find_uid
     from fairbank.slurm.importer import import_jobs
     from fairbank.slurm.parsers.job_csv import JOB_FIELDS, JobFileRules, parse_job_table
 

@@ -1,0 +1,1 @@
+"""This host: its users and groups, and its slurm.conf."""
