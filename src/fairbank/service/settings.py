@@ -359,9 +359,9 @@ def _check_category(name: str, category: object) -> None:
     place = f"policy.categories.{name}"
     resources = category.get("resources") if isinstance(category, dict) else None
     for resource, limits in resources.items() if isinstance(resources, dict) else ():
-        _check_table(limits, GrantRange, f"$.{place}.resources.{resource}")
+        _check_table(limits, GrantRange, f"{place}.resources.{resource}")
         ids.kind(resource, field=f"{place}.resources.{resource}")
-    _check_table(category, GrantCategory, f"$.{place}")
+    _check_table(category, GrantCategory, place)
     if isinstance(category, dict) and "purpose" in category:
         ids.comment(category["purpose"], field=f"{place}.purpose")
 
