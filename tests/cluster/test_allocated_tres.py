@@ -104,9 +104,9 @@ def test_size_that_costs_nothing_is_not_needed() -> None:
         ("cpu=1,gres/gpu=1,gres/gpu:v100=1", None, GPU, None),  # the settings name no types
         (
             "cpu=1",
-            Memory(200_000),
+            Memory(200 * 1024),
             CPU,
-            "a node of partition cpu has 131072 MiB of memory, and the job asks for 200000",
+            "a node of partition cpu has 128 GiB of memory, and the job asks for 200",
         ),
         ("cpu=1,gres/gpu=1", Memory(10**9), UNKNOWN, None),
     ],

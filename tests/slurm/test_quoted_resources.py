@@ -4,9 +4,19 @@ options. A node of cpu has 64 cores, one of gpu 48 and four GPUs.
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from fairbank.cli.commands.bank.job_script import JobDescription, describe_job, read_script
+from fairbank.cluster.allocated_tres import NodeSize, allocated_tres
+from fairbank.cluster.job import JobRequest
+from fairbank.cluster.partition import Partition
+from fairbank.core.tres import parse_counts, parse_weights
+from fairbank.rest.routes.job import requested_memory
+from fairbank.rest.schemas.requests import DescribedJob
+from fairbank.slurm.parsers.machine import read_nodes, read_partitions
+from fairbank.slurm.reconcile.node_sizes import largest_node
+from fairbank.slurm.reconcile.prices import SlurmMachine
 from tests.slurm.conftest import RecordFigure
 from tests.slurm.lab.cluster import Cluster
 from tests.slurm.lab.output_parsers import tres
@@ -132,6 +142,66 @@ def test_range_of_nodes_is_quoted_at_its_upper_end(slurm: Cluster) -> None:
     for options, counts in allocated(slurm, RANGES).items():
         quote = quoted(options)
         assert all(counts[name] <= quote[name] for name in counts), (options, counts, quote)
+
+
+WHOLE = {
+    "cpu": [
+        "--exclusive",
+        "--exclusive -n70",
+        "--exclusive --mem=10G",
+        "--exclusive --mem-per-cpu=1500M",
+        "-N2 --exclusive --mem=0",
+        "--mem=0",
+        "-n8",
+    ],
+    "gpu": ["--exclusive", "--exclusive --gpus=2", "-N2 --exclusive --gres=gpu:1", "--gpus=1"],
+}
+
+
+def test_quote_counts_whole_nodes_and_default_memory_as_slurm_does(slurm: Cluster) -> None:
+    """The size of nodes and the default memory are those that `slurm import` reads."""
+    machine = SlurmMachine(
+        cluster="lab",
+        partitions=read_partitions(slurm.root("scontrol", "--oneliner", "show", "partition")).rows,
+        nodes=read_nodes(slurm.root("scontrol", "--oneliner", "show", "node")).rows,
+    )
+    for partition in machine.partitions:
+        place = Partition(
+            partition.name,
+            "any",
+            parse_weights(partition.weights or "cpu=1"),
+            size=largest_node(machine, partition.name) or NodeSize(),
+            default_memory=partition.default_memory,
+        )
+        jobs = {
+            options: slurm.submit(
+                "alice",
+                *("--dependency=singleton", f"--job-name={partition.name}"),
+                *(f"--partition={partition.name}", "--time=5", *options.split()),
+            )
+            for options in WHOLE.get(partition.name, ())
+        }
+        for options, job in jobs.items():
+            (row,) = slurm.wait_for_sacct(job, "COMPLETED", seconds=200)
+            taken = parse_counts(row["AllocTRES"])
+            taken.pop("billing")
+            # Accounting counts types only if AccountingStorageTRES lists them.
+            quoted_counts = {
+                name: count
+                for name, count in allocated_tres(requested(options), place).items()
+                if ":" not in name
+            }
+            assert quoted_counts == taken, options
+
+
+def requested(options: str) -> JobRequest:
+    """Return the job as `POST /quote` gets it."""
+    parsed, _ = read_script([f"#SBATCH {options}"])
+    job = describe_job(parsed)
+    fields = {"account": "a", "time_limit": 1, "tres": job.tres, **job.memory}
+    body = msgspec.convert(fields, DescribedJob)
+    counts = parse_counts(job.tres)
+    return JobRequest("lab", "", counts, 300, None, job.exclusive, requested_memory(body, counts))
 
 
 def test_job_larger_than_a_node_is_quoted_with_its_cores_and_gpus(slurm: Cluster) -> None:

@@ -150,7 +150,7 @@ def reason_unfit(job: JobRequest, partition: Partition) -> str | None:
         and memory.mebibytes > size.memory
     ):
         return (
-            f"a node of partition {partition.name} has {size.memory} MiB of memory, and the job"
-            f" asks for {memory.mebibytes}"
+            f"a node of partition {partition.name} has {size.memory / 1024:g} GiB of memory, and"
+            f" the job asks for {memory.mebibytes / 1024:g}"
         )
     return None

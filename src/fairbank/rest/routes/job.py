@@ -352,7 +352,7 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
         limit_seconds=_limit_seconds(data.time_limit),
         qos=None if data.qos is None else ids.name(data.qos, field="qos"),
         exclusive=data.exclusive,
-        memory=_memory(data, counts),
+        memory=requested_memory(data, counts),
     )
     quoted = service.quote(
         request.identity, account, job, data.partition, data.tasks, data.owner_uid
@@ -368,7 +368,7 @@ def quote_job(request: ApiRequest, data: JSONBody[DescribedJob]) -> ItemResponse
     return item_response("quote", request.context, quote_card(quoted, known, account, job.cluster))
 
 
-def _memory(data: DescribedJob, counts: Counts) -> Memory | None:
+def requested_memory(data: DescribedJob, counts: Counts) -> Memory | None:
     """Return the memory that is requested for each node, CPU or GPU; None if none is.
 
     Raises InvalidInput if it is requested twice.
