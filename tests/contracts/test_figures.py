@@ -210,8 +210,8 @@ def test_usage_of_any_period_is_the_same_with_sums_of_days(store: Store) -> None
     twin = MemoryStore()
     copy_ledger(store, twin)
     edges = [None, *(Instant((day + n) * DAY + s) for n in (-1, 0, 1, 3) for s in (0, 7))]
-    for since in edges:
-        for until in edges:
+    for number, since in enumerate(edges):
+        for until in [None, *edges[number:]]:
             query = UsageQuery(since=since, until=until)
             for by in (UsageBy.DAY, UsageBy.PROJECT, UsageBy.CATEGORY):
                 expected = SnapshotReader(twin).usage(query, by, GroupPage(PAGE_MAX))
