@@ -4,6 +4,7 @@ everywhere.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections import defaultdict
@@ -33,6 +34,22 @@ settings.register_profile(
 )
 settings.register_profile("campaign", settings.get_profile("fairbank"), max_examples=1_000)
 settings.load_profile("fairbank")
+
+gc.disable()  # until all tests are collected: it would search their half a million objects 13 times
+
+
+def pytest_collection_finish() -> None:
+    """Collect the garbage of tests only: modules and tests stay to the end."""
+    gc.freeze()
+    gc.set_threshold(20_000)
+    gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Ignore files without slow tests in the slow half, whose collection would take longer."""
+    if collection_path.suffix != ".py" or not config.option.markexpr.startswith("slow "):
+        return None
+    return "mark.slow" not in collection_path.read_text(encoding="utf-8") or None
 
 
 def pytest_configure() -> None:
