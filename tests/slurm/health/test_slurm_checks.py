@@ -160,6 +160,16 @@ def test_partition_whose_nodes_differ_is_named_and_is_no_fault() -> None:
     ) in [check.what for check in checks if check.ok]
 
 
+def test_default_partition_where_the_policy_requires_one_is_reported() -> None:
+    known = with_sizes(bank_prices())
+    assert not list(slurm_checks.default_partition_checks(known, required=False))
+    (check,) = slurm_checks.default_partition_checks(known, required=True)
+    assert (check.ok, check.remedy) == (
+        False,
+        "remove clusters.lab.default_partition, and restart the bank",
+    )
+
+
 def test_bank_may_have_default_memory_where_slurm_has_none() -> None:
     machine = msgspec.structs.replace(MACHINE, default_memory=Memory(0))
     for partition in MACHINE.partitions:

@@ -130,6 +130,8 @@ class Doctor:
             if cluster is not None:
                 checks += slurm_checks.price_checks(machine, cluster)
                 checks += slurm_checks.size_checks(machine, cluster)
+                required = self._site.require_partition
+                checks += slurm_checks.default_partition_checks(cluster, required=required)
         elif config and not alive:
             unknown = SlurmMachine(cluster=name or "", partitions=())
             checks += slurm_checks.accounting_checks(config, unknown)

@@ -153,6 +153,17 @@ def size_checks(machine: SlurmMachine, known: Cluster) -> Iterator[HealthCheck]:
             yield HealthCheck(f"{text}; quotes of whole nodes count the largest", True)
 
 
+def default_partition_checks(known: Cluster, *, required: bool) -> Iterator[HealthCheck]:
+    """Check that quotes take no default partition where the policy refuses jobs without one."""
+    if required and known.default_partition is not None:
+        text = f"quotes take the default partition {known.default_partition} of the bank's settings"
+        yield HealthCheck(
+            f"{text}, but jobs without --partition are refused (require_partition)",
+            False,
+            f"remove clusters.{known.name}.default_partition, and restart the bank",
+        )
+
+
 def billing_weights(machine: SlurmMachine, known: Cluster | None) -> Iterator[HealthCheck]:
     """Check how TRES are added, and that GPUs have a weight.
 
