@@ -94,7 +94,7 @@ def test_cost_is_exact_and_rounded_up_once(
 
 counts = st.dictionaries(
     st.sampled_from(["cpu", "mem", "gres/gpu", "license/a"]),
-    st.integers(0, 10_000).map(Fraction),
+    st.integers(1, 10_000).map(Fraction),  # no memory means all memory of a node
     min_size=1,
 )
 requests = st.builds(

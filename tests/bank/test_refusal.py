@@ -291,6 +291,10 @@ FACTS: Facts = {
     "more": 17,
     "parent": 18,
     "child": 19,
+    "category": "research",
+    "lowest": 21,
+    "highest": 22,
+    "days": 23,
 }
 NEAREST = Allocation(
     id=5, project=1, resource="cpu", category="x", start=Instant(0), end=Instant(9)

@@ -69,6 +69,7 @@ def test_invalid_parameter_is_refused(shared_world: World, path: str, field: str
             )
         ),
         ("/job?outcome=bogus", "completed, failed"),
+        ("/predebit?status=bogus", "executing, completed"),
         ("/entry?about=bogus", "units, terms, caps"),
         ("/usage?order=bogus", "group, largest"),
         ("/usage?by=bogus", ", ".join(each.value for each in UsageBy)),
@@ -97,6 +98,7 @@ def test_all_parameters_with_words_are_tested() -> None:
                 "/alloc/{allocation}/statement",
             )
         ),
+        ("/predebit", "status"),
         ("/project", "removed"),
         ("/job", "outcome"),
         ("/entry", "about"),
