@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from fractions import Fraction
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 import msgspec
 
+from fairbank.bank.pricing import cost
+from fairbank.bank.requests import CreateProject
 from fairbank.cluster.job import COMPLETED, JobDetails
 from fairbank.core.errors import InvalidInput
 from fairbank.core.ids import is_name
 from fairbank.core.slurm_numbers import CPU_SECONDS_MAX, CPUS_MAX
 from fairbank.core.time import LAST_INSTANT, Instant
+from fairbank.core.units import SuMinutes
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.job_line import Status, SwfJob
 from fairbank.simulator.traces.swf import JobStream
@@ -21,6 +25,8 @@ from fairbank.simulator.traces.workload import TraceJob
 
 OPEN_MAX = 1_000_000
 """Maximum number of jobs that wait or run at one time. Memory holds only these, 1 KiB each."""
+
+_FIRST_GID, _FIRST_UID = 20_000, 100_000
 
 _FEWER = "look at the wait times; a trace that is right can be replayed in parts"
 
@@ -37,6 +43,22 @@ class Fund(NamedTuple):
 
     payer: int
     resource: str
+
+
+def project_request(payer: Payer, number: int) -> CreateProject:
+    """Return the request for the project of a payer of the trace."""
+    name = f"{payer.value[0]}{number}"
+    return CreateProject(gname=name, gid=_FIRST_GID + number, account=name)
+
+
+def replay_uid(user: int) -> int:
+    """Return the uid that stands for a user of the trace; unknown users share one."""
+    return _FIRST_UID + max(user, 0)
+
+
+def processor_price(processors: int, seconds: int) -> SuMinutes:
+    """Return the price of a job, with one billing unit for each processor."""
+    return cost(Fraction(processors), Fraction(1), seconds)
 
 
 class CreditDemand(msgspec.Struct):

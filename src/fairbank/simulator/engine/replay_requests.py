@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from fairbank.bank.policy import Policy
-from fairbank.bank.pricing import cost
 from fairbank.bank.project import Role
 from fairbank.bank.refusals import remedies, sentence
 from fairbank.bank.requests import (
@@ -37,6 +35,9 @@ from fairbank.simulator.engine.bank_replay import (
     end_details,
     outcome_of,
     payer_of,
+    processor_price,
+    project_request,
+    replay_uid,
     resource_of,
     run_events,
     start_details,
@@ -47,8 +48,6 @@ from fairbank.simulator.traces.job_line import SwfJob
 
 if TYPE_CHECKING:
     from fairbank.simulator.engine.simulation import Tick
-
-_FIRST_GID, _FIRST_UID = 20_000, 100_000
 
 
 class ReplayPlan(msgspec.Struct, frozen=True):
@@ -72,13 +71,7 @@ class ReplayPlan(msgspec.Struct, frozen=True):
 
 def project_requests(demand: CreditDemand) -> dict[int, CreateProject]:
     """Return the request for the project of each payer."""
-    letter = demand.payer.value[0]
-    return {
-        each: CreateProject(
-            gname=f"{letter}{each}", gid=_FIRST_GID + each, account=f"{letter}{each}"
-        )
-        for each in sorted(demand.members)
-    }
+    return {each: project_request(demand.payer, each) for each in sorted(demand.members)}
 
 
 def credit_requests(
@@ -86,7 +79,7 @@ def credit_requests(
 ) -> list[SetMember | Open]:
     """Return the requests for the members and allocations of the projects."""
     members = [
-        SetMember(project=projects[each], uid=_replay_uid(user), role=Role.MEMBER)
+        SetMember(project=projects[each], uid=replay_uid(user), role=Role.MEMBER)
         for each in projects
         for user in sorted(demand.members[each])
     ]
@@ -96,11 +89,6 @@ def credit_requests(
         for request in _openings(projects[fund.payer], fund, demand, plan)
     ]
     return [*members, *openings]
-
-
-def _replay_uid(user: int) -> int:
-    """Return the uid that stands for a user of the trace; unknown users share one."""
-    return _FIRST_UID + max(user, 0)
 
 
 def _openings(project: int, fund: Fund, demand: CreditDemand, plan: ReplayPlan) -> Iterator[Open]:
@@ -170,8 +158,8 @@ class ReplayRuns:
             run=self._run(job),
             chain=(self._projects[payer_of(job, self._payer)],),
             resource=resource_of(job, header),
-            owner=_replay_uid(job.user),
-            amount=_cost(job, limit),
+            owner=replay_uid(job.user),
+            amount=processor_price(job.processors or 0, limit),
             start=moment.at,
             until=self._policy.hold_end(moment.at, limit),
             partition=header.partitions.get(job.partition, "")[:64],
@@ -192,7 +180,9 @@ class ReplayRuns:
         )
         if free:
             return Release(**msgspec.structs.asdict(end))
-        return Charge(amount=_cost(job, job.run_time), **msgspec.structs.asdict(end))
+        return Charge(
+            amount=processor_price(job.processors or 0, job.run_time), **msgspec.structs.asdict(end)
+        )
 
     def _was_refused(self, run: Run) -> bool:
         """Return True if the run was refused, and forget it. Called once, at the end of a run."""
@@ -233,7 +223,3 @@ class ReplayRuns:
             played.expected += request.amount
         else:
             played.releases += 1
-
-
-def _cost(job: SwfJob, seconds: int) -> SuMinutes:
-    return cost(Fraction(job.processors or 0), Fraction(1), seconds)

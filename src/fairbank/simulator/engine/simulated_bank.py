@@ -8,7 +8,6 @@ written, and the entry is then dropped.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import count
 from typing import NamedTuple
 
@@ -16,9 +15,8 @@ from fairbank.bank.allocation import Allocation
 from fairbank.bank.audit.fold import Fold
 from fairbank.bank.entry import REGISTRY
 from fairbank.bank.policy import Policy
-from fairbank.bank.pricing import cost
 from fairbank.bank.refusals import sentence
-from fairbank.bank.requests import Charge, CreateProject, Hold, Request, SubmittedRequest
+from fairbank.bank.requests import Charge, Hold, Request, SubmittedRequest
 from fairbank.bank.rules import Done, Outcome, apply
 from fairbank.bank.transaction_data import (
     Changes,
@@ -30,13 +28,11 @@ from fairbank.bank.transaction_data import (
 from fairbank.cluster.job import COMPLETED, Run
 from fairbank.core.errors import Corrupt, FairbankError
 from fairbank.core.time import Instant
-from fairbank.core.units import SuMinutes
-from fairbank.simulator.engine.bank_replay import Fund
+from fairbank.simulator.engine.bank_replay import Fund, processor_price, project_request, replay_uid
 from fairbank.simulator.engine.grants import Grants, fund_of, terms_of
 from fairbank.simulator.traces.header import Header
 from fairbank.simulator.traces.workload import TraceJob
 
-_FIRST_GID, _FIRST_UID = 20_000, 100_000
 _ACTOR = 0
 
 
@@ -96,12 +92,8 @@ class SimulatedBank:
 
     def _open(self) -> None:
         at = Instant(self._zero + self._grants.begin)
-        letter = self._grants.payer.value[0]
         for payer in sorted({fund.payer for fund in self._grants.seconds}):
-            name = f"{letter}{payer}"
-            entered = self._apply_or_raise(
-                CreateProject(gname=name, gid=_FIRST_GID + payer, account=name), at
-            )
+            entered = self._apply_or_raise(project_request(self._grants.payer, payer), at)
             self._projects[payer], self._counts[payer] = entered.project or 0, [0, 0, 0]
         for terms in terms_of(self._grants, self._projects, self._zero):
             opened = self._apply_or_raise(terms.request, at)
@@ -115,8 +107,8 @@ class SimulatedBank:
             run=self._run(job),
             chain=(self._projects[payer],),
             resource=resource,
-            owner=_FIRST_UID + max(job.user, 0),
-            amount=_cost(job, job.limit),
+            owner=replay_uid(job.user),
+            amount=processor_price(job.processors, job.limit),
             start=Instant(start),
             until=self._policy.hold_end(start, job.limit),
             billing=str(job.processors),
@@ -126,7 +118,11 @@ class SimulatedBank:
 
     def charge(self, job: TraceJob, now: int) -> None:
         """Charge what a paid job really used at its end."""
-        run, amount, at = self._run(job), _cost(job, job.run), Instant(self._zero + now)
+        run, amount, at = (
+            self._run(job),
+            processor_price(job.processors, job.run),
+            Instant(self._zero + now),
+        )
         self._apply_or_raise(
             Charge(run=run, ended=at, outcome=COMPLETED, elapsed_seconds=job.run, amount=amount), at
         )
@@ -142,7 +138,7 @@ class SimulatedBank:
         """Count a job that runs unpaid."""
         counts = self._counts[self._fund(job).payer]
         counts[1] += 1
-        counts[2] += _cost(job, job.run)
+        counts[2] += processor_price(job.processors, job.run)
 
     def remaining_credit(self, job: TraceJob, now: int) -> RemainingCredit:
         """Return the state of the allocation that would pay now; zeros if there is none."""
@@ -245,7 +241,3 @@ class SimulatedBank:
         data.run_entries.clear()
         data.changes = Changes()
         return outcome
-
-
-def _cost(job: TraceJob, seconds: int) -> SuMinutes:
-    return cost(Fraction(job.processors), Fraction(1), seconds)
